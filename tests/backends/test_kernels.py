@@ -11,10 +11,14 @@ import phlox as px
 from phlox import Backend, Cpu, Numpy, Tensor, Wgpu
 from phlox_kernels import _native
 from phlox_tensor import REGISTRY, Op
-from phlox_tensor.capture import ElementFormula, ProgramLimits
+from phlox_tensor.capture import ElementFormula, Instr, Program, ProgramLimits
 from phlox_tensor.testing import LAYOUTS
 
 NAMES = ("cpu", "numpy", "wgpu")
+ADD = Program(("float32", "float32"), (), (Instr("add", (0, 1), "float32"),), (2,))
+needs_programs = pytest.mark.skipif(
+    Cpu().kernel(ADD) is None, reason="the kernels have no register code for this processor"
+)
 
 
 def device_of(name: str) -> Backend:
@@ -209,3 +213,44 @@ def test_every_elementwise_op_is_the_same_inside_of_a_kernel(name: str) -> None:
         assert out.numpy().tobytes() == op(*given).numpy().tobytes(), op.name
     assert ran > 60
     assert all("in the way" in why or "has no kernel" in why for why in refused)
+
+
+@needs_programs
+def test_calls_alike_to_the_one_before_take_one_look() -> None:
+    chain = px.kernel(lambda x, n, up: (x * (n * 2) + 1).exp() if up else (x * n).exp())
+    x = px.asarray([[0.5, -1.0]], device=Cpu())
+    for n in (0.5, 1.0, -2.0):
+        assert chain(x, n, True).tolist() == (x * (n * 2) + 1).exp().tolist()
+    assert chain._quick is not None
+    chain._kept.clear()  # nothing but the quick way
+    assert chain(x.T, 3.0, True).tolist() == (x.T * 6.0 + 1).exp().tolist()
+    assert not chain._kept
+    # Whatever is other goes the long way.
+    assert chain(x, 3.0, False).tolist() == (x * 3.0).exp().tolist()
+    assert chain(x, 3, True).tolist() == (x * 6 + 1).exp().tolist()
+    assert chain(x.astype("float64"), 3.0, True).dtype is px.float64
+    assert chain(x.to_device(px.Numpy()), 3.0, True).device == px.Numpy()
+    both = px.kernel(lambda x, y: x + y)
+    for _ in range(3):
+        assert both(x, x).tolist() == (x + x).tolist()
+        with pytest.raises(px.ShapeError, match="kernel"):
+            both(x, px.ones(3, device=Cpu()))
+    for _ in range(20):
+        assert both(x, x).tolist() == (x + x).tolist()
+        assert both(x.astype("float64"), x.astype("float64")).dtype is px.float64
+    assert both._made_quick == 16
+
+
+@needs_programs
+def test_quick_calls_follow_what_stands_outside_and_join_recordings() -> None:
+    factor = 2.0
+    times = px.kernel(lambda x: x * factor + 1)
+    x = px.ones(2, device=Cpu())
+    for value in (2.0, 3.0, 2.0, 4.0):
+        factor = value
+        assert times(x).tolist() == times(x).tolist() == [value + 1] * 2
+    assert "program of 3: multiply, add, exp" in px.compile(lambda x: times(x).exp()).explain(x)
+    assert times(x).device is Cpu()
+    with px.Profile(Cpu()) as device:
+        times(px.ones(2, device=device))
+    assert "kernel <lambda>" in str(device.report())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -267,3 +268,20 @@ def test_what_modules_and_transformed_functions_read_is_followed() -> None:
             assert fast.versions == 2
     finally:
         SHARE = 1.0
+
+
+def test_a_compiled_module_shows_the_module() -> None:
+    model = nn.Linear(3, 2)
+    fast: Any = px.compile(model)
+    assert fast.weight is model.weight
+    assert [*fast.params()] == [*model.params()]
+    assert repr(fast) == "<compiled Linear: 0 versions>"
+    fast(px.ones((1, 3)))
+    assert repr(fast) == "<compiled Linear: 1 version>"
+    with pytest.raises(AttributeError, match="wieght"):
+        fast.wieght  # noqa: B018 - the look is the test
+    again = pickle.loads(pickle.dumps(fast))
+    assert again(px.ones((1, 3))).tolist() == model(px.ones((1, 3))).tolist()
+    method: Any = px.compile(model.forward)
+    with pytest.raises(AttributeError, match="'Compiled' object has no attribute 'weight'"):
+        method.weight  # noqa: B018 - as above

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import threading
 import tracemalloc
 from typing import Any
@@ -259,3 +261,66 @@ def test_a_peak_is_not_above_that_of_the_function() -> None:
     array = 2**16 * 4
     assert 2 * array < most(deep) < 6 * array  # tracemalloc sees NumPy's arrays
     assert most(fast) <= most(deep) + array // 4
+
+
+class Owner:
+    """An object with a compiled method."""
+
+    @compile
+    def step(self, x: Tensor) -> Tensor:
+        """Twice."""
+        return x * 2
+
+
+@compile(versions=3)
+def by_name(x: Tensor) -> Tensor:
+    """A compiled function that pickles know by its name."""
+    return x * 2
+
+
+def doubled(x: Tensor) -> Tensor:
+    """Two of it."""
+    return x * 2
+
+
+def test_compiled_functions_are_pickled_and_copied() -> None:
+    assert pickle.loads(pickle.dumps(by_name)) is by_name
+    assert pickle.loads(pickle.dumps(Owner.step)) is Owner.step
+    assert copy.deepcopy(by_name) is by_name
+    fast = compile(doubled, check=True, versions=3)
+    fast(pt.ones(2))
+    for again in (pickle.loads(pickle.dumps(fast)), copy.deepcopy(fast)):
+        assert again.versions == 0
+        assert again._settings == (True, 3)
+        assert [again(pt.ones(1)).item() for _ in range(4)] == [2.0] * 4
+
+
+def test_settings_and_what_is_wrapped_are_asked_for() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        (
+            {"check": "no"},
+            r"check is not of the type .*: got 'no' \(str\), expected bool",
+        ),
+        ({"check": 1}, "expected bool"),
+        ({"versions": 1.5}, r"got 1\.5 \(float\), expected int"),
+        ({"versions": True}, "expected int"),
+    ]
+    for settings, told in wrong:
+        with pytest.raises(pt.WrongTypeError, match=told):
+            compile(doubled, **settings)
+    with pytest.raises(pt.CompileError, match="no room for a version"):
+        compile(versions=0)(doubled)
+    nothing: Any = None
+    with pytest.raises(pt.WrongTypeError, match="not a function: got a NoneType"):
+        compile(nothing)
+    for kind in (staticmethod, classmethod):
+        with pytest.raises(pt.WrongTypeError, match=rf"@{kind.__name__} above @px\.compile"):
+            compile(kind(doubled))  # type: ignore[arg-type]
+
+
+def test_a_generator_is_told_to_give_a_list() -> None:
+    def parts(x: Tensor) -> Any:
+        yield x * 2
+
+    with pytest.raises(pt.CompileError, match=r"got generator(.|\n)*return \[\*parts\]"):
+        compile(parts)(pt.ones(1))

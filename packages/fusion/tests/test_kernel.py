@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import Kernel, kernel
+from phlox_fusion import Kernel, compile, kernel
 from phlox_tensor import CompileError, Tensor, _formula, ops
 
 
@@ -142,6 +144,9 @@ _OUTSIDE = pt.ones(1, device=pt.Numpy("float64"))
         (_counts_axes, "depends on the shape"),
         (_makes, r"no argument(.|\n)*hint.*2\.0, not px\.asarray"),
         (_reshapes, "reshape is in the way"),
+        (lambda x: x.cumulative_sum(), r"cumulative_sum is in the way of one kernel.*test_kernel"),
+        (lambda x: x @ x, r"matmul is in the way of one kernel.*test_kernel"),
+        (lambda x: x + pt.ones(6), r"no argument: got an operand of add at .*test_kernel"),
         (_gives_two, r"gives one tensor(.|\n)*one kernel for each result"),
         (_gives_it_back, r"no result of an op(.|\n)*outside"),
         (_draws, r"reads state(.|\n)*drawn outside"),
@@ -162,7 +167,9 @@ def test_arguments_that_are_no_operands_are_refused() -> None:
         kernel(lambda x, y: x * 2)(pt.ones(2), pt.ones(2))
     with pytest.raises(CompileError, match=r"fixed number of arguments: got \*xs"):
         kernel(_takes_any)
-    with pytest.raises(TypeError, match="missing a required argument"):
+    with pytest.raises(
+        pt.WrongTypeError, match=r"\[kernel swish\] missing a required argument: 'beta': .* x, beta"
+    ):
         swish(pt.ones(2))  # type: ignore[call-arg]
 
 
@@ -204,3 +211,83 @@ def test_forms_of_calls_are_not_kept_without_end() -> None:
     formula = named._kept[0].formula
     assert 0 < len(formula._ops) <= _formula._MOST_KEPT
     assert 0 < len(formula._entries) <= _formula._MOST_KEPT
+
+
+def test_a_float_beside_integers_is_told_to_make_floats_of_them() -> None:
+    with pytest.raises(pt.KindError, match=r"got 0\.5 with int64(.|\n)*astype\(\"float32\"\)"):
+        kernel(lambda a, b: a + b)(pt.arange(3), 0.5)
+
+
+def test_a_name_that_stands_for_nothing_any_more_is_an_error_of_python() -> None:
+    def made() -> tuple[Any, Any, Any]:
+        factor = 2.0
+
+        def drop() -> None:
+            nonlocal factor
+            del factor
+
+        return kernel(lambda x: x * factor), compile(lambda x: x * factor), drop
+
+    double, fast, drop = made()
+    for _ in range(4):
+        assert double(pt.ones(1)).item() == fast(pt.ones(1)).item() == 2.0
+    drop()
+    for function in (double, fast, kernel(double.__wrapped__)):
+        with pytest.raises(NameError, match="factor"):
+            function(pt.ones(1))
+
+
+class Scaled:
+    """An object with a kernel as a method."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @kernel
+    def of(self, x: Tensor) -> Tensor:
+        """Times the factor."""
+        return x * self.factor + 1
+
+
+class Layer:
+    """Without attributes of its own."""
+
+    __slots__ = ()
+    of = kernel(lambda self, x: x * 2)
+
+
+def test_a_kernel_may_be_a_method_and_follows_its_object() -> None:
+    two, three = Scaled(2.0), Scaled(3.0)
+    for _ in range(3):
+        assert (two.of(pt.ones(1)).item(), three.of(pt.ones(1)).item()) == (3.0, 4.0)
+    two.factor = 5.0
+    assert two.of(pt.ones(1)).item() == 6.0
+    for again in (copy.deepcopy(two), pickle.loads(pickle.dumps(two))):
+        again.factor = 7.0
+        assert (again.of(pt.ones(1)).item(), two.of(pt.ones(1)).item()) == (8.0, 6.0)
+    with pytest.raises(CompileError, match=r"no method(.|\n)*outside of the class"):
+        Layer().of(pt.ones(1))
+
+
+def test_what_is_static_is_wrapped_inside() -> None:
+    with pytest.raises(pt.WrongTypeError, match=r"@staticmethod above @px\.kernel"):
+        kernel(staticmethod(lambda x: x * 2))
+
+
+@kernel
+def by_name(x: Tensor) -> Tensor:
+    """A kernel that pickles know by its name."""
+    return x * 2
+
+
+def doubled(x: Tensor) -> Tensor:
+    """Two of it."""
+    return x * 2
+
+
+def test_kernels_are_pickled_and_copied() -> None:
+    assert pickle.loads(pickle.dumps(by_name)) is by_name
+    assert copy.deepcopy(by_name) is by_name
+    for again in (pickle.loads(pickle.dumps(kernel(doubled))), copy.deepcopy(kernel(doubled))):
+        assert isinstance(again, Kernel)
+        assert again(pt.ones(1)).item() == 2.0

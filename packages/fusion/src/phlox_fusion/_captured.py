@@ -23,6 +23,7 @@ from ._watch import (
     Watch,
     attributes_in,
     content_of,
+    inside,
     items_of,
     members_of,
     names_in,
@@ -218,11 +219,11 @@ class _Walk:
         cells = [*zip(free, function.__closure__ or (), strict=True)]
         if not own and not is_users(str(space.get("__name__", ""))):
             for name, cell in cells:
-                self._function_in(getattr(cell, "cell_contents", None), name)
+                self._function_in(inside(cell), name)
             self._wrapped(function, function.__name__)
             return
         for name, cell in cells:
-            now = getattr(cell, "cell_contents", NOTHING)
+            now = inside(cell)
             self._watch(content_of, cell, {name: now}, own=own)
             self.add(now, name, own=own)
         known = self._code(function.__code__)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import update_wrapper
 from threading import RLock
 from types import MethodType
-from typing import Any, Final, Generic, ParamSpec, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, final, overload
 
 import numpy as np
 
-from phlox_tensor import CompileError, DisagreementError, Tensor, tree
+from phlox_tensor import CompileError, DisagreementError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
 
@@ -28,10 +28,12 @@ from ._probe import Probe, probe_of
 from ._replay import MISS, Replay, replay_of, undo_all
 from ._tuning import tuning_mode
 from ._watch import Watch, first_change, hold, left_of
+from ._wrapped import kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _WARN_AT: Final = 10
+_LATER: Final = object()  # ``compile`` with settings alone decorates what comes then
 
 
 @final
@@ -67,7 +69,18 @@ class Compiled(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], *, check: bool, versions: int) -> None:
         """Keep the function."""
+        refuse_unbound("compile", function)
         require_callable("compile", function, "px.compile(step)")
+        for name, value, kind in (("check", check, bool), ("versions", versions, int)):
+            if type(value) is not kind:
+                got = f"{value!r} ({type(value).__name__})"
+                what = f"{name} is not of the type that it takes"
+                raise WrongTypeError("compile", what, got=got, expected=kind.__name__)
+        if versions < 1:
+            what, expected = "no room for a version", "at least 1"
+            raise CompileError("compile", what, got=versions, expected=expected)
+        self._given: Callable[..., Any] = function
+        self._settings = check, versions
         self._called: Callable[..., Any] = function
         self._bound: tuple[Any, ...] = ()
         owner = getattr(function, "__self__", None)
@@ -178,8 +191,28 @@ class Compiled(Generic[P, R]):
         return explained(_trace.run(self._called, (*self._bound, *args), kwargs).trace)
 
     def __repr__(self) -> str:
+        module = self._module()
         name = getattr(self._called, "__qualname__", repr(self._called))
-        return f"<compiled {name}: {self.versions} versions>"
+        name = name if module is None else type(module).__name__
+        count = self.versions
+        return f"<compiled {name}: {count} version{'' if count == 1 else 's'}>"
+
+    def __reduce__(self) -> Any:
+        return kept_by_name(self) or (_again, (self._given, *self._settings))
+
+    def _module(self) -> Any:
+        """The module that was compiled as such; else None."""
+        given = vars(self).get("_given")
+        return given if tree.is_node(given) else None
+
+    if not TYPE_CHECKING:  # type checkers shall find names that are spelled wrong
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an attribute of the module that was compiled."""
+            module = None if name.startswith("__") else self._module()
+            if module is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(module, name)
 
     # Finding a version
 
@@ -312,6 +345,11 @@ class Compiled(Generic[P, R]):
         return f"[compile] {self!r} was recorded {_WARN_AT} times: {why}"
 
 
+def _again(function: Callable[..., Any], check: bool, versions: int) -> Compiled[..., Any]:
+    """Make what was pickled or copied, which starts without versions."""
+    return Compiled(function, check=check, versions=versions)
+
+
 def _shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """Which tensors of the arguments are one; numbers that are one object count as two."""
     seen: dict[int, int] = {}
@@ -365,9 +403,7 @@ def compile(
 def compile(
     *, check: bool = False, versions: int = 64
 ) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
-def compile(
-    function: Callable[..., Any] | None = None, /, *, check: bool = False, versions: int = 64
-) -> Any:
+def compile(function: Any = _LATER, /, *, check: bool = False, versions: int = 64) -> Any:
     """Return a function that does the same without running Python for each op.
 
     The first two calls with arguments of one form run the function as it is and note its ops; they
@@ -395,8 +431,6 @@ def compile(
         >>> [double(pt.ones(3), 2.0 + i).item() for i in range(4)]
         [6.0, 9.0, 12.0, 15.0]
     """
-    if versions < 1:
-        raise CompileError("compile", "no room for a version", got=versions, expected="at least 1")
-    if function is None:
+    if function is _LATER:
         return lambda given: Compiled(given, check=check, versions=versions)
     return Compiled(function, check=check, versions=versions)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import Parameter, signature
+from types import MethodType
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, final
 
-from phlox_tensor import CompileError, Tensor
+from phlox_tensor import CompileError, Tensor, WrongTypeError
 from phlox_tensor.capture import ElementFormula, Program
 
-from ._captured import watches
+from ._captured import is_frozen, watches
+from ._quick import Quick, quick_of
+from ._replay import MISS
 from ._watch import Watch, hold, standing
+from ._wrapped import kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 _MOST_KEPT: Final = 8  # formulas, by what stands outside of the function
+_MOST_QUICK: Final = 16  # texts that are made for calls of ever other forms
 
 
 class _Kept(NamedTuple):
@@ -31,6 +36,7 @@ class Kernel(Generic[P]):
 
     def __init__(self, function: Callable[P, Tensor[Any]]) -> None:
         """Keep the function."""
+        refuse_unbound("kernel", function)
         update_wrapper(self, function)
         name = f"kernel {getattr(function, '__name__', type(function).__name__)}"
         try:
@@ -53,28 +59,75 @@ class Kernel(Generic[P]):
         self._name: Final = name
         self._function: Final = _positional(function, named)
         self._own: Final = function
+        self._attribute = ""
         self._kept: list[_Kept] = []  # the last one first
+        self._quick: Quick | None = None
+        self._made_quick = 0
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor[Any]:
-        """Return what the function gives."""
-        formula = self._formula()
-        if kwargs or len(args) != self._count or not self._plain:
-            return formula(*self._bound(args, kwargs))
-        return formula(*args)
+        """Return what the function gives.
 
-    def _formula(self) -> ElementFormula:
-        """The formula for what stands outside of the function now."""
+        Raises:
+            CompileError: where the function cannot be one kernel, or no tensor is given.
+            ShapeError: where tensors do not broadcast.
+            WrongTypeError: for arguments that the function does not take.
+        """
+        quick = self._quick
+        if quick is not None and not kwargs:
+            out = quick(args)
+            if out is not MISS:
+                made: Tensor[Any] = out
+                return made
+        kept = self._known()
+        plain = not kwargs and len(args) == self._count and self._plain
+        found = kept.formula(*(args if plain else self._bound(args, kwargs)))
+        if plain and self._made_quick < _MOST_QUICK:
+            direct = kept.formula.direct(*args)
+            if direct is not None:
+                self._quick, self._made_quick = quick_of(direct, kept.watches), self._made_quick + 1
+        return found
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Let a kernel be a method of an object, whose numbers it reads as names from outside."""
+        if instance is None:
+            return self
+        space = getattr(instance, "__dict__", None)
+        if is_frozen(instance) or not isinstance(space, dict):
+            raise CompileError(
+                self._name,
+                "a kernel is no method of a module, or of an object without attributes of its own",
+                got=type(instance).__name__,
+                expected="a function of tensors and numbers",
+                hint="a kernel outside of the class: swish(x, self.beta)",
+            )
+        made: Kernel[Any] = Kernel(MethodType(self._own, instance))
+        made._attribute = self._attribute
+        if self._attribute:  # the next time it is found at once
+            space[self._attribute] = made
+        return made
+
+    def __reduce__(self) -> Any:
+        owner = getattr(self._own, "__self__", None)
+        if owner is not None and self._attribute:
+            return getattr, (owner, self._attribute)
+        return kept_by_name(self) or (kernel, (self._own,))
+
+    def _known(self) -> _Kept:
+        """What there is for what stands outside of the function now."""
         kept = self._kept
         if kept and kept[0].stands():
-            return kept[0].formula
+            return kept[0]
         for at, found in enumerate(kept):
             if hold(found.watches):
                 self._kept = [found, *kept[:at], *kept[at + 1 :]]
-                return found.formula
+                return found
         seen = watches(self._own)
         made = ElementFormula(self._name, self._function, strict=True)
         self._kept = [_Kept(seen, standing(seen), made), *kept[: _MOST_KEPT - 1]]
-        return made
+        return self._kept[0]
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """Return the ops of a call with these arguments, which become the kernel.
@@ -82,10 +135,14 @@ class Kernel(Generic[P]):
         Raises:
             CompileError: where they are none.
         """
-        return self._formula().program(*self._bound(args, kwargs))
+        return self._known().formula.program(*self._bound(args, kwargs))
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            taken = ", ".join(self._signature.parameters)
+            raise WrongTypeError(self._name, str(error), expected=taken) from error
         bound.apply_defaults()
         return [bound.arguments[name] for name in self._signature.parameters]
 

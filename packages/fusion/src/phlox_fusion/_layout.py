@@ -12,6 +12,8 @@ from weakref import ref
 from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
 from phlox_tensor.capture import Number, Packed, plain, same
 
+from ._source import Source
+
 # What a device has of a tensor: the device, and what the tensor is to it.
 Level = tuple[Backend, Standing]
 
@@ -93,7 +95,8 @@ class Layout:
         names = [f"x{i}" for i in range(len(self.leaves))]
         if names:
             source.line(f"{', '.join(names)}, = leaves")
-        source.line(f"return {source.tree(self, names, whole=whole)}")
+        out, _ = write_tree(source, self, names, whole=whole)
+        source.line(f"return {out}")
         return source.function("make", "leaves")
 
     def pack(self, leaves: Sequence[Any]) -> Packed:
@@ -317,7 +320,7 @@ def _late(parts: Sequence[Part]) -> dict[int, Callable[[Any], Any]]:
         standing = {how for _, how in part.levels}
         if holder.size == 1 and holder.node.late is not None and "result" not in standing:
             if part.levels not in makers:
-                makers[part.levels] = Source().maker_of(part)
+                makers[part.levels] = _maker_of(part)
             device, make = part.levels[0][0], makers[part.levels]
             coming = tree.Coming(part.spec, device, "leaf" in standing, make)
             function = holder.node.late(holder.rest, coming)
@@ -326,120 +329,78 @@ def _late(parts: Sequence[Part]) -> dict[int, Callable[[Any], Any]]:
     return found
 
 
-@final
-class Source:
-    """Text of a Python function, and the values that its names stand for."""
+# Trees as text
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self.children: list[str] = []
-        self._lines: list[str] = []
-        self._names: dict[int, str] = {}
-        self._values: dict[str, Any] = {"new": object.__new__, "Tensor": Tensor}
-        self._count = 0
 
-    def line(self, text: str) -> None:
-        """Add a line."""
-        self._lines.append(text)
+def write_tree(
+    source: Source, layout: Layout, leaves: Sequence[str], *, whole: bool = False
+) -> tuple[str, list[str]]:
+    """Add the lines that make a tree; return what stands for it, and for the children of its root.
 
-    def name(self, letter: str) -> str:
-        """Return a name that nothing has yet."""
-        self._count += 1
-        return f"{letter}_{self._count}"
-
-    def constant(self, value: Any, kind: str = "k") -> str:
-        """Return what stands for a value: its text where that is the same, else a name."""
-        if value is None or type(value) in (bool, int, str):
-            return repr(value)
-        if type(value) is tuple and all(type(x) is int for x in value):
-            return repr(value)
-        return self.held(value, kind)
-
-    def held(self, value: Any, kind: str = "k") -> str:
-        """Return a name for this very object."""
-        name = self._names.get(id(value))
-        if name is None:
-            name = self._names[id(value)] = self.name(kind)
-            self._values[name] = value
-        return name
-
-    def tree(self, layout: Layout, leaves: Sequence[str], *, whole: bool = False) -> str:
-        """Add the lines that make a tree, and return what stands for it.
-
-        Args:
-            layout: of the tree.
-            leaves: names of base primitives and numbers.
-            whole: they are primitives of the outermost devices.
-        """
-        given = iter(leaves)
-        made: list[str] = []
-        open_parts: list[str] = []
-        late = {} if whole else _late(layout.parts)
-        for at, part in enumerate(layout.parts):
-            if at in late:  # the tensor of the next part, which takes its primitive
-                out = next(given)
-            elif at - 1 in late:
-                out, primitive = self.name("t"), open_parts.pop()
-                self.line(f"{out} = {self.constant(late[at - 1], 'late')}({primitive})")
-            elif isinstance(part, TensorPart):
-                out = self._tensor(part, next(given), whole=whole)
-            elif isinstance(part, NumberPart):
-                out = next(given)
-            elif isinstance(part, StaticPart):
-                out = self.constant(part.value)
-            elif isinstance(part, AgainPart):
-                out = made[part.part]
-            else:
-                start = len(open_parts) - part.size
-                self.children = open_parts[start:]
-                out = self._node(part, self.children)
-                del open_parts[start:]
-            made.append(out)
-            open_parts.append(out)
-        return open_parts[0]
-
-    def maker_of(self, part: TensorPart) -> Callable[[Any], Tensor[Any]]:
-        """Return a function from the base primitive of a tensor to the tensor."""
-        self.line(f"return {self._tensor(part, 'primitive', whole=False)}")
-        return self.function("make", "primitive")
-
-    def _tensor(self, part: TensorPart, primitive: str, *, whole: bool) -> str:
-        for device, standing in () if whole else part.levels[-2::-1]:
-            inside = primitive
-            primitive = self.name("p")
-            make = self.constant(_MAKE[standing](device), standing)
-            self.line(f"{primitive} = {make}({inside})")
-        out = self.name("t")
-        self.line(f"{out} = new(Tensor)")
-        self.line(f"{out}.primitive = {primitive}")
-        self.line(f"{out}.device = {self.constant(part.levels[0][0], 'device')}")
-        return out
-
-    def _node(self, part: NodePart, children: list[str]) -> str:
-        if part.keys is not None:
-            pairs = zip(map(self.constant, part.keys), children, strict=True)
-            inside = f"{{{', '.join(f'{key}: {child}' for key, child in pairs)}}}"
+    Args:
+        source: where the lines go.
+        layout: of the tree.
+        leaves: names of base primitives and numbers.
+        whole: they are primitives of the outermost devices.
+    """
+    given = iter(leaves)
+    made: list[str] = []
+    open_parts: list[str] = []
+    children: list[str] = []
+    late = {} if whole else _late(layout.parts)
+    for at, part in enumerate(layout.parts):
+        if at in late:  # the tensor of the next part, which takes its primitive
+            out = next(given)
+        elif at - 1 in late:
+            out, primitive = source.name("t"), open_parts.pop()
+            source.line(f"{out} = {source.constant(late[at - 1], 'late')}({primitive})")
+        elif isinstance(part, TensorPart):
+            out = _write_tensor(source, part, next(given), whole=whole)
+        elif isinstance(part, NumberPart):
+            out = next(given)
+        elif isinstance(part, StaticPart):
+            out = source.constant(part.value)
+        elif isinstance(part, AgainPart):
+            out = made[part.part]
         else:
-            inside = f"({''.join(f'{child}, ' for child in children)})"
-        out = self.name("t")
-        if part.type is tuple or part.type is dict:
-            self.line(f"{out} = {inside}")
-        elif part.type is list:
-            self.line(f"{out} = [{', '.join(children)}]")
-        else:
-            rebuild = self.constant(part.node.rebuild, "rebuild")
-            rest = self.constant(part.rest, part.type.__name__)
-            self.line(f"{out} = {rebuild}({inside}, {rest})")
-        return out
+            start = len(open_parts) - part.size
+            children = open_parts[start:]
+            out = _write_node(source, part, children)
+            del open_parts[start:]
+        made.append(out)
+        open_parts.append(out)
+    return open_parts[0], children
 
-    def function(self, name: str, parameters: str) -> Callable[..., Any]:
-        """Return the function."""
-        body = "\n ".join(self._lines)
-        code = compile(f"def {name}({parameters}):\n {body}\n", "<phlox_fusion>", "exec")
-        space = dict(self._values)
-        exec(code, space)
-        made: Callable[..., Any] = space[name]
-        return made
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines)
+def _maker_of(part: TensorPart) -> Callable[[Any], Tensor[Any]]:
+    """Return a function from the base primitive of a tensor to the tensor."""
+    source = Source()
+    source.line(f"return {_write_tensor(source, part, 'primitive', whole=False)}")
+    return source.function("make", "primitive")
+
+
+def _write_tensor(source: Source, part: TensorPart, primitive: str, *, whole: bool) -> str:
+    for device, standing in () if whole else part.levels[-2::-1]:
+        inside = primitive
+        primitive = source.name("p")
+        make = source.constant(_MAKE[standing](device), standing)
+        source.line(f"{primitive} = {make}({inside})")
+    return source.tensor(part.levels[0][0], primitive)
+
+
+def _write_node(source: Source, part: NodePart, children: list[str]) -> str:
+    if part.keys is not None:
+        pairs = zip(map(source.constant, part.keys), children, strict=True)
+        inside = f"{{{', '.join(f'{key}: {child}' for key, child in pairs)}}}"
+    else:
+        inside = f"({''.join(f'{child}, ' for child in children)})"
+    out = source.name("t")
+    if part.type is tuple or part.type is dict:
+        source.line(f"{out} = {inside}")
+    elif part.type is list:
+        source.line(f"{out} = [{', '.join(children)}]")
+    else:
+        rebuild = source.constant(part.node.rebuild, "rebuild")
+        rest = source.constant(part.rest, part.type.__name__)
+        source.line(f"{out} = {rebuild}({inside}, {rest})")
+    return out

@@ -10,8 +10,9 @@ from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS
 
 from ._flat import flat
 from ._join import Join
-from ._layout import NodePart, Source
+from ._layout import NodePart
 from ._replay import MISS, Replay
+from ._source import Source
 from ._watch import Watch, write
 
 # What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.

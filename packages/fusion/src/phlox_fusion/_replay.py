@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final, final
@@ -10,8 +9,9 @@ from typing import Any, Final, final
 from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, same, values_of
 
 from ._flat import remember
-from ._layout import NodePart, Source
+from ._layout import NodePart, write_tree
 from ._plan import Plan, planned, together
+from ._source import Source
 from ._steps import lines_of, named, write_steps
 from ._trace import Place, Ref, Trace, packed
 
@@ -25,21 +25,6 @@ class _Miss:
 
 MISS: Final = _Miss()
 _MOST_FOLDED: Final = 2**16  # bytes: what is larger is cheaper to make again than to keep
-_INFIX: Final[dict[Any, str]] = {
-    operator.add: "+",
-    operator.eq: "==",
-    operator.floordiv: "//",
-    operator.ge: ">=",
-    operator.gt: ">",
-    operator.le: "<=",
-    operator.lt: "<",
-    operator.mod: "%",
-    operator.mul: "*",
-    operator.ne: "!=",
-    operator.pow: "**",
-    operator.sub: "-",
-    operator.truediv: "/",
-}
 
 
 def plan_of(graph: Graph) -> Plan:
@@ -131,8 +116,8 @@ class _Writer:
     def _result(self) -> str:
         """Put the result together, and remember what may come back."""
         source, trace = self._source, self._trace
-        out = source.tree(trace.result.layout, [*map(self._ref, trace.result.refs)])
-        children = [*source.children]
+        names = [*map(self._ref, trace.result.refs)]
+        out, children = write_tree(source, trace.result.layout, names)
         for at, kept in trace.kept.items():
             refs = "".join(f"{self._ref(ref)}, " for ref in kept.refs)
             made = out if at is None else children[at]
@@ -168,9 +153,9 @@ class _Writer:
         miss = source.constant(MISS, "MISS")
         for place, formula in enumerate(graph.numbers):
             if formula.function is not None:
-                source.line(f"n{place} = {self._formula(formula)}")
+                source.line(f"n{place} = {source.number(formula)}")
         for guard in graph.guards:
-            found = self._formula(Formula(guard.function, guard.args))
+            found = source.number(Formula(guard.function, guard.args))
             if type(guard.value) is bool:
                 source.line(f"if ({found}) is not {guard.value}: return {miss}")
             else:
@@ -178,14 +163,6 @@ class _Writer:
                 source.line(
                     f"if not {source.constant(same, 'same')}({found}, {value}): return {miss}"
                 )
-
-    def _formula(self, formula: Formula) -> str:
-        function, args = formula
-        names = [self._ref(a) if type(a) is Number else self._source.constant(a) for a in args]
-        sign = _INFIX.get(function) if len(args) == 2 else None
-        if sign is not None:
-            return f"({names[0]}) {sign} ({names[1]})"
-        return f"{self._source.constant(function, 'function')}({', '.join(names)})"
 
     def _swap(self, cell: Cell[Any], before: str, place: Place) -> None:
         """Set a cell of numbers before the ops run, unless another thread has set it meanwhile."""

@@ -11,8 +11,8 @@ from phlox_tensor import Backend, Spec
 from phlox_tensor.capture import Call, CallSequence, Number, Run, SequenceRun, Value
 
 from ._fused import Fused, Step
-from ._layout import Source
 from ._plan import Together, gives, takes
+from ._source import Source
 
 _MOST_REPEATED: Final = 2**25  # bytes of results: of larger ones the device has enough to do
 

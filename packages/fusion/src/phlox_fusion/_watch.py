@@ -10,7 +10,7 @@ import numpy as np
 
 from phlox_tensor.capture import same
 
-from ._layout import Source
+from ._source import Source
 
 NOTHING: Final = object()
 _EQUAL: Final = (bytes, frozenset, str)
@@ -115,7 +115,15 @@ def _one(a: Any, b: Any) -> bool:
 def content_of(cell: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     """What a name of an outer function stands for."""
     del keys
-    return (getattr(cell, "cell_contents", NOTHING),)
+    return (inside(cell),)
+
+
+def inside(cell: Any) -> Any:
+    """What is in a cell; ``NOTHING`` where the name stands for nothing now."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return NOTHING
 
 
 def names_in(space: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -193,7 +201,9 @@ def write(source: Source, watches: Sequence[Watch], miss: str) -> None:
     for watch in watches:
         holder = source.held(watch.holder, "outside")
         if watch.read is content_of and watch.values[0] is not NOTHING:
-            source.line(f"if {holder}.cell_contents is not {source.held(watch.values[0])}: {miss}")
+            source.line("try:")
+            source.line(f" if {holder}.cell_contents is not {source.held(watch.values[0])}: {miss}")
+            source.line(f"except ValueError: {miss}")
         elif watch.read is names_in:
             get = source.held(watch.holder.get, "get")
             for key, value in zip(watch.keys, watch.values, strict=True):

@@ -64,7 +64,12 @@ class _Interned(ABCMeta):
     _changing: ClassVar[RLock] = RLock()
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = super().__call__(*args, **kwargs)
+        try:
+            made = super().__call__(*args, **kwargs)
+        except TypeError as error:
+            from .arguments import wrong_settings  # noqa: PLC0415 - only a failing call needs it
+
+            raise wrong_settings(cls, args, kwargs, error) from error
         key = cls, made.settings
         kept = _Interned._objects.get(key)
         if kept is None:

@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple, final
 from ._backend import Backend, expanded_as
 from ._call import wrap
 from ._cell import RECORDINGS
-from ._dtype import DType, as_dtype
+from ._dtype import DType
 from ._errors import CompileError, Rejected
 from ._expansion import expansion
 from ._graph import Formula, Guard
+from ._limits import has_programs, too_much
 from ._lowering import Lowered, in_the_way
 from ._number import Number, plain, same
 from ._op import Op
@@ -28,7 +29,6 @@ from .shapes._broadcast import elementwise
 
 # How a call looks: an element type for each tensor, a type for each number, else the value.
 Form = tuple[Any, ...]
-_WIDE: Final = 8
 _MOST_KEPT: Final = 256  # forms of a formula; numbers that it asks about have one for each answer
 
 
@@ -71,6 +71,25 @@ class ElementFormula:
                 attributes.append(item)
         out: Tensor[Any] = wrap(found[1](*operands, *attributes), device)
         return out
+
+    def direct(self, *args: Any) -> Direct | None:
+        """Return what a call runs that is like one before; None where that is more than a kernel.
+
+        So it is on devices that wrap another one, and where the function asks about its numbers.
+        """
+        device, _, form = self._looked_at(args)
+        known = self._ops.get((device, form))
+        found = self._entries.get((device, form))
+        if known is None or found is None or found[0] is not device.ops:
+            return None
+        version = known[1].only_kernel()
+        if version is None or version.kernel is None:
+            return None
+        tensors = [place for place, item in enumerate(form) if isinstance(item, DType)]
+        inputs = tuple([tensors[at] for at in version.inputs])
+        return Direct(
+            device, found[0], form, version.kernel, inputs, version.numbers, version.given
+        )
 
     def program(self, *args: Any) -> Program:
         """Return the program that a call with these arguments runs.
@@ -165,6 +184,28 @@ class ElementFormula:
 
     def _sketched(self, base: Backend, sample: Sequence[Any]) -> Sketched:
         return sketched(self.name, self.function, base, sample)
+
+
+class Direct(NamedTuple):
+    """The kernel that calls of one form run.
+
+    Attributes:
+        device: of all tensors, a base device.
+        table: its ops, as long as it runs them so.
+        form: of the arguments.
+        kernel: runs the program.
+        inputs: the places of the arguments that it takes.
+        numbers: how numbers come about of those among the arguments.
+        given: the numbers that it takes.
+    """
+
+    device: Backend
+    table: Table
+    form: Form
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    numbers: tuple[Formula, ...]
+    given: tuple[Any, ...]
 
 
 class Derived(NamedTuple):
@@ -319,6 +360,11 @@ class _Base:
         except Rejected:
             return self._one_by_one(*args)
 
+    def only_kernel(self) -> _Version | None:
+        """What runs for all numbers; None where they decide."""
+        one = self._versions[0] if len(self._versions) == 1 else None
+        return None if one is None or one.guards else one
+
     def _version(self, numbers: list[Any]) -> tuple[_Version, list[Any]]:
         """What runs for these numbers, and what it computes of them."""
         dynamic = [n for n, form in zip(numbers, self._statics, strict=True) if _moves(form)]
@@ -345,7 +391,7 @@ class _Base:
         graph, parts = found.graph, found.lowered
         if self._strict:
             _require_all(self._formula.name, range(self._count), found)
-        if isinstance(parts, CompileError) or not _has_programs(device):
+        if isinstance(parts, CompileError) or not has_programs(device):
             return _Version(graph.numbers, graph.guards, None, (), ())
         program = parts.program
         why = too_much(device, program)
@@ -399,29 +445,6 @@ def _computed(numbers: Sequence[Formula], given: Sequence[Any]) -> list[Any]:
 
 def _filled(args: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     return [values[a.place] if type(a) is Number else a for a in args]
-
-
-def _has_programs(device: Backend) -> bool:
-    """Whether a device runs programs on this machine."""
-    if not device.limits.bindings:
-        return False
-    dtype = device.default_float.name
-    probe = Program((dtype, dtype), (), (Instr("add", (0, 1), dtype),), (2,))
-    return device.kernel(probe) is not None
-
-
-def too_much(device: Backend, program: Program) -> str | None:
-    """Return which limit of a device a program does not hold, in words."""
-    limits = device.limits
-    if len(program.instrs) > limits.instrs:
-        return f"{len(program.instrs)} ops"
-    bound = len(program.inputs) + len(program.outputs)
-    if bound > limits.bindings:
-        return f"{bound} inputs and outputs"
-    dtypes = {*program.inputs, *(instr.dtype for instr in program.instrs)} - {"bool"}
-    if len({as_dtype(name).itemsize == _WIDE for name in dtypes}) > 1 and not limits.mixed:
-        return "element types of 8 bytes beside smaller ones"
-    return None
 
 
 def _layers(device: Backend) -> list[Backend]:

@@ -254,9 +254,9 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
         raise KindError(
             op.name,
             "number and tensor of different kinds",
-            got=f"{item!r} with {dtype}",
+            got=f"{plain(item)!r} with {dtype}",
             expected="a number of the tensor's kind",
-            hint=_number_hint(item, dtype),
+            hint=_number_hint(plain(item), dtype),
         )
     if not op.compares:
         number_for(item, dtype, op.name)

@@ -270,6 +270,16 @@ def line_of_user() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def line_of_error(error: BaseException) -> str:
+    """Return file and line of the innermost frame outside of this framework that an error left."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        if not is_ours(step.tb_frame.f_globals.get("__name__", "")):
+            found = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
+        step = step.tb_next
+    return found
+
+
 def recording() -> Recording | None:
     """Return the recording under way in this thread or task, or None."""
     return recording_here.get() if RECORDINGS.count else None

@@ -13,7 +13,7 @@ from ._graph import Graph, Node, Value, needed, values_of
 from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
 from ._op import REGISTRY, Shape, Spec
-from ._recording import Recording, recorded
+from ._recording import Recording, line_of_error, recorded
 from ._stand_in import StandIn
 from ._tensor import Tensor
 from .inference import infer_prepared
@@ -152,7 +152,7 @@ def _run(
             try:
                 out = function(*given)
             except (DeviceError, ShapeError) as error:
-                raise _from_outside(name, str(error).splitlines()[0]) from error
+                raise _failed(name, error, made.graph(())) from None
         if type(out) is not Tensor or out.device is not sketch:
             raise CompileError(
                 name,
@@ -230,6 +230,21 @@ def _parted(a: Graph, b: Graph) -> str:
         if mine != (right.op, [*map(_plain, (*right.operands, *right.attributes))]):
             return f"{left.op.name} at {left.line} does another thing for another shape"
     return "another number of ops for another shape"
+
+
+def _failed(name: str, error: DeviceError | ShapeError, graph: Graph) -> CompileError:
+    """What an op means that refuses the shapes of a sketch, of which the user knows nothing."""
+    line = line_of_error(error)
+    made = graph.constants or any(not values_of(node) for node in graph.nodes)
+    if made or isinstance(error, DeviceError):
+        return _from_outside(name, f"an operand of {error.op} at {line}")
+    return CompileError(
+        name,
+        f"{error.op} is in the way of one kernel",
+        got=f"an op that asks for shapes, at {line}",
+        expected="elementwise ops of tensors and numbers",
+        hint="px.compile, which fuses what it can",
+    )
 
 
 def _from_outside(name: str, got: str) -> CompileError:

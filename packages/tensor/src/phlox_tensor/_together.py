@@ -11,8 +11,8 @@ from ._backend import Backend, watched
 from ._call import wrap
 from ._cell import Cell
 from ._errors import CompileError, Rejected
-from ._formula import too_much
 from ._graph import needed
+from ._limits import too_much
 from ._lowering import lowered
 from ._number import Number
 from ._program import Kernel

@@ -224,6 +224,20 @@ def misfit(
     return None
 
 
+def wrong_settings(
+    cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError
+) -> TypeError:
+    """Return the error for settings that the constructor of a device does not take."""
+    found = None if isinstance(error, PhloxError) else misfit(cls.__init__, (None, *args), kwargs)
+    if found is None and not isinstance(error, PhloxError):
+        try:
+            signature(cls.__init__).bind(None, *args, **kwargs)
+        except TypeError as unbound:  # another number of them
+            taken = ", ".join([*signature(cls.__init__).parameters][1:])
+            found = WrongTypeError(cls.__name__, str(unbound), expected=taken)
+    return found or error
+
+
 def unknown_keyword(
     op: str, made_by: Signature, kwargs: Mapping[str, Any]
 ) -> UnknownArgumentError | None:

@@ -6,7 +6,7 @@ from ._call import wrap
 from ._cell import RECORDINGS, Cell, Packed
 from ._compare import same_bits
 from ._each import each_primitive, on_primitives
-from ._formula import ElementFormula
+from ._formula import Direct, ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
@@ -37,6 +37,7 @@ __all__ = [
     "Call",
     "CallSequence",
     "Cell",
+    "Direct",
     "ElementFormula",
     "Formula",
     "Graph",
