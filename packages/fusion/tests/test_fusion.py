@@ -143,6 +143,16 @@ def test_a_device_inside_and_counts_are_asked_for() -> None:
         Fusion(nothing)
     with pytest.raises(pt.ArgumentError, match="least: got -1, expected a number of bytes"):
         Fusion("numpy", least=-1)
+    wrong: Any = Fusion
+    with pytest.raises(
+        pt.UnknownArgumentError, match=r"\[Fusion\] .*got foo, expected backend, pending, least"
+    ):
+        wrong("numpy", foo=1)
+    with pytest.raises(pt.WrongTypeError, match=r"\[Fusion\] missing a required .*'backend'"):
+        wrong()
+    other: Any = Numpy
+    with pytest.raises(pt.UnknownArgumentError, match="got least, expected float, int"):
+        other(least=1)
 
 
 def test_a_mode_of_the_environment_switches_it_off_and_checks(

@@ -57,6 +57,10 @@ class Watcher(Protocol):
 _WATCHERS: Final[list[Watcher]] = []
 
 
+# What says in our words why a constructor does not take its arguments: ``arguments`` puts it here.
+told_by: Final[list[Callable[..., TypeError]]] = []
+
+
 class _Interned(ABCMeta):
     """Equal settings give the same object, so that ``is`` compares devices."""
 
@@ -67,9 +71,10 @@ class _Interned(ABCMeta):
         try:
             made = super().__call__(*args, **kwargs)
         except TypeError as error:
-            from .arguments import wrong_settings  # noqa: PLC0415 - only a failing call needs it
-
-            raise wrong_settings(cls, args, kwargs, error) from error
+            wrong = next((told(cls, args, kwargs, error) for told in told_by), error)
+            if wrong is error:
+                raise
+            raise wrong from error
         key = cls, made.settings
         kept = _Interned._objects.get(key)
         if kept is None:

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 
 import numpy as np
 
-from ._backend import Backend
+from ._backend import Backend, told_by
 from ._called import AS_CALLED
 from ._dtype import DType
 from ._errors import PhloxError, UnknownArgumentError, WrongTypeError
@@ -236,6 +236,9 @@ def wrong_settings(
             taken = ", ".join([*signature(cls.__init__).parameters][1:])
             found = WrongTypeError(cls.__name__, str(unbound), expected=taken)
     return found or error
+
+
+told_by.append(wrong_settings)
 
 
 def unknown_keyword(
