@@ -138,6 +138,7 @@ from ._standard import sort as sort
 from ._table import Entry as Entry
 from ._table import Table as Table
 from ._tensor import Tensor as Tensor
+from ._with_host import WithHost as WithHost
 from .arguments import explain as _explain
 from .names import unknown_function as _unknown_function
 

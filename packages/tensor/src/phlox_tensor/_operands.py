@@ -213,7 +213,8 @@ def require_dtype(dtype: DType, backend: Backend, op: str) -> None:
     """Raise DTypeError when the backend lacks the element type."""
     if dtype not in backend.dtypes:
         have = ", ".join(sorted(d.name for d in backend.dtypes))
-        raise DTypeError(op, f"{backend!r} lacks the element type", got=dtype, expected=have)
+        what, hint = f"{backend!r} lacks the element type", f"device=WithHost({backend.base!r})"
+        raise DTypeError(op, what, got=dtype, expected=have, hint=hint)
 
 
 def check_shape(shape: Sequence[int], backend: Backend, op: str) -> None:
