@@ -6,7 +6,7 @@ import pytest
 
 import phlox as px
 from phlox import Backend, Cpu, Numpy, Wgpu
-from phlox_onnx.testing import Way, node_cases, wrong_of
+from phlox_onnx.testing import Way, expected_failure, needs_host, node_cases, wrong_of
 
 PARTS = 8
 DEVICES = {"cpu": Cpu, "numpy": Numpy, "wgpu": Wgpu}
@@ -38,6 +38,15 @@ def test_nodes_that_are_loaded(part: int) -> None:
 def test_some_nodes_in_every_way(device: str, way: Way) -> None:
     wrong = wrong_of(names()[::60], made(device), way)
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", ["load", "source"])
+def test_shaders_run_most_nodes_alone(way: Way) -> None:
+    passing = [name for name in node_cases() if expected_failure(name) is None]
+    alone = [name for name in passing if needs_host(name, Wgpu(), way) is None]
+    assert len(passing) >= 1640
+    assert len(alone) >= 1530
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from phlox_onnx._types import LACKING, TYPES
-from phlox_onnx.testing import EXPECTED, EXPECTED_ON, expected_failure, node_cases, wrong_of
+from phlox_onnx.testing import BESIDE_HOST, EXPECTED, expected_failure, node_cases, wrong_of
 from phlox_tensor import Numpy
 
 PARTS = 16
@@ -26,7 +26,7 @@ def test_cases_pass_but_those_that_cannot(part: int) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-KNOWN = sorted({*EXPECTED, *(name for each in EXPECTED_ON.values() for name in each)})
+KNOWN = sorted({*EXPECTED, *(name for each in BESIDE_HOST.values() for name in each)})
 
 
 @pytest.mark.filterwarnings("ignore")

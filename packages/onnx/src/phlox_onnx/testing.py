@@ -1,7 +1,8 @@
 """The tests of nodes that the onnx wheel brings, run on any device.
 
-``node_cases()`` gives them, ``run_case(case, device)`` runs one, ``wrong_of`` many, and
-``expected_failure(name, device)`` says why one cannot pass.
+``node_cases()`` gives them, ``run_case(case, device)`` runs one, ``wrong_of`` many,
+``expected_failure(name)`` says why one cannot pass, and ``needs_host(name, device)`` why one runs
+on ``WithHost(device)``: all others run on the device alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import onnx
 from onnx.backend.test.loader import load_model_tests
 
-from phlox_tensor import DTYPES, Backend, Tensor, asarray, use_device
+from phlox_tensor import Backend, Tensor, WithHost, asarray, use_device
 
 from ._load import load
 from .source import write
@@ -73,8 +74,8 @@ EXPECTED: Final[dict[str, str]] = {
     "test_training_dropout_mask": _DRAWN,
 }
 
-# The same on one kind of device, or in one way there, where others pass.
-EXPECTED_ON: Final[dict[str, dict[str, str]]] = {
+# Cases that want the host beside one kind of device, or in one way there, with why.
+BESIDE_HOST: Final[dict[str, dict[str, str]]] = {
     "Wgpu": {
         "test_attention_local_window_gqa_rank4_mask*": _SHADERS,
         "test_bitcast_float64_to_int64": _SHADERS,
@@ -134,20 +135,20 @@ def node_cases() -> dict[str, Any]:
     return {case.name: case for case in load_model_tests(kind="node")}
 
 
-def patterns(device: Backend | None = None, way: Way = "load") -> dict[str, str]:
-    """Names of cases that fail, on any device and on this one, with why."""
+def expected_failure(name: str) -> str | None:
+    """Why a case cannot pass on any device, or None."""
+    return _reason(name, EXPECTED)
+
+
+def needs_host(name: str, device: Backend, way: Way = "load") -> str | None:
+    """Why a case runs on ``WithHost(device)``, or None for one that the device runs alone."""
     kind = type(device).__name__
-    return (
-        EXPECTED
-        | EXPECTED_ON.get(kind, {})
-        | EXPECTED_ON.get(f"{kind} {way.removeprefix('frozen ')}", {})
-    )
+    both = kind, f"{kind} {way.removeprefix('frozen ')}"
+    return next((why for each in both if (why := _reason(name, BESIDE_HOST.get(each, {})))), None)
 
 
-def expected_failure(name: str, device: Backend | None = None, way: Way = "load") -> str | None:
-    """Why a case cannot pass, or None."""
-    known = patterns(device, way).items()
-    return next((why for pattern, why in known if fnmatchcase(name, pattern)), None)
+def _reason(name: str, known: dict[str, str]) -> str | None:
+    return next((why for pattern, why in known.items() if fnmatchcase(name, pattern)), None)
 
 
 def run_case(case: Any, device: Backend, way: Way = "load") -> None:
@@ -191,21 +192,28 @@ def _written(file: bytes, *, device: Backend) -> Any:
 
 
 def wrong_of(names: Iterable[str], device: Backend, way: Way = "load") -> list[str]:
-    """What fails and should not, and what passes and is expected to fail."""
+    """What fails and should not, and what passes and is expected to fail, or to need the host."""
     wrong = []
     for name in names:
-        why = expected_failure(name, device, way)
-        try:
-            with use_device(device):
-                run_case(node_cases()[name], device, way)
-        except Exception as error:
-            if why is None:
-                said = " ".join(str(error).split())[:200]
-                wrong.append(f"{name}: {type(error).__name__}: {said}")
-        else:
-            if why is not None and not way.startswith("frozen"):
-                wrong.append(f"{name} passes, but is expected to fail: {why}")
+        why, beside = expected_failure(name), needs_host(name, device, way)
+        target = device if why or not beside else WithHost(device)
+        said = _failure(name, target, way)
+        if why is None and said is not None:
+            wrong.append(f"{name}: {said}")
+        stale = _failure(name, device, way) if beside else said
+        if (why or beside) and stale is None and not way.startswith("frozen"):
+            wrong.append(f"{name} passes alone, but is expected not to: {why or beside}")
     return wrong
+
+
+def _failure(name: str, device: Backend, way: Way) -> str | None:
+    """What a case fails with, in few words."""
+    try:
+        with use_device(device):
+            run_case(node_cases()[name], device, way)
+    except Exception as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return None
 
 
 def _frozen(model: Any, given: Sequence[Any]) -> tuple[Any, list[Any]]:
@@ -257,7 +265,7 @@ def compare(found: Any, wanted: Any, rtol: float, atol: float) -> None:
         assert found is None
         return
     assert isinstance(found, Tensor)
-    array, reference = found.numpy(), _on(found.device, _array(wanted))
+    array, reference = found.numpy(), _as_found(_array(wanted), found)
     assert array.shape == reference.shape, f"shape {array.shape}, expected {reference.shape}"
     assert array.dtype == reference.dtype, f"type {array.dtype}, expected {reference.dtype}"
     if array.dtype.kind not in "biufO":  # bfloat16, for which NumPy has no comparison
@@ -265,10 +273,12 @@ def compare(found: Any, wanted: Any, rtol: float, atol: float) -> None:
     np.testing.assert_allclose(array, reference, rtol=rtol, atol=atol)
 
 
-def _on(device: Backend, wanted: Any) -> Any:
-    """The reference in the type that a device has for it: integers that it lacks are its own."""
-    names = {d.name for d in device.dtypes}
-    if wanted.dtype.kind in "iu" and wanted.dtype.name not in names:
-        own = wanted.astype(DTYPES[device.default_int.name].numpy)
+def _as_found(wanted: Any, found: Tensor[Any]) -> Any:
+    """The reference in the default integers of a device, where they stand for what it lacks."""
+    device = found.device
+    computing = device.computing if isinstance(device, WithHost) else device
+    lacks = wanted.dtype.name not in {d.name for d in computing.dtypes}
+    if wanted.dtype.kind in "iu" and lacks and found.dtype is device.default_int:
+        own = wanted.astype(found.dtype.numpy)
         return own if (own == wanted).all() else wanted
     return wanted
