@@ -448,3 +448,9 @@ def test_looking_for_constants_runs_no_loop() -> None:
         <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w) {
             d = Identity(c) w = Relu(v) }> z = Relu(y) }"""
     assert "_ops.loop" in px.onnx.source(file(text, {}))
+
+
+def test_the_float_of_a_device_is_named_and_no_copy_is_needed() -> None:
+    text = px.onnx.source(file("(int32[2, n] x) => (int32[2] y) { y = ReduceLogSum(x) }", {}))
+    assert ".default_float" in text
+    assert "_ops" not in text

@@ -10,6 +10,8 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from phlox_onnx import load, source
+from phlox_onnx._row import since
+from phlox_onnx.table import TABLE
 from phlox_tensor import PhloxError
 
 MATRIX = "(float[2, 3] x) => (float y)"
@@ -55,6 +57,11 @@ AT_ONCE = {
         "too many results",
     ),
 }
+
+AT_ONCE["value that is absent among those that an op joins"] = (
+    f"{MATRIX} {{ y = Concat<axis = 0>(x, , x) }}",
+    "an input is missing: got Concat 'y', expected inputs",
+)
 
 # Refused when sizes are known.
 AT_THE_CALL = {
@@ -180,3 +187,17 @@ def test_two_constants_of_one_name_are_refused() -> None:
 def test_whole_numbers_by_zero_are_zero_on_the_host_as_on_the_device(op: str) -> None:
     text = f"(float[2, 3] x) => (int64 y) <int64[1] z = {{0}}> {{ s = Shape(x) y = {op}(s, z) }}"
     assert load(file(text))(np.ones((2, 3), np.float32)).tolist() == [0, 0]
+
+
+def test_a_fault_of_a_row_is_not_told_as_one_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = file(f"{MATRIX} {{ y = Relu(x) }}")
+    monkeypatch.setitem(TABLE, ("", "Relu"), since(14, lambda X: X.no_such_method()))
+    with pytest.raises(AttributeError, match="no_such_method"):
+        load(data)(np.ones((2, 3), np.float32))
+
+
+def test_an_absent_value_that_an_op_needs_is_refused_by_its_name() -> None:
+    head = '<ir_version: 8, opset_import: ["" : 18]> g (optional(float[2]) x) => (float y)'
+    proto = parser.parse_model(f"{head} {{ y = Relu(x) }}")
+    with pytest.raises(PhloxError, match="an input is missing: got Relu 'y', expected X"):
+        load(proto)(None)

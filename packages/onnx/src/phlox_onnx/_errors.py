@@ -11,8 +11,9 @@ from phlox_tensor import ArgumentError, PhloxError
 if TYPE_CHECKING:
     from ._graph import Node
 
-# What code that trusts its operands raises for those that a file makes up.
-RAW: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+# What code that trusts its operands raises for those that a file makes up. An AttributeError or
+# AssertionError is a fault of ours, and is told as one.
+RAW: Final = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 _NOTES: Final = "__notes__"  # what a node inside of the node has given its place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import isfinite, prod
 from typing import Any, Final
 
@@ -58,19 +58,19 @@ def meta_of(value: Any) -> Any:
     return value
 
 
-def refuse_large(run: Any, args: list[Any], given: dict[str, Any], node: Node, most: int) -> None:
+def refuse_large(run: Callable[[], tuple[Any, ...]], node: Node, most: int) -> None:
     """Run a row without data, and refuse what is too large.
 
     Raises:
         OnnxError: when a result has more elements than ``most``.
     """
     try:
-        found = run(*args, **given)
+        found = run()
     except (PhloxError, *RAW):
         return  # the row itself says what is wrong
     except MemoryError:
         raise too_large("more than there is memory for", node, most) from None
-    for each in found if isinstance(found, tuple) else (found,):
+    for each in found:
         if isinstance(each, Tensor) and prod(each.shape) > most:
             raise too_large(f"{prod(each.shape):,} elements, {each.shape}", node, most)
 

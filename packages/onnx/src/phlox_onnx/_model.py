@@ -16,7 +16,7 @@ from ._inline import inlined
 from ._inputs import as_input, put, refuse_others
 from ._limits import Limits
 from ._paths import paths_of_layers, words_of
-from ._program import Program, bound, checked_attributes, lifted
+from ._program import Program, bound, lifted, refuse_attributes
 from ._quantized import Quantized, without_whole_numbers
 from ._read import Source, read
 from ._recurrent import with_recurrent_layers
@@ -257,7 +257,7 @@ def refuse_unsupported(graph: Graph) -> None:
             row = row_of(node.key)
             assert row is not None
             bound(node, row)
-            checked_attributes(node, row)
+            refuse_attributes(node, row)
         refuse_unsound(graph)
         return
     lines = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 import numpy as np
@@ -66,10 +66,6 @@ READS: Final[dict[str, Read]] = {
 }
 
 
-# Readers that leave a tensor where it is.
-_WHOLE: Final = (lifted, _raw)
-
-
 @final
 class Step:
     """One node: where its inputs lie, what runs, where its outputs go."""
@@ -83,11 +79,11 @@ class Step:
         "_most",
         "_plan",
         "_row",
-        "_slots",
         "_wanted",
         "drop",
         "node",
         "outputs",
+        "slots",
     )
 
     def __init__(self, node: Node, row: Row, program: Program) -> None:
@@ -101,15 +97,11 @@ class Step:
         self._plan = tuple(
             (program.slot(name), READS[p.takes], p.default) for name, p in bound(node, row)
         )
-        self._slots = tuple(slot for slot, _, _ in self._plan if slot >= 0)
-        self._given = checked_attributes(node, row)
+        self.slots = tuple(slot for slot, _, _ in self._plan if slot >= 0)
+        refuse_attributes(node, row)
         graphs = node.graphs
-        self._given = {k: v for k, v in self._given.items() if k not in graphs}
+        self._given = {k: v for k, v in keywords_of(node, row).items() if k not in graphs}
         self._bodies = {k: program.body(v) for k, v in graphs.items()}
-        if "outputs" in row.context:
-            self._given["outputs"] = len(node.outputs)
-        if "stacked" in row.context:
-            self._given["stacked"] = stacked_of(node)
         self._device = "device" in row.context
         self._host = row.host
         self._most = program.elements
@@ -122,14 +114,18 @@ class Step:
         try:
             found = self._found(env, device)
         except PhloxError as error:
+            self._refuse_absent(env)
             found = of_node(error, self.node)
             found.add_note(f"in {self.node.where()} of the ONNX model")
             raise found from error.__cause__
-        except RAW as error:
-            raise refused(error, self.node, self._row.own) from error
         except MemoryError as error:
             got = "more than there is memory for"
             raise too_large(got, self.node, self._most) from error
+        except Exception as error:
+            self._refuse_absent(env)
+            if self._row.own or isinstance(error, RAW):
+                raise refused(error, self.node, self._row.own) from error
+            raise
         if type(found) is not tuple:
             found = (found,)
         if len(found) < self._wanted:
@@ -144,19 +140,24 @@ class Step:
         for slot in () if keep else self.drop:
             env[slot] = None
 
+    def _refuse_absent(self, env: Env) -> None:
+        """Refuse None, which an optional value of the file may be, where the op wants more."""
+        for (slot, _, _), (_, wanted) in zip(self._plan, bound(self.node, self._row), strict=True):
+            if wanted.required and env[slot] is None:
+                what, got = "an input is missing", self.node.where()
+                raise OnnxError("onnx", what, got=got, expected=wanted.name)
+
     def _refuse_large(self, env: Env) -> None:
         """Ask how large the result is, where numbers in the file may make it too large."""
-        if self._factor * bound_of(env[s] for s in self._slots) <= self._most:
+        if self._factor * bound_of(env[s] for s in self.slots) <= self._most:
             return
-        args = [d if s < 0 else read(meta_of(env[s]) if read in _WHOLE else env[s], META)
-                for s, read, d in self._plan]  # fmt: skip
-        words = {**self._given, "device": META} if self._device else self._given
-        refuse_large(self._row.run, args, words, self.node, self._most)
+        values = dict(zip(self.node.inputs, (env[s] for s, _, _ in self._plan), strict=False))
+        refuse_large(lambda: dry(self._row, self.node, values), self.node, self._most)
 
     def _found(self, env: Env, device: Backend) -> Any:
         if self._factor:
             self._refuse_large(env)
-        if self._host is not None and all(isinstance(env[s], np.ndarray) for s in self._slots):
+        if self._host is not None and all(isinstance(env[s], np.ndarray) for s in self.slots):
             args = [default if s < 0 else env[s] for s, _, default in self._plan]
             return _small(self._host(*args, **self._given), device)
         args = [default if s < 0 else read(env[s], device) for s, read, default in self._plan]
@@ -226,6 +227,42 @@ def bound(node: Node, row: Row) -> list[tuple[str, Parameter]]:
     return out
 
 
+def dry(row: Row, node: Node, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Run the row of a node on the device without data, and return what it gives.
+
+    Args:
+        values: the inputs by name: arrays of the host, and tensors of any device.
+
+    Raises:
+        PhloxError: when an input is missing or does not fit, or the row asks for data.
+    """
+    args = []
+    for name, parameter in bound(node, row):
+        value = values[name] if name else parameter.default
+        if name and value is None and parameter.required:
+            what = "an input is missing"
+            raise OnnxError("onnx", what, got=node.where(), expected=parameter.name)
+        if name:
+            moved = meta_of(value) if parameter.takes in ("Raw", "Tensor") else value
+            value = READS[parameter.takes](moved, META)
+        args.append(value)
+    found = row.run(*args, **keywords_of(node, row), **_DRY if "device" in row.context else {})
+    return found if isinstance(found, tuple) else (found,)
+
+
+_DRY: Final = {"device": META}
+
+
+def keywords_of(node: Node, row: Row) -> dict[str, Any]:
+    """The keywords of a row, but for the device."""
+    words: dict[str, Any] = dict(node.attributes)
+    if "outputs" in row.context:
+        words["outputs"] = len(node.outputs)
+    if "stacked" in row.context:
+        words["stacked"] = stacked_of(node)
+    return words
+
+
 def stacked_of(node: Node) -> tuple[tuple[DType, tuple[int, ...]], ...]:
     """Types and sizes of what the body of a loop gives to be stacked, as the file has them."""
     own = len(node.inputs) - node.attributes.get("num_scan_inputs", 2)
@@ -239,8 +276,8 @@ def stacked_of(node: Node) -> tuple[tuple[DType, tuple[int, ...]], ...]:
     )
 
 
-def checked_attributes(node: Node, row: Row) -> dict[str, Any]:
-    """The attributes of a node, each of which the row knows.
+def refuse_attributes(node: Node, row: Row) -> None:
+    """Refuse attributes of a node that the row does not know, or lacks.
 
     Raises:
         OnnxError: for one that it does not know, or lacks.
@@ -253,7 +290,6 @@ def checked_attributes(node: Node, row: Row) -> dict[str, Any]:
     missing = [k for k, must in row.attributes.items() if must and k not in node.attributes]
     if missing:
         raise OnnxError("onnx", "an attribute is missing", got=node.where(), expected=missing[0])
-    return node.attributes
 
 
 @final
@@ -349,14 +385,17 @@ class Program:
             lifted(v, device) if isinstance(v, np.ndarray) and v.size > HOST_SIZE else v
             for v in self._start
         ]
+        unknown = {slot for slot, v in zip(self._inputs, arguments, strict=True) if v is None}
         for slot, value in zip(self._inputs, arguments, strict=True):
             env[slot] = value
         for step in self._steps:
-            if step.node.graphs:
+            if step.node.graphs or not unknown.isdisjoint(step.slots):
+                unknown.update(step.outputs)
                 continue
             try:
                 step(env, device, keep=True)
             except (PhloxError, *RAW):
+                unknown.update(step.outputs)
                 continue
             yield step, [env[slot] if slot >= 0 else None for slot in step.outputs]
 

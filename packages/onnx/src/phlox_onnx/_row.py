@@ -108,7 +108,7 @@ def since(
         default = None if bare else each.default
         required = bare and "None" not in str(each.annotation)
         if each.kind is inspect.Parameter.VAR_POSITIONAL:
-            rest = Parameter(each.name, takes, None, False)
+            rest = Parameter(each.name, takes, None, required and takes == "Tensor")
         elif each.kind is inspect.Parameter.KEYWORD_ONLY:
             attributes[each.name] = bare
         else:

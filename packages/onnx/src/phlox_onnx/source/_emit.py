@@ -14,7 +14,7 @@ from phlox_tensor import DTYPES, PhloxError
 from .._errors import RAW, OnnxError, refused
 from .._graph import Graph, Node
 from .._growth import META
-from .._program import bound, stacked_of
+from .._program import bound, keywords_of, stacked_of
 from .._row import Parameter, Row
 from .._table import row_of
 from . import _expr as e
@@ -27,7 +27,7 @@ from ._recurrent import RECURRENT, recurrent
 from ._run import spelled_call, written
 from ._simplify import FOLDED, Forms
 from ._size import Size, UnknownError
-from ._specs import specs_of, words_of
+from ._specs import specs_of
 from ._values import LITERAL, STATE, Field, Values
 from ._writers import HOST, WRITERS, ints
 
@@ -251,7 +251,7 @@ class Emitter:
             return None  # what is absent is only known when the source runs
         names = dict(zip(node.inputs, values, strict=True))
         args = [self._read(names[n] if n else None, p) for n, p in bound(node, row)]
-        words = words_of(node, row)
+        words = keywords_of(node, row)
         if "device" in row.context:
             words["device"] = Place(self.device())
         found = written(row.run, self.trace)(*args, **words)
@@ -296,7 +296,7 @@ class Emitter:
         plain = _function_of(row)
         if plain and not node.attributes:
             self.unsized[node.op] += 1
-            args = [self.whole(v).expr for v in values]
+            args = [e.literal(None) if v is None else self.whole(v).expr for v in values]
             return Name(self.trace, self.trace.keep(spelled_call(plain, args)), None)
         name = self.copies.row(node.op, row.run)
         self.called[node.op] += 1

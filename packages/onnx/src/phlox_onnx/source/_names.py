@@ -92,6 +92,11 @@ class Place:
         """The integer of the device."""
         return Kind(e.member(self.expr, "default_int"), px.int64)
 
+    @property
+    def default_float(self) -> Kind:
+        """The float of the device."""
+        return Kind(e.member(self.expr, "default_float"), px.float32)
+
 
 class Name:
     """A tensor that is written, not there.

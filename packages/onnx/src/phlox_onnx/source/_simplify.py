@@ -12,8 +12,7 @@ from phlox_tensor import Numpy, PhloxError
 
 from .._errors import RAW
 from .._graph import Array, Graph, Node, Value, graphs_of, reads, walk
-from .._growth import META
-from .._program import READS, Program, bound, on_host
+from .._program import Program, dry, on_host
 from .._roles import roles
 from .._row import Row
 from .._table import row_of
@@ -181,18 +180,11 @@ def _elements(node: Node, row: Row, given: dict[str, Array]) -> float:
     """How many elements a node of constants makes, by its row on the device without data."""
     if not row.grows and prod(a.size for a in given.values()) <= _SMALL:
         return 0
-    args = [
-        READS[p.takes](given[name], META) if name else p.default for name, p in bound(node, row)
-    ]
-    words = {**node.attributes}
-    words |= {"outputs": len(node.outputs)} if "outputs" in row.context else {}
-    words |= {"device": META} if "device" in row.context else {}
     try:
-        found = row.run(*args, **words)
+        found = dry(row, node, given)
     except (PhloxError, *RAW):
         return 0 if not row.grows and all(a.size <= _SMALL for a in given.values()) else inf
-    results = found if isinstance(found, tuple) else (found,)
-    return sum(prod(np.shape(v)) for v in results)
+    return sum(prod(np.shape(v)) for v in found)
 
 
 def in_several_ways(graph: Graph) -> set[str]:
