@@ -25,8 +25,8 @@ def files(folder: Path) -> dict[Path, str]:
         "## Cases that cannot pass",
         _cases(EXPECTED),
         "## Cases that want the host beside a GPU",
-        "These pass on `WithHost(Wgpu())`, all others on `Wgpu()` alone: shaders have bool, float32, "
-        "int32, uint32, and on some adapters float16.",
+        "These pass on `WithHost(Wgpu())`, all others on `Wgpu()` alone: shaders have bool, "
+        "float32, int32, uint32, and on some adapters float16.",
         _cases(BESIDE_HOST["Wgpu"]),
         "Of those that `Wgpu()` loads, these do not run as source:",
         _cases(BESIDE_HOST["Wgpu source"]),
