@@ -141,6 +141,7 @@ def test_the_rule_of_an_optimizer_is_one_call_over_all_parameters() -> None:
         assert [*map(bits, got)] == [*map(bits, wanted)]
     assert [k.counts for k in kernels if k.counts] == [[4, 4]]
     assert fast.sources[0].count("kernel_") == 1
+    assert "4 of them are one call" in fast.explain(0.5, tensors, grads)
     # A program that takes what the one before gives waits for it.
     chain = compile(lambda x: ((x * 2 + 1).sum(axis=0) * 2 + 1).sum(axis=0) * 2 + 1)
     del kernels[:]

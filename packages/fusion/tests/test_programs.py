@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import phlox_tensor as pt
 from phlox_fusion import _cluster, _plan, _steps, compile
-from phlox_fusion._fused import Fused
+from phlox_fusion._fused import Fused, last_uses
 from phlox_fusion._plan import _peak
 from phlox_fusion._replay import folded, plan_of
 from phlox_tensor import Backend, DType, Numpy, Tensor
@@ -441,12 +441,11 @@ def test_folds_in_another_order_are_found() -> None:
 
 
 def test_a_value_that_goes_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = _steps._last_uses
 
     def early(steps: Any) -> dict[int, int]:
-        return {value: max(place - 1, 0) for value, place in right(steps).items()}
+        return {value: max(place - 1, 0) for value, place in last_uses(steps).items()}
 
-    monkeypatch.setattr(_steps, "_last_uses", early)
+    monkeypatch.setattr(_steps, "last_uses", early)
     is_found(Programs(folds=True))
 
 

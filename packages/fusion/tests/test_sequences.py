@@ -104,6 +104,11 @@ def test_an_op_that_the_device_leaves_to_python_stands_between_two_sequences() -
     (text,) = fast.sources
     assert text.count(" = sequence_") == 2
     assert text.count("cumulative_sum") == 1
+    report = fast.explain(x)
+    assert "calls: 8, of which 0 programs" in report
+    joined = [line for line in report.splitlines() if "calls are one: the device goes" in line]
+    assert len(joined) == 2
+    assert sum(int(line.split()[0]) for line in joined) == 7
 
 
 def test_values_go_with_their_last_use_inside(noted: Sequences) -> None:

@@ -12,6 +12,7 @@ from phlox_tensor.capture import (
     Number,
     Program,
     Value,
+    filled,
     lowered,
     same_bits,
     values_of,
@@ -64,22 +65,15 @@ def _given(
         take(place.refs, found)
     numbers: list[Any] = []
     for at, (function, args) in enumerate(trace.graph.numbers):
-        own = [numbers[a.place] if type(a) is Number else a for a in args]
+        own = [filled(a, values, numbers) for a in args]
         numbers.append(known[at] if function is None else function(*own))
     return values, numbers
 
 
 def ran(node: Node, values: dict[int, Any], numbers: Sequence[Any]) -> dict[int, Any]:
     """What an op gives, by value."""
-
-    def item(x: Any) -> Any:
-        if type(x) is tuple and any(type(each) is Value for each in x):
-            return tuple(map(item, x))
-        if type(x) is Value:
-            return values[x.number]
-        return numbers[x.place] if type(x) is Number else x
-
-    out = node.entry(*map(item, (*node.operands, *node.attributes)))
+    given = [filled(x, values, numbers) for x in (*node.operands, *node.attributes)]
+    out = node.entry(*given)
     return dict(zip(node.results, out if node.op.signature.several else (out,), strict=True))
 
 
@@ -118,7 +112,7 @@ def _given_to(
     parts: Lowered, values: dict[int, Any], numbers: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """The operands and numbers of a kernel."""
-    given = [numbers[n.place] if type(n) is Number else n for n in parts.numbers]
+    given = [filled(n, values, numbers) for n in parts.numbers]
     return [values[v] for v in parts.inputs], given
 
 

@@ -231,7 +231,7 @@ class _Clusters:
         return prod(cluster.shape) * self._specs[cluster.outputs[0]].dtype.itemsize
 
     def _held(self, value: int) -> int:
-        return prod(self._specs[value].shape) * self._specs[value].dtype.itemsize
+        return self._specs[value].nbytes
 
     def _only_ends(self, cluster: Cluster) -> bool:
         """Whether it is a fold, and one op on what it gives: nothing to save."""

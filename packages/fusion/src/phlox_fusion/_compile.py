@@ -100,7 +100,15 @@ class Compiled(Generic[P, R]):
         self._lock = RLock()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Return what the function gives."""
+        """Return what the function gives.
+
+        An error of an op in a replay is that of the function, which then runs as it is written.
+
+        Raises:
+            CompileError: from the first two calls of a form, where a replay would not do what the
+                function does: it reads a value, changes what is outside, or runs differ.
+            DisagreementError: in check mode, where a replay gives other bits.
+        """
         given = (*self._bound, *args) if self._bound else args
         probe = self._probe
         if probe is not None and not kwargs:
@@ -171,7 +179,16 @@ class Compiled(Generic[P, R]):
 
     @property
     def sources(self) -> list[str]:
-        """The replays that there are, as Python."""
+        """The replays that there are, as Python; steps that a device takes as one are remarks.
+
+        Example:
+            >>> import phlox_tensor as pt
+            >>> double = compile(lambda x: x.sum() * 2)
+            >>> [double(pt.ones(2)).item() for _ in range(2)]
+            [4.0, 4.0]
+            >>> len(double.sources)
+            1
+        """
         ready = [v for some in self._versions.values() for v in some if v.replay is not None]
         halves = [text for v in ready if v.join is not None for text in v.join.texts]
         return [*(v.text for v in ready), *halves]
@@ -180,6 +197,15 @@ class Compiled(Generic[P, R]):
         """Run the function on these arguments, and return what it did as a graph.
 
         It is a call like any other: optimizers step, and random numbers are drawn.
+
+        Raises:
+            CompileError: where it cannot be recorded.
+
+        Example:
+            >>> import phlox_tensor as pt
+            >>> graph = compile(lambda x: (x * 2).sum()).trace(pt.ones(2))
+            >>> [node.op.name for node in graph.nodes]
+            ['multiply', 'sum']
         """
         return _trace.run(self._called, (*self._bound, *args), kwargs).trace.graph
 
@@ -187,6 +213,14 @@ class Compiled(Generic[P, R]):
         """Run the function on these arguments, and say what a replay does and depends on.
 
         It is a call like any other: optimizers step, and random numbers are drawn.
+
+        Raises:
+            CompileError: where it cannot be recorded.
+
+        Example:
+            >>> import phlox_tensor as pt
+            >>> print(compile(lambda x: (x * 2).sum()).explain(pt.ones(2)).splitlines()[2])
+            ops: 2 to run, 0 left out since nobody needs them
         """
         return explained(_trace.run(self._called, (*self._bound, *args), kwargs).trace)
 

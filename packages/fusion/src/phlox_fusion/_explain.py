@@ -6,10 +6,9 @@ from collections import Counter
 
 from phlox_tensor.capture import Number, Value, written
 
-from ._fused import Fused
+from ._fused import Fused, Line, Repeated, Sequenced, Together
 from ._layout import NumberPart, TensorPart
-from ._plan import Plan
-from ._replay import plan_of
+from ._replay import Schedule, scheduled
 from ._trace import Trace, has_history
 
 
@@ -41,28 +40,47 @@ def explained(trace: Trace) -> str:
         )
     dropped = len(graph.nodes) - len(live)
     lines.append(f"ops: {len(live)} to run, {dropped} left out since nobody needs them")
-    lines += _steps(plan_of(graph), len(live))
+    lines += _steps(scheduled(graph), len(live))
     return "\n".join(lines)
 
 
-def _steps(plan: Plan, count: int) -> list[str]:
+def _steps(found: Schedule, count: int) -> list[str]:
     """What a replay calls."""
+    plan = found.plan
     fused = [step for step in plan.steps if isinstance(step, Fused)]
     inside = sum(len(step.nodes) for step in fused)
     ahead = count - inside - len(plan.alone)
     lines = [f"calls: {len(plan.steps)}, of which {_count(len(fused), 'program')} for {inside} ops"]
     if ahead:
         lines[0] += f"; {_count(ahead, 'op')} computed once, ahead of the calls"
-    for step in fused:
-        names = ", ".join(node.op.name for node in step.nodes)
-        program = step.lowered.program
-        lines.append(
-            f"  program of {len(step.nodes)}: {names}; {_count(len(program.inputs), 'input')}, "
-            f"{_count(len(program.outputs), 'output')}, from {step.nodes[0].line}"
-        )
+    lines += [*map(_joined, found.lines)]
+    lines = [*filter(None, lines)]
+    for step in found.steps:
+        if isinstance(step, Together):
+            lines.append(f"{_program(step.each[0])}; {len(step.each)} of them are one call")
+        elif isinstance(step, Fused):
+            lines.append(_program(step))
     alone = Counter((node.op.name, why) for node, why in plan.alone)
     lines += [f"  {many:4} {name}: {why}" for (name, why), many in alone.most_common()]
     return lines
+
+
+def _joined(line: Line) -> str:
+    """What a device does as one call; empty for a single step."""
+    if isinstance(line, Sequenced):
+        return f"  {len(line.steps)} calls are one: the device goes through them without Python"
+    if isinstance(line, Repeated):
+        return f"  {len(line.steps)} calls are one: the device repeats what it ran before"
+    return ""
+
+
+def _program(step: Fused) -> str:
+    names = ", ".join(node.op.name for node in step.nodes)
+    program = step.lowered.program
+    return (
+        f"  program of {len(step.nodes)}: {names}; {_count(len(program.inputs), 'input')}, "
+        f"{_count(len(program.outputs), 'output')}, from {step.nodes[0].line}"
+    )
 
 
 def _count(number: int, word: str) -> str:

@@ -1,10 +1,11 @@
-"""Steps of plans: an op, or a program in the place of some."""
+"""Steps of plans: an op, or what runs in the place of some; and the values that they need."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from phlox_tensor.capture import Kernel, Lowered, Node
+from phlox_tensor.capture import Kernel, Lowered, Node, Number, Run, SequenceRun, values_of
 
 
 class Fused(NamedTuple):
@@ -16,3 +17,57 @@ class Fused(NamedTuple):
 
 
 Step = Node | Fused
+
+
+class Together(NamedTuple):
+    """Equal programs of which none takes what another one gives: one call of a kernel."""
+
+    each: tuple[Fused, ...]
+    over: Callable[[list[tuple[Any, ...]]], tuple[Any, ...]]
+
+
+Single = Step | Together
+
+
+class Repeated(NamedTuple):
+    """Steps without numbers of their own, which a device repeats."""
+
+    steps: tuple[Single, ...]
+    inputs: tuple[int, ...]
+    results: tuple[int, ...]
+    run: Run
+
+
+class Sequenced(NamedTuple):
+    """Steps that a device runs as one call, which lets go of ``ended`` on its way."""
+
+    steps: tuple[Single, ...]
+    inputs: tuple[int, ...]
+    ended: tuple[int, ...]
+    numbers: tuple[Number, ...]
+    results: tuple[int, ...]
+    run: SequenceRun
+
+
+Line = Single | Repeated | Sequenced
+
+
+def takes(step: Line) -> Sequence[int]:
+    """Return the values that a step takes."""
+    if isinstance(step, Together):
+        return [value for each in step.each for value in takes(each)]
+    if isinstance(step, Repeated | Sequenced):
+        return step.inputs
+    return step.lowered.inputs if isinstance(step, Fused) else values_of(step)
+
+
+def gives(step: Line) -> Sequence[int]:
+    """Return the values that a step gives."""
+    if isinstance(step, Together):
+        return [value for each in step.each for value in gives(each)]
+    return step.lowered.results if isinstance(step, Fused) else step.results
+
+
+def last_uses(steps: Sequence[Line]) -> dict[int, int]:
+    """Return for each value at which step it is taken last, or given where none takes it."""
+    return {v: place for place, step in enumerate(steps) for v in (*takes(step), *gives(step))}

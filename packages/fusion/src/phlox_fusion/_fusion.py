@@ -150,18 +150,17 @@ class Fusion(Decorator):
         if not floats and any(type(item) is not Deferred for item in args[:count]):
             return None
         (out,) = infer_prepared(op, specs, args[count:], self.default_int)
-        return out if prod(out.shape) * out.dtype.itemsize >= self.least else None
+        return out if out.nbytes >= self.least else None
 
     def _fold_spec(self, op: Op, spec: Spec, attributes: tuple[Any, ...]) -> Spec | None:
         """What a reduction gives that may end a program; None for any other."""
         axes, shape = attributes[0], spec.shape
-        nbytes = prod(shape) * spec.dtype.itemsize
         if type(axes) is not tuple or axes != tuple(range(len(shape) - len(axes), len(shape))):
             return None
         if prod(shape[len(shape) - len(axes) :]) < 2:
             return None
         (out,) = infer_prepared(op, [spec], attributes, self.default_int)
-        enough = nbytes >= max(self.least, self._inner.limits.folds_from, 1)
+        enough = spec.nbytes >= max(self.least, self._inner.limits.folds_from, 1)
         return out if enough and out.dtype is spec.dtype else None
 
     def checks_operands(self, op: Op) -> bool:

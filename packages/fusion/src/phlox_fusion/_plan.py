@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from phlox_tensor import Spec
-from phlox_tensor.capture import Node, lowered, values_of
+from phlox_tensor.capture import Node, lowered
 
 from ._cluster import Cluster, clusters_of
-from ._fused import Fused, Step
+from ._fused import Fused, Single, Step, Together, gives, last_uses, takes
 from ._tuning import chosen, tuning_mode, wide
-
-
-class Together(NamedTuple):
-    """Equal programs of which none takes what another one gives: one call of a kernel."""
-
-    each: tuple[Fused, ...]
-    over: Callable[[list[tuple[Any, ...]]], tuple[Any, ...]]
 
 
 class Plan(NamedTuple):
@@ -133,9 +125,7 @@ def _fused(cluster: Cluster, nodes: Sequence[Node], specs: Sequence[Spec]) -> Fu
     return None if kernel is None else Fused(own, parts, kernel)
 
 
-def together(
-    steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]
-) -> tuple[Step | Together, ...]:
+def together(steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]) -> tuple[Single, ...]:
     """Return steps with equal programs that follow each other as one, where no more is held.
 
     A kernel that takes several calls at once has ``over``: it gets a list of their arguments, and
@@ -167,20 +157,6 @@ def _goes_on(run: Sequence[Step], step: Step) -> bool:
     return same and {*takes(step)}.isdisjoint(value for each in run for value in gives(each))
 
 
-def takes(step: Step | Together) -> Sequence[int]:
-    """Return the values that a step takes."""
-    if isinstance(step, Together):
-        return [value for each in step.each for value in takes(each)]
-    return step.lowered.inputs if isinstance(step, Fused) else values_of(step)
-
-
-def gives(step: Step | Together) -> Sequence[int]:
-    """Return the values that a step gives."""
-    if isinstance(step, Together):
-        return [value for each in step.each for value in gives(each)]
-    return step.lowered.results if isinstance(step, Fused) else step.results
-
-
 def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple[Step, ...]:
     """Each program where the last of its ops stood."""
     last = {cluster.nodes[-1]: fused for cluster, fused in made}
@@ -194,32 +170,26 @@ def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple
 
 
 def _peak(
-    steps: Sequence[Step | Together],
+    steps: Sequence[Single],
     specs: Sequence[Spec],
     wanted: set[int],
     owned: frozenset[int] = frozenset(),
 ) -> tuple[int, int]:
     """Return the most bytes that the values of steps hold at once, and at which step."""
-    last: dict[int, int] = {}
-    for place, step in enumerate(steps):
-        last.update((v, place) for v in (*takes(step), *gives(step)))
+    last = last_uses(steps)
     held = {value for value in owned if value in last}
-    now = most = sum(_bytes(specs[value]) for value in held)
+    now = most = sum(specs[value].nbytes for value in held)
     at = 0
     for place, step in enumerate(steps):
         held.update(gives(step))
-        now += sum(_bytes(specs[v]) for v in gives(step))
+        now += sum(specs[v].nbytes for v in gives(step))
         if now > most:
             most, at = now, place
         for value in {*takes(step), *gives(step)}:
             if last[value] == place and value not in wanted and value in held:
                 held.discard(value)
-                now -= _bytes(specs[value])
+                now -= specs[value].nbytes
     return most, at
-
-
-def _bytes(spec: Spec) -> int:
-    return prod(spec.shape) * spec.dtype.itemsize
 
 
 def _blamed(

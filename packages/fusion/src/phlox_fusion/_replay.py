@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
-from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, same, values_of
+from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, filled, same, values_of
 
 from ._flat import remember
+from ._fused import Line, Single
 from ._layout import NodePart, write_tree
 from ._plan import Plan, planned, together
 from ._source import Source
@@ -27,8 +27,36 @@ MISS: Final = _Miss()
 _MOST_FOLDED: Final = 2**16  # bytes: what is larger is cheaper to make again than to keep
 
 
+class Schedule(NamedTuple):
+    """What a replay runs.
+
+    Attributes:
+        constants: values that are always the same.
+        plan: programs and ops, and why those are alone.
+        steps: the same, with equal programs as one call.
+        lines: the calls from Python; a device may take several steps as one.
+        kept: values that stay.
+    """
+
+    constants: dict[int, Any]
+    plan: Plan
+    steps: tuple[Single, ...]
+    lines: list[Line]
+    kept: set[int]
+
+
+def scheduled(graph: Graph, owned: frozenset[int] = frozenset()) -> Schedule:
+    """Return what a replay of a graph runs; ``owned``: values from outside that go meanwhile."""
+    nodes, constants = folded(graph)
+    wanted = set(graph.outputs)
+    plan = planned(nodes, graph.specs, wanted, owned)
+    steps = together(plan.steps, graph.specs, wanted)
+    kept = wanted | constants.keys()
+    return Schedule(constants, plan, steps, lines_of(steps, graph.specs, kept, constants), kept)
+
+
 def plan_of(graph: Graph) -> Plan:
-    """Return what a replay of a graph runs."""
+    """Return the programs and ops of a replay of a graph."""
     nodes, _ = folded(graph)
     return planned(nodes, graph.specs, {*graph.outputs})
 
@@ -58,16 +86,12 @@ def backward_of(
     It empties the lists, so that what they hold goes with its last use.
     """
     source = Source()
-    nodes, constants = folded(graph)
-    wanted = set(graph.outputs)
-    own = frozenset(graph.inputs) - wanted
-    steps = together(planned(nodes, graph.specs, wanted, own).steps, graph.specs, wanted)
-    kept = wanted | constants.keys()
+    constants, _, _, lines, kept = scheduled(graph, frozenset(graph.inputs) - {*graph.outputs})
     for refs, holder in ((saved, "saved"), (given, "given")):
         names = [named(source, ref, {}) for ref in refs]
         source.line(f"{', '.join(names)}, = {holder}" if names else "pass")
         source.line(f"{holder}.clear()")
-    write_steps(source, lines_of(steps, graph.specs, kept, constants), kept, constants)
+    write_steps(source, lines, kept, constants)
     names = [named(source, ref, constants) for ref in results]
     source.line(f"return [{', '.join(names)}]")
     return source.function("pull", "saved, given"), str(source)
@@ -81,12 +105,8 @@ class _Writer:
         """Find out what is needed, and until when."""
         self._trace = trace
         self._source = Source()
-        nodes, self._constants = folded(trace.graph)
-        self._outputs = set(trace.graph.outputs)
-        specs = trace.graph.specs
-        steps = together(planned(nodes, specs, self._outputs).steps, specs, self._outputs)
-        kept = self._outputs | self._constants.keys()
-        self._steps = lines_of(steps, specs, kept, self._constants)
+        self._schedule = scheduled(trace.graph)
+        self._constants = self._schedule.constants
 
     def write(self, saved: Sequence[Ref] | None = None) -> tuple[Replay, str]:
         """Return the function and its text; with ``saved`` one that gives leaves."""
@@ -99,7 +119,7 @@ class _Writer:
         early = [c for c, p in trace.left.items() if c in contents and not _has_values(p)]
         for cell in early:
             self._swap(cell, contents[cell], trace.left[cell])
-        write_steps(source, self._steps, self._outputs | self._constants.keys(), self._constants)
+        write_steps(source, self._schedule.lines, self._schedule.kept, self._constants)
         out = self._result() if saved is None else self._leaves(saved, contents)
         for cell, left in trace.left.items():
             if cell not in early:
@@ -187,22 +207,16 @@ def folded(graph: Graph) -> tuple[list[Node], dict[int, Any]]:
     nodes = []
     for node in graph.live():
         specs = [graph.specs[v] for v in node.results]
-        small = sum(prod(s.shape) * s.dtype.itemsize for s in specs) <= _MOST_FOLDED
+        small = sum(s.nbytes for s in specs) <= _MOST_FOLDED
         given = (*node.operands, *node.attributes)
         moving = any(type(x) is Number for x in given) or not constants.keys() >= {*values_of(node)}
         if moving or not small:
             nodes.append(node)
             continue
-        out = node.entry(*(_constant(item, constants) for item in given))
+        out = node.entry(*[filled(item, constants) for item in given])
         outs = out if node.op.signature.several else (out,)
         constants.update(zip(node.results, outs, strict=True))
     return nodes, constants
-
-
-def _constant(item: Any, constants: dict[int, Any]) -> Any:
-    if type(item) is tuple and any(type(x) is Value for x in item):
-        return tuple(constants[x.number] for x in item)
-    return constants[item.number] if type(item) is Value else item
 
 
 def _has_values(place: Place) -> bool:

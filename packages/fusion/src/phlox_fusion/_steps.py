@@ -5,39 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from phlox_tensor import Backend, Spec
-from phlox_tensor.capture import Call, CallSequence, Number, Run, SequenceRun, Value
+from phlox_tensor.capture import Call, CallSequence, Number, Run, Value
 
-from ._fused import Fused, Step
-from ._plan import Together, gives, takes
+from ._fused import (
+    Fused,
+    Line,
+    Repeated,
+    Sequenced,
+    Single,
+    Together,
+    gives,
+    last_uses,
+    takes,
+)
 from ._source import Source
 
 _MOST_REPEATED: Final = 2**25  # bytes of results: of larger ones the device has enough to do
-
-
-class Repeated(NamedTuple):
-    """Steps without numbers of their own, which a device repeats."""
-
-    inputs: tuple[int, ...]
-    results: tuple[int, ...]
-    run: Run
-
-
-class Sequenced(NamedTuple):
-    """Steps that a device runs as one call, which lets go of ``ended`` on its way."""
-
-    steps: tuple[Step | Together, ...]
-    inputs: tuple[int, ...]
-    ended: tuple[int, ...]
-    numbers: tuple[Number, ...]
-    results: tuple[int, ...]
-    run: SequenceRun
-
-
-Single = Step | Together
-Line = Single | Repeated | Sequenced
 
 
 def named(source: Source, ref: Any, constants: Mapping[int, Any]) -> str:
@@ -53,10 +39,10 @@ def write_steps(
     source: Source, steps: Sequence[Line], kept: set[int], constants: Mapping[int, Any]
 ) -> None:
     """Add a line for each step; values that are not kept go with their last use."""
-    last = _last_uses(steps)
+    last = last_uses(steps)
     for place, step in enumerate(steps):
         _write(source, step, constants)
-        done = {*_takes(step), *_gives(step)} - kept
+        done = {*takes(step), *gives(step)} - kept
         if isinstance(step, Sequenced):
             done.difference_update(step.ended)
         gone = [f"v{v}" for v in sorted(done) if last[v] == place]
@@ -94,7 +80,7 @@ def _text(source: Source, step: Single | Repeated, constants: Mapping[int, Any])
     else:
         given = (*step.operands, *step.attributes)
         entry, several = source.constant(step.entry, step.op.name), step.op.signature.several
-    results = ", ".join(f"v{v}" for v in _gives(step))
+    results = ", ".join(f"v{v}" for v in gives(step))
     operands = ", ".join(_operand(source, item, constants) for item in given)
     into = f"{results}{',' if several else ''} = " if results else ""  # some run only to be checked
     return f"{into}{entry}({operands})"
@@ -116,18 +102,6 @@ def _operand(source: Source, item: Any, constants: Mapping[int, Any]) -> str:
     return named(source, item, constants)
 
 
-def _takes(step: Line) -> Sequence[int]:
-    return step.inputs if isinstance(step, Repeated | Sequenced) else takes(step)
-
-
-def _gives(step: Line) -> Sequence[int]:
-    return step.results if isinstance(step, Repeated | Sequenced) else gives(step)
-
-
-def _last_uses(steps: Sequence[Line]) -> dict[int, int]:
-    return {v: place for place, step in enumerate(steps) for v in (*_takes(step), *_gives(step))}
-
-
 def lines_of(
     steps: Sequence[Single], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
 ) -> list[Line]:
@@ -140,14 +114,14 @@ def with_repeated(
     steps: Sequence[Single], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
 ) -> list[Line]:
     """Return the steps, those that follow each other on a device that repeats them as one."""
-    last = _last_uses(steps)
+    last = last_uses(steps)
     lines: list[Line] = []
     start = 0
     while start < len(steps):
         device, end = _device(steps[start]), start
         nbytes = 0
         while end < len(steps) and _device(steps[end]) is device and not _has_numbers(steps[end]):
-            nbytes += sum(prod(specs[v].shape) * specs[v].dtype.itemsize for v in gives(steps[end]))
+            nbytes += sum(specs[v].nbytes for v in gives(steps[end]))
             if nbytes > _MOST_REPEATED:
                 break
             end += 1
@@ -167,7 +141,7 @@ def _repeated(
     inputs = tuple(v for v in taken if v not in given and v not in constants)
     results = tuple(v for v in sorted(given) if v in wanted)
     run = device.repeated(partial(_function, steps, inputs, results, constants))
-    return None if run is None else Repeated(inputs, results, run)
+    return None if run is None else Repeated((*steps,), inputs, results, run)
 
 
 def _function(
@@ -199,7 +173,7 @@ def with_sequences(
     lines: Sequence[Line], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
 ) -> list[Line]:
     """Return the lines, those that follow each other on a device that takes several as one."""
-    last = _last_uses(lines)
+    last = last_uses(lines)
     found: list[Line] = []
     start = 0
     while start < len(lines):

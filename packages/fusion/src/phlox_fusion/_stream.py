@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
 from phlox_tensor import Backend, DeviceError, Entry, Op, Spec
-from phlox_tensor.capture import Node, Number, Value, line_of_user
+from phlox_tensor.capture import NOBODY, Node, Number, Value, filled, line_of_user
 
 from ._bisect import parting, program_parts, ran
-from ._fused import Fused
-from ._plan import gives, planned, takes
+from ._fused import Fused, gives, last_uses, takes
+from ._plan import planned
 
 _MOST_PLANS: Final = 1024
 
@@ -114,20 +114,6 @@ class Plans:
 
 
 @final
-class _Owner:
-    """Numbers of a stream are plain; nothing asks them for anything."""
-
-    def number(self, function: Any, args: Any, value: Any, /) -> Any:
-        raise AssertionError(function)
-
-    def guard(self, function: Any, args: Any, value: Any, /) -> None:
-        raise AssertionError(function)
-
-
-_OWNER: Final = _Owner()
-
-
-@final
 class Stream:
     """The ops of one thread on one device that wait.
 
@@ -188,7 +174,7 @@ class Stream:
     def _number(self, item: Any) -> Any:
         if type(item) is int or type(item) is float:
             self._numbers.append(item)
-            return Number(item, len(self._numbers) - 1, _OWNER)
+            return Number(item, len(self._numbers) - 1, NOBODY)
         return item
 
     # Running
@@ -257,33 +243,20 @@ def _run(
     """Run a plan on its values; ``check`` has their specs where programs are compared."""
     for step in steps:
         if step.fused is None:
-            values[step.results[0]] = step.function(*_given(step.args, values, numbers))
+            values[step.results[0]] = step.function(
+                *[filled(x, values, numbers) for x in step.args]
+            )
         else:
             if check is not None:
                 _compare(step.fused, check, values, numbers)
             try:
-                out = step.function(*_given(step.args, values, numbers))
+                out = step.function(*[filled(x, values, numbers) for x in step.args])
             except Exception:
                 out = _one_by_one(step.fused, values, numbers)  # raises from the op at fault
             values.update(zip(step.results, out, strict=True))
             del out
         for value in step.ended:
             values.pop(value, None)
-
-
-def _given(
-    args: Sequence[Any], values: dict[int, Any], numbers: Sequence[int | float]
-) -> list[Any]:
-    found = []
-    for item in args:
-        kind = type(item)
-        if kind is Value:
-            found.append(values[item.number])
-        elif kind is Number:
-            found.append(numbers[item.place])
-        else:
-            found.append(item)
-    return found
 
 
 def _one_by_one(fused: Fused, values: dict[int, Any], numbers: Sequence[Any]) -> list[Any]:
@@ -327,9 +300,7 @@ def _steps(
             nodes.append(Node(call.op, device, call.entry, *given))
     nodes.reverse()
     steps = planned(nodes, specs, wanted, owned).steps
-    last: dict[int, int] = {}
-    for at, step in enumerate(steps):
-        last.update((value, at) for value in (*takes(step), *gives(step)))
+    last = last_uses(steps)
     found: list[Step] = []
     for at, step in enumerate(steps):
         ended = tuple(v for v in {*takes(step), *gives(step)} if last[v] == at and v not in wanted)

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from phlox_tensor import Backend, CompileError, Spec
-from phlox_tensor.capture import Lowered, Number, ProgramLimits, Value
+from phlox_tensor.capture import Lowered, ProgramLimits, Value, filled
 
 from ._fused import Fused, Step
 
@@ -87,13 +87,7 @@ def _texts(variants: Mapping[str, Sequence[Step]]) -> list[Any]:
 def _fastest(
     device: Backend, whole: Lowered, given: Sequence[Spec], variants: Mapping[str, Sequence[Step]]
 ) -> str:
-    nbytes = 0
-    for spec in given:
-        size = spec.dtype.itemsize
-        for length in spec.shape:
-            size *= length
-        nbytes += size
-    if nbytes > _MOST_BYTES:
+    if sum(spec.nbytes for spec in given) > _MOST_BYTES:
         return "usual"
     full: Any = device.entry("full")  # not through the table, which a recording may watch
     if full is None:
@@ -118,19 +112,14 @@ def _fastest(
 
 def _run(steps: Sequence[Step], values: dict[int, Any]) -> None:
     """Run steps on values, with the numbers that the recording had."""
-
-    def filled(item: Any) -> Any:
-        if type(item) is Value:
-            return values[item.number]
-        return item.value if type(item) is Number else item
-
     for step in steps:
         if isinstance(step, Fused):
             args = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
-            results = step.kernel(*map(filled, args))
+            results = step.kernel(*[filled(x, values) for x in args])
             values.update(zip(step.lowered.results, results, strict=True))
         else:
-            values[step.results[0]] = step.entry(*map(filled, (*step.operands, *step.attributes)))
+            given = [filled(x, values) for x in (*step.operands, *step.attributes)]
+            values[step.results[0]] = step.entry(*given)
 
 
 class _Store:
@@ -178,6 +167,7 @@ def _folder() -> Path:
     return (Path(given) if given else Path.home() / ".cache") / "phlox"
 
 
+@cache
 def _file_name(device: Backend) -> str:
     """A name for a device of this machine, and for the code that was measured."""
     threads = os.environ.get("PHLOX_NUM_THREADS"), os.cpu_count()

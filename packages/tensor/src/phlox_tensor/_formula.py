@@ -11,7 +11,7 @@ from ._cell import RECORDINGS
 from ._dtype import DType
 from ._errors import CompileError, Rejected
 from ._expansion import expansion
-from ._graph import Formula, Guard
+from ._graph import Formula, Guard, filled
 from ._limits import has_programs, too_much
 from ._lowering import Lowered, in_the_way
 from ._number import Number, plain, same
@@ -370,7 +370,10 @@ class _Base:
         dynamic = [n for n, form in zip(numbers, self._statics, strict=True) if _moves(form)]
         for version in self._versions:
             values = _computed(version.numbers, dynamic)
-            if all(same(g.function(*_filled(g.args, values)), g.value) for g in version.guards):
+            if all(
+                same(g.function(*[filled(a, {}, values) for a in g.args]), g.value)
+                for g in version.guards
+            ):
                 return version, values
         made = self._made(numbers)
         if len(self._versions) >= _MOST_KEPT:
@@ -439,12 +442,10 @@ def _computed(numbers: Sequence[Formula], given: Sequence[Any]) -> list[Any]:
     rest = iter(given)
     values: list[Any] = []
     for function, args in numbers:
-        values.append(next(rest) if function is None else function(*_filled(args, values)))
+        values.append(
+            next(rest) if function is None else function(*[filled(a, {}, values) for a in args])
+        )
     return values
-
-
-def _filled(args: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    return [values[a.place] if type(a) is Number else a for a in args]
 
 
 def _layers(device: Backend) -> list[Backend]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._backend import Backend
@@ -120,6 +120,24 @@ def values_of(node: Node) -> list[int]:
         elif type(item) is tuple:
             found += [each.number for each in item]
     return found
+
+
+def filled(item: Any, values: Mapping[int, Any], numbers: Sequence[Any] | None = None) -> Any:
+    """Return what an operand or attribute stands for.
+
+    Args:
+        item: a Value, a Number, a tuple of them; anything else stands for itself.
+        values: what values stand for.
+        numbers: what numbers stand for; None: what they were when they were recorded.
+    """
+    cls = type(item)
+    if cls is Value:
+        return values[item.number]
+    if cls is Number:
+        return item.value if numbers is None else numbers[item.place]
+    if cls is tuple and any(type(each) is Value for each in item):
+        return tuple([filled(each, values, numbers) for each in item])
+    return item
 
 
 def needed(nodes: Sequence[Node], wanted: Iterable[int]) -> tuple[Node, ...]:

@@ -149,6 +149,22 @@ class Number:
         return _applied(operator.pow, other, self)
 
 
+@final
+class _Nobody:
+    """The owner of numbers that stand for places: nobody computes with them."""
+
+    def number(self, function: Any, args: Any, value: Any, /) -> NoReturn:
+        """Raise: a mistake of whoever made such a number."""
+        raise AssertionError(function)
+
+    def guard(self, function: Any, args: Any, value: Any, /) -> NoReturn:
+        """Raise, as above."""
+        raise AssertionError(function)
+
+
+NOBODY: Final = _Nobody()
+
+
 Scalar = bool | int | float | Number
 """What may stand for a number; ``isinstance`` takes it."""
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, final
 
 from . import _declaring
@@ -25,6 +26,11 @@ class Spec(NamedTuple):
 
     shape: Shape
     dtype: DType
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the elements take."""
+        return prod(self.shape) * self.dtype.itemsize
 
 
 # A Spec for each operand; None for an absent one or a number, a tuple for a variadic one.

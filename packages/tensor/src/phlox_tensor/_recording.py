@@ -62,7 +62,7 @@ class Recording:
         self.copied: dict[int, tuple[bytes, str]] = {}
         self._contents: dict[Cell[Any], Any] = {}
         self.outcomes: dict[Cell[Any], Any] = {}
-        self._held: list[Cell[Any]] = []
+        self._held: dict[Cell[Any], None] = {}
         self._born: dict[Cell[Any], Any] = {}
         self._busy = False
 
@@ -154,7 +154,7 @@ class Recording:
         """Let no other thread set a cell before this run is over, or it would be set back."""
         if cell not in self._held:
             cell.lock.acquire()
-            self._held.append(cell)
+            self._held[cell] = None
 
     # Ops
 
@@ -237,7 +237,7 @@ class Recording:
     def close(self) -> None:
         """Forget the primitives, and let others set the cells."""
         while self._held:
-            self._held.pop().lock.release()
+            self._held.popitem()[0].lock.release()
         for cell, value in self._born.items():
             cell.pack(Packed(None, tree.map(plain, value), lambda _, content: content))
         self._born.clear()

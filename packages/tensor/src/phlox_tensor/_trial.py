@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 from ._dtype import DType
 from ._errors import CompileError, Rejected
 from ._graph import Node, Value
-from ._number import Number, Scalar
+from ._number import NOBODY, Number, Scalar
 from ._op import REGISTRY, Op, Shape, Spec
 from ._stand_in import StandIn
 from .inference import result_dtype
@@ -84,7 +84,7 @@ class Tape:
             if type(item) is not float and type(item) is not int:
                 return item
             count += 1
-            return Number(item, count - 1, _OWNER)
+            return Number(item, count - 1, NOBODY)
 
         for op, operands, attributes, dtype in self.steps:
             given = tuple([placed(item) for item in operands])
@@ -183,19 +183,3 @@ def _require_alike(op: Op, kinds: Sequence[str], types: Sequence[DType | None]) 
 
 def _no_entry(*_: Any) -> NoReturn:
     raise CompileError("trial", "an op of a trial does not run")
-
-
-@final
-class _Nobody:
-    """The owner of numbers that stand for places: nobody computes with them."""
-
-    def number(self, *_: Any) -> NoReturn:
-        """Raise."""
-        raise CompileError("trial", "a number of a finished trial")
-
-    def guard(self, *_: Any) -> NoReturn:
-        """Raise."""
-        raise CompileError("trial", "a number of a finished trial")
-
-
-_OWNER: Final = _Nobody()

@@ -7,11 +7,11 @@ from ._cell import RECORDINGS, Cell, Packed
 from ._compare import same_bits
 from ._each import each_primitive, on_primitives
 from ._formula import Direct, ElementFormula
-from ._graph import Formula, Graph, Guard, Node, Value, shown, values_of, written
+from ._graph import Formula, Graph, Guard, Node, Value, filled, shown, values_of, written
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of, source_of
-from ._number import Number, call, plain, same
+from ._number import NOBODY, Number, call, plain, same
 from ._ours import is_ours
 from ._program import (
     Call,
@@ -33,6 +33,7 @@ __all__ = [
     "EAGER",
     "KIND_SETS",
     "MODES",
+    "NOBODY",
     "RECORDINGS",
     "Call",
     "CallSequence",
@@ -63,6 +64,7 @@ __all__ = [
     "drawing_by_lane",
     "drawing_once",
     "each_primitive",
+    "filled",
     "fold_of",
     "infer_prepared",
     "interpreted",

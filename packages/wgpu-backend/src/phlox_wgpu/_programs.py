@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final
 
@@ -28,12 +29,14 @@ from .wgsl.stages import Rows, Stages, stages_source
 from .wgsl.walk import WORKGROUP
 
 _TOKENS = count()
+_MOST_KEPT: Final = 1024  # kernels, of which each has the layouts that it met
 _CACHED: Final = 16  # elements of a row that a thread keeps in registers
 _MOST_CACHED: Final = 128  # of all arrays, and of what stages keep for each other
 
 
+@lru_cache(_MOST_KEPT)
 def kernel(device: GpuDevice, program: Program) -> Kernel | None:
-    """The kernel of a program; None for what WGSL has no row for.
+    """The kernel of a program, one for equal programs; None for what WGSL has no row for.
 
     Folds are those of float32, and no sources stand beside them.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _functions as pt
+from .. import _functions as functions
 from .._backend import Backend
 from .._compare import disagreement, same_bits
 from .._dtype import as_dtype
@@ -82,10 +82,10 @@ def strided(values: Any, dtype: str, strides: Sequence[int] | None, device: Back
         np.flip(array, turned).transpose(order), [strides[at] for at in order], kind, device
     )
     back = tuple(order.index(at) for at in range(array.ndim))
-    found = pt.permute_dims(found, back)
-    found = pt.flip(found, axis=turned) if turned else found
+    found = functions.permute_dims(found, back)
+    found = functions.flip(found, axis=turned) if turned else found
     shape = np.shape(values)
-    found = pt.broadcast_to(found, shape) if repeated else found
+    found = functions.broadcast_to(found, shape) if repeated else found
     own = device.strides_of(found.primitive)
     if own is not None and any(
         a != b for a, b, n in zip(own, strides, shape, strict=True) if n > 1
@@ -118,7 +118,9 @@ def _spread(
     base = np.ones(sizes, array.dtype)
     base[places] = array
     along = [step if at == wide[-1] else 1 for at in range(array.ndim)]
-    return pt.slice(contiguous(base, kind, device), (0,) * array.ndim, array.shape, tuple(along))
+    return functions.slice(
+        contiguous(base, kind, device), (0,) * array.ndim, array.shape, tuple(along)
+    )
 
 
 def _cannot_lie(strides: Sequence[int], shape: Sequence[int]) -> ArgumentError:
