@@ -77,3 +77,18 @@ def test_a_format_is_that_of_one_element_or_of_the_whole_text() -> None:
     assert f"{pt.ones(1)}" == f"{pt.ones(1)!r:>0}"
     with pytest.raises(pt.ArgumentError, match=r"\[format\] .*\n.*px\.printoptions\(precision"):
         f"{pt.ones(2):.2f}"
+
+
+def test_bytes_are_those_of_the_elements() -> None:
+    assert bytes(pt.asarray([1, 256], dtype="uint16")) == b"\x01\x00\x00\x01"
+    assert bytes(pt.asarray([[1, 2], [3, 4]], dtype="uint8").T) == b"\x01\x03\x02\x04"
+
+
+def test_several_quantiles_stand_on_a_first_axis() -> None:
+    x = pt.asarray([[1.0, 2.0, 5.0], [3.0, 4.0, 9.0]])
+    found = pt.quantile(x, (0.25, 0.5), axis=1)
+    np.testing.assert_allclose(found.numpy(), np.quantile(x.numpy(), (0.25, 0.5), axis=1))
+    assert x.quantile([0.5]).tolist() == [3.5]
+    assert x.quantile(0.5).tolist() == 3.5
+    with pytest.raises(pt.ArgumentError, match="no q"):
+        pt.quantile(x, ())

@@ -131,6 +131,7 @@ from ._standard import astype as astype
 from ._standard import concat as concat
 from ._standard import conj as conj
 from ._standard import nonzero as nonzero
+from ._standard import quantile as quantile
 from ._standard import real as real
 from ._standard import reshape as reshape
 from ._standard import searchsorted as searchsorted

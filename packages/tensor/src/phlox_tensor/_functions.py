@@ -219,7 +219,6 @@ from .ops.statistics import max_with_indices as _max_with_indices
 from .ops.statistics import median as _median
 from .ops.statistics import min_with_indices as _min_with_indices
 from .ops.statistics import mode as _mode
-from .ops.statistics import quantile as _quantile
 from .ops.statistics import var_mean as _var_mean
 from .ops.unary import abs_ as _abs
 from .ops.unary import acos as _acos
@@ -440,7 +439,6 @@ __all__ = [
     "prelu",
     "prepacked",
     "prod",
-    "quantile",
     "quantize",
     "quantized_linear",
     "quiet_softmax",
@@ -2943,32 +2941,6 @@ def prod(
             axis,
             keepdims,
             dtype,
-        ),
-    )
-
-
-def quantile(
-    x: Tensor[Float],
-    /,
-    q: float = 0.5,
-    axis: int | Sequence[int] | None = None,
-    keepdims: bool = False,
-    interpolation: str = "linear",
-    **wrong: Never,
-) -> Tensor[Float]:
-    """What a part q of the elements along the axes is below; between two elements by
-    ``interpolation``: linear, lower, higher, nearest or midpoint. nan wins.
-    """
-    if wrong:
-        raise unknown_argument(_quantile, wrong)
-    return single(
-        _quantile,
-        x,
-        (
-            q,
-            axis,
-            keepdims,
-            interpolation,
         ),
     )
 

@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Never
 
 from ._dtype import DTypeLike, as_dtype
 from ._fast import binary
 from ._indexing import At, Index, getitem
 from ._info import check_version
-from ._kinds import Int, K
+from ._kinds import Float, Int, K
 from ._repr import tensor_html, tensor_repr
-from ._standard import nonzero
+from ._standard import nonzero, quantile
 from ._tensor import Tensor, refuse_stream
 from ._transfer import to_device
 from .ops.binary import equal
@@ -21,6 +21,8 @@ from .ops.reduction import any_
 from .ops.unary import cast
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._backend import Backend
 
 
@@ -54,6 +56,17 @@ class TensorMembers(Generic[K]):
     def nonzero(self: Tensor[K]) -> tuple[Tensor[Int], ...]:
         """Return where elements are not 0: for each axis a tensor of indices, row by row."""
         return nonzero(self)
+
+    def quantile(
+        self: Tensor[Float],
+        q: float | Sequence[float] = 0.5,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        interpolation: str = "linear",
+        **wrong: Never,
+    ) -> Tensor[Float]:
+        """Return what a part q of the elements is below; for several q on a new first axis."""
+        return quantile(self, q, axis, keepdims, interpolation, **wrong)
 
     def to_device(self: Tensor[K], device: Backend | str, /, *, stream: None = None) -> Tensor[K]:
         """Return the tensor on another device.

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._dtype import DType
 from ._errors import ArgumentError, DTypeError, KindError
 from ._number import Number
 from ._tensor import Tensor
@@ -28,6 +29,16 @@ class Spectrum(NamedTuple):
 
     real: Tensor
     imag: Tensor
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the parts."""
+        return self.real.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the parts."""
+        return self.real.shape
 
     def abs(self) -> Tensor:
         """Return the absolute values.

@@ -16,15 +16,16 @@ from ._called import as_called
 from ._conversion import copied, refuse_sharing
 from ._device import as_device
 from ._dtype import DTypeLike, bool_
-from ._errors import KindError, ShapeError
+from ._errors import ArgumentError, KindError, ShapeError
 from ._fast import unknown_argument
-from ._kinds import AnyKind, Int, NumKind
+from ._kinds import AnyKind, Float, Int, NumKind
 from ._tensor import Tensor
 from ._transfer import to_device
 from .ops import indexing, movement
 from .ops.sort import argsort as _argsort
 from .ops.sort import searchsorted as _searchsorted
 from .ops.sort import sort_ as _sort
+from .ops.statistics import quantile as _quantile
 
 
 def argsort(
@@ -116,6 +117,43 @@ def unraveled(flat: Tensor[Int], shape: tuple[int, ...]) -> tuple[Tensor[Int], .
         out.append(flat // rest % n if n else flat)
         rest *= n or 1
     return tuple(reversed(out))
+
+
+@as_called
+def quantile(
+    x: Tensor[Float],
+    /,
+    q: float | Sequence[float] = 0.5,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    interpolation: str = "linear",
+    **wrong: Never,
+) -> Tensor[Float]:
+    """What a part q of the elements along the axes is below; nan wins.
+
+    Args:
+        x: the elements.
+        q: a part from 0 to 1, or several, whose results stand side by side on a new first axis.
+        axis: along which axes; all by default.
+        keepdims: whether the axes stay, with size 1.
+        interpolation: what lies between two elements: linear, lower, higher, nearest, midpoint.
+
+    Raises:
+        ArgumentError: for a q outside of 0 to 1, none at all, or an unknown interpolation.
+
+    Example:
+        >>> quantile(asarray([1.0, 2.0, 3.0, 4.0, 5.0]), (0.25, 0.5)).tolist()
+        [2.0, 3.0]
+    """
+    if wrong:
+        raise unknown_argument(_quantile, wrong)
+    several = isinstance(q, list | tuple)
+    if several and not q:
+        raise ArgumentError("quantile", "no q", got=q, expected="numbers from 0 to 1")
+    parts = list(q) if isinstance(q, list | tuple) else [q]
+    found = [_quantile(x, part, axis, keepdims, interpolation) for part in parts]
+    out: Tensor[Float] = movement.stack(found, 0) if several else found[0]
+    return out
 
 
 def real(x: Tensor[NumKind], /) -> Tensor[NumKind]:

@@ -184,6 +184,9 @@ class Tensor(TensorMethods[K]):
             raise BufferError("[buffer] tensors never change\nhint: np.array(x) is a copy")
         return self.numpy().data
 
+    def __bytes__(self) -> bytes:
+        return self.numpy().tobytes()
+
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # kDLCPU: reading brings the data to the host
 

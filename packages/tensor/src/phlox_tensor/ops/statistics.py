@@ -375,6 +375,8 @@ quantile = reduction(
         refusal(ArgumentError, (3,), q=1.5),
         refusal(ArgumentError, (3,), q=0.5, interpolation="middle"),
     ),
+    function=False,
+    method=False,
     doc="What a part q of the elements along the axes is below; between two elements by "
     "``interpolation``: linear, lower, higher, nearest or midpoint. nan wins.",
 )
