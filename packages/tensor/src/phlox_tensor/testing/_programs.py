@@ -36,7 +36,7 @@ def assert_program(
         >>> from phlox_tensor.capture import Instr, Program
         >>> chain = Program(("float32",), ("float32",), (Instr("add", (0, 1), "float32"),), (2,))
         >>> try:
-        ...     assert_program(chain, [pt.ones(3, device=pt.Numpy())], [0.5])
+        ...     assert_program(chain, [ones(3, device=Numpy())], [0.5])
         ... except AssertionError as error:
         ...     print(str(error).splitlines()[0])
         Numpy() has no kernel for
@@ -67,8 +67,8 @@ def strided(values: Any, dtype: str, strides: Sequence[int] | None, device: Back
         ArgumentError: where views of one tensor cannot lie so: elements that overlap.
 
     Example:
-        >>> x = strided([[1.0, 2.0], [3.0, 4.0]], "float32", (1, -4), pt.Numpy())
-        >>> (x.tolist(), pt.Numpy().strides_of(x.primitive))
+        >>> x = strided([[1.0, 2.0], [3.0, 4.0]], "float32", (1, -4), Numpy())
+        >>> (x.tolist(), Numpy().strides_of(x.primitive))
         ([[1.0, 2.0], [3.0, 4.0]], (1, -4))
     """
     array, kind = np.asarray(values, as_dtype(dtype).numpy), as_dtype(dtype)
