@@ -12,7 +12,7 @@ pub const LINE: usize = 64;
 /// Bytes of two tiles that lie side by side.
 pub const STEP: usize = 2 * LINES * LINE;
 
-/// The sides of 32 x 32 sums. Along the depth both go in steps of 64 bytes of a row: 32 bfloat16.
+/// The sides of 32 x 32 sums. Along the depth both go in steps of 64 bytes of a row: 32 bfloat16, or 64 bytes.
 #[derive(Clone, Copy)]
 pub struct Sides {
     /// The first row on the left.
@@ -65,6 +65,11 @@ pub trait Unit {
     /// # Safety
     /// As above, after [`Unit::rows`]; the sides and sums are there.
     unsafe fn multiply(sides: Sides, sums: *mut f32, adds: bool);
+    /// Products of unsigned bytes on the left and signed ones on the right, otherwise as [`Unit::multiply`]. Sums wrap.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn multiply_bytes(sides: Sides, sums: *mut i32, adds: bool);
     /// As [`Unit::multiply`], and nothing is added to.
     ///
     /// # Safety
@@ -118,6 +123,63 @@ mod unit {
         lines: [u8; 16],
     }
 
+    /// Adds to four tiles of sums, or writes them, by the instruction of this name. Of the left side, which is read for each panel
+    /// of the right one, no line is kept in the first-level cache, so that the panel stays there.
+    macro_rules! multiply {
+        ($products:literal, $sides:expr, $sums:expr, $adds:expr) => {
+            asm!(
+                "cmp {adds:e}, 0",
+                "je 2f",
+                "tileloadd tmm0, [{sums} + {pitch}]",
+                "tileloadd tmm1, [{sums} + {pitch} + 64]",
+                "tileloadd tmm2, [{sums} + {pitch} + 2048]",
+                "tileloadd tmm3, [{sums} + {pitch} + 2112]",
+                "jmp 3f",
+                "2:",
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "3:",
+                "tileloaddt1 tmm4, [{upper} + {row}]",
+                "tileloadd tmm6, [{right} + {pitch}]",
+                concat!($products, " tmm0, tmm4, tmm6"),
+                "tileloadd tmm7, [{right} + {pitch} + 64]",
+                concat!($products, " tmm1, tmm4, tmm7"),
+                "tileloaddt1 tmm5, [{lower} + {row}]",
+                concat!($products, " tmm2, tmm5, tmm6"),
+                concat!($products, " tmm3, tmm5, tmm7"),
+                "add {upper}, {deep}",
+                "add {lower}, {deep}",
+                "add {right}, 2048",
+                "sub {steps}, 1",
+                "jnz 3b",
+                "tilestored [{sums} + {pitch}], tmm0",
+                "tilestored [{sums} + {pitch} + 64], tmm1",
+                "tilestored [{sums} + {pitch} + 2048], tmm2",
+                "tilestored [{sums} + {pitch} + 2112], tmm3",
+                adds = in(reg) u32::from($adds),
+                sums = in(reg) $sums,
+                pitch = in(reg) 2 * LINE,
+                upper = inout(reg) $sides.left => _,
+                lower = inout(reg) $sides.left.wrapping_add($sides.lower) => _,
+                row = in(reg) $sides.row,
+                deep = in(reg) $sides.deep,
+                right = inout(reg) $sides.right => _,
+                steps = inout(reg) $sides.steps => _,
+                out("tmm0") _,
+                out("tmm1") _,
+                out("tmm2") _,
+                out("tmm3") _,
+                out("tmm4") _,
+                out("tmm5") _,
+                out("tmm6") _,
+                out("tmm7") _,
+                options(nostack)
+            )
+        };
+    }
+
     impl Unit for Processor {
         unsafe fn rows(upper: usize, lower: usize) {
             let (upper, lower, whole) = (upper as u8, lower as u8, LINES as u8);
@@ -135,60 +197,13 @@ mod unit {
         }
 
         unsafe fn multiply(sides: Sides, sums: *mut f32, adds: bool) {
-            // SAFETY: the caller promises both sides and the sums. Of the left side, which is read for each panel of the
-            // right one, no line is kept in the first-level cache, so that the panel stays there.
-            unsafe {
-                asm!(
-                    "cmp {adds:e}, 0",
-                    "je 2f",
-                    "tileloadd tmm0, [{sums} + {pitch}]",
-                    "tileloadd tmm1, [{sums} + {pitch} + 64]",
-                    "tileloadd tmm2, [{sums} + {pitch} + 2048]",
-                    "tileloadd tmm3, [{sums} + {pitch} + 2112]",
-                    "jmp 3f",
-                    "2:",
-                    "tilezero tmm0",
-                    "tilezero tmm1",
-                    "tilezero tmm2",
-                    "tilezero tmm3",
-                    "3:",
-                    "tileloaddt1 tmm4, [{upper} + {row}]",
-                    "tileloadd tmm6, [{right} + {pitch}]",
-                    "tdpbf16ps tmm0, tmm4, tmm6",
-                    "tileloadd tmm7, [{right} + {pitch} + 64]",
-                    "tdpbf16ps tmm1, tmm4, tmm7",
-                    "tileloaddt1 tmm5, [{lower} + {row}]",
-                    "tdpbf16ps tmm2, tmm5, tmm6",
-                    "tdpbf16ps tmm3, tmm5, tmm7",
-                    "add {upper}, {deep}",
-                    "add {lower}, {deep}",
-                    "add {right}, 2048",
-                    "sub {steps}, 1",
-                    "jnz 3b",
-                    "tilestored [{sums} + {pitch}], tmm0",
-                    "tilestored [{sums} + {pitch} + 64], tmm1",
-                    "tilestored [{sums} + {pitch} + 2048], tmm2",
-                    "tilestored [{sums} + {pitch} + 2112], tmm3",
-                    adds = in(reg) u32::from(adds),
-                    sums = in(reg) sums,
-                    pitch = in(reg) 2 * LINE,
-                    upper = inout(reg) sides.left => _,
-                    lower = inout(reg) sides.left.wrapping_add(sides.lower) => _,
-                    row = in(reg) sides.row,
-                    deep = in(reg) sides.deep,
-                    right = inout(reg) sides.right => _,
-                    steps = inout(reg) sides.steps => _,
-                    out("tmm0") _,
-                    out("tmm1") _,
-                    out("tmm2") _,
-                    out("tmm3") _,
-                    out("tmm4") _,
-                    out("tmm5") _,
-                    out("tmm6") _,
-                    out("tmm7") _,
-                    options(nostack)
-                );
-            }
+            // SAFETY: the caller promises both sides and the sums.
+            unsafe { multiply!("tdpbf16ps", sides, sums, adds) }
+        }
+
+        unsafe fn multiply_bytes(sides: Sides, sums: *mut i32, adds: bool) {
+            // SAFETY: as above.
+            unsafe { multiply!("tdpbusd", sides, sums, adds) }
         }
 
         unsafe fn multiply_apart(sides: Apart, sums: *mut f32) {
@@ -285,6 +300,9 @@ mod unit {
         unsafe fn multiply(_: Sides, _: *mut f32, _: bool) {
             unreachable!("no tiles here");
         }
+        unsafe fn multiply_bytes(_: Sides, _: *mut i32, _: bool) {
+            unreachable!("no tiles here");
+        }
         unsafe fn multiply_apart(_: Apart, _: *mut f32) {
             unreachable!("no tiles here");
         }
@@ -304,70 +322,5 @@ pub use unit::{ask, products};
 /// Multiply-adds of one round of [`products`].
 pub const ROUND: usize = 4 * LINES * LINES * LINE / 2;
 
-/// What the unit does, without it.
 #[cfg(test)]
-pub mod model {
-    use super::{Apart, LINE, LINES, STEP, Sides, Unit};
-    use crate::dtype::{BF16, Float};
-    use std::cell::Cell;
-
-    /// Does what the manual says of the instructions, on any machine.
-    pub struct Model;
-
-    thread_local! {
-        static ROWS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
-    }
-
-    impl Unit for Model {
-        unsafe fn rows(upper: usize, lower: usize) {
-            assert!((1..=LINES).contains(&upper) && (1..=LINES).contains(&lower), "{upper} and {lower} rows");
-            ROWS.set(Some((upper, lower)));
-        }
-        unsafe fn release() {
-            ROWS.set(None);
-        }
-        #[expect(clippy::cast_ptr_alignment, reason = "read as if unaligned")]
-        unsafe fn multiply(sides: Sides, sums: *mut f32, adds: bool) {
-            let (upper, lower) = ROWS.get().expect("tiles of some shape");
-            let above = (0..upper).map(|i| (i, i * sides.row));
-            let below = (0..lower).map(|i| (LINES + i, sides.lower + i * sides.row));
-            for (i, at) in above.chain(below) {
-                for j in 0..2 * LINES {
-                    let place = i * 2 * LINES + j;
-                    // SAFETY: the caller promises both sides and the sums.
-                    unsafe {
-                        let mut sum = if adds { *sums.add(place) } else { 0.0 };
-                        for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE / 2).map(move |l| (step, l))) {
-                            let left = sides.left.add(at + step * sides.deep).cast::<BF16>().add(l);
-                            let right =
-                                sides.right.add(step * STEP + l / 2 * 2 * LINE).cast::<BF16>().add(2 * j + l % 2);
-                            sum += left.read_unaligned().widen() * right.read_unaligned().widen();
-                        }
-                        *sums.add(place) = sum;
-                    }
-                }
-            }
-        }
-        #[expect(clippy::cast_ptr_alignment, reason = "read as if unaligned")]
-        unsafe fn multiply_apart(sides: Apart, sums: *mut f32) {
-            let (upper, lower) = ROWS.get().expect("tiles of some shape");
-            for i in (0..upper).chain(LINES..LINES + lower) {
-                for j in 0..2 * LINES {
-                    let beside = if j < LINES { 0 } else { sides.beside };
-                    let mut sum = 0.0;
-                    for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE / 2).map(move |l| (step, l))) {
-                        // SAFETY: the caller promises both sides.
-                        unsafe {
-                            let left = sides.left.add(step * STEP + i * LINE).cast::<BF16>().add(l);
-                            let tile = sides.right.add(*sides.offsets.add(step)).offset(beside);
-                            let right = tile.add(l / 2 * sides.line).cast::<BF16>().add(2 * (j % LINES) + l % 2);
-                            sum += left.read_unaligned().widen() * right.read_unaligned().widen();
-                        }
-                    }
-                    // SAFETY: the caller promises the sums.
-                    unsafe { *sums.add(i * 2 * LINES + j) = sum };
-                }
-            }
-        }
-    }
-}
+pub mod model;

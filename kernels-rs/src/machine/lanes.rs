@@ -6,7 +6,7 @@
 //! not inherit the instruction set.
 
 #[cfg(target_arch = "aarch64")]
-mod neon;
+pub(crate) mod neon;
 #[cfg(not(target_arch = "aarch64"))]
 mod portable;
 #[cfg(target_arch = "x86_64")]

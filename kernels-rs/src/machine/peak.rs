@@ -102,6 +102,14 @@ pub fn bf16_peak(count: usize) -> f64 {
         threads::parallel(count, &|_| unsafe { amx::products(ROUNDS) });
         return 2.0 * amx::ROUND as f64 * ROUNDS as f64 * count as f64 / start.elapsed().as_secs_f64();
     }
+    #[cfg(target_arch = "aarch64")]
+    if simd::has_bf16_pairs() {
+        use crate::machine::lanes::neon;
+        let start = Instant::now();
+        // SAFETY: just asked for.
+        threads::parallel(count, &|_| unsafe { neon::pairs(ROUNDS) });
+        return 2.0 * neon::ROUND as f64 * ROUNDS as f64 * count as f64 / start.elapsed().as_secs_f64();
+    }
     #[cfg(target_arch = "x86_64")]
     if simd::has_bf16_pairs() {
         let start = Instant::now();

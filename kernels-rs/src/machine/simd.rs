@@ -19,10 +19,13 @@ static LEVEL: AtomicU8 = AtomicU8::new(0);
 /// Set before the level.
 static PAIRS: AtomicBool = AtomicBool::new(false);
 /// Set before the level.
+static BYTES: AtomicBool = AtomicBool::new(false);
+/// Set before the level.
 static AMX: AtomicBool = AtomicBool::new(false);
 
 /// The best level here; `PHLOX_SIMD=baseline|avx2|avx512` lowers it, `avx512_bf16` is `avx512` with its bfloat16 products.
-/// Tiles are used where nothing is lowered.
+/// Tiles are used where nothing is lowered. On aarch64 there is one level, and `baseline` does without the products of pairs
+/// and of bytes.
 #[inline]
 pub fn level() -> Level {
     match LEVEL.load(Acquire) {
@@ -47,8 +50,10 @@ fn detect() -> Level {
         Ok("avx512_bf16") => true,
         _ => pairs_pay(),
     };
-    let narrow = level == Level::Avx512 && multiplies_pairs();
+    let whole = if cfg!(target_arch = "x86_64") { level == Level::Avx512 } else { wanted != Level::Baseline };
+    let narrow = whole && multiplies_pairs();
     PAIRS.store(narrow && pairs, Relaxed);
+    BYTES.store(whole && multiplies_bytes(), Relaxed);
     let lowered = matches!(asked.as_deref(), Ok("baseline" | "avx2" | "avx512" | "avx512_bf16"));
     AMX.store(narrow && !lowered && amx::ask(), Relaxed);
     // Whoever sees the level sees what was set before it.
@@ -86,13 +91,34 @@ fn multiplies_pairs() -> bool {
     is_x86_feature_detected!("avx512bf16")
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+fn multiplies_pairs() -> bool {
+    std::arch::is_aarch64_feature_detected!("bf16")
+}
+
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 fn multiplies_pairs() -> bool {
     false
 }
 
+#[cfg(target_arch = "x86_64")]
+fn multiplies_bytes() -> bool {
+    is_x86_feature_detected!("avx512vnni")
+}
+
+#[cfg(target_arch = "aarch64")]
+fn multiplies_bytes() -> bool {
+    std::arch::is_aarch64_feature_detected!("dotprod")
+}
+
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+fn multiplies_bytes() -> bool {
+    false
+}
+
 /// Whether multiplying pairs is faster than widening them. On an Intel Xeon (family 6, model 207) the instruction takes 0.72
-/// ns where a multiply-add of sixteen floats takes 0.29 ns, which is 0.8 of its rate; on AMD (Zen 4) both take as long.
+/// ns where a multiply-add of sixteen floats takes 0.29 ns, which is 0.8 of its rate; on AMD (Zen 4) both take as long. Other
+/// kinds were not measured.
 #[cfg(target_arch = "x86_64")]
 fn pairs_pay() -> bool {
     // Before Rust 1.94 it was an unsafe function.
@@ -104,14 +130,15 @@ fn pairs_pay() -> bool {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn pairs_pay() -> bool {
-    false
+    true
 }
 
 /// True when products of bfloat16 go by the instruction that multiplies and adds pairs: where this machine has it and
 /// gains by it, or was told to.
 #[inline]
 pub fn has_bf16_pairs() -> bool {
-    level() == Level::Avx512 && PAIRS.load(Relaxed)
+    level(); // Says what follows, once.
+    PAIRS.load(Relaxed)
 }
 
 /// True when products of bfloat16 go by the unit that multiplies tiles; what rounds their sums is there too.
@@ -120,11 +147,11 @@ pub fn has_amx() -> bool {
     level() == Level::Avx512 && AMX.load(Relaxed)
 }
 
-/// True when the instruction that multiplies four bytes and adds them to an int32 is there, of 512 bits.
-#[cfg(target_arch = "x86_64")]
+/// True when the instruction that multiplies four bytes and adds them to an int32 is there, of whole registers.
 #[inline]
-pub fn has_vnni() -> bool {
-    level() == Level::Avx512 && is_x86_feature_detected!("avx512vnni")
+pub fn has_byte_products() -> bool {
+    level(); // Says what follows, once.
+    BYTES.load(Relaxed)
 }
 
 /// Compiles an `#[inline(always)]` function for each level and calls the best one:

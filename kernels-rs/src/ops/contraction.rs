@@ -6,7 +6,6 @@
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
 mod blocks;
-#[cfg(target_arch = "x86_64")]
 mod bytes;
 mod call;
 mod direct;

@@ -303,14 +303,21 @@ fn _set_num_threads(count: usize) {
 /// The instruction sets that kernels use here, in rising order.
 #[pyfunction]
 fn _simd() -> Vec<&'static str> {
+    let arm = cfg!(target_arch = "aarch64");
+    let (pairs, bytes) = (simd::has_bf16_pairs(), simd::has_byte_products());
     let widest = match simd::level() {
+        simd::Level::Baseline if arm && (pairs || bytes) => "asimd",
         simd::Level::Baseline => return vec!["baseline"],
         simd::Level::Avx2 => "avx2",
         simd::Level::Avx512 => "avx512",
     };
-    let narrow = simd::has_bf16_pairs().then_some("avx512_bf16");
-    let tiles = simd::has_amx().then_some("amx_bf16");
-    std::iter::once(widest).chain(narrow).chain(tiles).collect()
+    let also = [
+        (pairs, if arm { "bf16" } else { "avx512_bf16" }),
+        (bytes, if arm { "asimddp" } else { "avx512_vnni" }),
+        (simd::has_amx(), "amx_bf16"),
+        (simd::has_amx(), "amx_int8"),
+    ];
+    std::iter::once(widest).chain(also.into_iter().filter_map(|(used, name)| used.then_some(name))).collect()
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,6 +3,8 @@
 use super::{Block, Lanes};
 use crate::math::Fused;
 use std::arch::aarch64::*;
+use std::arch::asm;
+use std::mem::transmute_copy;
 
 /// Four `f32`.
 #[derive(Clone, Copy)]
@@ -151,3 +153,89 @@ lanes!(F64x2 f64 2, vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddq_f64 vsubq_f6
         }
     }
 );
+
+/// Adds to four int32 the products of four signed bytes each. The compiler has no stable name for it.
+///
+/// # Safety
+/// The machine has `dotprod`; registers are those of [`F32x4`].
+#[inline(always)]
+pub unsafe fn add_fours<V: Lanes>(left: V, right: V, sum: V) -> V {
+    const { assert!(size_of::<V>() == size_of::<F32x4>()) };
+    // SAFETY: registers of any bits; the caller promises the instruction.
+    unsafe {
+        let (left, right): (int32x4_t, int32x4_t) = (transmute_copy(&left), transmute_copy(&right));
+        let mut sum: int32x4_t = transmute_copy(&sum);
+        asm!(
+            ".arch_extension dotprod",
+            "sdot {sum:v}.4s, {left:v}.16b, {right:v}.16b",
+            sum = inout(vreg) sum,
+            left = in(vreg) left,
+            right = in(vreg) right,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+        transmute_copy(&sum)
+    }
+}
+
+/// Adds to four `f32` the products of two bfloat16 each. The compiler has no stable name for it.
+///
+/// # Safety
+/// The machine has `bf16`; registers are those of [`F32x4`].
+#[inline(always)]
+pub unsafe fn add_pairs<V: Lanes>(left: V, right: V, sum: V) -> V {
+    const { assert!(size_of::<V>() == size_of::<F32x4>()) };
+    // SAFETY: registers of any bits; the caller promises the instruction.
+    unsafe {
+        let (left, right): (float32x4_t, float32x4_t) = (transmute_copy(&left), transmute_copy(&right));
+        let mut sum: float32x4_t = transmute_copy(&sum);
+        asm!(
+            ".arch_extension bf16",
+            "bfdot {sum:v}.4s, {left:v}.8h, {right:v}.8h",
+            sum = inout(vreg) sum,
+            left = in(vreg) left,
+            right = in(vreg) right,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+        transmute_copy(&sum)
+    }
+}
+
+/// Rounds of sixteen sums that touch no memory.
+///
+/// # Safety
+/// The machine has `bf16`.
+pub unsafe fn pairs(rounds: usize) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        asm!(
+            ".arch_extension bf16",
+            "2:",
+            "bfdot v0.4s, v16.8h, v17.8h",
+            "bfdot v1.4s, v16.8h, v17.8h",
+            "bfdot v2.4s, v16.8h, v17.8h",
+            "bfdot v3.4s, v16.8h, v17.8h",
+            "bfdot v4.4s, v16.8h, v17.8h",
+            "bfdot v5.4s, v16.8h, v17.8h",
+            "bfdot v6.4s, v16.8h, v17.8h",
+            "bfdot v7.4s, v16.8h, v17.8h",
+            "bfdot v18.4s, v16.8h, v17.8h",
+            "bfdot v19.4s, v16.8h, v17.8h",
+            "bfdot v20.4s, v16.8h, v17.8h",
+            "bfdot v21.4s, v16.8h, v17.8h",
+            "bfdot v22.4s, v16.8h, v17.8h",
+            "bfdot v23.4s, v16.8h, v17.8h",
+            "bfdot v24.4s, v16.8h, v17.8h",
+            "bfdot v25.4s, v16.8h, v17.8h",
+            "subs {rounds}, {rounds}, #1",
+            "b.ne 2b",
+            rounds = inout(reg) rounds => _,
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+            in("v16") 0.0f64, in("v17") 0.0f64,
+            out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _, out("v23") _, out("v24") _, out("v25") _,
+            options(nomem, nostack)
+        );
+    }
+}
+
+/// Multiply-adds of one round of [`pairs`].
+pub const ROUND: usize = 16 * 4 * 2;

@@ -28,7 +28,7 @@ pub const SIDE: usize = 2 * LINES;
 pub const DEEP: usize = LINE / 2;
 /// Steps of a panel that stay in the first-level cache. Measured on Xeon (family 6, model 207): half as many 0.9 of the speed, twice as
 /// many 0.6.
-const CHUNK: usize = 16;
+pub const CHUNK: usize = 16;
 /// Bytes of 32 x 32 sums.
 const SUMS: usize = SIDE * SIDE * size_of::<f32>();
 /// Rows of a task at most, so that their sums leave room in the second-level cache.
@@ -108,6 +108,47 @@ pub unsafe fn keep(b: Matrix<BF16>, (k, n): (usize, usize), weights: &Array) -> 
     })
 }
 
+/// Rows and panels of a task, for a result of `m` rows and `n` columns. The cuts change no sum, so they may follow the threads.
+/// `lies`: the left side is read where it lies; `work`: what is to be done, in multiply-adds of bfloat16.
+pub fn grid((m, n): (usize, usize), steps: usize, work: usize, lies: bool, split: bool) -> (usize, usize) {
+    let most = second_level() / 2 / (steps * LINE) / SIDE * SIDE;
+    let (most, threads) = (most.clamp(SIDE, MOST_ROWS), if split { threads::num_threads() } else { 1 });
+    let wanted = if threads == 1 { 1 } else { (work / (4 * SERIAL)).clamp(1, 2 * threads) };
+    let (mut rows, mut panels) = (m.div_ceil(m.div_ceil(most)).next_multiple_of(SIDE), n.div_ceil(SIDE));
+    if m <= BY_COLUMNS {
+        // Where each task packs the left side anew, there is one for each thread.
+        let pieces = if lies { wanted } else { wanted.min(threads) };
+        return (m.next_multiple_of(SIDE), panels.div_ceil(pieces));
+    }
+    while m.div_ceil(rows) * n.div_ceil(SIDE * panels) < wanted {
+        if rows > FEWEST && (rows >= SIDE * panels || SIDE * panels <= FEWEST) {
+            rows = (rows / 2).next_multiple_of(SIDE);
+        } else if SIDE * panels > FEWEST {
+            panels = panels.div_ceil(2);
+        } else {
+            break;
+        }
+    }
+    (rows, panels)
+}
+
+/// A product of up to 32 rows: tiles of fewer are cut. A lower tile that has no rows reads one of the upper tile.
+///
+/// # Safety
+/// As [`Unit::rows`]; `product` takes what it may.
+pub unsafe fn cut<U: Unit>(rows: usize, mut sides: Sides, product: impl FnOnce(Sides)) {
+    if rows == SIDE {
+        return product(sides);
+    }
+    sides.lower = if rows > LINES { sides.lower } else { 0 };
+    // SAFETY: as the caller promises.
+    unsafe {
+        U::rows(rows.min(LINES), rows.saturating_sub(LINES).max(1));
+        product(sides);
+        U::rows(LINES, LINES);
+    }
+}
+
 /// A product and its right side in panels.
 struct Product<'a> {
     call: &'a Call<BF16>,
@@ -123,34 +164,10 @@ impl Product<'_> {
         self.right.ptr().wrapping_add(at * self.steps * STEP)
     }
 
-    /// Rows and panels of a task. The cuts change no sum, so they may follow the threads.
-    fn grid(&self, split: bool) -> (usize, usize) {
-        let (m, _, n) = self.call.size;
-        let most = second_level() / 2 / (self.steps * LINE) / SIDE * SIDE;
-        let (most, threads) = (most.clamp(SIDE, MOST_ROWS), if split { threads::num_threads() } else { 1 });
-        let wanted = if threads == 1 { 1 } else { (self.call.work() / (4 * SERIAL)).clamp(1, 2 * threads) };
-        let (mut rows, mut panels) = (m.div_ceil(m.div_ceil(most)).next_multiple_of(SIDE), n.div_ceil(SIDE));
-        if m <= BY_COLUMNS {
-            // Where each task packs the left side anew, there is one for each thread.
-            let pieces = if self.lies { wanted } else { wanted.min(threads) };
-            return (m.next_multiple_of(SIDE), panels.div_ceil(pieces));
-        }
-        while m.div_ceil(rows) * n.div_ceil(SIDE * panels) < wanted {
-            if rows > FEWEST && (rows >= SIDE * panels || SIDE * panels <= FEWEST) {
-                rows = (rows / 2).next_multiple_of(SIDE);
-            } else if SIDE * panels > FEWEST {
-                panels = panels.div_ceil(2);
-            } else {
-                break;
-            }
-        }
-        (rows, panels)
-    }
-
     /// All of it; `fresh`: the right side is not packed yet.
     unsafe fn run<U: Unit>(&self, split: bool, fresh: bool) {
         let (m, _, n) = self.call.size;
-        let (rows, panels) = self.grid(split);
+        let (rows, panels) = grid((m, n), self.steps, self.call.work(), self.lies, split);
         let (all, alone) = (n.div_ceil(SIDE), m <= BY_COLUMNS);
         if fresh && !alone {
             let some = all.div_ceil(2 * threads::num_threads());
@@ -211,17 +228,9 @@ impl Product<'_> {
                 Sides { left, row: LINE, lower: STEP / 2, deep: STEP, right: std::ptr::null(), steps: deep }
             };
             sides.right = self.panel(at).wrapping_add(first * STEP).cast_const();
-            // SAFETY: as the caller promises: rows that are there, or were packed, and a packed panel. A lower tile that has no
-            // rows reads one of the upper tile.
+            // SAFETY: as the caller promises: rows that are there, or were packed, and a packed panel.
             unsafe {
-                if count < SIDE {
-                    sides.lower = if count > LINES { sides.lower } else { 0 };
-                    U::rows(count.min(LINES), count.saturating_sub(LINES).max(1));
-                }
-                U::multiply(sides, sums, first > 0);
-                if count < SIDE {
-                    U::rows(LINES, LINES);
-                }
+                cut::<U>(count, sides, |sides| U::multiply(sides, sums, first > 0));
                 if first + deep == self.steps {
                     self.round(sums, (row, count), at * SIDE);
                 }

@@ -1,45 +1,57 @@
-//! Products of int32 matrices whose values span no more than a byte, as those of quantized networks do, by the instruction that
-//! multiplies four bytes and adds them to an int32. The left side is moved to 0..=255 and the right one to -128..=127; what that
+//! Products of int32 matrices whose values span no more than a byte, as those of quantized networks do, by the unit that multiplies
+//! tiles ([`amx`]) or the instruction that multiplies four bytes and adds them to an int32. The right side is moved to -128..=127 and the left one to 0..=255, or to
+//! -128..=127 too where the instruction wants that; what that
 //! changes is a multiple of the sums of rows and columns. Exact, and as all products of integers they wrap.
+
+#[cfg(target_arch = "x86_64")]
+mod amx;
 
 use super::held::{self, KEEPS};
 use super::tile::{Cut, Multiply, Start, Strip, tile_rows};
 use super::{Product, SERIAL};
 use crate::array::Array;
 use crate::error::Result;
-use crate::machine::lanes::{Kernel, Lanes, Real};
+use crate::machine::amx as unit;
+use crate::machine::lanes::Lanes;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::lanes::{Kernel, Real};
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
 use crate::memory::scratch::Room;
 use crate::vectorize;
 use std::ops::Range;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// Elements of a cell, along the depth.
 const DEEP: usize = 4;
 /// Columns of a panel: two registers.
-const COLS: usize = 32;
+const COLS: usize = if cfg!(target_arch = "x86_64") { 32 } else { 8 };
+/// Where the bytes of the left side begin.
+const LEAST: i32 = if cfg!(target_arch = "x86_64") { 0 } else { -128 };
 /// Lines of a panel that most of the first-level cache holds. Half as many gained 9 % at 1024x1024x1024 and lost 8 % below (Xeon,
 /// family 6, model 207).
 const LINES: usize = 256;
 /// Rows of a task at most: with a depth of 1024 they take a sixteenth of a large second-level cache.
 const MOST_ROWS: usize = 168;
+/// Values that a thread looks at.
+const GRAIN: usize = 1 << 16;
 /// Rows, columns and depth from which looking at all values pays.
 const FEWEST: usize = 8;
 
 /// Computes the product; false, and nothing done, where the values span more or the processor has no such instruction.
 pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<bool> {
     let Product { m, k, n, .. } = *product;
-    if !simd::has_vnni() || m.min(k).min(n) < FEWEST || out.numel() == 0 {
+    if !simd::has_byte_products() || m.min(k).min(n) < FEWEST || out.numel() == 0 {
         return Ok(false);
     }
     let x1 = x1.contiguous()?;
     let Some(left) = x1.as_slice::<i32>() else { return Ok(false) };
-    let Some(lowest) = lowest(left) else { return Ok(false) };
+    let Some(offset) = lowest(left).map(|lowest| lowest.wrapping_sub(LEAST)) else { return Ok(false) };
     let to = SharedMut::new(out.mut_ptr::<i32>());
     let work = |left: &[i32], right: Panels<'_>, item: usize| {
         let to = SharedMut::new(to.ptr().wrapping_add(item * m * n));
-        Job { left, size: (m, k, n), lowest, right, to }.run();
+        Job { left, size: (m, k, n), offset, right, to }.run();
     };
     let one = x2.numel() == k * n;
     let list = x2.storage().kept();
@@ -77,7 +89,13 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
 
 /// The least value, where all others are at most 255 above it.
 fn lowest(values: &[i32]) -> Option<i32> {
-    let (least, most) = bounds(values);
+    let (least, most) = (AtomicI32::new(i32::MAX), AtomicI32::new(i32::MIN));
+    threads::for_ranges(values.len(), GRAIN, &|range| {
+        let found = bounds(&values[range]);
+        least.fetch_min(found.0, Relaxed);
+        most.fetch_max(found.1, Relaxed);
+    });
+    let (least, most) = (least.into_inner(), most.into_inner());
     (most.wrapping_sub(least) as u32 <= 255).then_some(least)
 }
 
@@ -120,9 +138,14 @@ impl<'a> Panels<'a> {
     }
 }
 
+/// Lines of a panel: whole steps of the unit that multiplies tiles.
+fn lines_of(k: usize) -> usize {
+    k.div_ceil(DEEP).next_multiple_of(unit::LINES)
+}
+
 /// Packs a right side for [`Panels`].
 fn packed(from: &[i32], (k, n): (usize, usize), offset: i32) -> Result<Memory> {
-    let (lines, panels) = (k.div_ceil(DEEP), n.div_ceil(COLS));
+    let (lines, panels) = (lines_of(k), n.div_ceil(COLS));
     let head = HEAD + panels * COLS;
     let memory = Memory::new((head + lines * panels * COLS) * size_of::<u32>())?;
     let words: *mut i32 = memory.data().cast();
@@ -144,7 +167,7 @@ fn packed(from: &[i32], (k, n): (usize, usize), offset: i32) -> Result<Memory> {
             };
             for (line, to) in to.chunks_exact_mut(COLS).enumerate() {
                 to.fill(0);
-                for at in 0..DEEP.min(k - line * DEEP) {
+                for at in 0..DEEP.min(k.saturating_sub(line * DEEP)) {
                     let row = (line * DEEP + at) * n;
                     add_bytes(&from[row + cols.start..row + cols.end], offset, 8 * at as u32, to, sums);
                 }
@@ -170,7 +193,7 @@ struct Job<'a> {
     left: &'a [i32],
     size: (usize, usize, usize),
     /// What is taken from each value of the left side.
-    lowest: i32,
+    offset: i32,
     right: Panels<'a>,
     to: SharedMut<i32>,
 }
@@ -178,6 +201,11 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self) {
         let (m, k, n) = self.size;
+        #[cfg(target_arch = "x86_64")]
+        if amx::takes(m) {
+            // SAFETY: just asked; the result is ours.
+            return unsafe { amx::run::<unit::Processor>(self) };
+        }
         let rows = m.div_ceil(m.div_ceil(MOST_ROWS));
         let (high, all) = (m.div_ceil(rows), n.div_ceil(COLS));
         let wanted = (m.saturating_mul(k).saturating_mul(n) / SERIAL).clamp(1, threads::tasks(1));
@@ -192,7 +220,7 @@ impl Job<'_> {
     /// Some rows times some panels.
     fn part(&self, rows: Range<usize>, panels: Range<usize>) {
         let (_, k, n) = self.size;
-        let (lines, high) = (k.div_ceil(DEEP), tile_rows::<f32>());
+        let (lines, pitch, high) = (k.div_ceil(DEEP), lines_of(k), tile_rows::<f32>());
         let cut = Cut::new(rows.len(), high);
         Room::with([4 * rows.len() * lines, 4 * rows.len() * COLS, 4 * rows.len(), 4 * lines], |mut room| {
             let (cells, sums) = (room.take::<u32>(rows.len() * lines), room.take::<i32>(rows.len() * COLS));
@@ -200,7 +228,7 @@ impl Job<'_> {
             for (first, height) in (0..cut.count).map(|panel| (cut.first(panel), cut.height(panel))) {
                 for (row, total) in totals.iter_mut().enumerate().skip(first).take(height) {
                     let from = &self.left[(rows.start + row) * k..(rows.start + row + 1) * k];
-                    *total = row_of_bytes(from, self.lowest, line);
+                    *total = row_of_bytes(from, self.offset, line);
                     for (block, line) in line.chunks(LINES).enumerate() {
                         let start = block * LINES * rows.len() + first * line.len() + row - first;
                         for (at, &cell) in line.iter().enumerate() {
@@ -223,7 +251,7 @@ impl Job<'_> {
                         strips: 1,
                         left: cells[line * rows.len()..].as_ptr(),
                         left_steps: None,
-                        right: start.wrapping_add((panel * lines + line) * COLS),
+                        right: start.wrapping_add((panel * pitch + line) * COLS),
                         right_step: COLS as isize,
                         prefetch: 0,
                         start: Start::Zero,
@@ -239,8 +267,8 @@ impl Job<'_> {
                             add(sums, to);
                             continue;
                         }
-                        let taken = total.wrapping_add((k as i32).wrapping_mul(self.lowest));
-                        put(sums, of_columns, self.lowest, taken.wrapping_mul(self.right.offset), to);
+                        let taken = total.wrapping_add((k as i32).wrapping_mul(self.offset));
+                        put(sums, of_columns, self.offset, taken.wrapping_mul(self.right.offset), to);
                     }
                 }
             }
@@ -248,36 +276,37 @@ impl Job<'_> {
     }
 }
 
-vectorize!(row_of_bytes(from: &[i32], lowest: i32, to: &mut [u32]) -> i32 => row_of_bytes_body);
+vectorize!(row_of_bytes(from: &[i32], offset: i32, to: &mut [u32]) -> i32 => row_of_bytes_body);
 
 /// A row as cells; returns the sum of its bytes.
 #[inline(always)]
-fn row_of_bytes_body(from: &[i32], lowest: i32, to: &mut [u32]) -> i32 {
+fn row_of_bytes_body(from: &[i32], offset: i32, to: &mut [u32]) -> i32 {
     let mut sum = 0i32;
     let (whole, rest) = from.as_chunks::<DEEP>();
     for (four, to) in whole.iter().zip(&mut *to) {
-        let byte = |at: usize| four[at].wrapping_sub(lowest) as u32;
-        *to = byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
-        sum = sum.wrapping_add((byte(0) + byte(1) + byte(2) + byte(3)) as i32);
+        let value = |at: usize| four[at].wrapping_sub(offset);
+        let byte = |at: usize| (value(at) as u32 & 255) << (8 * at);
+        *to = byte(0) | byte(1) | byte(2) | byte(3);
+        sum = sum.wrapping_add(value(0) + value(1) + value(2) + value(3));
     }
     if let Some(last) = to.get_mut(whole.len()) {
         *last = 0;
         for (at, value) in rest.iter().enumerate() {
-            let byte = value.wrapping_sub(lowest) as u32;
-            *last |= byte << (8 * at);
-            sum = sum.wrapping_add(byte as i32);
+            let value = value.wrapping_sub(offset);
+            *last |= (value as u32 & 255) << (8 * at);
+            sum = sum.wrapping_add(value);
         }
     }
     sum
 }
 
-vectorize!(put(from: &[i32], of_columns: &[i32], lowest: i32, fixed: i32, to: &mut [i32]) => put_body);
+vectorize!(put(from: &[i32], of_columns: &[i32], offset: i32, fixed: i32, to: &mut [i32]) => put_body);
 
 /// Adds to sums of bytes what was taken from both sides.
 #[inline(always)]
-fn put_body(from: &[i32], of_columns: &[i32], lowest: i32, fixed: i32, to: &mut [i32]) {
+fn put_body(from: &[i32], of_columns: &[i32], offset: i32, fixed: i32, to: &mut [i32]) {
     for ((to, &sum), &column) in to.iter_mut().zip(from).zip(of_columns) {
-        *to = sum.wrapping_add(column.wrapping_mul(lowest)).wrapping_add(fixed);
+        *to = sum.wrapping_add(column.wrapping_mul(offset)).wrapping_add(fixed);
     }
 }
 
@@ -290,7 +319,7 @@ fn add_body(from: &[i32], to: &mut [i32]) {
     }
 }
 
-/// Cells are four bytes, unsigned on the left; sums are int32 in registers that are said to hold `f32`.
+/// Cells are four bytes, unsigned on the left of x86-64; sums are int32 in registers that are said to hold `f32`.
 struct Fours;
 
 impl Multiply for Fours {
@@ -307,6 +336,7 @@ impl Multiply for Fours {
         // SAFETY: the caller promises the instructions of `V` and the cells.
         unsafe { V::load(cells.cast()) }
     }
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
         use std::arch::x86_64::{__m512i, _mm512_dpbusd_epi32};
@@ -318,13 +348,24 @@ impl Multiply for Fours {
             transmute_copy(&_mm512_dpbusd_epi32(transmute_copy(&sum), left, right))
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
+        // SAFETY: `launch` below runs where the instruction is.
+        unsafe { crate::machine::lanes::neon::add_fours(left, right, sum) }
+    }
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+    unsafe fn accumulate<V: Lanes<Elem = f32>>(_: V, _: V, sum: V) -> V {
+        sum // Never called: there are no such products here.
+    }
+    #[cfg(target_arch = "x86_64")]
     fn launch<K: Kernel<f32>>(kernel: K) {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
         fn run<K: Kernel<f32>>(kernel: K) {
             // SAFETY: the features are enabled here.
             unsafe { kernel.run::<<f32 as Real>::Wide512>() }
         }
-        assert!(simd::has_vnni(), "no such instruction here");
+        assert!(simd::has_byte_products(), "no such instruction here");
         // SAFETY: just checked.
         unsafe { run(kernel) }
     }
@@ -338,14 +379,21 @@ mod tests {
     use crate::array::view;
     use crate::machine::threads::set_num_threads;
 
-    fn values(random: &mut Random, shape: &[usize], (least, span): (i32, usize)) -> Array {
+    pub fn values(random: &mut Random, shape: &[usize], (least, span): (i32, usize)) -> Array {
         let count = shape.iter().product();
         let values: Vec<i32> = (0..count).map(|_| least.wrapping_add(random.next(span) as i32)).collect();
         Array::from_slice(&values, shape).unwrap()
     }
 
+    /// Of products: rows, depth, columns.
+    pub const SIZES: [(usize, usize, usize); 7] =
+        [(8, 8, 8), (9, 33, 40), (14, 64, 32), (15, 65, 31), (200, 130, 70), (40, 1030, 33), (7, 9, 90)];
+    /// Of values: the least one, and how many follow it.
+    pub const SPANS: [(i32, usize); 7] =
+        [(-128, 256), (0, 256), (-255, 256), (i32::MIN, 256), (i32::MAX - 255, 256), (-200, 400), (7, 1)];
+
     /// The definition, for one product.
-    fn want(a: &[i32], b: &[i32], (m, k, n): (usize, usize, usize)) -> Vec<i32> {
+    pub fn want(a: &[i32], b: &[i32], (m, k, n): (usize, usize, usize)) -> Vec<i32> {
         let sum =
             |i: usize, j: usize| (0..k).fold(0i32, |sum, l| sum.wrapping_add(a[i * k + l].wrapping_mul(b[l * n + j])));
         (0..m * n).map(|at| sum(at / n, at % n)).collect()
@@ -354,14 +402,9 @@ mod tests {
     #[test]
     fn values_of_any_span_multiply_exactly() {
         let mut random = Random(31);
-        let spans = [(-128, 256), (0, 256), (-255, 256), (i32::MIN, 256), (i32::MAX - 255, 256), (-200, 400), (7, 1)];
-        for (round, (m, k, n)) in
-            [(8, 8, 8), (9, 33, 40), (14, 64, 32), (15, 65, 31), (200, 130, 70), (40, 1030, 33), (7, 9, 90)]
-                .into_iter()
-                .enumerate()
-        {
+        for (round, (m, k, n)) in SIZES.into_iter().enumerate() {
             set_num_threads(1 + round % 4);
-            for (left, right) in spans.into_iter().flat_map(|left| spans.map(|right| (left, right))) {
+            for (left, right) in SPANS.into_iter().flat_map(|left| SPANS.map(|right| (left, right))) {
                 let (a, b) = (values(&mut random, &[m, k], left), values(&mut random, &[k, n], right));
                 let wanted = want(a.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
                 assert!(matmul(&a, &b).unwrap().to_vec::<i32>().unwrap() == wanted, "{m} {k} {n} {left:?} {right:?}");
@@ -378,7 +421,8 @@ mod tests {
         let (m, k, n) = (9, 40, 70);
         let (a, b) = (values(&mut random, &[m, k], (-128, 256)), values(&mut random, &[k, n], (-100, 200)));
         let wanted = want(a.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
-        let there_are = |count: usize| assert_eq!(b.storage().kept().count(), if simd::has_vnni() { count } else { 0 });
+        let there_are =
+            |count: usize| assert_eq!(b.storage().kept().count(), if simd::has_byte_products() { count } else { 0 });
         for uses in 0..4 {
             there_are(usize::from(uses > 1));
             assert!(matmul(&a, &b).unwrap().to_vec::<i32>().unwrap() == wanted, "use {uses}");

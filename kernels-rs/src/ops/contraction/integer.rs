@@ -4,7 +4,6 @@ use super::Product;
 use crate::array::Array;
 use crate::array::number::Ring;
 use crate::dispatch;
-#[cfg(target_arch = "x86_64")]
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
@@ -15,7 +14,6 @@ const COLS: usize = 1024;
 
 /// Writes all of `out`.
 pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<()> {
-    #[cfg(target_arch = "x86_64")]
     if x1.dtype() == DType::I32 && super::bytes::run(product, x1, x2, out)? {
         return Ok(());
     }

@@ -47,7 +47,13 @@ impl Multiply for Pairs {
             transmute_copy(&_mm512_dpbf16_ps(transmute_copy(&sum), left, right))
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
+        // SAFETY: only called where [`Pairs::supported`] says that the instruction is.
+        unsafe { crate::machine::lanes::neon::add_pairs(left, right, sum) }
+    }
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
     unsafe fn accumulate<V: Lanes<Elem = f32>>(_: V, _: V, sum: V) -> V {
         sum // Never called: `supported` is false here.
     }

@@ -149,18 +149,12 @@ fn what_is_not_finite_stays_in_its_row_and_column() {
 
 #[test]
 fn tasks_are_cut_evenly() {
-    for (m, k, n) in [(2048, 2048, 2048), (1024, 1024, 1024), (256, 1024, 4096), (64, 1024, 8192), (4096, 512, 256)] {
+    let sizes: [(usize, usize, usize); 5] =
+        [(2048, 2048, 2048), (1024, 1024, 1024), (256, 1024, 4096), (64, 1024, 8192), (4096, 512, 256)];
+    for (m, k, n) in sizes {
         for threads in [1, 2, 3, 8, 16, 64] {
             set_num_threads(threads);
-            let none = Matrix::new(std::ptr::null_mut(), (k as isize, 1));
-            let call = Call { size: (m, k, n), a: none, b: none, c: none, end: Epilogue::default() };
-            let product = Product {
-                call: &call,
-                steps: k.div_ceil(DEEP),
-                lies: true,
-                right: SharedMut::new(std::ptr::null_mut()),
-            };
-            let (rows, panels) = product.grid(true);
+            let (rows, panels) = grid((m, n), k.div_ceil(DEEP), m * k * n, true, true);
             let (high, wide) = (m.div_ceil(rows), n.div_ceil(SIDE).div_ceil(panels));
             // The thread that has most to do, against an even share of all.
             let most = (high * wide).div_ceil(threads) * rows * panels * SIDE;
