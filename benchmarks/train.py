@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
 import phlox as px
 from benchmarks import networks, train_models
-from benchmarks.case import Case, Run
+from benchmarks.case import Case, Run, warmed
 from examples.mnist.model import DigitsConfig
 from phlox import nn, optim
 
+Wrap = Callable[[Any], Any]
+# The wanted ratios to the time of PyTorch.
+_GOALS: Final = {
+    "MLP 64-32-10, b32, Adam": 5.0,
+    "MLP 784-256-10, b64, Adam": 1.8,
+    "MLP 784-256-10, b64, Adam, PyTorch's fused": 1.3,
+    "digits CNN (9216-128-10), b64, Adam": 2.0,
+    "encoder d256 L4 h8, b8 s128, Adam": 1.5,
+}
 TINY, MLP = (64, 32, 10), (784, 256, 10)
 LAYERS, D_MODEL, HEADS, D_WIDE = 4, 256, 8, 2048
 
 
 def cases(*, with_torch: bool) -> list[Case]:
-    """Return the benchmarks of the group."""
-    device = px.Autodiff(px.Cpu())
+    """Return the benchmarks of the group, each with the same step compiled beside it."""
     rng = np.random.default_rng(0)
     tiny, flat, tokens = (
         rng.standard_normal(shape, np.float32) for shape in ((32, 64), (64, 784), (8, 128, D_MODEL))
@@ -26,31 +35,59 @@ def cases(*, with_torch: bool) -> list[Case]:
     images = rng.standard_normal((64, 1, 28, 28), np.float32)
     labels = rng.integers(0, 10, 64)
     twins: dict[str, Run] = torch_runs(tiny, flat, images, tokens, labels) if with_torch else {}
-    adam, adam_w = optim.AdamConfig(), optim.AdamWConfig()
-    mlp, cnn = networks.mlp(*MLP, device), networks.cnn(device)
-    step = classify(mlp, flat, labels, adam)
-    sentence = _put(tokens)
-    encoder = networks.encoder(LAYERS, D_MODEL, HEADS, D_WIDE, device)
-    mine: dict[str, tuple[Run, float]] = {
-        "MLP 64-32-10, b32, Adam": (
-            classify(networks.mlp(*TINY, device), tiny, labels[:32], adam), 5.0,
-        ),
-        "MLP 784-256-10, b64, Adam": (step, 1.8),
-        "MLP 784-256-10, b64, Adam, PyTorch's fused": (step, 1.3),
-        "digits CNN (9216-128-10), b64, Adam": (classify(cnn, images, labels, adam), 2.0),
-        "demo CNN, b64, AdamW": (
-            classify(DigitsConfig().init(device), images, labels, adam_w), 0.0,
-        ),
-        "encoder d256 L4 h8, b8 s128, Adam": (
-            _step(encoder, adam, lambda model: model(sentence).square().mean()), 1.5,
-        ),
-    }  # fmt: skip
-    given = train_models.arrays()
-    for name, model in train_models.models(device).items():
-        mine[name] = classify(model, *given[name], adam), train_models.GOALS[name]
+    mine, compiled = (
+        _steps(tiny, flat, images, tokens, labels, wrap) for wrap in (_as_written, px.compile)
+    )
     if with_torch:
         twins |= train_models.torch_steps(torch_classify)
-    return [Case(name, run, twins.get(name), times=times) for name, (run, times) in mine.items()]
+    return [
+        Case(
+            name,
+            run,
+            twins.get(name),
+            times=_GOALS.get(name) or train_models.GOALS.get(name, 0.0),
+            others={"compiled": warmed(compiled[name])},
+        )
+        for name, run in mine.items()
+    ]
+
+
+def _steps(
+    tiny: np.ndarray,
+    flat: np.ndarray,
+    images: np.ndarray,
+    tokens: np.ndarray,
+    labels: np.ndarray,
+    wrap: Wrap,
+) -> dict[str, Run]:
+    """The steps of phlox by name."""
+    device = px.Autodiff(px.Cpu())
+    adam, sentence = optim.AdamConfig(), _put(tokens)
+    encoder = networks.encoder(LAYERS, D_MODEL, HEADS, D_WIDE, device)
+    step = classify(networks.mlp(*MLP, device), flat, labels, adam, wrap=wrap)
+    demo, given = DigitsConfig().init(device), train_models.arrays()
+    return {
+        "MLP 64-32-10, b32, Adam": classify(
+            networks.mlp(*TINY, device), tiny, labels[:32], adam, wrap=wrap
+        ),
+        "MLP 784-256-10, b64, Adam": step,
+        "MLP 784-256-10, b64, Adam, PyTorch's fused": step,
+        "digits CNN (9216-128-10), b64, Adam": classify(
+            networks.cnn(device), images, labels, adam, wrap=wrap
+        ),
+        "demo CNN, b64, AdamW": classify(demo, images, labels, optim.AdamWConfig(), wrap=wrap),
+        "encoder d256 L4 h8, b8 s128, Adam": _step(
+            encoder, adam, lambda model: model(sentence).square().mean(), wrap
+        ),
+        **{
+            name: classify(model, *given[name], adam, wrap=wrap)
+            for name, model in train_models.models(device).items()
+        },
+    }
+
+
+def _as_written(function: Any) -> Any:
+    return function
 
 
 def _put(array: np.ndarray, device: px.Backend | None = None) -> px.Tensor[Any]:
@@ -63,21 +100,22 @@ def classify(
     labels: np.ndarray,
     config: Any,
     device: px.Backend | None = None,
+    wrap: Wrap = _as_written,
 ) -> Run:
     """Return a training step that gives its loss; ``device`` records, ``Autodiff(Cpu())`` else."""
     x, target = _put(images, device), _put(labels, device)
     loss_fn = nn.CrossEntropyLossConfig().init()
-    return _step(model, config, lambda model: loss_fn(model(x), target))
+    return _step(model, config, lambda model: loss_fn(model(x), target), wrap)
 
 
-def _step(model: Any, config: Any, loss_of: Any) -> Run:
+def _step(model: Any, config: Any, loss_of: Any, wrap: Wrap) -> Run:
     rule = config.init()
 
     def step(model: Any, lr: float) -> tuple[Any, Any]:
         loss = loss_of(model)
         return rule.step(lr, model, loss.backward()), loss
 
-    return going(step, model)
+    return going(wrap(step), model)
 
 
 def going(step: Any, model: Any) -> Run:

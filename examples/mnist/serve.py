@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ def backends(everything: int) -> list[tuple[px.Backend, int]]:
 
 
 def timed(
-    model: Digits, images: NDArray[np.float32], device: px.Backend
+    model: Callable[[px.Tensor[px.Float]], px.Tensor[px.Float]],
+    images: NDArray[np.float32],
+    device: px.Backend,
 ) -> tuple[NDArray[np.float32], float]:
     """Return logits and images per second, after a run that builds what a first run builds."""
     predict(model, images[:500], device)
@@ -56,16 +59,22 @@ def main(folder: Path) -> NDArray[Any]:
     reference: NDArray[np.float32] | None = None
     logits = np.empty((0, 10), np.float32)
     for device, count in backends(len(images)):
-        logits, rate = timed(restore(folder, device), images[:count], device)
+        model = restore(folder, device)
+        logits, rate = timed(model, images[:count], device)
+        replayed, compiled = timed(px.compile(model), images[:count], device)
         if reference is None:
             reference = logits
         common = min(len(reference), count)
-        gap = float(np.abs(logits[:common] - reference[:common]).max())
+        both = np.abs(
+            [logits[:common] - reference[:common], replayed[:common] - reference[:common]]
+        )
+        gap = float(both.max())
         name = repr(device) + (" (software)" if getattr(device, "is_software", False) else "")
-        rows.append((name, count, accuracy(logits, test.labels[:count]), rate, gap))
-    print(f"{'backend':<20} {'images':>7} {'accuracy':>9} {'images/s':>9} {'gap to NumPy':>13}")
-    for name, count, share, rate, gap in rows:
-        print(f"{name:<20} {count:>7,} {share:>9.2%} {rate:>9,.0f} {gap:>13.1e}")
+        rows.append((name, count, accuracy(logits, test.labels[:count]), rate, compiled, gap))
+    heads = f"{'images/s':>9} {'compiled':>9} {'gap to NumPy':>13}"
+    print(f"{'backend':<20} {'images':>7} {'accuracy':>9} {heads}")
+    for name, count, share, rate, compiled, gap in rows:
+        print(f"{name:<20} {count:>7,} {share:>9.2%} {rate:>9,.0f} {compiled:>9,.0f} {gap:>13.1e}")
     return logits
 
 

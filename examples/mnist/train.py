@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,40 @@ class History:
     seconds: list[float] = field(default_factory=list)
 
 
-def predict(model: Digits, images: NDArray[np.float32], device: px.Backend) -> NDArray[np.float32]:
+# From a model, images and labels to the next model, the loss, and how many were right.
+Step = Callable[
+    [Digits, px.Tensor[px.Float], px.Tensor[px.Int]],
+    tuple[Digits, px.Tensor[px.Float], px.Tensor[px.Int]],
+]
+
+
+def step_of(settings: Settings, steps: int) -> Step:
+    """Return a training step with an optimizer and a schedule of its own; ``px.compile`` takes it.
+
+    Args:
+        settings: how to train.
+        steps: how many there will be.
+    """
+    rule = optim.AdamWConfig(weight_decay=settings.weight_decay).init()
+    schedule = optim.CosineSchedulerConfig(settings.lr, steps=steps).init()
+    loss_fn = nn.CrossEntropyLossConfig().init()
+
+    def step(
+        model: Digits, x: px.Tensor[px.Float], target: px.Tensor[px.Int]
+    ) -> tuple[Digits, px.Tensor[px.Float], px.Tensor[px.Int]]:
+        logits = model(x)
+        loss = loss_fn(logits, target)
+        right = (logits.detach().argmax(axis=1) == target).sum()
+        return rule.step(schedule.step(), model, loss.backward()), loss.detach(), right
+
+    return step
+
+
+def predict(
+    model: Callable[[px.Tensor[px.Float]], px.Tensor[px.Float]],
+    images: NDArray[np.float32],
+    device: px.Backend,
+) -> NDArray[np.float32]:
     """Return the logits of all images."""
     parts = [model(batch).numpy() for batch in in_order(images, 500, device)]
     return np.concatenate(parts).astype(np.float32)
@@ -66,9 +100,7 @@ def train(data: Mnist, settings: Settings, config: DigitsConfig) -> tuple[Digits
     images, test_images = normalized(data.train), normalized(data.test)
     steps = len(images) // settings.batch
     model = config.init(device)
-    rule = optim.AdamWConfig(weight_decay=settings.weight_decay).init()
-    schedule = optim.CosineSchedulerConfig(settings.lr, steps=steps * settings.epochs).init()
-    loss_fn = nn.CrossEntropyLossConfig().init()
+    train_step = step_of(settings, steps * settings.epochs)
     history = History()
     print(model)
     with _progress() as bar:
@@ -81,11 +113,9 @@ def train(data: Mnist, settings: Settings, config: DigitsConfig) -> tuple[Digits
                 images, data.train.labels, settings.batch, settings.seed + epoch, device
             )
             for step, (x, target) in enumerate(batches, 1):
-                logits = model(x)
-                loss = loss_fn(logits, target)
-                model = rule.step(schedule.step(), model, loss.backward())
-                recent.append(loss.detach())
-                correct += int((logits.detach().argmax(axis=1) == target).sum())
+                model, loss, right = train_step(model, x, target)
+                recent.append(loss)
+                correct += int(right)
                 if step % _SHOWN_EVERY == 0 or step == steps:
                     history.losses.extend(float(one) for one in recent)
                     recent.clear()
