@@ -54,3 +54,12 @@ def test_lanes_are_calls(call: Call) -> None:
     x = px.asarray(LINES, device="numpy")
     got = px.vmap(call)(x).numpy()
     np.testing.assert_allclose(got, px.stack([call(line) for line in x]).numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy", "wgpu"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lines_of_one_element_with_gaps_between_them(device: str, axis: int) -> None:
+    x = px.asarray([[1.0, 2.0], [3.0, 4.0]], device=device)
+    got = fft.fft(x if axis else x.mT, n=1, axis=axis)
+    assert got.real.numpy().ravel().tolist() == [1.0, 3.0]
+    assert not got.imag.numpy().any()
