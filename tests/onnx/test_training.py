@@ -98,3 +98,20 @@ def test_a_compiled_model_gives_what_the_model_gives(make: Callable[[], Any]) ->
     for scale in (1.0, 0.5, 2.0, 3.0):
         x = px.asarray(values * np.float32(scale), device=Cpu())
         np.testing.assert_array_equal(run(model, x).numpy(), model(x).numpy())
+
+
+def test_scales_of_rounding_are_learned() -> None:
+    text, constants, values = quantized()
+    constants |= {"s": np.float32(0.2)}  # ten times what would be good
+    train = Autodiff(Cpu())
+    data = file(text, constants)
+    model = px.onnx.load(data, device=train, quantized="learned")
+    x = px.asarray(values, device=train)
+    target = px.onnx.load(data, device=train, quantized="float")(x).detach()
+    before = float((model(x) - target).square().mean())
+    rule = optim.AdamConfig().init()
+    for _ in range(20):
+        gradients = (model(x) - target).square().mean().backward()
+        model = rule.step(0.01, model, gradients)
+    assert float(model.params()["s"].value) < 0.19
+    assert float((model(x) - target).square().mean()) < 0.7 * before

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import phlox_tensor as px
-from phlox_onnx import load
+from phlox_onnx import load, source
 
 TEXT = """<ir_version: 8, opset_import: ["" : 21]>
 g (float[n, 4] x) => (float[n, 3] y) {
@@ -68,6 +68,19 @@ def test_float_does_not_round(file: bytes) -> None:
 def test_weights_of_whole_numbers_are_trained_floats(file: bytes) -> None:
     assert list(load(file).params(trainable=True)) == ["w"]
     assert "w" not in load(file, quantized="exact").params()
+
+
+def test_scales_are_trained_where_that_is_asked(file: bytes) -> None:
+    net = load(file, quantized="learned")
+    assert list(net.params(trainable=True)) == ["xs", "hs", "w"]
+    np.testing.assert_allclose(net(px.asarray(X)).numpy(), reference(file), rtol=1e-5, atol=1e-5)
+
+
+def test_rounding_is_one_call_in_source(file: bytes) -> None:
+    assert "px.fake_quantize(x, 0.05, 128, signed=False)" in source(file)
+    assert "px.fake_quantize(x, self.xs.value, 128, signed=False)" in source(
+        file, quantized="learned"
+    )
 
 
 def test_an_unknown_way_is_told(file: bytes) -> None:

@@ -84,6 +84,7 @@ UNREAD = {
     ("com.microsoft", "MatMulNBits", "accuracy_level"): "a hint to kernels of less precision",
     ("com.microsoft", "QuantizeLinear", "saturate"): _EIGHT,
     ("phlox.onnx", "FakeQuantize", "saturate"): _EIGHT,
+    ("phlox.onnx", "LearnedQuantize", "saturate"): _EIGHT,
 }
 
 

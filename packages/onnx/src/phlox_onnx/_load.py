@@ -33,8 +33,9 @@ def load(
         source: the path of a file, or its bytes; data beside the file is only read with a path.
         device: where the parameters shall be; the default device by default.
         quantized: what becomes of whole numbers that stand for floats. ``"fake"`` rounds floats as
-            the file does, with gradients that pass, and weights become floats; ``"float"`` does
-            not round; ``"exact"`` computes as it is written, without gradients.
+            the file does, with gradients that pass within the range, and weights become floats;
+            ``"learned"`` trains the scales of that rounding too; ``"float"`` does not round;
+            ``"exact"`` computes as it is written, without gradients.
         paths: what parameters are called. ``"file"`` takes the names of the file; ``"source"``
             those of the package that ``write`` makes of it without options, whose records fit
             then, at the price of the time that ``source`` takes.

@@ -12,7 +12,7 @@ from ._types import CODES
 from .table.microsoft import unpacked
 from .upgrades import OWN
 
-Quantized = Literal["fake", "float", "exact"]
+Quantized = Literal["fake", "float", "exact", "learned"]
 
 _Q, _DQ = ("", "QuantizeLinear"), ("", "DequantizeLinear")
 
@@ -93,7 +93,8 @@ def _of_floats(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph
         if how == "float":
             return Node("Identity", "", [source.inputs[0]], node.outputs, {}, node.name, 28)
         inputs, attributes = [*source.inputs], dict(source.attributes)
-        return Node("FakeQuantize", OWN, inputs, node.outputs, attributes, node.name)
+        op = "LearnedQuantize" if how == "learned" else "FakeQuantize"
+        return Node(op, OWN, inputs, node.outputs, attributes, node.name)
     value = _weight(node, graph)
     if value is None:
         return node

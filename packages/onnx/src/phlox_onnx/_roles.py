@@ -26,16 +26,19 @@ class Roles:
 def roles(graph: Graph) -> Roles:
     """Sort the constants of a graph and of those inside.
 
-    A float of more than one element that reaches a weight's place is trained: as it stands, or
-    past ops that only move elements. What a row wants on the host is a literal; so is what is
-    small. All else is state: on the device, saved with the model, never trained.
+    A float of more than one element, or one that its row trains as a number, is trained where it
+    reaches a weight's place: as it stands, or past ops that only move elements. What a row wants on
+    the host is a literal; so is what is small. All else is state: on the device, saved with the
+    model, never trained.
     """
     constants = {k: v for each in graphs_of(graph) for k, v in each.constants.items()}
-    wanted, on_host = _places(graph)
+    wanted, on_host, numbers = _places(graph)
     out = Roles({}, {}, {})
     for name, array in constants.items():
         is_float = array.dtype.kind not in "iubO"
-        if array.dtype == object or name in on_host or array.ndim == 0:
+        if is_float and name in numbers and name not in on_host:
+            out.trained[name] = array
+        elif array.dtype == object or name in on_host or array.ndim == 0:
             out.literal[name] = array
         elif is_float and name in wanted and array.size > 1:
             out.trained[name] = array
@@ -46,10 +49,11 @@ def roles(graph: Graph) -> Roles:
     return out
 
 
-def _places(graph: Graph) -> tuple[set[str], set[str]]:
-    """Names that reach a weight's place, and names that a row wants on the host."""
+def _places(graph: Graph) -> tuple[set[str], set[str], set[str]]:
+    """Names that reach a weight's place, that a row wants on the host, or trains as numbers."""
     wanted: set[str] = set()
     on_host: set[str] = set()
+    numbers: set[str] = set()
     for node in reversed(list(walk(graph))):
         row = row_of(node.key)
         if row is None:
@@ -62,8 +66,9 @@ def _places(graph: Graph) -> tuple[set[str], set[str]]:
                 on_host.add(name)
             elif parameter.name in row.trained or moves:
                 wanted.add(name)
+                numbers |= {name} if row.numbers else set()
         wanted |= _passed(node, wanted)
-    return wanted, on_host
+    return wanted, on_host, numbers
 
 
 def _passed(node: Node, wanted: set[str]) -> set[str]:

@@ -65,6 +65,7 @@ class Row:
         run: the function.
         host: what runs instead where all inputs are on the host.
         trained: inputs whose constants are trained.
+        numbers: whether these are trained even where they are one number.
         movement: whether elements of the inputs come out as they were, in other places.
         grows: whether numbers in the file say how large the result is.
         draws: whether the same inputs may give something else each time.
@@ -86,6 +87,7 @@ class Row:
     context: tuple[str, ...]
     draws: bool = False
     own: bool = False
+    numbers: bool = False
 
 
 def since(
@@ -97,6 +99,7 @@ def since(
     movement: bool = False,
     grows: bool = False,
     draws: bool = False,
+    numbers: bool = False,
 ) -> Row:
     """Return the row of an op; ``trained`` names inputs, apart by spaces."""
     inputs: list[Parameter] = []
@@ -127,6 +130,7 @@ def since(
         attributes,
         context,
         draws,
+        numbers=numbers,
     )
 
 

@@ -46,7 +46,7 @@ def fake_quantize(
     low, high = limits(bits, signed)
     if isinstance(zero_point, Tensor):
         zero = _spread("fake_quantize", zero_point.astype(wide.dtype), wide, axis)
-        held = (wide / step + zero).maximum(float(low)).minimum(float(high)) - zero
+        held = (wide / step).maximum(float(low) - zero).minimum(float(high) - zero)
     else:
         held = (wide / step).clip(float(low - zero_point), float(high - zero_point))
     # The difference is exact, so that the sum is the rounded number itself.

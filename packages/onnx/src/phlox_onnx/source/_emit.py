@@ -238,7 +238,9 @@ class Emitter:
         if writer is None:
             return None
         known = [
-            v if isinstance(v, np.ndarray | None) and i else self.tensor(v)
+            v
+            if isinstance(v, np.ndarray | None) and i and not self._values.is_trained_number(v)
+            else self.tensor(v)
             for i, v in enumerate(values)
         ]
         return writer(node, *known)

@@ -70,7 +70,7 @@ class Values:
         specs = tuple(
             px.zeros(value.shape, dtype=px.as_dtype(value.dtype), device=META) for _ in "ab"
         )
-        if value.size == 1 and value.dtype.kind in "biuf":
+        if value.size == 1 and value.dtype.kind in "biuf" and not self.is_trained_number(value):
             number = value.reshape(()).item()
             return Name(self.trace, e.literal(number), specs, number)
         if value.size <= LITERAL and value.dtype.kind in "biu":
@@ -81,6 +81,11 @@ class Values:
             turned = e.member(e.member(self._held(self.constants[other]), "value"), "mT")
             return Name(self.trace, turned, specs)
         return Name(self.trace, e.member(self._held(value), "value"), specs)
+
+    def is_trained_number(self, value: Array | None) -> bool:
+        """Whether a constant of one element is a parameter."""
+        one = value is not None and value.size == 1
+        return one and self._names.get(id(value)) in self._trained
 
     def whole(self, value: Any) -> Any:
         """The same, where a number would not do."""

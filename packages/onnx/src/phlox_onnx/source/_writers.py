@@ -241,6 +241,22 @@ def attention(node: Node, q: Name, k: Name, v: Name, bias: Name | None = None) -
     return finished(q.trace, expr, made)
 
 
+def rounded(node: Node, x: Name, scale: Any, zero: Any = None) -> Any:
+    """Rounding to whole numbers and back, with one scale."""
+    known = [v for v in (scale, zero) if v is not None]
+    plain = isinstance(zero, np.ndarray | None) and not node.attributes.get("precision", 0)
+    if any(v.size != 1 for v in known) or not plain:
+        raise UnknownError("one scale")
+    code = node.attributes.get("output_dtype", 0)
+    limits = px.iinfo(to_type(code) if code else px.uint8 if zero is None else zero.dtype)
+    off = 0 if zero is None else int(zero.reshape(()))
+    step = scale.expr if isinstance(scale, Name) else e.literal(scale.reshape(())[()])
+    words: dict[str, Any] = {} if limits.bits == 8 else {"bits": e.literal(limits.bits)}
+    words |= {} if limits.min < 0 else {"signed": e.literal(False)}
+    expr = e.call("px.fake_quantize", [x.expr, step, *([e.literal(off)] if off else [])], words)
+    return finished(x.trace, expr, lambda case: x.cases[case])
+
+
 def _known(q: Name) -> bool:
     return isinstance(q.shape[-1], int)
 
@@ -258,6 +274,8 @@ WRITERS: Final[dict[Key, Writer]] = {
     ("", "Squeeze"): squeeze,
     ("", "Unsqueeze"): unsqueeze,
     (NN, "Attention"): attention,
+    (NN, "FakeQuantize"): rounded,
+    (NN, "LearnedQuantize"): rounded,
 }
 
 

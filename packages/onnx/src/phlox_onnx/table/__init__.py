@@ -49,8 +49,8 @@ TABLE: Final[dict[tuple[str, str], Row]] = {
     **{("com.microsoft", name): row for family in _MICROSOFT for name, row in family.ROWS.items()},
     **{("phlox.onnx", name): row for name, row in contraction.OWN.items()},
     **{("phlox.onnx", name): row for name, row in movement.OWN.items()},
+    **{("phlox.onnx", name): row for name, row in quantized.OWN.items()},
     **{("phlox.onnx", name): row for name, row in recurrent_layers.OWN.items()},
     ("ai.onnx.preview", "FlexAttention"): attention.FLEX,
-    ("phlox.onnx", "FakeQuantize"): quantized.FAKE,
     ("phlox.onnx", "BatchScan"): control.BATCH_SCAN,
 }

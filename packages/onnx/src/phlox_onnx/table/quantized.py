@@ -53,6 +53,13 @@ def narrow(zero: T, op: str) -> Any:
     return zero.dtype
 
 
+def _wanted(zero: T | None, output_dtype: int) -> Any:
+    """The type of whole numbers that is asked for."""
+    if output_dtype:
+        return to_type(output_dtype)
+    return px.uint8 if zero is None else narrow(zero, "QuantizeLinear")
+
+
 def quantize_linear(
     x: T,
     y_scale: T,
@@ -64,11 +71,7 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> T:
-    dtype = px.uint8
-    if output_dtype:
-        dtype = to_type(output_dtype)
-    elif y_zero_point is not None:
-        dtype = narrow(y_zero_point, "QuantizeLinear")
+    dtype = _wanted(y_zero_point, output_dtype)
     # The quotient has at least the precision that the file asks for.
     exact = px.float64 if precision == CODES["float64"] else px.float32
     wide = x if x.dtype is px.float64 else x.astype(exact)
@@ -114,13 +117,20 @@ def fake_quantize(
     precision: int = 0,
     saturate: int = 1,
 ) -> T:
-    """What comes back from whole numbers; the gradient passes as if nothing had happened."""
-    how = {"axis": axis, "block_size": block_size}
-    whole = quantize_linear(
-        x, y_scale, y_zero_point, **how, output_dtype=output_dtype, precision=precision
+    """What comes back from whole numbers; the gradient passes where they hold it."""
+    limits = px.iinfo(_wanted(y_zero_point, output_dtype))
+    one = y_scale.size == 1
+    scale, zero = (v if v is None or not one else v.reshape(()) for v in (y_scale, y_zero_point))
+    wide = x.astype(px.float64) if precision == CODES["float64"] else x
+    back = px.fake_quantize(
+        wide,
+        scale,
+        0 if zero is None else zero,
+        axis=None if one or block_size else axis_of("QuantizeLinear", axis, x.ndim),
+        bits=limits.bits,
+        signed=limits.min < 0,
     )
-    back = dequantize_linear(whole, y_scale, y_zero_point, **how).astype(x.dtype)
-    return back.detach() + (x - x.detach())
+    return back.astype(x.dtype)
 
 
 def _requantized(wide: T, factor: T, zero: T | None, dtype: Any) -> T:
@@ -209,7 +219,10 @@ def qlinear_conv(
     return _requantized(whole, scale / y_scale.reshape(()), zero, dtype)
 
 
-FAKE: Final = since(1, fake_quantize)
+OWN: Final[dict[str, Row]] = {
+    "FakeQuantize": since(1, fake_quantize),
+    "LearnedQuantize": since(1, fake_quantize, trained="y_scale", numbers=True),
+}
 ROWS: Final[dict[str, Row]] = {
     "ConvInteger": since(10, conv_integer, grows=True),
     "DequantizeLinear": since(28, dequantize_linear, trained="x_scale"),
