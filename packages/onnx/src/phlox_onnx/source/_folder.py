@@ -25,7 +25,7 @@ from .._graph import Value
 from .._limits import Limits
 from .._quantized import Quantized
 from .._read import Source
-from ._options import Options, Precision, Sizes
+from ._options import Options, Precision, Sizes, as_asked
 from ._package import Package, package
 from ._proof import Asked, proven
 from ._verify import Feeds
@@ -89,10 +89,15 @@ def write(  # noqa: PLR0913 - each option is a name of its own
         >>> made.report["nodes"]
         1
     """
-    paths = [freeze] if isinstance(freeze, str) else freeze
-    sizes = ({} if bind is None else bind, {} if free is None else free)
-    limits = Limits() if limits is None else limits
-    asked = Options(*sizes, paths, flat, quantized, precision, limits)
+    asked = as_asked(
+        bind=bind,
+        free=free,
+        freeze=freeze,
+        flat=flat,
+        quantized=quantized,
+        limits=limits,
+        precision=precision,
+    )
     if not _is_choice(verify):
         got = type(verify).__name__
         raise ArgumentError("write", "verify is no inputs", got=got, hint="{input: array}")

@@ -46,6 +46,32 @@ class Options:
             raise ArgumentError("write", "freeze is no path", got=got, hint=hint)
 
 
+def as_asked(
+    *,
+    bind: Sizes | None,
+    free: Mapping[str, str] | None,
+    freeze: str | Sequence[str],
+    flat: bool,
+    quantized: Quantized,
+    limits: Limits | None,
+    precision: Precision = "keep",
+) -> Options:
+    """The options as callers give them: one path for several, None for nothing.
+
+    Raises:
+        ArgumentError: as ``Options``.
+    """
+    return Options(
+        {} if bind is None else bind,
+        {} if free is None else free,
+        [freeze] if isinstance(freeze, str) else freeze,
+        flat,
+        quantized,
+        precision,
+        Limits() if limits is None else limits,
+    )
+
+
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 

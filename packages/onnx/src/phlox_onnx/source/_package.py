@@ -19,7 +19,7 @@ from .._recurrent import with_recurrent_layers
 from .._roles import roles
 from ._emit import Emitter
 from ._names import Name
-from ._options import Options, Precision, Sizes, names_of, opened, refuse_unknown
+from ._options import Options, Precision, Sizes, as_asked, names_of, opened, refuse_unknown
 from ._patterns import recognised
 from ._probe import Cases, collapsed, shapes_of
 from ._simplify import Forms, in_several_ways, simplified
@@ -180,10 +180,9 @@ def source(
         ArgumentError: when a size, a path or a word of an option is none of the file.
         OnnxError: when the file is malformed, or holds what cannot be written.
     """
-    paths = [freeze] if isinstance(freeze, str) else freeze
-    sizes = ({} if bind is None else bind, {} if free is None else free)
-    limits = Limits() if limits is None else limits
-    asked = Options(*sizes, paths, flat, quantized, limits=limits)
+    asked = as_asked(
+        bind=bind, free=free, freeze=freeze, flat=flat, quantized=quantized, limits=limits
+    )
     return package(file, asked).model
 
 

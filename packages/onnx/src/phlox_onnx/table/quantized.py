@@ -120,11 +120,11 @@ def fake_quantize(
     """What comes back from whole numbers; the gradient passes where they hold it."""
     limits = px.iinfo(_wanted(y_zero_point, output_dtype))
     one = y_scale.size == 1
-    scale, zero = (v if v is None or not one else v.reshape(()) for v in (y_scale, y_zero_point))
+    zero = y_zero_point.reshape(()) if one and y_zero_point is not None else y_zero_point
     wide = x.astype(px.float64) if precision == CODES["float64"] else x
     back = px.fake_quantize(
         wide,
-        scale,
+        y_scale.reshape(()) if one else y_scale,
         0 if zero is None else zero,
         axis=None if one or block_size else axis_of("QuantizeLinear", axis, x.ndim),
         bits=limits.bits,
