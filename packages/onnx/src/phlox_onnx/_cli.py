@@ -20,7 +20,7 @@ from ._model import prepared, refuse_unsupported
 from ._quantized import Quantized
 from ._roles import roles
 from ._table import nearest, unsupported
-from .source import Against, Asked, Precision, Train, proven, report_of, write
+from .source import Against, Asked, Precision, Train, as_asked, report_of, written
 from .table import TABLE
 
 
@@ -133,32 +133,28 @@ def _refuse_beside(word: str, options: argparse.Namespace, others: Sequence[str]
 
 def _write(options: argparse.Namespace, train: Train | None) -> int:
     """Write a package, run it beside the file, and say how far they are apart."""
-    bind = {name: _size(text) for name, text in _pairs("--bind", "batch=8", options.bind).items()}
     sample = _sample(options.sample) if options.sample else None
-    made = write(
-        options.file,
-        options.out,
+    bind = {name: _size(text) for name, text in _pairs("--bind", "batch=8", options.bind).items()}
+    wanted = as_asked(
         bind=bind,
         free=_pairs("--free", "input:0=batch", options.free),
-        precision=options.precision,
         freeze=options.freeze,
         flat=options.flat,
         quantized=options.quantized,
-        verify=False,  # which is done below, with gradients, and does not undo what was written
+        limits=None,
+        precision=options.precision,
     )
     cure = _CURES[sample is not None]
-    asked = Asked(bind, made.freed, sample, options.against, options.quantized, train, cure)
-    folder = Path(options.out)
-    proof = proven(options.file, folder, made, asked)
-    made.proof = proof.lines
-    (folder / "report.md").write_text(report_of(made), encoding="utf-8")
-    print(report_of(made), end="")
-    if not folder.resolve().name.isidentifier():
+    asked = Asked(sample=sample, against=options.against, train=train, cure=cure)
+    found = written(options.file, options.out, wanted, asked, keep_wrong=True)
+    print(report_of(found.package), end="")
+    if not Path(options.out).resolve().name.isidentifier():
         hint = "px.onnx.verify reads it; for an import the folder needs the name of a module"
         print(f"{options.out} is no name that Python imports; {hint}", file=sys.stderr)
-    if not proof.holds:
+    holds = found.proof is not None and found.proof.holds
+    if not holds:
         print(f"{options.out} is written, but not as good as the file", file=sys.stderr)
-    return 0 if proof.holds else 1
+    return 0 if holds else 1
 
 
 _CURES: Final = (

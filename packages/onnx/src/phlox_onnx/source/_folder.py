@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from .._quantized import Quantized
 from .._read import Source
 from ._options import Options, Precision, Sizes, as_asked
 from ._package import Package, package
-from ._proof import Asked, proven
+from ._proof import Asked, Proof, proven
 from ._verify import Feeds
 
 _INIT: Final = '''"""A model of ONNX as source."""
@@ -101,22 +102,77 @@ def write(  # noqa: PLR0913 - each option is a name of its own
     if not _is_choice(verify):
         got = type(verify).__name__
         raise ArgumentError("write", "verify is no inputs", got=got, hint="{input: array}")
+    how = Asked(sample=None if isinstance(verify, bool) else verify)
+    return written(file, folder, asked, None if verify is False else how).package
+
+
+@final
+@dataclass(frozen=True)
+class Written:
+    """What was written, and what running it beside its file said, if that was done."""
+
+    package: Package
+    proof: Proof | None
+
+
+def written(
+    file: Source,
+    folder: str | Path,
+    options: Options,
+    asked: Asked | None,
+    *,
+    keep_wrong: bool = False,
+) -> Written:
+    """Write a package beside its folder, run it beside its file, and put it into its place.
+
+    Args:
+        file: the path of a file, or its bytes.
+        folder: is made; files of these names in it are replaced, all at once.
+        options: those of ``write``.
+        asked: how the package is looked at; not at all by default.
+        keep_wrong: puts what does not pass into its place, too.
+
+    Raises:
+        ArgumentError: as ``write``.
+        OnnxError: when the package does not pass and is not kept: then nothing changes.
+        OSError: when the folder cannot be written.
+    """
     if not _is_path(folder):
         raise ArgumentError("write", "this is no folder", got=repr(folder), hint='"mymodel"')
-    made, target = package(file, asked), Path(folder)
-    if verify is False:
-        written_to(made, target)
-        return made
+    made, target, proof = package(file, options), Path(folder), None
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as place:
-        written_to(made, Path(place))
-        _refuse_unproven(file, Path(place), made, asked, None if verify is True else verify)
+    with tempfile.TemporaryDirectory(dir=target.parent) as name:
+        place = Path(name)
+        _written_to(made, place)
+        if asked is not None:
+            proof = proven(file, place, made, _of_file(asked, options, made))
+            made.proof = proof.lines
+            if proof.wrong and not keep_wrong:
+                raise _unproven(proof)
+            (place / "report.md").write_text(report_of(made), encoding="utf-8")
         target.mkdir(exist_ok=True)
-        for name in _FILES:
-            (target / name).unlink(missing_ok=True)
-            if (Path(place) / name).exists():
-                os.replace(Path(place) / name, target / name)
-    return made
+        for each in _FILES:
+            (target / each).unlink(missing_ok=True)
+            if (place / each).exists():
+                os.replace(place / each, target / each)
+    return Written(made, proof)
+
+
+def _of_file(asked: Asked, options: Options, made: Package) -> Asked:
+    return replace(
+        asked,
+        sizes=options.bind,
+        freed=made.freed,
+        quantized=options.quantized,
+        limits=options.limits,
+    )
+
+
+def _unproven(proof: Proof) -> OnnxError:
+    """The error of a package that differs from its file, or does not run."""
+    hint = "verify={input: array} brings inputs that fit; verify=False leaves it out"
+    got = proof.wrong[0].removeprefix("- ")
+    return OnnxError("write", "the source does not pass", got=got, hint=hint)
 
 
 def _is_choice(verify: object) -> bool:
@@ -130,38 +186,15 @@ def _is_path(folder: object) -> bool:
     return Path(folder).is_dir() or not Path(folder).exists()
 
 
-def _refuse_unproven(
-    file: Source, folder: Path, made: Package, options: Options, sample: Feeds | None
-) -> None:
-    """Run a package beside its file, and note in its report how far apart they are.
-
-    Raises:
-        OnnxError: when they differ, or do not run.
-    """
-    asked = Asked(
-        options.bind, made.freed, sample, quantized=options.quantized, limits=options.limits
-    )
-    proof = proven(file, folder, made, asked)
-    made.proof = proof.lines
-    if proof.wrong:
-        hint = "verify={input: array} brings inputs that fit; verify=False leaves it out"
-        got = proof.wrong[0].removeprefix("- ")
-        raise OnnxError("write", "the source does not pass", got=got, hint=hint)
-    (folder / "report.md").write_text(report_of(made), encoding="utf-8")
-
-
 _PRECISIONS: Final = {"full": FullPrecision, "half": HalfPrecision, "keep": KeepPrecision}
 
 
-def written_to(made: Package, folder: Path) -> None:
-    """Write a package into a folder that is made."""
-    folder.mkdir(parents=True, exist_ok=True)
+def _written_to(made: Package, folder: Path) -> None:
+    """Write a package into an empty folder."""
     texts = {"__init__.py": _INIT, "model.py": made.model, "_ops.py": made.ops}
     for name, text in {**texts, "report.md": report_of(made)}.items():
         if text is not None:
             (folder / name).write_text(text, encoding="utf-8")
-        else:
-            (folder / name).unlink(missing_ok=True)
     NamedMsgpackRecorder(_PRECISIONS[made.precision]).record(_record(made), folder / "weights.mpk")
 
 
