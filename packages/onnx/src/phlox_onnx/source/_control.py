@@ -71,8 +71,8 @@ def _carried(emitter: Emitter, node: Node, graph: Graph, values: list[Any]) -> l
         return [None] * len(graph.inputs)
     n = node.attributes["num_scan_inputs"]
     names = [emitter.tensor(v) for v in values]
-    out = [v.specs for v in names[:-n]]
-    return [*out, *(v.specs and tuple(s[0] for s in v.specs) for v in names[-n:])]
+    specs = [v.specs if isinstance(v, Name) else None for v in names]
+    return [*specs[:-n], *(s and tuple(each[0] for each in s) for s in specs[-n:])]
 
 
 def _kept_shape(emitter: Emitter, node: Node, known: list[Any]) -> bool:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import phlox_tensor as px
+from phlox_tensor import Tensor
+
 from .._errors import OnnxError
 from .._row import Ints
+
+
+def index_type(x: Tensor[Any]) -> Any:
+    """The type of places and counts on the device of a tensor: int64 where it has that."""
+    return px.int64 if px.int64 in x.device.dtypes else x.device.default_int
 
 
 def axis_of(op: str, axis: int, rank: int) -> int:

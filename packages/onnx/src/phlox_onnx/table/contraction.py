@@ -69,7 +69,7 @@ def einsum(*Inputs: T, equation: str) -> T:
 
 
 def det(X: T) -> T:
-    """By elimination with the largest pivot of each column."""
+    """By elimination with the largest pivot of each column, since LAPACK has none for a GPU."""
     n = X.shape[-1]
     x = X.reshape((-1, n, n))
     sign = px.full((x.shape[0],), 1.0, dtype=X.dtype, device=X.device)

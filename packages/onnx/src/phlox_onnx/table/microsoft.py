@@ -90,13 +90,9 @@ def _seen_by_length(mask: T, keys: int) -> T:
     return seen.expand_dims(axis=1) if mask.ndim == 3 else seen
 
 
-def _attended(
-    q: T, k: T, v: T, scale: float, bias: T | None, seen: T | None, causal: bool, softcap: float
-) -> T:
+def _attended(q: T, k: T, v: T, scale: float, bias: T | None, seen: T | None, causal: bool) -> T:
     """Scores that are hidden get the largest negative number, as ONNX Runtime does."""
     scores = (q @ k.mT) * scale
-    if softcap:
-        scores = (scores / softcap).tanh() * softcap
     if bias is not None:
         scores = scores + bias
     if seen is not None:
@@ -137,7 +133,7 @@ def multi_head_attention(
         k, v = px.concat([past_key, k], axis=2), px.concat([past_value, v], axis=2)
     seen = None if key_padding_mask is None else _seen_by_length(key_padding_mask, k.shape[2])
     by = scale or 1 / sqrt(q.shape[-1])
-    out = _attended(q, k, v, by, attention_bias, seen, bool(unidirectional), 0.0)
+    out = _attended(q, k, v, by, attention_bias, seen, bool(unidirectional))
     return together(out), k, v
 
 
@@ -183,7 +179,7 @@ def attended_from(
         k, v = px.concat([past[0], k], axis=2), px.concat([past[1], v], axis=2)
     seen = None if mask is None else _seen_by_length(mask, k.shape[2])
     by = scale or 1 / sqrt(q.shape[-1])
-    out = _attended(q, k, v, by, bias, seen, bool(unidirectional), 0.0)
+    out = _attended(q, k, v, by, bias, seen, bool(unidirectional))
     return together(out), px.stack([k, v], axis=0)
 
 

@@ -15,6 +15,7 @@ from .._row import Host, Ints, Raw, Row, Scalar, since
 from .contraction import gemm
 from .elementwise import celu, elu, hard_sigmoid, leaky_relu, one, selu, thresholded_relu
 from .movement import pad, range_, trilu
+from .selection import host_unique
 from .window import conv, grid_sample
 
 T = Tensor[Any]
@@ -124,11 +125,12 @@ def fused_gemm(
 
 
 def cdist(A: T, B: T, *, metric: str = "sqeuclidean") -> T:
-    """Distances of the rows; the squares are those of differences, which lose nothing."""
+    """Distances of the rows; squares are taken of differences, since those of roots lose digits."""
     if metric not in ("euclidean", "sqeuclidean"):
         raise OnnxError("CDist", "no such metric", got=repr(metric), expected="'sqeuclidean'")
-    square = (A.expand_dims(axis=1) - B.expand_dims(axis=0)).square().sum(axis=2)
-    return square if metric == "sqeuclidean" else square.sqrt()
+    if metric == "euclidean":
+        return px.cdist(A, B)
+    return (A.expand_dims(axis=1) - B.expand_dims(axis=0)).square().sum(axis=2)
 
 
 def expand_dims(X: T, axis: Scalar) -> T:
@@ -157,13 +159,8 @@ def sampled(
 
 def first_unique(x: Host, *, device: Any) -> tuple[T, T, T]:
     """Elements in the order in which they come; how many there are depends on them."""
-    values, first, places, counts = np.unique(
-        x, return_index=True, return_inverse=True, return_counts=True
-    )
-    order = np.argsort(first)
-    rank = np.argsort(order)
-    found = (values[order], rank[places.reshape(-1)], counts[order])
-    y, at, n = (px.asarray(v, device=device) for v in found)
+    values, _, places, counts = host_unique(x, None, 0)
+    y, at, n = (px.asarray(v, device=device) for v in (values, places, counts))
     return y, at, n
 
 

@@ -12,7 +12,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._row import Host, Ints, Row, since, whole
-from .axes import axis_of
+from .axes import axis_of, index_type
 
 T = Tensor[Any]
 
@@ -80,15 +80,11 @@ def _host_prod(
 def _place(name: str) -> Callable[..., Any]:
     def run(data: T, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> T:
         if not select_last_index:
-            return getattr(data, name)(axis=axis, keepdims=bool(keepdims)).astype(_index(data))
+            return getattr(data, name)(axis=axis, keepdims=bool(keepdims)).astype(index_type(data))
         found = getattr(data.flip(axis=axis), name)(axis=axis, keepdims=bool(keepdims))
-        return (data.shape[axis] - 1 - found).astype(_index(data))
+        return (data.shape[axis] - 1 - found).astype(index_type(data))
 
     return run
-
-
-def _index(x: T) -> Any:
-    return px.int64 if px.int64 in x.device.dtypes else x.device.default_int
 
 
 def _shifted(x: T, axis: int, exclusive: int, start: float) -> T:
@@ -124,7 +120,7 @@ def _sums(x: T, axis: int) -> T:
 def top_k(X: T, K: Ints, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[T, T]:
     """The elements come in order, whether that is asked for or not."""
     values, places = px.topk(X, K[0], axis=axis, largest=bool(largest))
-    return values, places.astype(_index(X))
+    return values, places.astype(index_type(X))
 
 
 def _log_sum_exp(x: T, *, axis: Any, keepdims: bool) -> T:

@@ -11,13 +11,9 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from .._row import Host, Ints, Raw, Row, Scalar, since
-from .axes import axis_of
+from .axes import axis_of, index_type
 
 T = Tensor[Any]
-
-
-def _index(x: T) -> Any:
-    return px.int64 if px.int64 in x.device.dtypes else x.device.default_int
 
 
 def gather(data: T, indices: T, *, axis: int = 0) -> T:
@@ -110,7 +106,7 @@ def tensor_scatter(
 def one_hot(indices: T, depth: Scalar, values: T, *, axis: int = -1) -> T:
     """Indices outside of the classes give rows of the off value."""
     count = int(depth)
-    whole = indices if indices.dtype.kind == "Int" else indices.astype(_index(indices))
+    whole = indices if indices.dtype.kind == "Int" else indices.astype(index_type(indices))
     whole = (whole < 0).where(whole + count, whole)
     axis = axis_of("OneHot", axis, indices.ndim + 1)
     line = px.arange(count, device=indices.device).astype(whole.dtype)
@@ -130,11 +126,11 @@ def non_zero(X: T) -> T:
     """The number of results depends on the elements, so they are read."""
     if not X.ndim:
         count = 1 if bool((X != 0) if X.dtype.kind != "Bool" else X) else 0
-        return px.full((0, count), 0, dtype=_index(X), device=X.device)
-    return px.stack(list(px.nonzero(X)), axis=0).astype(_index(X))
+        return px.full((0, count), 0, dtype=index_type(X), device=X.device)
+    return px.stack(list(px.nonzero(X)), axis=0).astype(index_type(X))
 
 
-def _host_unique(X: Host, axis: int | None, sorted_: int) -> tuple[Any, ...]:
+def host_unique(X: Host, axis: int | None, sorted_: int) -> tuple[Any, ...]:
     values, first, inverse, counts = np.unique(
         X, return_index=True, return_inverse=True, return_counts=True, axis=axis
     )
@@ -150,7 +146,7 @@ def _host_unique(X: Host, axis: int | None, sorted_: int) -> tuple[Any, ...]:
 def unique(X: Raw, *, axis: int | None = None, sorted: int = 1, device: Any) -> tuple[Any, ...]:
     """How many there are depends on the elements, so they are read."""
     host = X if isinstance(X, np.ndarray) else X.numpy()
-    values, *places = _host_unique(host, axis, sorted)
+    values, *places = host_unique(host, axis, sorted)
     out = px.asarray(values, device=device)
     return out, *(px.asarray(p.astype(np.int64), device=device) for p in places)
 
@@ -190,7 +186,7 @@ def non_max_suppression(
     center_point_box: int = 0,
     device: Any,
 ) -> T:
-    """How many boxes stay depends on them, so they are read."""
+    """How many boxes stay depends on them, so all are read at once, and not class by class."""
     most = max_output_boxes_per_class[0] if max_output_boxes_per_class else 0
     found: list[list[int]] = []
     for image in range(scores.shape[0]):

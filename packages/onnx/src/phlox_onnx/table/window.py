@@ -28,6 +28,7 @@ _MAX_POOL = {
 }
 _MAX_POOL_ALONE = {1: px.max_pool1d, 2: px.max_pool2d, 3: px.max_pool3d}
 _AVG_POOL = {1: px.avg_pool1d, 2: px.avg_pool2d, 3: px.avg_pool3d}
+_LP_POOL = {1: px.lp_pool1d, 2: px.lp_pool2d, 3: px.lp_pool3d}
 
 
 _WIDEST: Final = 1 << 16  # places of a window that are looked at one after the other
@@ -271,10 +272,7 @@ def average_pool(
     stride, dilation = _window_steps("AveragePool", rank, strides, dilations)
     each_axis("AveragePool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
-    plain = max(dilation) == 1 and all(
-        2 * max(pair) <= k for pair, k in zip(padding, kernel_shape, strict=True)
-    )
-    if plain and rank in _AVG_POOL:
+    if _is_plain(kernel_shape, dilation, padding) and rank in _AVG_POOL:
         how = (kernel_shape, stride, padding, bool(ceil_mode), bool(count_include_pad))
         return _AVG_POOL[rank](X, *how)  # type: ignore[operator]
     size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
@@ -286,6 +284,12 @@ def average_pool(
         grown_one = grown
     counts = _summed(one, kernel_shape, stride, dilation, size, grown_one)
     return _summed(X, kernel_shape, stride, dilation, size, grown) / counts
+
+
+def _is_plain(kernel: Ints, dilation: Ints, padding: Any) -> bool:
+    """Whether windows are as the ops of pooling have them."""
+    fits = all(2 * max(pair) <= k for pair, k in zip(padding, kernel, strict=True))
+    return fits and max(dilation) == 1
 
 
 def lp_pool(
@@ -303,6 +307,8 @@ def lp_pool(
     stride, dilation = _window_steps("LpPool", rank, strides, dilations)
     each_axis("LpPool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
+    if _is_plain(kernel_shape, dilation, padding) and rank in _LP_POOL:
+        return _LP_POOL[rank](X, kernel_shape, float(p), stride, padding, bool(ceil_mode))  # type: ignore[operator]
     size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
     total = _summed(X.abs() ** float(p), kernel_shape, stride, dilation, size, grown)
     return total ** (1.0 / p)
@@ -326,7 +332,7 @@ def max_unpool(
     pads: Ints | None = None,
     strides: Ints | None = None,
 ) -> T:
-    """Places count over the tensor that was pooled, whose sizes follow from the windows."""
+    """Places count over the whole tensor that was pooled, and not over each of its planes."""
     rank = X.ndim - 2
     each_axis("MaxUnpool", kernel_shape, rank, 1)
     stride = each_axis("MaxUnpool", strides, rank, 1)
@@ -376,8 +382,11 @@ def col2im(
     each_axis("Col2Im", block_shape, rank, 1)
     stride, dilation = _window_steps("Col2Im", rank, strides, dilations)
     given = each_axis("Col2Im", pads, 2 * rank, 0)
+    sizes = tuple(zip(given[:rank], given[rank:], strict=True))
     n, block = input.shape[0], prod(block_shape)
     _refuse_wide(block)
+    if rank == 2 and input.dtype.kind == "Float":
+        return px.fold(input, image_shape, block_shape, stride, sizes, dilation)  # type: ignore[arg-type]
     channels = input.shape[1] // block
     room = [s + given[i] + given[i + rank] for i, s in enumerate(image_shape)]
     counts = [
