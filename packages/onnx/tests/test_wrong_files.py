@@ -201,3 +201,15 @@ def test_an_absent_value_that_an_op_needs_is_refused_by_its_name() -> None:
     proto = parser.parse_model(f"{head} {{ y = Relu(x) }}")
     with pytest.raises(PhloxError, match="an input is missing: got Relu 'y', expected X"):
         load(proto)(None)
+
+
+def test_a_scan_that_lacks_its_last_value_is_left_to_the_call() -> None:
+    text = """(float i, float[2] x) => (float y, float[2] z) {
+        y, z = Scan(i, x) <num_scan_inputs: int = 1, body: graph = b (float v, float u) =>
+            (float w, float o) { w = Add(v, u) o = Relu(w) }> }"""
+    proto = onnx.load_model_from_string(file(text))
+    proto.graph.node[0].input[1] = ""
+    data = proto.SerializeToString()
+    assert "_ops.scan" in source(data)
+    with pytest.raises(PhloxError):
+        load(data)(np.ones((), np.float32), np.ones(2, np.float32))
