@@ -81,6 +81,23 @@ def test_a_shared_weight_is_stored_once() -> None:
     assert len({p.id for p in nn.dequantize_weights(model).params().values()}) == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "back"),
+    [
+        (nn.quantize_weights, nn.dequantize_weights),
+        (nn.spectral_norm, nn.remove_spectral_norm),
+        (nn.weight_norm, nn.remove_weight_norm),
+    ],
+)
+def test_a_shared_weight_is_one_after_all_parameters_moved(change: Any, back: Any) -> None:
+    table = nn.Embedding(6, 4)
+    model = change(nn.Sequential(table, nn.Sequential(table)))
+    moved = model.map(lambda _, p: p.with_value(p.value + 1) if p.trainable else p)
+    for each in (moved, moved.with_params({p.id: p for p in moved.param_list()})):
+        plain = back(each)
+        assert plain.path("layers.0.weight") is plain.path("layers.1.layers.0.weight")
+
+
 def test_lazy_weights_stay_lazy_and_records_come_back() -> None:
     stored = nn.quantize_weights(nn.Sequential(linear(), nn.Linear(24, 2)), bits=4, group=8)
     x = pt.random.normal((3, 64))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from math import isinf
 from threading import Lock, local
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import GradientError, Tensor
 from phlox_tensor.blocks import block
-from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, is_ours, watch
+from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, line_of_user, watch
 from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
@@ -244,14 +243,4 @@ def _described(what: str, tensors: list[Tensor[Any]]) -> str:
 def _origin() -> str:
     """The line that called an op, and the module that runs."""
     path = current_path()
-    return f"{_user_line()} in module {path}" if path else _user_line()
-
-
-def _user_line() -> str:
-    """File and line of the innermost frame outside phlox."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        if not is_ours(frame.f_globals.get("__name__", "")):
-            break
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return f"{line_of_user()} in module {path}" if path else line_of_user()

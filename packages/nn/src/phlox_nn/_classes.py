@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABCMeta
 from dataclasses import MISSING, field, fields
 from functools import cached_property
-from inspect import get_annotations, signature
-from typing import Any, Final, final
+from inspect import Parameter, Signature, get_annotations, signature
+from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import PhloxError, Tensor, TreeError, tree
 from phlox_tensor.arguments import unknown_keyword
@@ -157,3 +157,34 @@ def constructed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _is_required(given: Any) -> bool:
     return given.default is MISSING and given.default_factory is MISSING
+
+
+class ModuleType(ABCMeta):
+    """Lets layers be made from their config, and completes what constructors return."""
+
+    if not TYPE_CHECKING:  # checkers read the generated constructors, or the fields
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            config = vars(cls).get("_config")
+            if config is None:
+                return constructed(cls, args, kwargs)
+            device = kwargs.pop("device", None)
+            return config(*args, **kwargs).init(device)
+
+        def __setattr__(cls, name: str, value: Any) -> None:
+            if "_complete" in vars(cls):
+                check_attribute(cls, name, value)
+            super().__setattr__(name, value)
+
+    @property
+    def __signature__(cls) -> Signature:
+        """What ``help`` and ``inspect.signature`` show."""
+        config = vars(cls).get("_config")
+        if config is None:
+            own = signature(cls.__init__)  # type: ignore[misc]  # of this very class
+            return own.replace(parameters=list(own.parameters.values())[1:])
+        device = Parameter(
+            "device", Parameter.KEYWORD_ONLY, default=None, annotation="Backend | str | None"
+        )
+        taken = signature(config).parameters.values()
+        return Signature([*taken, device], return_annotation=cls.__name__)

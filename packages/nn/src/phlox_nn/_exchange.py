@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from phlox_tensor import tree
+from phlox_tensor import ArgumentError, tree
 
 from . import _fields
+from ._made import MadeWeight
 from ._module import Module
 from ._param import Param
 from ._parts import map_modules
@@ -35,3 +36,31 @@ def exchanged(model: M, function: Callable[[str, Any, Module], Any]) -> M:
     inner: Any = inside("", map_modules(model, inside))
     found: M = inner
     return found
+
+
+def plain_again(model: M, kind: type[MadeWeight], op: str, what: str, maker: str) -> M:
+    """Return the model with parameters in the place of weights of a kind that are made of others.
+
+    Raises:
+        ArgumentError: when the model has none.
+    """
+    plain: dict[int, Param] = {}
+
+    def one(path: str, leaf: Any, owner: Module) -> Any:
+        del path, owner
+        if not isinstance(leaf, kind):
+            return leaf
+        key = id(leaf.source)  # which is one where the weight is shared
+        if key not in plain:
+            plain[key] = leaf.into_param()
+        return plain[key]
+
+    out = exchanged(model, one)
+    if not plain:
+        raise ArgumentError(
+            op,
+            f"no weight is {what}",
+            got=type(model).__name__,
+            expected=f"what nn.{maker}(model) gave",
+        )
+    return out

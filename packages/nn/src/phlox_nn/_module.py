@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import Parameter, Signature, signature
 from math import prod
 from pathlib import Path
 from typing import (
@@ -21,13 +19,13 @@ from typing import (
 )
 
 from phlox_record import Record, Recorder, recorder_for
-from phlox_tensor import ArgumentError, Backend, DeviceError, PhloxError, Tensor, as_device
+from phlox_tensor import ArgumentError, Backend, PhloxError, as_device
 from phlox_tensor.arguments import RAW
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
 from . import _copying, _elsewhere, _fields, _records, _walk
 from ._classes import (
-    check_attribute,
+    ModuleType,
     check_body,
     check_defaults,
     constructed,
@@ -38,7 +36,7 @@ from ._classes import (
 from ._leaf import Role
 from ._loading import Layout, LoadReport, Migration, Remap
 from ._param import Param, check_field, new_id
-from ._training import moved, set_training
+from ._training import for_inference, for_training, moved, set_training
 from .where import Where, chosen
 
 if TYPE_CHECKING:
@@ -56,40 +54,9 @@ class _HasForward(Protocol[P, R_co]):
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
-class _ModuleType(ABCMeta):
-    """Lets layers be made from their config, and completes what constructors return."""
-
-    if not TYPE_CHECKING:  # checkers read the generated constructors, or the fields
-
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            config = vars(cls).get("_config")
-            if config is None:
-                return constructed(cls, args, kwargs)
-            device = kwargs.pop("device", None)
-            return config(*args, **kwargs).init(device)
-
-        def __setattr__(cls, name: str, value: Any) -> None:
-            if "_complete" in vars(cls):
-                check_attribute(cls, name, value)
-            super().__setattr__(name, value)
-
-    @property
-    def __signature__(cls) -> Signature:
-        """What ``help`` and ``inspect.signature`` show."""
-        config = vars(cls).get("_config")
-        if config is None:
-            own = signature(cls.__init__)  # type: ignore[misc]  # of this very class
-            return own.replace(parameters=list(own.parameters.values())[1:])
-        device = Parameter(
-            "device", Parameter.KEYWORD_ONLY, default=None, annotation="Backend | str | None"
-        )
-        taken = signature(config).parameters.values()
-        return Signature([*taken, device], return_annotation=cls.__name__)
-
-
 # Not frozen to checkers: a constructor of one's own assigns. At run time nothing does later.
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
-class Module(_fields.Walked, metaclass=_ModuleType):
+class Module(_fields.Walked, metaclass=ModuleType):
     """Base of layers and models: fields, a generated constructor, no forced ``forward``.
 
     The fields of a module are its attributes when its constructor returns. Annotated ones make the
@@ -359,22 +326,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
 
         The parameters share their data. On a device that records nothing it only stops training.
         """
-
-        def unrecorded(tensor: Tensor[Any]) -> Tensor[Any]:
-            target = tensor.device.without_recording()
-            inside = target is tensor.device.inner
-            return tensor.inner() if inside else tensor.detach().to_device(target)
-
-        def lowered(param: Param) -> Param:
-            target = param.device.without_recording()
-            return param if target is param.device else param.moved(unrecorded, target)
-
-        return _walk.changed(
-            self,
-            lambda _, p: lowered(p),
-            on_tensor=lambda _, t: unrecorded(t) if t.device.records else t,
-            on_fields=set_training(False),
-        )
+        return for_inference(self)
 
     def train(self, device: Backend | str | None = None) -> Self:
         """Return the module for training on ``device``, which must record.
@@ -383,21 +335,7 @@ class Module(_fields.Walked, metaclass=_ModuleType):
             DeviceError: when the device does not record, or none is given.
         """
         _elsewhere.check_device(device)
-        target = as_device(device)
-        if not target.records:
-            raise DeviceError(
-                "train",
-                "the device does not record",
-                got=repr(target),
-                expected=f"Autodiff({target!r})",
-                hint=f"model.train(Autodiff({target!r}))",
-            )
-        return _walk.changed(
-            self,
-            lambda _, p: p.moved(lambda v: v.to_device(target), target),
-            on_tensor=lambda _, t: t.to_device(target),
-            on_fields=set_training(True),
-        )
+        return for_training(self, as_device(device))
 
     def with_training(self, training: bool) -> Self:
         """Return the module, on the same device, in training or in inference.

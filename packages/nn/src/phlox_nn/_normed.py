@@ -11,7 +11,7 @@ from phlox_tensor import ArgumentError, Float, Tensor, linalg
 
 from . import initializers as init
 from ._conv_nd import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from ._exchange import exchanged
+from ._exchange import exchanged, plain_again
 from ._made import MadeWeight
 from ._module import Module
 from ._param import Param
@@ -214,7 +214,7 @@ def remove_weight_norm(model: M) -> M:
     Raises:
         ArgumentError: when the model has none.
     """
-    return _removed(model, NormedWeight, "weight_norm")
+    return plain_again(model, NormedWeight, "remove_weight_norm", "of it", "weight_norm")
 
 
 def remove_spectral_norm(model: M) -> M:
@@ -223,7 +223,7 @@ def remove_spectral_norm(model: M) -> M:
     Raises:
         ArgumentError: when the model has none.
     """
-    return _removed(model, SpectralWeight, "spectral_norm")
+    return plain_again(model, SpectralWeight, "remove_spectral_norm", "of it", "spectral_norm")
 
 
 def _remade(
@@ -253,28 +253,6 @@ def _remade(
         return made[id(leaf)]
 
     return exchanged(model, one)
-
-
-def _removed(model: M, kind: type[MadeWeight], op: str) -> M:
-    made: dict[str, Param] = {}
-
-    def one(path: str, leaf: Any, owner: Module) -> Any:
-        del path, owner
-        if not isinstance(leaf, kind):
-            return leaf
-        if leaf.id not in made:
-            made[leaf.id] = leaf.into_param()
-        return made[leaf.id]
-
-    out = exchanged(model, one)
-    if not made:
-        raise ArgumentError(
-            f"remove_{op}",
-            "no weight is of it",
-            got=type(model).__name__,
-            expected=f"what nn.{op}(model) gave",
-        )
-    return out
 
 
 def _place(op: str, path: str, param: Param, axis: int, owner: Module) -> int:

@@ -20,7 +20,8 @@ from phlox_tensor import (
     unpack_int4,
 )
 
-from . import _exchange, _walk
+from . import _walk
+from ._exchange import exchanged, plain_again
 from ._linear import Linear
 from ._made import MadeWeight
 from ._module import Module
@@ -134,14 +135,14 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
     paths = _chosen(model, where)
     made: dict[int, QuantizedWeight] = {}
 
-    def exchanged(path: str, leaf: Any, owner: Module) -> Any:
+    def stored(path: str, leaf: Any, owner: Module) -> Any:
         if not isinstance(leaf, Param) or path not in paths:
             return leaf
         if id(leaf) not in made:
             made[id(leaf)] = _quantized(leaf, path, bits, group, axis=_axis_of(owner))
         return made[id(leaf)]
 
-    return _exchange.exchanged(model, exchanged)
+    return exchanged(model, stored)
 
 
 def dequantize_weights(model: M) -> M:
@@ -150,26 +151,9 @@ def dequantize_weights(model: M) -> M:
     Raises:
         ArgumentError: when the model has none.
     """
-    made: dict[int, Param] = {}
-
-    def exchanged(path: str, leaf: Any, owner: Module) -> Any:
-        del path, owner
-        if not isinstance(leaf, QuantizedWeight):
-            return leaf
-        key = id(leaf.integers)  # which is one where the weight is shared
-        if key not in made:
-            made[key] = leaf.into_param()
-        return made[key]
-
-    out = _exchange.exchanged(model, exchanged)
-    if not made:
-        raise ArgumentError(
-            "dequantize_weights",
-            "no weight is quantized",
-            got=type(model).__name__,
-            expected="what nn.quantize_weights(model) gave",
-        )
-    return out
+    return plain_again(
+        model, QuantizedWeight, "dequantize_weights", "quantized", "quantize_weights"
+    )
 
 
 def _axis_of(owner: Module) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from phlox_tensor import Backend
+from phlox_tensor import Backend, DeviceError, Tensor
 
 from . import _walk
 from ._fields import Walked
+from ._param import Param
 
 W = TypeVar("W", bound=Walked)
 
@@ -35,4 +36,46 @@ def moved(module: W, on_param: _walk.OnParam, device: Backend) -> W:
         on_param,
         on_tensor=lambda _, tensor: tensor.to_device(device),
         on_fields=trained_there(module, device),
+    )
+
+
+def for_inference(module: W) -> W:
+    """Return the module on its devices without their recording, not training."""
+
+    def unrecorded(tensor: Tensor[Any]) -> Tensor[Any]:
+        target = tensor.device.without_recording()
+        inside = target is tensor.device.inner
+        return tensor.inner() if inside else tensor.detach().to_device(target)
+
+    def lowered(param: Param) -> Param:
+        target = param.device.without_recording()
+        return param if target is param.device else param.moved(unrecorded, target)
+
+    return _walk.changed(
+        module,
+        lambda _, p: lowered(p),
+        on_tensor=lambda _, t: unrecorded(t) if t.device.records else t,
+        on_fields=set_training(False),
+    )
+
+
+def for_training(module: W, device: Backend) -> W:
+    """Return the module on a device that records, in training.
+
+    Raises:
+        DeviceError: when the device does not record.
+    """
+    if not device.records:
+        raise DeviceError(
+            "train",
+            "the device does not record",
+            got=repr(device),
+            expected=f"Autodiff({device!r})",
+            hint=f"model.train(Autodiff({device!r}))",
+        )
+    return _walk.changed(
+        module,
+        lambda _, p: p.moved(lambda v: v.to_device(device), device),
+        on_tensor=lambda _, t: t.to_device(device),
+        on_fields=set_training(True),
     )
