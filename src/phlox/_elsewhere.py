@@ -147,6 +147,7 @@ class Difference(NamedTuple):
 
 _SAME = "as here"
 _CUT: Final = "the norm of what is there, without a guess"
+_NORM: Final = "no sum is negative, so that no root is nan"
 _ONE: Final = "a layer gives one kind of result"
 _TIES: Final = "none of equal elements is preferred"
 DIFFERENCES: Final[tuple[Difference, ...]] = (
@@ -274,6 +275,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "none",
         _CUT,
     ),
+    Difference("LpPool1d", "an odd p", "the norm: |x|^p", "x^p with signs", "none", _NORM),
     Difference(
         "LpPool2d",
         "windows cut off",
@@ -282,6 +284,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "none",
         _CUT,
     ),
+    Difference("LpPool2d", "an odd p", "the norm: |x|^p", "x^p with signs", "none", _NORM),
     Difference(
         "LpPool3d",
         "windows cut off",
@@ -290,6 +293,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "none",
         _CUT,
     ),
+    Difference("LpPool3d", "an odd p", "the norm: |x|^p", "x^p with signs", "none", _NORM),
     Difference("Lstm", "first values", "uniform, ±1 / √d_hidden", _SAME, "XavierNormal"),
     Difference(
         "Lstm",
@@ -321,6 +325,14 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "the batch comes first everywhere",
     ),
     Difference("Muon", "weight_decay", "", _SAME, "none"),
+    Difference(
+        "Muon",
+        "rounds",
+        "in the type of the gradient",
+        "in bfloat16",
+        _SAME,
+        "the same for every element type",
+    ),
     Difference(
         "RmsNorm",
         "epsilon",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from phlox import Backend, Cpu, Numpy, Wgpu
 KINKS: dict[str, tuple[Callable[[Any], Any], list[float], list[float]]] = {
     "abs": (px.abs, [-1, 0, 1], [-1, 0, 1]),
     "hard_shrink": (px.hard_shrink, [-0.5, 0, 0.5], [0, 0, 0]),
-    "hard_sigmoid": (lambda x: px.hard_sigmoid(x, 1 / 6), [-3, 0, 3], [0, 1 / 6, 0]),
+    "hard_sigmoid": (px.hard_sigmoid, [-3, 0, 3], [0, 1 / 6, 0]),
     "hard_swish": (px.hard_swish, [-4, -3, 0, 3, 4], [0, 0, 0.5, 1, 1]),
     "hard_tanh": (px.hard_tanh, [-2, -1, 0, 1, 2], [0, 0, 1, 0, 0]),
     "hard_tanh 0..2": (lambda x: px.hard_tanh(x, 0.0, 2.0), [0, 1, 2], [0, 1, 0]),
@@ -55,3 +56,16 @@ def test_slopes_at_kinks_are_those_of_pytorch(name: str, device: Backend, run: A
 def test_the_slope_of_prelu_learns_below_zero_alone(device: Backend) -> None:
     x, quarter = px.asarray([-2.0, 0.0, 3.0], device=device), px.asarray(0.25, device=device)
     assert px.grad(lambda slope: px.prelu(x, slope).sum())(quarter).tolist() == -2.0
+
+
+@pytest.mark.parametrize("run", [eager, px.compile])
+@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+def test_no_slope_is_0_at_nan(device: Backend, run: Any) -> None:
+    functions = (
+        *(px.celu, px.elu, px.gelu, px.hard_sigmoid, px.hard_swish, px.hard_tanh, px.leaky_relu),
+        *(px.mish, px.relu, px.relu6, px.selu, px.silu, px.softplus, px.tanh),
+    )
+    x = px.asarray([math.nan], device=device).astype(device.default_float)
+    for function in functions:
+        (slope,) = run(px.grad(lambda x, f=function: f(x).sum()))(x).tolist()
+        assert slope != 0, function

@@ -11,6 +11,7 @@ import pytest
 
 import phlox as px
 from phlox import Autodiff, Backend, Cpu, Numpy, Wgpu, nn, optim
+from phlox.nn import models
 from tests.layers.case import NARROW, Array, Weights, classes, normal, placed, shares
 
 DOUBLE = Numpy(float="float64")
@@ -226,3 +227,17 @@ def test_compiled_steps_and_transforms_are_those_of_plain_ones() -> None:
         rtol=1e-4,
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("change", [nn.weight_norm, nn.spectral_norm, nn.quantize_weights])
+def test_every_kind_of_made_weight_runs_in_a_model_that_asks_for_shapes(change: Any) -> None:
+    px.seed(0)
+    model = models.ViTConfig(
+        image=8, patch=4, d_model=8, n_layers=1, n_heads=2, d_ff=8, classes=3
+    ).init()
+    images = px.random.normal((2, 3, 8, 8))
+    made = change(model)
+    want, got = model.valid()(images).numpy(), made.valid()(images).numpy()
+    assert got.shape == want.shape
+    if change is nn.weight_norm:
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

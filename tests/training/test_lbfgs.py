@@ -134,3 +134,15 @@ def test_curvature_is_that_of_the_parameters_it_was_seen_on() -> None:
     with pytest.raises(ArgumentError, match="the curvature in the state is of other parameters"):
         optim.Lbfgs().load_record(kept).step(1.0, valley(1.0), Valley.loss)
     optim.Lbfgs().load_record(kept).step(1.0, model, Valley.loss)
+
+
+def test_the_memory_follows_the_model_to_another_device() -> None:
+    optimizer, model = optim.LbfgsConfig(max_iterations=3).init(), valley(1.0)
+    model, first = optimizer.step(1.0, model, Valley.loss)
+    model = model.train(Autodiff(Cpu(float="float64")))
+    model, second = optimizer.step(1.0, model, Valley.loss)
+    assert second < first
+    optimizer = optim.LbfgsConfig(max_iterations=3).init().load_record(optimizer.into_record())
+    model = model.train(DEVICE)
+    _, third = optimizer.step(1.0, model, Valley.loss)
+    assert third < second

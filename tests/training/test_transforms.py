@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox import nn, optim
+from phlox import Autodiff, Cpu, nn, optim
 from phlox_tensor import Tensor
 
 CPU = px.Cpu()
@@ -196,3 +196,34 @@ def test_a_checkpoint_that_makes_parameters_draws_as_the_plain_call() -> None:
         return value.item(), px.random.uniform(()).item()
 
     assert run(px.checkpoint) == run(lambda f: f)
+
+
+def test_an_ensemble_moves_the_statistics_of_each_model() -> None:
+    px.seed(0)
+    device = Autodiff(Cpu())
+    x = px.random.normal((6, 3), device=device) + 5
+    models = [
+        nn.Sequential(nn.Linear(3, 4, device=device), nn.BatchNorm(4, device=device))
+        for _ in range(3)
+    ]
+    together = px.tree.map(lambda *w: px.stack(list(w)), *models).train(device)
+
+    def loss(model: Any) -> Any:
+        return model(x).square().mean()
+
+    def step(model: Any, grads: Any) -> Any:
+        return optim.SgdConfig().init().step(0.01, model, grads).layers[1].running_mean.value
+
+    want = [step(m, loss(m).backward()).numpy() for m in models]
+    found = step(together, px.vmap(loss)(together).sum().backward())
+    np.testing.assert_allclose(found.numpy(), want, rtol=1e-5, atol=1e-6)
+    with pytest.raises(px.PhloxError, match=r"(?s)each lane has its own.*with_training\(False\)"):
+        px.vmap(loss, chunk_size=2)(together)
+
+
+def test_a_model_for_inference_inside_of_its_own_gradient_is_refused() -> None:
+    model, x = nn.Linear(3, 1), px.ones((1, 3))
+    with pytest.raises(px.GradientError, match=r"(?s)\[valid\].*with_training\(False\)"):
+        px.grad(lambda m: (m.valid()(x) * m(x)).sum())(model)
+    teacher = nn.Linear(3, 1, device=Autodiff(Cpu()))
+    assert px.grad(lambda m: (teacher.valid()(x) * m(x)).sum())(model)

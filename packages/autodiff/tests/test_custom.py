@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import inspect
+import math
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox_autodiff as ad
@@ -343,3 +345,131 @@ def test_a_block_looks_at_devices_that_do_not_record() -> None:
     with ad.detect_nan():
         assert pt.ones(2, device=pt.Meta()).log().shape == (2,)
     assert x.log().isnan().tolist() == [True, False]
+
+
+def noisy(calls: list[int]) -> Any:
+    @ad.custom_gradient
+    def masked(x: Tensor[Any]) -> Any:
+        calls.append(1)
+        mask = (pt.random.uniform(x.shape, device=x.device.base) > 0.5).astype(x.dtype)
+        return x * mask, lambda g: g * mask
+
+    return masked
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_value_and_gradient_are_of_the_same_random_numbers(levels: int) -> None:
+    device: Any = INNER
+    for _ in range(levels):
+        device = ad.Autodiff(device)
+    calls: list[int] = []
+    x = pt.ones(64, device=device).require_grad()
+    y = noisy(calls)(x)
+    found = x.grad(y.sum().backward())
+    assert y.tolist() == found.tolist()
+    assert len(calls) == 1  # nothing below has a derivative to take
+
+
+def test_second_derivatives_are_of_the_same_random_numbers() -> None:
+    calls: list[int] = []
+    function = noisy(calls)
+
+    def slope(x: Any) -> Any:
+        return ad.grad(lambda x: (function(x) ** 2).sum())(x)
+
+    x = pt.ones(64, device=INNER)
+    first, second = slope(x), None
+    pt.seed(3)
+    first = slope(x).numpy()
+    pt.seed(3)
+    second = ad.grad(lambda x: slope(x).sum())(x).numpy()
+    assert 0 < first.sum() < 128
+    assert (first == second).all()
+
+
+def test_a_tangent_of_zeros_is_no_derivative() -> None:
+    for rule in (lambda t: pt.zeros(3, device=INNER), lambda t: None):
+        silent: Any = ad.custom_jvp(lambda x, rule=rule: (x * 2, rule))
+        x = pt.ones(3, device=INNER)
+        assert ad.grad(lambda x, f=silent: f(x).sum())(x).tolist() == [0, 0, 0]
+        assert ad.jvp(silent, (x,), (x,))[1].tolist() == [0, 0, 0]
+
+
+def test_functions_of_another_number_of_cotangents_or_tangents_are_refused() -> None:
+    two: Any = ad.custom_gradient(lambda x: ((x, x * 2), lambda g: g[0]))
+    one: Any = ad.custom_jvp(lambda x, n: (x * n, lambda t, _: t * n))
+    x = pt.ones(3, device=INNER)
+    with pytest.raises(pt.GradientError, match=r"(?s)another number of cotangents.*lambda c0, c1:"):
+        ad.grad(lambda x: two(x)[0].sum())(x)
+    with pytest.raises(pt.GradientError, match=r"another number of tangents: got 1 tangents"):
+        ad.jvp(lambda x: one(x, 2), (x,), (x,))
+    own: Any = ad.custom_gradient(lambda x: (x, lambda g: g + "text"))
+    with pytest.raises(TypeError, match=r"text|Tensor"):
+        ad.grad(lambda x: own(x).sum())(x)
+
+
+def test_blocks_refuse_words_where_they_are_written() -> None:
+    call: Any = ad.detect_nan
+    with pytest.raises(pt.UnknownArgumentError, match=r"(?s)got infinity.*infinities="):
+        call(infinity=True)
+    loss: Any = leaf(1.0).sum()
+    with pytest.raises(pt.UnknownArgumentError, match=r"(?s)got gradient.*seed="):
+        loss.backward(gradient=pt.ones(()))
+
+
+def test_floats_of_numpy_are_numbers_as_those_of_python_are() -> None:
+    for value in (2.0, np.float64(2), np.float32(2)):
+        assert float(ad.grad(lambda x: x * x)(value)) == 4.0
+        found = ad.grad(lambda p: p["a"] * p["b"].sum())({"a": value, "b": pt.ones(3)})
+        assert float(found["a"]) == 3.0
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "silu"])
+def test_second_derivatives_far_away_are_0(name: str) -> None:
+    function = getattr(pt, name)
+    x = pt.asarray([-1e20, 1e20, math.inf, -math.inf], device=INNER)
+    if name == "gelu_tanh":
+        x = x[:2]
+    bend = ad.grad(lambda x: ad.grad(lambda x: function(x).sum())(x).sum())(x)
+    assert bend.tolist() == [0.0] * len(x)
+
+
+def test_lanes_draw_in_functions_with_a_derivative_of_their_own() -> None:
+    @ad.custom_gradient
+    def masked(x: Tensor[Any]) -> Any:
+        mask = (pt.random.uniform(x.shape, device=INNER) > 0.5).astype(x.dtype)
+        return x * mask, lambda g: g * mask
+
+    xs = pt.ones((4, 16), device=INNER)
+    values = ad.vmap(masked)(xs)
+    assert len({tuple(row) for row in values.tolist()}) == 4
+    assert set(values.reshape(-1).tolist()) == {0.0, 1.0}
+    below = ad.grad(lambda xs: ad.vmap(masked)(xs).sum())(xs)
+    assert len({tuple(row) for row in below.tolist()}) == 4
+    value, slopes = ad.vmap(ad.value_and_grad(lambda x: masked(x).sum()))(xs)
+    assert value.tolist() == slopes.sum(axis=1).tolist()
+    pairs, twice = ad.vmap(ad.vmap(ad.value_and_grad(lambda x: masked(x).sum())))(
+        xs.reshape(2, 2, 16)
+    )
+    assert pairs.tolist() == twice.sum(axis=2).tolist()
+
+
+def test_no_derivative_is_lost_on_the_way_to_the_device_below() -> None:
+    x = pt.asarray([1.0, 2.0], device=INNER)
+    for function in (
+        lambda a: (a.to_device(INNER) * a).sum(),
+        lambda a: (pt.asarray(a, device=INNER) * a).sum(),
+        lambda a: ad.vmap(lambda b: b * a.to_device(INNER))(a).sum(),
+    ):
+        with pytest.raises(pt.GradientError, match=r"(?s)history.*x.detach\(\)"):
+            ad.grad(function)(x)
+    assert ad.grad(lambda a: (a.detach().to_device(INNER) * a).sum())(x).tolist() == [1.0, 2.0]
+    own = leaf(1.0, 2.0)  # which somebody may read elsewhere
+    assert own.to_device(INNER).tolist() == [1.0, 2.0]
+    assert ad.grad(lambda a: (own.to_device(INNER) * a).sum())(x).tolist() == [1.0, 2.0]
+
+
+def test_tensors_of_lanes_are_bounds() -> None:
+    xs = pt.asarray([[3.0, -9.0, 9.0], [1.0, -9.0, 9.0]], device=INNER)
+    found = ad.vmap(lambda a: pt.clip(a, -0.5, a[0]))(xs)
+    assert found.tolist() == [[3.0, -0.5, 3.0], [1.0, -0.5, 1.0]]

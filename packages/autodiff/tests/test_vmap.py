@@ -108,7 +108,6 @@ def test_chunks_give_what_all_lanes_give(chunk_size: int) -> None:
         (ad.vmap(lambda a: a if a[0] > 0 else -a), pt.BatchingError, "px.where"),
         (ad.vmap(lambda a: a.inner()), pt.BatchingError, "a tensor of a lane"),
         (ad.vmap(lambda a: a[a > 0]), pt.BatchingError, r"\[nonzero\]"),
-        (ad.vmap(lambda a: a.clip(a[0])), pt.BatchingError, "a tensor of a lane"),
     ],
 )
 def test_what_does_not_fit_is_refused(run: Any, error: type[Exception], text: str) -> None:

@@ -347,3 +347,15 @@ def test_recurrent_layers_of_pytorch_load_and_are_written(
     assert (written["0"]["weight_ih_l0"].tensor.numpy() == weight.T).all()
     fresh = nn.Sequential(layer(5, 3, 2, bidirectional=both))
     assert values(fresh.load_record(written, layout="pytorch")) == values(model)
+
+
+def test_arrays_of_others_are_entries_as_tensors_are() -> None:
+    weights = {
+        "0.weight": np.arange(6, dtype=np.float32).reshape(3, 2),
+        "0.bias": np.zeros(3, dtype=np.float32),
+    }
+    model = nn.Sequential(nn.Linear(2, 3))
+    loaded = model.load_record(weights, layout="pytorch")
+    np.testing.assert_array_equal(
+        loaded.path("layers.0.weight").value.numpy(), weights["0.weight"].T
+    )

@@ -221,8 +221,10 @@ def test_fans_of_layers() -> None:
     conv = nn.Conv2d(8, 6, kernel_size=(5, 5), groups=2)
     assert abs(conv.weight.value.numpy()).max() <= (4 * 25) ** -0.5
     assert nn.Linear(0, 3)(pt.zeros((2, 0))).shape == (2, 3)
-    with pytest.raises(ArgumentError, match="negative size"):
+    with pytest.raises(nn.ConfigError, match=r"d_input makes no sense: got -1"):
         nn.Linear(-1, 3)
+    with pytest.raises(ArgumentError, match="negative size"):
+        initializers.Zeros().param((-1, 3))
 
 
 class Ramp(initializers.Initializer):

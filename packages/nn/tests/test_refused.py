@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import pytest
 
 import phlox_nn as nn
 import phlox_tensor as pt
-from phlox_nn import Module, Param
+from phlox_nn import Module, Param, models
 from phlox_tensor import (
     ArgumentError,
     Backend,
@@ -419,3 +420,39 @@ def test_a_type_that_is_registered_as_a_leaf_is_not_looked_into() -> None:
     assert not Holder(Closed()).params()
     with pytest.raises(TreeError, match="unknown type holds a tensor"):
         Holder(Open())
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_stacks_have_a_layer(count: int) -> None:
+    encoder = nn.TransformerEncoderLayerConfig(8, 2)
+    decoder = nn.TransformerDecoderLayerConfig(8, 2)
+    makers: list[Callable[[], Any]] = [
+        lambda: nn.TransformerEncoder(encoder, count),
+        lambda: nn.TransformerDecoder(decoder, count),
+        lambda: nn.MultiHeadAttention(count, 2),
+        lambda: models.BertConfig(n_layers=count),
+        lambda: models.GptConfig(n_layers=count),
+        lambda: models.ViTConfig(n_layers=count),
+    ]
+    for make in makers:
+        with pytest.raises(nn.ConfigError, match="at least 1"):
+            make()
+
+
+def test_sizes_below_0_are_refused_by_the_name_of_the_setting() -> None:
+    makers: list[Callable[[], Any]] = [
+        lambda: nn.Linear(-1, 2),
+        lambda: nn.InstanceNorm(-1),
+        lambda: nn.TransformerEncoderLayerConfig(8, 2, d_ff=-1),
+        lambda: models.ViTConfig(classes=-1),
+    ]
+    for make in makers:
+        with pytest.raises(nn.ConfigError, match=r"Config\.\w+ makes no sense: got -1"):
+            make()
+
+
+def test_divergences_by_batch_need_one() -> None:
+    loss = nn.KlDivLoss(reduction="batch_mean")
+    assert math.isnan(float(loss(pt.ones((0, 3)), pt.ones((0, 3)))))
+    with pytest.raises(pt.ShapeError, match="no batch"):
+        loss(pt.asarray(1.0), pt.asarray(1.0))

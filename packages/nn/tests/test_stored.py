@@ -152,3 +152,36 @@ def test_what_cannot_be_stored_is_refused() -> None:
     with pytest.raises(RecordError, match="no form in PyTorch") as found:
         nn.quantize_weights(linear()).into_record(layout="pytorch")
     assert "dequantize_weights" in str(found.value)
+
+
+def test_groups_lie_along_the_inputs() -> None:
+    transposed: Any = nn.quantize_weights(nn.ConvTranspose2d(8, 16, 3)).weight
+    assert transposed.scales.shape == (1, 16 * 9)  # by output and place
+    lstm: Any = nn.quantize_weights(nn.Lstm(8, 4), group=4).layers[0].weight_input
+    assert lstm.scales.shape == (2, 16)
+    assert lstm.shape == (8, 16)
+
+
+def test_a_single_bias_of_a_recurrence_counts() -> None:
+    layer: Any = nn.Lstm(3, 2)
+    part = layer.layers[0]
+    both = part.replace(bias_hidden=nn.Param(pt.zeros(8)))
+    for one in (part.replace(bias_hidden=None), both):
+        np.testing.assert_array_equal(one.bias().numpy(), part.bias_input.value.numpy())
+    alone = part.replace(bias_input=None)
+    np.testing.assert_array_equal(alone.bias().numpy(), part.bias_hidden.value.numpy())
+
+
+@pytest.mark.parametrize(
+    ("change", "settings"),
+    [
+        (nn.apply_lora, {"rank": 2.5}),
+        (nn.apply_lora, {"rank": True}),
+        (nn.quantize_weights, {"bits": "4"}),
+        (nn.quantize_weights, {"group": 32.0}),
+        (nn.load_lora_record, {"record": {}}),
+    ],
+)
+def test_numbers_that_count_are_whole_and_adapters_are_there(change: Any, settings: Any) -> None:
+    with pytest.raises(pt.ArgumentError, match=r"an int, at|got '4'|no adapters"):
+        change(nn.Sequential(linear()), **settings)

@@ -12,6 +12,7 @@ from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
 from ._derived import rule_of
 from ._graph import LEAF, USED, Node, Primitive, is_leaf, new, next_id, primitive
+from ._levels import is_argument
 from ._mode import MODE, paused
 from ._plan import OpRule
 from ._propose import proposed
@@ -191,6 +192,11 @@ class Autodiff(Decorator):
         if is_leaf(node):
             return "leaf"
         return "freed" if node.plan is USED else "result"
+
+    def is_followed(self, primitive: Any, /) -> bool:
+        """Whether a derivative would be lost on the device inside; see ``Backend``."""
+        how = self.standing(primitive)
+        return how == "result" or (how == "leaf" and is_argument(self, primitive.node))
 
     def backward(
         self, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool

@@ -29,11 +29,13 @@ class Level(NamedTuple):
         size: number of lanes.
         randomness: ``"different"`` or ``"same"`` in all lanes.
         loop: run ops without a rule lane by lane.
+        whole: the tensors of lanes are those of the arguments, not parts of them.
     """
 
     size: int
     randomness: str = "different"
     loop: bool = False
+    whole: bool = True
 
 
 _levels: ContextVar[dict[Backend, Level]] = ContextVar("phlox_lanes")
@@ -161,6 +163,27 @@ class Batched(Decorator):
         lanes: Tensor[Any] = Tensor(primitive.value, self._inner)
         return lanes.mean(axis=0).primitive
 
+    def _of_each_lane(self, primitive: Any) -> Tensor[Any]:
+        """A new value for a constant that has the lanes in front.
+
+        Raises:
+            BatchingError: when the function sees lanes that were moved to the front or cut out.
+        """
+        level = level_of(self)
+        assert level is not None
+        if not level.whole:
+            raise BatchingError(
+                "vmap",
+                "what layers in training propose has no place: each lane has its own",
+                got="chunk_size, or in_axes that are not 0",
+                expected="lanes along the first axis, all at once",
+                hint="px.vmap(f)(models), or model.with_training(False)",
+            )
+        lanes: Tensor[Any] = Tensor(primitive.value, self._inner)
+        if not primitive.mapped:
+            lanes = lanes.reshape((1, *lanes.shape)).broadcast_to((level.size, *lanes.shape))
+        return lanes
+
     def standing(self, primitive: Any, /) -> Standing:
         """Return ``"constant"``: lanes record nothing, the history is the inner device's."""
         return "constant"
@@ -229,16 +252,19 @@ class Batched(Decorator):
         )
 
     def propose(self, result: Any, target: Tensor[Any], value: Tensor[Any], /) -> Any:
-        """Return ``result`` with a new value for ``target``, the mean over the lanes."""
+        """Return ``result`` with a new value for ``target``: of each lane, or the mean over them.
+
+        Raises:
+            BatchingError: when lanes have statistics of their own that are no tensor outside.
+        """
         if not self.records:
             return result
-        inside = target
-        if target.device is self:
-            if target.primitive.mapped:
-                return result  # a statistic of each lane's own has no one constant to go to
-            inside = target.inner()
         given: Tensor[Any] = value if value.device is self else value.to_device(self)
-        found: Tensor[Any] = Tensor(self.outside(given.primitive), self._inner)
+        inside, found = target, Tensor[Any](self.outside(given.primitive), self._inner)
+        if target.device is self:
+            inside = Tensor(target.primitive.value, self._inner)
+            if target.primitive.mapped:
+                found = self._of_each_lane(given.primitive)
         out = self._inner.propose(result.value, inside, found)
         return Lanes(out, mapped=result.mapped)
 

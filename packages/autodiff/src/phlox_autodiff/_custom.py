@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
-from phlox_tensor import Backend, DType, GradientError, Tensor, is_inside, tree, zeros
+from phlox_tensor import Backend, GradientError, Tensor, is_inside, tree
 from phlox_tensor.arguments import require_callable
+from phlox_tensor.random import generator
 
 from ._autodiff import Autodiff
-from ._batched import Batched, Level, at_level, level_of
+from ._batched import Batched, Level, level_of
 from ._checkpoint import Memo
+from ._custom_form import Follow, Form, Spec, pulling, pushing, spec_of
 from ._forward import Dual, Forward
-from ._graph import Node, Pending, Plan, accumulate, make_node, ports, primitive
+from ._graph import Node, Pending, Plan, Primitive, accumulate, make_node, ports, primitive
 from ._lanes import Lanes
-from ._levels import outermost, transforming
+from ._levels import outermost
 from ._mode import MODE, paused
 from ._plan import OpPlan
 from ._transform import vjp
-from ._vmap import stacked
+from ._vmap import in_lanes, stacked
 
 Function = Callable[..., tuple[Any, Callable[..., Any]]]
 Tensors = tuple[Tensor[Any], ...]
-Follow = Callable[..., "tuple[Tensor[Any] | None, ...]"]
 # From tensors to values, what carries cotangents back, and what carries tangents on, if anything.
 Flat = Callable[..., tuple[Tensors, Follow, Follow | None]]
 
@@ -33,7 +34,8 @@ def custom_gradient(function: Function) -> Callable[..., Any]:
 
     ``function`` gives its value and a function from the cotangent of it to the cotangents of its
     arguments: one for each that holds tensors, or None. Arguments and value are tensors or trees;
-    the cotangent of a tree is one of its structure, of a tuple of tensors one argument for each.
+    the cotangent of a tree is one of its structure; a tuple of two tensors has two cotangents,
+    ``lambda g, h: ...``.
     It runs on the device inside; what it uses of tracked tensors has to be an argument.
 
     Raises:
@@ -55,7 +57,8 @@ def custom_jvp(function: Function) -> Callable[..., Any]:
     """Give a function a derivative of its own, in both modes.
 
     ``function`` gives its value and a function from the tangents of its arguments, one for each
-    that holds tensors, to the tangent of the value. That one is linear in them: reverse mode goes
+    that holds tensors (``lambda t: ...`` for a tensor and a number), to the tangent of the value.
+    That one is linear in them: reverse mode goes
     back through it, and does not see what is added that depends on none (``t * 2 + 1``). It runs
     on the device inside; what it uses of tracked tensors has to be an argument.
 
@@ -175,100 +178,15 @@ class _Call:
                 )
         self._output = structure
         several = type(value) is tuple and all(isinstance(part, Tensor) for part in value)
-        made_of = _Form(self._plan.name, self._layout, structure, tuple(map(_spec, leaves)))
+        made_of = Form(self._plan.name, self._layout, structure, tuple(map(spec_of, leaves)))
         if self._plan.forwards:
-            push = _pushing(made_of, follow)
-            return tuple(leaves), _transposed(made_of, push, tuple(map(_spec, tensors))), push
-        return tuple(leaves), _pulling(made_of, follow, several=several), None
+            push = pushing(made_of, follow)
+            return tuple(leaves), _transposed(made_of, push, tuple(map(spec_of, tensors))), push
+        return tuple(leaves), pulling(made_of, follow, several=several), None
 
     def rebuilt(self, values: Tensors) -> Any:
         """The value as the function gave it."""
         return self._output.rebuild(values)
-
-
-class _Spec(NamedTuple):
-    """What is left of a tensor for the pass back: the tensor itself may go."""
-
-    shape: tuple[int, ...]
-    dtype: DType
-    device: Backend
-
-    def zeros(self) -> Tensor[Any]:
-        """A tensor of zeros like the one that it is of."""
-        return zeros(self.shape, dtype=self.dtype, device=self.device)
-
-
-def _spec(x: Tensor[Any]) -> _Spec:
-    return _Spec(x.shape, x.dtype, x.device)
-
-
-class _Form(NamedTuple):
-    """What the pass back has to know of a call, and no tensor of it.
-
-    Attributes:
-        name: of the function.
-        layout: of each argument that holds tensors, which of its leaves they are; its structure.
-        structure: of the value.
-        values: the tensors of the value.
-    """
-
-    name: str
-    layout: list[tuple[list[bool], Any]]
-    structure: Any
-    values: tuple[_Spec, ...]
-
-    def filled(self, cotangents: tuple[Any, ...]) -> list[Tensor[Any]]:
-        """Zeros for the values to which no cotangent came."""
-        pairs = zip(cotangents, self.values, strict=True)
-        return [v.zeros() if c is None else c for c, v in pairs]
-
-    def flat(self, out: Any) -> tuple[Tensor[Any] | None, ...]:
-        """The cotangents of all tensors, out of those of the arguments."""
-        given = out if isinstance(out, tuple) else (out,)
-        if len(given) != len(self.layout):
-            raise GradientError(
-                self.name,
-                "the custom gradient gives not one cotangent per tensor argument",
-                got=len(given),
-                expected=len(self.layout),
-            )
-        found: list[Any] = []
-        for part, (flags, structure) in zip(given, self.layout, strict=True):
-            single = len(flags) == 1 and isinstance(part, Tensor)
-            if part is None:
-                parts = [None] * len(flags)
-            else:
-                parts = [part] if single else structure.leaves_of(part, self.name)
-            found += [p for p, held in zip(parts, flags, strict=True) if held]
-        return tuple(found)
-
-    def by_argument(self, tangents: tuple[Any, ...]) -> list[Any]:
-        """The tangents of the arguments, out of those of all tensors."""
-        rest = iter(tangents)
-        return [
-            structure.rebuild([next(rest) if held else None for held in flags])
-            for flags, structure in self.layout
-        ]
-
-
-def _pulling(form: _Form, follow: Callable[..., Any], *, several: bool) -> Follow:
-    """What carries cotangents back; it holds of the call what ``follow`` itself holds alone."""
-
-    def pull(*cotangents: Any) -> tuple[Tensor[Any] | None, ...]:
-        every = form.filled(cotangents)
-        return form.flat(follow(*(every if several else [form.structure.rebuild(every)])))
-
-    return pull
-
-
-def _pushing(form: _Form, follow: Callable[..., Any]) -> Follow:
-    """What carries tangents on."""
-
-    def push(*tangents: Any) -> tuple[Tensor[Any] | None, ...]:
-        out = follow(*form.by_argument(tangents))
-        return tuple(form.structure.leaves_of(out, form.name))
-
-    return push
 
 
 def _all(parts: list[tuple[list[Any], Any]]) -> list[Any]:
@@ -292,11 +210,26 @@ def _apply(plan: _CustomPlan, flat: Flat, tensors: Tensors) -> Tensors:
 
 def _below(plan: _CustomPlan, flat: Flat, lowered: Tensors, device: Backend) -> Any:
     """The values on the device inside, and the functions that carry derivatives here."""
+    numbers = generator()
+    before = numbers.state()
     values, pull, push = flat(*lowered)
-    if isinstance(device.inner, Autodiff | Batched | Forward):
-        # The level below has its own derivative to record, by the same function.
+    if any(map(_is_followed, (*lowered, *values))):
+        # The level below has its own derivative to record, by the same function once more.
+        numbers.set_state(*before)
         values = _apply(plan, flat, lowered)
     return tuple(_result(plan.name, v, device) for v in values), pull, push
+
+
+def _is_followed(x: Tensor[Any]) -> bool:
+    """Whether a device records a tensor, moves it or has lanes of it, on whatever level."""
+    held = x.primitive
+    if type(held) is Lanes:
+        return True
+    if type(held) is Dual and held.tangent is not None:
+        return True
+    if type(held) is Primitive and held.node is not None:
+        return True
+    return x.device.inner is not None and _is_followed(x.inner())
 
 
 def _recorded(plan: _CustomPlan, flat: Flat, given: Tensors, device: Autodiff) -> Tensors:
@@ -320,7 +253,7 @@ def _recorded(plan: _CustomPlan, flat: Flat, given: Tensors, device: Autodiff) -
     return tuple(Tensor(p, device) for p in made)
 
 
-def _transposed(form: _Form, push: Follow, points: tuple[_Spec, ...]) -> Follow:
+def _transposed(form: Form, push: Follow, points: tuple[Spec, ...]) -> Follow:
     """A linear function of tangents, as one of cotangents."""
     floats = [t.dtype.kind == "Float" for t in points]
 
@@ -328,7 +261,9 @@ def _transposed(form: _Form, push: Follow, points: tuple[_Spec, ...]) -> Follow:
         def of(*moving: Tensor[Any]) -> tuple[Any, ...]:
             rest = iter(moving)
             every = [next(rest) if f else t.zeros() for f, t in zip(floats, points, strict=True)]
-            out = tuple(push(*every))
+            device = outermost(form.name, moving)
+            found = zip(push(*every), form.values, strict=True)
+            out = tuple(_on_level(v.zeros() if t is None else t, device) for t, v in found)
             _require_linear(form.name, out)
             return out
 
@@ -337,6 +272,12 @@ def _transposed(form: _Form, push: Follow, points: tuple[_Spec, ...]) -> Follow:
         return tuple(next(found) if f else None for f in floats)
 
     return pull
+
+
+def _on_level(tangent: Tensor[Any], device: Backend | None) -> Tensor[Any]:
+    """A tangent on the device of a transform; one that depends on nothing is not there yet."""
+    inside = device is not None and is_inside(tangent.device, device)
+    return tangent.to_device(device) if inside and device is not None else tangent
 
 
 def _require_linear(name: str, tangents: tuple[Any, ...]) -> None:
@@ -406,7 +347,7 @@ def _over_lanes(plan: _CustomPlan, flat: Flat, given: Tensors, device: Batched) 
         def run(function: Callable[..., Any], flags: list[bool], items: Any) -> Any:
             given = outermost(plan.name, items) or below
             lanes = Batched(given if is_inside(below, given) else below)
-            with at_level(lanes, level), transforming(lanes):
+            with in_lanes(lanes, level):
                 return function(*[_laned(x, lanes, m) for x, m in zip(items, flags, strict=True)])
 
         values, pull, push = run(flat, mapped, inside)

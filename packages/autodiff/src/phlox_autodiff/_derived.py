@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import Backend, Tensor, broadcast_shapes
 
+from ._graph import next_id
 from ._levels import outermost, running
 from ._rule import NoDerivative, Rule, RuleFunction
 from .rules import RULES
@@ -51,7 +52,7 @@ def _cotangent_of(
         full = broadcast_shapes(*[x.shape for x in args if isinstance(x, Tensor)])
         x = _over(full, given[place].to_device(inner))
         leaf = x.to_device(device).require_grad()
-        with running(device):
+        with running(device, next_id()):
             out = formula(*given[:place], leaf, *given[place + 1 :])
         if out.device is not device or not device.is_tracked(out.primitive):
             return x.zeros()

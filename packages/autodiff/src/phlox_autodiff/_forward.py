@@ -13,6 +13,7 @@ from phlox_tensor.capture import Number
 
 from ._autodiff import Autodiff
 from ._derived import rule_of
+from ._graph import next_id
 from ._levels import (
     as_tensor,
     base_device,
@@ -318,7 +319,7 @@ def jvp(
     points, structure = tree.flatten(tuple(primals))
     along = structure.leaves_of(tuple(tangents), "jvp")
     moving = structure.rebuild([_entered(x, t, device) for x, t in zip(points, along, strict=True)])
-    with running(device):
+    with running(device, next_id()):
         out = function(*moving, **(kwargs or {}))
     aux: Any = None
     if has_aux:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
+import numpy as np
+
 from phlox_tensor import (
     Backend,
     DeviceError,
@@ -19,11 +21,13 @@ from phlox_tensor import (
     tree,
 )
 
+from ._graph import Node
 from ._mode import MODE, Recording, paused
 
 # Leaves that an error names.
 _SHOWN: Final = 4
 # The device of the innermost transform that is running; one started inside records above it.
+_since: ContextVar[int] = ContextVar("phlox_autodiff_since", default=-1)
 _active: ContextVar[Backend | None] = ContextVar("phlox_autodiff_level", default=None)
 
 
@@ -84,7 +88,7 @@ def describe(item: Any) -> str:
 
 def as_tensor(leaf: Any, device: Backend) -> Any:
     """A float as the tensor that derivatives are taken by; anything else as it is."""
-    return asarray(leaf, device=device) if isinstance(leaf, float) else leaf
+    return asarray(leaf, device=device) if isinstance(leaf, float | np.floating) else leaf
 
 
 def require_fit(
@@ -164,6 +168,12 @@ def check_level(op: str, output: Any, device: Backend) -> None:
         )
 
 
+def is_argument(device: Backend, node: Node) -> bool:
+    """Whether a leaf is of the arguments of the transform that runs in this thread or task."""
+    active = _active.get()
+    return active is not None and active.recorder is device and node.id > _since.get()
+
+
 @contextmanager
 def transforming(device: Backend) -> Iterator[None]:
     """A transform runs a function on ``device``."""
@@ -175,7 +185,16 @@ def transforming(device: Backend) -> Iterator[None]:
 
 
 @contextmanager
-def running(device: Backend) -> Iterator[None]:
-    """A transform runs a function on ``device``: it records, also inside ``no_grad``."""
-    with transforming(device), Recording(off=False):
-        yield
+def running(device: Backend, since: int) -> Iterator[None]:
+    """A transform runs a function on ``device``: it records, also inside ``no_grad``.
+
+    Args:
+        device: that of the transform.
+        since: a number of a node before those of the arguments.
+    """
+    token = _since.set(since)
+    try:
+        with transforming(device), Recording(off=False):
+            yield
+    finally:
+        _since.reset(token)

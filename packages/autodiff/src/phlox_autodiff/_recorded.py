@@ -12,7 +12,7 @@ from phlox_tensor import GradientError, Proposed, Tensor, WrongTypeError, tree
 from . import _backward
 from ._autodiff import Autodiff
 from ._batched import Batched
-from ._graph import LEAF, Node
+from ._graph import LEAF, Node, next_id
 from ._levels import as_tensor, base_device, brought, check_level, check_result, describe, running
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 
@@ -49,6 +49,7 @@ class Recorded:
                 function with ``has_aux`` is no pair.
         """
         self._op = op
+        since = next_id()
         self.base = base_device(op, (args, kwargs))
         self.device = Autodiff(self.base)
         places = [_place(op, n, len(args)) for n in argnums]
@@ -66,7 +67,7 @@ class Recorded:
                 expected="Float tensors that are not frozen",
                 hint=_to_differentiate(leaves),
             )
-        with running(self.device):
+        with running(self.device, since):
             self.output = function(*given, **kwargs)
         self.aux: Any = None
         if has_aux:

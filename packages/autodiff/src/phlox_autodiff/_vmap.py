@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from phlox_tensor import ArgumentError, Proposed, ShapeError, Tensor, concat, tree
 from phlox_tensor.arguments import require_callable
-from phlox_tensor.capture import drawing_by_lane
+from phlox_tensor.capture import drawing_by_lane, drawing_once
 from phlox_tensor.random import generator
 
-from ._batched import Batched, Level, at_level
+from ._batched import Batched, Level, at_level, level_of
 from ._lanes import Lanes
 from ._levels import base_device, check_result, transforming
 
@@ -86,6 +86,7 @@ def vmap(
         given, structure = _mapped(in_axes, args, kwargs)
         size = _size(given)
         step = size if chunk_size is None else min(chunk_size, size)
+        whole = all(m.axis in (None, 0) for m in given)
         outs = []
         numbers = generator().state()
         for first in range(0, size, max(step, 1)) if size else (0,):
@@ -94,7 +95,7 @@ def vmap(
             inner_args, inner_kwargs = structure.rebuild(lanes)
             if first and randomness == "same":
                 generator().set_state(*numbers)
-            with _lane(base, Level(count, randomness, loop)):
+            with in_lanes(Batched(base), Level(count, randomness, loop, whole and count == size)):
                 out = function(*inner_args, **inner_kwargs)
             check_result("vmap", out, Batched(base))
             outs.append(_leave(out, out_axes, Batched(base), count))
@@ -104,13 +105,21 @@ def vmap(
 
 
 @contextmanager
-def _lane(base: Backend, level: Level) -> Iterator[None]:
+def in_lanes(device: Batched, level: Level) -> Iterator[None]:
     """Run a function of one lane: its draws are of all lanes, unless these have the same."""
-    device = Batched(base)
-    with at_level(device, level), transforming(device), ExitStack() as draws:
-        if level.randomness == "different":
-            draws.enter_context(drawing_by_lane(base, device))
+    with at_level(device, level), transforming(device), drawing_once(), ExitStack() as draws:
+        for each in _inside_out(device):
+            level_there = level_of(each) or level
+            if level_there.randomness == "different":
+                assert each.inner is not None
+                draws.enter_context(drawing_by_lane(each.inner, each))
         yield
+
+
+def _inside_out(device: Backend) -> list[Backend]:
+    """The devices with lanes inside of one, the innermost first."""
+    inside = [] if device.inner is None else _inside_out(device.inner)
+    return [*inside, device] if isinstance(device, Batched) else inside
 
 
 def require_chunk_size(op: str, size: Any) -> None:

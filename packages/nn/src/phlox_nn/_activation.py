@@ -21,8 +21,6 @@ Name = Literal[
 FUNCTIONS: Final[dict[str, Callable[..., Tensor[Float]]]] = {
     name: getattr(phlox_tensor, name) for name in get_args(Name)
 }
-# Where a layer's default is PyTorch's and that of the op is not.
-_DEFAULTS: Final[dict[str, dict[str, float]]] = {"hard_sigmoid": {"alpha": 1 / 6, "beta": 0.5}}
 
 
 class ActivationConfig(LayerConfig["Activation"]):
@@ -31,7 +29,7 @@ class ActivationConfig(LayerConfig["Activation"]):
     Attributes:
         name: the function.
         settings: its settings by name, such as ``{"slope": 0.2}`` of ``"leaky_relu"``; what is left
-            out is as by default. That of ``"hard_sigmoid"`` is PyTorch's, with a slope of 1 / 6.
+            out is as by default.
     """
 
     name: Name = "relu"
@@ -61,8 +59,7 @@ class Activation(Layer[ActivationConfig]):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map a tensor to the same shape."""
-        name = self.settings.name
-        return FUNCTIONS[name](x, **{**_DEFAULTS.get(name, {}), **self.settings.settings})
+        return FUNCTIONS[self.settings.name](x, **self.settings.settings)
 
 
 class LogSoftmaxConfig(LayerConfig["LogSoftmax"]):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from phlox_tensor import ArgumentError, tree
 
 from . import _fields
+from ._conv_nd import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ._made import MadeWeight
 from ._module import Module
 from ._param import Param
 from ._parts import map_modules
 
 M = TypeVar("M", bound=Module)
+CONV_TRANSPOSED: Final = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 
 
 def exchanged(model: M, function: Callable[[str, Any, Module], Any]) -> M:
@@ -36,6 +38,13 @@ def exchanged(model: M, function: Callable[[str, Any, Module], Any]) -> M:
     inner: Any = inside("", map_modules(model, inside))
     found: M = inner
     return found
+
+
+def inputs_first(path: str, owner: Module) -> bool:
+    """Whether the weight at a path of a layer has the inputs in front of the outputs."""
+    name = path.rpartition(".")[2]
+    turned = name in getattr(type(owner), "transposed_in_pytorch", ())
+    return turned or (name == "weight" and isinstance(owner, CONV_TRANSPOSED))
 
 
 def plain_again(model: M, kind: type[MadeWeight], op: str, what: str, maker: str) -> M:

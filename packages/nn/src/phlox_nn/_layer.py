@@ -37,6 +37,7 @@ class LayerConfig(Config, Generic[L]):
             ConfigError: naming the field.
         """
         _settings.check(self)
+        _settings.check_sizes(self)
         names = {field.name for field in fields(self)}
         for name in _WINDOWS & names:
             value = getattr(self, name)

@@ -75,8 +75,10 @@ def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -
         >>> model.num_params(trainable=True), nn.merge_lora(model).num_params()
         (256, 4160)
     """
-    if rank < 1:
-        raise ArgumentError("apply_lora", "a rank without columns", got=rank, expected="at least 1")
+    given: object = rank
+    if type(given) is not int or given < 1:
+        what, expected = "a rank that is no number of columns", "an int, at least 1"
+        raise ArgumentError("apply_lora", what, got=repr(rank), expected=expected)
     layers = {
         f"{path}.weight": inner
         for path, inner in modules(model)
@@ -228,10 +230,13 @@ def load_lora_record(model: M, record: Record) -> M:
     """Return the model, which has the same adapters, with those of a record.
 
     Raises:
+        ArgumentError: when the model has none.
         RecordError: when the record is of other adapters, or they were trained at another scale.
     """
     known: dict[str, Any] = record if isinstance(record, dict) else {}
     mine = {path for path, inner in modules(model) if isinstance(inner, LoraLinear)}
+    if not mine:
+        raise _no_adapters("load_lora_record", model)
     if mine != set(known):
         raise RecordError(
             "load_lora_record",

@@ -268,7 +268,7 @@ class MultiMarginLoss(Layer[MultiMarginLossConfig]):
             losses = losses * take(like(s.weights, prediction), target, axis=0)[:, None]
         classes = arange(prediction.shape[1], dtype=target.dtype, device=target.device)
         others = classes != target[:, None]
-        losses = where(others, losses, 0.0).sum(axis=-1) * (1.0 / prediction.shape[1])
+        losses = where(others, losses, 0.0).sum(axis=-1) * (1.0 / max(prediction.shape[1], 1))
         return reduce(losses, s.reduction)
 
 
@@ -324,5 +324,5 @@ class MultiLabelMarginLoss(Layer[MultiLabelMarginLossConfig]):
             raise wrong or error from None
         losses = (1.0 - own[:, :, None] + prediction[:, None, :]).relu()
         losses = where(counts[:, :, None] & ~meant[:, None, :], losses, 0.0)
-        losses = losses.sum(axis=(1, 2)) * (1.0 / prediction.shape[1])
+        losses = losses.sum(axis=(1, 2)) * (1.0 / max(prediction.shape[1], 1))
         return reduce(losses, self.settings.reduction)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from phlox_tensor import (
     Backend,
     Float,
+    ShapeError,
     Tensor,
     finfo,
     log_sigmoid,
@@ -323,7 +324,10 @@ class KlDivLoss(Layer[KlDivLossConfig]):
             real = target != 0  # 0 · ln 0 is 0
             losses = target * (where(real, target, 1.0).log() - prediction)
         if self.settings.reduction == "batch_mean":
-            return losses.sum() * (1.0 / losses.shape[0])
+            if not losses.ndim:
+                expected = "a first axis, the batch"
+                raise ShapeError("kl_div_loss", "no batch", got=losses.shape, expected=expected)
+            return losses.sum() * (1.0 / losses.shape[0] if losses.shape[0] else nan)
         return reduce(losses, self.settings.reduction)
 
 

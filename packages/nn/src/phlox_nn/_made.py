@@ -34,6 +34,11 @@ class MadeWeight(Module):
         return self.source.id
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of ``value``."""
+        return self.source.shape
+
+    @property
     def dtype(self) -> DType:
         """The element type of ``value``."""
         return self.source.dtype

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from phlox_tensor import ArgumentError, Float, Tensor, linalg
 
 from . import initializers as init
-from ._conv_nd import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from ._exchange import exchanged, plain_again
+from ._exchange import CONV_TRANSPOSED, exchanged, plain_again
 from ._made import MadeWeight
 from ._module import Module
 from ._param import Param
@@ -20,7 +19,6 @@ from ._updates import propose
 from .where import Where, chosen, no_weight
 
 M = TypeVar("M", bound=Module)
-_TURNED = ConvTranspose1d, ConvTranspose2d, ConvTranspose3d  # whose outputs are the second axis
 _FIRST = 15  # steps of the power method before the first use, as in PyTorch
 
 
@@ -188,7 +186,7 @@ def spectral_norm(
             raise ArgumentError("spectral_norm", name, got=given, expected=least)
 
     def normed(path: str, param: Param, owner: Module) -> MadeWeight:
-        rows = int(isinstance(owner, _TURNED)) if axis is None else axis
+        rows = int(isinstance(owner, CONV_TRANSPOSED)) if axis is None else axis
         place = _place("spectral_norm", path, param, rows, owner)
         size = param.shape[place]
         columns = prod(param.shape) // max(size, 1)

@@ -8,11 +8,20 @@ from ._config import Config
 from ._param import Param
 
 
+def on_grid(parts: Tensor[Float], bits: int, axis: int) -> tuple[Tensor[Float], Tensor[Float]]:
+    """Return groups along an axis as integers, in floats, and their scales, sizes of 1 there."""
+    top = 2 ** (bits - 1) - 1
+    scales = parts.abs().max(axis=axis, keepdims=True) * (1.0 / top)
+    return (parts / (scales == 0).where(1.0, scales)).round().clip(-top, top), scales
+
+
 class WeightQuantizer(Config):
     """A mapper that moves weights to the nearest point of a symmetric grid of integers.
 
-    ``model.map(nn.WeightQuantizer(bits=4, group=32))`` shows what a model loses: values stay in
-    their type. Vectors, such as biases and norms, stay as they are.
+    ``model.map(nn.WeightQuantizer(bits=4, group=32))`` shows what a model loses on such a grid:
+    values stay in their type. Vectors, such as biases and norms, stay as they are. Groups lie along
+    the last axis of each weight; those of ``quantize_weights`` lie along the inputs of a layer, and
+    what they lose shows ``dequantize_weights(quantize_weights(model))``.
 
     Attributes:
         bits: of the integers; 8 has the points -127 to 127.
@@ -59,11 +68,7 @@ class WeightQuantizer(Config):
                 got=f"{width} values in groups of {group}",
                 expected="a divisor",
             )
-        parts = value.reshape(*value.shape[:-1], width // group, group)
-        top = 2 ** (self.bits - 1) - 1
-        scales = parts.abs().max(axis=-1, keepdims=True) * (1.0 / top)
-        safe = (scales == 0).where(1.0, scales)
-        return (parts / safe).round().clip(-top, top), scales
+        return on_grid(value.reshape(*value.shape[:-1], width // group, group), self.bits, -1)
 
     def dequantized(self, integers: Tensor[Float], scales: Tensor[Float]) -> Tensor[Float]:
         """Return the values that integers and scales stand for, (…, width)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from phlox_record import ParamEntry, Record, TensorEntry, materialize
-from phlox_tensor import Backend, DType, RecordError, Tensor
+from phlox_tensor import Backend, DType, RecordError, Tensor, asarray
 
 from . import _fields, _walk
 from ._foreign import from_pytorch, to_pytorch
@@ -208,6 +208,8 @@ def _collect(record: Record, found: Found, versions: dict[str, int]) -> None:
                 versions[path] = version
             inside = [name for name in item if name != VERSION or type(version) is not int]
             work += [(_fields.join(path, name), item[name]) for name in reversed(inside)]
+        elif path and hasattr(item, "__dlpack__"):  # a state_dict of PyTorch, arrays of NumPy
+            found[path] = asarray(item)
         else:
             raise RecordError(
                 "load_record",

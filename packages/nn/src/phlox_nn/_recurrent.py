@@ -65,10 +65,11 @@ class Recurrence(Module):
         return self.weight_input.value, self.weight_hidden.value
 
     def bias(self) -> Tensor[Float] | None:
-        """Return the sum of both biases."""
-        if self.bias_input is None or self.bias_hidden is None:
-            return None
-        return self.bias_input.value + self.bias_hidden.value
+        """Return the sum of the biases that there are."""
+        if self.bias_input is None:
+            return None if self.bias_hidden is None else self.bias_hidden.value
+        inputs = self.bias_input.value
+        return inputs if self.bias_hidden is None else inputs + self.bias_hidden.value
 
 
 def _names_in_pytorch(layer: Any) -> dict[str, str]:

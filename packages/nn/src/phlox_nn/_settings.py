@@ -7,13 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
 from inspect import isabstract
-from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
 from phlox_tensor import PhloxError
 from phlox_tensor.arguments import fits
 
 _HINTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
+
+# Settings that count what there has to be one of, and sizes, which may be 0.
+_COUNTS: Final = frozenset(("d_model", "n_heads", "n_layers"))
+_SIZES: Final = frozenset(
+    (
+        "channels_in", "channels_out", "classes", "d_code", "d_ff", "d_first", "d_head", "d_hidden",
+        "d_input", "d_key", "d_memory", "d_output", "d_second", "d_value", "image", "kinds",
+        "max_length", "n_embedding", "num_channels", "num_features", "num_parameters", "positions",
+        "tags", "width", "words",
+    )
+)  # fmt: skip
 
 
 class ConfigError(PhloxError, ValueError):
@@ -58,6 +70,16 @@ def check(config: Any) -> None:
             listed = isinstance(value, list) and fits(tuple(value), hint)
             code = f"{name}={tuple(value)!r}" if listed else None
             raise ConfigError("config", where, got=repr(value), expected=wanted, hint=code)
+
+
+def check_sizes(config: Any) -> None:
+    """Raise ConfigError for a count below 1 and a size below 0, by their names."""
+    for name in hints(type(config)):
+        least = 1 if name in _COUNTS else 0
+        value = getattr(config, name) if name in _COUNTS | _SIZES else None
+        if isinstance(value, int) and value < least:
+            what = f"{type(config).__name__}.{name} makes no sense"
+            raise ConfigError("config", what, got=value, expected=f"at least {least}")
 
 
 def _show(hint: Any) -> str:

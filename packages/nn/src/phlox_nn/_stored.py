@@ -21,12 +21,12 @@ from phlox_tensor import (
 )
 
 from . import _walk
-from ._exchange import exchanged, plain_again
-from ._linear import Linear
+from ._exchange import exchanged, inputs_first, plain_again
 from ._made import MadeWeight
 from ._module import Module
 from ._param import Param
 from ._parts import modules
+from ._quantize import on_grid
 from .where import Where, chosen, no_weight
 
 M = TypeVar("M", bound=Module)
@@ -39,15 +39,15 @@ class QuantizedWeight(MadeWeight):
     """A weight as integers and scales; ``value`` is made from them whenever it is asked for.
 
     It stands where a layer has a parameter, which is not trained. The weight is seen as a matrix:
-    that of a linear layer (in, out), of others with all axes but the first as one.
+    the first axis is its rows, all others are one.
 
     integers: that matrix, int8 where the device has it; of 4 bits two are one along ``axis``, and
     count as one; scales: one for each group.
 
     Attributes:
         bits: of each integer.
-        shape: of the weight.
-        axis: along which neighbors of a group lie: 0 for linear layers, else 1.
+        sizes: the shape of the weight.
+        axis: along which neighbors of a group lie, the inputs: 0 where they come first, else 1.
     """
 
     hint_for_pytorch: ClassVar = "nn.dequantize_weights(model)"
@@ -55,7 +55,7 @@ class QuantizedWeight(MadeWeight):
     integers: Param
     scales: Param
     bits: int
-    shape: tuple[int, ...]
+    sizes: tuple[int, ...]
     axis: int
 
     @property
@@ -67,6 +67,11 @@ class QuantizedWeight(MadeWeight):
     def value(self) -> Tensor[Float]:
         """The weight, which is near the one that was quantized."""
         return self._floats(self._whole, self.scales.value).reshape(self.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of ``value``."""
+        return self.sizes
 
     @property
     def dtype(self) -> DType:
@@ -125,13 +130,7 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
         >>> nn.dequantize_weights(model).weight
         Param(float32[64, 8])
     """
-    if bits not in _WIDTHS or (group is not None and group < 1):
-        raise ArgumentError(
-            "quantize_weights",
-            "a width that is not stored" if bits not in _WIDTHS else "a group without weights",
-            got=bits if bits not in _WIDTHS else group,
-            expected="bits 4 or 8" if bits not in _WIDTHS else "group at least 1, or None",
-        )
+    _check_widths(bits, group)
     paths = _chosen(model, where)
     made: dict[int, QuantizedWeight] = {}
 
@@ -139,7 +138,8 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
         if not isinstance(leaf, Param) or path not in paths:
             return leaf
         if id(leaf) not in made:
-            made[id(leaf)] = _quantized(leaf, path, bits, group, axis=_axis_of(owner))
+            axis = int(not inputs_first(path, owner))
+            made[id(leaf)] = _quantized(leaf, path, bits, group, axis=axis)
         return made[id(leaf)]
 
     return exchanged(model, stored)
@@ -156,8 +156,13 @@ def dequantize_weights(model: M) -> M:
     )
 
 
-def _axis_of(owner: Module) -> int:
-    return 0 if isinstance(owner, Linear) else 1
+def _check_widths(bits: object, group: object) -> None:
+    if type(bits) is not int or bits not in _WIDTHS:
+        what = "a width that is not stored"
+        raise ArgumentError("quantize_weights", what, got=repr(bits), expected="bits 4 or 8")
+    if group is not None and (type(group) is not int or group < 1):
+        what, expected = "a group that is no number of weights", "an int, at least 1, or None"
+        raise ArgumentError("quantize_weights", what, got=repr(group), expected=expected)
 
 
 def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
@@ -230,8 +235,6 @@ def _integers(
     cut = (rows // width, width, columns) if axis == 0 else (rows, columns // width, width)
     parts = x.reshape(cut)
     place = axis + 1
-    top = 2 ** (bits - 1) - 1
-    scales = parts.abs().max(axis=place, keepdims=True) * (1.0 / top)
-    whole = (parts / (scales == 0).where(1.0, scales)).round().clip(-top, top)
+    whole, scales = on_grid(parts, bits, place)
     integers = whole.reshape(rows, columns).astype(int8)
     return (pack_int4(integers, axis) if bits == 4 else integers), scales.squeeze(place)

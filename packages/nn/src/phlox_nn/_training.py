@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from phlox_tensor import Backend, DeviceError, Tensor
+from phlox_tensor import Backend, DeviceError, GradientError, Tensor
 
 from . import _walk
 from ._fields import Walked
@@ -40,14 +40,21 @@ def moved(module: W, on_param: _walk.OnParam, device: Backend) -> W:
 
 
 def for_inference(module: W) -> W:
-    """Return the module on its devices without their recording, not training."""
+    """Return the module on its devices without their recording, not training.
+
+    Raises:
+        GradientError: inside of a transform whose derivative would not reach the parameters.
+    """
 
     def unrecorded(tensor: Tensor[Any]) -> Tensor[Any]:
+        _refuse_argument(tensor)
         target = tensor.device.without_recording()
         inside = target is tensor.device.inner
         return tensor.inner() if inside else tensor.detach().to_device(target)
 
     def lowered(param: Param) -> Param:
+        if param.is_initialized:
+            _refuse_argument(param.value)
         target = param.device.without_recording()
         return param if target is param.device else param.moved(unrecorded, target)
 
@@ -57,6 +64,24 @@ def for_inference(module: W) -> W:
         on_tensor=lambda _, t: unrecorded(t) if t.device.records else t,
         on_fields=set_training(False),
     )
+
+
+def _refuse_argument(tensor: Tensor[Any]) -> None:
+    """Keep the derivative of a transform from being lost.
+
+    Raises:
+        GradientError: for a tensor that it differentiates.
+    """
+    device, value = tensor.device, tensor.primitive
+    if device.standing(value) == "leaf" and device.is_followed(value):
+        raise GradientError(
+            "valid",
+            "no derivative would reach the model",
+            got=f"a parameter that a transform differentiates, on {device!r}",
+            expected="a model that is no argument of a transform",
+            hint="model.with_training(False) goes on with derivatives, "
+            "px.stop_gradient(model) without",
+        )
 
 
 def for_training(module: W, device: Backend) -> W:

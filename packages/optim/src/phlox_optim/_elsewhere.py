@@ -9,18 +9,41 @@ _OWN: Final = (
     "not built; a rule of your own does it: class {0}(optim.SimpleOptimizer), with one step"
 )
 
-# Names of ``torch.optim`` -> what to type.
+_RATE: Final = "a schedule of your own: class Mine(optim.SchedulerConfig), with rate(self, step)"
+
+# Names of ``torch.optim`` and of what stands beside it -> what to type.
 NAMES: Final[Mapping[str, str]] = {
     "ASGD": _OWN.format("ASGD"),
     "Adagrad": "optim.AdaGradConfig().init()",
     "Adamax": _OWN.format("Adamax"),
+    "AveragedModel": "average = nn.moving_average(average, model, 0.99)",
+    "ChainedScheduler": "optim.ComposedSchedulerConfig((first, second)).init()",
+    "ConstantLR": "optim.ConstantSchedulerConfig(0.1).init()",
+    "CosineAnnealingLR": "optim.CosineSchedulerConfig(0.1, steps=1000).init()",
+    "CosineAnnealingWarmRestarts": "optim.CosineRestartsSchedulerConfig(0.1, period=100).init()",
+    "CyclicLR": _RATE,
+    "ExponentialLR": "optim.ExponentialSchedulerConfig(0.1, gamma=0.99).init()",
+    "GradScaler": "optim.LossScalingConfig().init()",
     "LBFGS": "optim.LbfgsConfig().init()",
+    "LRScheduler": "optim.SchedulerConfig",
+    "LambdaLR": _RATE,
+    "LinearLR": "optim.LinearSchedulerConfig(0.1, 0.0, steps=1000).init()",
+    "MultiStepLR": "optim.MultiStepSchedulerConfig(0.1, milestones=(30, 80)).init()",
+    "MultiplicativeLR": _RATE,
     "NAdam": _OWN.format("NAdam"),
+    "OneCycleLR": "optim.OneCycleSchedulerConfig(0.1, steps=1000).init()",
+    "PolynomialLR": "optim.PolynomialSchedulerConfig(0.1, steps=1000).init()",
     "RAdam": _OWN.format("RAdam"),
     "RMSprop": "optim.RmsPropConfig().init()",
+    "ReduceLROnPlateau": "optim.PlateauSchedulerConfig(0.1).init()",
     "Rprop": _OWN.format("Rprop"),
     "SGD": "optim.SgdConfig(momentum=0.9).init()",
+    "SWALR": "average = nn.moving_average(average, model, 0.99)",
+    "SequentialLR": "optim.SequentialSchedulerConfig((first, second), (100,)).init()",
     "SparseAdam": _OWN.format("SparseAdam"),
+    "StepLR": "optim.StepSchedulerConfig(0.1, step_size=30).init()",
+    "clip_grad_norm_": "optim.SgdConfig(grad_clipping=optim.ClipByGlobalNorm(1.0)).init()",
+    "clip_grad_value_": "optim.SgdConfig(grad_clipping=optim.ClipByValue(1.0)).init()",
     "lr_scheduler": "optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
 }
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from math import prod
 from typing import Any, Literal, NamedTuple, TypeVar, final
 
 from phlox_nn import Module, Param, updates_of
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Float, RecordError, Tensor, WrongTypeError, concat
+from phlox_tensor.arguments import accepts
 
 from ._checked import CheckedConfig
 from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
 from ._settled import Settled
+from ._state import placed
 
 M = TypeVar("M", bound=Module)
 _CURVED = 1e-10  # the least curvature along a step that is remembered, as in minFunc
@@ -75,17 +76,6 @@ class _Place(NamedTuple):
     grad: Tensor[Float]
 
 
-def _takes_one(function: Callable[..., Any]) -> bool:
-    """Whether a function can be called with a module; a closure of PyTorch takes nothing."""
-    try:
-        signature(function).bind(None)
-    except TypeError:
-        return False
-    except ValueError:  # written in C
-        return True
-    return True
-
-
 @final
 class Lbfgs(Settled):
     """Quasi-Newton steps by the curvature seen in the last ones. Liu and Nocedal, 1989.
@@ -137,6 +127,8 @@ class Lbfgs(Settled):
         here, updates = self._at(module, params, loss_of)
         before = here.loss
         x = _flat([_inside(p) for p in params])
+        if self._memory is not None:
+            self._memory = _Memory(*placed(tuple(self._memory), x.device))
         x = self._moved(
             lr, x, here, lambda v: self._at(_with(module, params, v), params, loss_of)[0]
         )
@@ -169,7 +161,7 @@ class Lbfgs(Settled):
         """Loss and gradient of a module, and what its state becomes."""
         if not callable(loss_of):
             raise _no_loss("the loss is no function of the module", loss_of)
-        if not _takes_one(loss_of):
+        if not accepts(loss_of, module):  # a closure of PyTorch takes nothing
             raise _no_loss("the function takes no module", loss_of)
         loss = loss_of(module)
         if not isinstance(loss, Tensor):

@@ -318,6 +318,14 @@ class Backend(metaclass=_Interned):
         """
         return "constant"
 
+    def is_followed(self, primitive: Primitive, /) -> bool:
+        """Whether a derivative would be lost where the primitive goes to the device inside.
+
+        That of a result is, and that of what a transform under way differentiates; a leaf of
+        somebody's own is a value that he may use elsewhere.
+        """
+        return self.standing(primitive) == "result"
+
     def detach(self, primitive: Primitive, /) -> Primitive:
         """Return the primitive without its history."""
         return primitive

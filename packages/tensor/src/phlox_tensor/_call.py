@@ -107,7 +107,7 @@ def _is_no_number(attribute: Any) -> bool:
     if not isinstance(attribute, Tensor):
         return False
     readable = attribute.device.is_readable(attribute.primitive)
-    return attribute.size != 1 or is_recorded(attribute) or not readable
+    return attribute.size != 1 or not readable or is_recorded(attribute)
 
 
 def single(op: Op, x: Any, attributes: tuple[Any, ...]) -> Any:

@@ -1876,10 +1876,10 @@ def hard_shrink(x: Tensor[Float], /, threshold: float = 0.5, **wrong: Never) -> 
 
 
 def hard_sigmoid(
-    x: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5, **wrong: Never
+    x: Tensor[Float], /, alpha: float = 0.16666666666666666, beta: float = 0.5, **wrong: Never
 ) -> Tensor[Float]:
-    """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of PyTorch
-    and of ``hard_swish`` has an alpha of 1/6.
+    """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is that
+    of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.
     """
     if wrong:
         raise unknown_argument(_hard_sigmoid, wrong)

@@ -1206,10 +1206,14 @@ class TensorMethods(TensorMembers[K]):
         return single(_hard_shrink, self, (threshold,))
 
     def hard_sigmoid(
-        self: Tensor[Float], /, alpha: float = 0.2, beta: float = 0.5, **wrong: Never
+        self: Tensor[Float],
+        /,
+        alpha: float = 0.16666666666666666,
+        beta: float = 0.5,
+        **wrong: Never,
     ) -> Tensor[Float]:
-        """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of
-        PyTorch and of ``hard_swish`` has an alpha of 1/6.
+        """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is
+        that of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.
         """
         if wrong:
             raise unknown_argument(_hard_sigmoid, wrong)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Never, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, Never, Self
 
 import numpy as np
 
@@ -23,6 +23,23 @@ else:
 
         __slots__ = ()
         __hash__ = object.__hash__
+
+
+# What PyTorch calls arguments of ``backward``; what to do instead of those that it alone has.
+_WORDS: Final = {"grad_tensors": ("seed",), "gradient": ("seed",)}
+_ADVICE: Final = {
+    "create_graph": "px.grad of a function that calls px.grad",
+    "inputs": "w.grad(loss.backward()) for each of them",
+}
+
+
+def _unknown(wrong: dict[str, Any]) -> Exception:
+    """The error for arguments that ``backward`` does not have."""
+    from .names import unknown_argument  # noqa: PLC0415 - only a failing call needs it
+
+    error = unknown_argument("backward", wrong, ("seed", "retain_graph"), _WORDS, _ADVICE)
+    assert error is not None
+    return error
 
 
 def _sealed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -263,7 +280,11 @@ class Tensor(TensorMethods[K]):
         )
 
     def backward(
-        self: Tensor[Float], seed: Tensor[Float] | None = None, *, retain_graph: bool = False
+        self: Tensor[Float],
+        seed: Tensor[Float] | None = None,
+        *,
+        retain_graph: bool = False,
+        **wrong: Never,
     ) -> Any:
         """Return the gradients of this tensor as a value; ``w.grad(grads)`` reads one.
 
@@ -275,6 +296,8 @@ class Tensor(TensorMethods[K]):
             GradientError: when nothing was recorded, or the graph was used already.
             ShapeError: without a seed, when there is more than one element.
         """
+        if wrong:
+            raise _unknown(wrong)
         return self.device.backward(self, seed, retain_graph)
 
     def grad(self, gradients: Any) -> Tensor[Float]:

@@ -37,7 +37,7 @@ def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
         return lift(tensor, target)
     if is_inside(target, tensor.device):
         while tensor.device is not target:
-            if tensor.requires_grad and tensor.device.standing(tensor.primitive) == "result":
+            if tensor.requires_grad and tensor.device.is_followed(tensor.primitive):
                 raise _history(tensor, target, "x.detach().to_device(device), or x.inner()")
             tensor = tensor.inner()
         return tensor

@@ -32,6 +32,8 @@ from .names import unknown_argument
 # What Python raises where an argument is not what a function was written for.
 RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _SHOWN: Final = 60
+# Arguments that only functions of others have: what to type instead.
+_ADVICE: Final = {"requires_grad": "x.to_device(px.Autodiff(x.device)).require_grad()"}
 # What annotations may name that their modules import for type checkers alone.
 _NAMES: Final = {
     **{name: getattr(typing, name) for name in typing.__all__},
@@ -115,6 +117,17 @@ def require_callable(op: str, given: object, hint: str) -> None:
     if not callable(given):
         got = f"a {type(given).__name__}"
         raise WrongTypeError(op, "not a function", got=got, expected="a function", hint=hint)
+
+
+def accepts(function: Callable[..., Any], *args: Any) -> bool:
+    """Whether a function can be called with so many arguments by place."""
+    try:
+        signature(function).bind(*args)
+    except TypeError:
+        return False
+    except ValueError:  # written in C
+        return True
+    return True
 
 
 def explain(*owners: type | ModuleType) -> None:
@@ -250,7 +263,7 @@ def unknown_keyword(
         return None
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     known = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
-    return unknown_argument(op, kwargs, known)
+    return unknown_argument(op, kwargs, known, advice=_ADVICE)
 
 
 def _called(function: Any) -> str:

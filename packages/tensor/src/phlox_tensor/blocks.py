@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from inspect import isasyncgenfunction, isclass, iscoroutinefunction, isgeneratorfunction
+from inspect import isasyncgenfunction, isclass, iscoroutinefunction, isgeneratorfunction, signature
 from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, final
 
@@ -101,6 +101,17 @@ def block(function: Callable[P, Iterator[V_co]]) -> Callable[P, Block[V_co]]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Block[V_co]:
+        made_by = signature(function)
+        try:
+            made_by.bind(*args, **kwargs)
+        except TypeError:  # which would otherwise wait for the with
+            from .names import unknown_argument  # noqa: PLC0415 - only a failing call needs it
+
+            known = [p.name for p in made_by.parameters.values()]
+            wrong = unknown_argument(function.__name__, kwargs, known)
+            if wrong is None:
+                raise
+            raise wrong from None
         return Block(function.__name__, lambda: opened(*args, **kwargs))
 
     return call

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
 _SQRT_2_OVER_PI: Final = sqrt(2 / pi)
-_FAR: Final = 40.0
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # as the op has them
+_FAR: Final = 40.0  # from where on a normal density is 0
+_FARTHEST: Final = 1000.0  # from where on a sigmoid is 0 or 1 in every type
+
+
+def _celu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
+    return (x > 0).where(g, g * (x.clip(max=0.0) / alpha).exp())
 
 
 def _elu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
@@ -26,7 +32,8 @@ def _elu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
 
 def _gelu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     """``φ(x)·(2 - x²)``, the second derivative of gelu."""
-    square = x * x
+    near = x.clip(-_FAR, _FAR)  # beyond, infinity times 0 would be nan
+    square = near * near
     return gg * g * ((2 - square) * (square * -0.5).exp() * (1 / sqrt(2 * pi)))
 
 
@@ -42,19 +49,27 @@ def _gelu_tanh_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return (gg.to_full_precision() * g.to_full_precision() * bend).astype(x.dtype)
 
 
+def _selu(g: Tensor, x: Tensor) -> Tensor:
+    low = (_SELU_SCALE * _SELU_ALPHA) * x.clip(max=0.0).exp()
+    return (x > 0).where(g * _SELU_SCALE, g * low)
+
+
 def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     """``σ·(1 - σ)·(2 + x·(1 - 2σ))``, the second derivative of silu."""
-    s = x.sigmoid()
-    return gg * g * (s * (1 - s) * (x * (1 - s * 2) + 2))
+    near = x.clip(-_FARTHEST, _FARTHEST)  # infinity times 0 would be nan
+    s = near.sigmoid()
+    return gg * g * (s * (1 - s) * (near * (1 - s * 2) + 2))
 
 
 ACTIVATION: Final[dict[str, Rule]] = {
+    "celu": _celu,
     "elu": _elu,
     "gelu": lambda g, x: unchecked(ops.gelu_backward, (g, x)),
     "gelu_backward": (lambda gg, x: ops.gelu_backward(gg, x), _gelu_bend),
     "gelu_tanh": lambda g, x: unchecked(ops.gelu_tanh_backward, (g, x)),
     "gelu_tanh_backward": (lambda gg, x: ops.gelu_tanh_backward(gg, x), _gelu_tanh_bend),
     "log_sigmoid": lambda g, x: g * (-x).sigmoid(),
+    "selu": _selu,
     "sigmoid": lambda g, y: g * (y * (1 - y)),
     "silu": lambda g, x: unchecked(ops.silu_backward, (g, x)),
     "silu_backward": (lambda gg, x: ops.silu_backward(gg, x), _silu_bend),

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def _between(g: Tensor, x: Tensor, min: float, max: float) -> Tensor:
-    """The cotangent between two kinks, which are flat themselves, as in PyTorch."""
-    return ((x > min) & (x < max)).where(g, 0.0)
+    """The cotangent between two kinks, which are flat themselves; nan is no flat place."""
+    return ((x <= min) | (x >= max)).where(0.0, g)
 
 
 def _hard_swish(g: Tensor, x: Tensor) -> Tensor:
@@ -25,6 +25,6 @@ PIECEWISE: Final[dict[str, Rule]] = {
     "hard_swish": _hard_swish,
     "hard_tanh": _between,
     "leaky_relu": lambda g, x, slope: (x > 0).where(g, g * slope),
-    "relu": lambda g, y: (y > 0).where(g, 0.0),
+    "relu": lambda g, y: (y <= 0).where(0.0, g),
     "relu6": lambda g, x: _between(g, x, 0.0, 6.0),
 }

@@ -5,17 +5,17 @@ from __future__ import annotations
 from phlox_tensor import Backend, Bool, Float, Int, ShapeError, Tensor, arange, attention
 
 from .. import initializers as init
-from .._config import Config
 from .._dropout import Dropout, DropoutConfig
 from .._embedding import Embedding
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import LayerNorm, LayerNormConfig
+from ._parts import ModelConfig
 
 _SMALL = init.Normal(std=0.02)
 
 
-class BertConfig(Config):
+class BertConfig(ModelConfig):
     """Settings of ``Bert``; the defaults are those of BERT-base.
 
     Attributes:

@@ -21,17 +21,17 @@ from phlox_tensor import (
 
 from .. import initializers as init
 from .._attention import KeyValues
-from .._config import Config
 from .._dropout import Dropout, DropoutConfig
 from .._embedding import Embedding
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import LayerNorm, LayerNormConfig
+from ._parts import ModelConfig
 
 Caches = tuple[KeyValues, ...]
 
 
-class GptConfig(Config):
+class GptConfig(ModelConfig):
     """Settings of ``Gpt``; the defaults are those of the smallest GPT-2.
 
     Attributes:

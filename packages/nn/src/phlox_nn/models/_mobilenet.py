@@ -7,12 +7,11 @@ from typing import Any
 from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
-from .._config import Config
 from .._dropout import DropoutConfig
 from .._linear import LinearConfig
 from .._module import Module
 from .._norm import BatchNormConfig
-from ._parts import conv, conv_norm, run
+from ._parts import ModelConfig, conv, conv_norm, run
 
 # Table 2 of the paper: how much wider a block is inside, channels, blocks, stride of the first.
 _STAGES = (
@@ -26,7 +25,7 @@ _STAGES = (
 )
 
 
-class MobileNetV2Config(Config):
+class MobileNetV2Config(ModelConfig):
     """Settings of ``MobileNetV2``.
 
     Attributes:

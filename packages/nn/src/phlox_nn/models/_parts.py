@@ -9,11 +9,26 @@ from phlox_tensor import Backend
 
 from .. import initializers as init
 from .._activation import ActivationConfig, Name
+from .._config import Config
 from .._conv import Conv2dConfig
 from .._norm import BatchNormConfig
+from .._settings import check_sizes
 
 # He et al., 2015, by the outputs: what networks of images are usually started with.
 FAN_OUT = init.KaimingNormal(gain=sqrt(2.0), fan_out_only=True)
+
+
+class ModelConfig(Config):
+    """Base of configs of models, whose sizes mean the same in each."""
+
+    def __post_init__(self) -> None:
+        """Check sizes, then all else.
+
+        Raises:
+            ConfigError: naming the field.
+        """
+        check_sizes(self)
+        super().__post_init__()
 
 
 def run(parts: Any, x: Any) -> Any:

@@ -6,17 +6,16 @@ from typing import Any
 
 from phlox_tensor import Backend, Float, Tensor, max_pool2d
 
-from .._config import Config
 from .._conv import Conv2d
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import BatchNorm, BatchNormConfig
-from ._parts import FAN_OUT, conv_norm, run
+from ._parts import FAN_OUT, ModelConfig, conv_norm, run
 
 _WIDER = 4  # how much wider what leaves a bottleneck is than its inside
 
 
-class ResNetConfig(Config):
+class ResNetConfig(ModelConfig):
     """Settings of ``ResNet``; the defaults are those of ResNet-18.
 
     Attributes:

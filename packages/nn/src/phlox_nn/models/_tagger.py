@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from phlox_tensor import Backend, Float, Int, Tensor
 
-from .._config import Config
 from .._embedding import Embedding
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._recurrent import Lstm, LstmConfig
+from ._parts import ModelConfig
 
 
-class TaggerConfig(Config):
+class TaggerConfig(ModelConfig):
     """Settings of ``Tagger``.
 
     Attributes:

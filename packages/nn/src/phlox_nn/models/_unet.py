@@ -6,14 +6,13 @@ from typing import Any
 
 from phlox_tensor import Backend, Float, Tensor, concat, max_pool2d, pad
 
-from .._config import Config
 from .._conv import Conv2d
 from .._conv_nd import ConvTranspose2d
 from .._module import Module
-from ._parts import conv_norm, run
+from ._parts import ModelConfig, conv_norm, run
 
 
-class UNetConfig(Config):
+class UNetConfig(ModelConfig):
     """Settings of ``UNet``.
 
     Attributes:

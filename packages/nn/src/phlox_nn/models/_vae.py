@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from phlox_tensor import Backend, Float, Tensor, random
 
-from .._config import Config
 from .._linear import Linear, LinearConfig
 from .._module import Module
+from ._parts import ModelConfig
 
 
-class VaeConfig(Config):
+class VaeConfig(ModelConfig):
     """Settings of ``Vae``; the defaults are for digits of 28 x 28 pixels.
 
     Attributes:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from phlox_tensor import Backend, Float, ShapeError, Tensor, attention, concat
 
 from .. import initializers as init
-from .._config import Config
 from .._conv import Conv2d
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import LayerNorm, LayerNormConfig
 from .._param import Param
+from ._parts import ModelConfig
 
 _SMALL = init.Normal(std=0.02)
 
 
-class ViTConfig(Config):
+class ViTConfig(ModelConfig):
     """Settings of ``ViT``; the defaults are those of ViT-B/16.
 
     Attributes:

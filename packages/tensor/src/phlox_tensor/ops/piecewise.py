@@ -34,14 +34,14 @@ def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
 
 hard_sigmoid = elementwise(
     "hard_sigmoid",
-    "x: Float; alpha: float = 0.2, beta: float = 0.5 -> Float",
+    "x: Float; alpha: float = 0.16666666666666666, beta: float = 0.5 -> Float",
     expand=_hard_sigmoid,
     numpy=in_float64(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1)),
     ulp=2,
     atol=2,
-    cases=(case((33,)), case((2, 3), alpha=1 / 6)),
-    doc="Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. That of PyTorch "
-    "and of ``hard_swish`` has an alpha of 1/6.",
+    cases=(case((33,)), case((2, 3), alpha=0.2)),
+    doc="Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is "
+    "that of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.",
 )
 
 
