@@ -125,3 +125,26 @@ def test_attention_that_drops_nothing_is_one_op(dropout: float, training: bool) 
     ops = [call.op for call in profile.calls]
     assert ops.count("attention") == 1
     assert "softmax" not in ops
+
+
+def test_a_padded_batch_is_decoded_a_few_positions_at_a_time() -> None:
+    px.seed(0)
+    layer = nn.TransformerDecoderLayerConfig(
+        8, 4, 16, dropout=0.0, n_heads_kv=2, rotary=nn.RotaryEncodingConfig(2)
+    )
+    model = nn.TransformerDecoder(layer, 2)
+    assert model.layers[0].self_attention.key.weight.shape == (8, 4)
+    assert model.layers[0].cross_attention.key.weight.shape == (8, 8)
+    x, memory = px.random.normal((2, 5, 8)), px.random.normal((2, 4, 8))
+    padding = px.asarray([[True, True, False, False, False], [False] * 5])
+    hidden = px.asarray([[False, False, True, True]])
+    want = model(x, memory, padding=padding, memory_mask=hidden, is_causal=True)
+    cache, found = model.start(memory), []
+    for at in range(0, 5, 2):
+        y, cache = model.extend(
+            x[:, at : at + 2], cache, padding=padding[:, : at + 2], memory_mask=hidden
+        )
+        found.append(y)
+    got = px.concat(found, axis=1).numpy()
+    np.testing.assert_allclose(got[0, 2:], want.numpy()[0, 2:], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got[1], want.numpy()[1], rtol=1e-4, atol=1e-5)

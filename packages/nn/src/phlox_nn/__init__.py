@@ -47,7 +47,7 @@ from ._stored import quantize_weights as quantize_weights
 from ._summary import Summary as Summary
 from ._summary import SummaryRow as SummaryRow
 from ._summary import summary as summary
-from ._transformer import DecoderCache as DecoderCache
+from ._transformer_decoder import DecoderCache as DecoderCache
 from ._updates import Updates as Updates
 from ._updates import collect as collect
 from ._updates import gradients_of as gradients_of

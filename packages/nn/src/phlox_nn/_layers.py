@@ -201,14 +201,16 @@ from ._small import (
 from ._transformer import (
     FeedForward,
     FeedForwardConfig,
-    TransformerDecoder,
-    TransformerDecoderConfig,
-    TransformerDecoderLayer,
-    TransformerDecoderLayerConfig,
     TransformerEncoder,
     TransformerEncoderConfig,
     TransformerEncoderLayer,
     TransformerEncoderLayerConfig,
+)
+from ._transformer_decoder import (
+    TransformerDecoder,
+    TransformerDecoderConfig,
+    TransformerDecoderLayer,
+    TransformerDecoderLayerConfig,
 )
 from ._unpooling import (
     MaxUnpool1d,

@@ -10,6 +10,7 @@ from ._dlpack import capsule_of
 from ._dtype import DType
 from ._errors import ArgumentError, KindError, WrongTypeError
 from ._kinds import Float, K
+from ._unknown import unknown_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +36,6 @@ _ADVICE: Final = {
 
 def _unknown(wrong: dict[str, Any]) -> Exception:
     """The error for arguments that ``backward`` does not have."""
-    from .names import unknown_argument  # noqa: PLC0415 - only a failing call needs it
-
     error = unknown_argument("backward", wrong, ("seed", "retain_graph"), _WORDS, _ADVICE)
     assert error is not None
     return error

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, final
 
 from ._errors import WrongTypeError
+from ._unknown import unknown_argument
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -105,8 +106,6 @@ def block(function: Callable[P, Iterator[V_co]]) -> Callable[P, Block[V_co]]:
         try:
             made_by.bind(*args, **kwargs)
         except TypeError:  # which would otherwise wait for the with
-            from .names import unknown_argument  # noqa: PLC0415 - only a failing call needs it
-
             known = [p.name for p in made_by.parameters.values()]
             wrong = unknown_argument(function.__name__, kwargs, known)
             if wrong is None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ._errors import UnknownArgumentError, UnknownNameError, nearest
+from ._errors import UnknownNameError, nearest
 from ._spellings import unknown_name as unknown_function
+from ._unknown import unknown_argument
 
 __all__ = ["unknown_argument", "unknown_function", "unknown_name"]
 
@@ -24,37 +25,3 @@ def unknown_name(
     near = next(same, None) or nearest(name, names)
     hint = near and f"{owner.removeprefix('phlox_')}.{near}"
     return UnknownNameError(name, f"no such name in {owner}", hint=hint)
-
-
-def unknown_argument(
-    op: str,
-    given: Iterable[str],
-    known: Iterable[str],
-    words: Mapping[str, tuple[str, ...]] | None = None,
-    advice: Mapping[str, str] | None = None,
-) -> UnknownArgumentError | None:
-    """Return the error for the first argument that a call does not have; None where it has all.
-
-    Args:
-        op: what was called.
-        given: the names of the arguments.
-        known: those that it has.
-        words: words of other libraries and ours, of which a call has some.
-        advice: what to do instead of arguments that have no word here.
-    """
-    names = list(known)
-    for name in given:
-        if name in names:
-            continue
-        ours = [each for each in (words or {}).get(name, ()) if each in names]
-        near = nearest(name, names)
-        meant = ours or ([near] if near else [])
-        hint = ", ".join(f"{each}=..." for each in meant) or None
-        return UnknownArgumentError(
-            op,
-            "unknown argument",
-            got=name,
-            expected=", ".join(names) or "none",
-            hint=hint if ours else (advice or {}).get(name, hint),
-        )
-    return None
