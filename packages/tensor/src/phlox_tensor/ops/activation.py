@@ -156,8 +156,6 @@ glu = row(
 )
 
 
-@widely
-@widely
 def _log_sigmoid(x: Tensor) -> Tensor:
     return -((-x).softplus())
 

@@ -28,6 +28,7 @@ hard_shrink = elementwise(
 )
 
 
+@widely
 def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
     return (alpha * x + beta).clip(0.0, 1.0)
 
@@ -45,6 +46,7 @@ hard_sigmoid = elementwise(
 )
 
 
+@widely
 def _hard_swish(x: Tensor) -> Tensor:
     return x.maximum(-3.0) * (x + 3).clip(0.0, 6.0) * (1 / 6)
 
@@ -130,6 +132,7 @@ relu6 = elementwise(
 )
 
 
+@widely
 def _shrink(x: Tensor, threshold: float, bias: float) -> Tensor:
     near = (x >= -threshold) & (x <= threshold)
     return near.where(0.0, (x < 0).where(x + bias, x - bias))
