@@ -194,7 +194,11 @@ class Autodiff(Decorator):
         return "freed" if node.plan is USED else "result"
 
     def is_followed(self, primitive: Any, /) -> bool:
-        """Whether a derivative would be lost on the device inside; see ``Backend``."""
+        """Whether a derivative would be lost on the device inside.
+
+        That of a result is, and that of what a transform under way differentiates; a leaf of
+        somebody's own is a value that he may use elsewhere.
+        """
         how = self.standing(primitive)
         return how == "result" or (how == "leaf" and is_argument(self, primitive.node))
 

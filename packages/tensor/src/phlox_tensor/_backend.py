@@ -313,17 +313,12 @@ class Backend(metaclass=_Interned):
     def standing(self, primitive: Primitive, /) -> Standing:
         """Return what the primitive is to this very device, whatever the one inside says.
 
-        A constant; a leaf, whose gradient is wanted; a result of what was recorded; or a result
-        whose history a backward pass has freed.
+        A constant; a leaf, whose gradient is wanted; a result; or one with a history freed.
         """
         return "constant"
 
     def is_followed(self, primitive: Primitive, /) -> bool:
-        """Whether a derivative would be lost where the primitive goes to the device inside.
-
-        That of a result is, and that of what a transform under way differentiates; a leaf of
-        somebody's own is a value that he may use elsewhere.
-        """
+        """Whether a derivative would be lost below: of a result, or a transform's argument."""
         return self.standing(primitive) == "result"
 
     def detach(self, primitive: Primitive, /) -> Primitive:
