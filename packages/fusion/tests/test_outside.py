@@ -312,3 +312,12 @@ def test_ours_is_told_from_the_users() -> None:
     assert is_users("phlox_experiments")
     for module in ("phlox_nn", "collections", "numpy", "builtins", "sys"):
         assert not is_users(module)
+
+
+def test_a_container_that_was_empty_is_followed() -> None:
+    for empty in ([], {}):
+        held: Any = empty
+        fast = compile(lambda x, held=held: x * (1.0 + len(held)))
+        assert [fast(pt.ones(1)).item() for _ in range(4)] == [1.0] * 4
+        held.append(2.0) if isinstance(held, list) else held.update(a=2.0)
+        assert fast(pt.ones(1)).item() == 2.0

@@ -209,6 +209,8 @@ def write(source: Source, watches: Sequence[Watch], miss: str) -> None:
             for key, value in zip(watch.keys, watch.values, strict=True):
                 other = "" if value is not NOTHING else f", {source.held(NOTHING, 'nothing')}"
                 source.line(f"if {get}({key!r}{other}) is not {source.held(value)}: {miss}")
+        elif watch.read in (items_of, parts_of) and not watch.values:
+            source.line(f"if {holder}: {miss}")
         elif watch.read is attributes_in and NOTHING not in watch.values:
             for key, value in zip(watch.keys, watch.values, strict=True):
                 source.line(f"if {holder}.{key} is not {source.held(value)}: {miss}")
