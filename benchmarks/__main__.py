@@ -45,6 +45,8 @@ NAMES = {
     "safetensors": "safetensors",
     "torch": "PyTorch",
 }
+# How samples are taken, in words, by whether the machine is busy.
+_TIMED = {False: "median wall time", True: "least processor time"}
 
 
 def main() -> int:
@@ -72,9 +74,9 @@ def main() -> int:
     if options.busy:
         machine.use_one_thread()
     facts = _facts(options.vs)
-    facts["timed"] = "least processor time" if options.busy else "median wall time"
+    facts["timed"] = _TIMED[options.busy]
     print("\n".join(f"{key}: {value}" for key, value in facts.items()))
-    rows = [row for group in groups for row in _run(group, options.vs, facts)]
+    rows = [row for group in groups for row in _run(group, options.vs, facts, busy=options.busy)]
     if options.json:
         options.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2) + "\n")
     if "torch" in options.vs and "cpu" in options.groups:
@@ -91,7 +93,9 @@ def _peers(text: str) -> tuple[str, ...]:
     return names
 
 
-def _run(group: str, vs: tuple[str, ...], facts: dict[str, Any]) -> list[dict[str, Any]]:
+def _run(
+    group: str, vs: tuple[str, ...], facts: dict[str, Any], *, busy: bool
+) -> list[dict[str, Any]]:
     module = importlib.import_module(f"benchmarks.{group}")
     if hasattr(module, "report"):  # one that measures more than time
         print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
@@ -104,7 +108,7 @@ def _run(group: str, vs: tuple[str, ...], facts: dict[str, Any]) -> list[dict[st
     print(f"{'':<44} {'phlox':>12} {NAMES[versus]:>12} {'times':>14} {'rate':>12} {'of peak':>14}")
     rows = []
     for case in cases:
-        row = {"group": group, **_measure(case, facts, group)}
+        row = {"group": group, **_measure(case, facts, group, busy=busy)}
         if machine.is_full_width(facts) and case.times_full_width:
             row["times_wanted"] = case.times_full_width
         rows.append(row)
@@ -136,11 +140,11 @@ def _facts(vs: tuple[str, ...]) -> dict[str, Any]:
     return facts | {name: version(name) for name in vs}
 
 
-def _measure(case: Case, facts: dict[str, Any], group: str) -> dict[str, Any]:
+def _measure(case: Case, facts: dict[str, Any], group: str, *, busy: bool) -> dict[str, Any]:
     peaks = facts["peak_flops"] if group in CPU else {}  # the measured ones are the CPU's
     other = [] if case.other is None else [case.other]
     runs = [case.phlox, *other, *case.others.values()]
-    alone = facts["timed"] == "least processor time" and case.prepare is None
+    alone = busy and case.prepare is None
     seconds = least(runs) if alone else interleaved(runs, case.prepare)
     row: dict[str, Any] = {"name": case.name, "phlox_seconds": seconds[0]}
     if case.others:
