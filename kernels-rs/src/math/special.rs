@@ -296,9 +296,8 @@ pub mod double {
                 f64::NAN
             };
         }
-        let start = super::erfinv::<Baseline>(a.min(0.999_999_9) as f32) as f64;
         let mut y = if a <= 0.999_999_9 {
-            start
+            super::erfinv::<Baseline>(a as f32) as f64
         } else {
             // Far out erfc(y) = e^(-y^2) / (y * sqrt(pi)) * (1 - 1/(2y^2) + ...).
             let far = -(1.0 - a).ln() - 0.5 * std::f64::consts::PI.ln();

@@ -53,12 +53,15 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
         let to = SharedMut::new(to.ptr().wrapping_add(item * m * n));
         Job { left, size: (m, k, n), offset, right, to }.run();
     };
+    let all = |cells: &Memory| {
+        (0..product.count()).for_each(|item| work(&left[item * m * k..], Panels::of(cells, n), item));
+    };
     let one = x2.numel() == k * n;
     let list = x2.storage().kept();
     let steps = (x2.strides()[x2.rank() - 2], x2.strides()[x2.rank() - 1]);
     let layout = held::layout(x2, (k, n), steps, (COLS, DEEP));
     if one && let Some(kept) = list.find(&layout) {
-        (0..product.count()).for_each(|item| work(&left[item * m * k..], Panels::of(kept, (k, n)), item));
+        all(kept);
         return Ok(true);
     }
     let x2 = x2.contiguous()?;
@@ -75,14 +78,14 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
             own = cells;
             &own
         };
-        (0..product.count()).for_each(|item| work(&left[item * m * k..], Panels::of(cells, (k, n)), item));
+        all(cells);
         return Ok(true);
     }
     let product = Product::new(&x1, &x2)?;
     for item in 0..product.count() {
         let (at_left, at_right) = product.offsets(item);
         let cells = pack(&right[at_right as usize..])?;
-        work(&left[at_left as usize..], Panels::of(&cells, (k, n)), item);
+        work(&left[at_left as usize..], Panels::of(&cells, n), item);
     }
     Ok(true)
 }
@@ -128,8 +131,8 @@ struct Panels<'a> {
 unsafe impl Sync for Panels<'_> {}
 
 impl<'a> Panels<'a> {
-    /// Of what [`packed`] gave for this size.
-    fn of(memory: &'a Memory, (_, n): (usize, usize)) -> Self {
+    /// Of what [`packed`] gave for so many columns.
+    fn of(memory: &'a Memory, n: usize) -> Self {
         let words: *const i32 = memory.data().cast_const().cast();
         let count = n.div_ceil(COLS) * COLS;
         // SAFETY: `packed` wrote the offset and the sums in front of the cells.
