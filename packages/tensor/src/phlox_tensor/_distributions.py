@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, erf, inf, isfinite, log, prod, sqrt
+from itertools import accumulate
+from math import ceil, erf, exp, inf, isfinite, log, prod, sqrt
 from typing import Any, Final
 
 from ._attributes import refuse_recorded
 from ._backend import Backend
 from ._called import as_called
+from ._conversion import asarray
 from ._creation import full, sizes
 from ._draws import normal, permutation, randint, uniform
 from ._dtype import DTypeLike
@@ -242,7 +244,7 @@ def poisson(
         fits = bool(((rates >= 0) & rates.isfinite()).all())
         _require("poisson", fits, "a negative, infinite or nan rate", "0 <= rate < inf")
     if number is not None and number < _SMALL_RATE:
-        out = _few(rates)
+        out = _few_of_one(number, rates)
     elif number is not None:
         out = _many(rates)
     else:
@@ -261,6 +263,15 @@ def _few(rates: Tensor) -> Tensor:
         term = term * rates / float(k)
         total = total + term
     return out
+
+
+def _few_of_one(rate: float, rates: Tensor) -> Tensor[Int]:
+    """The same of one rate, whose sums of probabilities are known before."""
+    term = exp(-rate)
+    terms = [term := term * rate / k if k else term for k in range(_TERMS - 1)]
+    like: Any = {"dtype": rates.dtype, "device": rates.device}
+    unit = uniform(rates.shape, **like)
+    return asarray(list(accumulate(terms)), **like).searchsorted(unit, side="right")
 
 
 def _many(rates: Tensor) -> Tensor:
