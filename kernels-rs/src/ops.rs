@@ -13,6 +13,7 @@ pub mod parts;
 pub mod pooling;
 #[cfg(target_arch = "x86_64")]
 pub mod program;
+pub mod quantization;
 pub mod random;
 pub mod recurrence;
 pub mod reduction;

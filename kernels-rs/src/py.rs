@@ -37,6 +37,7 @@ mod movement;
 pub(crate) mod plan;
 mod pooling;
 mod program;
+mod quantization;
 mod random;
 mod recurrence;
 mod reduction;
@@ -111,6 +112,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     plan::register(module)?;
     pooling::register(module)?;
     program::register(module)?;
+    quantization::register(module)?;
     random::register(module)?;
     recurrence::register(module)?;
     reduction::register(module)?;

@@ -5,6 +5,7 @@ pub mod choice;
 pub mod convert;
 pub mod engine;
 pub mod kernel;
+pub mod lerp;
 pub mod num;
 mod run;
 pub(crate) mod stream;

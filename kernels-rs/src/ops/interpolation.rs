@@ -3,11 +3,13 @@
 //! Along an axis every result is a weighted run of neighbors ([`Map`]), so both directions are one separable kernel:
 //! across the columns first where there are fewer rows before than after, else down the rows first.
 
+mod filters;
 mod map;
 #[cfg(test)]
 mod tests;
 
 use crate::array::Array;
+use crate::array::view;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
@@ -15,6 +17,7 @@ use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::with_scratch;
 use crate::ops::parts;
 use crate::vectorize;
+pub use filters::{Filter, How};
 use map::Map;
 use std::ops::Range;
 
@@ -57,6 +60,39 @@ pub fn interpolate2d(x: &Array, size: (usize, usize), mode: Mode, align_corners:
     check_sizes("interpolate2d", [rows, cols, size.0, size.1])?;
     let maps = || [Map::new(rows, size.0, mode, align_corners), Map::new(cols, size.1, mode, align_corners)];
     resample("interpolate2d", x, maps, [batch, channels, size.0, size.1])
+}
+
+/// `x` (N, C, ..) with axes of these sizes, by a filter: the last two at once, those before them one by one.
+pub fn interpolate(x: &Array, size: &[usize], how: How) -> Result<Array> {
+    let first = x.rank().checked_sub(size.len()).filter(|&first| first >= 2 && !size.is_empty());
+    let first = first.ok_or(Error::Rejected("as many axes as sizes, behind images and channels"))?;
+    let sizes = || x.shape()[first..].iter().chain(size);
+    if sizes().any(|n| !(1..=i32::MAX as usize).contains(n)) {
+        return Err(Error::Rejected("sizes in 1..2^31"));
+    }
+    let (rank, together) = (x.rank(), size.len().min(2));
+    let map = |at: usize| how.map(x.shape()[at], size[at - first]);
+    let step = |x: &Array, from: [usize; 2], to: [usize; 2], maps: [Map<f64>; 2]| {
+        let front = x.numel() / (from[0] * from[1]);
+        let planes = view::reshape(x, &[front, 1, from[0], from[1]])?;
+        resample("interpolate", &planes, || maps, [front, 1, to[0], to[1]])
+    };
+    // A line is an image of one row.
+    let (rows, height, down) = match together {
+        1 => (1, 1, Map::same(1)),
+        _ => (x.shape()[rank - 2], size[size.len() - 2], map(rank - 2)),
+    };
+    let (cols, width) = (x.shape()[rank - 1], size[size.len() - 1]);
+    let mut out = step(x, [rows, cols], [height, width], [down, map(rank - 1)])?;
+    let mut behind = height * width;
+    for at in (first..rank - together).rev() {
+        let (n, count) = (x.shape()[at], size[at - first]);
+        out = step(&out, [n, behind], [count, behind], [map(at), Map::same(behind)])?;
+        behind *= count;
+    }
+    let mut shape = *x.shape();
+    shape[first..rank].copy_from_slice(size);
+    view::reshape(&out, &shape)
 }
 
 /// The gradient of [`interpolate2d`] with respect to `x`, which has shape `input_shape`.
@@ -229,11 +265,11 @@ fn across<T: Real>(map: &Map<T>, row: &[T], out: &mut [T]) {
             }
         }
         columns => {
-            for (i, (out, &start)) in out.iter_mut().zip(starts).enumerate() {
-                *out = T::default();
-                for (k, column) in columns.iter().enumerate() {
+            for (k, column) in columns.iter().enumerate() {
+                for ((out, &start), &weight) in out.iter_mut().zip(starts).zip(column) {
                     // SAFETY: every run of a map lies inside its sources, here of `columns.len()`.
-                    *out = *out + column[i] * unsafe { *row.get_unchecked(start as usize + k) };
+                    let term = weight * unsafe { *row.get_unchecked(start as usize + k) };
+                    *out = if k == 0 { term } else { *out + term };
                 }
             }
         }

@@ -3,9 +3,11 @@
 
 mod exponentials;
 mod extremes;
+mod products;
 
 pub use exponentials::logcumsumexp;
 pub use extremes::{cummax, cummin};
+pub use products::cumulative_prod;
 
 use crate::array::Array;
 use crate::array::copy::dense_copy;

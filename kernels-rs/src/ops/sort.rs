@@ -1,6 +1,7 @@
 //! Sorting along an axis: stable, NaN last in both directions, lines in parallel. Work space is that of the lines that
 //! are sorted at the same time.
 
+mod among;
 mod lines;
 mod radix;
 mod search;
@@ -8,6 +9,7 @@ mod search;
 mod tests;
 mod topk;
 
+pub use among::isin;
 pub use search::searchsorted;
 pub use topk::topk;
 

@@ -1,4 +1,8 @@
-//! Counts of whole numbers.
+//! Counts of whole numbers, and quantiles.
+
+mod quantile;
+
+pub use quantile::{Between, quantile};
 
 use crate::array::Array;
 use crate::array::reader::Reader;

@@ -4,12 +4,13 @@ use super::arg::*;
 use super::error::rejected;
 use super::plan::{self, Frame, Maker, Num, Place, Step};
 use super::tensor::RawTensor;
+use crate::array::Array;
 use crate::array::scalar::Scalar;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::elementwise::kernel::{Op, binary, unary};
 use crate::ops::elementwise::table::{binary_table, unary_table};
-use crate::ops::elementwise::{self, Operand, choice};
+use crate::ops::elementwise::{self, Operand, choice, lerp};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 
@@ -119,6 +120,19 @@ fn r#where<'py>(
     run(py, work(condition) + work(x1) + work(x2), || choice::select(condition, x1, x2))
 }
 
+/// `lerp(x1, x2, weight)`.
+#[pyfunction]
+#[pyo3(name = "lerp", signature = (x1, x2, weight, /))]
+fn lerp_of<'py>(
+    py: Python<'py>,
+    x1: &Bound<'py, PyAny>,
+    x2: &Bound<'py, PyAny>,
+    weight: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (x1, x2, weight) = (operand(x1)?, operand(x2)?, operand(weight)?);
+    run(py, work(x1) + work(x2) + work(weight), || lerp::lerp(x1, x2, weight))
+}
+
 /// `divide` with another default float for integers.
 #[pyfunction]
 #[pyo3(signature = (float, x1, x2, /))]
@@ -153,6 +167,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_unary(module)?;
     register_binary(module)?;
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
+    module.add_function(wrap_pyfunction!(lerp_of, module)?)?;
     module.add_function(wrap_pyfunction!(_divide_as, module)?)?;
     rows::register_rows(module)
 }
@@ -195,19 +210,24 @@ fn binary_step(op: &'static Op<2>, args: &Bound<'_, PyTuple>) -> PyResult<Step> 
     }))
 }
 
-fn where_step(args: &Bound<'_, PyTuple>) -> PyResult<Step> {
-    let [condition, x1, x2] = plan::items(args)?;
-    let (condition, x1, x2) = (Kept::of(&condition)?, Kept::of(&x1)?, Kept::of(&x2)?);
+/// An op of three operands.
+type Ternary = fn(Operand<'_>, Operand<'_>, Operand<'_>) -> Result<Array>;
+
+fn ternary_step(op: Ternary, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
+    let [a, b, c] = plan::items(args)?;
+    let (a, b, c) = (Kept::of(&a)?, Kept::of(&b)?, Kept::of(&c)?);
     Ok(plan::step(move |frame| {
-        let (condition, x1, x2) = (condition.at(frame)?, x1.at(frame)?, x2.at(frame)?);
-        plan::made(|| choice::select(condition, x1, x2))
+        let (a, b, c) = (a.at(frame)?, b.at(frame)?, c.at(frame)?);
+        plan::made(|| op(a, b, c))
     }))
 }
 
 /// Steps of plans.
 pub(super) fn steps(name: &str) -> Option<Maker> {
-    if name == "where" {
-        return Some(where_step);
+    match name {
+        "lerp" => return Some(|args| ternary_step(lerp::lerp, args)),
+        "where" => return Some(|args| ternary_step(choice::select, args)),
+        _ => {}
     }
     unary_steps(name).or_else(|| binary_steps(name)).or_else(|| rows::steps_of_rows(name))
 }

@@ -287,6 +287,7 @@ fn maker(name: &str) -> Option<Maker> {
         super::interpolation::steps,
         super::movement::steps,
         super::pooling::steps,
+        super::quantization::steps,
         super::random::steps,
         super::recurrence::steps,
         super::reduction::steps,

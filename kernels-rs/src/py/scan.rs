@@ -7,5 +7,7 @@ super::ops! {
     cummax(x: Tensor, axis: usize) => scan::cummax(x, axis);
     cummin(x: Tensor, axis: usize) => scan::cummin(x, axis);
     cumsum(x: Tensor, axis: usize, dtype: Dtype) => scan::cumsum(x, axis, dtype);
+    cumulative_prod(x: Tensor, axis: usize, dtype: Dtype, include_initial: bool)
+        => scan::cumulative_prod(x, axis, dtype, include_initial);
     logcumsumexp(x: Tensor, axis: usize) => scan::logcumsumexp(x, axis);
 }

@@ -45,6 +45,17 @@ impl Map<f64> {
         map
     }
 
+    /// Of results that all read as many sources: the first of each, and its weights one after the other.
+    pub fn of_runs(sources: usize, starts: Vec<u32>, width: usize, weights: Vec<f64>) -> Self {
+        let offsets = collected((0..=starts.len()).map(|at| at * width));
+        Self { sources, starts, offsets, weights, even: 0..0, columns: vec![] }
+    }
+
+    /// Of as many results as sources, which they are.
+    pub fn same(count: usize) -> Self {
+        Self::of_runs(count, collected((0..count).map(|at| at as u32)), 1, filled(1.0, count))
+    }
+
     /// What each source gives to the results. Runs follow each other, so these are runs as well.
     pub fn transposed(&self) -> Self {
         let mut lists: Vec<(u32, Vec<f64>)> = filled((0, Vec::new()), self.sources);

@@ -146,7 +146,7 @@ mod tests {
         let (left, right) = (a.as_slice::<i32>().unwrap(), b.as_slice::<i32>().unwrap());
         let cells = packed(right, (k, n), lowest(right).unwrap().wrapping_add(128)).unwrap();
         let mut out = vec![0; m * n];
-        let (right, to) = (Panels::of(&cells, (k, n)), SharedMut::new(out.as_mut_ptr()));
+        let (right, to) = (Panels::of(&cells, n), SharedMut::new(out.as_mut_ptr()));
         let job = Job { left, size: (m, k, n), offset: lowest(left).unwrap(), right, to };
         // SAFETY: the caller chose a unit that is there, and asked for AVX-512.
         unsafe { run::<U>(&job) };

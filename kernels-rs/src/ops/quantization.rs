@@ -1,0 +1,195 @@
+//! Numbers as integers times scales.
+
+use crate::array::Array;
+use crate::array::shape::{Shape, contiguous_strides};
+use crate::array::view;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::machine::lanes::Real;
+use crate::machine::threads::{self, SharedMut};
+use crate::ops::elementwise::convert::cast;
+use crate::vectorize;
+
+/// Elements that are worth a task of their own.
+const GRAIN: usize = 1 << 15;
+
+/// `(x - zero_point) * scale` in one pass. There is one scale, one for each place along `axis`, or one for each block: the
+/// sizes of `scale` divide those of `x`. Narrow scales are multiplied in `f32`.
+pub fn dequantize(x: &Array, scale: &Array, zero_point: Option<&Array>, axis: Option<usize>) -> Result<Array> {
+    let refused = || Error::Rejected("scales that do not fit");
+    if zero_point.is_some_and(|zero| zero.shape()[..] != scale.shape()[..]) {
+        return Err(refused());
+    }
+    let mut blocks = Shape::filled(1, x.rank());
+    match (scale.rank(), axis) {
+        (0, _) => {}
+        (1, Some(axis)) if axis < x.rank() => blocks[axis] = scale.shape()[0],
+        (rank, None) if rank == x.rank() => blocks = *scale.shape(),
+        _ => return Err(refused()),
+    }
+    if x.shape().iter().zip(&blocks[..]).any(|(&n, &m)| if m == 0 { n != 0 } else { n % m != 0 }) {
+        return Err(refused());
+    }
+    let dtype = scale.dtype();
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    if !dtype.is_float() {
+        return Err(Error::Rejected("scales are floats"));
+    }
+    let ready = |x: &Array| cast(&view::reshape(x, &blocks)?, wide)?.contiguous();
+    let (scale, zero) = (ready(scale)?, zero_point.map(ready).transpose()?);
+    let x = x.contiguous()?;
+    let mut out = Array::uninit(wide, x.shape())?;
+    if out.numel() > 0 {
+        dispatch!(int x.dtype(), T => {
+            if wide == DType::F64 {
+                Job::<T, f64>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out);
+            } else {
+                Job::<T, f32>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out);
+            }
+        }, else return Err(Error::Rejected("integers stand for numbers")));
+    }
+    cast(&out, dtype)
+}
+
+/// An integer that becomes a float.
+trait Whole<W>: Element {
+    fn wide(self) -> W;
+}
+
+macro_rules! whole {
+    ($($wide:ident: $($ty:ident)*;)*) => {$($(
+        impl Whole<$wide> for $ty {
+            #[inline(always)]
+            fn wide(self) -> $wide { self as $wide }
+        }
+    )*)*};
+}
+whole! {
+    f32: i16 i32 i64 i8 u16 u32 u64 u8;
+    f64: i16 i32 i64 i8 u16 u32 u64 u8;
+}
+
+struct Job<'a, T, W> {
+    x: &'a [T],
+    scale: &'a [W],
+    zero: Option<&'a [W]>,
+    /// Length of a row of `x`, and of those before it: sizes, elements of a block, steps between scales.
+    row: usize,
+    front: Vec<(usize, usize, usize)>,
+    /// Elements of a row that share a scale.
+    together: usize,
+}
+
+impl<'a, T: Whole<W>, W: Real> Job<'a, T, W> {
+    fn new(x: &'a Array, scale: &'a Array, zero: Option<&'a Array>, blocks: &Shape) -> Self {
+        let steps = contiguous_strides(blocks);
+        let front = x.rank().saturating_sub(1);
+        let row = x.shape().last().copied().unwrap_or(1);
+        Self {
+            x: x.as_slice().expect("dense"),
+            scale: scale.as_slice().expect("dense"),
+            zero: zero.map(|zero| zero.as_slice().expect("dense")),
+            row,
+            front: (0..front).map(|at| (x.shape()[at], x.shape()[at] / blocks[at], steps[at] as usize)).collect(),
+            together: row / blocks.last().copied().unwrap_or(1),
+        }
+    }
+
+    fn run(&self, out: &mut Array) {
+        let to = SharedMut::new(out.mut_ptr::<W>());
+        let rows = self.x.len() / self.row;
+        let many = (GRAIN / self.row).max(1);
+        threads::parallel(rows.div_ceil(many), &|task| {
+            for row in task * many..rows.min((task + 1) * many) {
+                let part = row * self.row..(row + 1) * self.row;
+                // SAFETY: each task has its own rows of the result.
+                let line = unsafe { to.slice(part.clone()) };
+                let first = self.first_scale(row);
+                let scales = first..first + self.row / self.together;
+                let zeros = self.zero.map(|zero| &zero[scales.clone()]);
+                times(&self.x[part], &self.scale[scales], zeros, self.together, line);
+            }
+        });
+    }
+
+    /// The first of the scales of a row.
+    fn first_scale(&self, row: usize) -> usize {
+        let (mut left, mut place) = (row, 0);
+        for &(size, block, step) in self.front.iter().rev() {
+            place += left % size / block * step;
+            left /= size;
+        }
+        place
+    }
+}
+
+vectorize!(
+    times[T: Whole<W>, W: Real](x: &[T], scale: &[W], zero: Option<&[W]>, together: usize, out: &mut [W]) => times_body::<T, W>
+);
+
+/// A row; each scale is for so many neighbors.
+#[inline(always)]
+fn times_body<T: Whole<W>, W: Real>(x: &[T], scale: &[W], zero: Option<&[W]>, together: usize, out: &mut [W]) {
+    match (together, zero) {
+        (1, None) => {
+            for ((out, &x), &scale) in out.iter_mut().zip(x).zip(scale) {
+                *out = x.wide() * scale;
+            }
+        }
+        (1, Some(zero)) => {
+            for (((out, &x), &scale), &zero) in out.iter_mut().zip(x).zip(scale).zip(zero) {
+                *out = (x.wide() - zero) * scale;
+            }
+        }
+        _ => {
+            for (at, (out, x)) in out.chunks_exact_mut(together).zip(x.chunks_exact(together)).enumerate() {
+                let scale = scale[at];
+                match zero.map(|zero| zero[at]) {
+                    None => out.iter_mut().zip(x).for_each(|(out, &x)| *out = x.wide() * scale),
+                    Some(zero) => out.iter_mut().zip(x).for_each(|(out, &x)| *out = (x.wide() - zero) * scale),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::samples::{Rng, floats, view_of};
+
+    #[test]
+    fn every_kind_of_scale() {
+        let mut rng = Rng::new(12);
+        for round in 0..200 {
+            let dtype = [DType::I8, DType::U8, DType::I32, DType::I64][round % 4];
+            let of_scale = [DType::F32, DType::F64, DType::BF16][round % 3];
+            let sizes = [4, 6, 40];
+            let (blocks, axis) = match round % 5 {
+                0 => ([1, 1, 1], None),
+                1 => ([1, 6, 1], Some(1)),
+                2 => ([1, 1, 40], Some(2)),
+                3 => ([2, 3, 8], None),
+                _ => ([4, 1, 40], None),
+            };
+            let shape: Vec<usize> = match (axis, blocks) {
+                (None, [1, 1, 1]) => vec![],
+                (Some(axis), _) => vec![blocks[axis]],
+                _ => blocks.to_vec(),
+            };
+            let x = view_of(&mut rng, dtype, &sizes, false);
+            let scale = view_of(&mut rng, of_scale, &shape, false);
+            let zero = (round % 2 == 0).then(|| view_of(&mut rng, DType::I8, &shape, false));
+            let found = floats(&dequantize(&x, &scale, zero.as_ref(), axis).unwrap());
+            let (x, scale) = (floats(&x), floats(&scale));
+            let zero = zero.map_or_else(|| vec![0.0; scale.len()], |zero| floats(&zero));
+            for (at, (&x, found)) in x.iter().zip(found).enumerate() {
+                let place = [at / 240, at / 40 % 6, at % 40];
+                let index = (0..3).fold(0, |sum, i| sum * blocks[i] + place[i] / (sizes[i] / blocks[i]));
+                let want = (x - zero[index]) * scale[index];
+                assert!((found - want).abs() <= 1e-2 * want.abs() + 1e-6 || found == want, "{found} {want}");
+            }
+        }
+    }
+}
