@@ -38,7 +38,7 @@ def test_adapters_learn_while_integers_stay(bits: Any) -> None:
     for place in range(2):
         before, after = (
             stored.path(f"layers.{place}.weight"),
-            adapted.path(f"layers.{place}.base.weight"),
+            adapted.path(f"layers.{place}.weight.base"),
         )
         np.testing.assert_array_equal(before.integers.value.numpy(), after.integers.value.numpy())
 

@@ -151,7 +151,7 @@ def test_adapters_stand_beside_them_and_integers_do_not() -> None:
     x = pt.random.normal((3, 4))
     normed = nn.weight_norm(two())
     adapted = nn.apply_lora(normed, 1, "layers.0")
-    assert set(adapted.params(trainable=True)) == {"layers.0.down", "layers.0.up"}
+    assert set(adapted.params(trainable=True)) == {"layers.0.weight.down", "layers.0.weight.up"}
     moved = adapted.map(lambda _, p: p.with_value(p.value + 0.1) if p.trainable else p)
     merged = nn.merge_lora(moved)
     assert isinstance(merged.path("layers.0.weight"), nn.Param)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,9 @@ def test_adapters_learn_alone_and_are_merged() -> None:
     adapted = nn.apply_lora(model, 2, "first", "rest.*", alpha=4.0)
     trained = set(adapted.params(trainable=True))
     assert trained == {
-        f"{at}.{name}" for at in ("first", "rest.tail.0", "rest.tail.1") for name in ("down", "up")
+        f"{at}.weight.{name}"
+        for at in ("first", "rest.tail.0", "rest.tail.1")
+        for name in ("down", "up")
     }
     x = pt.random.normal((3, 4))
     assert np.array_equal(adapted.first(x).numpy(), model.first(x).numpy())
@@ -103,7 +106,7 @@ def test_adapters_learn_alone_and_are_merged() -> None:
     merged = nn.merge_lora(learned)
     assert {type(m) for _, m in nn.modules(merged)} == {Block, nn.Linear, nn.BatchNorm}
     assert np.allclose(merged.first(x).numpy(), learned.first(x).numpy(), atol=1e-5)
-    product = learned.path("first.down").value @ learned.path("first.up").value * 2.0
+    product = learned.path("first.weight.down").value @ learned.path("first.weight.up").value * 2.0
     want = model.first.weight.value + product
     assert np.allclose(merged.first.weight.value.numpy(), want.numpy(), atol=1e-6)
     assert merged.first.weight.id == model.first.weight.id
@@ -121,10 +124,12 @@ def test_adapters_that_cannot_be_are_refused() -> None:
     for where, message in refused:
         with pytest.raises(ArgumentError, match=message):
             nn.apply_lora(block(), 1 if where else 0, *where)
-    with pytest.raises(ArgumentError, match="no linear layer inside: got BatchNorm"):
+    with pytest.raises(ArgumentError, match="weights of two axes"):
         nn.apply_lora(nn.BatchNorm(2), 1)
+    with pytest.raises(ArgumentError, match=r"no linear layer inside: got Conv1d(.|\n)*'weight'"):
+        nn.apply_lora(nn.Conv1d(2, 2, 3), 1)
     small = nn.apply_lora(block(), 1, lambda path, param: param.shape[0] == 4, "rest.tail.0.weight")
-    assert "first.down" in small.params()
+    assert "first.weight.down" in small.params()
     with pytest.raises(ArgumentError, match="no adapters"):
         nn.lora_record(block())
     with pytest.raises(RecordError, match="of other adapters"):
@@ -148,7 +153,7 @@ def test_layers_that_share_a_weight_share_an_adapter(stored: bool, where: tuple[
     model = tied(stored=stored)
     adapted = nn.apply_lora(model, 2, *where)
     assert adapted.num_params(trainable=True) == 16
-    assert adapted.path("layers.3.down") is adapted.path("layers.0.down")
+    assert adapted.path("layers.3.weight") is adapted.path("layers.0.weight")
     changed = nn.load_lora_record(adapted, nn.lora_record(learned(adapted)))
     x = pt.random.normal((3, 4))
     merged = nn.merge_lora(changed)
@@ -158,24 +163,104 @@ def test_layers_that_share_a_weight_share_an_adapter(stored: bool, where: tuple[
     assert np.allclose(merged(x).numpy(), learned(adapted)(x).numpy(), atol=1e-5)
 
 
-def test_a_weight_that_also_stands_elsewhere_stays_there() -> None:
+def test_a_weight_that_also_stands_elsewhere_shares_the_adapter() -> None:
     table = nn.Embedding(4, 4)
     model = nn.Sequential(table, nn.Linear(4, 4).replace(weight=table.weight))
     adapted = learned(nn.apply_lora(model, 1))
     merged = nn.merge_lora(adapted)
     indices = pt.asarray([0, 3])
     assert np.allclose(merged(indices).numpy(), adapted(indices).numpy(), atol=1e-5)
-    assert merged.path("layers.0.weight").id == table.weight.id
-    assert merged.path("layers.1.weight").id != table.weight.id
+    assert merged.path("layers.0.weight") is merged.path("layers.1.weight")
+    assert merged.path("layers.1.weight").id == table.weight.id
+    beside = nn.merge_lora(nn.Sequential(table, adapted.path("layers.1")))
+    assert beside.path("layers.0.weight").id == table.weight.id
+    assert beside.path("layers.1.weight").id != table.weight.id
 
 
-def test_adapters_of_another_rank_and_a_layer_alone_say_what_to_type() -> None:
+LAYERS: list[tuple[Callable[[], Any], Callable[[], Any], str]] = [
+    (lambda: nn.Bilinear(4, 3, 2), lambda: (pt.ones((5, 4)), pt.ones((5, 3))), "weight"),
+    (lambda: nn.Conv2d(4, 6, 3, groups=2), lambda: pt.ones((2, 4, 5, 5)), "weight"),
+    (lambda: nn.ConvTranspose1d(4, 6, 3), lambda: pt.ones((2, 4, 5)), "weight"),
+    (lambda: nn.Embedding(4, 6), lambda: pt.asarray([[0, 3]]), "weight"),
+    (lambda: nn.EmbeddingBag(4, 6), lambda: pt.asarray([[0, 3]]), "weight"),
+    (lambda: nn.Linear(4, 6), lambda: pt.ones((2, 4)), "weight"),
+    (lambda: nn.Lstm(4, 3), lambda: pt.ones((2, 5, 4)), "layers.0.weight_hidden"),
+]
+
+
+@pytest.mark.parametrize("form", [lambda m: m, nn.quantize_weights, nn.weight_norm])
+@pytest.mark.parametrize(("make", "inputs", "path"), LAYERS)
+def test_weights_of_any_layer_have_adapters(
+    make: Callable[[], Any], inputs: Callable[[], Any], path: str, form: Callable[[Any], Any]
+) -> None:
+    pt.seed(0)
+    x = inputs()
+
+    def run(layer: Any) -> Any:
+        y = layer(*x) if isinstance(x, tuple) else layer(x)
+        return (y[0] if isinstance(y, tuple) else y).numpy()
+
+    layer = form(make())
+    adapted = nn.apply_lora(layer, 2, path)
+    assert set(adapted.params(trainable=True)) == {f"{path}.down", f"{path}.up"}
+    np.testing.assert_allclose(run(adapted), run(layer), rtol=1e-5, atol=1e-6)
+    moved = learned(adapted)
+    assert np.abs(run(moved) - run(layer)).max() > 1e-3
+    np.testing.assert_allclose(run(nn.merge_lora(moved)), run(moved), rtol=1e-4, atol=1e-4)
+    again = nn.load_lora_record(nn.apply_lora(layer, 2, path), nn.lora_record(moved))
+    np.testing.assert_array_equal(run(again), run(moved))
+
+
+def test_adapters_are_of_the_type_of_the_weight() -> None:
+    whole = nn.Linear(4, 2)
+    half = whole.map(lambda _, p: nn.Param(p.value.detach().astype(pt.float16)))
+    adapted = nn.apply_lora(half, 2)
+    assert {p.dtype for p in adapted.param_list()} == {pt.float16}
+    assert adapted(pt.ones((1, 4)).astype(pt.float16)).dtype is pt.float16
+
+
+def test_a_second_adapter_leaves_frozen_what_was_so_before_the_first() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).freeze("layers.0")
+    twice = nn.apply_lora(nn.apply_lora(model, 1), 1, "layers.1")
+    merged = nn.merge_lora(learned(twice))
+    assert set(merged.params(trainable=True)) == {"layers.1.weight", "layers.1.bias"}
+    x = pt.ones((1, 2))
+    assert np.allclose(merged(x).numpy(), learned(twice)(x).numpy(), atol=1e-5)
+
+
+class Positive(nn.MadeWeight):
+    """A weight above 0: the exponential of a parameter."""
+
+    logarithm: nn.Param
+
+    @property
+    def source(self) -> nn.Param:
+        return self.logarithm
+
+    @property
+    def value(self) -> pt.Tensor[pt.Float]:
+        return self.logarithm.value.exp()
+
+    def into_param(self) -> nn.Param:
+        return nn.Param(self.value.detach(), id=self.id)
+
+
+def test_users_write_weights_that_are_made_of_others() -> None:
+    layer = nn.Conv1d(2, 3, 3)
+    positive = layer.replace(weight=Positive(layer.weight))
+    assert set(positive.params()) == {"weight.logarithm", "bias"}
+    want = layer.replace(weight=positive.path("weight").into_param())
+    x = pt.random.normal((2, 2, 6))
+    np.testing.assert_array_equal(positive(x).numpy(), want(x).numpy())
+    adapted = nn.apply_lora(positive, 1, "weight")
+    assert np.allclose(adapted(x).numpy(), want(x).numpy(), atol=1e-5)
+
+
+def test_adapters_of_another_rank_say_what_to_type() -> None:
     record = nn.lora_record(nn.apply_lora(block(), 1))
     with pytest.raises(RecordError, match="of another rank") as found:
         nn.load_lora_record(nn.apply_lora(block(), 2), record)
     assert "hint: nn.apply_lora(model, 1)" in str(found.value)
-    with pytest.raises(ArgumentError, match=r"hint: nn\.apply_lora\(nn\.Sequential\(layer\), rank"):
-        nn.apply_lora(nn.Linear(2, 2), 1)
 
 
 def test_merging_leaves_frozen_what_was_frozen_before() -> None:

@@ -112,7 +112,7 @@ def test_lazy_weights_stay_lazy_and_records_come_back() -> None:
 def test_adapters_beside_stored_weights_merge_and_are_saved_alone() -> None:
     model = nn.quantize_weights(nn.Sequential(linear(), nn.Linear(24, 6)), bits=4, group=8)
     adapted = nn.apply_lora(model, 2, "layers.0")
-    assert set(adapted.params(trainable=True)) == {"layers.0.down", "layers.0.up"}
+    assert set(adapted.params(trainable=True)) == {"layers.0.weight.down", "layers.0.weight.up"}
     learned = adapted.map(lambda _, p: p.with_value(p.value + 0.1) if p.trainable else p)
     x = pt.random.normal((3, 64))
     assert np.abs(learned(x).numpy() - adapted(x).numpy()).max() > 0.1

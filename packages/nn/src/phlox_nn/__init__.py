@@ -18,11 +18,12 @@ from ._layer import Layer as Layer
 from ._layer import LayerConfig as LayerConfig
 from ._layers import *
 from ._loading import LoadReport as LoadReport
-from ._lora import LoraLinear as LoraLinear
+from ._lora import LoraWeight as LoraWeight
 from ._lora import apply_lora as apply_lora
 from ._lora import load_lora_record as load_lora_record
 from ._lora import lora_record as lora_record
 from ._lora import merge_lora as merge_lora
+from ._made import MadeWeight as MadeWeight
 from ._module import Module as Module
 from ._normed import NormedWeight as NormedWeight
 from ._normed import SpectralWeight as SpectralWeight

@@ -1,18 +1,22 @@
-"""Low-rank adapters: a model is frozen and learns small matrices beside its linear maps."""
+"""Low-rank adapters: a model is frozen and learns small matrices beside its weights."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from math import prod
+from typing import Any, ClassVar, TypeVar
 
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Float, RecordError, Tensor
+from phlox_tensor import ArgumentError, DType, Float, Int, RecordError, Tensor, linear, take
 
+from . import _walk
 from . import initializers as init
+from ._exchange import exchanged
 from ._linear import Linear
+from ._made import MadeWeight
 from ._module import Module
 from ._param import Param, new_id
-from ._parts import map_modules, modules
-from .where import Where, chosen
+from ._parts import modules
+from .where import Where, chosen, no_weight
 
 M = TypeVar("M", bound=Module)
 
@@ -24,50 +28,91 @@ class _Ids(frozenset[str]):
         return f"{len(self)} parameters"
 
 
-class LoraLinear(Module):
-    """A linear map that is frozen, and a product of two small ones that is trained.
+class LoraWeight(MadeWeight):
+    """A weight that is frozen, and a product of two small matrices that is trained.
 
-    down: (d_input, rank); up: (rank, d_output), zeros at first. Hu et al., 2021.
+    The weight is seen as a matrix: the first axis is its rows, all others are one. Hu et al., 2021.
+
+    base: the weight, or what makes it; down: (rows, rank); up: (rank, columns), zeros at first.
+
+    Attributes:
+        scale: what the product is multiplied with.
+        frozen: ids of what in the model was frozen before.
     """
 
-    base: Linear
+    hint_for_pytorch: ClassVar = "nn.merge_lora(model)"
+
+    base: Param
     down: Param
     up: Param
     scale: float
-    frozen: frozenset[str] = _Ids()  # ids of what in the model was frozen before
+    frozen: frozenset[str] = _Ids()
 
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (…, d_input) to (…, d_output)."""
-        return self.base(x) + (x @ self.down.value) @ self.up.value * self.scale
+    @property
+    def source(self) -> Param:
+        """The parameter that the weight is of."""
+        base: Any = self.base
+        found: Param = base.source if isinstance(base, MadeWeight) else base
+        return found
 
-    def merged(self) -> Linear:
-        """Return one linear map that gives the same."""
-        return self.base.replace(weight=self.merged_weight(_id_of(self.base)))
+    @property
+    def value(self) -> Tensor[Float]:
+        """The weight with the product added."""
+        product = self.down.value @ self.up.value * self.scale
+        return self.base.value + product.reshape(*self.shape)
 
-    def merged_weight(self, id: str) -> Param:
-        """Return the weight with the product added, under an id."""
-        weight: Any = self.base.weight
-        before: Param = weight if isinstance(weight, Param) else weight.into_param()
-        product = self.down.value.detach() @ self.up.value.detach() * self.scale
-        value = before.value.detach() + product
-        return Param(value, id=id, trainable=not before.frozen)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of ``value``."""
+        return self.base.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of ``value``."""
+        return self.base.dtype
+
+    @property
+    def trainable(self) -> bool:
+        """Whether gradients reach it."""
+        return self.down.trainable or self.up.trainable or self.base.trainable
+
+    def rows(self, indices: Tensor[Int]) -> Tensor[Float]:
+        """Return rows of a matrix by index, without making the others."""
+        base: Any = self.base
+        made = isinstance(base, MadeWeight)
+        rows: Tensor[Any] = base.rows(indices) if made else take(base.value, indices, axis=0)
+        small: Tensor[Any] = take(self.down.value, indices, axis=0)
+        return rows + small @ self.up.value * self.scale
+
+    def linear(self, x: Tensor[Float], bias: Tensor[Float] | None) -> Tensor[Float]:
+        """Return ``x @ value + bias``, without making the product of the small matrices."""
+        base: Any = self.base
+        made = isinstance(base, MadeWeight)
+        y: Tensor[Float] = base.linear(x, bias) if made else linear(x, base.value, bias)
+        return y + (x @ self.down.value) @ self.up.value * self.scale
+
+    def into_param(self) -> Param:
+        """Return a parameter of the same identity with the product added."""
+        return Param(self.value.detach(), id=self.id, trainable=self.id not in self.frozen)
 
 
 def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -> M:
-    """Return the model frozen, with adapters beside its linear layers.
+    """Return the model frozen, with adapters beside its weights.
 
     Of a model whose weights are stored as integers (``quantize_weights``) these stay as they are.
-    Layers that share a weight share the adapter.
+    Weights that are shared share the adapter.
 
     Args:
         model: any module.
-        rank: columns of the small matrices.
-        where: which weights of linear layers, as ``model.freeze`` takes it: paths of weights or
-            layers, in which ``*`` stands for anything, or functions; none for all.
+        rank: columns of the first of the small matrices.
+        where: which weights, as ``model.freeze`` takes it: paths of weights or layers, in which
+            ``*`` stands for anything, or functions, also of embeddings, convolutions and recurrent
+            layers; none for those of all linear layers.
         alpha: adapters are scaled by ``alpha / rank``; None for a scale of 1.
 
     Raises:
-        ArgumentError: when a path or function fits no linear layer.
+        ArgumentError: when a path or function fits no weight of at least two axes, or there is no
+            linear layer.
 
     Example:
         >>> import phlox_nn as nn
@@ -79,80 +124,108 @@ def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -
     if type(given) is not int or given < 1:
         what, expected = "a rank that is no number of columns", "an int, at least 1"
         raise ArgumentError("apply_lora", what, got=repr(rank), expected=expected)
-    layers = {
-        f"{path}.weight": inner
-        for path, inner in modules(model)
-        if path and isinstance(inner, Linear)
+    weights, meant = _chosen(model, where)
+    frozen = _frozen_before(model)
+    scale = 1.0 if alpha is None else alpha / rank
+    made: dict[str, LoraWeight] = {}
+
+    def adapted(path: str, leaf: Any, owner: Module) -> Any:
+        if path not in weights or isinstance(owner, MadeWeight) or leaf.id not in meant:
+            return leaf
+        if leaf.id not in made:
+            down, up = _small(leaf, rank)
+            made[leaf.id] = LoraWeight(leaf, down, up, scale, frozen)
+        return made[leaf.id]
+
+    return exchanged(model.freeze(), adapted)
+
+
+def _chosen(model: Module, where: tuple[Where, ...]) -> tuple[dict[str, Any], set[str]]:
+    """The weights that may have an adapter by path, and the ids of those that are to have one."""
+    made = {path: m for path, m in modules(model) if path and isinstance(m, MadeWeight)}
+    inside = tuple(f"{path}." for path in made)
+    found: list[tuple[str, Any]] = [*_walk.params(model), *made.items()]
+    able = {
+        path: weight
+        for path, weight in found
+        if len(weight.shape) > 1
+        and weight.dtype.kind == "Float"
+        and (path in made or weight.role == "weight")
+        and not path.startswith(inside)
     }
-    weights = {path: inner.weight for path, inner in layers.items()}
-    if not weights:
+    layers = {path for path, inner in modules(model) if isinstance(inner, Linear)}
+    usual = {at: weight for at, weight in able.items() if at.rpartition(".")[0] in layers}
+    if where:
+        return able, {able[path].id for path in chosen("apply_lora", where, able)}
+    if not usual and able:
         raise ArgumentError(
             "apply_lora",
             "no linear layer inside",
             got=type(model).__name__,
-            expected="a module with linear layers as parts",
-            hint="nn.apply_lora(nn.Sequential(layer), rank)"
-            if isinstance(model, Linear)
-            else "print(model)",
+            expected="paths of weights, or a module with linear layers",
+            hint=f"nn.apply_lora(model, rank, {next(iter(able))!r})",
         )
-    meant = {_id_of(layers[path]) for path in chosen("apply_lora", where, weights)}
-    frozen = _Ids(p.id for p in model.param_list() if p.frozen and p.dtype.kind == "Float")
-    made: dict[str, tuple[Param, Param]] = {}
-
-    def adapted(path: str, inner: Module) -> Module:
-        if not path or not isinstance(inner, Linear) or _id_of(inner) not in meant:
-            return inner
-        key = _id_of(inner)
-        if key not in made:
-            device, sizes = inner.weight.device, inner.settings
-            down = init.Normal(std=1.0 / rank).param((sizes.d_input, rank), device)
-            made[key] = down, init.Zeros().param((rank, sizes.d_output), device)
-        return LoraLinear(inner, *made[key], 1.0 if alpha is None else alpha / rank, frozen)
-
-    return map_modules(model.freeze(), adapted)
+    if not usual:
+        raise no_weight("apply_lora", "none", able, "a module with weights of two axes")
+    return able, {weight.id for weight in usual.values()}
 
 
-def _id_of(layer: Linear) -> str:
-    """The id of the weight, by which layers that share it are known."""
-    return layer.weight.id
+def _frozen_before(model: Module) -> frozenset[str]:
+    """The ids of what was frozen before there were adapters."""
+    adapters = [inner for _, inner in modules(model) if isinstance(inner, LoraWeight)]
+    if adapters:
+        return adapters[0].frozen
+    return _Ids(p.id for p in model.param_list() if p.frozen and p.dtype.kind == "Float")
+
+
+def _small(weight: Any, rank: int) -> tuple[Param, Param]:
+    """The two small matrices beside a weight, of its element type."""
+    rows, *rest = weight.shape
+    down = init.Normal(std=1.0 / rank).param((rows, rank), weight.device)
+    up = init.Zeros().param((rank, prod(rest)), weight.device)
+    return _as_type(down, weight.dtype), _as_type(up, weight.dtype)
+
+
+def _as_type(param: Param, dtype: DType) -> Param:
+    if param.dtype is dtype:
+        return param
+    return Param.lazy(lambda: param.value.detach().astype(dtype), param.shape, dtype, param.device)
 
 
 def merge_lora(model: M) -> M:
-    """Return the model with each adapter added to the linear layer beside it.
+    """Return the model with each adapter added to the weight beside it.
 
     Weights are trained again but for those that were frozen before ``apply_lora``, by their ids (a
-    ``fork`` has others). Layers that share a weight and an adapter share the sum; where the weight
-    also stands in what has no adapter, such as an embedding, that keeps it, and the sum has an id
-    of its own.
-    A weight that was stored as integers becomes floats there, ``quantize_weights`` stores it again;
-    one that was made of others, as by ``weight_norm``, becomes a parameter.
+    ``fork`` has others). Weights that are shared stay shared; where a weight also stands in what
+    has no adapter, that keeps it, and the sum has an id of its own. A weight that was stored as
+    integers becomes floats there, ``quantize_weights`` stores it again; one that was made of
+    others, as by ``weight_norm``, becomes a parameter.
 
     Raises:
         ArgumentError: when the model has none.
     """
-    found = {path: inner for path, inner in modules(model) if isinstance(inner, LoraLinear)}
+    found = {path: inner for path, inner in modules(model) if isinstance(inner, LoraWeight)}
     if not found:
         raise _no_adapters("merge_lora", model)
-    kept = {p.id for path, p in model.params().items() if path.rpartition(".base.")[0] not in found}
+    inside = tuple(f"{path}." for path in found)
+    kept = {param.id for path, param in _walk.params(model) if not path.startswith(inside)}
     frozen = {id for adapter in found.values() for id in adapter.frozen}
     sums: dict[tuple[str, str], Param] = {}
 
-    def merged(path: str, inner: Module) -> Module:
-        if not isinstance(inner, LoraLinear):
-            return inner
-        old = _id_of(inner.base)
-        key = old, inner.down.id
+    def merged(path: str, leaf: Any, owner: Module) -> Any:
+        del path, owner
+        if not isinstance(leaf, LoraWeight):
+            return leaf
+        key = leaf.id, leaf.down.id
         if key not in sums:
-            id = new_id() if old in kept else old
-            kept.add(id)  # two adapters beside one weight make two
-            sums[key] = inner.merged_weight(id).with_trainable(old not in frozen)
-        return inner.base.replace(weight=sums[key])
+            id = new_id() if leaf.id in kept else leaf.id
+            sums[key] = Param(leaf.value.detach(), id=id, trainable=leaf.id not in frozen)
+        return sums[key]
 
-    new = merged("", model) if isinstance(model, LoraLinear) else map_modules(model, merged)
-    known = frozen | {weight.id for weight in sums.values()}
-    out: Any = new.map(lambda _, p: p if p.id in known else p.with_trainable(True))
-    found_model: M = out
-    return found_model
+    whole: Any = exchanged(model, merged)
+    rest = frozen | {weight.id for weight in sums.values()}
+    out: M = whole.map(lambda _, p: p if p.id in rest else p.with_trainable(True))
+    return out
 
 
 def _no_adapters(op: str, model: Module) -> ArgumentError:
@@ -162,6 +235,15 @@ def _no_adapters(op: str, model: Module) -> ArgumentError:
         got=type(model).__name__,
         expected="what nn.apply_lora(model, rank) gave",
     )
+
+
+def _adapters(model: Module) -> dict[str, LoraWeight]:
+    """The adapters by path: of a layer where its one ``weight`` has it, else of the weight."""
+    return {
+        path.removesuffix(".weight"): inner
+        for path, inner in modules(model)
+        if isinstance(inner, LoraWeight)
+    }
 
 
 def lora_record(model: Module) -> dict[str, Record]:
@@ -176,15 +258,14 @@ def lora_record(model: Module) -> dict[str, Record]:
             "up": inner.up.value.detach(),
             "scale": inner.scale,
         }
-        for path, inner in modules(model)
-        if isinstance(inner, LoraLinear)
+        for path, inner in _adapters(model).items()
     }
     if not found:
         raise _no_adapters("lora_record", model)
     return found
 
 
-def _check_adapter(path: str, mine: LoraLinear, new: Any) -> None:
+def _check_adapter(path: str, mine: LoraWeight, new: Any) -> None:
     """Refuse what is no adapter, and one that was trained at another scale."""
     names = {"down", "scale", "up"}
     if not isinstance(new, dict) or not {"down", "up"} <= set(new) <= names:
@@ -234,10 +315,10 @@ def load_lora_record(model: M, record: Record) -> M:
         RecordError: when the record is of other adapters, or they were trained at another scale.
     """
     known: dict[str, Any] = record if isinstance(record, dict) else {}
-    mine = {path for path, inner in modules(model) if isinstance(inner, LoraLinear)}
+    mine = _adapters(model)
     if not mine:
         raise _no_adapters("load_lora_record", model)
-    if mine != set(known):
+    if set(mine) != set(known):
         raise RecordError(
             "load_lora_record",
             "the record is of other adapters",
@@ -245,16 +326,13 @@ def load_lora_record(model: M, record: Record) -> M:
             expected=", ".join(sorted(mine)[:4]) or "none",
         )
 
-    made: dict[str, Param] = {}  # layers that share a weight share these
-
-    def loaded(path: str, inner: Module) -> Module:
-        if not isinstance(inner, LoraLinear):
-            return inner
+    made: dict[str, Param] = {}  # which weights that are shared share
+    for path, adapter in mine.items():
         new = known[path]
-        _check_adapter(path, inner, new)
-        for name, param in (("down", inner.down), ("up", inner.up)):
+        _check_adapter(path, adapter, new)
+        for name, param in (("down", adapter.down), ("up", adapter.up)):
             if param.id not in made:
                 made[param.id] = param.with_value(new[name].to_device(param.device))
-        return inner.replace(down=made[inner.down.id], up=made[inner.up.id])
-
-    return map_modules(model, loaded)
+    out: Any = model.map(lambda _, param: made.get(param.id, param))
+    found: M = out
+    return found

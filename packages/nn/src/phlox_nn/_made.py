@@ -12,7 +12,31 @@ from ._param import Param
 
 
 class MadeWeight(Module):
-    """A weight that stands where a layer has a parameter, and is made of others."""
+    """A weight that stands where a layer has a parameter, and is made of others.
+
+    A kind of its own says what ``source``, ``value`` and ``into_param`` are; its parameters are
+    fields, found, trained and saved as those of any module. Where the value has another shape or
+    element type than the source, so have ``shape`` and ``dtype``.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> class Positive(nn.MadeWeight):
+        ...     logarithm: nn.Param
+        ...
+        ...     @property
+        ...     def source(self):
+        ...         return self.logarithm
+        ...
+        ...     @property
+        ...     def value(self):
+        ...         return self.logarithm.value.exp()
+        ...
+        ...     def into_param(self):
+        ...         return nn.Param(self.value.detach(), id=self.id)
+        >>> layer = nn.Linear(3, 2)
+        >>> list(layer.replace(weight=Positive(layer.weight)).params())
+        ['weight.logarithm', 'bias']
+    """
 
     @property
     @abstractmethod
