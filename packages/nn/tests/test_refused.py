@@ -456,3 +456,9 @@ def test_divergences_by_batch_need_one() -> None:
     assert math.isnan(float(loss(pt.ones((0, 3)), pt.ones((0, 3)))))
     with pytest.raises(pt.ShapeError, match="no batch"):
         loss(pt.asarray(1.0), pt.asarray(1.0))
+
+
+def test_a_class_is_no_predicate() -> None:
+    model: Any = nn.Sequential(linear())
+    with pytest.raises(ArgumentError, match=r"not a path, and not a function"):
+        model.freeze(nn.Linear)

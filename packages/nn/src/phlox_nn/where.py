@@ -83,7 +83,7 @@ def require_where(op: str, where: object, hint: str | None = None) -> None:
     Raises:
         ArgumentError: also for a function of other arguments.
     """
-    part = isinstance(where, NoOperand)  # a module or a parameter
+    part = isinstance(where, NoOperand | type)  # a module or a parameter, or a class of them
     if isinstance(where, str) or (callable(where) and not part and _takes_two(where)):
         return
     other = f"a {type(where).__name__} of other arguments" if callable(where) else repr(where)

@@ -305,8 +305,10 @@ IDIOMS: Final = {
 # What only the namespaces of others have.
 NAMES: Final = {
     "autograd": "px.grad(loss_of)(model), or loss.backward()",
+    "custom_vjp": "@px.custom_gradient above a def",
     "device": '{ns}.as_device("cpu")',
     "double": "{ns}.float64",
+    "enable_grad": "with px.no_grad(): ... around what is not to be recorded, and only there",
     "float": "{ns}.float32",
     "func": "px.grad, px.jacobian, px.vmap",
     "functional_call": "px.grad(lambda model: loss_of(model(x)))(model): models are arguments",
@@ -316,9 +318,11 @@ NAMES: Final = {
     "is_grad_enabled": "x.requires_grad",
     "jacfwd": 'px.jacobian(f, mode="columns")(x)',
     "jacrev": 'px.jacobian(f, mode="rows")(x)',
+    "jit": "px.compile(f)",
     "linearize": "y, tangent = px.jvp(f, (x,), (v,))",
     "long": "{ns}.int64",
     "ndarray": "{ns}.Tensor",
+    "remat": "px.checkpoint(f)",
     "set_default_dtype": 'with {ns}.use_device({ns}.Numpy(float="float64")): ...',
 }
 
