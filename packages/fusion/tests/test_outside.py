@@ -315,8 +315,8 @@ def test_ours_is_told_from_the_users() -> None:
 
 
 def test_a_container_that_was_empty_is_followed() -> None:
-    for empty in ([], {}):
-        held: Any = empty
+    containers: tuple[Any, ...] = ([], {})
+    for held in containers:
         fast = compile(lambda x, held=held: x * (1.0 + len(held)))
         assert [fast(pt.ones(1)).item() for _ in range(4)] == [1.0] * 4
         held.append(2.0) if isinstance(held, list) else held.update(a=2.0)
