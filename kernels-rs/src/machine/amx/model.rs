@@ -44,6 +44,10 @@ impl Unit for Model {
             }
         }
     }
+    unsafe fn multiply_askew(sides: Sides, sums: *mut f32, adds: bool) {
+        // SAFETY: as the caller promises.
+        unsafe { Self::multiply(sides, sums, adds) }
+    }
     unsafe fn multiply_bytes(sides: Sides, sums: *mut i32, adds: bool) {
         for (i, at) in rows(sides) {
             for j in 0..2 * LINES {

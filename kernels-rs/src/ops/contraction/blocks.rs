@@ -1,6 +1,6 @@
 //! How a product is cut: by registers, caches and its shape.
 
-use super::call::{FEW_ROWS, FEWER_THAN_COLUMNS, LYING_DEPTH};
+use super::call::{FEW_ROWS, FEWER_THAN_COLUMNS, LYING_DEPTH, READ};
 use super::format::{Format, Wide};
 use super::tile::{tile_rows, wide_rows};
 use super::{Matrix, SERIAL};
@@ -117,7 +117,7 @@ impl Blocks {
         let alone = !split || threads::num_threads() == 1;
         // Few rows are bound by reading the right side: one task for each thread, which finds its part in its own cache.
         let most = if m <= FEW_ROWS { threads::num_threads() } else { threads::tasks(1) };
-        let wanted = if alone { 1 } else { (work / SERIAL).clamp(1, most) };
+        let wanted = if alone { 1 } else { (work / SERIAL).max(k * n / READ).clamp(1, most) };
         if m <= FEW_ROWS {
             return (m, n.div_ceil(wanted).next_multiple_of(self.panel));
         }
@@ -212,6 +212,18 @@ mod tests {
             call.by_columns(true, 64, &|range| tasks.lock().unwrap().push(range.len()));
             let share = busiest(tasks.into_inner().unwrap(), threads);
             assert!(share < 1.45, "columns on {threads} threads: {share:.2}");
+        }
+    }
+
+    #[test]
+    fn one_row_reads_the_right_side_by_all_threads() {
+        let blocks = Blocks { width: WIDE, panel: 64, high: 6, depth: 512, rows: 512 };
+        for (threads, size, tasks) in
+            [(1, 1024, 1), (4, 1024, 4), (8, 1024, 8), (64, 1024, 16), (8, 256, 1), (64, 4096, 64)]
+        {
+            set_num_threads(threads);
+            let (rows, cols) = blocks.wide_grid((1, size, size), true);
+            assert_eq!((rows, size.div_ceil(cols)), (1, tasks), "{size} on {threads} threads");
         }
     }
 

@@ -39,6 +39,44 @@ const GRAIN: usize = 1 << 16;
 /// Rows, columns and depth from which looking at all values pays.
 const FEWEST: usize = 8;
 
+/// A left side, made ready.
+enum Left<'a> {
+    /// As it is, and what is to be taken from each value.
+    Values(&'a [i32], i32),
+    /// For the unit that multiplies tiles.
+    #[cfg(target_arch = "x86_64")]
+    Rows(amx::Rows),
+}
+
+impl<'a> Left<'a> {
+    /// Matrices of `m` rows of `k` values; none where their values span more than a byte.
+    fn new(values: &'a [i32], (m, k): (usize, usize)) -> Result<Option<Self>> {
+        #[cfg(target_arch = "x86_64")]
+        if amx::takes(m) {
+            // SAFETY: just asked.
+            return unsafe { Ok(amx::Rows::new(values, (m, k))?.map(Self::Rows)) };
+        }
+        let _ = (m, k);
+        Ok(lowest(values).map(|lowest| Self::Values(values, lowest.wrapping_sub(LEAST))))
+    }
+
+    /// A product of the matrix of this number.
+    fn times(&self, matrix: usize, size: (usize, usize, usize), right: Panels<'_>, to: SharedMut<i32>) {
+        match self {
+            Self::Values(values, offset) => {
+                let left = &values[matrix * size.0 * size.1..];
+                Job { left, size, offset: *offset, right, to }.run();
+            }
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: they were packed for a unit that is there; the result is ours.
+            Self::Rows(rows) => unsafe {
+                let job = Job { left: &[], size, offset: rows.offset, right, to };
+                amx::run::<unit::Processor>(&job, rows, matrix);
+            },
+        }
+    }
+}
+
 /// Computes the product; false, and nothing done, where the values span more or the processor has no such instruction.
 pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<bool> {
     let Product { m, k, n, .. } = *product;
@@ -46,15 +84,14 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
         return Ok(false);
     }
     let x1 = x1.contiguous()?;
-    let Some(left) = x1.as_slice::<i32>() else { return Ok(false) };
-    let Some(offset) = lowest(left).map(|lowest| lowest.wrapping_sub(LEAST)) else { return Ok(false) };
+    let Some(values) = x1.as_slice::<i32>() else { return Ok(false) };
+    let Some(left) = Left::new(values, (m, k))? else { return Ok(false) };
     let to = SharedMut::new(out.mut_ptr::<i32>());
-    let work = |left: &[i32], right: Panels<'_>, item: usize| {
-        let to = SharedMut::new(to.ptr().wrapping_add(item * m * n));
-        Job { left, size: (m, k, n), offset, right, to }.run();
+    let work = |matrix: usize, right: Panels<'_>, item: usize| {
+        left.times(matrix, (m, k, n), right, SharedMut::new(to.ptr().wrapping_add(item * m * n)));
     };
     let all = |cells: &Memory| {
-        (0..product.count()).for_each(|item| work(&left[item * m * k..], Panels::of(cells, n), item));
+        (0..product.count()).for_each(|item| work(item, Panels::of(cells, n), item));
     };
     let one = x2.numel() == k * n;
     let list = x2.storage().kept();
@@ -85,7 +122,7 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
     for item in 0..product.count() {
         let (at_left, at_right) = product.offsets(item);
         let cells = pack(&right[at_right as usize..])?;
-        work(&left[at_left as usize..], Panels::of(&cells, n), item);
+        work(at_left as usize / (m * k), Panels::of(&cells, n), item);
     }
     Ok(true)
 }
@@ -204,11 +241,6 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self) {
         let (m, k, n) = self.size;
-        #[cfg(target_arch = "x86_64")]
-        if amx::takes(m) {
-            // SAFETY: just asked; the result is ours.
-            return unsafe { amx::run::<unit::Processor>(self) };
-        }
         let rows = m.div_ceil(m.div_ceil(MOST_ROWS));
         let (high, all) = (m.div_ceil(rows), n.div_ceil(COLS));
         let wanted = (m.saturating_mul(k).saturating_mul(n) / SERIAL).clamp(1, threads::tasks(1));

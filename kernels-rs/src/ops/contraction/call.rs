@@ -18,6 +18,8 @@ pub const FEW_ROWS: usize = 64;
 pub const FEWER_THAN_COLUMNS: usize = 512;
 /// Elements along `k` of a block of a right side that is read where it lies.
 pub const LYING_DEPTH: usize = 128;
+/// Elements of a right side that a task reads, at least, where few rows leave little else to do: 256 KiB of floats.
+pub const READ: usize = 1 << 16;
 /// Elements of a right side that stays in the first-level cache: no reason to pack it.
 pub const CACHED: usize = 1 << 12;
 
@@ -52,11 +54,11 @@ impl<T: Copy> Call<T> {
 
     /// Cuts columns into tasks of whole panels. The cuts change no sum, so they may follow the threads.
     pub fn by_columns(&self, split: bool, panel: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
-        let n = self.size.2;
+        let (_, k, n) = self.size;
         // Few rows are bound by memory: longer runs.
         let most = if self.size.0 <= 6 { 8 } else { 16 };
         let most = if split { threads::tasks(most) } else { most };
-        let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 18).clamp(2, most) };
+        let pieces = if self.work() < SERIAL { 1 } else { (self.work() >> 18).max(k * n / READ).clamp(2, most) };
         let step = n.div_ceil(pieces).next_multiple_of(panel);
         let run = |index: usize| task(index * step..n.min((index + 1) * step));
         if split {

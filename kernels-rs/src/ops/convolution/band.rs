@@ -1,12 +1,13 @@
 //! The part of the source that a tile of results reads, copied into scratch: padding becomes zeros, strides become
 //! phases, so that every tap reads at a fixed distance from its result and neighbours lie side by side.
 //!
-//! Layout: `[channel][row phase][row][column phase][column]`. Result `(t, u)` of the tile reads, for tap `l`, element
-//! `offsets[l] + t * pitch + u`.
+//! Layout: `[channel][row phase][row][column phase][column]`, or [`Layout::apart`]. Result `(t, u)` of the tile reads, for tap
+//! `l`, element `offsets[l] + t * pitch + u`.
 
 use super::axis::Axis;
 use crate::machine::lanes::Lanes;
 use crate::memory::scratch::reserved;
+use crate::vectorize;
 
 /// Elements after the end that kernels may read (and ignore): two registers and a row of positions.
 pub const SLACK: usize = 64;
@@ -44,6 +45,9 @@ pub struct Layout {
     pub row_extent: usize,
     /// Columns of a column phase.
     pub col_extent: usize,
+    /// Elements from one row phase to the next, and from one column phase.
+    row_phase: usize,
+    col_phase: usize,
 }
 
 impl Layout {
@@ -53,7 +57,22 @@ impl Layout {
         let pitch = col_axis.slots() * col_extent;
         // An odd number of cache lines, so that channels do not fall into the same cache sets.
         let lines = (row_axis.slots() * row_extent * pitch).div_ceil(16) | 1;
-        Self { rows, cols, pitch, channel: lines * 16, row_extent, col_extent }
+        let (row_phase, col_phase) = (row_extent * pitch, col_extent);
+        Self { rows, cols, pitch, channel: lines * 16, row_extent, col_extent, row_phase, col_phase }
+    }
+
+    /// As [`Self::new`], but for `[channel][row phase][column phase][row][column]`: between the results of a row and the next
+    /// lie no other phases.
+    pub fn apart(row_axis: &Axis, col_axis: &Axis, rows: usize, cols: usize) -> Self {
+        let layout = Self::new(row_axis, col_axis, rows, cols);
+        let (pitch, col_phase) = (layout.col_extent, layout.row_extent * layout.col_extent);
+        Self { pitch, col_phase, ..layout }
+    }
+
+    /// Where a row of a phase begins in a channel.
+    #[inline(always)]
+    fn line(&self, (row_slot, col_slot): (usize, usize), row: usize) -> usize {
+        row_slot * self.row_phase + row * self.pitch + col_slot * self.col_phase
     }
 
     /// The largest tiles whose band fits `budget` elements, with at least `tiles` of them where rows allow.
@@ -82,10 +101,8 @@ impl Layout {
         let mut offsets = reserved(channels * row_axis.taps.len() * col_axis.taps.len());
         for c in 0..channels {
             for row in &row_axis.taps {
-                let line = (row.slot * self.row_extent + row.shift) * self.pitch;
-                offsets.extend(
-                    col_axis.taps.iter().map(|col| c * self.channel + line + col.slot * self.col_extent + col.shift),
-                );
+                let at = |col: usize| c * self.channel + self.line((row.slot, col), row.shift);
+                offsets.extend(col_axis.taps.iter().map(|col| at(col.slot) + col.shift));
             }
         }
         offsets
@@ -110,7 +127,7 @@ impl Layout {
                 let row = row_start + (i * row_step) as isize;
                 let inside = row >= 0 && (row as usize) < from.rows;
                 for col_slot in 0..col_axis.slots() {
-                    let at = (row_slot * self.row_extent + i) * self.pitch + col_slot * self.col_extent;
+                    let at = self.line((row_slot, col_slot), i);
                     let (start, step) = col_axis.source(first.1, col_slot);
                     let at_row = from.at.wrapping_offset(row * from.cols as isize);
                     let source = Line { at: at_row, len: if inside { from.cols } else { 0 } };
@@ -138,7 +155,7 @@ impl Layout {
                 let (first, last) = inside(row_start, row_step, from.rows, self.row_extent);
                 for i in first..last {
                     let row = (row_start + (i * row_step) as isize) as usize;
-                    let at = (row_slot * self.row_extent + i) * self.pitch + col_slot * self.col_extent;
+                    let at = self.line((row_slot, col_slot), i);
                     let source = from.at.wrapping_add(row * from.cols);
                     // SAFETY: the caller promises the plane and room for its band; what is read lies inside the row.
                     unsafe { copy_line::<V>(source, (start, step, from.cols), (low, high), to.add(at)) };
@@ -161,18 +178,42 @@ impl Layout {
                 let (start, step) = col_axis.source(0, col_slot);
                 let (low, high) = inside(start, step, from.cols, self.col_extent);
                 let row = (row_start + (i * row_step) as isize) as usize;
-                let at = (row_slot * self.row_extent + i) * self.pitch + col_slot * self.col_extent;
-                let source = from.at.wrapping_add(row * from.cols).wrapping_offset(start);
+                let at = self.line((row_slot, col_slot), i);
+                let source = from.at.wrapping_add(row * from.cols).wrapping_offset(start + (low * step) as isize);
                 // SAFETY: what is read lies inside the row, what is written in the band.
-                unsafe {
-                    if step == 1 {
-                        std::ptr::copy_nonoverlapping(source.wrapping_add(low), to.add(at + low), high - low);
-                    } else {
-                        (low..high).for_each(|i| *to.add(at + i) = *source.wrapping_add(i * step));
-                    }
-                }
+                unsafe { every(source, step, std::slice::from_raw_parts_mut(to.add(at + low), high - low)) };
             }
         }
+    }
+}
+
+/// Elements so far apart, the first of which is there.
+///
+/// # Safety
+/// They all are, and do not overlap the others.
+unsafe fn every<T: Copy>(from: *const T, step: usize, to: &mut [T]) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match step {
+            _ if to.is_empty() => {}
+            1 => std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()),
+            2 => every_second(std::slice::from_raw_parts(from, 2 * to.len() - 1), to),
+            _ => to.iter_mut().enumerate().for_each(|(i, to)| *to = *from.add(i * step)),
+        }
+    }
+}
+
+vectorize!(every_second[T: Copy](from: &[T], to: &mut [T]) => every_second_body::<T>);
+
+#[inline(always)]
+fn every_second_body<T: Copy>(from: &[T], to: &mut [T]) {
+    // All but the last one lie in pairs.
+    let (whole, last) = from.as_chunks::<2>();
+    for (to, from) in to.iter_mut().zip(whole) {
+        *to = from[0];
+    }
+    if let (Some(to), Some(from)) = (to.last_mut(), last.last()) {
+        *to = *from;
     }
 }
 

@@ -1,108 +1,181 @@
 //! Products of bytes by the unit that multiplies tiles ([`crate::machine::amx`]), in the blocks of products of bfloat16. The right
-//! side lies in the panels of the instruction for four bytes. A task packs the rows that it reads, a line of 64 bytes for each
-//! step; sums of 32 x 32 lie together until they are whole.
+//! side lies in the panels of the instruction for four bytes. The left one is packed once for all tasks, a line of 64 bytes
+//! for each row and step, while its least and largest values are found; sums of 32 x 32 lie together until they are whole.
 
 use super::super::amx::{CHUNK, SIDE, cut, grid};
-use super::Job;
+use super::{GRAIN, Job};
+use crate::error::Result;
 use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
 use crate::machine::caches::second_level;
-use crate::machine::{simd, threads};
+use crate::machine::simd;
+use crate::machine::threads::{self, SharedMut};
+use crate::memory::owned::Memory;
 use crate::memory::scratch::Room;
 use std::arch::x86_64::*;
 use std::ops::Range;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// Rows below which most of a tile is empty.
 const FEWEST: usize = 12;
 /// Values of a register.
 const LANES: usize = 16;
+/// What is taken from each value unless some have to be moved elsewhere: int8 becomes unsigned.
+const OFFSET: i32 = -128;
 
 /// Whether a product of so many rows goes by tiles.
 pub fn takes(rows: usize) -> bool {
     rows >= FEWEST && simd::has_amx()
 }
 
-/// Computes a product.
+/// Left sides in lines, 32 rows after each other step by step, and the sums of their rows.
+pub struct Rows {
+    cells: Memory,
+    sums: Memory,
+    /// Rows, and steps of each.
+    size: (usize, usize),
+    /// What was taken from each value.
+    pub offset: i32,
+}
+
+impl Rows {
+    /// Packs matrices of `rows` rows of `k` values; none where their values span more than a byte.
+    ///
+    /// # Safety
+    /// The machine has AVX-512.
+    #[expect(clippy::cast_ptr_alignment, reason = "memory begins at a cache line")]
+    pub unsafe fn new(values: &[i32], (rows, k): (usize, usize)) -> Result<Option<Self>> {
+        let (steps, blocks, all) = (k.div_ceil(LINE), rows.div_ceil(SIDE), values.len() / k);
+        let cells = Memory::new(all / rows * blocks * steps * STEP)?;
+        let sums = Memory::new(all * size_of::<i32>())?;
+        let (to, of_rows) = (SharedMut::new(cells.data()), SharedMut::new(sums.data().cast::<i32>()));
+        let place = |row: usize| {
+            let (matrix, at) = (row / rows, row % rows);
+            (matrix * blocks + at / SIDE) * steps * STEP + at % SIDE * LINE
+        };
+        let (least, most) = (AtomicI32::new(i32::MAX), AtomicI32::new(i32::MIN));
+        threads::for_ranges(all, GRAIN / k + 1, &|range| {
+            let mut found = (i32::MAX, i32::MIN);
+            for row in range {
+                // SAFETY: room for a line of each step and for the sum of each row; the caller promises the instructions.
+                unsafe {
+                    let (sum, bounds) = pack(&values[row * k..(row + 1) * k], to.ptr().add(place(row)));
+                    of_rows.ptr().add(row).write(sum);
+                    found = (found.0.min(bounds.0), found.1.max(bounds.1));
+                }
+            }
+            least.fetch_min(found.0, Relaxed);
+            most.fetch_max(found.1, Relaxed);
+        });
+        let (least, most) = (least.into_inner(), most.into_inner());
+        if most.wrapping_sub(least) as u32 > 255 {
+            return Ok(None);
+        }
+        let mut offset = OFFSET;
+        if least < OFFSET || most > OFFSET + 255 {
+            offset = least;
+            let by = OFFSET.wrapping_sub(least) as u8;
+            threads::for_ranges(all, GRAIN / k + 1, &|range| {
+                for (row, step) in range.flat_map(|row| (0..steps).map(move |step| (row, step))) {
+                    let at = place(row) + step * STEP;
+                    // SAFETY: a line, which one task has.
+                    for byte in unsafe { to.slice(at..at + LINE) } {
+                        *byte = byte.wrapping_add(by);
+                    }
+                }
+            });
+        }
+        Ok(Some(Self { cells, sums, size: (rows, steps), offset }))
+    }
+
+    /// The lines of a block of 32 rows, from a step on.
+    fn line(&self, matrix: usize, block: usize, step: usize) -> *const u8 {
+        let (rows, steps) = self.size;
+        self.cells.data().wrapping_add(((matrix * rows.div_ceil(SIDE) + block) * steps + step) * STEP)
+    }
+
+    /// The sums of the values of some rows.
+    #[expect(clippy::cast_ptr_alignment, reason = "memory begins at a cache line")]
+    fn sums(&self, matrix: usize, rows: Range<usize>) -> &[i32] {
+        let first = self.sums.data().cast::<i32>().wrapping_add(matrix * self.size.0 + rows.start);
+        // SAFETY: there is one for each row.
+        unsafe { std::slice::from_raw_parts(first, rows.len()) }
+    }
+}
+
+/// Computes a product, with the left side of this number.
 ///
 /// # Safety
 /// The unit and AVX-512 are there; nobody else has the result.
-pub unsafe fn run<U: Unit>(job: &Job<'_>) {
+pub unsafe fn run<U: Unit>(job: &Job<'_>, left: &Rows, matrix: usize) {
     let (m, k, n) = job.size;
     let (steps, all) = (k.div_ceil(LINE), n.div_ceil(SIDE));
     // Bytes take half the time of bfloat16.
     let work = m.saturating_mul(k).saturating_mul(n) / 2;
-    let (rows, panels) = grid((m, n), steps, work, false, true);
+    let (rows, panels) = grid((m, n), steps, work, true, true);
     let across = all.div_ceil(panels);
     threads::parallel(m.div_ceil(rows) * across, &|index| {
         let (i, j) = (index / across * rows, index % across * panels);
         // SAFETY: as the caller promises; each task has its own part of the result.
-        unsafe { part::<U>(job, steps, i..m.min(i + rows), j..all.min(j + panels)) };
+        unsafe { part::<U>(job, (left, matrix), i..m.min(i + rows), j..all.min(j + panels)) };
     });
 }
 
 /// Some rows times some panels, all along the depth.
-unsafe fn part<U: Unit>(job: &Job<'_>, steps: usize, rows: Range<usize>, panels: Range<usize>) {
-    let (m, k, n) = job.size;
+unsafe fn part<U: Unit>(job: &Job<'_>, (left, matrix): (&Rows, usize), rows: Range<usize>, panels: Range<usize>) {
+    let ((m, _, n), steps) = (job.size, left.size.1);
     let blocks = rows.len().div_ceil(SIDE);
     let kept = if steps <= CHUNK { 1 } else { blocks };
-    Room::with(
-        [blocks * steps * STEP, kept * SIDE * SIDE * size_of::<i32>(), rows.len() * size_of::<i32>()],
-        |mut room| {
-            let (left, sums) = (room.take::<u8>(blocks * steps * STEP), room.take::<i32>(kept * SIDE * SIDE));
-            let taken = room.take::<i32>(rows.len());
-            for (at, (taken, row)) in taken.iter_mut().zip(rows.clone()).enumerate() {
-                let to = left[at / SIDE * steps * STEP + at % SIDE * LINE..].as_mut_ptr();
-                // SAFETY: room for a line of each step; the caller promises the instructions.
-                let total = unsafe { pack(&job.left[row * k..(row + 1) * k], job.offset, to) };
-                *taken = total.wrapping_add((k as i32).wrapping_mul(job.offset)).wrapping_mul(job.right.offset);
-            }
-            let past = m * n * size_of::<i32>() > second_level() / 2 && n.is_multiple_of(LANES);
-            // SAFETY: the caller promises the unit and a part of the result; both sides are packed in whole steps.
-            unsafe {
-                U::rows(LINES, LINES);
-                for (panel, first) in
-                    panels.flat_map(|panel| (0..steps).step_by(CHUNK).map(move |first| (panel, first)))
-                {
-                    let right = job.right.cells.cast::<u8>().wrapping_add((panel * steps + first) * STEP);
-                    let deep = CHUNK.min(steps - first);
-                    for block in 0..blocks {
-                        let from = left[(block * steps + first) * STEP..].as_ptr();
-                        let sides = Sides { left: from, row: LINE, lower: STEP / 2, deep: STEP, right, steps: deep };
-                        let sums = sums[block % kept * SIDE * SIDE..].as_mut_ptr();
-                        let taken = &taken[block * SIDE..rows.len().min((block + 1) * SIDE)];
-                        cut::<U>(taken.len(), sides, |sides| U::multiply_bytes(sides, sums, first > 0));
-                        if first + deep == steps {
-                            let to = job.to.ptr().wrapping_add((rows.start + block * SIDE) * n + panel * SIDE);
-                            put(sums, taken, (job, panel), to, past && to.addr().is_multiple_of(LINE));
-                        }
+    Room::with([kept * SIDE * SIDE * size_of::<i32>()], |mut room| {
+        let sums = room.take::<i32>(kept * SIDE * SIDE);
+        let of_rows = left.sums(matrix, rows.clone());
+        let past = m * n * size_of::<i32>() > second_level() / 2 && n.is_multiple_of(LANES);
+        // SAFETY: the caller promises the unit and a part of the result; both sides are packed in whole steps.
+        unsafe {
+            U::rows(LINES, LINES);
+            for (panel, first) in panels.flat_map(|panel| (0..steps).step_by(CHUNK).map(move |first| (panel, first))) {
+                let right = job.right.cells.cast::<u8>().wrapping_add((panel * steps + first) * STEP);
+                let deep = CHUNK.min(steps - first);
+                for block in 0..blocks {
+                    let from = left.line(matrix, rows.start / SIDE + block, first);
+                    let sides = Sides { left: from, row: LINE, lower: STEP / 2, deep: STEP, right, steps: deep };
+                    let sums = sums[block % kept * SIDE * SIDE..].as_mut_ptr();
+                    let of_rows = &of_rows[block * SIDE..rows.len().min((block + 1) * SIDE)];
+                    cut::<U>(of_rows.len(), sides, |sides| U::multiply_bytes(sides, sums, first > 0));
+                    if first + deep == steps {
+                        let to = job.to.ptr().wrapping_add((rows.start + block * SIDE) * n + panel * SIDE);
+                        put(sums, of_rows, (job, panel), to, past && to.addr().is_multiple_of(LINE));
                     }
                 }
-                U::release();
-                _mm_sfence();
             }
-        },
-    );
+            U::release();
+            _mm_sfence();
+        }
+    });
 }
 
-/// A row as bytes, a line for each step; returns their sum.
+/// A row as bytes, a line for each step; returns the sum of its values, the least and the largest one.
 ///
 /// # Safety
-/// The values are the offset, or at most 255 above it, and there is room for the lines, aligned; the machine has AVX-512.
+/// There is room for the lines, aligned; the machine has AVX-512.
 #[target_feature(enable = "avx512f")]
-unsafe fn pack(from: &[i32], offset: i32, to: *mut u8) -> i32 {
-    let (offset, mut sum) = (_mm512_set1_epi32(offset), _mm512_setzero_si512());
+unsafe fn pack(from: &[i32], to: *mut u8) -> (i32, (i32, i32)) {
+    let (offset, mut sum) = (_mm512_set1_epi32(OFFSET), _mm512_setzero_si512());
+    let (mut least, mut most) = (_mm512_set1_epi32(i32::MAX), _mm512_set1_epi32(i32::MIN));
     for (step, values) in from.chunks(LINE).enumerate() {
         for at in (0..LINE).step_by(LANES) {
             let mask = u16::MAX.unbounded_shr((LANES - values.len().saturating_sub(at).min(LANES)) as u32);
             // SAFETY: masked values are not read; the caller promises the line.
             unsafe {
                 let values = _mm512_maskz_loadu_epi32(mask, values.as_ptr().wrapping_add(at));
-                let bytes = _mm512_maskz_sub_epi32(mask, values, offset);
-                sum = _mm512_add_epi32(sum, bytes);
-                _mm_store_si128(to.add(step * STEP + at).cast(), _mm512_cvtepi32_epi8(bytes));
+                sum = _mm512_add_epi32(sum, values);
+                least = _mm512_mask_min_epi32(least, mask, least, values);
+                most = _mm512_mask_max_epi32(most, mask, most, values);
+                let bytes = _mm512_cvtepi32_epi8(_mm512_sub_epi32(values, offset));
+                _mm_store_si128(to.add(step * STEP + at).cast(), bytes);
             }
         }
     }
-    _mm512_reduce_add_epi32(sum)
+    (_mm512_reduce_add_epi32(sum), (_mm512_reduce_min_epi32(least), _mm512_reduce_max_epi32(most)))
 }
 
 /// Adds to sums what was taken from both sides, and writes them; `past` the caches.
@@ -111,7 +184,7 @@ unsafe fn pack(from: &[i32], offset: i32, to: *mut u8) -> i32 {
 /// There are sums for these rows and the columns of a panel, and room for them, aligned where they go past the caches; the
 /// machine has AVX-512.
 #[target_feature(enable = "avx512f")]
-unsafe fn put(sums: *const i32, taken: &[i32], (job, panel): (&Job<'_>, usize), to: *mut i32, past: bool) {
+unsafe fn put(sums: *const i32, of_rows: &[i32], (job, panel): (&Job<'_>, usize), to: *mut i32, past: bool) {
     let n = job.size.2;
     let cols = SIDE.min(n - panel * SIDE);
     let of_columns = &job.right.sums[panel * SIDE..(panel + 1) * SIDE];
@@ -121,7 +194,8 @@ unsafe fn put(sums: *const i32, taken: &[i32], (job, panel): (&Job<'_>, usize), 
         unsafe {
             let columns = _mm512_loadu_si512(of_columns.as_ptr().add(at).cast());
             let columns = _mm512_mullo_epi32(columns, _mm512_set1_epi32(job.offset));
-            for (row, &taken) in taken.iter().enumerate() {
+            for (row, &of_row) in of_rows.iter().enumerate() {
+                let taken = of_row.wrapping_mul(job.right.offset);
                 let sum = _mm512_load_si512(sums.add(row * SIDE + at).cast());
                 let sum = _mm512_add_epi32(_mm512_add_epi32(sum, columns), _mm512_set1_epi32(taken));
                 let to = to.wrapping_add(row * n + at);
@@ -138,18 +212,20 @@ mod tests {
     use super::*;
     use crate::array::Array;
     use crate::machine::amx::{Processor, model::Model};
-    use crate::machine::threads::{SharedMut, set_num_threads};
+    use crate::machine::threads::set_num_threads;
     use crate::ops::contraction::tests::Random;
 
     fn product<U: Unit>(a: &Array, b: &Array) -> Vec<i32> {
         let (m, k, n) = (a.shape()[0], a.shape()[1], b.shape()[1]);
-        let (left, right) = (a.as_slice::<i32>().unwrap(), b.as_slice::<i32>().unwrap());
+        let (values, right) = (a.as_slice::<i32>().unwrap(), b.as_slice::<i32>().unwrap());
         let cells = packed(right, (k, n), lowest(right).unwrap().wrapping_add(128)).unwrap();
         let mut out = vec![0; m * n];
         let (right, to) = (Panels::of(&cells, n), SharedMut::new(out.as_mut_ptr()));
-        let job = Job { left, size: (m, k, n), offset: lowest(left).unwrap(), right, to };
         // SAFETY: the caller chose a unit that is there, and asked for AVX-512.
-        unsafe { run::<U>(&job) };
+        unsafe {
+            let left = Rows::new(values, (m, k)).unwrap().unwrap();
+            run::<U>(&Job { left: &[], size: (m, k, n), offset: left.offset, right, to }, &left, 0);
+        }
         out
     }
 

@@ -80,9 +80,10 @@ struct Geometry {
 impl Geometry {
     fn new(window: &Window) -> Self {
         let axes = (Axis::forward(window.row), Axis::forward(window.col));
-        let layout = Layout::new(&axes.0, &axes.1, axes.0.count, axes.1.count);
-        let image = (axes.0.slots() * layout.row_extent * layout.pitch).next_multiple_of(DEEP);
-        let whole = axes.0.slots() == 1;
+        let layout = Layout::apart(&axes.0, &axes.1, axes.0.count, axes.1.count);
+        let phases = axes.0.slots() * axes.1.slots();
+        let image = (phases * layout.row_extent * layout.pitch).next_multiple_of(DEEP);
+        let whole = phases == 1;
         let steps = if whole { image / DEEP } else { (axes.0.count * layout.pitch).div_ceil(DEEP) };
         Self { axes, layout, image, steps, whole }
     }
@@ -230,7 +231,7 @@ impl Sums<'_> {
                             steps: CHUNK.min(long - step),
                         };
                         let to = sums.ptr().add((tile * self.taps.len() + tap) * SUMS);
-                        U::multiply(sides, to, adds || run + step > 0);
+                        U::multiply_askew(sides, to, adds || run + step > 0);
                     }
                 }
             }
