@@ -137,9 +137,7 @@ impl Layout {
             }
         }
     }
-}
 
-impl Layout {
     /// As [`Self::fill`] for a tile that is the whole plane, in a band whose padding is 0 already.
     ///
     /// # Safety
@@ -163,9 +161,7 @@ impl Layout {
             }
         }
     }
-}
 
-impl Layout {
     /// Copies a plane, whose tile is the whole plane, into a band that is 0 already: elements of any type.
     ///
     /// # Safety

@@ -6,7 +6,6 @@ use super::window::Window;
 use crate::array::Array;
 use crate::dtype::Element;
 use crate::error::Result;
-
 use crate::ops::parts;
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 
 use super::{joined, put_at};
 use crate::array::Array;
-use crate::array::shape::{Shape, Strides};
+use crate::array::shape::{Shape, contiguous_strides};
 use crate::error::Result;
 
 /// Places along the axis that a copy has room for at least, beside half of those that it has.
@@ -40,7 +40,8 @@ fn in_place(x: &Array, shape: &Shape, axis: usize) -> Result<Option<Array>> {
     // Lines of a whole number of places, in row-major order.
     let mut wide = *x.shape();
     wide[axis] = room.line() / unit;
-    if !room.line().is_multiple_of(unit) || x.strides()[..] != dense(&wide)[..] || shape[axis] > wide[axis] {
+    if !room.line().is_multiple_of(unit) || x.strides()[..] != contiguous_strides(&wide)[..] || shape[axis] > wide[axis]
+    {
         return Ok(None);
     }
     let out = x.with_geometry(shape, x.strides(), 0)?;
@@ -51,14 +52,6 @@ fn in_place(x: &Array, shape: &Shape, axis: usize) -> Result<Option<Array>> {
 /// Bytes from one place along an axis to the next, in row-major order.
 fn bytes_of_place(x: &Array, axis: usize) -> usize {
     x.shape()[axis + 1..].iter().product::<usize>() * x.dtype().itemsize()
-}
-
-fn dense(shape: &Shape) -> Strides {
-    let mut strides = Strides::filled(1, shape.len());
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis].wrapping_mul(shape[axis] as isize);
-    }
-    strides
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Elements that repeat.
 
 use crate::array::Array;
-use crate::array::shape::around;
+use crate::array::shape::{Shape, around};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
@@ -19,7 +19,7 @@ pub fn repeat(x: &Array, repeats: usize, axis: Option<usize>) -> Result<Array> {
     let mut shape = *x.shape();
     let longer = len.checked_mul(repeats).ok_or(Error::OutOfMemory(usize::MAX))?;
     match axis {
-        None => shape = crate::array::shape::Shape::from_slice(&[longer])?,
+        None => shape = Shape::from_slice(&[longer])?,
         Some(axis) => shape[axis] = longer,
     }
     let mut out = Array::uninit(x.dtype(), &shape)?;
