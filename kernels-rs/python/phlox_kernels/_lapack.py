@@ -1,6 +1,7 @@
 """LAPACK in float32: ``numpy.linalg`` widens to float64, though its loops of float32 are there.
 
 They are private to NumPy. Where a version has them elsewhere, its public functions do the work.
+Systems are solved by the kernel.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from phlox_kernels import _native
+
 _loops: Any = getattr(np.linalg, "_umath_linalg", None)
 Array = np.ndarray[Any, Any]
 
 # The ops that run in the element type they are given.
-SINGLE: Final = frozenset({"eigh", "eigvalsh", "inv", "solve", "svd", "svdvals"})
+SINGLE: Final = frozenset({"eigh", "eigvalsh", "matrix_exp", "pinv", "svd", "svdvals"})
 _TYPES: Final = {
     "eigh_lo": "f->ff",
     "eigvalsh_lo": "f->f",
-    "inv": "f->f",
-    "solve": "ff->f",
     "svd": "f->f",
     "svd_f": "f->fff",
     "svd_s": "f->fff",
@@ -43,7 +44,13 @@ def _svd(x: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return _run("svd_f" if full_matrices else "svd_s", endless, x)
 
 
-_SINGULAR: Final = "Singular matrix"
+def _solve(x1: Array, x2: Array) -> Array:
+    """By the kernel of the op."""
+    dense = (np.ascontiguousarray(x) for x in (x1, x2))
+    given = [_native.RawTensor.from_buffer(x, x.shape, x.dtype.name) for x in dense]
+    return np.array(_native.solve(*given))  # to write to
+
+
 _ENDLESS: Final = "Eigenvalues did not converge"
 
 # What the references of these ops take in the place of ``numpy.linalg``, for float32.
@@ -51,8 +58,7 @@ LIBRARY: Final[Any] = (
     SimpleNamespace(
         eigh=partial(_run, "eigh_lo", _ENDLESS),
         eigvalsh=partial(_run, "eigvalsh_lo", _ENDLESS),
-        inv=partial(_run, "inv", _SINGULAR),
-        solve=partial(_run, "solve", _SINGULAR),
+        solve=_solve,
         svd=_svd,
     )
     if all(hasattr(_loops, name) for name in _TYPES)

@@ -162,6 +162,15 @@ pub trait Lanes: Copy {
         lanes[0]
     }
 
+    /// The largest lane; which one is not said where one is NaN.
+    #[inline(always)]
+    unsafe fn peak(self) -> Self::Elem {
+        let mut lanes = [Self::Elem::default(); 16];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        lanes[1..Self::N].iter().fold(lanes[0], |most, &lane| if lane > most { lane } else { most })
+    }
+
     /// Turns a `from.rows x from.cols` block (each at most `N`) into `cols` rows of `N` elements, zero-filled, and
     /// writes the first `keep` elements of each.
     #[inline(always)]

@@ -1,15 +1,18 @@
-//! Factorisations of matrices: Cholesky's, elimination with pivots, and orthonormal columns; and triangles solved.
+//! Factorisations of matrices: Cholesky's, elimination with pivots, and orthonormal columns; and what they solve.
 //!
-//! All go by panels of [`panel::WIDTH`] columns. A panel is copied column by column into a buffer, where its steps are
-//! plain loops over whole columns; what it does to the rest of the matrix is products ([`add`]). So nearly all work is
-//! that of the products of this crate, which is why no library stands behind it. AMD EPYC (Zen 3), one thread, 512 x 512
-//! in `f32`, beside `NumPy`'s and `PyTorch`'s LAPACK: `docs/performance.md`.
+//! All end in panels of [`panel::WIDTH`] columns. A panel is copied column by column into a buffer, where its steps are
+//! loops over whole columns; what columns do to the rest of the matrix is products ([`add`]), of half of the columns and
+//! the other half where the order of steps allows it. So nearly all work is that of the products of this crate, which is
+//! why no library stands behind it. Beside `PyTorch`'s LAPACK: `docs/performance.md`.
 
 mod cholesky;
 mod elimination;
 mod panel;
 mod reflection;
 mod substitution;
+mod system;
+#[cfg(test)]
+mod system_tests;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +26,10 @@ use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::contraction::{Call, Epilogue, Gemm, Matrix, add};
 use crate::ops::elementwise::convert::cast;
+use crate::vectorize;
 use std::ops::Range;
 use std::sync::Mutex;
+use substitution::Side;
 
 /// Calls with the type that is computed in.
 macro_rules! by_type {
@@ -106,10 +111,7 @@ impl Columns {
 
 /// The lower factor of `(x + xᵀ)/2`, or the upper one. Narrow floats are computed in `f32`.
 pub fn cholesky(x: &Array, upper: bool) -> Result<Array> {
-    let (batch, [m, n]) = matrices("cholesky", x)?;
-    if m != n {
-        return Err(Error::value("cholesky", format!("not square: got {:?}, expected (.., n, n)", x.shape())));
-    }
+    let (batch, n) = squares("cholesky", x)?;
     let out = cast(&by_type!(x, T => cholesky::factors::<T>(x, batch, n)?), x.dtype())?;
     let mut order: Vec<usize> = (0..x.rank()).collect();
     if upper {
@@ -136,7 +138,50 @@ pub fn qr(x: &Array, columns: Columns) -> Result<(Array, Array)> {
 pub fn solve_triangular(x1: &Array, x2: &Array, upper: bool, unit_diagonal: bool) -> Result<Array> {
     let (_, sizes) = matrices("solve_triangular", x1)?;
     let (a, b) = matched("solve_triangular", x1, x2, sizes)?;
-    cast(&by_type!(x1, T => substitution::solutions::<T>(&a, &b, upper, unit_diagonal)?), x1.dtype())
+    let side = Side { upper, unit: unit_diagonal };
+    cast(&by_type!(x1, T => substitution::solutions::<T>(&a, &b, side)?), x1.dtype())
+}
+
+/// What gives `x2` when `x1` is multiplied with it, by elimination. Narrow floats are computed in `f32`.
+pub fn solve(x1: &Array, x2: &Array) -> Result<Array> {
+    let (_, sizes) = matrices("solve", x1)?;
+    let (a, b) = matched("solve", x1, x2, sizes)?;
+    cast(&by_type!(x1, T => system::solutions::<T>(&a, &b)?), x1.dtype())
+}
+
+/// The inverses, by elimination. Narrow floats are computed in `f32`.
+pub fn inv(x: &Array) -> Result<Array> {
+    let (batch, n) = squares("inv", x)?;
+    cast(&by_type!(x, T => system::inverses::<T>(x, batch, n)?), x.dtype())
+}
+
+/// The determinants, by elimination. Narrow floats are computed in `f32`, products of pivots in `f64`.
+pub fn det(x: &Array) -> Result<Array> {
+    let (batch, n) = squares("det", x)?;
+    let found = by_type!(x, T => system::determinants::<T>(x, batch, n, &|pivots, odd| {
+        [pivots.iter().fold(if odd { -1.0 } else { 1.0 }, |product, &pivot| product * pivot), 0.0]
+    })?);
+    cast(&found[0], x.dtype())
+}
+
+/// The signs of the determinants, and the logarithms of their sizes; computed as [`det`] is.
+pub fn slogdet(x: &Array) -> Result<(Array, Array)> {
+    let (batch, n) = squares("slogdet", x)?;
+    let [sign, size] = by_type!(x, T => system::determinants::<T>(x, batch, n, &|pivots, odd| {
+        let below = pivots.iter().filter(|&&pivot| pivot < 0.0).count() % 2 == 1;
+        let sign = if below == odd { 1.0 } else { -1.0 };
+        let size = pivots.iter().map(|pivot| pivot.abs().ln()).sum();
+        [if pivots.contains(&0.0) { 0.0 } else { sign }, size]
+    })?);
+    Ok((cast(&sign, x.dtype())?, cast(&size, x.dtype())?))
+}
+
+/// How many square matrices, and their size.
+fn squares(op: &'static str, x: &Array) -> Result<(usize, usize)> {
+    match matrices(op, x)? {
+        (batch, [m, n]) if m == n => Ok((batch, n)),
+        _ => Err(Error::value(op, format!("not square: got {:?}, expected (.., n, n)", x.shape()))),
+    }
 }
 
 /// Squares and what they are solved for, with equal batches.
@@ -178,9 +223,24 @@ fn copied<T: Number>(x: &Array) -> Result<Array> {
 }
 
 /// A nan where not all elements are finite: what such a matrix has for factors.
-#[expect(clippy::eq_op, reason = "infinity less itself is a nan in every float type")]
 fn unbounded<T: Number>(a: &[T]) -> Option<T> {
-    a.iter().map(|&value| value - value).find(|&gap| gap != T::default())
+    let gap = gaps(a);
+    (gap != T::default()).then_some(gap)
+}
+
+vectorize!(gaps[T: Number](a: &[T]) -> T => gaps_body::<T>);
+
+/// The sum of what elements differ from themselves by: 0, or a nan, since infinity less itself is one.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "infinity less itself is a nan in every float type")]
+fn gaps_body<T: Number>(a: &[T]) -> T {
+    let mut sums = [T::default(); panel::LANES];
+    let (runs, rest) = a.as_chunks::<{ panel::LANES }>();
+    for run in runs {
+        sums.iter_mut().zip(run).for_each(|(sum, &value)| *sum = *sum + (value - value));
+    }
+    sums.iter_mut().zip(rest).for_each(|(sum, &value)| *sum = *sum + (value - value));
+    sums.iter().fold(T::default(), |sum, &part| sum + part)
 }
 
 /// Runs `work(some matrices, whether they may use more than one thread)` until all of a batch are done.

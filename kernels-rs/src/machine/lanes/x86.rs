@@ -95,6 +95,11 @@ impl Lanes for F32x16 {
     );
 
     #[inline(always)]
+    unsafe fn peak(self) -> f32 {
+        // SAFETY: the caller has AVX-512.
+        unsafe { _mm512_reduce_max_ps(self.0) }
+    }
+    #[inline(always)]
     unsafe fn load_partial(from: *const f32, count: usize) -> Self {
         // SAFETY: masked lanes are not read.
         Self(unsafe { _mm512_maskz_loadu_ps(mask16(count), from) })
@@ -205,6 +210,11 @@ impl Lanes for F64x8 {
         _mm512_sqrt_pd
     );
 
+    #[inline(always)]
+    unsafe fn peak(self) -> f64 {
+        // SAFETY: the caller has AVX-512.
+        unsafe { _mm512_reduce_max_pd(self.0) }
+    }
     #[inline(always)]
     unsafe fn load_partial(from: *const f64, count: usize) -> Self {
         // SAFETY: masked lanes are not read.

@@ -1,14 +1,18 @@
-//! Elimination with the largest element of a column as its pivot, panel after panel.
+//! Elimination with the largest element of a column as its pivot. Half of the columns, then what these do to the other half,
+//! then that: Toledo, 1997. So nearly all of it is products of large matrices; a panel is the last of the halves.
 
-use super::panel::{Corner, LANES, Panel, WIDTH, add_product, part, subtract};
+use super::panel::{Corner, LANES, Panel, Part, STEP, Taken, WIDTH, take_columns};
+use super::substitution::{Side, substitute};
 use super::{Each, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
 use crate::error::Result;
-use crate::memory::scratch::collected;
-use crate::vectorize;
+use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::memory::scratch::{collected, filled};
 
-/// Columns of the rows behind a panel that are solved for at once: they stay in the first-level cache.
-const SOLVED: usize = 128;
+/// Columns of a panel that others are taken from at once.
+const ABREAST: usize = 4;
+/// Rows up to which each column is taken from all behind it by itself: there is nothing to read twice.
+const SHORT: usize = 32;
 
 /// The permutations, the lower and the upper triangles.
 pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2]) -> Result<(Array, Array, Array)> {
@@ -20,7 +24,7 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2]) -> Result
     let [works, permutations, others] =
         [(&mut work, m * n), (&mut permutation, m * m), (&mut other, k * k)].map(|(x, len)| Each::<T>::of(x, len));
     each(batch, m * n * k / 3, &|mut range, split| {
-        let mut panel = Panel::<T>::new(m);
+        let mut elimination = Elimination::new([m, n], split);
         range.try_for_each(|index| {
             // SAFETY: each is visited once.
             let (a, moved, other) = unsafe { (works.at(index), permutations.at(index), others.at(index)) };
@@ -30,7 +34,8 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2]) -> Result
                 }
                 return Ok(());
             }
-            let order = eliminate(a, [m, n], &mut panel, split)?;
+            elimination.run(a)?;
+            let order = elimination.order();
             order.iter().enumerate().for_each(|(row, &from)| moved[from * m + row] = T::ONE);
             triangles(a, [m, n], other);
             Ok(())
@@ -57,104 +62,217 @@ fn triangles<T: Number>(a: &mut [T], [m, n]: [usize; 2], other: &mut [T]) {
     }
 }
 
-/// Both triangles in the place of the matrix; returns which row stands where.
-fn eliminate<T: Number>(a: &mut [T], [m, n]: [usize; 2], panel: &mut Panel<T>, split: bool) -> Result<Vec<usize>> {
-    let mut order = collected(0..m);
-    for start in (0..m.min(n)).step_by(WIDTH) {
-        let cols = WIDTH.min(m.min(n) - start);
-        let end = start + cols;
+/// Matrices of one shape, eliminated one after the other.
+pub struct Elimination<T> {
+    sizes: [usize; 2],
+    panel: Panel<T>,
+    taken: Taken<T>,
+    /// Which row each one was exchanged with.
+    pivots: Vec<usize>,
+}
+
+impl<T: Number> Elimination<T> {
+    /// For matrices of these rows and columns. `split`: more than one thread may help.
+    pub fn new([m, n]: [usize; 2], split: bool) -> Self {
+        Self { sizes: [m, n], panel: Panel::new(m), taken: Taken::new(split), pivots: filled(0, m.min(n)) }
+    }
+
+    /// Both triangles in the place of the matrix.
+    pub fn run(&mut self, a: &mut [T]) -> Result<()> {
+        let [m, n] = self.sizes;
+        let k = m.min(n);
+        self.columns(a, 0, k)?;
+        self.beside(a, (0, k), (k, n))
+    }
+
+    /// Which row of the matrix stands where.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order = collected(0..self.sizes[0]);
+        self.pivots.iter().enumerate().for_each(|(row, &pivot)| order.swap(row, pivot));
+        order
+    }
+
+    /// Whether an odd number of rows was exchanged.
+    pub fn is_odd(&self) -> bool {
+        self.pivots.iter().enumerate().filter(|&(row, &pivot)| row != pivot).count() % 2 == 1
+    }
+
+    /// Rows in the order of elimination.
+    pub fn exchange(&self, rows: &mut [T], len: usize) {
+        self.swap(rows, len, (0, self.pivots.len()), (0, len));
+    }
+
+    /// Exchanges rows, as the pivots of some columns say, in other columns.
+    fn swap(&self, a: &mut [T], pitch: usize, pivots: (usize, usize), columns: (usize, usize)) {
+        for (row, &pivot) in self.pivots.iter().enumerate().take(pivots.1).skip(pivots.0) {
+            if row != pivot {
+                let (head, rest) = a.split_at_mut(pivot * pitch);
+                head[row * pitch + columns.0..row * pitch + columns.1].swap_with_slice(&mut rest[columns.0..columns.1]);
+            }
+        }
+    }
+
+    /// Columns from one up to another: of the rows from `start` on, those above are done.
+    fn columns(&mut self, a: &mut [T], start: usize, end: usize) -> Result<()> {
+        if end - start <= WIDTH {
+            self.few(a, start, end);
+            return Ok(());
+        }
+        let middle = start + ((end - start) / 2).next_multiple_of(WIDTH);
+        self.columns(a, start, middle)?;
+        self.beside(a, (start, middle), (middle, end))?;
+        self.columns(a, middle, end)?;
+        self.swap(a, self.sizes[1], (middle, end), (start, middle));
+        Ok(())
+    }
+
+    /// What eliminated columns do to those beside them.
+    fn beside(&mut self, a: &mut [T], done: (usize, usize), to: (usize, usize)) -> Result<()> {
+        let [m, n] = self.sizes;
+        self.swap(a, n, done, to);
+        let whole = Part::of(a, n);
+        let (depth, wide) = (done.1 - done.0, to.1 - to.0);
+        let right = whole.at(done.0, to.0);
+        let side = Side { upper: false, unit: true };
+        // SAFETY: the square of the columns, and the rows right of it; then what is below both, and what stands there.
+        unsafe {
+            substitute(whole.at(done.0, done.0), right, [depth, wide], side, &mut self.taken)?;
+            let parts = [whole.at(done.1, done.0), right, whole.at(done.1, to.0)];
+            self.taken.product((m - done.1, depth, wide), parts)
+        }
+    }
+
+    /// The columns of a panel.
+    fn few(&mut self, a: &mut [T], start: usize, end: usize) {
+        let [m, n] = self.sizes;
         let corner = Corner { row: start, col: start, pitch: n };
-        panel.read(a, corner, [m - start, cols]);
-        let mut pivots = [0; WIDTH];
-        let (cells, pitch) = panel.columns();
-        steps(cells, pitch, m - start, &mut pivots[..cols]);
-        for (row, &pivot) in pivots[..cols].iter().enumerate().filter(|&(row, &pivot)| row != pivot) {
-            order.swap(start + row, start + pivot);
-            let (head, rest) = a.split_at_mut((start + pivot) * n);
-            let (one, other) = (&mut head[(start + row) * n..][..n], &mut rest[..n]);
-            one[..start].swap_with_slice(&mut other[..start]);
-            one[end..].swap_with_slice(&mut other[end..]);
+        self.panel.read(a, corner, [m - start, end - start]);
+        let rows = m - start;
+        let (cells, pitch) = self.panel.columns();
+        let pivots = &mut self.pivots[start..end];
+        launch(Steps { cells, pitch, rows, pivots: &mut *pivots });
+        for pivot in pivots {
+            *pivot += start;
         }
-        panel.write(a, corner);
-        let behind = Corner { col: end, ..corner };
-        solve(a, behind, panel, n - end);
-        panel.negate();
-        let size = (m - end, cols, n - end);
-        let whole = a.as_mut_ptr();
-        let (right, to) = (part(whole, behind), part(whole, Corner { row: end, ..behind }));
-        // SAFETY: the copy of the panel from the first row behind it on, the rows of the panel right of it, and what is
-        // below these.
-        unsafe { add_product(size, [panel.left(cols), right, to], split)? };
-    }
-    Ok(order)
-}
-
-vectorize!(steps[T: Number](cells: &mut [T], pitch: usize, rows: usize, pivots: &mut [usize]) => steps_body::<T>);
-
-/// The columns of a panel.
-#[inline(always)]
-fn steps_body<T: Number>(cells: &mut [T], pitch: usize, rows: usize, pivots: &mut [usize]) {
-    for j in 0..pivots.len() {
-        let pivot = j + largest(&cells[j * pitch + j..j * pitch + rows]);
-        pivots[j] = pivot;
-        if pivot != j {
-            cells.chunks_exact_mut(pitch).for_each(|column| column.swap(j, pivot));
-        }
-        let (head, rest) = cells.split_at_mut((j + 1) * pitch);
-        let (top, column) = head[j * pitch..].split_at_mut(j + 1);
-        let divisor = if top[j] == T::default() { T::ONE } else { top[j] };
-        for value in &mut *column {
-            *value = *value / divisor;
-        }
-        for other in rest.chunks_exact_mut(pitch) {
-            let (top, below) = other.split_at_mut(j + 1);
-            subtract(below, column, top[j]);
-        }
+        self.panel.write(a, corner);
     }
 }
 
-/// Where the first of the largest sizes is; NaN is larger than any.
+/// The columns of a panel, some after the other, then what these do to those behind them.
+struct Steps<'a, T> {
+    cells: &'a mut [T],
+    pitch: usize,
+    rows: usize,
+    pivots: &'a mut [usize],
+}
+
+impl<T: Number> Kernel<T> for Steps<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Self { cells, pitch, rows, pivots } = self;
+        let cols = pivots.len();
+        let step = if rows <= SHORT { 1 } else { STEP };
+        for first in (0..cols).step_by(step) {
+            let last = cols.min(first + step);
+            for (j, pivot) in pivots.iter_mut().enumerate().take(last).skip(first) {
+                // SAFETY: columns of the panel; the caller has the instructions.
+                *pivot = unsafe {
+                    take::<V, 1>(cells, [pitch, rows], (first, j), j);
+                    divide::<V>(cells, [pitch, rows], j)
+                };
+            }
+            let mut col = last;
+            while col < cols {
+                // SAFETY: as above.
+                unsafe {
+                    if cols - col >= ABREAST {
+                        take::<V, ABREAST>(cells, [pitch, rows], (first, last), col);
+                        col += ABREAST;
+                    } else {
+                        take::<V, 1>(cells, [pitch, rows], (first, last), col);
+                        col += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What columns `first..last` do to `W` columns behind them.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
 #[inline(always)]
-fn largest<T: Number>(values: &[T]) -> usize {
-    // Sixteen at once, so that none waits for the comparison of its neighbor.
-    let (runs, rest) = values.as_chunks::<LANES>();
-    let (mut most, mut unknown) = ([T::default(); LANES], [false; LANES]);
-    let mut look = |lane: usize, value: T| {
-        most[lane] = if value.size() > most[lane] { value.size() } else { most[lane] };
-        unknown[lane] |= value.partial_cmp(&value).is_none();
+#[expect(clippy::needless_range_loop, reason = "an index of columns, too")]
+unsafe fn take<V: Lanes<Elem: Number>, const W: usize>(
+    cells: &mut [V::Elem],
+    [pitch, rows]: [usize; 2],
+    (first, last): (usize, usize),
+    col: usize,
+) {
+    let count = last - first;
+    let mut factors = [[V::Elem::default(); W]; STEP];
+    for w in 0..W {
+        let column = (col + w) * pitch;
+        for i in 0..count {
+            let mut factor = cells[column + first + i];
+            for before in 0..i {
+                factor = factor - cells[(first + before) * pitch + first + i] * factors[before][w];
+            }
+            factors[i][w] = factor;
+        }
+    }
+    assert!((col + W) * pitch <= cells.len() && rows <= pitch);
+    // SAFETY: columns of the panel, as asserted.
+    unsafe { take_columns::<V, W>(cells.as_mut_ptr(), [pitch, rows], (first, col, last), &factors[..count]) }
+    for (i, factors) in factors[..count].iter().enumerate().skip(1) {
+        (0..W).for_each(|w| cells[(col + w) * pitch + first + i] = factors[w]);
+    }
+}
+
+/// Brings the largest element of a column up and divides by it; returns where it was.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+unsafe fn divide<V: Lanes<Elem: Number>>(cells: &mut [V::Elem], [pitch, rows]: [usize; 2], col: usize) -> usize {
+    let start = col / V::N * V::N;
+    let column = cells[col * pitch..][..pitch].as_ptr();
+    // SAFETY: the column has room for whole registers; the caller has the instructions.
+    let top = unsafe {
+        let zero = V::splat(V::Elem::default());
+        let mut most = zero;
+        for at in (start..rows).step_by(V::N) {
+            let value = V::load_window(column.add(at), (col.max(at) - at, V::N.min(rows - at)));
+            most = most.max(value.max(zero.sub(value)));
+        }
+        most.peak()
     };
-    for run in runs {
-        run.iter().enumerate().for_each(|(lane, &value)| look(lane, value));
+    let pivot = col + place(&cells[col * pitch + col..col * pitch + rows], top);
+    if pivot != col {
+        cells.chunks_exact_mut(pitch).for_each(|column| column.swap(col, pivot));
     }
-    rest.iter().enumerate().for_each(|(lane, &value)| look(lane, value));
-    let top = most.iter().fold(T::default(), |top, &value| if value > top { value } else { top });
-    let nan = unknown.contains(&true);
-    let found = |value: &T| if nan { value.partial_cmp(value).is_none() } else { value.size() == top };
-    let run =
-        runs.iter().position(|run| run.iter().fold(false, |here, value| here | found(value))).unwrap_or(runs.len());
-    values[run * LANES..].iter().position(found).map_or(0, |place| run * LANES + place)
-}
-
-/// The rows of the panel right of it: what its unit triangle takes to them.
-fn solve<T: Number>(a: &mut [T], corner: Corner, panel: &mut Panel<T>, columns: usize) {
-    let cols = panel.cols;
-    let (cells, pitch) = panel.columns();
-    for first in (0..columns).step_by(SOLVED) {
-        let corner = Corner { col: corner.col + first, ..corner };
-        rows(a, corner, [cols, SOLVED.min(columns - first)], cells, pitch);
-    }
-}
-
-vectorize!(
-    rows[T: Number](a: &mut [T], corner: Corner, size: [usize; 2], cells: &[T], pitch: usize) => rows_body::<T>
-);
-
-#[inline(always)]
-fn rows_body<T: Number>(a: &mut [T], corner: Corner, [rows, wide]: [usize; 2], cells: &[T], pitch: usize) {
-    for row in 1..rows {
-        let (above, rest) = a.split_at_mut(corner.at(row, 0));
-        for before in 0..row {
-            subtract(&mut rest[..wide], &above[corner.run(before, wide)], cells[before * pitch + row]);
+    let divisor = cells[col * pitch + col];
+    if divisor != V::Elem::default() {
+        let column = cells[col * pitch..][..pitch].as_mut_ptr();
+        for at in (start..rows).step_by(V::N) {
+            let above = (col + 1).max(at) - at;
+            // SAFETY: as above.
+            unsafe {
+                let kept = V::load_window(column.add(at), (0, above));
+                let below = V::load_window(column.add(at), (above, V::N));
+                below.div(V::splat(divisor)).add(kept).store(column.add(at));
+            }
         }
     }
+    pivot
+}
+
+/// Where the first element of a size is.
+#[inline(always)]
+fn place<T: Number>(values: &[T], size: T) -> usize {
+    let (runs, _) = values.as_chunks::<LANES>();
+    let here = |run: &[T; LANES]| run.iter().fold(false, |here, value| here | (value.size() == size));
+    let first = runs.iter().position(here).unwrap_or(runs.len()) * LANES;
+    values[first..].iter().position(|value| value.size() == size).map_or(0, |place| first + place)
 }

@@ -2,12 +2,17 @@
 
 use super::{Call, Epilogue, Matrix, Number, add};
 use crate::error::Result;
-use crate::memory::scratch::Aligned;
+use crate::machine::lanes::{Block, Kernel, Lanes, launch};
+use crate::memory::scratch::{Aligned, grow};
+use crate::vectorize;
 
 /// Columns of a panel: as many as the rows that a product reads at once.
 pub const WIDTH: usize = 32;
 /// Elements that are computed with at once, and to a whole number of which columns are filled with zeros.
 pub const LANES: usize = 16;
+
+/// Columns of a panel that are worked on one after the other; what they do to those behind them is done at once.
+pub const STEP: usize = 8;
 
 /// Columns, one after the other.
 pub struct Panel<T> {
@@ -33,11 +38,6 @@ impl Corner {
     pub fn at(self, row: usize, col: usize) -> usize {
         (self.row + row) * self.pitch + self.col + col
     }
-
-    /// The run of a row of the part.
-    pub fn run(self, row: usize, cols: usize) -> std::ops::Range<usize> {
-        self.at(row, 0)..self.at(row, cols)
-    }
 }
 
 impl<T: Number> Panel<T> {
@@ -48,34 +48,23 @@ impl<T: Number> Panel<T> {
         Self { cells: Aligned::zeros(pitch * WIDTH), pitch, rows: 0, cols: 0 }
     }
 
-    /// Copies a block of `rows` and `cols`, square by square. What lies past whole runs of its rows stays as it was.
+    /// Copies a block of `rows` and `cols`. What lies past whole registers of its rows stays as it was.
     pub fn read(&mut self, from: &[T], corner: Corner, [rows, cols]: [usize; 2]) {
         (self.rows, self.cols) = (rows, cols);
-        for (first, left) in squares(rows, cols) {
-            let (high, wide) = (LANES.min(rows - first), LANES.min(cols - left));
-            let mut turned = [[T::default(); LANES]; LANES];
-            for i in 0..high {
-                let line = &from[corner.at(first + i, left)..][..wide];
-                turned.iter_mut().zip(line).for_each(|(column, &value)| column[i] = value);
-            }
-            for (j, column) in turned[..wide].iter().enumerate() {
-                self.cells[(left + j) * self.pitch + first..][..LANES].copy_from_slice(column);
-            }
+        if rows * cols > 0 {
+            assert!(corner.at(rows - 1, cols) <= from.len() && rows <= self.pitch && cols <= WIDTH);
+            let from = Block { at: from[corner.at(0, 0)..].as_ptr(), pitch: corner.pitch, rows, cols };
+            launch(Turn { from, to: self.cells.as_mut_ptr(), pitch: self.pitch, fills: true });
         }
     }
 
     /// Copies the block back.
     pub fn write(&self, to: &mut [T], corner: Corner) {
-        for (first, left) in squares(self.rows, self.cols) {
-            let (high, wide) = (LANES.min(self.rows - first), LANES.min(self.cols - left));
-            let mut turned = [[T::default(); LANES]; LANES];
-            for j in 0..wide {
-                let column = &self.cells[(left + j) * self.pitch + first..][..LANES];
-                turned.iter_mut().zip(column).for_each(|(line, &value)| line[j] = value);
-            }
-            for (i, line) in turned[..high].iter().enumerate() {
-                to[corner.at(first + i, left)..][..wide].copy_from_slice(&line[..wide]);
-            }
+        if self.rows * self.cols > 0 {
+            assert!(corner.at(self.rows - 1, self.cols) <= to.len());
+            let from = Block { at: self.cells.as_ptr(), pitch: self.pitch, rows: self.cols, cols: self.rows };
+            let to = to[corner.at(0, 0)..].as_mut_ptr();
+            launch(Turn { from, to, pitch: corner.pitch, fills: false });
         }
     }
 
@@ -89,14 +78,6 @@ impl<T: Number> Panel<T> {
         &mut self.cells[col * self.pitch..][..self.rows]
     }
 
-    /// Changes all signs.
-    pub fn negate(&mut self) {
-        let (cells, _) = self.columns();
-        for value in cells {
-            *value = T::default() - *value;
-        }
-    }
-
     /// The panel from one of its rows on, as the left side of a product.
     pub fn left(&self, row: usize) -> Matrix<T> {
         self.right(row).turned()
@@ -108,9 +89,31 @@ impl<T: Number> Panel<T> {
     }
 }
 
-/// First rows and columns of the squares of a block.
-fn squares(rows: usize, cols: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..rows).step_by(LANES).flat_map(move |first| (0..cols).step_by(LANES).map(move |left| (first, left)))
+/// Turns a block, square by square.
+struct Turn<T> {
+    from: Block<T>,
+    to: *mut T,
+    pitch: usize,
+    /// Whether what is short of a register becomes zeros.
+    fills: bool,
+}
+
+impl<T: Number> Kernel<T> for Turn<T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Block { at, pitch, rows, cols } = self.from;
+        for first in (0..rows).step_by(V::N) {
+            let high = V::N.min(rows - first);
+            for left in (0..cols).step_by(V::N) {
+                let square =
+                    Block { at: at.wrapping_add(first * pitch + left), rows: high, cols: V::N.min(cols - left), pitch };
+                let to = self.to.wrapping_add(left * self.pitch + first);
+                // SAFETY: `read` and `write` checked that both blocks lie in their slices; columns of a panel have room
+                // for whole registers.
+                unsafe { V::transpose(square, to, self.pitch, if self.fills { V::N } else { high }) };
+            }
+        }
+    }
 }
 
 /// The part of a matrix that starts here, as an operand of a product.
@@ -132,6 +135,137 @@ pub unsafe fn add_product<T: Number>(
     }
     // SAFETY: as the caller promises.
     unsafe { add(&Call { size, a, b, c, end: Epilogue::default() }, split) }
+}
+
+/// A matrix in rows, of which a part is worked on at a time.
+pub struct Part<T> {
+    /// Its first element.
+    pub start: *mut T,
+    /// From one row to the next.
+    pub pitch: usize,
+}
+
+impl<T> Clone for Part<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Part<T> {}
+
+impl<T> Part<T> {
+    /// Of a dense matrix with rows of `pitch` elements.
+    pub fn of(a: &mut [T], pitch: usize) -> Self {
+        Self { start: a.as_mut_ptr(), pitch }
+    }
+
+    /// The part from a row and a column on.
+    #[inline(always)]
+    pub fn at(self, row: usize, col: usize) -> Self {
+        Self { start: self.start.wrapping_add(row * self.pitch + col), ..self }
+    }
+
+    /// As an operand of a product.
+    pub fn matrix(self) -> Matrix<T> {
+        Matrix::new(self.start, (self.pitch as isize, 1))
+    }
+
+    /// Some elements of the first row.
+    ///
+    /// # Safety
+    /// They are there, and nobody writes to them.
+    unsafe fn row<'a>(self, len: usize) -> &'a [T] {
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts(self.start, len) }
+    }
+}
+
+/// What products that are taken away need.
+pub struct Taken<T> {
+    negated: Vec<T>,
+    /// Whether a product may use more than one thread.
+    pub split: bool,
+}
+
+impl<T: Number> Taken<T> {
+    /// Without memory yet.
+    pub fn new(split: bool) -> Self {
+        Self { negated: Vec::new(), split }
+    }
+
+    /// A copy of `m x k` elements with their signs changed.
+    ///
+    /// # Safety
+    /// They are there, and nobody writes to them.
+    pub unsafe fn negated(&mut self, a: Part<T>, [m, k]: [usize; 2]) -> Matrix<T> {
+        // An odd number of runs, as in a panel.
+        let pitch = (k.div_ceil(LANES) | 1) * LANES;
+        grow(&mut self.negated, m * pitch, T::default());
+        for (row, line) in self.negated.chunks_exact_mut(pitch).take(m).enumerate() {
+            // SAFETY: the caller promises the rows.
+            negate(&mut line[..k], unsafe { a.at(row, 0).row(k) });
+        }
+        Matrix::new(self.negated.as_mut_ptr(), (pitch as isize, 1))
+    }
+
+    /// `c -= a @ b` of sizes `(m, k, n)`, where there is anything to take.
+    ///
+    /// # Safety
+    /// The parts are valid for these sizes, and nobody else uses them; `c` shares nothing with the others.
+    pub unsafe fn product(&mut self, (m, k, n): (usize, usize, usize), [a, b, c]: [Part<T>; 3]) -> Result<()> {
+        if m * k * n == 0 {
+            return Ok(());
+        }
+        // SAFETY: the parts are as the caller promises, and the copy is nobody else's.
+        unsafe {
+            let left = self.negated(a, [m, k]);
+            add_product((m, k, n), [left, b.matrix(), c.matrix()], self.split)
+        }
+    }
+}
+
+vectorize!(negate[T: Number](to: &mut [T], from: &[T]) => negate_body::<T>);
+
+#[inline(always)]
+fn negate_body<T: Number>(to: &mut [T], from: &[T]) {
+    to.iter_mut().zip(from).for_each(|(to, &value)| *to = T::default() - value);
+}
+
+/// Takes from `W` columns of a panel, from column `to` on, multiples of those from column `from` on: from row `first` on.
+/// Whole registers are written, since what is written in part cannot be read at once.
+///
+/// # Safety
+/// The machine has the instructions of `V`; the columns are there, `pitch` elements each, a multiple of [`LANES`] that is
+/// not less than `rows`.
+#[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
+pub unsafe fn take_columns<V: Lanes<Elem: Number>, const W: usize>(
+    cells: *mut V::Elem,
+    [pitch, rows]: [usize; 2],
+    (from, to, first): (usize, usize, usize),
+    factors: &[[V::Elem; W]],
+) {
+    let mut at = first / V::N * V::N;
+    while at < rows {
+        // SAFETY: the caller promises the columns and the instructions; a column has room for whole registers.
+        unsafe {
+            let mut sums = [V::splat(V::Elem::default()); W];
+            for w in 0..W {
+                sums[w] = V::load(cells.add((to + w) * pitch + at));
+            }
+            for (i, factors) in factors.iter().enumerate() {
+                let column = cells.add((from + i) * pitch + at);
+                let column = if at < first { V::load_window(column, (first - at, V::N)) } else { V::load(column) };
+                let less = V::splat(V::Elem::default()).sub(column);
+                for w in 0..W {
+                    sums[w] = less.mul_add(V::splat(factors[w]), sums[w]);
+                }
+            }
+            for w in 0..W {
+                sums[w].store(cells.add((to + w) * pitch + at));
+            }
+        }
+        at += V::N;
+    }
 }
 
 /// `to -= from * factor`.
@@ -167,5 +301,10 @@ pub fn dot<T: Number>(a: &[T], b: &[T]) -> T {
         }
     }
     rest.zip(&mut sums).for_each(|((&a, &b), sum)| *sum = *sum + a * b);
-    sums.iter().fold(T::default(), |sum, &each| sum + each)
+    for width in [8, 4, 2, 1] {
+        for lane in 0..width {
+            sums[lane] = sums[lane] + sums[lane + width];
+        }
+    }
+    sums[0]
 }

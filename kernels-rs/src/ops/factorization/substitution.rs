@@ -1,18 +1,27 @@
-//! Triangles solved by substitution, some rows at a time: what solved rows do to the next ones is a product.
+//! Triangles solved by substitution: half of the rows, then the other half, so that nearly all of it is products.
 
-use super::panel::{Corner, add_product, part};
+use super::panel::{Part, Taken};
 use super::{Each, Number, copied, each, unbounded};
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::memory::scratch::filled;
-use crate::ops::contraction::Matrix;
-use crate::vectorize;
+use crate::machine::lanes::{Kernel, Lanes, launch};
 
-/// Rows that are solved one after the other.
+/// Rows that are solved for in registers.
+const HIGH: usize = 8;
+/// Rows from which on halves are taken.
 const BLOCK: usize = 32;
 
+/// Which triangle is meant.
+#[derive(Clone, Copy)]
+pub struct Side {
+    /// The one above the diagonal.
+    pub upper: bool,
+    /// Its diagonal is 1, whatever stands there.
+    pub unit: bool,
+}
+
 /// What the triangle of `a` (…, n, n) gives `b` (…, n, k) when it is multiplied with it; batches are equal.
-pub fn solutions<T: Number>(a: &Array, b: &Array, upper: bool, unit: bool) -> Result<Array> {
+pub fn solutions<T: Number>(a: &Array, b: &Array, side: Side) -> Result<Array> {
     let rank = b.rank();
     let (n, k) = (b.shape()[rank - 2], b.shape()[rank - 1]);
     let (mut left, mut out) = (copied::<T>(a)?, copied::<T>(b)?);
@@ -22,7 +31,7 @@ pub fn solutions<T: Number>(a: &Array, b: &Array, upper: bool, unit: bool) -> Re
     let batch = left.numel() / (n * n);
     let (triangles, solved) = (Each::<T>::of(&mut left, n * n), Each::<T>::of(&mut out, n * k));
     each(batch, n * n * k.max(1) / 2, &|mut range, split| {
-        let mut block = filled(T::default(), BLOCK * n);
+        let mut taken = Taken::new(split);
         range.try_for_each(|index| {
             // SAFETY: the ranges of `each` are disjoint, so nobody else has the matrices of this index.
             let (a, x) = unsafe { (triangles.at(index), solved.at(index)) };
@@ -30,65 +39,165 @@ pub fn solutions<T: Number>(a: &Array, b: &Array, upper: bool, unit: bool) -> Re
                 x.fill(nan);
                 return Ok(());
             }
-            if !unit && (0..n).any(|i| a[i * n + i] == T::default()) {
+            if !side.unit && (0..n).any(|i| a[i * n + i] == T::default()) {
                 return Err(Error::value("solve_triangular", "a matrix is singular"));
             }
-            substitute(a, x, [n, k], (upper, unit), &mut block, split)
+            // SAFETY: two matrices of their own.
+            unsafe { substitute(Part::of(a, n), Part::of(x, k), [n, k], side, &mut taken) }
         })
     })?;
     Ok(out)
 }
 
-fn substitute<T: Number>(
-    a: &[T],
-    x: &mut [T],
+/// Solves a triangle of `n` rows for `x`, in the place of its `n` rows of `k` elements.
+///
+/// # Safety
+/// The parts are valid, share nothing, and nobody else uses them.
+pub unsafe fn substitute<T: Number>(
+    a: Part<T>,
+    x: Part<T>,
     [n, k]: [usize; 2],
-    (upper, unit): (bool, bool),
-    block: &mut [T],
-    split: bool,
+    side: Side,
+    taken: &mut Taken<T>,
 ) -> Result<()> {
-    for step in 0..n.div_ceil(BLOCK) {
-        let high = BLOCK.min(n - step * BLOCK);
-        let first = if upper { n - step * BLOCK - high } else { step * BLOCK };
-        // Columns of what is solved already.
-        let done = if upper { first + high..n } else { 0..first };
-        let wide = done.len();
-        for row in 0..high {
-            let line = &a[(first + row) * n..][done.clone()];
-            block[row * wide..(row + 1) * wide]
-                .iter_mut()
-                .zip(line)
-                .for_each(|(to, &value)| *to = T::default() - value);
-        }
-        let whole = x.as_mut_ptr();
-        let rows = |row: usize| part(whole, Corner { row, col: 0, pitch: k });
-        let factors = Matrix::new(block.as_mut_ptr(), (wide as isize, 1));
-        // SAFETY: rows of the copy, rows that are solved, and those of this block, which are others.
-        unsafe { add_product((high, wide, k), [factors, rows(done.start), rows(first)], split)? };
-        triangle(&a[first * n + first..], &mut x[first * k..(first + high) * k], [n, k], (upper, unit));
+    if n <= BLOCK {
+        launch(Few { a, x, sizes: [n, k], side });
+        return Ok(());
     }
-    Ok(())
+    let half = (n / 2).next_multiple_of(BLOCK);
+    let (first, second) = if side.upper { ((half, n), (0, half)) } else { ((0, half), (half, n)) };
+    let size = |(start, end): (usize, usize)| end - start;
+    // SAFETY: squares of the triangle, what is beside them, and the rows of these squares.
+    unsafe {
+        substitute(a.at(first.0, first.0), x.at(first.0, 0), [size(first), k], side, taken)?;
+        let parts = [a.at(second.0, first.0), x.at(first.0, 0), x.at(second.0, 0)];
+        taken.product((size(second), size(first), k), parts)?;
+        substitute(a.at(second.0, second.0), x.at(second.0, 0), [size(second), k], side, taken)
+    }
 }
 
-vectorize!(triangle[T: Number](a: &[T], x: &mut [T], sizes: [usize; 2], how: (bool, bool)) => triangle_body::<T>);
-
-/// Solves the rows of a block: `a` starts at its corner and has `n` columns, `x` has rows of `k`.
-#[inline(always)]
-fn triangle_body<T: Number>(a: &[T], x: &mut [T], [n, k]: [usize; 2], (upper, unit): (bool, bool)) {
-    let high = x.len() / k.max(1);
-    for step in 0..high {
-        let row = if upper { high - 1 - step } else { step };
-        let (front, back) = x.split_at_mut(if upper { (row + 1) * k } else { row * k });
-        let (own, solved) = if upper { (&mut front[row * k..], &*back) } else { (&mut back[..k], &*front) };
-        let from = if upper { row + 1 } else { 0 };
-        for (at, other) in solved.chunks_exact(k).enumerate() {
-            let factor = a[row * n + from + at];
-            own.iter_mut().zip(other).for_each(|(own, &other)| *own = *own - factor * other);
+/// The inverse of a lower triangle with a diagonal of ones, in a matrix of zeros.
+///
+/// # Safety
+/// As [`substitute`].
+pub unsafe fn invert_unit<T: Number>(a: Part<T>, x: Part<T>, n: usize, taken: &mut Taken<T>) -> Result<()> {
+    let side = Side { upper: false, unit: true };
+    // SAFETY: as in `substitute`.
+    unsafe {
+        if n <= BLOCK {
+            (0..n).for_each(|i| *x.at(i, i).start = T::ONE);
+            launch(Few { a, x, sizes: [n, n], side });
+            return Ok(());
         }
-        if !unit {
-            let diagonal = a[row * n + row];
-            for own in own.iter_mut() {
-                *own = *own / diagonal;
+        let half = (n / 2).next_multiple_of(BLOCK);
+        invert_unit(a, x, half, taken)?;
+        taken.product((n - half, half, half), [a.at(half, 0), x, x.at(half, 0)])?;
+        substitute(a.at(half, half), x.at(half, 0), [n - half, half], side, taken)?;
+        invert_unit(a.at(half, half), x.at(half, half), n - half, taken)
+    }
+}
+
+/// Few rows: some columns of all of them at a time.
+struct Few<T> {
+    a: Part<T>,
+    x: Part<T>,
+    sizes: [usize; 2],
+    side: Side,
+}
+
+impl<T: Number> Kernel<T> for Few<T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let [n, k] = self.sizes;
+        let mut col = 0;
+        while col < k {
+            let count = k - col;
+            // SAFETY: columns of the rows; the caller has the instructions.
+            unsafe {
+                if count > V::N {
+                    self.strip::<V, 2>(n, col, count.min(2 * V::N));
+                } else {
+                    self.strip::<V, 1>(n, col, count);
+                }
+            }
+            col += 2 * V::N;
+        }
+    }
+}
+
+impl<T: Number> Few<T> {
+    /// `W` registers across.
+    #[inline(always)]
+    unsafe fn strip<V: Lanes<Elem = T>, const W: usize>(&self, n: usize, col: usize, count: usize) {
+        let mut left = n;
+        while left > 0 {
+            let high = if left >= HIGH { HIGH } else { 1 };
+            let first = if self.side.upper { left - high } else { n - left };
+            left -= high;
+            // SAFETY: rows and columns as the caller promises.
+            unsafe {
+                match (self.side.upper, high) {
+                    (false, 1) => self.rows::<V, 1, W, false>(n, first, col, count),
+                    (true, 1) => self.rows::<V, 1, W, true>(n, first, col, count),
+                    (false, _) => self.rows::<V, HIGH, W, false>(n, first, col, count),
+                    (true, _) => self.rows::<V, HIGH, W, true>(n, first, col, count),
+                }
+            }
+        }
+    }
+
+    /// `R` rows from `first` on: what is solved already is taken from them, then they are solved.
+    #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
+    unsafe fn rows<V: Lanes<Elem = T>, const R: usize, const W: usize, const U: bool>(
+        &self,
+        n: usize,
+        first: usize,
+        col: usize,
+        count: usize,
+    ) {
+        let lanes = |w: usize| count.saturating_sub(w * V::N).min(V::N);
+        // SAFETY: elements of the triangle, and columns of rows of it; lanes past `count` are neither read nor written.
+        unsafe {
+            let mut own = [[V::splat(T::default()); W]; R];
+            for i in 0..R {
+                for w in 0..W {
+                    own[i][w] = V::load_some(self.x.at(first + i, col + w * V::N).start, lanes(w));
+                }
+            }
+            let solved = if U { first + R..n } else { 0..first };
+            for row in solved {
+                let mut less = [V::splat(T::default()); W];
+                for w in 0..W {
+                    less[w] = less[w].sub(V::load_some(self.x.at(row, col + w * V::N).start, lanes(w)));
+                }
+                for i in 0..R {
+                    let factor = V::splat(*self.a.at(first + i, row).start);
+                    for w in 0..W {
+                        own[i][w] = less[w].mul_add(factor, own[i][w]);
+                    }
+                }
+            }
+            for step in 0..R {
+                let i = if U { R - 1 - step } else { step };
+                for before in 0..step {
+                    let j = if U { R - 1 - before } else { before };
+                    let factor = V::splat(T::default() - *self.a.at(first + i, first + j).start);
+                    for w in 0..W {
+                        own[i][w] = own[j][w].mul_add(factor, own[i][w]);
+                    }
+                }
+                if !self.side.unit {
+                    let diagonal = V::splat(*self.a.at(first + i, first + i).start);
+                    for w in 0..W {
+                        own[i][w] = own[i][w].div(diagonal);
+                    }
+                }
+            }
+            for i in 0..R {
+                for w in 0..W {
+                    own[i][w].store_some(self.x.at(first + i, col + w * V::N).start, lanes(w));
+                }
             }
         }
     }

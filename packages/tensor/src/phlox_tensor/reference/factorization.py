@@ -111,8 +111,8 @@ def eigvalsh(x: Array, library: Any = np.linalg) -> Any:
 
 
 @_lapack("inv", _SINGULAR, "px.linalg.pinv(x)")
-def inv(x: Array, library: Any = np.linalg) -> Any:
-    return library.inv(x)
+def inv(x: Array) -> Array:
+    return np.linalg.inv(x)
 
 
 @_lapack("lu", _SINGULAR)
@@ -142,7 +142,7 @@ def lu(x: Array) -> tuple[Array, Array, Array]:
     return tuple(part.reshape((*batch, *part.shape[1:])) for part in parts)  # type: ignore[return-value]
 
 
-def matrix_exp(x: Array) -> Array:
+def matrix_exp(x: Array, library: Any = np.linalg) -> Array:
     """Scaling and squaring: Higham, 2005, algorithm 2.3."""
     if not x.size:
         return x.copy()
@@ -152,7 +152,7 @@ def matrix_exp(x: Array) -> Array:
     a = np.where(finite[:, None, None], a, 0.0)
     far = finite & (size > _PADE_NORM)
     halvings = np.where(far, np.ceil(np.log2(np.where(far, size, 1.0) / _PADE_NORM)), 0).astype(int)
-    out = _approximant(a / 2.0 ** halvings[:, None, None])
+    out = _approximant(a / 2.0 ** halvings[:, None, None], library)
     for done in range(halvings.max()):
         left = halvings > done
         out[left] = out[left] @ out[left]
@@ -160,7 +160,7 @@ def matrix_exp(x: Array) -> Array:
     return out.reshape(x.shape).astype(x.dtype)
 
 
-def _approximant(a: Array) -> Array:
+def _approximant(a: Array, library: Any) -> Any:
     b, one = _PADE, np.eye(a.shape[-1])
     a2 = a @ a
     a4 = a2 @ a2
@@ -168,16 +168,16 @@ def _approximant(a: Array) -> Array:
     odd = a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2
     even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2
     u, v = a @ (odd + b[1] * one), even + b[0] * one
-    return np.linalg.solve(v - u, v + u)
+    return library.solve(v - u, v + u)
 
 
 @_lapack("pinv", _ENDLESS)
-def pinv(x: Array, rtol: Array | None) -> Array:
+def pinv(x: Array, rtol: Array | None, library: Any = np.linalg) -> Array:
     m, n = x.shape[-2:]
     if not x.size:
         return np.zeros((*x.shape[:-2], n, m), x.dtype)
     part = max(m, n) * np.finfo(x.dtype).eps if rtol is None else rtol[..., None]
-    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    u, s, vh = library.svd(x, full_matrices=False)
     large = s > part * s.max(axis=-1, keepdims=True)
     inverse = np.where(large, 1 / np.where(large, s, 1), 0)
     return np.swapaxes(vh, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
@@ -196,8 +196,8 @@ def slogdet(x: Array) -> tuple[Array, Array]:
 
 
 @_lapack("solve", _SINGULAR, "px.linalg.lstsq(x1, x2)")
-def solve(x1: Array, x2: Array, library: Any = np.linalg) -> Any:
-    return library.solve(*_matched(x1, x2))
+def solve(x1: Array, x2: Array) -> Array:
+    return np.linalg.solve(*_matched(x1, x2))
 
 
 def _matched(x1: Array, x2: Array) -> tuple[Array, Array]:
