@@ -1,7 +1,7 @@
 //! Elimination with the largest element of a column as its pivot. Half of the columns, then what these do to the other half,
 //! then that: Toledo, 1997. So nearly all of it is products of large matrices; a panel is the last of the halves.
 
-use super::panel::{Corner, LANES, Panel, Part, STEP, Taken, WIDTH, take_columns};
+use super::panel::{Corner, LANES, Panel, Part, STEP, Taken, WIDTH, divide_below, take_columns};
 use super::substitution::{Side, substitute};
 use super::{Each, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
@@ -255,15 +255,8 @@ unsafe fn divide<V: Lanes<Elem: Number>>(cells: &mut [V::Elem], [pitch, rows]: [
     let divisor = cells[col * pitch + col];
     if divisor != V::Elem::default() {
         let column = cells[col * pitch..][..pitch].as_mut_ptr();
-        for at in (start..rows).step_by(V::N) {
-            let above = (col + 1).max(at) - at;
-            // SAFETY: as above.
-            unsafe {
-                let kept = V::load_window(column.add(at), (0, above));
-                let below = V::load_window(column.add(at), (above, V::N));
-                below.div(V::splat(divisor)).add(kept).store(column.add(at));
-            }
-        }
+        // SAFETY: as above.
+        unsafe { divide_below::<V>(column, (col + 1, rows), divisor) };
     }
     pivot
 }

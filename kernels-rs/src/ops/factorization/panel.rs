@@ -48,13 +48,16 @@ impl<T: Number> Panel<T> {
         Self { cells: Aligned::zeros(pitch * WIDTH), pitch, rows: 0, cols: 0 }
     }
 
-    /// Copies a block of `rows` and `cols`. What lies past whole registers of its rows stays as it was.
+    /// Copies a block of `rows` and `cols`, with zeros below it up to a whole number of [`LANES`].
     pub fn read(&mut self, from: &[T], corner: Corner, [rows, cols]: [usize; 2]) {
         (self.rows, self.cols) = (rows, cols);
         if rows * cols > 0 {
             assert!(corner.at(rows - 1, cols) <= from.len() && rows <= self.pitch && cols <= WIDTH);
             let from = Block { at: from[corner.at(0, 0)..].as_ptr(), pitch: corner.pitch, rows, cols };
             launch(Turn { from, to: self.cells.as_mut_ptr(), pitch: self.pitch, fills: true });
+            for column in self.cells.chunks_exact_mut(self.pitch).take(cols) {
+                column[rows..rows.next_multiple_of(LANES)].fill(T::default());
+            }
         }
     }
 
@@ -268,43 +271,48 @@ pub unsafe fn take_columns<V: Lanes<Elem: Number>, const W: usize>(
     }
 }
 
-/// `to -= from * factor`.
+/// Divides the elements of a column from row `first` on; those above stay. Whole registers are written, as above.
+///
+/// # Safety
+/// The machine has the instructions of `V`; there is room for whole registers.
 #[inline(always)]
-pub fn subtract<T: Number>(to: &mut [T], from: &[T], factor: T) {
-    let (to, from) = runs::<T, 32>(to, from, factor);
-    let (to, from) = runs::<T, 8>(to, from, factor);
-    to.iter_mut().zip(from).for_each(|(to, &from)| *to = *to - from * factor);
+pub unsafe fn divide_below<V: Lanes>(column: *mut V::Elem, (first, rows): (usize, usize), divisor: V::Elem) {
+    for at in (first / V::N * V::N..rows).step_by(V::N) {
+        let above = first.max(at) - at;
+        // SAFETY: the caller promises the column and the instructions.
+        unsafe {
+            let kept = V::load_window(column.add(at), (0, above));
+            let below = V::load_window(column.add(at), (above, V::N));
+            below.div(V::splat(divisor)).add(kept).store(column.add(at));
+        }
+    }
 }
 
-/// [`subtract`] of whole runs; returns what is left.
+/// Sums of products of a column with `W` columns of a panel from column `to` on, from row `first` on.
+///
+/// # Safety
+/// As [`take_columns`].
 #[inline(always)]
-fn runs<'a, T: Number, const N: usize>(to: &'a mut [T], from: &'a [T], factor: T) -> (&'a mut [T], &'a [T]) {
-    let (to, rest) = to.as_chunks_mut::<N>();
-    let (from, others) = from.as_chunks::<N>();
-    for (to, from) in to.iter_mut().zip(from) {
-        for (to, &from) in to.iter_mut().zip(from) {
-            *to = *to - from * factor;
+#[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
+pub unsafe fn dot_columns<V: Lanes, const W: usize>(
+    cells: *const V::Elem,
+    [pitch, rows]: [usize; 2],
+    (from, to, first): (usize, usize, usize),
+) -> [V::Elem; W] {
+    // SAFETY: the caller promises the columns and the instructions; a column has room for whole registers.
+    unsafe {
+        let mut sums = [V::splat(V::Elem::default()); W];
+        for at in (first / V::N * V::N..rows).step_by(V::N) {
+            let column = cells.add(from * pitch + at);
+            let column = if at < first { V::load_window(column, (first - at, V::N)) } else { V::load(column) };
+            for w in 0..W {
+                sums[w] = column.mul_add(V::load(cells.add((to + w) * pitch + at)), sums[w]);
+            }
         }
-    }
-    (rest, others)
-}
-
-/// Sum of products, lane by lane.
-#[inline(always)]
-pub fn dot<T: Number>(a: &[T], b: &[T]) -> T {
-    let mut sums = [T::default(); LANES];
-    let (runs, others) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest = runs.remainder().iter().zip(others.remainder());
-    for (a, b) in runs.zip(others) {
-        for i in 0..LANES {
-            sums[i] = sums[i] + a[i] * b[i];
+        let mut found = [V::Elem::default(); W];
+        for w in 0..W {
+            found[w] = sums[w].sum();
         }
+        found
     }
-    rest.zip(&mut sums).for_each(|((&a, &b), sum)| *sum = *sum + a * b);
-    for width in [8, 4, 2, 1] {
-        for lane in 0..width {
-            sums[lane] = sums[lane] + sums[lane + width];
-        }
-    }
-    sums[0]
 }

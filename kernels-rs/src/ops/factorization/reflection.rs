@@ -1,15 +1,18 @@
 //! Orthonormal columns by reflections, panel after panel. The reflections `1 - tau v vᵀ` of a panel are taken together as
 //! `1 - V T Vᵀ`: Schreiber and Van Loan, 1989.
 
-use super::panel::{Corner, Panel, WIDTH, add_product, dot, part, subtract};
+use super::panel::{Corner, LANES, Panel, WIDTH, add_product, divide_below, dot_columns, part, take_columns};
 use super::{Call, Columns, Each, Epilogue, Matrix, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
 use crate::error::Result;
-use crate::memory::scratch::{collected, filled};
+use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::memory::scratch::{filled, grow};
 use crate::ops::contraction::multiply;
-use crate::vectorize;
 
-/// T of a panel, negative, in rows of [`WIDTH`].
+/// Columns of a panel that are reflected at once.
+const ABREAST: usize = 4;
+
+/// T of a panel, negative, in columns of [`WIDTH`].
 type Triangle<T> = [T; WIDTH * WIDTH];
 
 /// Orthonormal columns, and the upper triangles.
@@ -23,7 +26,7 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2], columns: 
     let (works, others) =
         (Each::<T>::of(&mut work, m * n), Each::<T>::of(&mut other, if in_place { k * n } else { m * across }));
     each(batch, 2 * m * n * k, &|mut range, split| {
-        let mut job = Job { panel: Panel::new(m), first: Vec::new(), second: Vec::new(), split };
+        let mut job = Job::new(m, split);
         range.try_for_each(|index| {
             // SAFETY: each is visited once.
             let (a, other) = unsafe { (works.at(index), others.at(index)) };
@@ -38,10 +41,13 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2], columns: 
                 for row in 0..k {
                     other[row * n + row..(row + 1) * n].copy_from_slice(&a[row * n + row..(row + 1) * n]);
                 }
-                return job.columns(None, a, [m, n, n], &triangles);
+                job.columns(None, a, [m, n, n], &triangles)?;
+                job.triangles = triangles;
+                return Ok(());
             }
             (k..across).for_each(|row| other[row * across + row] = T::ONE);
             job.columns(Some(a), other, [m, n, across], &triangles)?;
+            job.triangles = triangles;
             (1..m).for_each(|row| a[row * n..][..row.min(n)].fill(T::default()));
             Ok(())
         })
@@ -54,26 +60,34 @@ struct Job<T> {
     /// Products of a panel with the rest of a matrix.
     first: Vec<T>,
     second: Vec<T>,
+    /// Of the panels of one matrix, kept for the next.
+    triangles: Vec<Triangle<T>>,
     split: bool,
 }
 
 impl<T: Number> Job<T> {
+    fn new(rows: usize, split: bool) -> Self {
+        Self { panel: Panel::new(rows), first: Vec::new(), second: Vec::new(), triangles: Vec::new(), split }
+    }
+
     /// The upper triangle in the place of a matrix, and below it what it is reflected at; returns T of each panel.
     fn reflect(&mut self, a: &mut [T], [m, n]: [usize; 2]) -> Result<Vec<Triangle<T>>> {
         let k = m.min(n);
-        let mut triangles = collected((0..k.div_ceil(WIDTH)).map(|_| [T::default(); WIDTH * WIDTH]));
+        let mut triangles = std::mem::take(&mut self.triangles);
+        grow(&mut triangles, k.div_ceil(WIDTH), [T::default(); WIDTH * WIDTH]);
         for (start, triangle) in (0..k).step_by(WIDTH).zip(&mut triangles) {
             let cols = WIDTH.min(k - start);
             let corner = Corner { row: start, col: start, pitch: n };
             self.panel.read(a, corner, [m - start, cols]);
             let (mut heads, mut factors) = ([T::default(); WIDTH], [T::default(); WIDTH]);
             let (cells, pitch) = self.panel.columns();
-            steps(cells, pitch, m - start, [&mut heads[..cols], &mut factors[..cols]]);
+            let rows = m - start;
+            launch(Steps { cells, pitch, rows, heads: &mut heads[..cols], factors: &mut factors[..cols] });
             self.panel.write(a, corner);
             (0..cols).for_each(|col| a[corner.at(col, col)] = heads[col]);
             self.unit();
             let (cells, pitch) = self.panel.columns();
-            together(cells, [pitch, m - start], &factors[..cols], triangle);
+            launch(Together { cells, pitch, rows, factors: &factors[..cols], triangle });
             let behind = Corner { col: start + cols, ..corner };
             self.apply(triangle, true, a, behind, n - start - cols)?;
         }
@@ -127,7 +141,7 @@ impl<T: Number> Job<T> {
         }
         let dense = |x: &mut [T]| Matrix::new(x.as_mut_ptr(), (wide as isize, 1));
         let small = Matrix::new(triangle.as_ptr().cast_mut(), (WIDTH as isize, 1));
-        let small = if turned { small.turned() } else { small };
+        let small = if turned { small } else { small.turned() };
         let (first, second) = (dense(&mut self.first), dense(&mut self.second));
         let (end, c) = (Epilogue::default(), part(c.as_mut_ptr(), corner));
         let across = Call { size: (cols, rows, wide), a: self.panel.right(0), b: c, c: first, end };
@@ -141,77 +155,160 @@ impl<T: Number> Job<T> {
     }
 }
 
-vectorize!(steps[T: Number](cells: &mut [T], pitch: usize, rows: usize, made: [&mut [T]; 2]) => steps_body::<T>);
-
 /// The columns of a panel: what is reflected at, from 1 on the diagonal down, and the triangle above. What belongs on the
 /// diagonal goes into `heads`. Signs and factors are those of LAPACK's `larfg`.
-#[inline(always)]
-fn steps_body<T: Number>(cells: &mut [T], pitch: usize, rows: usize, [heads, factors]: [&mut [T]; 2]) {
-    for j in 0..heads.len() {
-        let (before, rest) = cells.split_at_mut((j + 1) * pitch);
-        let column = &mut before[j * pitch + j..j * pitch + rows];
-        (heads[j], factors[j]) = (column[0], T::default());
-        let mut below = length(&column[1..]);
-        if below == T::default() {
-            column[0] = T::ONE;
-            continue;
-        }
-        let lifts = column[0].size() < T::SHORT && below < T::SHORT;
-        if lifts {
-            for value in &mut *column {
-                *value = *value * T::LIFT;
+struct Steps<'a, T> {
+    cells: &'a mut [T],
+    pitch: usize,
+    rows: usize,
+    heads: &'a mut [T],
+    factors: &'a mut [T],
+}
+
+impl<T: Number> Kernel<T> for Steps<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Self { cells, pitch, rows, heads, factors } = self;
+        let cols = heads.len();
+        assert!(cols * pitch <= cells.len() && rows.next_multiple_of(LANES) <= pitch);
+        for (j, (head, factor)) in heads.iter_mut().zip(factors).enumerate() {
+            // SAFETY: columns of the panel, as asserted; the caller has the instructions.
+            (*head, *factor) = unsafe { reflected::<V>(&mut cells[j * pitch..][..pitch], j, rows) };
+            if *factor == T::default() {
+                continue;
             }
-            below = length(&column[1..]);
-        }
-        let head = column[0];
-        let whole = T::default() - head.hypotenuse(below).with_sign(head);
-        let divisor = head - whole;
-        column[0] = T::ONE;
-        column[1..].iter_mut().for_each(|value| *value = *value / divisor);
-        factors[j] = (whole - head) / whole;
-        heads[j] = if lifts { whole / T::LIFT } else { whole };
-        for other in rest.chunks_exact_mut(pitch) {
-            let other = &mut other[j..rows];
-            let factor = dot(column, other) * factors[j];
-            subtract(other, column, factor);
+            let mut col = j + 1;
+            while col < cols {
+                // SAFETY: as above.
+                unsafe {
+                    if cols - col >= ABREAST {
+                        reflect_columns::<V, ABREAST>(cells, [pitch, rows], (j, col), *factor);
+                        col += ABREAST;
+                    } else {
+                        reflect_columns::<V, 1>(cells, [pitch, rows], (j, col), *factor);
+                        col += 1;
+                    }
+                }
+            }
         }
     }
 }
 
-/// The root of the sum of squares.
+/// Makes what is reflected at of a column from its row `j` on; returns what the reflection makes of that row, and its factor.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
 #[inline(always)]
-fn length<T: Number>(values: &[T]) -> T {
-    let squares = dot(values, values);
+unsafe fn reflected<V: Lanes<Elem: Number>>(column: &mut [V::Elem], j: usize, rows: usize) -> (V::Elem, V::Elem) {
+    type Of<V> = <V as Lanes>::Elem;
+    let zero = Of::<V>::default();
+    // SAFETY: a whole column; the caller has the instructions.
+    let mut below = unsafe { length::<V>(column, (j + 1, rows)) };
+    if below == zero {
+        return (std::mem::replace(&mut column[j], Of::<V>::ONE), zero);
+    }
+    let lifts = column[j].size() < Of::<V>::SHORT && below < Of::<V>::SHORT;
+    if lifts {
+        for value in &mut column[j..rows] {
+            *value = *value * Of::<V>::LIFT;
+        }
+        // SAFETY: as above.
+        below = unsafe { length::<V>(column, (j + 1, rows)) };
+    }
+    let head = column[j];
+    let whole = zero - head.hypotenuse(below).with_sign(head);
+    // SAFETY: as above.
+    unsafe { divide_below::<V>(column.as_mut_ptr(), (j + 1, rows), head - whole) };
+    column[j] = Of::<V>::ONE;
+    (if lifts { whole / Of::<V>::LIFT } else { whole }, (whole - head) / whole)
+}
+
+/// Reflects `W` columns from column `to` on at column `from`.
+///
+/// # Safety
+/// The machine has the instructions of `V`; the columns are there.
+#[inline(always)]
+unsafe fn reflect_columns<V: Lanes<Elem: Number>, const W: usize>(
+    cells: &mut [V::Elem],
+    size: [usize; 2],
+    (from, to): (usize, usize),
+    factor: V::Elem,
+) {
+    // SAFETY: the caller promises the columns and the instructions.
+    unsafe {
+        let sums = dot_columns::<V, W>(cells.as_ptr(), size, (from, to, from));
+        take_columns::<V, W>(cells.as_mut_ptr(), size, (from, to, from), &[sums.map(|sum| sum * factor)]);
+    }
+}
+
+/// The root of the sum of squares of some rows of a column.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+unsafe fn length<V: Lanes<Elem: Number>>(column: &[V::Elem], (first, rows): (usize, usize)) -> V::Elem {
+    type Of<V> = <V as Lanes>::Elem;
+    // SAFETY: one column with itself, with room for whole registers; the caller has the instructions.
+    let [squares] = unsafe { dot_columns::<V, 1>(column.as_ptr(), [column.len(), rows], (0, 0, first)) };
     let unknown = squares.partial_cmp(&squares).is_none();
-    if unknown || (squares > T::SQUARES[0] && squares < T::SQUARES[1]) {
+    if unknown || (squares > Of::<V>::SQUARES[0] && squares < Of::<V>::SQUARES[1]) {
         return squares.root();
     }
-    let most = values.iter().fold(T::default(), |most, &x| if x.size() > most { x.size() } else { most });
-    if most == T::default() {
+    let values = &column[first.min(rows)..rows];
+    let most = values.iter().fold(Of::<V>::default(), |most, &x| if x.size() > most { x.size() } else { most });
+    if most == Of::<V>::default() {
         return most;
     }
-    let squares = values.iter().fold(T::default(), |sum, &x| sum + (x / most) * (x / most));
+    let squares = values.iter().fold(Of::<V>::default(), |sum, &x| sum + (x / most) * (x / most));
     squares.root() * most
 }
 
-vectorize!(
-    together[T: Number](cells: &[T], size: [usize; 2], factors: &[T], triangle: &mut Triangle<T>) => together_body::<T>
-);
+/// `-T` of reflections in columns of [`WIDTH`], from the dot products of what is reflected at.
+struct Together<'a, T> {
+    cells: &'a [T],
+    pitch: usize,
+    rows: usize,
+    factors: &'a [T],
+    triangle: &'a mut Triangle<T>,
+}
 
-/// `-T` of reflections, from the dot products of what is reflected at.
-#[inline(always)]
-fn together_body<T: Number>(cells: &[T], [pitch, rows]: [usize; 2], factors: &[T], triangle: &mut Triangle<T>) {
-    for (j, &factor) in factors.iter().enumerate() {
-        let column = &cells[j * pitch + j..j * pitch + rows];
-        let mut dots = [T::default(); WIDTH];
-        for (i, slot) in dots[..j].iter_mut().enumerate() {
-            *slot = dot(&cells[i * pitch + j..i * pitch + rows], column);
-        }
-        triangle[j * WIDTH + j] = T::default() - factor;
-        for i in 0..j {
+impl<T: Number> Kernel<T> for Together<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Self { cells, pitch, rows, factors, triangle } = self;
+        assert!(factors.len() * pitch <= cells.len() && rows.next_multiple_of(LANES) <= pitch);
+        for (j, &factor) in factors.iter().enumerate() {
+            let mut sums = [T::default(); WIDTH];
+            let mut i = 0;
+            while i < j {
+                // SAFETY: columns of the panel, as asserted; the caller has the instructions.
+                let count = unsafe {
+                    if j - i >= ABREAST {
+                        let dots = dot_columns::<V, ABREAST>(cells.as_ptr(), [pitch, rows], (j, i, j));
+                        add_columns(&mut sums, triangle, i, &dots);
+                        ABREAST
+                    } else {
+                        let dots = dot_columns::<V, 1>(cells.as_ptr(), [pitch, rows], (j, i, j));
+                        add_columns(&mut sums, triangle, i, &dots);
+                        1
+                    }
+                };
+                i += count;
+            }
             // -T[i, j] = -tau (-T)[i, ..j] dots: T of those before is there already, with its sign changed.
-            let sum = dot(&triangle[i * WIDTH + i..i * WIDTH + j], &dots[i..j]);
-            triangle[i * WIDTH + j] = T::default() - factor * sum;
+            for sum in &mut sums {
+                *sum = T::default() - factor * *sum;
+            }
+            sums[j] = T::default() - factor;
+            triangle[j * WIDTH..(j + 1) * WIDTH].copy_from_slice(&sums);
         }
+    }
+}
+
+/// Adds multiples of columns of a triangle.
+#[inline(always)]
+fn add_columns<T: Number>(sums: &mut [T; WIDTH], triangle: &Triangle<T>, first: usize, factors: &[T]) {
+    for (column, &factor) in triangle[first * WIDTH..].chunks_exact(WIDTH).zip(factors) {
+        sums.iter_mut().zip(column).for_each(|(sum, &value)| *sum = *sum + value * factor);
     }
 }
