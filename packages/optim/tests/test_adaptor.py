@@ -150,3 +150,9 @@ LAZY = record.TensorEntry((2,), pt.float32, lambda: np.zeros(2, np.float32))
 def test_a_record_of_something_else_is_refused(tree: Any, text: str) -> None:
     with pytest.raises(RecordError, match=text):
         optim.AdamConfig().init().load_record(tree)
+
+
+def test_a_switch_in_the_place_of_the_rate_is_refused() -> None:
+    model = nn.Linear(2, 3)
+    with pytest.raises(pt.ArgumentError, match="no number: got a bool"):
+        optim.SgdConfig().init().step(True, model, grads_of(model))

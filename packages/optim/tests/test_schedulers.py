@@ -189,3 +189,8 @@ def test_a_position_that_no_training_reaches_is_refused(position: int) -> None:
     with pytest.raises(ArgumentError, match="position"):
         optim.Scheduler(config, position)
     assert config.init().load_record({"position": 2**53}).step() == 0.0
+
+
+def test_a_step_below_zero_has_no_rate() -> None:
+    with pytest.raises(ArgumentError, match="got -1, expected a count from 0"):
+        optim.CosineSchedulerConfig(0.1, 10).rate(-1)

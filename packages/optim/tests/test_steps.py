@@ -189,7 +189,7 @@ def test_weights_put_in_by_hand_do_not_lose_their_state_in_silence() -> None:
 
 def test_parameters_that_join_later_start_afresh() -> None:
     model, optimizer = nn.Linear(2, 1), optim.AdamConfig().init()
-    optimizer.step(0.1, model, {model.weight.id: pt.ones((2, 1))})
+    model = optimizer.step(0.1, model, {model.weight.id: pt.ones((2, 1))})
     model = optimizer.step(0.1, model, ones_of(model))
     states: Any = optimizer.into_record()["states"]
     assert [states[p.id]["time"] for p in model.param_list()] == [2, 1]
@@ -197,9 +197,9 @@ def test_parameters_that_join_later_start_afresh() -> None:
 
 def test_loading_changes_the_optimizer_itself() -> None:
     model, optimizer = nn.Linear(2, 1), optim.AdamConfig().init()
-    optimizer.step(0.1, model, ones_of(model))
+    model = optimizer.step(0.1, model, ones_of(model))
     tree = optimizer.into_record()
-    optimizer.step(0.1, model, ones_of(model))
+    model = optimizer.step(0.1, model, ones_of(model))
     assert optimizer.load_record(tree) is optimizer
     assert optimizer.steps == 1
     states: Any = optimizer.into_record()["states"]

@@ -35,6 +35,7 @@ from ._lion import Lion as Lion
 from ._lion import LionConfig as LionConfig
 from ._muon import Muon as Muon
 from ._muon import MuonConfig as MuonConfig
+from ._norm import gradient_norm as gradient_norm
 from ._optimizer import Gradients as Gradients
 from ._optimizer import Optimizer as Optimizer
 from ._plateau import PlateauScheduler as PlateauScheduler

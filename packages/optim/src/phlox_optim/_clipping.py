@@ -55,10 +55,16 @@ class ClipByGlobalNorm(_Threshold):
         """Return the gradients of one step, clipped."""
         if not grads:
             return grads
-        total = _squares(grads[0])
-        for grad in grads[1:]:
-            total = total + _squares(grad).to_device(total.device)
+        total = joint_squares(grads)
         return [_scaled(g, self.threshold, total.to_device(g.device)) for g in grads]
+
+
+def joint_squares(grads: list[Tensor[Float]]) -> Tensor[Float]:
+    """Return the sum of the squares of at least one tensor, on the device of the first."""
+    total = _squares(grads[0])
+    for grad in grads[1:]:
+        total = total + _squares(grad).to_device(total.device)
+    return total
 
 
 def _squares(grad: Tensor[Float]) -> Tensor[Float]:

@@ -28,7 +28,7 @@ def check_rate(lr: object, op: str = "step") -> None:
     """
     if type(lr) is Number:
         return
-    if not isinstance(lr, float | Real):  # most are floats, which is found out faster
+    if not isinstance(lr, float | Real) or isinstance(lr, bool):  # floats are found out faster
         raise ArgumentError(
             op,
             "the learning rate is no number",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from math import cos, inf, log, pi
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
 from phlox_record import Record
 from phlox_tensor import ArgumentError, RecordError, WrongTypeError
@@ -19,7 +21,27 @@ _MOST_STEPS: Final = 2**53
 
 
 class SchedulerConfig(CheckedConfig):
-    """Base of schedules: a learning rate for each step, counted from 0."""
+    """Base of schedules: a learning rate for each step, counted from 0.
+
+    A schedule of one's own is a subclass with one ``rate``; ``init()`` makes its scheduler.
+
+    Example:
+        >>> import phlox_optim as optim
+        >>> class Halves(optim.SchedulerConfig):
+        ...     first: float
+        ...
+        ...     def rate(self, step: int) -> float:
+        ...         return self.first * 0.5**step
+        >>> schedule = Halves(0.1).init()
+        >>> schedule.step(), schedule.step()
+        (0.1, 0.05)
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let the rate of a step below 0 be refused."""
+        super().__init_subclass__(**options)
+        if "rate" in vars(cls):
+            cls.rate = _from_zero(cls.rate)  # type: ignore[assignment, method-assign]
 
     @abstractmethod
     def rate(self, step: int) -> float:
@@ -29,6 +51,16 @@ class SchedulerConfig(CheckedConfig):
     def init(self) -> Scheduler:
         """Return the scheduler at its first step."""
         return Scheduler(self)
+
+
+def _from_zero(rate: Callable[[Any, int], float]) -> Callable[[Any, int], float]:
+    @wraps(rate)
+    def checked(config: SchedulerConfig, step: int) -> float:
+        if type(step) is int and step < 0:
+            raise ArgumentError("rate", "the step", got=step, expected="a count from 0")
+        return rate(config, step)
+
+    return checked
 
 
 @final

@@ -74,4 +74,5 @@ ACTIVATION: Final[dict[str, Rule]] = {
     "silu": lambda g, x: unchecked(ops.silu_backward, (g, x)),
     "silu_backward": (lambda gg, x: ops.silu_backward(gg, x), _silu_bend),
     "softplus": lambda g, x: g * x.sigmoid(),
+    "softsign": lambda g, x: g * (1 / (1 + x.abs())).square(),
 }

@@ -43,13 +43,13 @@ def _logaddexp(g: Tensor, x: Operand, other: Operand) -> Tensor:
 
 
 def _larger(g: Tensor, x: Tensor, other: Operand) -> Tensor:
-    """Half of g where the two are equal."""
-    return (x == other).where(g * 0.5, (x > other).where(g, 0.0))
+    """Half of g where the two are equal; all of it at nan, as in PyTorch."""
+    return (x == other).where(g * 0.5, (x < other).where(0.0, g))
 
 
 def _smaller(g: Tensor, x: Tensor, other: Operand) -> Tensor:
-    """Half of g where the two are equal."""
-    return (x == other).where(g * 0.5, (x < other).where(g, 0.0))
+    """Half of g where the two are equal; all of it at nan, as in PyTorch."""
+    return (x == other).where(g * 0.5, (x > other).where(0.0, g))
 
 
 def _pow_base(g: Tensor, x1: Tensor, x2: Operand) -> Tensor | None:

@@ -92,8 +92,8 @@ def _silu(w: Writer, c: Call) -> Any:
 
 
 def _hard_sigmoid(w: Writer, c: Call) -> Any:
-    slope = c.attributes[0] if c.attributes else 1 / 6
-    return w.add("HardSigmoid", [c.inputs[0]], alpha=float(slope), beta=0.5)
+    alpha, beta = c.attributes
+    return w.add("HardSigmoid", [c.inputs[0]], alpha=float(alpha), beta=float(beta))
 
 
 def _floor_divide(w: Writer, c: Call) -> Any:
