@@ -119,8 +119,9 @@ fn along<T: Transformed>(re: &Array, im: Option<&Array>, settings: Settings) -> 
         (0..rank).map(|at| if at == axis { rank - 1 } else { at - usize::from(at > axis) }).collect();
     let moved = |x: &Array| {
         let x = view::permute_dims(x, &order)?;
-        // Lines whose elements lie side by side are read where they lie.
-        if x.dtype() == T::DTYPE && x.strides()[rank - 1] == 1 { Ok(x) } else { parts::ready(&x, T::DTYPE) }
+        // Lines whose elements lie side by side are read where they lie; those of one element have gaps between them.
+        let lies = x.dtype() == T::DTYPE && x.strides()[rank - 1] == 1 && x.shape()[rank - 1] > 1;
+        if lies { Ok(x) } else { parts::ready(&x, T::DTYPE) }
     };
     let (re, im) = (moved(re)?, im.map(moved).transpose()?);
     let mut shape = *re.shape();

@@ -361,7 +361,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
 
     def load_record(
         self,
-        record: Record,
+        record: Record | Mapping[str, Any],
         device: Backend | str | None = None,
         *,
         partial: bool = False,
@@ -371,7 +371,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         r"""Return the module with the parameters of a record; lazy ones are never initialized.
 
         Args:
-            record: what ``into_record`` gave or a recorder loaded or opened.
+            record: what ``into_record`` gave or a recorder loaded or opened; or arrays by path.
             device: where the parameters go; by default the module's own devices.
             partial: leave what the record lacks as it is, and let go what the module lacks.
             remap: patterns (``re``) of names in the record and what they become, one after the

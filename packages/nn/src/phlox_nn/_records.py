@@ -25,6 +25,8 @@ from ._param import Param, new_id
 from ._training import trained_there
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ._module import Module
 
 M = TypeVar("M", bound="Module")
@@ -102,7 +104,7 @@ def load_report(module: Module, record: Record, remap: Remap | None, layout: Lay
 
 def load_record(
     module: M,
-    record: Record,
+    record: Record | Mapping[str, Any],
     device: Backend | None,
     *,
     partial: bool,
@@ -134,7 +136,7 @@ def load_record(
 
 
 def _matched(
-    module: Module, record: Record, remap: Remap | None, layout: Layout
+    module: Module, record: Record | Mapping[str, Any], remap: Remap | None, layout: Layout
 ) -> tuple[LoadReport, Found, dict[str, Any]]:
     """What fits what: the report, the entries by path, and the module's own."""
     check_layout(layout, "load_record")
@@ -196,8 +198,8 @@ def _one(a: Entry, b: Entry) -> bool:
     return a.id == b.id if known else True  # type: ignore[union-attr]
 
 
-def _collect(record: Record, found: Found, versions: dict[str, int]) -> None:
-    work: list[tuple[str, Record]] = [("", record)]
+def _collect(record: Record | Mapping[str, Any], found: Found, versions: dict[str, int]) -> None:
+    work: list[tuple[str, Any]] = [("", record)]
     while work:
         path, item = work.pop()
         if isinstance(item, ParamEntry | Tensor | TensorEntry) and path:

@@ -244,7 +244,7 @@ def poisson(
         fits = bool(((rates >= 0) & rates.isfinite()).all())
         _require("poisson", fits, "a negative, infinite or nan rate", "0 <= rate < inf")
     if number is not None and number < _SMALL_RATE:
-        out = _few_of_one(number, rates)
+        out: Tensor[Any] = _few_of_one(number, rates)
     elif number is not None:
         out = _many(rates)
     else:

@@ -93,7 +93,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     """
     place = normalize_axis(axis, "rfft", x.ndim)
     x = _sized("rfft", x, n, place)
-    real, imag = _dft(x, None, place, half=True)
+    real, imag = ops.dft(x, None, place, False, True)
     return _scaled(Spectrum(real, imag), _factor("rfft", x.shape[place], norm, inverse=False))
 
 
@@ -120,7 +120,7 @@ def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     behind = (*front, slice(1, count - count // 2))
     real = movement.concat([real, real[behind].flip(place)], axis=place)
     imag = movement.concat([imag, -imag[behind].flip(place)], axis=place)
-    out: Tensor = _dft(real, imag, place, inverse=True)[0]
+    out: Tensor = ops.dft(real, imag, place, True, False)[0]
     return _times(out, _factor("irfft", count, norm, inverse=True))
 
 
@@ -278,17 +278,8 @@ def _transformed(
     real = _sized(op, real, n, place)
     if imag is not None:
         imag = _sized(op, imag, n, place)
-    out = Spectrum(*_dft(real, imag, place, inverse=inverse))
+    out = Spectrum(*ops.dft(real, imag, place, inverse, False))
     return _scaled(out, _factor(op, real.shape[place], norm, inverse=inverse))
-
-
-def _dft(
-    real: Tensor, imag: Tensor | None, place: int, *, inverse: bool = False, half: bool = False
-) -> tuple[Tensor, Tensor]:
-    if real.shape[place] == 1:  # which is its own transform: there is nothing to ask a device
-        return real, real.zeros(real.shape) if imag is None else imag
-    found: tuple[Tensor, Tensor] = ops.dft(real, imag, place, inverse, half)
-    return found
 
 
 def _require_length(op: str, n: int) -> None:

@@ -229,7 +229,6 @@ selu = elementwise(
 )
 
 
-@widely
 def _sigmoid(x: Tensor) -> Tensor:
     e = (-x.abs()).exp()  # never overflows, and a small result keeps its digits
     return (x >= 0).where(1.0, e) / (1 + e)
