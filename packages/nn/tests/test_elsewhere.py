@@ -245,3 +245,26 @@ def test_errors_inside_constructors_stay_as_they_are() -> None:
 def test_a_change_of_a_config_says_which_field_is_near() -> None:
     with pytest.raises(nn.ConfigError, match=r"got bais, .*\nhint: bias=\.\.\."):
         nn.LinearConfig(2, 3).replace(bais=False)
+
+
+@pytest.mark.parametrize("name", _elsewhere.MODELS)
+def test_a_model_of_others_says_what_to_type(name: str) -> None:
+    assert name not in dir(nn.models)
+    with pytest.raises(UnknownNameError) as error:
+        getattr(nn.models, name)
+    assert error.value.hint == _elsewhere.MODELS[name]
+    assert isinstance(eval(_elsewhere.MODELS[name], {"nn": nn}), nn.Module)
+
+
+def test_models_name_the_settings_that_they_take() -> None:
+    unknown: Any = nn.models.resnet18
+    with pytest.raises(UnknownArgumentError, match="got num_classes, expected classes, device"):
+        unknown(num_classes=3)
+
+
+def test_a_mask_of_floats_says_where_it_belongs() -> None:
+    layer, x = nn.MultiHeadAttention(4, 2), pt.zeros((1, 3, 4))
+    with pytest.raises(pt.KindError, match="a mask of floats") as error:
+        layer(x, mask=pt.zeros((3, 3)))
+    assert error.value.hint == "bias=mask, which is added to the scores"
+    assert layer(x, bias=pt.zeros((3, 3))).shape == (1, 3, 4)

@@ -11,6 +11,7 @@ from phlox_tensor import (
     Bool,
     Float,
     Int,
+    KindError,
     ShapeError,
     Tensor,
     append,
@@ -305,6 +306,11 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
 
 def _of_heads(what: str, given: Any, queries: Tensor[Float]) -> Any:
     """Give what has three axes beside a batch an axis of heads; PyTorch has both in one."""
+    if what == "mask" and isinstance(given, Tensor) and given.dtype.kind == "Float":
+        hint = "bias=mask, which is added to the scores"
+        got, expected = given.dtype, "Bool: True where a query may not look"
+        op = "MultiHeadAttention"
+        raise KindError(op, "a mask of floats", got=got, expected=expected, hint=hint)
     if given is None or given.ndim != 3 or queries.ndim != 4 or given.shape[0] == 1:
         return given
     count, heads = queries.shape[:2]

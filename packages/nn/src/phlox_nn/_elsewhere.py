@@ -138,9 +138,13 @@ METHODS: Final[Mapping[str, str]] = {
     "double": 'model = model.to_device(px.Cpu(float="float64"))',
     "eval": "model = model.valid()",
     "extend": "model = nn.Sequential(*model.layers, *layers)",
+    "float": "model = model.to_device(px.Cpu())",
     "from_pretrained": "layer.replace(weight=nn.Param(table))",
     "get_parameter": 'model.path("layers.0.weight")',
     "get_submodule": 'model.path("layers.0")',
+    "half": 'model = model.to_device(px.Mixed(device, "float16"))',
+    "in_channels": "layer.weight.shape[1] * layer.groups",
+    "in_features": "layer.weight.shape[0]",
     "insert": "model = nn.Sequential(*model.layers[:i], layer, *model.layers[i:])",
     "load_state_dict": 'model = model.load_record(record, layout="pytorch")',
     "modules": "nn.modules(model)",
@@ -148,6 +152,8 @@ METHODS: Final[Mapping[str, str]] = {
     "named_children": "nn.modules(model)",
     "named_modules": "nn.modules(model)",
     "named_parameters": "model.params().items()",
+    "out_channels": "layer.weight.shape[0]",
+    "out_features": "layer.weight.shape[1]",
     "parameters": "model.params(); a step takes the model: optimizer.step(0.1, model, grads)",
     "register_buffer": "self.mean = nn.State(x) in __init__",
     "register_module": "self.layer = layer in __init__",
@@ -313,3 +319,15 @@ def no_forward(module: Any) -> WrongTypeError:
         f"{kind} has no method 'forward' to call",
         hint=f"def forward(self, x): ... in {kind}, or call a module inside of it",
     )
+
+
+# Models of torchvision and transformers -> what to type.
+MODELS: Final[Mapping[str, str]] = {
+    "BertModel": "nn.models.BertConfig().init()",
+    "GPT2LMHeadModel": "nn.models.GptConfig().init()",
+    "VisionTransformer": "nn.models.ViTConfig().init()",
+    "mobilenet_v2": "nn.models.MobileNetV2Config().init()",
+    "resnet101": "nn.models.ResNetConfig((3, 4, 23, 3), True).init()",
+    "resnet34": "nn.models.ResNetConfig((3, 4, 6, 3)).init()",
+    "vit_b_16": "nn.models.ViTConfig().init()",
+}

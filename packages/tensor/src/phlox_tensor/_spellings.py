@@ -304,9 +304,11 @@ IDIOMS: Final = {
 
 # What only the namespaces of others have.
 NAMES: Final = {
+    "Function": "@px.custom_gradient above a def",
     "autograd": "px.grad(loss_of)(model), or loss.backward()",
     "custom_vjp": "@px.custom_gradient above a def",
     "device": '{ns}.as_device("cpu")',
+    "device_put": 'x.to_device("wgpu")',
     "double": "{ns}.float64",
     "enable_grad": "with px.no_grad(): ... around what is not to be recorded, and only there",
     "float": "{ns}.float32",
@@ -319,11 +321,14 @@ NAMES: Final = {
     "jacfwd": 'px.jacobian(f, mode="columns")(x)',
     "jacrev": 'px.jacobian(f, mode="rows")(x)',
     "jit": "px.compile(f)",
+    "lax": "px.where, px.vmap, and loops of Python inside of px.compile",
     "linearize": "y, tangent = px.jvp(f, (x,), (v,))",
     "long": "{ns}.int64",
     "ndarray": "{ns}.Tensor",
     "remat": "px.checkpoint(f)",
     "set_default_dtype": 'with {ns}.use_device({ns}.Numpy(float="float64")): ...',
+    "set_grad_enabled": "with px.no_grad(): ...",
+    "tree_map": "px.tree.map(f, tree)",
 }
 
 # What is of complex numbers in the array API.
