@@ -327,7 +327,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference("Muon", "weight_decay", "", _SAME, "none"),
     Difference(
         "Muon",
-        "rounds",
+        "rounding of products",
         "in the type of the gradient",
         "in bfloat16",
         _SAME,

@@ -77,6 +77,7 @@ class Cpu(Backend):
         stages="avx512" in _native._simd(),
         draws_from=1 << 21,
         stages_from=1 << 23,
+        apart=frozenset({"lerp"}),
     )
     if TYPE_CHECKING:
 

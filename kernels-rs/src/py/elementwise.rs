@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::elementwise::kernel::{Op, binary, unary};
 use crate::ops::elementwise::table::{binary_table, unary_table};
-use crate::ops::elementwise::{self, Operand, choice, lerp};
+use crate::ops::elementwise::{self, Operand, choice, lerp as between};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 
@@ -122,15 +122,15 @@ fn r#where<'py>(
 
 /// `lerp(x1, x2, weight)`.
 #[pyfunction]
-#[pyo3(name = "lerp", signature = (x1, x2, weight, /))]
-fn lerp_of<'py>(
+#[pyo3(signature = (x1, x2, weight, /))]
+fn lerp<'py>(
     py: Python<'py>,
     x1: &Bound<'py, PyAny>,
     x2: &Bound<'py, PyAny>,
     weight: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (x1, x2, weight) = (operand(x1)?, operand(x2)?, operand(weight)?);
-    run(py, work(x1) + work(x2) + work(weight), || lerp::lerp(x1, x2, weight))
+    run(py, work(x1) + work(x2) + work(weight), || between::lerp(x1, x2, weight))
 }
 
 /// `divide` with another default float for integers.
@@ -167,7 +167,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register_unary(module)?;
     register_binary(module)?;
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
-    module.add_function(wrap_pyfunction!(lerp_of, module)?)?;
+    module.add_function(wrap_pyfunction!(lerp, module)?)?;
     module.add_function(wrap_pyfunction!(_divide_as, module)?)?;
     rows::register_rows(module)
 }
@@ -225,7 +225,7 @@ fn ternary_step(op: Ternary, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
 /// Steps of plans.
 pub(super) fn steps(name: &str) -> Option<Maker> {
     match name {
-        "lerp" => return Some(|args| ternary_step(lerp::lerp, args)),
+        "lerp" => return Some(|args| ternary_step(between::lerp, args)),
         "where" => return Some(|args| ternary_step(choice::select, args)),
         _ => {}
     }

@@ -45,15 +45,20 @@ impl Map<f64> {
         map
     }
 
-    /// Of results that all read as many sources: the first of each, and its weights one after the other.
-    pub fn of_runs(sources: usize, starts: Vec<u32>, width: usize, weights: Vec<f64>) -> Self {
-        let offsets = collected((0..=starts.len()).map(|at| at * width));
-        Self { sources, starts, offsets, weights, even: 0..0, columns: vec![] }
+    /// Of the first source that each result reads, and the weights from there on.
+    pub fn of_runs(sources: usize, runs: impl Iterator<Item = (usize, Vec<f64>)>) -> Self {
+        let mut map = Self::empty(sources);
+        for (start, weights) in runs {
+            map.starts.push(start as u32);
+            map.weights.extend(weights);
+            map.offsets.push(map.weights.len());
+        }
+        map
     }
 
     /// Of as many results as sources, which they are.
     pub fn same(count: usize) -> Self {
-        Self::of_runs(count, collected((0..count).map(|at| at as u32)), 1, filled(1.0, count))
+        Self::of_runs(count, (0..count).map(|at| (at, vec![1.0])))
     }
 
     /// What each source gives to the results. Runs follow each other, so these are runs as well.
@@ -68,13 +73,7 @@ impl Map<f64> {
                 list.push(weight);
             }
         }
-        let mut map = Self::empty(self.len());
-        for (start, list) in lists {
-            map.starts.push(start);
-            map.weights.extend(list);
-            map.offsets.push(map.weights.len());
-        }
-        map
+        Self::of_runs(self.len(), lists.into_iter().map(|(start, list)| (start as usize, list)))
     }
 
     /// With weights of another type.

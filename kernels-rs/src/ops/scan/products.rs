@@ -203,7 +203,9 @@ mod tests {
                         DType::BF16 => 1e-2,
                         _ => 1e-14,
                     };
-                    let same = got == product || (got - product).abs() <= near * product.abs() || product.abs() > 1e15;
+                    // Below the normal numbers of a narrow type its steps are coarse.
+                    let close = (got - product).abs() <= (near * product.abs()).max(1e-40);
+                    let same = got == product || close || product.abs() > 1e15;
                     assert!(same || (got.is_nan() && product.is_nan()), "{dtype:?} {got} {product}");
                 }
             }

@@ -189,6 +189,7 @@ class ProgramLimits(NamedTuple):
         pays_from: bytes of a result from which two ops are faster as a program; below, three are.
         draws_from: bytes of random numbers from which they are drawn faster inside.
         stages_from: bytes of what is folded from which reading the fold again pays.
+        apart: ops with an entry of which programs know nothing: kernels spell them out.
     """
 
     bindings: int = 0
@@ -200,3 +201,4 @@ class ProgramLimits(NamedTuple):
     stages: bool = True
     draws_from: int = 0
     stages_from: int = 0
+    apart: frozenset[str] = frozenset()

@@ -39,8 +39,8 @@ class Sketch(StandIn):
     name = "sketch"
 
     def entry(self, name: str) -> Entry | None:
-        """Return what says what the op would give; None where the device runs its expansion."""
-        if self.like.entry(name) is None:
+        """Return what says what the op would give; None where a kernel spells it out."""
+        if self.like.entry(name) is None or name in self.like.limits.apart:
             return None
         op = REGISTRY[name]
         count = len(op.signature.operands)
