@@ -50,6 +50,7 @@ enum Left<'a> {
 
 impl<'a> Left<'a> {
     /// Matrices of `m` rows of `k` values; none where their values span more than a byte.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(clippy::unnecessary_wraps, reason = "tiles alone take memory"))]
     fn new(values: &'a [i32], (m, k): (usize, usize)) -> Result<Option<Self>> {
         #[cfg(target_arch = "x86_64")]
         if amx::takes(m) {
