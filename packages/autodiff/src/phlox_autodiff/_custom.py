@@ -276,8 +276,9 @@ def _transposed(form: Form, push: Follow, points: tuple[Spec, ...]) -> Follow:
 
 def _on_level(tangent: Tensor[Any], device: Backend | None) -> Tensor[Any]:
     """A tangent on the device of a transform; one that depends on nothing is not there yet."""
-    inside = device is not None and is_inside(tangent.device, device)
-    return tangent.to_device(device) if inside and device is not None else tangent
+    if device is None or not is_inside(tangent.device, device):
+        return tangent
+    return tangent.to_device(device)
 
 
 def _require_linear(name: str, tangents: tuple[Any, ...]) -> None:

@@ -53,8 +53,7 @@ def _steps(found: Schedule, count: int) -> list[str]:
     lines = [f"calls: {len(plan.steps)}, of which {_count(len(fused), 'program')} for {inside} ops"]
     if ahead:
         lines[0] += f"; {_count(ahead, 'op')} computed once, ahead of the calls"
-    lines += [*map(_joined, found.lines)]
-    lines = [*filter(None, lines)]
+    lines += filter(None, map(_joined, found.lines))
     for step in found.steps:
         if isinstance(step, Together):
             lines.append(f"{_program(step.each[0])}; {len(step.each)} of them are one call")

@@ -252,6 +252,7 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
         queries = _split(self.query(x), self.settings.n_heads)
         if self.rotary is not None:
             queries = self.rotary(queries, offset)
+        _refuse_floats(mask)
         mask, bias = _of_heads("mask", mask, queries), _of_heads("bias", bias, queries)
         if padding is not None:
             if padding.ndim < 1 or padding.shape[-1] != seen.length:
@@ -304,13 +305,20 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
         return self.dropout(weights) @ values
 
 
+def _refuse_floats(mask: object) -> None:
+    """Refuse what PyTorch adds to the scores in the place of a mask."""
+    if isinstance(mask, Tensor) and mask.dtype.kind == "Float":
+        raise KindError(
+            "MultiHeadAttention",
+            "a mask of floats",
+            got=mask.dtype,
+            expected="Bool: True where a query may not look",
+            hint="bias=mask, which is added to the scores",
+        )
+
+
 def _of_heads(what: str, given: Any, queries: Tensor[Float]) -> Any:
     """Give what has three axes beside a batch an axis of heads; PyTorch has both in one."""
-    if what == "mask" and isinstance(given, Tensor) and given.dtype.kind == "Float":
-        hint = "bias=mask, which is added to the scores"
-        got, expected = given.dtype, "Bool: True where a query may not look"
-        op = "MultiHeadAttention"
-        raise KindError(op, "a mask of floats", got=got, expected=expected, hint=hint)
     if given is None or given.ndim != 3 or queries.ndim != 4 or given.shape[0] == 1:
         return given
     count, heads = queries.shape[:2]

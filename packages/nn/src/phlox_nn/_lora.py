@@ -172,9 +172,8 @@ def _chosen(model: Module, where: tuple[Where, ...]) -> tuple[dict[str, Any], se
 
 def _frozen_before(model: Module) -> frozenset[str]:
     """The ids of what was frozen before there were adapters."""
-    adapters = [inner for _, inner in modules(model) if isinstance(inner, LoraWeight)]
-    if adapters:
-        return adapters[0].frozen
+    for adapter in _adapters(model).values():
+        return adapter.frozen
     return _Ids(p.id for p in model.param_list() if p.frozen and p.dtype.kind == "Float")
 
 

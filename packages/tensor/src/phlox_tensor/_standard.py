@@ -147,12 +147,13 @@ def quantile(
     """
     if wrong:
         raise unknown_argument(_quantile, wrong)
-    several = isinstance(q, list | tuple)
-    if several and not q:
+    out: Tensor[Float]
+    if not isinstance(q, list | tuple):
+        out = _quantile(x, q, axis, keepdims, interpolation)
+        return out
+    if not q:
         raise ArgumentError("quantile", "no q", got=q, expected="numbers from 0 to 1")
-    parts = list(q) if isinstance(q, list | tuple) else [q]
-    found = [_quantile(x, part, axis, keepdims, interpolation) for part in parts]
-    out: Tensor[Float] = movement.stack(found, 0) if several else found[0]
+    out = movement.stack([_quantile(x, part, axis, keepdims, interpolation) for part in q], 0)
     return out
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
 _SQRT_2_OVER_PI: Final = sqrt(2 / pi)
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # as the op has them
 _FAR: Final = 40.0  # from where on a normal density is 0
 _FARTHEST: Final = 1000.0  # from where on a sigmoid is 0 or 1 in every type
 
@@ -50,8 +49,8 @@ def _gelu_tanh_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
 
 
 def _selu(g: Tensor, x: Tensor) -> Tensor:
-    low = (_SELU_SCALE * _SELU_ALPHA) * x.clip(max=0.0).exp()
-    return (x > 0).where(g * _SELU_SCALE, g * low)
+    low = (ops.SELU_SCALE * ops.SELU_ALPHA) * x.clip(max=0.0).exp()
+    return (x > 0).where(g * ops.SELU_SCALE, g * low)
 
 
 def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:

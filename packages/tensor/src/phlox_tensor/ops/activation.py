@@ -209,13 +209,13 @@ quiet_softmax = row(
     doc="``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.",
 )
 
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # the paper's fixed point
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # the paper's fixed point
 
 
 @widely
 def _selu(x: Tensor) -> Tensor:
-    low = (_SELU_SCALE * _SELU_ALPHA) * x.clip(max=0.0).expm1()
-    return (x > 0).where(_SELU_SCALE * x, low)
+    low = (SELU_SCALE * SELU_ALPHA) * x.clip(max=0.0).expm1()
+    return (x > 0).where(SELU_SCALE * x, low)
 
 
 selu = elementwise(
