@@ -13,8 +13,9 @@ from onnx import numpy_helper, parser
 
 import phlox as px
 from phlox import Cpu
+from phlox_onnx._graph import OWN
 from phlox_onnx.source._layers import LAYERS
-from phlox_onnx.source._patterns import NN, PATTERNS
+from phlox_onnx.source._patterns import PATTERNS
 from phlox_onnx.source._verify import imported
 from phlox_onnx.source._wrap import wrapped
 from phlox_onnx.table import TABLE
@@ -210,9 +211,9 @@ def test_convolutions_of_one_weight_share_it(tmp_path: Path) -> None:
 
 
 def test_what_a_pattern_makes_has_a_row() -> None:
-    own = {key for key in LAYERS if key[0] == NN}
+    own = {key for key in LAYERS if key[0] == OWN}
     assert own <= set(TABLE)
-    assert (NN, "Attention") in TABLE
+    assert (OWN, "Attention") in TABLE
     assert "attention" in PATTERNS
 
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import phlox_tensor as px
-from phlox_onnx import Limits, OnnxError, load, register
+from phlox_onnx import Limits, OnnxError, _table, load, register
 from phlox_onnx._graph import Graph, Node, Value
 from phlox_onnx._model import prepared
 from phlox_onnx.source._simplify import Forms, simplified
@@ -400,3 +400,11 @@ def test_a_registered_op_may_draw() -> None:
     graph = prepared(model(text, c=np.ones(3, np.float32)), Limits())
     simplified(graph, Forms())
     assert [node.op for node in graph.nodes] == ["Noise", "Noise", "Sub"]
+
+
+def test_a_registered_meaning_holds_in_source_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_table, "_REGISTERED", {})
+    register("", "Identity", lambda input: input + 1)
+    graph = prepared(model("(float[3] x) => (float[3] y) { y = Identity(x) }"), Limits())
+    simplified(graph, Forms())
+    assert [node.op for node in graph.nodes] == ["Identity"]

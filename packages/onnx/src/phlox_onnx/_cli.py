@@ -14,7 +14,7 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, PhloxError
 
-from ._graph import Key, Node, walk
+from ._graph import OWN, Key, Node, walk
 from ._limits import Limits
 from ._model import prepared, refuse_unsupported
 from ._quantized import Quantized
@@ -197,7 +197,7 @@ def _size(text: str) -> int:
 
 def ops() -> list[str]:
     """The names of all ops with a row, with their domain where it is not that of ONNX."""
-    return [_name(key) for key in sorted(TABLE) if key[0] != "phlox.onnx"]
+    return [_name(key) for key in sorted(TABLE) if key[0] != OWN]
 
 
 def checked(file: str) -> dict[str, Any]:

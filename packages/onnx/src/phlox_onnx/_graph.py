@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ._errors import OnnxError
 
 Array = np.ndarray[Any, Any]
 Key = tuple[str, str]  # domain, name
+OWN: Final = "phlox.onnx"  # the domain of ops that no file has
 
 
 @final

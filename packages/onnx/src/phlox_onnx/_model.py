@@ -190,7 +190,7 @@ def with_weights_as_layers_have_them(graph: Graph) -> None:
     readers: dict[str, list[Node | None]] = {}
     for node in walk(graph):
         for place, name in enumerate(node.inputs):
-            turns = node.key == ("", "Gemm") and place == 1 and node.attributes.get("transB", 0)
+            turns = place == 1 and node.attributes.get(_turned(node), 0)
             readers.setdefault(name, []).append(node if turns else None)
     for each in graphs_of(graph):
         for value in each.outputs:
@@ -200,7 +200,13 @@ def with_weights_as_layers_have_them(graph: Graph) -> None:
         if nodes and len(nodes) == len(readers[name]):
             graph.constants[name] = np.ascontiguousarray(array.T)
             for node in nodes:
-                node.attributes = {**node.attributes, "transB": 0}
+                node.attributes = {**node.attributes, _turned(node): 0}
+
+
+def _turned(node: Node) -> str:
+    """The attribute that says that a node reads its second input transposed, or nothing."""
+    row = row_of(node.key)
+    return "" if row is None else row.turned
 
 
 def _refuse_no_limits(limits: object) -> None:

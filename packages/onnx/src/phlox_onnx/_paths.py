@@ -8,12 +8,12 @@ from typing import Final
 
 from ._graph import Graph, Node, walk
 from ._reserved import ATTRIBUTES, CLASSES
+from ._table import row_of
 
 _SPLIT: Final = re.compile(r"[./]")
 _WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
 # Names that exporters make up.
 _MADE_UP: Final = ("Constant", "const_fold", "onnx_", "val_")
-_WINDOWS: Final = frozenset(("Conv", "ConvTranspose", "Gemm"))
 _TAKEN: Final = ATTRIBUTES | CLASSES | {"init", "load"}
 
 
@@ -57,16 +57,15 @@ def paths_of_layers(graph: Graph) -> dict[str, tuple[str, ...]]:
     out: dict[str, tuple[str, ...]] = {}
     for node in graph.nodes:
         weight = node.inputs[1] if len(node.inputs) > 1 else ""
-        if node.domain or not node.outputs or weight not in constants:
+        row = row_of(node.key)
+        if row is None or not row.bias or not node.outputs or weight not in constants:
             continue
         if graph.constants[weight].ndim < 2:
             continue
-        if node.op in _WINDOWS:
+        if row.bias == "input":
             bias = node.inputs[2] if len(node.inputs) > 2 else ""
-        elif node.op == "MatMul":
-            bias = _added(readers.get(node.outputs[0], []), node.outputs[0], graph)
         else:
-            continue
+            bias = _added(readers.get(node.outputs[0], []), node.outputs[0], graph)
         bias = bias if bias in constants else ""
         where = home([name for name in (weight, bias) if name], node.name)
         for name, word in ((weight, "weight"), (bias, "bias")):

@@ -123,8 +123,8 @@ class Step:
             raise too_large(got, self.node, self._most) from error
         except Exception as error:
             self._refuse_absent(env)
-            if self._row.own or isinstance(error, RAW):
-                raise refused(error, self.node, self._row.own) from error
+            if self._row.registered or isinstance(error, RAW):
+                raise refused(error, self.node, self._row.registered) from error
             raise
         if type(found) is not tuple:
             found = (found,)
@@ -132,7 +132,7 @@ class Step:
             got = f"{len(found)} of {self.node.where()}"
             what = "a node gives fewer results than it has names for"
             raise OnnxError("onnx", what, got=got, expected=self._wanted)
-        if self._row.own:
+        if self._row.registered:
             _refuse_no_values(found, self.node)
         for slot, value in zip(self.outputs, found, strict=False):
             if slot >= 0:
@@ -259,14 +259,14 @@ def keywords_of(node: Node, row: Row) -> dict[str, Any]:
     if "outputs" in row.context:
         words["outputs"] = len(node.outputs)
     if "stacked" in row.context:
-        words["stacked"] = stacked_of(node)
+        words["stacked"] = stacked_of(node, row)
     return words
 
 
-def stacked_of(node: Node) -> tuple[tuple[DType, tuple[int, ...]], ...]:
+def stacked_of(node: Node, row: Row) -> tuple[tuple[DType, tuple[int, ...]], ...]:
     """Types and sizes of what the body of a loop gives to be stacked, as the file has them."""
     own = len(node.inputs) - node.attributes.get("num_scan_inputs", 2)
-    given = node.attributes["body"].outputs[max(own, 0) + (node.op == "Loop") :]
+    given = node.attributes["body"].outputs[max(own, 0) + (row.body == "loop") :]
     return tuple(
         (
             DTYPES.get(value.dtype, DTYPES["float32"]),

@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 
 from ._errors import within
-from ._graph import Array, Graph, Node, graphs_of, walk
+from ._graph import OWN, Array, Graph, Node, graphs_of, walk
 from ._types import CODES
 from .table.microsoft import unpacked
-from .upgrades import OWN
 
 Quantized = Literal["fake", "float", "exact", "learned"]
 
 _Q, _DQ = ("", "QuantizeLinear"), ("", "DequantizeLinear")
+_PACKED = ("com.microsoft", "MatMulNBits")
 
 
 def without_whole_numbers(graph: Graph, how: Quantized) -> None:
@@ -55,7 +55,7 @@ def _with_types(graph: Graph) -> None:
 
 def _unpacked(node: Node, graph: Graph) -> list[Node]:
     """A product with packed weights as one with floats, which are made once, and train."""
-    if node.key != ("com.microsoft", "MatMulNBits"):
+    if node.key != _PACKED:
         return [node]
     x, data, scales, zero, places, bias = (*node.inputs, "", "", "")[:6]
     found = {name: graph.constants.get(name) for name in (data, scales, zero) if name}

@@ -13,23 +13,35 @@ import numpy as np
 from phlox_tensor import Numpy, PhloxError
 
 from ._errors import RAW
-from ._graph import Array, Graph, Node, Value, graphs_of, walk
+from ._graph import OWN, Array, Graph, Key, Node, Value, graphs_of, walk
 from ._paths import home
 from ._program import Program, on_host
+from ._table import row_of
 
-LAYERS: Final = "phlox.onnx"
-# Where the gates of a layer stand among those of ONNX.
-GATES: Final = {"GRU": (1, 0, 2), "LSTM": (0, 2, 3, 1), "RNN": (0,)}
-# The activations that a layer has, of one direction.
-_USUAL: Final = {
-    "GRU": (("sigmoid", "tanh"),),
-    "LSTM": (("sigmoid", "tanh", "tanh"),),
-    "RNN": (("tanh",), ("relu",)),
+
+@final
+@dataclass(frozen=True)
+class _Kind:
+    """A recurrent op that may be a layer.
+
+    Attributes:
+        gates: where the gates of the layer stand among those of ONNX.
+        activations: those that the layer has, of one direction.
+        told: whether the layer is told which it has.
+        resets: whether the state may be reset before it is multiplied, which the layer does after.
+    """
+
+    gates: tuple[int, ...]
+    activations: tuple[tuple[str, ...], ...]
+    told: bool = False
+    resets: bool = False
+
+
+_KINDS: Final[dict[Key, _Kind]] = {
+    ("", "GRU"): _Kind((1, 0, 2), (("sigmoid", "tanh"),), resets=True),
+    ("", "LSTM"): _Kind((0, 2, 3, 1), (("sigmoid", "tanh", "tanh"),)),
+    ("", "RNN"): _Kind((0,), (("tanh",), ("relu",)), told=True),
 }
-# What only moves elements, and makes no more of them.
-_MOVES: Final = frozenset(
-    ["Concat", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"]
-)
 _LONGEST: Final = 64  # nodes between a constant and a weight
 _ROUNDS: Final = 64  # in which nodes whose weights others read are taken out
 _WORDS: Final = ("weight_input", "weight_hidden", "bias_input", "bias_hidden")
@@ -65,7 +77,7 @@ def with_recurrent_layers(graph: Graph, origins: dict[str, str]) -> dict[str, li
     Returns:
         Why nodes are none, each reason with those nodes.
     """
-    nodes = [node for node in walk(graph) if not node.domain and node.op in GATES]
+    nodes = [node for node in walk(graph) if node.key in _KINDS]
     if not nodes:
         return {}
     found = _Constants(graph)
@@ -89,18 +101,18 @@ def with_recurrent_layers(graph: Graph, origins: dict[str, str]) -> dict[str, li
 
 def no_layer(node: Node) -> str:
     """Why no layer of nn does what a recurrent node does; nothing where one does."""
-    words, inputs = node.attributes, [*node.inputs, *[""] * 8]
+    words, inputs, kind = node.attributes, [*node.inputs, *[""] * 8], _KINDS[node.key]
     named = tuple(str(name).lower() for name in words.get("activations") or ())
     count = 2 if words.get("direction") == "bidirectional" else 1
     if words.get("clip") is not None:
         return "clips what goes into its gates"
-    if named and named not in [each * count for each in _USUAL[node.op]]:
+    if named and named not in [each * count for each in kind.activations]:
         return f"has the activations {', '.join(named)}"
-    if node.op == "GRU" and not words.get("linear_before_reset", 0):
+    if kind.resets and not words.get("linear_before_reset", 0):
         return "resets the state before it is multiplied, not after"
     if words.get("input_forget", 0):
         return "forgets what it takes in"
-    if node.op == "LSTM" and inputs[7]:
+    if inputs[7]:
         return "lets its gates see the cell"
     if words.get("direction") == "reverse" and inputs[4]:
         return "runs backwards alone, over sequences of several lengths"
@@ -116,7 +128,7 @@ def _unfit(node: Node, parts: list[_Made | None]) -> str:
     types = {str(a.dtype) for a in arrays if a.dtype != np.float32}
     if types:
         return f"has weights of {', '.join(sorted(types))}"
-    w, r, gates = arrays[0], arrays[1], len(GATES[node.op])
+    w, r, gates = arrays[0], arrays[1], len(_KINDS[node.key].gates)
     count = 2 if node.attributes.get("direction") == "bidirectional" else 1
     size = node.attributes.get("hidden_size") or r.shape[-1]
     fits = w.ndim == 3 and r.shape == (count, gates * size, size) and w.shape[:2] == r.shape[:2]
@@ -154,7 +166,7 @@ class _Constants:
             node = self._makers.get(each)
             if each in self.values:
                 leaves.add(each)
-            elif node is None or node.domain or node.op not in _MOVES or len(nodes) > _LONGEST:
+            elif node is None or not _moves(node) or len(nodes) > _LONGEST:
                 return None
             elif id(node) not in nodes:
                 nodes[id(node)] = node
@@ -243,7 +255,7 @@ class _Replacing:
 
     def replace(self, node: Node, parts: list[_Made | None]) -> None:
         """Give a node the inputs and attributes of a layer."""
-        words = node.attributes
+        words, kind = node.attributes, _KINDS[node.key]
         names = [name for part in parts if part is not None for name in sorted(part.leaves)]
         names = [self._origins.get(name, name) for name in names]
         where = home(names, node.name)
@@ -252,7 +264,7 @@ class _Replacing:
         inputs = [node.inputs[0], *[*node.inputs, *[""] * 7][4:7]]
         two = words.get("direction") == "bidirectional"
         for d in range(1 + two):
-            for word, array in zip(_WORDS, _of_direction(node.op, parts, d), strict=True):
+            for word, array in zip(_WORDS, _of_direction(kind, parts, d), strict=True):
                 part = parts[_WORDS.index(word) if "weight" in word else 2]
                 inputs.append("")
                 if part is None or array is None:
@@ -268,8 +280,8 @@ class _Replacing:
             inputs.pop()
         kept = {k: words[k] for k in ("direction", "layout") if words.get(k)}
         activation = str((words.get("activations") or ("tanh",))[0]).lower()
-        node.attributes = kept | ({"activation": activation} if node.op == "RNN" else {})
-        node.domain, node.inputs = LAYERS, inputs
+        node.attributes = kept | ({"activation": activation} if kind.told else {})
+        node.domain, node.inputs = OWN, inputs
 
     def clean(self, ready: _Ready) -> None:
         """Leave out what made the weights before."""
@@ -281,16 +293,22 @@ class _Replacing:
             each.constants = {k: v for k, v in each.constants.items() if k not in leaves}
 
 
-def _of_direction(op: str, parts: list[_Made | None], d: int) -> list[Array | None]:
+def _of_direction(kind: _Kind, parts: list[_Made | None], d: int) -> list[Array | None]:
     """Weights and biases of one direction, as a layer has them."""
     w, r, b = (None if part is None else part.array[d] for part in parts)
     half = 0 if b is None else len(b) // 2
     biases = (None, None) if b is None else (b[:half], b[half:])
-    weights = (None if v is None else _gates(op, v).T for v in (w, r))
-    made = (*weights, *(None if v is None else _gates(op, v) for v in biases))
+    weights = (None if v is None else _gates(kind, v).T for v in (w, r))
+    made = (*weights, *(None if v is None else _gates(kind, v) for v in biases))
     return [None if v is None else np.ascontiguousarray(v) for v in made]
 
 
-def _gates(op: str, value: Array) -> Array:
-    split = np.split(value, len(GATES[op]), axis=0)
-    return np.concatenate([split[i] for i in GATES[op]], axis=0)
+def _gates(kind: _Kind, value: Array) -> Array:
+    split = np.split(value, len(kind.gates), axis=0)
+    return np.concatenate([split[i] for i in kind.gates], axis=0)
+
+
+def _moves(node: Node) -> bool:
+    """Whether a node only moves elements."""
+    row = row_of(node.key)
+    return row is not None and row.movement

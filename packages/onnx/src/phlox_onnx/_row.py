@@ -16,18 +16,25 @@ value, or a tuple of them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
 
 from ._errors import OnnxError
+from ._graph import Array, Node
 
 Host: TypeAlias = np.ndarray[Any, Any]
 Ints: TypeAlias = tuple[int, ...]
 Scalar: TypeAlias = bool | int | float
 Raw: TypeAlias = Any
+
+# What the graphs inside of a node are: branches, of which one runs; bodies of a loop, of what goes
+# over slices of tensors, over such slices for each of a batch, or over the items of a list.
+Body: TypeAlias = Literal["", "batches", "branch", "items", "loop", "slices"]
+# Whether a node gives its first input, as far as the constants say.
+Same: TypeAlias = Callable[[Node, Mapping[str, Array]], bool]
 
 CONTEXT: Final = ("outputs", "device", "stacked")
 
@@ -55,6 +62,22 @@ class Parameter:
     required: bool
 
 
+class Marks(TypedDict, total=False):
+    """What a row may say of its op; ``Row`` says what each means."""
+
+    asks: bool
+    bias: Literal["", "input", "sum"]
+    body: Body
+    draws: bool
+    grows: bool
+    measures: bool
+    movement: bool
+    numbers: bool
+    same: Same
+    scalar: bool
+    turned: str
+
+
 @final
 @dataclass(frozen=True)
 class Row:
@@ -65,29 +88,44 @@ class Row:
         run: the function.
         host: what runs instead where all inputs are on the host.
         trained: inputs whose constants are trained.
-        numbers: whether these are trained even where they are one number.
-        movement: whether elements of the inputs come out as they were, in other places.
-        grows: whether numbers in the file say how large the result is.
-        draws: whether the same inputs may give something else each time.
         inputs: the parameters by position.
         rest: the parameter that takes all further inputs.
         attributes: the parameters by keyword, with whether the node has to bring them.
-        own: whether the function is a user's.
+        registered: whether the function is a user's.
+        asks: whether it asks if an input is there at all.
+        bias: where the bias stands if the second input is the weight of a layer: ``"input"`` is
+            the third one, ``"sum"`` what is added to the result.
+        body: what the graphs inside of its nodes are.
+        draws: whether the same inputs may give something else each time.
+        grows: whether numbers in the file say how large the result is.
+        measures: whether it reads the sizes of its inputs alone.
+        movement: whether elements of the inputs come out as they were, in other places.
+        numbers: whether what is trained may be one number.
+        same: tells whether a node gives its first input.
+        scalar: whether it may make one number without axes of what has axes.
+        turned: the attribute that says that the second input is a transposed matrix.
     """
 
     version: int
     run: Callable[..., Any]
     host: Callable[..., Any] | None
     trained: frozenset[str]
-    movement: bool
-    grows: bool
     inputs: tuple[Parameter, ...]
     rest: Parameter | None
     attributes: dict[str, bool]
     context: tuple[str, ...]
+    registered: bool = False
+    asks: bool = False
+    bias: Literal["", "input", "sum"] = ""
+    body: Body = ""
     draws: bool = False
-    own: bool = False
+    grows: bool = False
+    measures: bool = False
+    movement: bool = False
     numbers: bool = False
+    same: Same | None = None
+    scalar: bool = False
+    turned: str = ""
 
 
 def since(
@@ -96,10 +134,7 @@ def since(
     *,
     host: Callable[..., Any] | None = None,
     trained: str = "",
-    movement: bool = False,
-    grows: bool = False,
-    draws: bool = False,
-    numbers: bool = False,
+    **marks: Unpack[Marks],
 ) -> Row:
     """Return the row of an op; ``trained`` names inputs, apart by spaces."""
     inputs: list[Parameter] = []
@@ -118,20 +153,7 @@ def since(
             inputs.append(Parameter(each.name, takes, default, required))
     context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)
     names = frozenset(trained.split())
-    return Row(
-        version,
-        run,
-        host,
-        names,
-        movement,
-        grows,
-        tuple(inputs),
-        rest,
-        attributes,
-        context,
-        draws,
-        numbers=numbers,
-    )
+    return Row(version, run, host, names, tuple(inputs), rest, attributes, context, **marks)
 
 
 _KINDS: Final = ("Host", "Ints", "Raw", "Scalar")

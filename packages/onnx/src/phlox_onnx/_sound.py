@@ -10,6 +10,8 @@ import onnx
 
 from ._errors import OnnxError
 from ._graph import Graph, Node, walk
+from ._row import Body
+from ._table import row_of
 
 _TYPE: Final = onnx.defs.OpSchema.AttrType
 _KINDS: Final[dict[Any, tuple[str, Callable[[Any], bool]]]] = {
@@ -101,26 +103,27 @@ def named_outputs(node: Node) -> int:
     return max((i for i, name in enumerate(node.outputs, 1) if name), default=0)
 
 
-# How many values the inner graphs of an op take and give, where its node has so many.
-_BODIES: Final[dict[str, Callable[[int, int], tuple[int, int]]]] = {
-    "If": lambda takes, gives: (0, gives),
-    "Loop": lambda takes, gives: (max(2, takes), 1 + gives),
-    "Scan": lambda takes, gives: (takes, gives),
-    "SequenceMap": lambda takes, gives: (takes, gives),
+# How many values the graphs inside of a node take and give, where it has so many.
+_BODIES: Final[dict[Body, Callable[[int, int], tuple[int, int]]]] = {
+    "batches": lambda takes, gives: (takes - 1, gives),
+    "branch": lambda takes, gives: (0, gives),
+    "items": lambda takes, gives: (takes, gives),
+    "loop": lambda takes, gives: (max(2, takes), 1 + gives),
+    "slices": lambda takes, gives: (takes, gives),
 }
 
 
 def _refuse_bodies(node: Node) -> None:
-    known = _BODIES.get(node.op) if not node.domain else None
-    if known is None:
+    row = row_of(node.key)
+    if row is None or not row.body:
         return
-    wanted = known(len(node.inputs), len(node.outputs))
+    wanted = _BODIES[row.body](len(node.inputs), len(node.outputs))
     for name, inner in node.graphs.items():
         found = len(inner.inputs), len(inner.outputs)
         if found != wanted:
             got = f"{found[0]} and {found[1]}, {name} of {node.where()}"
             what = "a graph takes or gives another number of values than its node"
             raise OnnxError("onnx", what, got=got, expected=f"{wanted[0]} and {wanted[1]}")
-    if node.op == "Loop" and len(node.outputs) < len(node.inputs) - 2:
+    if row.body == "loop" and len(node.outputs) < len(node.inputs) - 2:
         got = f"{len(node.outputs)} for {len(node.inputs) - 2} of {node.where()}"
         raise OnnxError("onnx", "a loop gives fewer values than it carries", got=got)

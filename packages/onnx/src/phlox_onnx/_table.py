@@ -14,7 +14,7 @@ from ._graph import Graph, Key, Node, walk
 from ._row import Row, since
 from .table import TABLE
 
-_OWN: Final[dict[Key, Row]] = {}
+_REGISTERED: Final[dict[Key, Row]] = {}
 
 
 def register(
@@ -43,11 +43,11 @@ def register(
         got = f"{domain!r}, {op!r}"
         raise ArgumentError("register", "an op has no name", got=got, expected="two words")
     _refuse_hidden(function)
-    row = replace(since(1, function, trained=" ".join(trained), draws=True), own=True)
+    row = replace(since(1, function, trained=" ".join(trained), draws=True), registered=True)
     known = [p.name for p in (*row.inputs, *([row.rest] if row.rest else []))]
     if not row.trained <= set(known):
         raise ArgumentError("register", "no such input", got=trained, expected=", ".join(known))
-    _OWN["" if domain == "ai.onnx" else domain, op] = row
+    _REGISTERED["" if domain == "ai.onnx" else domain, op] = row
 
 
 def _refuse_hidden(function: object) -> None:
@@ -65,7 +65,7 @@ def _refuse_hidden(function: object) -> None:
 
 def row_of(key: Key) -> Row | None:
     """The row of an op, if there is one."""
-    return _OWN.get(key) or TABLE.get(key)
+    return _REGISTERED.get(key) or TABLE.get(key)
 
 
 def unsupported(graph: Graph) -> dict[Key, list[Node]]:
@@ -79,5 +79,5 @@ def unsupported(graph: Graph) -> dict[Key, list[Node]]:
 
 def nearest(op: str) -> Key | None:
     """The op with a row whose name is most like another, whatever its domain."""
-    names = {name: (domain, name) for domain, name in (*TABLE, *_OWN)}
+    names = {name: (domain, name) for domain, name in (*TABLE, *_REGISTERED)}
     return next((names[name] for name in get_close_matches(op, names, 1)), None)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ._errors import OnnxError
-from ._graph import Node
+from ._graph import OWN, Node
 
 if TYPE_CHECKING:
     from ._upgrade import Maker
 
 Rewrite = Callable[[Node, "Maker"], list[Node] | None]
-OWN: Final = "phlox.onnx"  # the domain of what no newer version can say
 
 # Hints to runtimes of before version 7, which changed no result.
 EVERYWHERE: Final = {"consumed_inputs": 6, "is_test": 7}

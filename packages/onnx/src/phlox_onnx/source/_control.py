@@ -10,6 +10,8 @@ import phlox_tensor as px
 
 from .._graph import Graph, Node
 from .._growth import META
+from .._row import Body
+from .._table import row_of
 from . import _expr as e
 from ._expr import Block, Branch, Inner, Ref
 from ._names import Name, source_of
@@ -60,14 +62,25 @@ def body(emitter: Emitter, node: Node, graph: Graph, values: list[Any], env: dic
     return _function(emitter, node, graph, env, [None] * len(graph.inputs))
 
 
+def _kind(node: Node) -> Body:
+    """What the graphs inside of a node are."""
+    row = row_of(node.key)
+    return "" if row is None else row.body
+
+
+def _turns(node: Node) -> bool:
+    """Whether a body is told the number of its turn, and says whether there is another."""
+    return _kind(node) == "loop"
+
+
 def _carried(emitter: Emitter, node: Node, graph: Graph, values: list[Any]) -> list[Any]:
     """Both cases of what a body starts with."""
-    if node.op == "Loop":
+    if _turns(node):
         first: list[Any] = [tuple(px.zeros((), dtype=d, device=META) for _ in "ab")
                             for d in (px.int64, px.bool)]  # fmt: skip
         rest = [emitter.tensor(v) for v in values[2:]]
         return [*first, *(v.specs if isinstance(v, Name) else None for v in rest)]
-    if node.op != "Scan" or node.attributes.get("scan_input_axes"):
+    if _kind(node) != "slices" or node.attributes.get("scan_input_axes"):
         return [None] * len(graph.inputs)
     n = node.attributes["num_scan_inputs"]
     names = [emitter.tensor(v) for v in values]
@@ -77,9 +90,10 @@ def _carried(emitter: Emitter, node: Node, graph: Graph, values: list[Any]) -> l
 
 def _kept_shape(emitter: Emitter, node: Node, known: list[Any]) -> bool:
     """Whether what a body gives is as what it was given."""
-    skipped = 1 if node.op == "Loop" else 0
-    count = len(known) - 2 if node.op == "Loop" else len(known) - node.attributes["num_scan_inputs"]
-    carried = known[2:] if node.op == "Loop" else known[:count]
+    turns = _turns(node)
+    count = len(known) - 2 if turns else len(known) - node.attributes["num_scan_inputs"]
+    carried = known[2:] if turns else known[:count]
+    skipped = 1 if turns else 0
     for before, after in zip(carried, emitter.results[skipped : skipped + count], strict=True):
         if before is None:
             continue
@@ -100,14 +114,15 @@ def _function(
         numbers.append(number)
         start[value.name] = Name(emitter.trace, Ref(number), specs)
     lines = Block()
-    if node.op == "Loop":  # the first two are no tensors
+    turns = _turns(node)
+    if turns:  # the first two are no tensors
         before, emitter.trace.block = emitter.trace.block, lines
         for value, number, specs in list(zip(graph.inputs, numbers, known, strict=True))[:2]:
             device = {"device": emitter.device()}
             lifted = emitter.trace.keep(e.call("px.asarray", [Ref(number)], device))
             start[value.name] = Name(emitter.trace, lifted, specs)
         emitter.trace.block = before
-    block = emitter.write(graph, start, truth=node.op == "Loop")
+    block = emitter.write(graph, start, truth=turns)
     block.lines[:0] = lines.lines
     target = emitter.trace.fresh()
     emitter.trace.block.lines.append(Inner(target, numbers, block))

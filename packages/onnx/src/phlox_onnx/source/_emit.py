@@ -22,14 +22,14 @@ from ._control import body, branch
 from ._copy import Copies
 from ._expr import Block, FieldRef, Ref
 from ._layers import Layer, fits, layer_of
-from ._names import Name, Place, Trace, cases_of, sliced, source_of
+from ._names import Name, Place, Trace, sliced, source_of
 from ._recurrent import RECURRENT, recurrent
 from ._run import spelled_call, written
 from ._simplify import FOLDED, Forms
 from ._size import Size, UnknownError
 from ._specs import specs_of
 from ._values import LITERAL, STATE, Field, Values
-from ._writers import HOST, WRITERS, ints
+from ._writers import HOST, MAKERS, WRITERS, ints
 
 # A row that writes more lines than this is a function of its own.
 ROW_LINES: Final = 8
@@ -122,7 +122,8 @@ class Emitter:
         env |= {o: v for o, v in zip(node.outputs, results, strict=False) if o}
 
     def _found(self, node: Node, env: dict[str, Any]) -> Any:
-        if node.key == ("", "If"):
+        row = row_of(node.key)
+        if row is not None and row.body == "branch":
             return branch(self, node, env)
         values = [self.value(n, env) if n else None for n in node.inputs]
         for way in (self._on_host, self._layer, self._short, self._by_row):
@@ -221,19 +222,9 @@ class Emitter:
                 raise UnknownError("a weight of another layer")
         return tuple(name for name, path in paths.items() if path and path not in STATE)
 
-    def _range(self, values: list[Any]) -> Any:
-        """Whole numbers between sizes."""
-        bounds = [ints(v)[0] for v in values]
-        start, stop, step = bounds
-        args = [stop] if start == 0 and step == 1 else [start, stop, *([] if step == 1 else [step])]
-        device = self.device()
-        words = {"dtype": e.member(device, "default_int"), "device": device}
-        specs = tuple(px.arange(*cases_of(args)[c], dtype=px.int64, device=META) for c in (0, 1))
-        return Name(self.trace, e.call("px.arange", [source_of(a) for a in args], words), specs)
-
     def _short(self, node: Node, values: list[Any]) -> Any:
-        if node.key == ("", "Range"):
-            return self._range(values)
+        if node.key in MAKERS:
+            return MAKERS[node.key](self.trace, self.device(), *values)
         writer = WRITERS.get(node.key)
         if writer is None:
             return None
@@ -249,7 +240,7 @@ class Emitter:
         row = row_of(node.key)
         if row is None or node.graphs:
             return None
-        if node.op == "OptionalHasElement" and any(v.specs is None for v in values if v):
+        if row.asks and any(v.specs is None for v in values if v):
             return None  # what is absent is only known when the source runs
         names = dict(zip(node.inputs, values, strict=True))
         args = [self._read(names[n] if n else None, p) for n, p in bound(node, row)]
@@ -316,7 +307,7 @@ class Emitter:
             )
         if "outputs" in row.context:
             words["outputs"] = e.literal(len(node.outputs))
-        stacked = stacked_of(node) if "stacked" in row.context else ()
+        stacked = stacked_of(node, row) if "stacked" in row.context else ()
         if stacked:
             words["stacked"] = e.literal(stacked)
         if "device" in row.context and (stacked or "stacked" not in row.context):

@@ -8,8 +8,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from .._graph import Array, Key, Node
-from ._patterns import NN
+from .._graph import OWN, Array, Key, Node
 
 Settings = list[tuple[str, Any]]
 # Settings that are as layers have them by themselves are not written.
@@ -70,6 +69,7 @@ _AXES: Final = {
     "PRelu": 1,
     "RmsNorm": -1,
 }
+_RANKS: Final = {"PRelu": 4}  # of what a layer takes that looks for the axis of its weight
 
 
 def fits(layer: Layer, values: list[Any], specs: Any) -> bool:
@@ -82,7 +82,8 @@ def fits(layer: Layer, values: list[Any], specs: Any) -> bool:
         specs or weight.size > 1
     ):
         return False
-    if layer.kind == "PRelu" and (not shapes or any(len(shape) != 4 for shape in shapes)):
+    rank = _RANKS.get(layer.kind)
+    if rank is not None and (not shapes or any(len(shape) != rank for shape in shapes)):
         return False
     axis = _AXES[layer.kind]
     return all(len(s) > axis and s[axis] == weight.size for s in shapes if s)
@@ -324,8 +325,8 @@ LAYERS: Final[dict[Key, Callable[[Node, Constants], Layer | None]]] = {
     ("", "PRelu"): prelu,
     ("", "RMSNormalization"): _row_norm("RmsNorm"),
     ("", "SimplifiedLayerNormalization"): _row_norm("RmsNorm"),
-    (NN, "GRU"): recurrent("Gru"),
-    (NN, "LSTM"): recurrent("Lstm"),
-    (NN, "Linear"): linear,
-    (NN, "RNN"): recurrent("Rnn"),
+    (OWN, "GRU"): recurrent("Gru"),
+    (OWN, "LSTM"): recurrent("Lstm"),
+    (OWN, "Linear"): linear,
+    (OWN, "RNN"): recurrent("Rnn"),
 }

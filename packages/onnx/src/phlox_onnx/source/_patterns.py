@@ -10,14 +10,10 @@ from typing import Any, Final, final
 import numpy as np
 
 from .._errors import within
-from .._graph import Array, Graph, Node, graphs_of, walk
+from .._graph import OWN, Array, Graph, Node, graphs_of, walk
+from .._table import row_of
 from ._simplify import Forms, in_several_ways, without_unused
 
-NN: Final = "phlox.onnx"  # ops of the table that no file has
-_MAY_BE_SCALAR: Final = frozenset(
-    """ConstantOfShape Det Einsum Gather GatherND If Loop NegativeLogLikelihoodLoss Reshape Size
-    SoftmaxCrossEntropyLoss Squeeze""".split()  # noqa: SIM905 - words
-)
 CLOSE: Final = 1e-3  # exporters round their constants
 
 
@@ -90,7 +86,8 @@ class Finder:
         """Whether a value is no single number, as far as its maker tells."""
         maker = self.makers.get(name)
         if maker is not None:
-            return maker.op not in _MAY_BE_SCALAR and not maker.op.startswith("Reduce")
+            row = row_of(maker.key)
+            return row is None or not row.scalar
         value = next((v for v in self.graph.inputs if v.name == name), None)
         return value is not None and bool(value.shape)
 
@@ -313,7 +310,7 @@ def linear(node: Node, f: Finder) -> Node | None:
             if made is None or weight is None or weight.ndim != 2 or not f.once(product):
                 continue
             if weight.shape[1] == f.constants[bias].size:
-                return _made("Linear", [*made.inputs, bias], made_as(node, made), NN)
+                return _made("Linear", [*made.inputs, bias], made_as(node, made), OWN)
     return None
 
 
@@ -330,7 +327,7 @@ def bare_linear(node: Node, f: Finder) -> Node | None:
     whole = weight is not None and weight.ndim == 2 and weight.dtype.kind == "f"
     if not whole or node.inputs[0] in f.constants:
         return None
-    return _made("Linear", list(node.inputs), node, NN)
+    return _made("Linear", list(node.inputs), node, OWN)
 
 
 def gemm(node: Node, f: Finder) -> Node | None:
@@ -355,7 +352,7 @@ def gemm(node: Node, f: Finder) -> Node | None:
             return None
         rest = [f.flat(rest[0])]
     name = f.turned(name) if turned else name
-    return _made("Linear", [node.inputs[0], name, *rest], node, NN)
+    return _made("Linear", [node.inputs[0], name, *rest], node, OWN)
 
 
 def _scaled(f: Finder, name: str) -> tuple[str, float]:
@@ -411,7 +408,7 @@ def attention(node: Node, f: Finder) -> Node | None:
         f.before.setdefault(id(product), []).append(rows)
         f.makers[source] = rows
     inputs = [query, source, node.inputs[1], *([bias] if bias else [])]
-    return _made("Attention", inputs, node, NN, scale=scale * by * times)
+    return _made("Attention", inputs, node, OWN, scale=scale * by * times)
 
 
 PATTERNS: Final[dict[str, Callable[[Node, Finder], Node | None]]] = {

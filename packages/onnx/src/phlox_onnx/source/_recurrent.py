@@ -6,15 +6,14 @@ from typing import Any, Final
 
 import phlox_tensor as px
 
-from .._graph import Node
+from .._graph import OWN, Node
 from .._growth import META
 from . import _expr as e
 from ._expr import FieldRef, Ref
 from ._names import Name, Trace
-from ._patterns import NN
 
 # Whether an LSTM's state is two.
-RECURRENT: Final = {(NN, "GRU"): False, (NN, "LSTM"): True, (NN, "RNN"): False}
+RECURRENT: Final = {(OWN, "GRU"): False, (OWN, "LSTM"): True, (OWN, "RNN"): False}
 
 
 def recurrent(

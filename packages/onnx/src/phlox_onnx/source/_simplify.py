@@ -22,7 +22,6 @@ from .._table import row_of
 FOLDED: Final = 1 << 20
 GROWTH: Final = 8
 _SMALL: Final = 4096
-_SIZES: Final = frozenset(("Shape", "Size"))  # what they give is no weight
 
 
 @final
@@ -63,7 +62,9 @@ def _chosen(graph: Graph, around: dict[str, Array]) -> int:
     nodes: list[Node] = []
     count = 0
     for node in graph.nodes:
-        value = known.get(node.inputs[0]) if node.key == ("", "If") else None
+        row = row_of(node.key)
+        branches = row is not None and row.body == "branch"
+        value = known.get(node.inputs[0]) if branches else None
         if value is None or value.size != 1:
             count += sum(_chosen(inner, known) for inner in node.graphs.values())
             nodes.append(node)
@@ -103,18 +104,10 @@ def _without_no_ops(graph: Graph, renamed: dict[str, str]) -> int:
 
 
 def _is_no_op(node: Node, graph: Graph) -> bool:
-    if node.domain or not node.outputs[0]:
+    row = row_of(node.key)
+    if row is None or row.same is None or not node.outputs[0]:
         return False
-    if node.op == "Identity":
-        return True
-    if node.op == "Dropout":
-        trains = node.inputs[2] if len(node.inputs) > 2 else ""
-        known = graph.constants.get(trains)
-        off = not trains or (known is not None and known.size == 1 and not known.item())
-        return off and len([o for o in node.outputs if o]) == 1
-    if node.op in ("Concat", "Max", "Min", "Sum", "Mean"):
-        return len(node.inputs) == 1
-    return False
+    return row.same(node, graph.constants)
 
 
 @final
@@ -153,10 +146,10 @@ class Folding:
         """What a node of constants gives."""
         if node.graphs or row.draws or not all(n in known for n in node.inputs if n):
             return None
-        if node.op not in _SIZES and not self._kept.isdisjoint(node.inputs):
+        if not row.measures and not self._kept.isdisjoint(node.inputs):
             return None  # a weight that others read, too
         given = {n: known[n] for n in node.inputs if n}
-        if any(a.dtype == object for a in given.values()) or (not given and node.op != "Range"):
+        if any(a.dtype == object for a in given.values()) or not given:
             return None
         most = min(max(FOLDED, GROWTH * sum(a.nbytes for a in given.values())), self._left)
         if _elements(node, row, given) * 8 > most:
@@ -194,9 +187,11 @@ def in_several_ways(graph: Graph) -> set[str]:
     names = {name for each in every for name in each.constants}
     for each in every:
         for node in each.nodes:
-            words = None
+            row, words = row_of(node.key), None
+            if row is not None and row.measures:
+                continue  # sizes are the same in any form
             for place, name in enumerate(node.inputs):
-                if name in names and node.op not in _SIZES:
+                if name in names:
                     words = words or _words(node)
                     ways.setdefault(name, set()).add((node.key, place, words))
         for value in each.outputs:

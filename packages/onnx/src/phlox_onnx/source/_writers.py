@@ -10,12 +10,12 @@ import numpy as np
 
 import phlox_tensor as px
 
-from .._graph import Key, Node
+from .._graph import OWN, Key, Node
+from .._growth import META
 from .._types import to_type
 from ..table.resize import as_interpolate
 from . import _expr as e
-from ._names import Name, cases_of, finished, source_of
-from ._patterns import NN
+from ._names import Name, Trace, cases_of, finished, source_of
 from ._size import Size, UnknownError
 
 # Bounds of slices beyond this stand for the end.
@@ -273,9 +273,24 @@ WRITERS: Final[dict[Key, Writer]] = {
     ("", "Slice"): slice_,
     ("", "Squeeze"): squeeze,
     ("", "Unsqueeze"): unsqueeze,
-    (NN, "Attention"): attention,
-    (NN, "FakeQuantize"): rounded,
-    (NN, "LearnedQuantize"): rounded,
+    (OWN, "Attention"): attention,
+    (OWN, "FakeQuantize"): rounded,
+    (OWN, "LearnedQuantize"): rounded,
+}
+
+
+def range_(trace: Trace, device: Any, *bounds: Any) -> Name:
+    """Whole numbers between sizes."""
+    start, stop, step = (ints(each)[0] for each in bounds)
+    args = [stop] if start == 0 and step == 1 else [start, stop, *([] if step == 1 else [step])]
+    words = {"dtype": e.member(device, "default_int"), "device": device}
+    specs = tuple(px.arange(*cases_of(args)[c], dtype=px.int64, device=META) for c in (0, 1))
+    return Name(trace, e.call("px.arange", [source_of(a) for a in args], words), specs)
+
+
+# What makes a tensor on a device out of numbers of the host.
+MAKERS: Final[dict[Key, Writer]] = {
+    ("", "Range"): range_,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from .._graph import OWN
 from .._row import Row
 from . import (
     attention,
@@ -47,10 +48,10 @@ _MICROSOFT = (microsoft, microsoft_fused, microsoft_quantized)
 TABLE: Final[dict[tuple[str, str], Row]] = {
     **{("", name): row for family in _STANDARD for name, row in family.ROWS.items()},
     **{("com.microsoft", name): row for family in _MICROSOFT for name, row in family.ROWS.items()},
-    **{("phlox.onnx", name): row for name, row in contraction.OWN.items()},
-    **{("phlox.onnx", name): row for name, row in movement.OWN.items()},
-    **{("phlox.onnx", name): row for name, row in quantized.OWN.items()},
-    **{("phlox.onnx", name): row for name, row in recurrent_layers.OWN.items()},
+    **{(OWN, name): row for name, row in contraction.OWN_ROWS.items()},
+    **{(OWN, name): row for name, row in movement.OWN_ROWS.items()},
+    **{(OWN, name): row for name, row in quantized.OWN_ROWS.items()},
+    **{(OWN, name): row for name, row in recurrent_layers.OWN_ROWS.items()},
     ("ai.onnx.preview", "FlexAttention"): attention.FLEX,
-    ("phlox.onnx", "BatchScan"): control.BATCH_SCAN,
+    (OWN, "BatchScan"): control.BATCH_SCAN,
 }

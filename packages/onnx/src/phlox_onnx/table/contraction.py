@@ -99,16 +99,16 @@ def scaled_attention(query: T, key: T, value: T, bias: T | None = None, *, scale
 
 
 # What formulas are recognised as.
-OWN: Final[dict[str, Row]] = {
+OWN_ROWS: Final[dict[str, Row]] = {
     "Attention": since(1, scaled_attention),
     "Linear": since(1, linear, trained="weight bias"),
 }
 
 ROWS: Final[dict[str, Row]] = {
-    "Det": since(22, det),
-    "Einsum": since(28, einsum),
-    "Gemm": since(13, gemm, trained="A B C"),
-    "MatMul": since(13, matmul, trained="A B"),
+    "Det": since(22, det, scalar=True),
+    "Einsum": since(28, einsum, scalar=True),
+    "Gemm": since(13, gemm, trained="A B C", bias="input", turned="transB"),
+    "MatMul": since(13, matmul, trained="A B", bias="sum"),
     "MatMulInteger": since(10, matmul_integer),
     **ATTENTION,
 }

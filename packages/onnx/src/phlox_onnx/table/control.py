@@ -221,19 +221,19 @@ def optional_has(input: Raw = None) -> Host:
 
 ROWS: Final[dict[str, Row]] = {
     "ConcatFromSequence": since(11, concat_from_sequence),
-    "If": since(25, if_),
-    "Loop": since(25, loop),
+    "If": since(25, if_, body="branch", scalar=True),
+    "Loop": since(25, loop, body="loop", scalar=True),
     "Optional": since(28, optional),
     "OptionalGetElement": since(28, optional_get),
-    "OptionalHasElement": since(28, optional_has),
-    "Scan": since(25, scan),
+    "OptionalHasElement": since(28, optional_has, asks=True),
+    "Scan": since(25, scan, body="slices"),
     "SequenceAt": since(11, sequence_at),
     "SequenceConstruct": since(11, sequence_construct),
     "SequenceEmpty": since(11, sequence_empty),
     "SequenceErase": since(11, sequence_erase),
     "SequenceInsert": since(11, sequence_insert),
     "SequenceLength": since(11, sequence_length),
-    "SequenceMap": since(17, sequence_map),
+    "SequenceMap": since(17, sequence_map, body="items"),
     "SplitToSequence": since(24, split_to_sequence),
 }
-BATCH_SCAN: Final = since(1, batch_scan)
+BATCH_SCAN: Final = since(1, batch_scan, body="batches")

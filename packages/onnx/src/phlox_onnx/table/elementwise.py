@@ -14,6 +14,7 @@ from phlox_tensor import Tensor
 
 from .._row import Host, Raw, Row, since
 from .._types import to_type
+from .unchanged import alone
 
 T = Tensor[Any]
 
@@ -263,9 +264,9 @@ ROWS: Final[dict[str, Row]] = {
     "LessOrEqual": since(16, two(px.less_equal), host=np.less_equal),
     "Log": since(13, one(px.log)),
     "LogSoftmax": since(13, log_softmax),
-    "Max": since(13, many(px.maximum), host=_host_many(np.maximum)),
-    "Mean": since(13, mean),
-    "Min": since(13, many(px.minimum), host=_host_many(np.minimum)),
+    "Max": since(13, many(px.maximum), host=_host_many(np.maximum), same=alone),
+    "Mean": since(13, mean, same=alone),
+    "Min": since(13, many(px.minimum), host=_host_many(np.minimum), same=alone),
     "Mish": since(22, one(px.mish)),
     "Mod": since(28, mod, host=_host_mod),
     "Mul": since(14, two(px.multiply), host=np.multiply, trained="A B"),
@@ -288,7 +289,7 @@ ROWS: Final[dict[str, Row]] = {
     "Softsign": since(22, one(px.softsign)),
     "Sqrt": since(13, one(px.sqrt), host=np.sqrt),
     "Sub": since(14, two(px.subtract), host=np.subtract, trained="A B"),
-    "Sum": since(13, many(px.add)),
+    "Sum": since(13, many(px.add), same=alone),
     "SwiGLU": since(28, swiglu),
     "Swish": since(24, swish),
     "Tan": since(22, one(px.tan)),

@@ -55,6 +55,6 @@ def cross_entropy(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "NegativeLogLikelihoodLoss": since(22, likelihood),
-    "SoftmaxCrossEntropyLoss": since(13, cross_entropy),
+    "NegativeLogLikelihoodLoss": since(22, likelihood, scalar=True),
+    "SoftmaxCrossEntropyLoss": since(13, cross_entropy, scalar=True),
 }

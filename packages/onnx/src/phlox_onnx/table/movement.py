@@ -15,6 +15,7 @@ from .._limits import refuse_long
 from .._row import Host, Ints, Raw, Row, Scalar, since, whole
 from .._types import to_type
 from .axes import axis_of
+from .unchanged import alone, always
 
 T = Tensor[Any]
 
@@ -84,6 +85,10 @@ def _host_unsqueeze(data: Host, axes: Host) -> Host:
 def concat(*inputs: T, axis: int) -> T:
     kept = [x for x in inputs if x.size] or list(inputs[:1])
     return kept[0] if len(kept) == 1 else px.concat(kept, axis=axis)
+
+
+def _host_concat(*inputs: Host, axis: int) -> Host:
+    return np.concatenate(inputs, axis)
 
 
 def split(
@@ -316,29 +321,29 @@ def tile_axis(input: T, tiles: Ints, axis: Ints) -> T:
 
 ROWS: Final[dict[str, Row]] = {
     "CenterCropPad": since(18, center_crop_pad, grows=True),
-    "Concat": since(13, concat, host=lambda *v, axis: np.concatenate(v, axis), movement=True),
-    "ConstantOfShape": since(25, _constant_on, host=constant_of_shape, grows=True),
+    "Concat": since(13, concat, host=_host_concat, movement=True, same=alone),
+    "ConstantOfShape": since(25, _constant_on, host=constant_of_shape, grows=True, scalar=True),
     "DepthToSpace": since(28, depth_to_space, movement=True),
     "Expand": since(13, expand, host=_host_expand, movement=True, grows=True),
     "EyeLike": since(22, eye_like, grows=True),
     "Flatten": since(25, flatten, movement=True),
-    "Identity": since(25, identity, host=lambda v: v, movement=True),
+    "Identity": since(25, identity, host=lambda v: v, movement=True, same=always),
     "Pad": since(25, pad, movement=True, grows=True),
     "Range": since(27, range_, host=_host_range, grows=True),
-    "Reshape": since(25, reshape, host=_host_reshape, movement=True),
+    "Reshape": since(25, reshape, host=_host_reshape, movement=True, scalar=True),
     "ReverseSequence": since(28, reverse_sequence),
-    "Shape": since(25, shape),
-    "Size": since(25, size),
+    "Shape": since(25, shape, measures=True),
+    "Size": since(25, size, measures=True, scalar=True),
     "Slice": since(13, slice_, host=_host_slice, movement=True),
     "SpaceToDepth": since(28, space_to_depth, movement=True),
     "Split": since(18, split, movement=True),
-    "Squeeze": since(25, squeeze, host=_host_squeeze, movement=True),
+    "Squeeze": since(25, squeeze, host=_host_squeeze, movement=True, scalar=True),
     "Tile": since(13, tile, movement=True, grows=True),
     "Transpose": since(25, transpose, host=_host_transpose, movement=True),
     "Trilu": since(14, trilu),
     "Unsqueeze": since(25, unsqueeze, host=_host_unsqueeze, movement=True),
 }
-OWN: Final[dict[str, Row]] = {
+OWN_ROWS: Final[dict[str, Row]] = {
     "Align": since(1, align, movement=True),
     "TileAxis": since(1, tile_axis, grows=True),
 }

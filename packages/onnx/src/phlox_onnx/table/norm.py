@@ -12,6 +12,7 @@ from .._errors import OnnxError
 from .._row import Row, Scalar, since
 from .._types import to_type
 from .axes import axis_of
+from .unchanged import untrained
 
 T = Tensor[Any]
 
@@ -159,7 +160,7 @@ def dropout(
 
 ROWS: Final[dict[str, Row]] = {
     "BatchNormalization": since(15, batch_normalization, trained="scale B"),
-    "Dropout": since(22, dropout, draws=True),
+    "Dropout": since(22, dropout, draws=True, same=untrained),
     "GroupNormalization": since(21, group_normalization, trained="scale bias"),
     "InstanceNormalization": since(22, instance_normalization, trained="scale B"),
     "LRN": since(13, lrn),

@@ -219,7 +219,7 @@ def qlinear_conv(
     return _requantized(whole, scale / y_scale.reshape(()), zero, dtype)
 
 
-OWN: Final[dict[str, Row]] = {
+OWN_ROWS: Final[dict[str, Row]] = {
     "FakeQuantize": since(1, fake_quantize),
     "LearnedQuantize": since(1, fake_quantize, trained="y_scale", numbers=True),
 }

@@ -115,7 +115,7 @@ def _ways(own: tuple[Any, ...], backwards: tuple[Any, ...]) -> list[tuple[Any, .
     return [own, (*backwards, None, None)[:4]] if backwards else [own]
 
 
-OWN: Final[dict[str, Row]] = {
+OWN_ROWS: Final[dict[str, Row]] = {
     "GRU": since(1, gru_layer, trained=f"{_TRAINED} backwards"),
     "LSTM": since(1, lstm_layer, trained=f"{_TRAINED} backwards"),
     "RNN": since(1, rnn_layer, trained=f"{_TRAINED} backwards"),

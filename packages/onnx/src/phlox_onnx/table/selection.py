@@ -199,9 +199,9 @@ def non_max_suppression(
 
 ROWS: Final[dict[str, Row]] = {
     "Compress": since(28, compress),
-    "Gather": since(13, gather, host=_host_gather, trained="data", movement=True),
+    "Gather": since(13, gather, host=_host_gather, trained="data", movement=True, scalar=True),
     "GatherElements": since(13, gather_elements),
-    "GatherND": since(13, gather_nd),
+    "GatherND": since(13, gather_nd, scalar=True),
     "NonMaxSuppression": since(11, non_max_suppression),
     "NonZero": since(13, non_zero),
     "OneHot": since(28, one_hot, grows=True),
