@@ -147,6 +147,12 @@ class Difference(NamedTuple):
 
 _SAME = "as here"
 _CUT: Final = "the norm of what is there, without a guess"
+_AFTER: Final = "the state that goes back has one size"
+_EXAMPLE: Final = "it is of each example; nn.BatchNorm keeps them"
+_FILE: Final = "a config is saved and read as data"
+_LLAMA: Final = "with gated, rotary and n_heads_kv it is a layer of Llama"
+_ROW: Final = "layer.keys_values(x).extended(zeros) has it"
+_TWO: Final = "those of queries, keys and values go together"
 _NORM: Final = "no sum is negative, so that no root is nan"
 _ONE: Final = "a layer gives one kind of result"
 _TIES: Final = "none of equal elements is preferred"
@@ -209,14 +215,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "1 of (N, classes)",
         "as softmax and linear have it",
     ),
-    Difference(
-        "CrossEntropyLoss",
-        "targets",
-        "class indices",
-        "or probabilities",
-        _SAME,
-        "a number is not silently taken for a share",
-    ),
+    Difference("CrossEntropyLoss", "predictions", "logits", _SAME, "or shares, logits=False"),
     Difference(
         "CrossEntropyLoss",
         "pad_tokens",
@@ -239,6 +238,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     ),
     Difference("EmbeddingBag", "slope of max at ties", "shared", "of the first", "none", _TIES),
     Difference("InstanceNorm", "affine", "", _SAME, "True"),
+    Difference("InstanceNorm", "running statistics", "none", "can be kept", "none", _EXAMPLE),
     Difference("Interpolate", "align_corners", "", _SAME, "True"),
     Difference(
         "Interpolate",
@@ -303,9 +303,14 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         _SAME,
         "the batch comes first everywhere",
     ),
+    Difference("Lstm", "proj_size", "nn.Linear after it", "goes back, too", "none", _AFTER),
     Difference("MaxPool1d", "places", "pool.with_indices(x)", "return_indices=True", "none", _ONE),
     Difference("MaxPool2d", "places", "pool.with_indices(x)", "return_indices=True", "none", _ONE),
     Difference("MaxPool3d", "places", "pool.with_indices(x)", "return_indices=True", "none", _ONE),
+    Difference(
+        "MultiHeadAttention", "quiet_softmax", "one more key", "add_zero_attn", "a flag", _ROW
+    ),
+    Difference("MultiHeadAttention", "biases", "bias, output_bias", "bias", "four flags", _TWO),
     Difference("MultiHeadAttention", "dropout", "", _SAME, "0.1"),
     Difference(
         "MultiHeadAttention",
@@ -343,7 +348,9 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     ),
     Difference("RmsProp", "momentum", "", _SAME, "0.9"),
     Difference("RmsProp", "epsilon", "", _SAME, "1e-5"),
+    Difference("RnntLoss", "predictions", "logits", _SAME, "or logarithms, logits=False"),
     Difference("RnntLoss", "where it is", "here", "in torchaudio", "here", "a loss as others"),
+    Difference("RotaryEncoding", "scaling", "a config", "none", "a function", _FILE),
     Difference("Sgd", "momentum", "", _SAME, "none; 0.9 with MomentumConfig"),
     Difference("Sgd", "dampening", "", _SAME, "0.1"),
     Difference(
@@ -364,6 +371,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     ),
     Difference("TransformerDecoderLayer", "activation", "", _SAME, "gelu"),
     Difference("TransformerEncoderLayer", "activation", "", _SAME, "gelu"),
+    Difference("TransformerEncoderLayer", "norm", "", "LayerNorm alone", "LayerNorm alone", _LLAMA),
     Difference(
         "spectral_norm",
         "when the vectors move",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from phlox import nn
-from tests.layers import more, sequences
+from tests.layers import more, recurrences, sequences
 from tests.layers.case import Array, Case, Weights, classes, normal, rowwise
 
 
@@ -41,6 +41,11 @@ def channelwise(x: Array, mean: Array, var: Array, w: Weights, epsilon: float) -
 def log_softmax(x: Array) -> Array:
     """The logarithm of shares."""
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def shares(x: Array) -> Array:
+    """Numbers above 0 that add up to 1, in another order."""
+    return np.exp(log_softmax(x[::-1]))
 
 
 def smoothed(x: Array, labels: Array, weights: tuple[float, ...], smoothing: float) -> Array:
@@ -113,6 +118,7 @@ HALF = (0.5, 2.0, 1.0)
 # fmt: off
 CASES: dict[str, Case] = {
     **more.CASES,
+    **recurrences.CASES,
     **sequences.CASES,
     **{f"activation-{name}": _activation(name) for name in ACTIVATIONS},
     "activation-settings": Case(nn.ActivationConfig("leaky_relu", {"slope": 0.3}), (normal(3, 4),), lambda w, x: np.where(x > 0, x, 0.3 * x), lambda f, w, x: f.leaky_relu(x, 0.3)),
@@ -127,6 +133,8 @@ CASES: dict[str, Case] = {
     "conv-groups": Case(nn.Conv2dConfig(4, 6, 3, groups=2, padding=1, stride=2, bias=False), (IMAGES,), lambda w, x: convolved(w, x, 2, 1, 2), lambda f, w, x: f.conv2d(x, w["weight"], stride=2, padding=1, groups=2)),
     "conv-same": Case(nn.Conv2dConfig(4, 2, 3, padding="same"), (IMAGES,), lambda w, x: convolved(w, x, 1, 1), lambda f, w, x: f.conv2d(x, w["weight"], w["bias"], padding="same")),
     "cross-entropy": Case(nn.CrossEntropyLossConfig(), (ROWS, classes(5, 3)), lambda w, x, n: -log_softmax(x)[np.arange(3), n].mean(), lambda f, w, x, n: f.cross_entropy(x, n)),
+    "cross-entropy-shares": Case(nn.CrossEntropyLossConfig(), (ROWS, shares(ROWS)), lambda w, x, y: -(y * log_softmax(x)).sum(-1).mean(), lambda f, w, x, y: f.cross_entropy(x, y)),
+    "cross-entropy-shares-smoothed": Case(nn.CrossEntropyLossConfig(weights=HALF, smoothing=0.2, reduction="sum"), (normal(4, 3), shares(normal(4, 3))), lambda w, x, y: -((y * 0.8 + 0.2 / 3) * log_softmax(x) * HALF).sum(), lambda f, w, x, y: f.cross_entropy(x, y, weight=x.new_tensor(HALF), label_smoothing=0.2, reduction="sum")),
     "cross-entropy-smoothed": Case(nn.CrossEntropyLossConfig(weights=HALF, smoothing=0.2), (normal(4, 3), classes(3, 4)), lambda w, x, n: smoothed(x, n, HALF, 0.2), lambda f, w, x, n: f.cross_entropy(x, n, weight=x.new_tensor(HALF), label_smoothing=0.2)),
     "dropout": Case(nn.DropoutConfig(0.3), (ROWS,), lambda w, x: x, lambda f, w, x: f.dropout(x, 0.3, training=False)),
     "embedding": Case(nn.EmbeddingConfig(5, 2), (classes(5, 2, 3),), lambda w, n: w["weight"][n], lambda f, w, n: f.embedding(n, w["weight"])),

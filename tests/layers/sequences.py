@@ -22,11 +22,14 @@ def waves(x: Array) -> Array:
     return np.asarray(x + np.stack([np.sin(turn), np.cos(turn)], -1).reshape(x.shape[-2:]))
 
 
-def turned(x: Array, base: float = 10000.0, interleaved: bool = True) -> Array:
+def turned(
+    x: Array, base: float = 10000.0, interleaved: bool = True, scaled: bool = False
+) -> Array:
     """Rotation as a product of complex numbers."""
     half = x.shape[-1] // 2
     left, right = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
-    z = (left + 1j * right) * np.exp(1j * angles(x.shape[-2], half, base))
+    turn = slowed(x.shape[-2], half, base) if scaled else angles(x.shape[-2], half, base)
+    z = (left + 1j * right) * np.exp(1j * turn)
     return (
         np.stack([z.real, z.imag], -1).reshape(x.shape)
         if interleaved
@@ -34,13 +37,26 @@ def turned(x: Array, base: float = 10000.0, interleaved: bool = True) -> Array:
     )
 
 
-def turned_twin(x: Any, base: float = 10000.0, interleaved: bool = True) -> Any:
+def slowed(length: int, pairs: int, base: float) -> Array:
+    """Angles as Llama 3.1 has them, for a factor of 8 and 16 positions in training."""
+    rates = angles(2, pairs, base)[1]
+    long = 2 * np.pi / rates
+    smooth = (16 / long - 1) / (4 - 1)
+    between = (1 - smooth) * rates / 8 + smooth * rates
+    found = np.where(long > 16, rates / 8, np.where(long < 4, rates, between))
+    return np.asarray(np.arange(length)[:, None] * found)
+
+
+def turned_twin(
+    x: Any, base: float = 10000.0, interleaved: bool = True, scaled: bool = False
+) -> Any:
     """The same in PyTorch, by matrices of rotation."""
     out = [x[..., i] for i in range(x.shape[-1])]
     half = x.shape[-1] // 2
     for i in range(half):
         a, b = (2 * i, 2 * i + 1) if interleaved else (i, i + half)
-        angle = x.new_tensor(angles(x.shape[-2], half, base)[:, i])
+        turn = slowed(x.shape[-2], half, base) if scaled else angles(x.shape[-2], half, base)
+        angle = x.new_tensor(turn[:, i])
         out[a], out[b] = (
             x[..., a] * angle.cos() - x[..., b] * angle.sin(),
             x[..., b] * angle.cos() + x[..., a] * angle.sin(),
@@ -174,6 +190,19 @@ def encoded(w: Weights, x: Array, at: str = "", first: bool = False) -> Array:
     return rowwise(w, x + forwarded(w, x, f"{at}feed_forward."), 1e-5, f"{at}norm2.")
 
 
+def llama(w: Weights, x: Array, attend: Any = attended, m: Any = np) -> Any:
+    """A layer in the manner of Llama, of NumPy or of PyTorch."""
+
+    def unit(a: Any, at: str) -> Any:
+        return a / m.sqrt((a**2).mean(-1)[..., None] + 1e-5) * w[f"{at}.weight"]
+
+    x = x + attend(w, unit(x, "norm1"), shared=1, rotary=True, at="self_attention.")
+    y = unit(x, "norm2")
+    gate = y @ w["feed_forward.linear1.weight"]
+    inner = gate / (1 + m.exp(-gate)) * (y @ w["feed_forward.factor.weight"])
+    return x + inner @ w["feed_forward.linear2.weight"]
+
+
 def decoded(w: Weights, x: Array, memory: Array, at: str = "", first: bool = False) -> Array:
     """A decoder layer."""
     if first:
@@ -239,18 +268,22 @@ CASES: dict[str, Case] = {
     "attention": Case(nn.MultiHeadAttentionConfig(4, 2), (X,), attended, lambda f, w, x: packed(w, x)),
     "attention-cross": Case(nn.MultiHeadAttentionConfig(4, 2), (X, MEMORY), attended, lambda f, w, x, m: packed(w, x, m)),
     "attention-grouped": Case(nn.MultiHeadAttentionConfig(8, 4, bias=False, n_heads_kv=2), (HEADS,), lambda w, x: attended(w, x, heads=4, shared=2), lambda f, w, x: attended_twin(w, x, heads=4, shared=2)),
+    "attention-output-bias": Case(nn.MultiHeadAttentionConfig(4, 2, output_bias=False), (X,), attended, lambda f, w, x: attended_twin(w, x)),
     "attention-rotary": Case(nn.MultiHeadAttentionConfig(4, 2, rotary=nn.RotaryEncodingConfig(2)), (X,), lambda w, x: attended(w, x, rotary=True), lambda f, w, x: attended_twin(w, x, rotary=True)),
     "attention-sizes": Case(nn.MultiHeadAttentionConfig(4, 2, d_head=3, d_key=8), (X, HEADS), attended, lambda f, w, x, m: attended_twin(w, x, m)),
+    "feed-forward-gated": Case(nn.FeedForwardConfig(4, 6, activation="tanh", gated=True), (X,), lambda w, x: (np.tanh(x @ w["linear1.weight"] + w["linear1.bias"]) * (x @ w["factor.weight"] + w["factor.bias"])) @ w["linear2.weight"] + w["linear2.bias"], lambda f, w, x: (f.linear(x, w["linear1.weight"].T, w["linear1.bias"]).tanh() * f.linear(x, w["factor.weight"].T, w["factor.bias"])) @ w["linear2.weight"] + w["linear2.bias"]),
     "feed-forward": Case(nn.FeedForwardConfig(4, 6), (X,), forwarded, lambda f, w, x: f.linear(f.relu(f.linear(x, w["linear1.weight"].T, w["linear1.bias"])), w["linear2.weight"].T, w["linear2.bias"])),
     "positions-learned": Case(nn.LearnedEncodingConfig(5, 4), (X,), lambda w, x: x + w["weight"][:3], lambda f, w, x: x + w["weight"][:3]),
     "positions-rotary": Case(nn.RotaryEncodingConfig(8), (HEADS,), lambda w, x: turned(x), lambda f, w, x: turned_twin(x)),
     "positions-rotary-halves": Case(nn.RotaryEncodingConfig(8, theta=100.0, interleaved=False), (HEADS,), lambda w, x: turned(x, 100.0, False), lambda f, w, x: turned_twin(x, 100.0, False)),
+    "positions-rotary-scaled": Case(nn.RotaryEncodingConfig(8, theta=100.0, scaling=nn.RotaryScalingConfig(8.0, 16)), (HEADS,), lambda w, x: turned(x, 100.0, scaled=True), lambda f, w, x: turned_twin(x, 100.0, scaled=True)),
     "positions-sinusoidal": Case(nn.SinusoidalEncodingConfig(4), (X,), lambda w, x: waves(x), lambda f, w, x: x + x.new_tensor(waves(np.zeros((3, 4))))),
     "transformer-decoder": Case(nn.TransformerDecoderConfig(FIRST_D, 2, final_norm=True), (X, MEMORY), lambda w, x, m: stacked(decoded, w, x, m), lambda f, w, x, m: transformer(w, "Decoder", x, m, layers=2, norm_first=True)),
     "transformer-decoder-layer": Case(DECODER, (X, MEMORY), decoded, lambda f, w, x, m: transformer(w, "Decoder", x, m)),
     "transformer-decoder-layer-norm-first": Case(FIRST_D, (X, MEMORY), lambda w, x, m: decoded(w, x, m, first=True), lambda f, w, x, m: transformer(w, "Decoder", x, m, norm_first=True)),
     "transformer-encoder": Case(nn.TransformerEncoderConfig(FIRST_E, 2, final_norm=True), (X,), lambda w, x: stacked(encoded, w, x), lambda f, w, x: transformer(w, "Encoder", x, layers=2, norm_first=True)),
     "transformer-encoder-layer": Case(ENCODER, (X,), encoded, lambda f, w, x: transformer(w, "Encoder", x)),
+    "transformer-encoder-layer-llama": Case(FIRST_E.replace(norm="rms", gated=True, activation="silu", bias=False, n_heads_kv=1, rotary=nn.RotaryEncodingConfig(2)), (X,), llama, lambda f, w, x: llama(w, x, attended_twin, torch())),
     "transformer-encoder-layer-norm-first": Case(FIRST_E, (X,), lambda w, x: encoded(w, x, first=True), lambda f, w, x: transformer(w, "Encoder", x, norm_first=True)),
 }
 # fmt: on

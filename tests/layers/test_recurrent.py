@@ -144,3 +144,33 @@ def test_gradients_that_are_no_numbers_are_not_taken_for_vanished() -> None:
     out = nn.Rnn(3, 4, device=device)(x)[0]
     slopes = out.backward(px.full((1, 5, 4), px.nan, device=device.inner))[x].numpy()
     assert np.isnan(slopes).all()
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_settings_of_a_loop_know_lengths_states_and_both_directions(name: str) -> None:
+    """A clip that never acts leaves what the op gives."""
+    usual = KINDS[name](4, 3, 2, bidirectional=True).init(DOUBLE)
+    other = usual.replace(settings=usual.settings.replace(clip=50.0))
+    x, lengths = px.asarray(X, device=DOUBLE), px.asarray(LENGTHS, device=DOUBLE)
+    _, state = usual(x)
+    want, got = (whole(*each(x, state, lengths=lengths)) for each in (usual, other))
+    assert np.allclose(got, want, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_a_layer_from_the_end_is_one_of_the_two_directions(name: str) -> None:
+    both = KINDS[name](4, 3, bidirectional=True).init(DOUBLE)
+    back = KINDS[name](4, 3, reverse=True).init(DOUBLE).replace(layers=both.layers[1:])
+    x, lengths = px.asarray(X, device=DOUBLE), px.asarray(LENGTHS, device=DOUBLE)
+    want = both(x, lengths=lengths)[0][..., 3:]
+    assert np.array_equal(back(x, lengths=lengths)[0].numpy(), want.numpy())
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [({"clip": 0.0}, "clip"), ({"reverse": True, "bidirectional": True}, "reverse")],
+)
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_settings_that_exclude_each_other(name: str, settings: Any, field: str) -> None:
+    with pytest.raises(nn.ConfigError, match=field):
+        KINDS[name](4, 3, **settings)

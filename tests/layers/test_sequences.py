@@ -148,3 +148,61 @@ def test_a_padded_batch_is_decoded_a_few_positions_at_a_time() -> None:
     got = px.concat(found, axis=1).numpy()
     np.testing.assert_allclose(got[0, 2:], want.numpy()[0, 2:], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(got[1], want.numpy()[1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_decoder_takes_biases_of_both_attentions_whole_and_in_pieces() -> None:
+    """Minus infinity in a bias is what a mask is."""
+    model = nn.TransformerDecoder(nn.TransformerDecoderLayerConfig(8, 2, 16), 2, device=DOUBLE)
+    x, memory = given(X), given(MEMORY)
+    hidden = px.asarray(np.random.default_rng(2).random((7, 7)) < 0.3, device=DOUBLE)
+    hidden = hidden & ~px.eye(7, device=DOUBLE).astype("bool")
+    other = px.asarray(np.arange(5) % 2 == 1, device=DOUBLE)
+    own, far = (px.where(mask, -px.inf, 0.0).astype("float64") for mask in (hidden, other))
+    want = model(x, memory, mask=hidden, memory_mask=other, is_causal=True).numpy()
+    got = model(x, memory, bias=own, memory_bias=far, is_causal=True).numpy()
+    assert np.allclose(got, want, rtol=1e-12, atol=1e-13)
+    cache, found = model.start(memory), []
+    for i in range(7):
+        rows = slice(i, i + 1), slice(i + 1)
+        y, cache = model.extend(
+            x[:, i : i + 1], cache, mask=hidden[rows], bias=own[rows], memory_bias=far
+        )
+        found.append(y.numpy())
+    assert np.allclose(np.concatenate(found, 1), want, rtol=1e-12, atol=1e-13)
+
+
+def test_a_causal_memory_hides_what_comes_later() -> None:
+    model = nn.TransformerDecoderLayer(8, 2, 16, device=DOUBLE)
+    x, memory = given(X), given(MEMORY)
+    later = nn.causal_mask(7, 5, device=DOUBLE)[2:]  # of 7 queries the first two would see none
+    want = model(x[:, 2:], memory, memory_mask=later).numpy()
+    got = model(x[:, 2:], memory, memory_is_causal=True).numpy()
+    assert np.allclose(got, want, rtol=1e-12, atol=1e-13)
+    assert not np.allclose(got, model(x[:, 2:], memory).numpy())
+
+
+def test_an_encoder_with_a_bias_gives_whole_what_it_gives_in_pieces() -> None:
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayerConfig(8, 2, 16), 2, device=DOUBLE)
+    places = px.arange(7, device=DOUBLE)
+    slopes = px.asarray([0.5, 0.25], device=DOUBLE)[:, None, None]
+    bias = (places[None, :] - places[:, None]).astype("float64") * slopes
+    want, cache, found = model(given(X), bias=bias[None], is_causal=True).numpy(), None, []
+    for i in range(7):
+        part = bias[None, :, i : i + 1, : i + 1]
+        y, cache = model.extend(given(X[:, i : i + 1]), cache, bias=part)
+        found.append(y.numpy())
+    assert np.allclose(np.concatenate(found, 1), want, rtol=1e-12, atol=1e-13)
+
+
+def test_a_key_of_zeros_is_one_that_attention_may_look_at() -> None:
+    """What PyTorch calls ``add_zero_attn``, by the line that the error says to type."""
+    layer = nn.MultiHeadAttention(8, 2, device=DOUBLE)
+    layer = layer.map(lambda _, p: p.with_value(p.value + 0.1))
+    x, zeros = given(X), px.zeros((2, 2, 1, 4), device=DOUBLE)
+    got = layer.attend(x, layer.keys_values(x).extended(nn.KeyValues(zeros, zeros)))
+    seen = layer.keys_values(x)
+    asked = layer.query(x).reshape(2, 7, 2, 4).swapaxes(1, 2)
+    powers = (asked @ seen.keys.mT * 0.5).exp()
+    found = (powers @ seen.values) / (powers.sum(axis=-1, keepdims=True) + 1)
+    want = layer.output(found.swapaxes(1, 2).reshape(2, 7, 8))
+    assert np.allclose(got.numpy(), want.numpy(), rtol=1e-10, atol=1e-12)

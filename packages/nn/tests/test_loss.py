@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import phlox_nn as nn
 import phlox_tensor as pt
-from phlox_tensor import IndexOutOfRangeError, KindError, Numpy, ShapeError
+from phlox_tensor import ArgumentError, IndexOutOfRangeError, KindError, Numpy, ShapeError
 
 Array = np.ndarray[Any, Any]
 DOUBLE = Numpy(float="float64")
@@ -134,8 +134,14 @@ def test_targets_of_other_libraries_say_what_to_type() -> None:
     loss: Any = nn.CrossEntropyLoss()
     with pytest.raises(ShapeError, match=r"logits.moveaxis\(1, -1\)"):
         loss(pt.ones((2, 5, 3, 4)), pt.zeros((2, 3, 4), dtype="int32"))
-    with pytest.raises(KindError, match="for probabilities"):
-        loss(pt.ones((2, 5)), pt.ones((2, 5)))
+    with pytest.raises(KindError, match=r"targets.astype\(px.int64\)"):
+        loss(pt.ones((2, 5)), pt.ones(2))
+    with pytest.raises(KindError, match=r"probabilities are of the shape of the logits, \(2, 5\)"):
+        loss(pt.ones((2, 5)), pt.ones((2, 1)))
+    with pytest.raises(ArgumentError, match="pad tokens are class indices"):
+        nn.CrossEntropyLoss(pad_tokens=(0,))(pt.ones((2, 5)), pt.ones((2, 5)))
+    with pytest.raises(ShapeError, match="got 3 weights, expected 5"):
+        nn.CrossEntropyLoss(weights=(1.0, 2.0, 3.0))(pt.ones((2, 5)), pt.ones((2, 5)))
 
 
 SHARES = [0.2, 0.3, 0.4]
@@ -146,6 +152,11 @@ SHARES = [0.2, 0.3, 0.4]
     [
         (nn.BinaryCrossEntropyLoss(from_logits=False), (SHARES, SHARES), ([0.2, 1.1, 0.4], SHARES)),
         (nn.BinaryCrossEntropyLoss(from_logits=False), (SHARES, SHARES), ([0.2, -0.1, 0], SHARES)),
+        (
+            nn.CrossEntropyLoss(),
+            ([SHARES] * 3, [SHARES] * 3),
+            ([SHARES] * 3, [SHARES, [-0.1, 0.5, 0.6], SHARES]),
+        ),
         (nn.GaussianNllLoss(), (SHARES, SHARES, SHARES), (SHARES, SHARES, [0.2, -0.3, 0.4])),
         (nn.KlDivLoss(), (SHARES, [0.0, 0.6, 0.4]), (SHARES, [0.2, -0.3, 0.4])),
         (nn.PoissonNllLoss(log_input=False), (SHARES, SHARES), ([0.2, -0.3, 0.4], SHARES)),

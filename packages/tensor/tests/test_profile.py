@@ -45,7 +45,7 @@ def test_modules_are_told_apart_by_their_path() -> None:
 
 
 def test_only_an_open_profile_counts() -> None:
-    device = Profile(Numpy(float="float64"))  # one that no other test has opened
+    device = Profile(Numpy(float="float64", int="int16"))  # one that no other test has opened
     x = pt.ones(3, device=device)
     assert not [call.op for call in device.calls]
     with device:

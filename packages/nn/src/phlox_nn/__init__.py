@@ -37,6 +37,7 @@ from ._parts import map_modules as map_modules
 from ._parts import modules as modules
 from ._parts import moving_average as moving_average
 from ._parts import visit_modules as visit_modules
+from ._position import RotaryScalingConfig as RotaryScalingConfig
 from ._quantize import WeightQuantizer as WeightQuantizer
 from ._recurrent import LstmState as LstmState
 from ._recurrent import Recurrence as Recurrence

@@ -89,7 +89,7 @@ class MultiHeadAttentionConfig(LayerConfig["MultiHeadAttention"]):
         d_model: size of queries and of the result.
         n_heads: number of heads.
         dropout: probability that a weight of attention is dropped in training.
-        bias: whether the four linear maps have one.
+        bias: whether the linear maps have one.
         n_heads_kv: heads of keys and values, a divisor of ``n_heads``: neighboring query heads
             share one. None for as many as query heads. Ainslie et al., 2023.
         d_head: size of a head; None for d_model / n_heads.
@@ -97,6 +97,7 @@ class MultiHeadAttentionConfig(LayerConfig["MultiHeadAttention"]):
         d_value: size of what values are made from; None for that of keys.
         rotary: turns queries and keys by their position, if given.
         initializer: first values of the weights of queries, keys and values; biases are 0.
+        output_bias: whether the map of what is found has one; None for ``bias``.
     """
 
     d_model: int
@@ -109,6 +110,7 @@ class MultiHeadAttentionConfig(LayerConfig["MultiHeadAttention"]):
     d_value: int | None = None
     rotary: RotaryEncodingConfig | None = None
     initializer: init.Initializer = init.XavierUniform()
+    output_bias: bool | None = None
 
     def validate(self) -> None:
         """Raise ConfigError unless heads divide what they must."""
@@ -144,7 +146,8 @@ class MultiHeadAttentionConfig(LayerConfig["MultiHeadAttention"]):
                 bias=init.Zeros().param((d_output,), device) if self.bias else None,
             )
 
-        output = LinearConfig(inner, self.d_model, self.bias).init(device)
+        shifted = self.bias if self.output_bias is None else self.output_bias
+        output = LinearConfig(inner, self.d_model, shifted).init(device)
         return {
             "query": projection(self.d_model, inner),
             "key": projection(d_key, shared),
@@ -193,6 +196,7 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
             d_value: int | None = None,
             rotary: RotaryEncodingConfig | None = None,
             initializer: init.Initializer = ...,
+            output_bias: bool | None = None,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -276,13 +280,21 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
         x: Tensor[Float],
         cache: KeyValues | None = None,
         *,
+        mask: Tensor[Bool] | None = None,
         padding: Tensor[Bool] | None = None,
+        bias: Tensor[Float] | None = None,
     ) -> tuple[Tensor[Float], KeyValues]:
-        """Attend causally from the next positions to all so far; return the cache with them too."""
+        """Attend causally from the next positions to all so far; return the cache with them too.
+
+        Masks as in ``forward``, of the next positions as queries and all so far as keys.
+        """
         offset = 0 if cache is None else cache.length
         new = self.keys_values(x, offset=offset)
         seen = new if cache is None else cache.extended(new)
-        return self.attend(x, seen, padding=padding, is_causal=True, offset=offset), seen
+        found = self.attend(
+            x, seen, mask=mask, padding=padding, bias=bias, is_causal=True, offset=offset
+        )
+        return found, seen
 
     def _dropped(
         self,

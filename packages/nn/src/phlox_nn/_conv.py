@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from phlox_tensor import Backend, Float, Tensor, conv2d
 
 from . import initializers as init
-from ._inputs import check_dtype
+from ._inputs import check_dtype, value_of
 from ._layer import Layer, LayerConfig
 from ._param import Param
 from ._window import Padding, Pair, as_sizes, margins
@@ -102,5 +102,5 @@ class Conv2d(Layer[Conv2dConfig]):
         check_dtype(self, x, self.weight)
         s = self.settings
         padding = margins(s.padding, x.shape, 2, s.kernel_size, s.stride, s.dilation)
-        bias = None if self.bias is None else self.bias.value
+        bias = value_of(self.bias)
         return conv2d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)

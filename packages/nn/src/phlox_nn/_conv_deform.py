@@ -8,7 +8,7 @@ from phlox_tensor import Backend, Float, ShapeError, Tensor, deform_conv2d
 
 from . import initializers as init
 from ._conv import divide, parts_of
-from ._inputs import check_dtype
+from ._inputs import check_dtype, value_of
 from ._layer import Layer, LayerConfig
 from ._param import Param
 from ._window import Padding, Pair, as_sizes, margins
@@ -103,6 +103,6 @@ class DeformConv2d(Layer[DeformConv2dConfig]):
             expected = f"(N, {channels}, H', W')"
             raise ShapeError("DeformConv2d", "no such offsets", got=offset.shape, expected=expected)
         padding = margins(s.padding, x.shape, 2, s.kernel_size, s.stride, s.dilation)
-        bias = None if self.bias is None else self.bias.value
+        bias = value_of(self.bias)
         weight = self.weight.value
         return deform_conv2d(x, offset, weight, mask, bias, s.stride, padding, s.dilation, s.groups)

@@ -17,7 +17,7 @@ from phlox_tensor import (
 
 from . import initializers as init
 from ._conv import divide, parts_of
-from ._inputs import check_dtype
+from ._inputs import check_dtype, value_of
 from ._layer import Layer, LayerConfig
 from ._param import Param
 from ._window import Padding1d, Padding3d, Pair, Single, Triple, margins
@@ -89,7 +89,7 @@ class Conv1d(Layer[Conv1dConfig]):
         check_dtype(self, x, self.weight)
         s = self.settings
         padding = margins(s.padding, x.shape, 1, s.kernel_size, s.stride, s.dilation)
-        bias = None if self.bias is None else self.bias.value
+        bias = value_of(self.bias)
         return conv1d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)
 
 
@@ -159,7 +159,7 @@ class Conv3d(Layer[Conv3dConfig]):
         check_dtype(self, x, self.weight)
         s = self.settings
         padding = margins(s.padding, x.shape, 3, s.kernel_size, s.stride, s.dilation)
-        bias = None if self.bias is None else self.bias.value
+        bias = value_of(self.bias)
         return conv3d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)
 
 
@@ -234,7 +234,7 @@ class ConvTranspose1d(Layer[ConvTranspose1dConfig]):
         return conv_transpose1d(
             x,
             self.weight.value,
-            None if self.bias is None else self.bias.value,
+            value_of(self.bias),
             s.stride,
             s.padding,
             s.padding_out,
@@ -314,7 +314,7 @@ class ConvTranspose2d(Layer[ConvTranspose2dConfig]):
         return conv_transpose2d(
             x,
             self.weight.value,
-            None if self.bias is None else self.bias.value,
+            value_of(self.bias),
             s.stride,
             s.padding,
             s.padding_out,
@@ -394,7 +394,7 @@ class ConvTranspose3d(Layer[ConvTranspose3dConfig]):
         return conv_transpose3d(
             x,
             self.weight.value,
-            None if self.bias is None else self.bias.value,
+            value_of(self.bias),
             s.stride,
             s.padding,
             s.padding_out,

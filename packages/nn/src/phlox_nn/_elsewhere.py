@@ -216,8 +216,8 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 NO_SETTINGS: Final[Mapping[str, str]] = {
     "_freeze": "layer.freeze()",
     "_weight": "layer.replace(weight=nn.Param(table))",
-    "add_bias_kv": "px.concat((memory, row), axis=1), where row is a parameter of yours",
-    "add_zero_attn": "px.concat((memory, zeros), axis=1)",
+    "add_bias_kv": "layer.attend(x, layer.keys_values(x).extended(row)), nn.KeyValues of your own",
+    "add_zero_attn": "layer.attend(x, layer.keys_values(x).extended(zeros)), nn.KeyValues of zeros",
     "approximate": 'nn.Activation("gelu_tanh")',
     "batch_first": "axes are (batch, length, size) here",
     "divisor_override": "pool(x) * (elements / divisor), where elements are those of a window",

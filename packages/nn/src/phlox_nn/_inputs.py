@@ -1,4 +1,4 @@
-"""What layers with weights ask of their inputs."""
+"""What layers ask of their inputs, and the values of weights that they may lack."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def check_dtype(layer: object, x: object, weight: Param | None) -> None:
             expected=weight.dtype,
             hint=f"x.astype({weight.dtype.name!r})",
         )
+
+
+def value_of(param: Param | None) -> Tensor[Any] | None:
+    """Return the value of a parameter; None where a layer has no such."""
+    return None if param is None else param.value
 
 
 def check_several(layer: object, x: Tensor[Any], *, batch: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from phlox_tensor import Backend, Float, Tensor, linear
 
 from . import initializers as init
-from ._inputs import check_dtype
+from ._inputs import check_dtype, value_of
 from ._layer import Layer, LayerConfig
 from ._param import Param
 
@@ -63,7 +63,7 @@ class Linear(Layer[LinearConfig]):
         """Map (…, d_input) to (…, d_output)."""
         weight: Any = self.weight
         check_dtype(self, x, weight)
-        bias = None if self.bias is None else self.bias.value
+        bias = value_of(self.bias)
         if type(weight) is not Param:  # made of something else
             found: Tensor[Float] = weight.linear(x, bias)
             return found

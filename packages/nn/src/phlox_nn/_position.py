@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import log
+from math import log, tau
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import (
@@ -22,13 +22,16 @@ from phlox_tensor import (
 from phlox_tensor.capture import unrecorded
 
 from . import initializers as init
+from ._config import Config
 from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
 from ._param import Param
 
 
 @lru_cache(maxsize=16)
-def _table(positions: int, pairs: int, base: float, dtype: DType) -> tuple[Any, Any]:
+def _table(
+    positions: int, pairs: int, base: float, scaling: RotaryScalingConfig | None, dtype: DType
+) -> tuple[Any, Any]:
     """Sines and cosines of position · base^(-i / pairs), kept: each layer asks for the same.
 
     Arrays of the host: the sines of a GPU are wrong for large angles.
@@ -36,17 +39,22 @@ def _table(positions: int, pairs: int, base: float, dtype: DType) -> tuple[Any, 
     host = Numpy(float="float64")
     with unrecorded():
         rates = (arange(pairs, dtype="float64", device=host) * (-log(base) / pairs)).exp()
+        rates = rates if scaling is None else scaling.scaled(rates)
         angles = arange(positions, dtype="float64", device=host)[:, None] * rates
         return angles.sin().astype(dtype).numpy(), angles.cos().astype(dtype).numpy()
 
 
 def _turns(
-    x: Tensor[Float], pairs: int, base: float, offset: int, length: int
+    x: Tensor[Float],
+    pairs: int,
+    base: float,
+    offset: int,
+    scaling: RotaryScalingConfig | None = None,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
-    known = 1 << max(offset + length - 1, 0).bit_length()  # decoding asks for one more each time
-    sines, cosines = _table(known, pairs, base, x.dtype)
-    end = offset + length
+    end = offset + x.shape[-2]
+    known = 1 << max(end - 1, 0).bit_length()  # decoding asks for one more each time
+    sines, cosines = _table(known, pairs, base, scaling, x.dtype)
     return (
         asarray(sines[offset:end], dtype=x.dtype, device=x.device),
         asarray(cosines[offset:end], dtype=x.dtype, device=x.device),
@@ -101,7 +109,7 @@ class SinusoidalEncoding(Layer[SinusoidalEncodingConfig]):
         """
         s = self.settings
         _check("SinusoidalEncoding", x, s.d_model, offset)
-        pair = _turns(x, s.d_model // 2, s.max_timescale, offset, x.shape[-2])
+        pair = _turns(x, s.d_model // 2, s.max_timescale, offset)
         return x + stack(pair, axis=-1).reshape(x.shape[-2], s.d_model)
 
 
@@ -163,6 +171,41 @@ class LearnedEncoding(Layer[LearnedEncodingConfig]):
         return x + self.weight.value[offset:end]
 
 
+class RotaryScalingConfig(Config):
+    """How rates of rotation are slowed down for sequences longer than those of training.
+
+    Without a length each rate is divided by the factor (Chen et al., 2023). With one, waves that
+    it holds more than ``high`` times stay as they are, those that it holds less than ``low`` times
+    are slowed down, and those between by a part, as in Llama 3.1.
+
+    Attributes:
+        factor: how many times as long sequences may be.
+        original_length: the length in training, or None.
+        low: turns in that length below which a rate is divided by the factor.
+        high: turns above which a rate stays.
+    """
+
+    factor: float
+    original_length: int | None = None
+    low: float = 1.0
+    high: float = 4.0
+
+    def validate(self) -> None:
+        """Raise ConfigError for a scaling that makes no sense."""
+        self.require("factor", self.factor > 0, "> 0")
+        length = self.original_length
+        self.require("original_length", length is None or length > 0, "a length, or None")
+        self.require("high", 0 < self.low < self.high, "0 < low < high")
+
+    def scaled(self, rates: Tensor[Float]) -> Tensor[Float]:
+        """Return the rates, slowed down where that is due."""
+        if self.original_length is None:
+            return rates / self.factor
+        turns = rates * (self.original_length / tau)
+        kept = ((turns - self.low) / (self.high - self.low)).clip(0.0, 1.0)
+        return rates * (kept + (1.0 - kept) / self.factor)
+
+
 class RotaryEncodingConfig(LayerConfig["RotaryEncoding"]):
     """Settings of ``RotaryEncoding``.
 
@@ -171,11 +214,13 @@ class RotaryEncodingConfig(LayerConfig["RotaryEncoding"]):
         theta: base of the rates, which go from 1 down to about 1 / theta.
         interleaved: whether neighbors are turned together, as the paper has it; else column i with
             column i + d_head / 2, as weights in the manner of Llama and GPT-NeoX want it.
+        scaling: slows rates down for longer sequences than those of training.
     """
 
     d_head: int
     theta: float = 10000.0
     interleaved: bool = True
+    scaling: RotaryScalingConfig | None = None
 
     def validate(self) -> None:
         """Raise ConfigError unless columns come in pairs."""
@@ -194,6 +239,7 @@ class RotaryEncoding(Layer[RotaryEncodingConfig]):
             d_head: int,
             theta: float = 10000.0,
             interleaved: bool = True,
+            scaling: RotaryScalingConfig | None = None,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -207,7 +253,7 @@ class RotaryEncoding(Layer[RotaryEncodingConfig]):
         s = self.settings
         _check("RotaryEncoding", x, s.d_head, offset)
         half = s.d_head // 2
-        sine, cosine = _turns(x, half, s.theta, offset, x.shape[-2])
+        sine, cosine = _turns(x, half, s.theta, offset, s.scaling)
         if not s.interleaved:
             left, right = x[..., :half], x[..., half:]
             turned = (left * cosine - right * sine, right * cosine + left * sine)

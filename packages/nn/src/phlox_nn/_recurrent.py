@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from phlox_tensor import (
-    Backend,
-    Float,
-    Int,
-    ShapeError,
-    Tensor,
-    concat,
-    full,
-    ops,
-    stack,
-)
+from phlox_tensor import Backend, Float, Int, ShapeError, Tensor, concat, full, ops, stack
 
+from . import _recurrent_steps as steps
 from . import initializers as init
+from ._activation import Name
 from ._dropout import Dropout, DropoutConfig
-from ._inputs import check_dtype
+from ._inputs import check_dtype, value_of
 from ._layer import Layer, LayerConfig
 from ._module import Module
 from ._param import Param
@@ -32,6 +25,8 @@ Hidden = tuple[Tensor[Float], ...]
 Walk = Callable[
     ["Recurrence", Tensor[Float], Hidden, Tensor[Int] | None, bool], tuple[Tensor[Float], Hidden]
 ]
+
+_OF_OPS: Final = frozenset(("relu", "tanh"))  # activations that the op has
 
 
 class LstmState(NamedTuple):
@@ -64,12 +59,14 @@ class Recurrence(Module):
         """Return what inputs and what states are multiplied with."""
         return self.weight_input.value, self.weight_hidden.value
 
+    def biases(self) -> tuple[Tensor[Float] | None, Tensor[Float] | None]:
+        """Return what is added to the products of inputs and of states, where there is such."""
+        return value_of(self.bias_input), value_of(self.bias_hidden)
+
     def bias(self) -> Tensor[Float] | None:
         """Return the sum of the biases that there are."""
-        if self.bias_input is None:
-            return None if self.bias_hidden is None else self.bias_hidden.value
-        inputs = self.bias_input.value
-        return inputs if self.bias_hidden is None else inputs + self.bias_hidden.value
+        inputs, hidden = self.biases()
+        return hidden if inputs is None else inputs if hidden is None else inputs + hidden
 
 
 def _names_in_pytorch(layer: Any) -> dict[str, str]:
@@ -103,6 +100,10 @@ def _validate(config: Any) -> None:
     config.require("n_layers", config.n_layers > 0, "at least 1")
     config.require("d_hidden", config.d_hidden > 0, "at least 1")
     config.require("dropout", 0.0 <= config.dropout < 1.0, "a probability: 0 <= dropout < 1")
+    one_way = not (config.reverse and config.bidirectional)
+    config.require("reverse", one_way, "False where both directions run")
+    bound = config.clip is None or config.clip > 0
+    config.require("clip", bound, "a bound of the states: clip > 0, or None")
     between = not config.dropout or config.n_layers > 1
     config.require("dropout", between, "0 for a single layer: it acts between layers")
 
@@ -157,7 +158,7 @@ def _run(
         parts = []
         for j in range(i, i + directions):
             start = tuple(state[j] for state in flat)
-            found, end = walk(recurrences[j], y, start, lengths, j > i)
+            found, end = walk(recurrences[j], y, start, lengths, s.reverse or j > i)
             parts.append(found)
             last.append(end)
         y = parts[0] if directions == 1 else concat(parts, axis=-1)
@@ -165,6 +166,25 @@ def _run(
             y = layer.dropout(y)
     ends = tuple(stack(each, axis=0).reshape(shape) for each in zip(*last, strict=True))
     return y.reshape(*lead, length, directions * s.d_hidden), ends
+
+
+def _usual(settings: Any, *names: str) -> bool:
+    """Whether settings are as by default, which is what the op does."""
+    return all(getattr(settings, name) == getattr(type(settings), name) for name in names)
+
+
+def rnn(
+    activation: str,
+    part: Recurrence,
+    x: Tensor[Float],
+    start: Hidden,
+    lengths: Tensor[Int] | None,
+    reverse: bool,
+) -> tuple[Tensor[Float], Hidden]:
+    """One layer in one direction: a ``Walk`` of an activation."""
+    weights, bias = part.weights(), part.bias()
+    found, end = ops.rnn(x, *weights, bias, *start, lengths, activation, reverse)
+    return found, (end,)
 
 
 class RnnConfig(LayerConfig["Rnn"]):
@@ -177,7 +197,9 @@ class RnnConfig(LayerConfig["Rnn"]):
         bidirectional: whether each layer runs backward too; the results stand side by side.
         bias: whether there are two biases.
         dropout: probability that a result between layers is dropped in training.
-        activation: what makes the state.
+        activation: what makes the state; beside tanh and relu it is a loop over the steps.
+        reverse: whether the layers run from the end of a sequence to its start.
+        clip: the state is held between -clip and clip behind each step, in a loop over the steps.
     """
 
     d_input: int
@@ -186,7 +208,9 @@ class RnnConfig(LayerConfig["Rnn"]):
     bidirectional: bool = False
     bias: bool = True
     dropout: float = 0.0
-    activation: Literal["tanh", "relu"] = "tanh"
+    activation: Name = "tanh"
+    reverse: bool = False
+    clip: float | None = None
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
@@ -206,7 +230,7 @@ class Rnn(Layer[RnnConfig]):
     # The constructor, generated by tools/gen.py from RnnConfig; do not edit.
     if TYPE_CHECKING:
 
-        def __init__(
+        def __init__(  # noqa: PLR0913 - the config has as many
             self,
             d_input: int,
             d_hidden: int,
@@ -214,7 +238,9 @@ class Rnn(Layer[RnnConfig]):
             bidirectional: bool = False,
             bias: bool = True,
             dropout: float = 0.0,
-            activation: Literal["tanh", "relu"] = "tanh",
+            activation: Name = "tanh",
+            reverse: bool = False,
+            clip: float | None = None,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -242,20 +268,9 @@ class Rnn(Layer[RnnConfig]):
         Raises:
             ShapeError: when something does not fit.
         """
-        activation = self.settings.activation
-
-        def walk(
-            part: Recurrence,
-            y: Tensor[Float],
-            start: Hidden,
-            counts: Tensor[Int] | None,
-            reverse: bool,
-        ) -> tuple[Tensor[Float], Hidden]:
-            found, end = ops.rnn(
-                y, *part.weights(), part.bias(), *start, counts, activation, reverse
-            )
-            return found, (end,)
-
+        s = self.settings
+        usual = s.clip is None and s.activation in _OF_OPS
+        walk: Walk = partial(rnn, s.activation) if usual else partial(steps.rnn, s)
         y, (end,) = _run(self, x, None if state is None else (state,), lengths, walk, 1)
         return y, end
 
@@ -264,8 +279,7 @@ def gru(
     part: Recurrence, x: Tensor[Float], start: Hidden, lengths: Tensor[Int] | None, reverse: bool
 ) -> tuple[Tensor[Float], Hidden]:
     """One layer in one direction: a ``Walk``."""
-    biases = (None if b is None else b.value for b in (part.bias_input, part.bias_hidden))
-    found, end = ops.gru(x, *part.weights(), *biases, *start, lengths, reverse)
+    found, end = ops.gru(x, *part.weights(), *part.biases(), *start, lengths, reverse)
     return found, (end,)
 
 
@@ -279,6 +293,12 @@ class GruConfig(LayerConfig["Gru"]):
         bidirectional: whether each layer runs backward too; the results stand side by side.
         bias: whether there are two biases.
         dropout: probability that a result between layers is dropped in training.
+        reverse: whether the layers run from the end of a sequence to its start.
+        reset_after: whether the state is reset behind its product with the weights, as PyTorch has
+            it; before it, as the paper has it, is a loop over the steps, as are the next three.
+        gate_activation: of the gates.
+        hidden_activation: of the new state.
+        clip: the state is held between -clip and clip behind each step.
     """
 
     d_input: int
@@ -287,6 +307,11 @@ class GruConfig(LayerConfig["Gru"]):
     bidirectional: bool = False
     bias: bool = True
     dropout: float = 0.0
+    reverse: bool = False
+    reset_after: bool = True
+    gate_activation: Name = "sigmoid"
+    hidden_activation: Name = "tanh"
+    clip: float | None = None
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
@@ -306,7 +331,7 @@ class Gru(Layer[GruConfig]):
     # The constructor, generated by tools/gen.py from GruConfig; do not edit.
     if TYPE_CHECKING:
 
-        def __init__(
+        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
             self,
             d_input: int,
             d_hidden: int,
@@ -314,6 +339,11 @@ class Gru(Layer[GruConfig]):
             bidirectional: bool = False,
             bias: bool = True,
             dropout: float = 0.0,
+            reverse: bool = False,
+            reset_after: bool = True,
+            gate_activation: Name = "sigmoid",
+            hidden_activation: Name = "tanh",
+            clip: float | None = None,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -334,8 +364,13 @@ class Gru(Layer[GruConfig]):
 
         Arguments and errors are those of ``Rnn``.
         """
-        y, (end,) = _run(self, x, None if state is None else (state,), lengths, gru, 1)
+        y, (end,) = _run(self, x, None if state is None else (state,), lengths, self._walk(), 1)
         return y, end
+
+    def _walk(self) -> Walk:
+        s = self.settings
+        usual = _usual(s, "clip", "gate_activation", "hidden_activation", "reset_after")
+        return gru if usual else partial(steps.gru, s)
 
 
 def lstm(
@@ -356,6 +391,12 @@ class LstmConfig(LayerConfig["Lstm"]):
         bidirectional: whether each layer runs backward too; the results stand side by side.
         bias: whether there are two biases.
         dropout: probability that a result between layers is dropped in training.
+        reverse: whether the layers run from the end of a sequence to its start.
+        gate_activation: of the gates; this and the next are a loop over the steps.
+        cell_activation: of what goes into the cell.
+        hidden_activation: of the cell where it becomes the state.
+        input_forget: whether as much is forgotten as is taken in: ``f = 1 - i``.
+        clip: the cell is held between -clip and clip behind each step.
     """
 
     d_input: int
@@ -364,6 +405,12 @@ class LstmConfig(LayerConfig["Lstm"]):
     bidirectional: bool = False
     bias: bool = True
     dropout: float = 0.0
+    reverse: bool = False
+    gate_activation: Name = "sigmoid"
+    cell_activation: Name = "tanh"
+    hidden_activation: Name = "tanh"
+    input_forget: bool = False
+    clip: float | None = None
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
@@ -386,7 +433,7 @@ class Lstm(Layer[LstmConfig]):
     # The constructor, generated by tools/gen.py from LstmConfig; do not edit.
     if TYPE_CHECKING:
 
-        def __init__(
+        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
             self,
             d_input: int,
             d_hidden: int,
@@ -394,6 +441,12 @@ class Lstm(Layer[LstmConfig]):
             bidirectional: bool = False,
             bias: bool = True,
             dropout: float = 0.0,
+            reverse: bool = False,
+            gate_activation: Name = "sigmoid",
+            cell_activation: Name = "tanh",
+            hidden_activation: Name = "tanh",
+            input_forget: bool = False,
+            clip: float | None = None,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -414,5 +467,10 @@ class Lstm(Layer[LstmConfig]):
 
         Arguments and errors are those of ``Rnn``.
         """
-        y, ends = _run(self, x, state, lengths, lstm, 2)
+        y, ends = _run(self, x, state, lengths, self._walk(), 2)
         return y, LstmState(*ends)
+
+    def _walk(self) -> Walk:
+        s = self.settings
+        words = ("clip", "cell_activation", "gate_activation", "hidden_activation", "input_forget")
+        return lstm if _usual(s, *words) else partial(steps.lstm, s)

@@ -33,7 +33,7 @@ def real_steps(lengths: Tensor[Int], steps: int) -> Tensor[Bool]:
     return found
 
 
-def _walk(
+def walk(
     step: Callable[[Tensor, State], State],
     inputs: Tensor,
     state: State,
@@ -78,7 +78,7 @@ def _lstm_steps(
         new = gates[:, size:] * state[1] + taken
         return total[:, 3 * size :].sigmoid() * new.tanh(), new
 
-    hiddens, cells = _walk(step, inputs, (hidden, cell), lengths, reverse)
+    hiddens, cells = walk(step, inputs, (hidden, cell), lengths, reverse)
     return hiddens, cells
 
 
@@ -221,7 +221,7 @@ def _gru_steps(
         new = (given[:, 2 * size :] + gates[:, :size] * kept[:, 2 * size :]).tanh()
         return (new + gates[:, size:] * (state[0] - new),)
 
-    (hiddens,) = _walk(step, inputs, (hidden,), lengths, reverse)
+    (hiddens,) = walk(step, inputs, (hidden,), lengths, reverse)
     return hiddens
 
 
@@ -261,7 +261,7 @@ def _rnn_steps(
         total = given + state[0] @ wide
         return (total.tanh() if activation == "tanh" else total.relu(),)
 
-    (hiddens,) = _walk(step, inputs, (hidden,), lengths, reverse)
+    (hiddens,) = walk(step, inputs, (hidden,), lengths, reverse)
     return hiddens
 
 
@@ -291,19 +291,21 @@ def _start(x: Tensor, weight: Tensor, state: Tensor | None) -> Tensor:
     return x.zeros((x.shape[0], weight.shape[0])) if state is None else state
 
 
-def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """What inputs give to the gates of all steps, in one product."""
     found: Tensor = products.linear(x, weight, bias)
     return found
 
 
-def _counted(states: Tensor, lengths: Tensor[Int] | None) -> Tensor:
+def counted(states: Tensor, lengths: Tensor[Int] | None) -> Tensor:
     """0 for the steps that do not count."""
     if lengths is None:
         return states
     return real_steps(lengths, states.shape[1])[:, :, None].where(states, 0.0)
 
 
-def _last(states: Tensor, reverse: bool) -> Tensor:
+def last(states: Tensor, reverse: bool) -> Tensor:
+    """The state behind the walk."""
     return states[:, 0] if reverse else states[:, -1]
 
 
@@ -318,9 +320,9 @@ def _lstm(
     reverse: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     start = (_start(x, weight_hidden, each) for each in (hidden, cell))
-    inputs = _projected(x, weight_input, bias)
+    inputs = projected(x, weight_input, bias)
     hiddens, cells = lstm_steps(inputs, weight_hidden, *start, lengths, reverse)
-    return _counted(hiddens, lengths), _last(hiddens, reverse), _last(cells, reverse)
+    return counted(hiddens, lengths), last(hiddens, reverse), last(cells, reverse)
 
 
 lstm = contraction(
@@ -359,9 +361,9 @@ def _gru(
     lengths: Tensor[Int] | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    start, inputs = _start(x, weight_hidden, hidden), _projected(x, weight_input, bias_input)
+    start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias_input)
     hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
-    return _counted(hiddens, lengths), _last(hiddens, reverse)
+    return counted(hiddens, lengths), last(hiddens, reverse)
 
 
 gru = contraction(
@@ -400,9 +402,9 @@ def _rnn(
     activation: str,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    start, inputs = _start(x, weight_hidden, hidden), _projected(x, weight_input, bias)
+    start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias)
     hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
-    return _counted(hiddens, lengths), _last(hiddens, reverse)
+    return counted(hiddens, lengths), last(hiddens, reverse)
 
 
 rnn = contraction(
