@@ -224,3 +224,32 @@ def test_brackets_that_hold_together_stay_what_they_are_where_lines_are_cut() ->
         assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(line))
     one = f"y = ({line[4:]},)"
     assert ast.dump(ast.parse("\n".join(wrapped(one, 8)))) == ast.dump(ast.parse(one))
+
+
+# Keys that PyTorch's exporter turns as a stack of matrices, by their sizes.
+STACK = """n = Shape(x) r = Slice(n, m2, m1) c = Slice(n, m1, end) front = Slice(n, start, m2)
+    flat = Concat<axis = 0>(m1, r, c) back = Concat<axis = 0>(front, {ends})
+    s = Reshape(x, flat) t = Transpose<perm = [0, 2, 1]>(s) k = Reshape(t, back)
+    qs = Mul(x, half) ks = Mul(k, half) p = MatMul(qs, ks) w = Softmax<axis = -1>(p)
+    nan = IsNaN(w) g = Where(nan, zero, w) y = MatMul(g, x)"""
+
+
+@pytest.mark.parametrize(("ends", "found"), [("c, r", 1), ("r, c", 0)])
+def test_keys_that_are_turned_as_a_stack_are_keys(ends: str, found: int, tmp_path: Path) -> None:
+    constants: dict[str, Any] = {"m1": np.array([-1]), "m2": np.array([-2])}
+    constants |= {"end": np.array([2**63 - 1]), "start": np.array([-(2**63)])}
+    constants |= {"half": np.float32(0.5), "zero": np.float32(0)}
+    made = same(net(STACK.format(ends=ends), (2, 3, 4, 4), constants), tmp_path, f(2, 3, 4, 4))
+    assert made.report["recognised"].get("attention", 0) == found
+    assert ("px.attention(" in made.model) == bool(found)
+
+
+@pytest.mark.parametrize("first", [[0], [1], [0, 2], [1, 2]])
+@pytest.mark.parametrize("then", [[0], [2], [0, 1], [1, 4]])
+def test_axes_in_two_steps_are_the_same_in_one(
+    first: list[int], then: list[int], tmp_path: Path
+) -> None:
+    constants = {"a": np.array(first), "b": np.array(then)}
+    text = "(float[n, 3] x) => (float[o, p, q] y) { s = Unsqueeze(x, a) y = Unsqueeze(s, b) }"
+    made = same(file(text, constants), tmp_path, f(2, 3))
+    assert made.model.count("expand_dims") == 1

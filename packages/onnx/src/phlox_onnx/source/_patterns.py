@@ -5,99 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final, final
-
-import numpy as np
+from typing import Final
 
 from .._errors import within
-from .._graph import OWN, Array, Graph, Node, graphs_of, walk
-from .._table import row_of
+from .._graph import OWN, Array, Graph, Node
+from ._finder import CLOSE, Finder, in_place
 from ._simplify import Forms, in_several_ways, without_unused
-
-CLOSE: Final = 1e-3  # exporters round their constants
-
-
-@final
-class Finder:
-    """Who makes a value, and how many read it."""
-
-    def __init__(self, graph: Graph, around: dict[str, Array], forms: Forms) -> None:
-        """Look at one graph."""
-        self.graph, self.forms = graph, forms
-        self.before: dict[int, list[Node]] = {}
-        self.vectors = False  # whether a number was an array of one axis
-        self.constants = {**around, **graph.constants}
-        self.makers = {o: n for n in graph.nodes for o in n.outputs if o}
-        self.uses = Counter(i for n in walk(graph) for i in n.inputs)
-        self.uses.update(v.name for each in graphs_of(graph) for v in each.outputs)
-
-    def maker(self, name: str, *ops: str) -> Node | None:
-        """The node behind a value, if it is one of these."""
-        node = self.makers.get(name)
-        return node if node is not None and not node.domain and node.op in ops else None
-
-    def number(self, name: str) -> float | None:
-        """The one number of a constant that changes no shape."""
-        value = self.constants.get(name)
-        if value is None or value.size != 1 or value.ndim > 1 or value.dtype.kind not in "fiu":
-            return None
-        self.vectors |= value.ndim == 1
-        return float(value.reshape(-1)[0])
-
-    def is_number(self, name: str, wanted: float) -> bool:
-        """Whether a constant is a number, nearly."""
-        found = self.number(name)
-        return found is not None and math.isclose(found, wanted, rel_tol=CLOSE)
-
-    def split(self, node: Node | None) -> tuple[str, float] | None:
-        """The operand of a commutative node that is no number, and the number."""
-        if node is None or len(node.inputs) != 2:
-            return None
-        for one, two in (node.inputs, node.inputs[::-1]):
-            found = self.number(two)
-            if found is not None and self.number(one) is None:
-                return one, found
-        return None
-
-    def pairs(self, node: Node) -> list[tuple[str, str]]:
-        """Both orders of two operands."""
-        a, b = node.inputs
-        return [(a, b), (b, a)]
-
-    def turned(self, name: str) -> str:
-        """The name of a matrix of the file as its transposed."""
-        known = self.forms.turned
-        made = next((k for k, v in known.items() if v == name), "")
-        return made or self._added(f"{name}/turned", name, self.constants[name].T, known)
-
-    def flat(self, name: str) -> str:
-        """The name of a row of the file as a vector."""
-        return self._added(f"{name}/flat", name, self.constants[name].reshape(-1), {})
-
-    def _added(self, made: str, name: str, value: Array, known: dict[str, str]) -> str:
-        while made in self.constants:
-            made += "_"
-        self.graph.constants[made] = self.constants[made] = np.ascontiguousarray(value)
-        self.forms.origins[made] = self.forms.origins.get(name, name)
-        known[made] = name
-        return made
-
-    def has_axes(self, name: str) -> bool:
-        """Whether a value is no single number, as far as its maker tells."""
-        maker = self.makers.get(name)
-        if maker is not None:
-            row = row_of(maker.key)
-            return row is None or not row.scalar
-        value = next((v for v in self.graph.inputs if v.name == name), None)
-        return value is not None and bool(value.shape)
-
-    def once(self, *names: str) -> bool:
-        """Whether nobody else reads these."""
-        return all(self.uses[n] == 1 for n in names)
-
-
-def _made(op: str, inputs: list[str], node: Node, domain: str = "", **attributes: Any) -> Node:
-    return Node(op, domain, inputs, [node.outputs[0]], attributes, node.name, 28)
 
 
 def hard_swish(node: Node, f: Finder) -> Node | None:
@@ -114,7 +27,7 @@ def hard_swish(node: Node, f: Finder) -> Node | None:
         return None
     for x, gate in f.pairs(product):
         if _relu6(f, gate) == x:
-            return _made("HardSwish", [x], node)
+            return in_place("HardSwish", [x], node)
     return None
 
 
@@ -141,7 +54,7 @@ def hard_swish_of_sigmoid(node: Node, f: Finder) -> Node | None:
                 math.isclose(alpha, 1 / 6, rel_tol=CLOSE)
                 and made.attributes.get("beta", 0.5) == 0.5
             ):
-                return _made("HardSwish", [x], node)
+                return in_place("HardSwish", [x], node)
     return None
 
 
@@ -152,7 +65,7 @@ def silu(node: Node, f: Finder) -> Node | None:
     for x, gate in f.pairs(node):
         made = f.maker(gate, "Sigmoid")
         if made is not None and made.inputs[0] == x:
-            return _made("Swish", [x], node)
+            return in_place("Swish", [x], node)
     return None
 
 
@@ -188,9 +101,9 @@ def gelu(node: Node, f: Finder) -> Node | None:
         if erf is not None:
             inside, scale = _factors(f, erf.inputs[0])
             if inside == [x] and math.isclose(scale, math.sqrt(0.5), rel_tol=CLOSE):
-                return _made("Gelu", [x], node)
+                return in_place("Gelu", [x], node)
         if tanh is not None and _cubic(f, tanh.inputs[0], x):
-            return _made("Gelu", [x], node, approximate="tanh")
+            return in_place("Gelu", [x], node, approximate="tanh")
     return None
 
 
@@ -265,7 +178,7 @@ def layer_norm(node: Node, f: Finder) -> Node | None:
             found = _normal(f, normal) if _vector(f, weight) else None
             if found is not None and found[2]:
                 x, epsilon, _ = found
-                return _made(
+                return in_place(
                     "LayerNormalization", [x, weight, bias], node, axis=-1, epsilon=epsilon
                 )
     return None
@@ -278,7 +191,7 @@ def rms_norm(node: Node, f: Finder) -> Node | None:
     for normal, weight in f.pairs(node):
         found = _normal(f, normal) if _vector(f, weight) else None
         if found is not None and not found[2]:
-            return _made("RMSNormalization", [found[0], weight], node, axis=-1, epsilon=found[1])
+            return in_place("RMSNormalization", [found[0], weight], node, axis=-1, epsilon=found[1])
     return None
 
 
@@ -310,7 +223,7 @@ def linear(node: Node, f: Finder) -> Node | None:
             if made is None or weight is None or weight.ndim != 2 or not f.once(product):
                 continue
             if weight.shape[1] == f.constants[bias].size:
-                return _made("Linear", [*made.inputs, bias], made_as(node, made), OWN)
+                return in_place("Linear", [*made.inputs, bias], made_as(node, made), OWN)
     return None
 
 
@@ -327,7 +240,7 @@ def bare_linear(node: Node, f: Finder) -> Node | None:
     whole = weight is not None and weight.ndim == 2 and weight.dtype.kind == "f"
     if not whole or node.inputs[0] in f.constants:
         return None
-    return _made("Linear", list(node.inputs), node, OWN)
+    return in_place("Linear", list(node.inputs), node, OWN)
 
 
 def gemm(node: Node, f: Finder) -> Node | None:
@@ -352,7 +265,7 @@ def gemm(node: Node, f: Finder) -> Node | None:
             return None
         rest = [f.flat(rest[0])]
     name = f.turned(name) if turned else name
-    return _made("Linear", [node.inputs[0], name, *rest], node, OWN)
+    return in_place("Linear", [node.inputs[0], name, *rest], node, OWN)
 
 
 def _scaled(f: Finder, name: str) -> tuple[str, float]:
@@ -366,23 +279,25 @@ def _scaled(f: Finder, name: str) -> tuple[str, float]:
     return inner
 
 
+def _softmax(f: Finder, name: str) -> Node | None:
+    """The softmax behind a value, guarded or not against rows that see nothing."""
+    found = f.maker(name, "Softmax")
+    guard = f.maker(name, "Where")
+    test = f.maker(guard.inputs[0], "IsNaN") if guard is not None else None
+    if guard is not None and test is not None and test.inputs[0] == guard.inputs[2]:
+        found = f.maker(guard.inputs[2], "Softmax") if f.number(guard.inputs[1]) == 0 else None
+    known = found is not None and found.attributes.get("axis", -1) in (-1, 3)
+    return found if known else None
+
+
 def attention(node: Node, f: Finder) -> Node | None:
     """``softmax(query @ keyᵀ * scale + bias) @ value`` of four axes."""
     if node.op != "MatMul":
         return None
-    made = f.maker(node.inputs[0], "Softmax")
-    shown = made
-    if made is None:  # guarded against rows that see nothing
-        guard = f.maker(node.inputs[0], "Where")
-        test = f.maker(guard.inputs[0], "IsNaN") if guard is not None else None
-        if guard is None or test is None or test.inputs[0] != guard.inputs[2]:
-            return None
-        if f.number(guard.inputs[1]) != 0:
-            return None
-        made = shown = f.maker(guard.inputs[2], "Softmax")
-    if made is None or shown is None or made.attributes.get("axis", -1) not in (-1, 3):
+    shares = _softmax(f, node.inputs[0])
+    if shares is None:
         return None
-    scores, bias = made.inputs[0], ""
+    scores, bias = shares.inputs[0], ""
     added = f.maker(scores, "Add")
     if added is not None and f.once(scores):
         for one, two in f.pairs(added):
@@ -394,21 +309,79 @@ def attention(node: Node, f: Finder) -> Node | None:
         return None
     query, by = _scaled(f, product.inputs[0])
     key, times = _scaled(f, product.inputs[1])
+    rows = (_swapped(f, key) or _transposed(f, key, product)) if f.once(key) else None
+    if rows is None:
+        return None
+    inputs = [query, rows, node.inputs[1], *([bias] if bias else [])]
+    return in_place("Attention", inputs, node, OWN, scale=scale * by * times)
+
+
+def _transposed(f: Finder, key: str, product: Node) -> str | None:
+    """What a key of four axes is with its last two the other way round."""
     turned = f.maker(key, "Transpose")
-    if turned is None or not f.once(key):
+    perm = turned.attributes.get("perm") if turned is not None else None
+    if turned is None or perm is None or len(perm) != 4:
         return None
-    perm = turned.attributes.get("perm")
-    if perm is None or len(perm) != 4:
+    if tuple(perm) == (0, 1, 3, 2):
+        return turned.inputs[0]
+    source, way = f"{key}/rows", tuple(perm[i] for i in (0, 1, 3, 2))
+    rows = Node("Transpose", "", [turned.inputs[0]], [source], {"perm": way}, turned.name, 28)
+    f.before.setdefault(id(product), []).append(rows)
+    f.makers[source] = rows
+    return source
+
+
+def _swapped(f: Finder, name: str) -> str | None:
+    """What PyTorch's exporter turns as a stack of matrices, by its sizes: all but two axes as one.
+
+    ``x.reshape(-1, r, c).permute(0, 2, 1).reshape(*x.shape[:-2], c, r)`` of r rows and c columns.
+    """
+    last = f.maker(name, "Reshape")
+    turned = f.maker(last.inputs[0], "Transpose") if last is not None else None
+    stack = f.maker(turned.inputs[0], "Reshape") if turned is not None else None
+    if last is None or turned is None or stack is None:
         return None
-    source = turned.inputs[0]
-    if tuple(perm) != (0, 1, 3, 2):
-        way = tuple(perm[i] for i in (0, 1, 3, 2))
-        source = f"{key}/rows"
-        rows = Node("Transpose", "", [turned.inputs[0]], [source], {"perm": way}, turned.name, 28)
-        f.before.setdefault(id(product), []).append(rows)
-        f.makers[source] = rows
-    inputs = [query, source, node.inputs[1], *([bias] if bias else [])]
-    return _made("Attention", inputs, node, OWN, scale=scale * by * times)
+    source, back = stack.inputs[0], f.maker(last.inputs[1], "Concat")
+    flat = f.maker(stack.inputs[1], "Concat")
+    if flat is None or back is None or turned.attributes.get("perm") != (0, 2, 1):
+        return None
+    if len(flat.inputs) != 3 or len(back.inputs) != 3 or f.whole(flat.inputs[0]) != (-1,):
+        return None
+    (_, rows, columns), (front, *rest) = flat.inputs, back.inputs
+    parts = [_sizes(f, each, source) for each in (front, rows, columns)]
+    wanted = [(None, -2), (-2, -1), (-1, None)]
+    return source if rest == [columns, rows] and parts == wanted else None
+
+
+def _sizes(f: Finder, name: str, of: str) -> tuple[int | None, int | None] | None:
+    """Which part of the shape of a value another one is; what lies beyond an end is None."""
+    part = f.maker(name, "Slice")
+    shape = f.maker(part.inputs[0], "Shape") if part is not None else None
+    if part is None or shape is None or shape.inputs != [of] or len(part.inputs) != 3:
+        return None
+    if shape.attributes.get("start", 0) or shape.attributes.get("end") is not None:
+        return None
+    ends = [f.whole(each) for each in part.inputs[1:]]
+    if [len(each) for each in ends] != [1, 1]:
+        return None
+    (start,), (end,) = ends
+    return None if start < -_FAR else start, None if end > _FAR else end
+
+
+_FAR: Final = 1 << 30  # sizes and axes are less
+
+
+def unsqueezed(node: Node, f: Finder) -> Node | None:
+    """Axes that are put between twice, as once."""
+    inner = f.maker(node.inputs[0], "Unsqueeze") if node.op == "Unsqueeze" else None
+    if inner is None or not f.once(node.inputs[0]):
+        return None
+    first, then = f.whole(inner.inputs[1]), f.whole(node.inputs[1])
+    if not first or not then or min(*first, *then) < 0:
+        return None
+    kept = [i for i in range(len(then) + max(first) + 1) if i not in then]
+    axes = f.axes(node.outputs[0], sorted((*then, *(kept[i] for i in first))))
+    return in_place("Unsqueeze", [inner.inputs[0], axes], node)
 
 
 PATTERNS: Final[dict[str, Callable[[Node, Finder], Node | None]]] = {
@@ -422,6 +395,7 @@ PATTERNS: Final[dict[str, Callable[[Node, Finder], Node | None]]] = {
     "gemm": gemm,
     "linear": linear,
     "linear without bias": bare_linear,
+    "axes in two steps": unsqueezed,
 }
 
 
