@@ -46,7 +46,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     ),
     Difference(
         "every schedule",
-        "rate(step)",
+        "config.rate(step)",
         "a function of the count of steps",
         "from the last rate, in most",
         "from the last rate, in some",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from phlox import Autodiff, Cpu, Numpy, nn, optim
 from phlox.record import DoublePrecision, NamedMsgpackRecorder
 from phlox_tensor import ArgumentError, RecordError
 
-KNOWN = json.loads(
+FOUND = json.loads(
     (Path(__file__).parents[2] / "packages/optim/tests/trajectories.json").read_text()
-)["searches"]
+)
+BOWLS, KNOWN = FOUND["bowls"], FOUND["searches"]
 DEVICE = Autodiff(Numpy(float="float64"))
 
 
@@ -55,6 +57,65 @@ def test_steps_are_those_of_pytorch(name: str) -> None:
         if i == 4:  # resumed from bytes
             data = recorder.to_bytes(optimizer.into_record())
             optimizer = config.init().load_record(recorder.from_bytes(data, device=DEVICE.inner))
+
+
+class Bowl(nn.Module):
+    """One that wanders off, so that there is always a way to go."""
+
+    x: nn.Param
+
+    def loss(self, step: int) -> px.Tensor:
+        places = px.arange(6, dtype="float64", device=DEVICE)
+        far = self.x.value - (0.1 * step + places).cos()
+        return ((1 + places) * far**2 / 2 + far**4 / 10).sum()
+
+
+@pytest.mark.parametrize("name", sorted(BOWLS))
+def test_200_steps_are_those_of_pytorch(name: str) -> None:
+    wolfe = "strong_wolfe" if name == "lbfgs-wolfe" else None
+    config = optim.LbfgsConfig.from_dict({"max_iterations": 3, "history": 5, "line_search": wolfe})
+    optimizer = config.init()
+    x = np.random.default_rng(0).normal(size=(3, 2)).reshape(-1)
+    model = Bowl(nn.Param(px.asarray(x, device=DEVICE)))
+    for step in range(1, 201):
+        model, _ = optimizer.step(0.8, model, partial(Bowl.loss, step=step))
+        if str(step) in BOWLS[name]:
+            got = model.x.value.numpy()
+            assert np.allclose(got, BOWLS[name][str(step)], rtol=1e-6, atol=1e-8), step
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_parameters_are_stepped_in_full_precision(dtype: Any) -> None:
+    a, b = (p.value.detach() for p in valley(1.0).param_list())
+    narrow, wide = (
+        Valley(nn.Param(a.astype(dtype).astype(to)), nn.Param(b.astype(dtype).astype(to)), 1.0)
+        for to in (dtype, "float32")
+    )
+    optimizer = optim.LbfgsConfig(max_iterations=2).init()
+    got, _ = optimizer.step(0.5, narrow, lambda m: Valley.loss(m).astype("float32"))
+    record: Any = optimizer.into_record()
+    assert record["direction"].dtype is px.float32
+    assert all(p.dtype.name == dtype for p in got.param_list())
+    want, _ = optim.LbfgsConfig(max_iterations=2).init().step(0.5, wide, Valley.loss)
+    for one, other in zip(got.param_list(), want.param_list(), strict=True):
+        near = np.allclose(one.value.astype("float32").numpy(), other.value.numpy(), atol=0.05)
+        assert near
+
+
+@pytest.mark.parametrize("far", [1, 2])
+def test_a_loss_that_is_no_number_stops_a_step_and_changes_nothing(far: int) -> None:
+    model, calls = valley(1.0), []
+
+    def loss(m: Valley) -> px.Tensor:
+        calls.append(1)
+        return m.loss() * (px.nan if len(calls) >= far else 1.0)
+
+    optimizer = optim.LbfgsConfig().init()
+    before = optimizer.into_record()
+    with pytest.raises(px.GradientError, match=r"not finite: got a loss of nan"):
+        optimizer.step(0.1, model, loss)
+    assert optimizer.into_record() == before
+    assert len(calls) == far
 
 
 def test_the_valley_is_crossed() -> None:

@@ -227,3 +227,17 @@ def test_a_model_for_inference_inside_of_its_own_gradient_is_refused() -> None:
         px.grad(lambda m: (m.valid()(x) * m(x)).sum())(model)
     teacher = nn.Linear(3, 1, device=Autodiff(Cpu()))
     assert px.grad(lambda m: (teacher.valid()(x) * m(x)).sum())(model)
+
+
+def test_a_step_inside_of_a_transform_says_how_gradients_go_through_one() -> None:
+    model, x = nn.Linear(2, 2), px.ones((2, 2))
+
+    def loss(m: Any) -> px.Tensor:
+        return m(x).square().sum()
+
+    def through(m: Any) -> px.Tensor:
+        return loss(optim.SgdConfig().init().step(0.1, m, px.grad(loss)(m)))
+
+    with pytest.raises(px.GradientError, match=r"for a step inside, px\.tree\.map\(lambda w, g"):
+        px.grad(through)(model)
+    px.grad(lambda m: loss(px.tree.map(lambda w, g: w - 0.1 * g, m, px.grad(loss)(m))))(model)

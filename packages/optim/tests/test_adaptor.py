@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -156,3 +157,72 @@ def test_a_switch_in_the_place_of_the_rate_is_refused() -> None:
     model = nn.Linear(2, 3)
     with pytest.raises(pt.ArgumentError, match="no number: got a bool"):
         optim.SgdConfig().init().step(True, model, grads_of(model))
+
+
+class Momenta(NamedTuple):
+    first: Tensor[Any]
+    times: int
+
+
+@dataclass
+class Seen:
+    momenta: Momenta
+    sums: list[Any]
+
+
+class Accounting(optim.SimpleOptimizer):
+    """A rule whose state is a dataclass that holds a named tuple."""
+
+    class Inner(NamedTuple):
+        last: Tensor[Any]
+
+    def step(self, lr: float, tensor: Any, grad: Any, state: Any) -> Any:
+        if state is None:
+            state = Seen(Momenta(grad.zeros(), 0), [self.Inner(grad)])
+        (kept,) = state.sums
+        first = state.momenta.first * 0.9 + grad + kept.last * 0.0
+        return tensor - lr * first, Seen(Momenta(first, state.momenta.times + 1), [kept])
+
+
+class Strange(optim.SimpleOptimizer):
+    """A rule whose state is of a class that no record finds again."""
+
+    def step(self, lr: float, tensor: Any, grad: Any, state: Any) -> Any:
+        class Hidden(NamedTuple):
+            x: Any
+
+        return tensor, Hidden(grad)
+
+
+@pytest.mark.parametrize("recorder", [record.NamedMsgpackRecorder, record.JsonRecorder])
+def test_named_tuples_and_dataclasses_are_states_that_a_record_keeps(recorder: Any) -> None:
+    model = nn.Linear(2, 3)
+    optimizer, other = optim.OptimizerAdaptor(Accounting()), optim.OptimizerAdaptor(Accounting())
+    half = optimizer.step(0.1, model, grads_of(model))
+    made = recorder(record.DoublePrecision)
+    data = made.from_bytes(made.to_bytes(optimizer.into_record()))
+    want = optimizer.step(0.1, half, grads_of(model, 1))
+    got = other.load_record(data).step(0.1, half, grads_of(model, 1))
+    for one, two in zip(got.param_list(), want.param_list(), strict=True):
+        assert np.array_equal(one.value.numpy(), two.value.numpy())
+    (state, _) = other._state.get().kept.values()
+    assert type(state) is Seen
+    assert type(state.momenta) is Momenta
+    assert state.momenta.times == 2
+    assert type(state.sums[0]) is Accounting.Inner
+
+
+def test_a_state_that_no_record_finds_again_is_refused_at_once() -> None:
+    model = nn.Linear(2, 3)
+    with pytest.raises(pt.ArgumentError, match=r"got .*Hidden, expected a class in the module of"):
+        optim.OptimizerAdaptor(Strange()).step(0.1, model, grads_of(model))
+
+
+def test_a_record_makes_only_classes_that_the_rule_has() -> None:
+    model, optimizer = nn.Linear(2, 3), optim.OptimizerAdaptor(Accounting())
+    optimizer.step(0.1, model, grads_of(model))
+    for wrong in ({"class": "np.ndarray", "parts": {}}, {"class": "Momenta", "parts": {"x": 1}}):
+        known: Any = optimizer.into_record()
+        states: Any = {key: {"()": wrong} for key in known["states"]}
+        with pytest.raises(RecordError, match="of a class that the rule does not have"):
+            optimizer.load_record({**known, "states": Keyed(states)})

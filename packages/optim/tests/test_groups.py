@@ -271,3 +271,53 @@ def test_a_factor_of_a_rate_is_finite(factor: float) -> None:
         optim.SgdConfig(groups={"*": {"lr_factor": factor}})
     with pytest.raises(pt.ArgumentError, match="lr_factor"):
         optim.Group("*", optim.Sgd(), factor)
+
+
+class Halving(optim.Optimizer):
+    """An optimizer of one's own, by another one for the weights that it halves before."""
+
+    def __init__(self) -> None:
+        self.inner, self.left_out = optim.SgdConfig().init(), 0
+
+    @property
+    def skipped(self) -> int:
+        return self.left_out
+
+    def step(
+        self,
+        lr: float,
+        module: Any,
+        grads: Any,
+        *,
+        strict: bool = True,
+        skip_nonfinite: bool = False,
+        divide_by: float = 1.0,
+    ) -> Any:
+        before = self.inner.skipped
+        after = self.inner.step(
+            lr / 2,
+            module,
+            grads,
+            strict=strict,
+            skip_nonfinite=skip_nonfinite,
+            divide_by=divide_by,
+        )
+        self.left_out += self.inner.skipped - before
+        return after
+
+    def into_record(self) -> dict[str, Any]:
+        return self.inner.into_record()
+
+    def load_record(self, record: Any) -> Halving:
+        self.inner.load_record(record)
+        return self
+
+
+def test_an_optimizer_of_ones_own_takes_gradients_of_a_scaled_loss() -> None:
+    scaling = optim.LossScalingConfig(scale=8.0, interval=2).init()
+    optimizer, model = Halving(), net()
+    assert scaling.scaled(pt.asarray(3.0)).item() == 24.0
+    after = scaling.step(optimizer, 0.1, model, grads_of(model, 8.0))
+    assert set(moved(model, after).values()) == {0.05}
+    assert scaling.step(optimizer, 0.1, after, grads_of(after, float("nan"))) is after
+    assert (optimizer.skipped, scaling.scale) == (1, 4.0)

@@ -120,3 +120,11 @@ def test_losses_of_quasi_newton_steps_are_not_scaled() -> None:
     scaling.scaled(pt.ones(()))
     with pytest.raises(WrongTypeError, match=r"\[step\].*got a Lbfgs, .*\nhint: scaling = optim"):
         scaling.step(optim.Lbfgs(), 1.0, None, None)
+
+
+def test_a_step_as_pytorch_writes_it_says_how_it_is_written_here() -> None:
+    optimizer: Any = optim.SgdConfig().init()
+    with pytest.raises(TypeError, match=r"got no arguments, expected lr, (.|\n)*hint: model = opt"):
+        optimizer.step()
+    with pytest.raises(TypeError, match=r"got a float and a float, (.|\n)*optim.AdamWConfig\(\)"):
+        LOOSE.AdamW(0.9, 0.999)

@@ -124,7 +124,8 @@ class Recorded:
                 "the function uses a tracked tensor that is not an argument, on the device of "
                 "the transform",
                 got=repr(self.device),
-                hint=f"x.to_device({self.device!r}) for an argument x, or detach() the tensor",
+                hint=f"x.to_device({self.device!r}) for an argument x, or detach() the tensor; for "
+                "a step inside, px.tree.map(lambda w, g: w - 0.1 * g, model, slopes)",
             )
         return [self._gradient(leaf, found, proposals) for leaf in tree.leaves(self.inputs)]
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 from phlox_nn import Config, Module, Param, updates_of
 from phlox_record import Keyed, Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
+from phlox_tensor.arguments import usage
 from phlox_tensor.capture import Cell, Number, recording, wrap
 
 from . import _groups, _state
@@ -107,6 +108,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         """The number of steps that ``skip_nonfinite`` left out."""
         return self._state.get().skipped
 
+    @usage("model = optimizer.step(0.1, model, grads)")
     def step(
         self,
         lr: float,
@@ -258,7 +260,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         if before[0] is None:  # as in a first step; those of a group are alike
             for state in states:
                 if state is not None:
-                    _state.check(state)
+                    _state.check(state, rule)
         return states
 
     def _group(self, places: tuple[int, ...]) -> Group:
@@ -304,7 +306,8 @@ class OptimizerAdaptor(Settled, Optimizer):
                 got=rule,
                 expected=self._rules(),
             )
-        kept = {key: _state.from_record(state) for key, state in states.items()}
+        rules = (self._rule, *(group.rule for group in self._groups))
+        kept = {key: _state.from_record(state, rules) for key, state in states.items()}
         self._state.set(_Content(kept, steps, skipped))
         self._last = None
         return self

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
-from typing import Any, Literal, NamedTuple, TypeVar, final
+from math import isfinite, prod
+from typing import Any, Literal, NamedTuple, final
 
 from phlox_nn import Module, Param, updates_of
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Float, RecordError, Tensor, WrongTypeError, concat
+from phlox_tensor import (
+    ArgumentError,
+    Float,
+    GradientError,
+    RecordError,
+    Tensor,
+    WrongTypeError,
+    concat,
+)
 from phlox_tensor.arguments import accepts
 
 from ._checked import CheckedConfig
 from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
+from ._optimizer import M
 from ._settled import Settled
 from ._state import placed
 
-M = TypeVar("M", bound=Module)
 _CURVED = 1e-10  # the least curvature along a step that is remembered, as in minFunc
 
 
@@ -116,7 +124,8 @@ class Lbfgs(Settled):
             loss_of: the loss of a module like it; called many times.
 
         Raises:
-            GradientError: when the loss depends on no trained parameter.
+            GradientError: when the loss depends on no trained parameter, and where it or its
+                gradient is not finite; module and optimizer stay as they were.
             ArgumentError: when parameters are on several devices or of several types.
             WrongTypeError: when ``loss_of`` is no function, or gives no tensor.
         """
@@ -127,11 +136,16 @@ class Lbfgs(Settled):
         here, updates = self._at(module, params, loss_of)
         before = here.loss
         x = _flat([_inside(p) for p in params])
-        if self._memory is not None:
-            self._memory = _Memory(*placed(tuple(self._memory), x.device))
-        x = self._moved(
-            lr, x, here, lambda v: self._at(_with(module, params, v), params, loss_of)[0]
-        )
+        kept = self._memory
+        if kept is not None:
+            self._memory = _Memory(*placed(tuple(kept), x.device))
+        try:
+            x = self._moved(
+                lr, x, here, lambda v: self._at(_with(module, params, v), params, loss_of)[0]
+            )
+        except GradientError:
+            self._memory = kept
+            raise
         new = {p.id: p for p in _params_of(params, x)}
         return module.with_params({**new, **updates}), before
 
@@ -183,6 +197,7 @@ class Lbfgs(Settled):
         if _largest(here.grad) <= c.tolerance_grad:
             return x
         for round in range(1, c.max_iterations + 1):
+            _refuse_nonfinite(here)
             memory = self._next(here.grad, lr)
             self._memory = memory
             slope = _dot(here.grad, memory.direction)
@@ -204,6 +219,7 @@ class Lbfgs(Settled):
                 or (round < c.max_iterations and abs(here.loss - start.loss) < c.tolerance_change)
             ):
                 break
+        _refuse_nonfinite(here)
         assert self._memory is not None
         total = self._memory.evaluations + evaluations
         self._memory = self._memory._replace(evaluations=total)
@@ -302,6 +318,23 @@ def _is_memory(known: dict[str, Any]) -> bool:
     return numbers and counts and alike
 
 
+def _refuse_nonfinite(place: _Place) -> None:
+    """Refuse to go on from where there is no direction, and to return it.
+
+    Raises:
+        GradientError: for a loss or a gradient with a NaN or an infinity.
+    """
+    slope = _dot(place.grad, place.grad)
+    if not (isfinite(place.loss) and isfinite(slope)):
+        raise GradientError(
+            "step",
+            "the loss or its gradient is not finite",
+            got=f"a loss of {place.loss}",
+            expected="finite numbers: the module stays as it was",
+            hint='a smaller rate, or optim.LbfgsConfig(line_search="strong_wolfe")',
+        )
+
+
 def _no_loss(what: str, given: object) -> WrongTypeError:
     return WrongTypeError(
         "Lbfgs",
@@ -345,13 +378,14 @@ def _params_of(params: list[Param], x: Tensor[Float]) -> list[Param]:
     made, at = [], 0
     for param in params:
         size = prod(param.shape)
-        made.append(param.with_value(x[at : at + size].reshape(param.shape)))
+        made.append(param.with_value(x[at : at + size].reshape(param.shape).astype(param.dtype)))
         at += size
     return made
 
 
 def _flat(tensors: list[Tensor[Float]]) -> Tensor[Float]:
-    return concat([t.reshape(-1) for t in tensors], axis=0)
+    """One vector, in full precision: products of narrow numbers leave their range."""
+    return concat([t.reshape(-1) for t in tensors], axis=0).to_full_precision()
 
 
 def _two_loops(

@@ -30,6 +30,11 @@ class Optimizer(ABC):
     ``step`` returns the next one.
     """
 
+    @property
+    @abstractmethod
+    def skipped(self) -> int:
+        """The number of steps that ``skip_nonfinite`` left out."""
+
     @abstractmethod
     def step(
         self,
@@ -39,6 +44,7 @@ class Optimizer(ABC):
         *,
         strict: bool = True,
         skip_nonfinite: bool = False,
+        divide_by: float = 1.0,
     ) -> M:
         """Return the module after a step; parameters without a gradient stay as they are.
 
@@ -48,7 +54,9 @@ class Optimizer(ABC):
             grads: what ``loss.backward()`` returned, or a dict by parameter id.
             strict: whether a step that has no effect, or loses something, is an error.
             skip_nonfinite: leave the module and the optimizer as they are when a gradient has a
-                NaN or an infinity. Finding out reads from the device at each step.
+                NaN or an infinity, and count it in ``skipped``. Finding out reads from the device
+                at each step.
+            divide_by: what gradients are divided by before all else, such as the scale of the loss.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ from phlox_tensor.capture import run_together
 
 C = TypeVar("C")
 State = Any
-"""A tree of dicts with text keys, lists and tuples that holds tensors and plain values, or None."""
+"""A tree of dicts with text keys, lists, tuples, named tuples and dataclasses, or None."""
 
 
 class SimpleOptimizer(ABC):
@@ -33,7 +33,9 @@ class SimpleOptimizer(ABC):
                 rounded to the parameter's type.
             grad: its gradient, on the same device and of the same element type.
             state: what the last step returned, on that device too; None at first. Dicts with text
-                keys, lists and tuples, however nested, of tensors, numbers, text and None.
+                keys, lists, tuples, named tuples and dataclasses, however nested, of tensors,
+                numbers, text and None. Classes stand in the module of the rule, where a record
+                finds them again.
         """
 
     def step_list(
@@ -87,18 +89,18 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
     _config: C
     _defaults: ClassVar[Any]
 
-    def __init__(self, config: C | None = None, **settings: Never) -> None:
+    def __init__(self, config: C | None = None, *more: Never, **settings: Never) -> None:
         """Take the settings; by default those of the config.
 
         Raises:
             WrongTypeError: for what is no config of the rule, such as a learning rate.
         """
-        if settings or not isinstance(config, self._defaults | None):
-            name = self._defaults.__name__
+        if more or settings or not isinstance(config, self._defaults | None):
+            name, given = self._defaults.__name__, (config, *more)
             raise WrongTypeError(
                 type(self).__name__,
                 "a rule is made of its config alone",
-                got=", ".join(settings) or f"a {type(config).__name__}",
+                got=", ".join(settings) or " and ".join(f"a {type(x).__name__}" for x in given),
                 expected=name,
                 hint=f"optimizer = optim.{name}().init(), then optimizer.step(0.1, model, grads)",
             )

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple, TypeVar, final
+from typing import Final, NamedTuple, final
 
-from phlox_nn import Module
 from phlox_record import Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell
 
-from ._adaptor import OptimizerAdaptor
 from ._checked import CheckedConfig
-from ._optimizer import AnyGradients
+from ._optimizer import AnyGradients, M, Optimizer
 from ._reading import refuse_recorded
 from ._settled import Settled
-
-M = TypeVar("M", bound=Module)
-
 
 _STEP: Final = (
     "scaling = optim.LossScaling(); grads = scaling.scaled(loss).backward(); "
@@ -97,7 +92,7 @@ class LossScaling(Settled):
         """Return the loss times the scale."""
         return loss * self.scale
 
-    def step(self, optimizer: OptimizerAdaptor, lr: float, module: M, grads: AnyGradients) -> M:
+    def step(self, optimizer: Optimizer, lr: float, module: M, grads: AnyGradients) -> M:
         """Return the module after a step by gradients of the scaled loss.
 
         They are divided by the scale: those of another loss would be next to nothing.
@@ -108,7 +103,7 @@ class LossScaling(Settled):
             WrongTypeError: for an optimizer that takes no gradients, such as ``Lbfgs``.
         """
         given: object = optimizer
-        if not isinstance(given, OptimizerAdaptor):
+        if not isinstance(given, Optimizer):
             raise WrongTypeError(
                 "step",
                 "gradients of a scaled loss go to an optimizer that takes gradients",

@@ -222,8 +222,9 @@ def misfit(
     made_by = signature(function)
     try:
         given = made_by.bind(*args, **kwargs).arguments
-    except TypeError:  # or a wrong number of arguments, which Python says well
-        return unknown_keyword(_called(function), made_by, kwargs)
+    except TypeError as error:
+        unknown = unknown_keyword(_called(function), made_by, kwargs)
+        return unknown or _other_count(function, made_by, args, kwargs, str(error))
     hints = _hints(function)
     for name, value in given.items():
         kind = made_by.parameters[name].kind
@@ -264,6 +265,32 @@ def unknown_keyword(
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     known = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
     return unknown_argument(op, kwargs, known, advice=_ADVICE)
+
+
+def usage(code: str) -> Callable[[F], F]:
+    """Let errors of calls with other arguments show one that works."""
+
+    def marked(function: F) -> F:
+        function.__dict__["_usage"] = code
+        return function
+
+    return marked
+
+
+def _other_count(
+    function: Any, made_by: Signature, args: tuple[Any, ...], kwargs: dict[str, Any], why: str
+) -> WrongTypeError:
+    """The error for more arguments than a function takes, or fewer."""
+    named = [name for name in made_by.parameters if name != "self"]
+    method = len(named) < len(made_by.parameters)
+    given = [*(type(x).__name__ for x in args[method:]), *kwargs]
+    return WrongTypeError(
+        function.__qualname__.removesuffix(".__init__"),
+        why,
+        got=", ".join(given) or "no arguments",
+        expected=", ".join(named) or "none",
+        hint=getattr(function, "_usage", None),
+    )
 
 
 def _called(function: Any) -> str:
