@@ -28,6 +28,8 @@ from tests.onnx.test_source import body, f, file
         ("a.forward.class.self", ("a", "n_forward", "n_class", "self")),
         ("inputs.px.Tensor", ("n_inputs", "n_px", "n_Tensor")),
         ("..//", ("value",)),
+        ("fc.weight_DequantizeLinear_Output", ("fc", "weight")),
+        ("fc.weight_Q4/unpacked/fc.weight_scales", ("fc", "weight")),
         ("ä.ö", ("value",)),
     ],
 )

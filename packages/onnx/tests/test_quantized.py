@@ -70,6 +70,37 @@ def test_weights_of_whole_numbers_are_trained_floats(file: bytes) -> None:
     assert "w" not in load(file, quantized="exact").params()
 
 
+CAST = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[n, 4] x) => (float[n, 3] y) { f = Cast<to = 1>(wq) w = Mul(f, ws) y = MatMul(x, w) }"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype", "trained"),
+    [
+        ((1, 3), np.int8, ["w"]),
+        ((3,), np.uint8, ["w"]),
+        ((), np.int16, ["w"]),
+        ((1, 3), np.int64, ["ws"]),  # numbers, for all that is known
+        ((1, 1, 3), np.int8, ["ws"]),
+    ],
+)
+def test_whole_numbers_that_are_cast_and_scaled_are_weights(
+    scale: tuple[int, ...], dtype: Any, trained: list[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    whole = rng.integers(0, 100, (4, 3)).astype(dtype)
+    by = (rng.random(scale) / 50).astype(np.float32)
+    proto = parser.parse_model(CAST)
+    for name, value in (("wq", whole), ("ws", np.asarray(by))):
+        proto.graph.initializer.append(numpy_helper.from_array(value, name))
+    data = bytes(proto.SerializeToString())
+    net = load(data)
+    assert list(net.params(trainable=True)) == trained
+    wanted = X @ (whole.astype(np.float32) * by)
+    np.testing.assert_allclose(net(px.asarray(X)).numpy(), wanted, rtol=1e-5, atol=1e-5)
+    assert "w" not in load(data, quantized="exact").params()
+
+
 def test_scales_are_trained_where_that_is_asked(file: bytes) -> None:
     net = load(file, quantized="learned")
     assert list(net.params(trainable=True)) == ["xs", "hs", "w"]

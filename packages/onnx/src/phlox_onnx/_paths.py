@@ -12,6 +12,8 @@ from ._table import row_of
 
 _SPLIT: Final = re.compile(r"[./]")
 _WORD: Final = re.compile(r"[^0-9A-Za-z_]+")
+# What quantizing puts behind the name of a weight, which is one of floats here.
+_APPENDED: Final = re.compile(r"(_DequantizeLinear_Output|(_Q[48]|_quantized)?/unpacked/.*)$")
 # Names that exporters make up.
 _MADE_UP: Final = ("Constant", "const_fold", "onnx_", "val_")
 _TAKEN: Final = ATTRIBUTES | CLASSES | {"init", "load"}
@@ -21,9 +23,9 @@ def words_of(name: str) -> tuple[str, ...]:
     """A name of a file as the words of a path, cut at dots and slashes.
 
     What is no letter, digit or underscore becomes one; a word that can be no attribute, and a
-    number in front, get ``n_``.
+    number in front, get ``n_``. What ONNX Runtime's quantizer appends to a weight is left out.
     """
-    words = [_WORD.sub("_", word).strip("_") for word in _SPLIT.split(name)]
+    words = [_WORD.sub("_", word).strip("_") for word in _SPLIT.split(_APPENDED.sub("", name))]
     words = [word for word in words if word] or ["value"]
     return tuple(word if i and word.isdigit() else _attribute(word) for i, word in enumerate(words))
 

@@ -14,6 +14,7 @@ from .table.microsoft import unpacked
 Quantized = Literal["fake", "float", "exact", "learned"]
 
 _Q, _DQ = ("", "QuantizeLinear"), ("", "DequantizeLinear")
+_CAST, _MUL = ("", "Cast"), ("", "Mul")
 _PACKED = ("com.microsoft", "MatMulNBits")
 
 
@@ -22,20 +23,26 @@ def without_whole_numbers(graph: Graph, how: Quantized) -> None:
     _with_types(graph)
     if how == "exact":
         return
-    constants: dict[str, Array] = {}
     makers: dict[str, Node] = {}
     graphs = list(graphs_of(graph))
     for each in graphs:
-        constants |= each.constants
-        makers |= {node.outputs[0]: node for node in each.nodes if node.key == _Q}
+        makers |= {node.outputs[0]: node for node in each.nodes if node.key in (_CAST, _Q)}
     for each in graphs:
         each.nodes = [made for node in each.nodes for made in _unpacked(node, each)]
         each.nodes = [made for node in each.nodes if (made := _floating(node, how, makers, each))]
-    used = {v.name for each in graphs for v in each.outputs}
-    used |= {name for node in walk(graph) for name in node.inputs}
+        each.nodes = [node for node in each.nodes if not _is_scaled(node, makers, each)]
+    used = _used(graph)
     for each in graphs:
-        each.nodes = [n for n in each.nodes if n.key != _Q or n.outputs[0] in used]
+        each.nodes = [n for n in each.nodes if n.key not in (_CAST, _Q) or n.outputs[0] in used]
+    used = _used(graph)
+    for each in graphs:
         each.constants = {k: v for k, v in each.constants.items() if k in used}
+
+
+def _used(graph: Graph) -> set[str]:
+    """Names that nodes read, or graphs give."""
+    found = {v.name for each in graphs_of(graph) for v in each.outputs}
+    return found | {name for node in walk(graph) for name in node.inputs}
 
 
 def _with_types(graph: Graph) -> None:
@@ -100,6 +107,25 @@ def _of_floats(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph
         return node
     graph.constants[node.outputs[0]] = value
     return None
+
+
+def _is_scaled(node: Node, makers: dict[str, Node], graph: Graph) -> bool:
+    """Whether a node is a cast of narrow whole numbers times a scale, which is a constant now."""
+    if node.key != _MUL:
+        return False
+    for first, second in (node.inputs, node.inputs[::-1]):
+        cast, scale = makers.get(first), graph.constants.get(second)
+        if cast is None or scale is None or cast.key != _CAST:
+            continue
+        x = graph.constants.get(cast.inputs[0])
+        if x is None or x.dtype.kind not in "iu" or x.dtype.itemsize > 2 or x.size < 2:
+            continue
+        ends = zip(reversed(x.shape), reversed(scale.shape), strict=False)
+        fits = scale.ndim <= x.ndim and all(m in (1, n) for n, m in ends)
+        if fits and cast.attributes.get("to") == CODES.get(scale.dtype.name):
+            graph.constants[node.outputs[0]] = x.astype(scale.dtype) * scale
+            return True
+    return False
 
 
 def _same(quantize: Node, back: Node, graph: Graph) -> bool:
