@@ -29,6 +29,7 @@ use crate::array::view;
 use crate::dtype::{BF16, DType, Element, F16, Kind};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::ops::elementwise::convert::cast;
 pub(crate) use call::Call;
 pub(crate) use engine::{Gemm, add, multiply};
 pub use epilogue::Activation;
@@ -109,6 +110,21 @@ pub fn matmul(x1: &Array, x2: &Array) -> Result<Array> {
         _ => integer::run(&product, x1, x2, &mut out)?,
     }
     Ok(out)
+}
+
+/// [`matmul`] of integers of any types, with sums of another one.
+pub fn matmul_integer(x1: &Array, x2: &Array, dtype: DType) -> Result<Array> {
+    if [x1.dtype(), x2.dtype(), dtype].iter().any(|dtype| dtype.kind() != Kind::Int) || x1.rank().min(x2.rank()) == 0 {
+        return Err(Error::Rejected("matmul_integer wants integers of rank 1 or more"));
+    }
+    if dtype == DType::I32 {
+        let product = Product::new(x1, x2)?;
+        let mut out = Array::uninit(dtype, &product.shape)?;
+        if integer::of_bytes(&product, x1, x2, &mut out)? {
+            return Ok(out);
+        }
+    }
+    matmul(&cast(x1, dtype)?, &cast(x2, dtype)?)
 }
 
 /// The most frequent case, with nothing to work out: a small product takes less than that would.

@@ -11,6 +11,7 @@ super::ops! {
     );
     linear(x: Tensor, weight: Tensor, bias: OptTensor) => contraction::linear(x, weight, bias);
     matmul(x1: Tensor, x2: Tensor) => contraction::matmul(x1, x2);
+    matmul_integer(x1: Tensor, x2: Tensor, dtype: Dtype) => contraction::matmul_integer(x1, x2, dtype);
     prepacked(weight: Tensor) => contraction::prepacked(weight);
     quantized_linear(x: Tensor, weight: Tensor, scale: Tensor, bias: OptTensor, bits: usize)
         => contraction::quantized_linear(x, weight, scale, bias, bits);

@@ -71,3 +71,20 @@ def test_a_product_of_pairs_is_that_of_their_integers(groups: int) -> None:
     np.testing.assert_allclose(
         pt.quantized_linear(*given, bits=4).numpy(), want, rtol=1e-4, atol=1e-4
     )
+
+
+def test_products_of_integers_keep_the_sums_in_a_type_of_their_own() -> None:
+    x = pt.asarray([[200, 255]], dtype="uint8")
+    w = pt.asarray([[-128], [127]], dtype="int8")
+    assert pt.matmul_integer(x, w).tolist() == [[200 * -128 + 255 * 127]]
+    assert pt.matmul_integer(x, w).dtype == pt.int32
+    assert pt.matmul_integer(x, w, dtype="int64").dtype == pt.int64
+    assert pt.matmul_integer(x, w, dtype="int8").tolist() == [
+        [(200 * -128 + 255 * 127 + 128) % 256 - 128]
+    ]
+    with pytest.raises(pt.DTypeError, match=r"\[matmul_integer\] x2 holds no integers"):
+        pt.matmul_integer(x, pt.ones((2, 1)))
+    with pytest.raises(pt.ShapeError, match=r"\[matmul_integer\] inner sizes differ"):
+        pt.matmul_integer(x, w.mT)
+    with pytest.raises(pt.ArgumentError, match=r"\[matmul_integer\] no integers: got float32"):
+        pt.matmul_integer(x, w, dtype="float32")

@@ -1,16 +1,19 @@
-//! Products of int32 matrices whose values span no more than a byte, as those of quantized networks do, by the unit that multiplies
+//! Products of matrices of bytes, and of int32 whose values span no more than a byte, as those of quantized networks do, by the unit that multiplies
 //! tiles ([`amx`]) or the instruction that multiplies four bytes and adds them to an int32. The right side is moved to -128..=127 and the left one to 0..=255, or to
 //! -128..=127 too where the instruction wants that; what that
 //! changes is a multiple of the sums of rows and columns. Exact, and as all products of integers they wrap.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
+mod panels;
 
 use super::held::{self, KEEPS};
 use super::tile::{Cut, Multiply, Start, Strip, tile_rows};
 use super::{Product, SERIAL};
 use crate::array::Array;
+use crate::dtype::Element;
 use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
 use crate::machine::amx as unit;
 use crate::machine::lanes::Lanes;
 #[cfg(target_arch = "x86_64")]
@@ -20,6 +23,7 @@ use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
 use crate::memory::scratch::Room;
 use crate::vectorize;
+use panels::{Panels, lines_of, packed};
 use std::ops::Range;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
@@ -39,19 +43,51 @@ const GRAIN: usize = 1 << 16;
 /// Rows, columns and depth from which looking at all values pays.
 const FEWEST: usize = 8;
 
+/// What a side may hold.
+pub trait Value: Element {
+    /// The least value there can be, where all of them span no more than a byte.
+    const LEAST: Option<i32>;
+    /// The value as int32.
+    fn wide(self) -> i32;
+}
+
+impl Value for i32 {
+    const LEAST: Option<i32> = None;
+    #[inline(always)]
+    fn wide(self) -> i32 {
+        self
+    }
+}
+
+impl Value for i8 {
+    const LEAST: Option<i32> = Some(-128);
+    #[inline(always)]
+    fn wide(self) -> i32 {
+        self.into()
+    }
+}
+
+impl Value for u8 {
+    const LEAST: Option<i32> = Some(0);
+    #[inline(always)]
+    fn wide(self) -> i32 {
+        self.into()
+    }
+}
+
 /// A left side, made ready.
-enum Left<'a> {
+enum Left<'a, T> {
     /// As it is, and what is to be taken from each value.
-    Values(&'a [i32], i32),
+    Values(&'a [T], i32),
     /// For the unit that multiplies tiles.
     #[cfg(target_arch = "x86_64")]
     Rows(amx::Rows),
 }
 
-impl<'a> Left<'a> {
+impl<'a, T: Value> Left<'a, T> {
     /// Matrices of `m` rows of `k` values; none where their values span more than a byte.
     #[cfg_attr(not(target_arch = "x86_64"), expect(clippy::unnecessary_wraps, reason = "tiles alone take memory"))]
-    fn new(values: &'a [i32], (m, k): (usize, usize)) -> Result<Option<Self>> {
+    fn new(values: &'a [T], (m, k): (usize, usize)) -> Result<Option<Self>> {
         #[cfg(target_arch = "x86_64")]
         if amx::takes(m) {
             // SAFETY: just asked.
@@ -71,21 +107,21 @@ impl<'a> Left<'a> {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: they were packed for a unit that is there; the result is ours.
             Self::Rows(rows) => unsafe {
-                let job = Job { left: &[], size, offset: rows.offset, right, to };
-                amx::run::<unit::Processor>(&job, rows, matrix);
+                let job = Job::<T> { left: &[], size, offset: rows.offset, right, to };
+                amx::run::<unit::Processor, T>(&job, rows, matrix);
             },
         }
     }
 }
 
 /// Computes the product; false, and nothing done, where the values span more or the processor has no such instruction.
-pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<bool> {
+pub fn run<A: Value, B: Value>(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<bool> {
     let Product { m, k, n, .. } = *product;
     if !simd::has_byte_products() || m.min(k).min(n) < FEWEST || out.numel() == 0 {
         return Ok(false);
     }
     let x1 = x1.contiguous()?;
-    let Some(values) = x1.as_slice::<i32>() else { return Ok(false) };
+    let Some(values) = x1.as_slice::<A>() else { return Ok(false) };
     let Some(left) = Left::new(values, (m, k))? else { return Ok(false) };
     let to = SharedMut::new(out.mut_ptr::<i32>());
     let work = |matrix: usize, right: Panels<'_>, item: usize| {
@@ -103,9 +139,9 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
         return Ok(true);
     }
     let x2 = x2.contiguous()?;
-    let Some(right) = x2.as_slice::<i32>() else { return Ok(false) };
+    let Some(right) = x2.as_slice::<B>() else { return Ok(false) };
     let Some(middle) = self::lowest(right) else { return Ok(false) };
-    let pack = |right: &[i32]| packed(right, (k, n), middle.wrapping_add(128));
+    let pack = |right: &[B]| packed(right, (k, n), middle.wrapping_add(128));
     if one {
         let cells = pack(right)?;
         let wanted = m <= KEEPS && list.is_wanted(&layout, cells.capacity());
@@ -129,7 +165,10 @@ pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result
 }
 
 /// The least value, where all others are at most 255 above it.
-fn lowest(values: &[i32]) -> Option<i32> {
+fn lowest<T: Value>(values: &[T]) -> Option<i32> {
+    if let Some(least) = T::LEAST {
+        return Some(least);
+    }
     let (least, most) = (AtomicI32::new(i32::MAX), AtomicI32::new(i32::MIN));
     threads::for_ranges(values.len(), GRAIN, &|range| {
         let found = bounds(&values[range]);
@@ -140,98 +179,20 @@ fn lowest(values: &[i32]) -> Option<i32> {
     (most.wrapping_sub(least) as u32 <= 255).then_some(least)
 }
 
-vectorize!(bounds(values: &[i32]) -> (i32, i32) => bounds_body);
+vectorize!(bounds[T: Value](values: &[T]) -> (i32, i32) => bounds_body::<T>);
 
 #[inline(always)]
-fn bounds_body(values: &[i32]) -> (i32, i32) {
+fn bounds_body<T: Value>(values: &[T]) -> (i32, i32) {
     let (mut least, mut most) = (i32::MAX, i32::MIN);
-    for &value in values {
-        least = least.min(value);
-        most = most.max(value);
+    for value in values {
+        least = least.min(value.wide());
+        most = most.max(value.wide());
     }
     (least, most)
 }
 
-/// Words in front of the sums: the offset, and what brings the cells to a cache line.
-const HEAD: usize = 16;
-
-/// A right side in panels of [`COLS`] columns, four bytes of the depth in a cell.
-#[derive(Clone, Copy)]
-struct Panels<'a> {
-    cells: *const u32,
-    /// What was taken from each value.
-    offset: i32,
-    /// Of what is packed, for each column.
-    sums: &'a [i32],
-}
-
-// SAFETY: what is packed is only read.
-unsafe impl Sync for Panels<'_> {}
-
-impl<'a> Panels<'a> {
-    /// Of what [`packed`] gave for so many columns.
-    fn of(memory: &'a Memory, n: usize) -> Self {
-        let words: *const i32 = memory.data().cast_const().cast();
-        let count = n.div_ceil(COLS) * COLS;
-        // SAFETY: `packed` wrote the offset and the sums in front of the cells.
-        let (offset, sums) = unsafe { (*words, std::slice::from_raw_parts(words.add(HEAD), count)) };
-        Self { cells: words.wrapping_add(HEAD + count).cast(), offset, sums }
-    }
-}
-
-/// Lines of a panel: whole steps of the unit that multiplies tiles.
-fn lines_of(k: usize) -> usize {
-    k.div_ceil(DEEP).next_multiple_of(unit::LINES)
-}
-
-/// Packs a right side for [`Panels`].
-fn packed(from: &[i32], (k, n): (usize, usize), offset: i32) -> Result<Memory> {
-    let (lines, panels) = (lines_of(k), n.div_ceil(COLS));
-    let head = HEAD + panels * COLS;
-    let memory = Memory::new((head + lines * panels * COLS) * size_of::<u32>())?;
-    let words: *mut i32 = memory.data().cast();
-    // SAFETY: the memory has room for the head; nobody else has it yet.
-    unsafe {
-        words.write_bytes(0, head);
-        words.write(offset);
-    }
-    let (to, all) = (SharedMut::new(words.wrapping_add(head).cast::<u32>()), SharedMut::new(words.wrapping_add(HEAD)));
-    threads::for_ranges(panels, (1 << 16) / (k * COLS) + 1, &|range| {
-        for panel in range {
-            let cols = panel * COLS..n.min((panel + 1) * COLS);
-            // SAFETY: each panel has its own cells and sums.
-            let (to, sums) = unsafe {
-                (
-                    to.slice(panel * lines * COLS..(panel + 1) * lines * COLS),
-                    all.slice(panel * COLS..(panel + 1) * COLS),
-                )
-            };
-            for (line, to) in to.chunks_exact_mut(COLS).enumerate() {
-                to.fill(0);
-                for at in 0..DEEP.min(k.saturating_sub(line * DEEP)) {
-                    let row = (line * DEEP + at) * n;
-                    add_bytes(&from[row + cols.start..row + cols.end], offset, 8 * at as u32, to, sums);
-                }
-            }
-        }
-    });
-    Ok(memory)
-}
-
-vectorize!(add_bytes(from: &[i32], offset: i32, shift: u32, to: &mut [u32], sums: &mut [i32]) => add_bytes_body);
-
-/// One line of bytes, into cells and sums.
-#[inline(always)]
-fn add_bytes_body(from: &[i32], offset: i32, shift: u32, to: &mut [u32], sums: &mut [i32]) {
-    for ((&value, to), sum) in from.iter().zip(to).zip(sums) {
-        let byte = value.wrapping_sub(offset);
-        *to |= (byte as u32 & 255) << shift;
-        *sum = sum.wrapping_add(byte);
-    }
-}
-
-struct Job<'a> {
-    left: &'a [i32],
+struct Job<'a, T> {
+    left: &'a [T],
     size: (usize, usize, usize),
     /// What is taken from each value of the left side.
     offset: i32,
@@ -239,7 +200,7 @@ struct Job<'a> {
     to: SharedMut<i32>,
 }
 
-impl Job<'_> {
+impl<T: Value> Job<'_, T> {
     fn run(&self) {
         let (m, k, n) = self.size;
         let rows = m.div_ceil(m.div_ceil(MOST_ROWS));
@@ -267,8 +228,8 @@ impl Job<'_> {
                     *total = row_of_bytes(from, self.offset, line);
                     for (block, line) in line.chunks(LINES).enumerate() {
                         let start = block * LINES * rows.len() + first * line.len() + row - first;
-                        for (at, &cell) in line.iter().enumerate() {
-                            cells[start + at * height] = cell;
+                        for (to, &cell) in cells[start..].iter_mut().step_by(height).zip(line) {
+                            *to = cell;
                         }
                     }
                 }
@@ -294,33 +255,25 @@ impl Job<'_> {
                         to: sums.as_mut_ptr().cast(),
                         pitch: COLS as isize,
                     });
-                    for (row, &total) in totals.iter().enumerate() {
-                        let first = (rows.start + row) * n + panel * COLS;
-                        // SAFETY: each task has its own part of the result.
-                        let to = unsafe { self.to.slice(first..first + cols) };
-                        let sums = &sums[row * COLS..row * COLS + cols];
-                        if line > 0 {
-                            add(sums, to);
-                            continue;
-                        }
-                        let taken = total.wrapping_add((k as i32).wrapping_mul(self.offset));
-                        put(sums, of_columns, self.offset, taken.wrapping_mul(self.right.offset), to);
-                    }
+                    let to = SharedMut::new(self.to.ptr().wrapping_add(rows.start * n + panel * COLS));
+                    let (rows, columns) = ((&*totals, k, self.right.offset), (of_columns, self.offset));
+                    // These rows and columns of the result are this task's alone.
+                    if line > 0 { add(sums, cols, n, to) } else { put(sums, columns, rows, n, to) }
                 }
             }
         });
     }
 }
 
-vectorize!(row_of_bytes(from: &[i32], offset: i32, to: &mut [u32]) -> i32 => row_of_bytes_body);
+vectorize!(row_of_bytes[T: Value](from: &[T], offset: i32, to: &mut [u32]) -> i32 => row_of_bytes_body::<T>);
 
 /// A row as cells; returns the sum of its bytes.
 #[inline(always)]
-fn row_of_bytes_body(from: &[i32], offset: i32, to: &mut [u32]) -> i32 {
+fn row_of_bytes_body<T: Value>(from: &[T], offset: i32, to: &mut [u32]) -> i32 {
     let mut sum = 0i32;
     let (whole, rest) = from.as_chunks::<DEEP>();
     for (four, to) in whole.iter().zip(&mut *to) {
-        let value = |at: usize| four[at].wrapping_sub(offset);
+        let value = |at: usize| four[at].wide().wrapping_sub(offset);
         let byte = |at: usize| (value(at) as u32 & 255) << (8 * at);
         *to = byte(0) | byte(1) | byte(2) | byte(3);
         sum = sum.wrapping_add(value(0) + value(1) + value(2) + value(3));
@@ -328,7 +281,7 @@ fn row_of_bytes_body(from: &[i32], offset: i32, to: &mut [u32]) -> i32 {
     if let Some(last) = to.get_mut(whole.len()) {
         *last = 0;
         for (at, value) in rest.iter().enumerate() {
-            let value = value.wrapping_sub(offset);
+            let value = value.wide().wrapping_sub(offset);
             *last |= (value as u32 & 255) << (8 * at);
             sum = sum.wrapping_add(value);
         }
@@ -336,22 +289,39 @@ fn row_of_bytes_body(from: &[i32], offset: i32, to: &mut [u32]) -> i32 {
     sum
 }
 
-vectorize!(put(from: &[i32], of_columns: &[i32], offset: i32, fixed: i32, to: &mut [i32]) => put_body);
+vectorize!(put(from: &[i32], columns: (&[i32], i32), rows: (&[i32], usize, i32), pitch: usize, to: SharedMut<i32>) => put_body);
 
-/// Adds to sums of bytes what was taken from both sides.
+/// Writes sums of bytes and what was taken from both sides: the offset of the left side for each value of a column, that of the
+/// right side for each of the `k` values of a row. The caller has these places of the result to itself.
 #[inline(always)]
-fn put_body(from: &[i32], of_columns: &[i32], offset: i32, fixed: i32, to: &mut [i32]) {
-    for ((to, &sum), &column) in to.iter_mut().zip(from).zip(of_columns) {
-        *to = sum.wrapping_add(column.wrapping_mul(offset)).wrapping_add(fixed);
+fn put_body(
+    from: &[i32],
+    (of_columns, left): (&[i32], i32),
+    (totals, k, right): (&[i32], usize, i32),
+    pitch: usize,
+    to: SharedMut<i32>,
+) {
+    for (row, (from, &total)) in from.chunks_exact(COLS).zip(totals).enumerate() {
+        let taken = total.wrapping_add((k as i32).wrapping_mul(left)).wrapping_mul(right);
+        // SAFETY: as the caller promises.
+        let to = unsafe { to.slice(row * pitch..row * pitch + of_columns.len()) };
+        for ((to, &sum), &column) in to.iter_mut().zip(from).zip(of_columns) {
+            *to = sum.wrapping_add(column.wrapping_mul(left)).wrapping_add(taken);
+        }
     }
 }
 
-vectorize!(add(from: &[i32], to: &mut [i32]) => add_body);
+vectorize!(add(from: &[i32], cols: usize, pitch: usize, to: SharedMut<i32>) => add_body);
 
+/// Adds sums of bytes to the result. The caller has these places of it to itself.
 #[inline(always)]
-fn add_body(from: &[i32], to: &mut [i32]) {
-    for (to, &sum) in to.iter_mut().zip(from) {
-        *to = to.wrapping_add(sum);
+fn add_body(from: &[i32], cols: usize, pitch: usize, to: SharedMut<i32>) {
+    for (row, from) in from.chunks_exact(COLS).enumerate() {
+        // SAFETY: as the caller promises.
+        let to = unsafe { to.slice(row * pitch..row * pitch + cols) };
+        for (to, &sum) in to.iter_mut().zip(from) {
+            *to = to.wrapping_add(sum);
+        }
     }
 }
 
@@ -409,11 +379,13 @@ impl Multiply for Fours {
 
 #[cfg(test)]
 mod tests {
-    use super::super::matmul;
     use super::super::tests::Random;
+    use super::super::{matmul, matmul_integer};
     use super::*;
     use crate::array::view;
+    use crate::dtype::DType;
     use crate::machine::threads::set_num_threads;
+    use crate::ops::elementwise::convert::cast;
 
     pub fn values(random: &mut Random, shape: &[usize], (least, span): (i32, usize)) -> Array {
         let count = shape.iter().product();
@@ -449,6 +421,33 @@ mod tests {
                 assert!(matmul(&a, &turned).unwrap().to_vec::<i32>().unwrap() == wanted, "{m} {k} {n}, turned");
             }
         }
+    }
+
+    #[test]
+    fn bytes_multiply_as_int32_does() {
+        let mut random = Random(36);
+        let bytes = [DType::I8, DType::U8];
+        for (round, (m, k, n)) in SIZES.into_iter().chain([(64, 300, 33)]).enumerate() {
+            set_num_threads(1 + round % 3);
+            for (left, right) in bytes.into_iter().flat_map(|left| bytes.map(|right| (left, right))) {
+                let mut side = |shape: &[usize], dtype| cast(&values(&mut random, shape, (0, 256)), dtype).unwrap();
+                let (a, b) = (side(&[2, m, k], left), side(&[k, n], right));
+                let wide = |x: &Array| cast(x, DType::I32).unwrap();
+                let (wide_a, wide_b) = (wide(&a), wide(&b));
+                let wanted = want(wide_a.as_slice().unwrap(), wide_b.as_slice().unwrap(), (2 * m, k, n));
+                let turned =
+                    view::permute_dims(&view::permute_dims(&b, &[1, 0]).unwrap().contiguous().unwrap(), &[1, 0]);
+                for b in [&b, &b, &b, &turned.unwrap()] {
+                    let got = matmul_integer(&a, b, DType::I32).unwrap();
+                    assert!(got.to_vec::<i32>().unwrap() == wanted, "{m} {k} {n} {left:?} {right:?}");
+                }
+                let narrow = matmul_integer(&a, &b, DType::I16).unwrap();
+                assert!(narrow.to_vec::<i16>().unwrap().iter().zip(&wanted).all(|(&got, &want)| got == want as i16));
+            }
+        }
+        let (floats, row) = (Array::zeros(DType::F32, &[2, 2]).unwrap(), Array::zeros(DType::I8, &[2, 2]).unwrap());
+        assert!(matmul_integer(&row, &floats, DType::I32).is_err());
+        assert!(matmul_integer(&row, &row, DType::F32).is_err());
     }
 
     #[test]

@@ -12,9 +12,21 @@ use crate::vectorize;
 /// Columns that a row of sums keeps in the first-level cache.
 const COLS: usize = 1024;
 
+/// Writes all of an int32 `out` where both sides hold bytes; false, and nothing done, where that is no faster than int32.
+pub fn of_bytes(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<bool> {
+    use super::bytes::run;
+    match (x1.dtype(), x2.dtype()) {
+        (DType::I8, DType::I8) => run::<i8, i8>(product, x1, x2, out),
+        (DType::I8, DType::U8) => run::<i8, u8>(product, x1, x2, out),
+        (DType::U8, DType::I8) => run::<u8, i8>(product, x1, x2, out),
+        (DType::U8, DType::U8) => run::<u8, u8>(product, x1, x2, out),
+        _ => Ok(false),
+    }
+}
+
 /// Writes all of `out`.
 pub fn run(product: &Product, x1: &Array, x2: &Array, out: &mut Array) -> Result<()> {
-    if x1.dtype() == DType::I32 && super::bytes::run(product, x1, x2, out)? {
+    if x1.dtype() == DType::I32 && super::bytes::run::<i32, i32>(product, x1, x2, out)? {
         return Ok(());
     }
     dispatch!(int x1.dtype(), T => typed::<T>(product, x1, x2, out), else Err(Error::Rejected("matmul of bools")))

@@ -61,6 +61,7 @@ from .ops.binary import where as _where
 from .ops.contraction import fused_linear as _fused_linear
 from .ops.contraction import linear as _linear
 from .ops.contraction import matmul as _matmul
+from .ops.contraction import matmul_integer as _matmul_integer
 from .ops.contraction import outer as _outer
 from .ops.contraction import prepacked as _prepacked
 from .ops.contraction import tensordot as _tensordot
@@ -402,6 +403,7 @@ __all__ = [
     "masked_scatter",
     "masked_select",
     "matmul",
+    "matmul_integer",
     "matrix_transpose",
     "max",
     "max_pool1d",
@@ -2394,6 +2396,25 @@ def matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
     column on the right. Narrow floats accumulate in float32.
     """
     return _fast.binary(_matmul, x1, x2)
+
+
+def matmul_integer(
+    x1: Tensor[Int], /, x2: Tensor[NumKind], dtype: DTypeLike = "int32", **wrong: Never
+) -> Tensor[Int]:
+    """Product of integer matrices with sums in ``dtype``, over batches that broadcast, as
+    ``x1.astype(dtype) @ x2.astype(dtype)``: bytes need no copy in a wider type. Sums wrap.
+    After MatMulInteger of ONNX.
+    """
+    if wrong:
+        raise unknown_argument(_matmul_integer, wrong)
+    return call(
+        _matmul_integer,
+        (
+            x1,
+            x2,
+        ),
+        (dtype,),
+    )
 
 
 def matrix_transpose(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:

@@ -98,6 +98,7 @@ ONNX: Final[dict[str, str]] = {
     "lstm": "LSTM",
     "masked_select": "Compress",
     "matmul": "MatMul",
+    "matmul_integer": "MatMulInteger",
     "max": "ReduceMax",
     "max_pool1d": "MaxPool",
     "max_pool1d_with_indices": "MaxPool",

@@ -124,6 +124,7 @@ _MATH: Final = tuple(
         ("logsumexp", "", "=", ""),
         ("masked_select", "extract", "=", "mask_select", "x[mask]"),
         ("matmul", "=", "mm", "=", "x @ y"),
+        ("matmul_integer", "matmul", "_int_mm", ""),
         ("matrix_transpose", "=", "adjoint", "transpose", "x.mT"),
         ("max", "amax", "amax", "max_dim", "x.max(axis=1)"),
         ("max_pool2d", "", "=", "=", "{ns}.max_pool2d(x, 2)"),

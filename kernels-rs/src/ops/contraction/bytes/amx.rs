@@ -3,7 +3,7 @@
 //! for each row and step, while its least and largest values are found; sums of 32 x 32 lie together until they are whole.
 
 use super::super::amx::{CHUNK, SIDE, cut, grid};
-use super::{GRAIN, Job};
+use super::{GRAIN, Job, Value};
 use crate::error::Result;
 use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
 use crate::machine::caches::second_level;
@@ -43,7 +43,8 @@ impl Rows {
     /// # Safety
     /// The machine has AVX-512.
     #[expect(clippy::cast_ptr_alignment, reason = "memory begins at a cache line")]
-    pub unsafe fn new(values: &[i32], (rows, k): (usize, usize)) -> Result<Option<Self>> {
+    pub unsafe fn new<T: Value>(values: &[T], (rows, k): (usize, usize)) -> Result<Option<Self>> {
+        let start = T::LEAST.unwrap_or(OFFSET);
         let (steps, blocks, all) = (k.div_ceil(LINE), rows.div_ceil(SIDE), values.len() / k);
         let cells = Memory::new(all / rows * blocks * steps * STEP)?;
         let sums = Memory::new(all * size_of::<i32>())?;
@@ -58,7 +59,7 @@ impl Rows {
             for row in range {
                 // SAFETY: room for a line of each step and for the sum of each row; the caller promises the instructions.
                 unsafe {
-                    let (sum, bounds) = pack(&values[row * k..(row + 1) * k], to.ptr().add(place(row)));
+                    let (sum, bounds) = line(&values[row * k..(row + 1) * k], to.ptr().add(place(row)));
                     of_rows.ptr().add(row).write(sum);
                     found = (found.0.min(bounds.0), found.1.max(bounds.1));
                 }
@@ -70,10 +71,10 @@ impl Rows {
         if most.wrapping_sub(least) as u32 > 255 {
             return Ok(None);
         }
-        let mut offset = OFFSET;
-        if least < OFFSET || most > OFFSET + 255 {
+        let mut offset = start;
+        if least < start || most > start + 255 {
             offset = least;
-            let by = OFFSET.wrapping_sub(least) as u8;
+            let by = start.wrapping_sub(least) as u8;
             threads::for_ranges(all, GRAIN / k + 1, &|range| {
                 for (row, step) in range.flat_map(|row| (0..steps).map(move |step| (row, step))) {
                     let at = place(row) + step * STEP;
@@ -106,7 +107,7 @@ impl Rows {
 ///
 /// # Safety
 /// The unit and AVX-512 are there; nobody else has the result.
-pub unsafe fn run<U: Unit>(job: &Job<'_>, left: &Rows, matrix: usize) {
+pub unsafe fn run<U: Unit, T: Value>(job: &Job<'_, T>, left: &Rows, matrix: usize) {
     let (m, k, n) = job.size;
     let (steps, all) = (k.div_ceil(LINE), n.div_ceil(SIDE));
     // Bytes take half the time of bfloat16.
@@ -116,12 +117,17 @@ pub unsafe fn run<U: Unit>(job: &Job<'_>, left: &Rows, matrix: usize) {
     threads::parallel(m.div_ceil(rows) * across, &|index| {
         let (i, j) = (index / across * rows, index % across * panels);
         // SAFETY: as the caller promises; each task has its own part of the result.
-        unsafe { part::<U>(job, (left, matrix), i..m.min(i + rows), j..all.min(j + panels)) };
+        unsafe { part::<U, T>(job, (left, matrix), i..m.min(i + rows), j..all.min(j + panels)) };
     });
 }
 
 /// Some rows times some panels, all along the depth.
-unsafe fn part<U: Unit>(job: &Job<'_>, (left, matrix): (&Rows, usize), rows: Range<usize>, panels: Range<usize>) {
+unsafe fn part<U: Unit, T: Value>(
+    job: &Job<'_, T>,
+    (left, matrix): (&Rows, usize),
+    rows: Range<usize>,
+    panels: Range<usize>,
+) {
     let ((m, _, n), steps) = (job.size, left.size.1);
     let blocks = rows.len().div_ceil(SIDE);
     let kept = if steps <= CHUNK { 1 } else { blocks };
@@ -151,6 +157,44 @@ unsafe fn part<U: Unit>(job: &Job<'_>, (left, matrix): (&Rows, usize), rows: Ran
             _mm_sfence();
         }
     });
+}
+
+/// A row as bytes, a line for each step; returns the sum of its values, the least and the largest one that there may be.
+///
+/// # Safety
+/// There is room for the lines, aligned; the machine has AVX-512.
+unsafe fn line<T: Value>(from: &[T], to: *mut u8) -> (i32, (i32, i32)) {
+    // SAFETY: types whose values span a byte are bytes, the other one is int32; the caller promises the rest.
+    unsafe {
+        if let Some(least) = T::LEAST {
+            let from = std::slice::from_raw_parts(from.as_ptr().cast::<u8>(), from.len());
+            return (pack_bytes(from, least, to), (least, least + 255));
+        }
+        pack(std::slice::from_raw_parts(from.as_ptr().cast::<i32>(), from.len()), to)
+    }
+}
+
+/// [`pack`] for a row that holds bytes already, the least of which stands for this value.
+///
+/// # Safety
+/// There is room for the lines, aligned; the machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn pack_bytes(from: &[u8], least: i32, to: *mut u8) -> i32 {
+    let turn = _mm512_set1_epi8(least as i8);
+    let mut sum = _mm512_setzero_si512();
+    for (step, values) in from.chunks(LINE).enumerate() {
+        let mask = u64::MAX >> (LINE - values.len());
+        // SAFETY: masked values are not read; the caller promises the line.
+        unsafe {
+            let bytes = _mm512_maskz_mov_epi8(
+                mask,
+                _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, values.as_ptr().cast()), turn),
+            );
+            sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
+            _mm512_store_si512(to.add(step * STEP).cast(), bytes);
+        }
+    }
+    (_mm512_reduce_add_epi64(sum) as i32).wrapping_add((from.len() as i32).wrapping_mul(least))
 }
 
 /// A row as bytes, a line for each step; returns the sum of its values, the least and the largest one.
@@ -184,7 +228,13 @@ unsafe fn pack(from: &[i32], to: *mut u8) -> (i32, (i32, i32)) {
 /// There are sums for these rows and the columns of a panel, and room for them, aligned where they go past the caches; the
 /// machine has AVX-512.
 #[target_feature(enable = "avx512f")]
-unsafe fn put(sums: *const i32, of_rows: &[i32], (job, panel): (&Job<'_>, usize), to: *mut i32, past: bool) {
+unsafe fn put<T: Value>(
+    sums: *const i32,
+    of_rows: &[i32],
+    (job, panel): (&Job<'_, T>, usize),
+    to: *mut i32,
+    past: bool,
+) {
     let n = job.size.2;
     let cols = SIDE.min(n - panel * SIDE);
     let of_columns = &job.right.sums[panel * SIDE..(panel + 1) * SIDE];
@@ -224,7 +274,7 @@ mod tests {
         // SAFETY: the caller chose a unit that is there, and asked for AVX-512.
         unsafe {
             let left = Rows::new(values, (m, k)).unwrap().unwrap();
-            run::<U>(&Job { left: &[], size: (m, k, n), offset: left.offset, right, to }, &left, 0);
+            run::<U, i32>(&Job { left: &[], size: (m, k, n), offset: left.offset, right, to }, &left, 0);
         }
         out
     }
@@ -264,6 +314,38 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Products of bytes as they lie, by the unit and by its model.
+    fn check_bytes<T: Value>(random: &mut Random, (m, k, n): (usize, usize, usize)) {
+        let least = T::LEAST.unwrap();
+        let (wide, b) = (values(random, &[m, k], (least, 256)), values(random, &[k, n], (-128, 256)));
+        let wanted = want(wide.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
+        let bytes: Vec<T> = wide.as_slice::<i32>().unwrap().iter().map(|&value| T::from_i64(value.into())).collect();
+        let cells = packed(b.as_slice::<i32>().unwrap(), (k, n), 0).unwrap();
+        let check = |run: unsafe fn(&Job<'_, T>, &Rows, usize)| {
+            let mut out = vec![0; m * n];
+            let (right, to) = (Panels::of(&cells, n), SharedMut::new(out.as_mut_ptr()));
+            // SAFETY: the caller asked for AVX-512; the unit is there or a model.
+            unsafe {
+                let left = Rows::new(&bytes, (m, k)).unwrap().unwrap();
+                run(&Job { left: &[], size: (m, k, n), offset: left.offset, right, to }, &left, 0);
+            }
+            assert!(out == wanted, "{m} {k} {n} from {least}");
+        };
+        check(run::<Model, T>);
+        if simd::has_amx() {
+            check(run::<Processor, T>);
+        }
+    }
+
+    #[test]
+    fn bytes_as_they_lie() {
+        let mut random = Random(37);
+        for size in [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (100, 65, 95)].into_iter().filter(|_| packs()) {
+            check_bytes::<i8>(&mut random, size);
+            check_bytes::<u8>(&mut random, size);
         }
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from phlox_tensor.ops.reduction import sum_to
 
-from .._rule import Rule
+from .._rule import Rule, none
 from .._unchecked import summed, transposed
 
 if TYPE_CHECKING:
@@ -68,5 +68,6 @@ def _linear_bias(g: Tensor) -> Tensor:
 CONTRACTION: Final[dict[str, Rule]] = {
     "linear": (_linear_x, _linear_weight, _linear_bias),
     "matmul": (_matmul_x1, _matmul_x2),
+    "matmul_integer": none("the operands are not Float"),
     "prepacked": lambda g: g,
 }

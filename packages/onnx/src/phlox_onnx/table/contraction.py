@@ -55,6 +55,8 @@ def gemm(
 
 def matmul_integer(A: T, B: T, a_zero_point: T | None = None, b_zero_point: T | None = None) -> T:
     """Exact in int32; zero points may differ by row of A and by column of B."""
+    if a_zero_point is None and b_zero_point is None:
+        return px.matmul_integer(A, B)
     a, b = A.astype(px.int32), B.astype(px.int32)
     if a_zero_point is not None:
         zero = a_zero_point.astype(px.int32)

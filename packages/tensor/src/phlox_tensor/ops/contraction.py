@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._dtype import float32
-from .._errors import ShapeError
-from .._op import case, refusal
+from .._dtype import bool_, float32, int16, int32
+from .._errors import ArgumentError, ShapeError
+from .._op import IndexSample, case, refusal
 from ..reference import contraction as ref
 from ..shapes import contraction as shapes
 from ._families import contraction, view
@@ -42,6 +42,32 @@ matmul = contraction(
     example="pt.matmul(pt.asarray([[1.0, 2.0]]), pt.asarray([[3.0], [4.0]]))",
     doc="Product of matrices, over batches that broadcast; a vector is a row on the left and a "
     "column on the right. Narrow floats accumulate in float32.",
+)
+
+
+matmul_integer = contraction(
+    "matmul_integer",
+    # Two kinds, so that the sides keep their types: activations of uint8, weights of int8.
+    "x1: Int, x2: Num; dtype: DType = 'int32' -> Int",
+    expand=lambda x1, x2, dtype: x1.astype(dtype) @ x2.astype(dtype),
+    numpy=ref.matmul_integer,
+    shape=shapes.matmul_integer,
+    work=shapes.matmul_work,
+    cases=(
+        case((3, 4), IndexSample((4, 5), 9), dtype=int32),
+        case((4,), IndexSample((2, 4, 3), 9), dtype=int32),
+        case((2, 3, 4), IndexSample((4,), 9), dtype=int32),
+        case((0, 3), IndexSample((3, 2), 9), dtype=int32),
+        case((19, 33), IndexSample((33, 40), 9), dtype=int32),
+        case((9, 10), IndexSample((10, 8), -9), dtype=int16),
+    ),
+    refuses=(refusal(ArgumentError, (2, 3), IndexSample((3, 2), 9), dtype=bool_),),
+    method=False,
+    example="pt.matmul_integer(pt.asarray([[100, 100]], dtype='int8'), "
+    "pt.asarray([[100], [27]], dtype='int8'))",
+    doc="Product of integer matrices with sums in ``dtype``, over batches that broadcast, as "
+    "``x1.astype(dtype) @ x2.astype(dtype)``: bytes need no copy in a wider type. Sums wrap. After "
+    "MatMulInteger of ONNX.",
 )
 
 

@@ -18,6 +18,10 @@ def matmul(x1: Array, x2: Array) -> Array:
     return np.matmul(widen(x1), widen(x2)).astype(x1.dtype)
 
 
+def matmul_integer(x1: Array, x2: Array, dtype: Any) -> Array:
+    return np.matmul(x1.astype(dtype.numpy), x2.astype(dtype.numpy))
+
+
 def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     out = np.matmul(widen(x), widen(weight))
     return (out if bias is None else out + widen(bias)).astype(x.dtype)
