@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     doctor.add_argument("--peaks", action="store_true", help="measure the processor's peaks too")
     for name in ("layers", "optimizers"):
         told = commands.add_parser(name, help=f"print the {name}: settings, names elsewhere, tests")
+        told.add_argument("name", nargs="?", help="all about one, each setting on its line")
         told.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("onnx", help="say what an ONNX file holds and needs", add_help=False)
     ops = commands.add_parser("ops", help="print every op: backends, gradient rule, tests")
@@ -65,6 +66,8 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from . import _learning  # noqa: PLC0415 - loads the packages
 
         records = getattr(_learning, options.command)()
+        if options.name:
+            return _print_one(options.name, records, as_json=options.json)
         print(_learning.as_json(records) if options.json else _learning.as_text(records))
         return 0
     if options.command == "ops" and options.name:
@@ -85,6 +88,20 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return 0
     parser.print_help()
     return 2
+
+
+def _print_one(name: str, records: list[dict[str, str]], *, as_json: bool) -> int:
+    """Print the record of one layer or optimizer, by its name here or in PyTorch."""
+    from . import _learning  # noqa: PLC0415 - loads the packages
+
+    found = _learning.named(name, records)
+    if not found:
+        from phlox_tensor.names import unknown_name  # noqa: PLC0415 - only a failing call needs it
+
+        print(unknown_name(name, "phlox", {}, [r["name"] for r in records]), file=sys.stderr)
+        return 2
+    print(_learning.as_json(found) if as_json else "\n\n".join(map(_learning.as_page, found)))
+    return 0
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ _SAME = "as here"
 _CUT: Final = "the norm of what is there, without a guess"
 _AFTER: Final = "the state that goes back has one size"
 _EXAMPLE: Final = "it is of each example; nn.BatchNorm keeps them"
-_FILE: Final = "a config is saved and read as data"
+_FILE: Final = "a config, which is saved and read as data"
 _LLAMA: Final = "with gated, rotary and n_heads_kv it is a layer of Llama"
 _ROW: Final = "layer.keys_values(x).extended(zeros) has it"
 _TWO: Final = "those of queries, keys and values go together"
@@ -350,7 +350,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference("RmsProp", "epsilon", "", _SAME, "1e-5"),
     Difference("RnntLoss", "predictions", "logits", _SAME, "or logarithms, logits=False"),
     Difference("RnntLoss", "where it is", "here", "in torchaudio", "here", "a loss as others"),
-    Difference("RotaryEncoding", "scaling", "a config", "none", "a function", _FILE),
+    Difference("RotaryEncoding", "scaling", "", "none", "a function", _FILE),
     Difference("Sgd", "momentum", "", _SAME, "none; 0.9 with MomentumConfig"),
     Difference("Sgd", "dampening", "", _SAME, "0.1"),
     Difference(

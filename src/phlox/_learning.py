@@ -7,7 +7,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from . import nn, optim
@@ -24,6 +26,7 @@ _TESTS = {
 }
 _OF_ALL_OPTIMIZERS = ("decayed", "grad_clipping", "groups")
 _HEAD = ("name", "settings", "PyTorch", "Burn", "tests")
+_WIDE = 30  # characters of a cell: five stand side by side on a screen
 
 
 def config_of(name: str) -> Any:
@@ -57,9 +60,53 @@ def default_of(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
+def named(name: str, records: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the records that have a name here, or else in PyTorch or Burn, whatever the case."""
+    own = [record for record in records if record["name"].lower() == name.lower()]
+    return own or [
+        record
+        for record in records
+        if name.lower() in (record["pytorch"] + ", " + record["burn"]).lower().split(", ")
+    ]
+
+
+def as_page(record: dict[str, str]) -> str:
+    """Return all about a layer or an optimizer: settings with what they mean, differences."""
+    config = config_of(record["name"])
+    meant = {
+        k: v
+        for c in config.__mro__[::-1]
+        for k, v in _attributes(inspect.cleandoc(c.__doc__ or ""))
+    }
+    lines = [record["name"], f"PyTorch: {record['pytorch']}", f"Burn: {record['burn']}"]
+    lines += [f"tests: {record['tests']}", "settings:"]
+    lines += [f"  {_setting(f)}: {meant[f.name]}" for f in fields(config)]
+    differing = [_difference(row) for row in DIFFERENCES if row.name == record["name"]]
+    if differing:
+        lines += ["where something differs:"]
+        lines += [
+            f"  {what.partition(': ')[2]}: {ours}; PyTorch: {pytorch}; Burn: {burn}; {why}"
+            for what, ours, pytorch, burn, why in differing
+        ]
+    return "\n".join(lines)
+
+
+def _attributes(text: str) -> Iterator[tuple[str, str]]:
+    """What a docstring says of each setting, on one line."""
+    said = text.partition("Attributes:\n")[2].partition("\n\n")[0]
+    for part in re.split(r"\n(?=    \w+: )", f"\n{said}"):
+        name, _, rest = part.strip().partition(": ")
+        if rest:
+            yield name, " ".join(rest.split())
+
+
 def as_text(records: list[dict[str, str]]) -> str:
-    """Return records as a table."""
-    return table(_HEAD, [[record[key.lower()] for key in _HEAD] for record in records])
+    """Return records as a table for terminals, in which long cells go on below themselves."""
+    rows: list[list[str]] = []
+    for record in records:
+        cells = [wrap(record[key.lower()], _WIDE) or [""] for key in _HEAD]
+        rows += [list(row) for row in zip_longest(*cells, fillvalue="")]
+    return table(_HEAD, rows)
 
 
 def as_json(records: list[dict[str, str]]) -> str:

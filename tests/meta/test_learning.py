@@ -17,7 +17,16 @@ from phlox._cli import main
 from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, WEIGHTS
 from phlox._elsewhere_schedules import DIFFERENCES as SCHEDULE_DIFFERENCES
 from phlox._elsewhere_schedules import NO_SCHEDULES, SCHEDULES
-from phlox._learning import config_of, default_of, layers, optimizers, page, schedules, weights
+from phlox._learning import (
+    as_page,
+    config_of,
+    default_of,
+    layers,
+    optimizers,
+    page,
+    schedules,
+    weights,
+)
 from phlox_nn._elsewhere import NO_SETTINGS
 from phlox_nn._elsewhere import SETTINGS as LAYER_SETTINGS
 from phlox_optim import SimpleOptimizer
@@ -79,11 +88,33 @@ def test_every_row_names_a_test_that_is_there() -> None:
 def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["layers"]) == 0
     text = capsys.readouterr().out
-    assert "kernel_size, stride=1, dilation=1, groups=1, padding='valid'" in text
+    assert "AdaptiveAvgPool2d        output_size  " in text
+    assert max(map(len, text.splitlines())) < 160  # as wide as a screen
     assert main(["optimizers", "--json"]) == 0
     found = {record["name"]: record for record in json.loads(capsys.readouterr().out)}
     assert found["Sgd"]["pytorch"] == "SGD"
     assert found["AdamW"]["settings"].startswith("beta_1=0.9, beta_2=0.999, epsilon=1e-08")
+
+
+def test_the_commands_tell_all_about_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["layers", "lstm"]) == 0
+    text = capsys.readouterr().out
+    assert "bidirectional=False: whether each layer runs backward too" in text
+    assert "proj_size: nn.Linear after it; PyTorch: goes back, too" in text
+    assert main(["optimizers", "LBFGS"]) == 0
+    assert capsys.readouterr().out.startswith("Lbfgs\nPyTorch: LBFGS\n")
+    assert main(["layers", "Conv2d", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert "kernel_size, stride=1, dilation=1, groups=1, padding='valid'" in found["settings"]
+    assert main(["layers", "Lineer"]) == 2
+    assert "phlox.Linear" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("record", [*layers(), *optimizers()], ids=lambda record: record["name"])
+def test_every_setting_is_explained(record: dict[str, str]) -> None:
+    text = as_page(record)
+    assert "see the docs" not in text
+    assert text.startswith(record["name"])
 
 
 def test_a_difference_is_of_a_setting_or_says_what_holds_here() -> None:

@@ -210,3 +210,32 @@ def test_a_config_that_is_called_says_to_make_the_layer_first(config: Any, text:
 def test_a_name_near_a_setting_may_be_one_of_what_the_config_makes() -> None:
     with pytest.raises(UnknownNameError, match=r"hint: config\.bias; config\.init\(\) makes the"):
         _ = LOOSE.LinearConfig(3, 2).biases
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: LOOSE.CrossEntropyLoss(weights=pt.asarray([1.0, 2.0])), r"weights=tuple\("),
+        (lambda: LOOSE.Interpolate(2, mode="area"), r"nn\.AdaptiveAvgPool2d\(size\)"),
+        (lambda: LOOSE.Interpolate(2, mode="bilinear"), 'mode="linear"'),
+        (lambda: LOOSE.Interpolate(2, mode="nearest-exact"), 'mode="nearest_exact"'),
+        (lambda: LOOSE.Linear(2, 3, initializer="kaiming"), r"nn\.initializers\.KaimingUniform\(\)"),
+        (lambda: LOOSE.Linear(2, 3, initializer=pt.ones), r"nn\.initializers\.Normal\(std=0\.02\)"),
+        (lambda: LOOSE.Pad(((1, 1),), mode="replicate"), 'mode="edge"'),
+        (lambda: LOOSE.Pad(((1, 1),), mode="wrap"), 'mode="circular"'),
+        (lambda: LOOSE.Sequential({"a": nn.Linear(2, 3)}), r"nn\.Sequential\(\*layers\.values\(\)\)"),
+    ],
+)  # fmt: skip
+def test_values_of_other_libraries_say_what_to_type(call: Any, hint: str) -> None:
+    with pytest.raises(ValueError, match=rf"hint: .*{hint}"):
+        call()
+
+
+def test_tokens_that_are_no_tensor_say_what_generate_takes() -> None:
+    config = nn.models.GptConfig(words=7, positions=8, d_model=4, n_heads=2, n_layers=1)
+    model: Any = config.init()
+    for tokens, count in (([[1, 2]], 3), (pt.asarray([[1, 2]]), 2.5)):
+        with pytest.raises(TypeError, match=r"hint: model\.generate\(px\.asarray"):
+            model.generate(tokens, count)
+    with pytest.raises(pt.UnknownArgumentError):
+        model.generate(pt.asarray([[1, 2]]), max_new_tokens=3)

@@ -185,3 +185,16 @@ def test_a_single_bias_of_a_recurrence_counts() -> None:
 def test_numbers_that_count_are_whole_and_adapters_are_there(change: Any, settings: Any) -> None:
     with pytest.raises(pt.ArgumentError, match=r"an int, at|got '4'|no adapters"):
         change(nn.Sequential(linear()), **settings)
+
+
+def test_what_was_frozen_before_is_frozen_again() -> None:
+    layer = nn.Linear(4, 4).freeze("weight")
+    back = nn.dequantize_weights(nn.quantize_weights(layer))
+    assert back.weight.frozen
+    assert not nn.dequantize_weights(nn.quantize_weights(nn.Linear(4, 4))).weight.frozen
+
+
+def test_stored_weights_have_no_average() -> None:
+    model = nn.quantize_weights(nn.Linear(4, 4))
+    with pytest.raises(ArgumentError, match=r"weight\.integers has no average"):
+        nn.moving_average(model, model, 0.9)

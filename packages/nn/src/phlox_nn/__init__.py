@@ -14,6 +14,7 @@ from ._attention import causal_mask as causal_mask
 from ._attention import padding_mask as padding_mask
 from ._config import Config as Config
 from ._elsewhere import NAMES as _NAMES
+from ._initialize import initialize as initialize
 from ._layer import Layer as Layer
 from ._layer import LayerConfig as LayerConfig
 from ._layers import *
@@ -62,7 +63,7 @@ __version__ = "0.1.0"
 _parts = [
     c for c in _classes_of(_sys.modules[__name__]) if c is Module or not issubclass(c, Module)
 ]
-_explain(_sys.modules[__name__], *_parts)
+_explain(_sys.modules[__name__], *_parts, models.Gpt)
 
 
 # Type checkers would take any name for one that exists.

@@ -20,12 +20,16 @@ def trains(device: Backend | str | None) -> dict[str, Any]:
 
 def drop(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
     """0 with a probability, once for all that ``shape`` has one element for; the rest scaled."""
+    if prob == 1.0:
+        return x * 0.0
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
     return where(keep, x * (1.0 / (1.0 - prob)), 0.0)
 
 
 def drop_alpha(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
     """``drop`` to the lower bound of ``selu``, moved to a mean of 0 and a variance of 1."""
+    if prob == 1.0:
+        return x * 0.0
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
     scale = ((1.0 - prob) * (1.0 + prob * _SELU_LOW**2)) ** -0.5
     return where(keep, x, _SELU_LOW) * scale - scale * _SELU_LOW * prob
@@ -37,8 +41,8 @@ class _Dropping(LayerConfig[L]):
     prob: float = 0.5
 
     def validate(self) -> None:
-        """Raise ConfigError unless ``prob`` is a probability below 1."""
-        self.require("prob", 0.0 <= self.prob < 1.0, "a probability: 0 <= prob < 1")
+        """Raise ConfigError unless ``prob`` is a probability; with 1 all is dropped."""
+        self.require("prob", 0.0 <= self.prob <= 1.0, "a probability: 0 <= prob <= 1")
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return whether the layer trains."""

@@ -109,20 +109,20 @@ NAMES: Final[Mapping[str, str]] = {
 
 # Names of ``torch.nn.init`` -> what to type; sizes are those of what is made.
 INITIALIZERS: Final[Mapping[str, str]] = {
-    "constant_": "nn.Linear(2, 3, initializer=nn.initializers.Constant(0.5))",
+    "constant_": 'nn.initialize(layer, nn.initializers.Constant(0.5), "bias")',
     "dirac_": "layer.replace(weight=nn.Param(x))",
     "eye_": "layer.replace(weight=nn.Param(px.eye(3)))",
-    "kaiming_normal_": "nn.Linear(2, 3, initializer=nn.initializers.KaimingNormal(2**0.5))",
-    "kaiming_uniform_": "nn.Linear(2, 3, initializer=nn.initializers.KaimingUniform(2**0.5))",
-    "normal_": "nn.Linear(2, 3, initializer=nn.initializers.Normal(std=0.02))",
-    "ones_": "nn.Linear(2, 3, initializer=nn.initializers.Ones())",
-    "orthogonal_": "nn.Linear(2, 3, initializer=nn.initializers.Orthogonal())",
+    "kaiming_normal_": "nn.initialize(layer, nn.initializers.KaimingNormal(2**0.5), 'weight')",
+    "kaiming_uniform_": "nn.initialize(layer, nn.initializers.KaimingUniform(2**0.5), 'weight')",
+    "normal_": 'nn.initialize(layer, nn.initializers.Normal(std=0.02), "weight")',
+    "ones_": 'nn.initialize(layer, nn.initializers.Ones(), "weight")',
+    "orthogonal_": 'nn.initialize(layer, nn.initializers.Orthogonal(), "weight")',
     "sparse_": "layer.replace(weight=nn.Param(x))",
     "trunc_normal_": "layer.replace(weight=nn.Param(px.random.normal((2, 3)).clip(-2, 2) * 0.02))",
-    "uniform_": "nn.Linear(2, 3, initializer=nn.initializers.Uniform(-0.1, 0.1))",
-    "xavier_normal_": "nn.Linear(2, 3, initializer=nn.initializers.XavierNormal())",
-    "xavier_uniform_": "nn.Linear(2, 3, initializer=nn.initializers.XavierUniform())",
-    "zeros_": "nn.Linear(2, 3, initializer=nn.initializers.Zeros())",
+    "uniform_": 'nn.initialize(layer, nn.initializers.Uniform(-0.1, 0.1), "weight")',
+    "xavier_normal_": 'nn.initialize(layer, nn.initializers.XavierNormal(), "weight")',
+    "xavier_uniform_": 'nn.initialize(layer, nn.initializers.XavierUniform(), "weight")',
+    "zeros_": 'nn.initialize(layer, nn.initializers.Zeros(), "bias")',
 }
 
 # Names of a module of PyTorch -> what to type.
@@ -240,6 +240,25 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     "size_average": 'reduction="sum" for False',
     "sparse": "leave it out: gradients of tables are dense here",
     "track_running_stats": "nn.BatchNorm(channels) keeps statistics; these are of each example",
+}
+
+# Words of PyTorch and NumPy for values of settings -> what to type.
+VALUES: Final[Mapping[str, str]] = {
+    "area": "nn.AdaptiveAvgPool2d(size)",
+    "bicubic": 'mode="cubic"',
+    "bilinear": 'mode="linear"',
+    "kaiming": "initializer=nn.initializers.KaimingUniform()",
+    "kaiming_normal": "initializer=nn.initializers.KaimingNormal()",
+    "kaiming_uniform": "initializer=nn.initializers.KaimingUniform()",
+    "nearest-exact": 'mode="nearest_exact"',
+    "orthogonal": "initializer=nn.initializers.Orthogonal()",
+    "replicate": 'mode="edge"',
+    "trilinear": 'mode="linear"',
+    "wrap": 'mode="circular"',
+    "xavier": "initializer=nn.initializers.XavierUniform()",
+    "xavier_normal": "initializer=nn.initializers.XavierNormal()",
+    "xavier_uniform": "initializer=nn.initializers.XavierUniform()",
+    "zeros": 'mode="constant"',
 }
 
 # PyTorch's words for arguments of calls -> ours.

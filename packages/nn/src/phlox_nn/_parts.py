@@ -98,8 +98,8 @@ def moving_average(average: M, module: Module, decay: float) -> M:
     ids are its own, find their partners by path. Polyak and Juditsky, 1992.
 
     Raises:
-        ArgumentError: when a parameter of one has no partner in the other, and for a decay that
-            is no share.
+        ArgumentError: when a parameter of one has no partner in the other, for weights that are
+            stored as integers, and for a decay that is no share.
 
     Example:
         >>> import phlox_nn as nn
@@ -130,7 +130,15 @@ def moving_average(average: M, module: Module, decay: float) -> M:
         while value.device is not param.device and value.device.records:
             value = value.inner()
         value = value.to_device(param.device)
-        if param.role == "state" or param.dtype.kind != "Float":
+        if param.role == "weight" and param.dtype.kind != "Float":
+            raise ArgumentError(
+                "moving_average",
+                f"{path} has no average",
+                got=f"{param.dtype}: a weight stored as integers",
+                expected="floats",
+                hint="average the model before nn.quantize_weights",
+            )
+        if param.role == "state":
             return param.with_value(value)
         old = param.value.detach()
         return param.with_value(old + (value - old) * (1.0 - decay))

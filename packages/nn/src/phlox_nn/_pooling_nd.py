@@ -27,7 +27,18 @@ from phlox_tensor import (
 )
 
 from ._layer import Layer, LayerConfig
-from ._window import Padding1d, Padding3d, Pair, Single, Triple, avg_window, max_window, room
+from ._window import (
+    Padding1d,
+    Padding3d,
+    PairOrNone,
+    Single,
+    Triple,
+    TripleOrNone,
+    avg_window,
+    max_window,
+    room,
+    whole,
+)
 
 
 class MaxPool1dConfig(LayerConfig["MaxPool1d"]):
@@ -238,10 +249,10 @@ class AdaptiveAvgPool2dConfig(LayerConfig["AdaptiveAvgPool2d"]):
     """Settings of ``AdaptiveAvgPool2d``.
 
     Attributes:
-        output_size: height and width of the output.
+        output_size: height and width of the output; None for one as it is.
     """
 
-    output_size: Pair
+    output_size: PairOrNone
 
 
 class AdaptiveAvgPool2d(Layer[AdaptiveAvgPool2dConfig]):
@@ -252,24 +263,24 @@ class AdaptiveAvgPool2d(Layer[AdaptiveAvgPool2dConfig]):
 
         def __init__(
             self,
-            output_size: Pair,
+            output_size: PairOrNone,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
-        return adaptive_avg_pool2d(x, self.settings.output_size)
+        return adaptive_avg_pool2d(x, whole(self.settings.output_size, x, 2))
 
 
 class AdaptiveAvgPool3dConfig(LayerConfig["AdaptiveAvgPool3d"]):
     """Settings of ``AdaptiveAvgPool3d``.
 
     Attributes:
-        output_size: depth, height and width of the output.
+        output_size: depth, height and width of the output; None for one as it is.
     """
 
-    output_size: Triple
+    output_size: TripleOrNone
 
 
 class AdaptiveAvgPool3d(Layer[AdaptiveAvgPool3dConfig]):
@@ -280,14 +291,14 @@ class AdaptiveAvgPool3d(Layer[AdaptiveAvgPool3dConfig]):
 
         def __init__(
             self,
-            output_size: Triple,
+            output_size: TripleOrNone,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
-        return adaptive_avg_pool3d(x, self.settings.output_size)
+        return adaptive_avg_pool3d(x, whole(self.settings.output_size, x, 3))
 
 
 class AdaptiveMaxPool1dConfig(LayerConfig["AdaptiveMaxPool1d"]):
@@ -326,10 +337,10 @@ class AdaptiveMaxPool2dConfig(LayerConfig["AdaptiveMaxPool2d"]):
     """Settings of ``AdaptiveMaxPool2d``.
 
     Attributes:
-        output_size: height and width of the output.
+        output_size: height and width of the output; None for one as it is.
     """
 
-    output_size: Pair
+    output_size: PairOrNone
 
 
 class AdaptiveMaxPool2d(Layer[AdaptiveMaxPool2dConfig]):
@@ -340,28 +351,28 @@ class AdaptiveMaxPool2d(Layer[AdaptiveMaxPool2dConfig]):
 
         def __init__(
             self,
-            output_size: Pair,
+            output_size: PairOrNone,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C, H', W')."""
-        return adaptive_max_pool2d(x, self.settings.output_size)
+        return adaptive_max_pool2d(x, whole(self.settings.output_size, x, 2))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
         """Map (N, C, H, W) to what ``forward`` gives, and to the places of it in each plane."""
-        return adaptive_max_pool2d_with_indices(x, self.settings.output_size)
+        return adaptive_max_pool2d_with_indices(x, whole(self.settings.output_size, x, 2))
 
 
 class AdaptiveMaxPool3dConfig(LayerConfig["AdaptiveMaxPool3d"]):
     """Settings of ``AdaptiveMaxPool3d``.
 
     Attributes:
-        output_size: depth, height and width of the output.
+        output_size: depth, height and width of the output; None for one as it is.
     """
 
-    output_size: Triple
+    output_size: TripleOrNone
 
 
 class AdaptiveMaxPool3d(Layer[AdaptiveMaxPool3dConfig]):
@@ -372,15 +383,15 @@ class AdaptiveMaxPool3d(Layer[AdaptiveMaxPool3dConfig]):
 
         def __init__(
             self,
-            output_size: Triple,
+            output_size: TripleOrNone,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, D, H, W) to (N, C, D', H', W')."""
-        return adaptive_max_pool3d(x, self.settings.output_size)
+        return adaptive_max_pool3d(x, whole(self.settings.output_size, x, 3))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
         """Map (N, C, D, H, W) to what ``forward`` gives, and to the places of it in each volume."""
-        return adaptive_max_pool3d_with_indices(x, self.settings.output_size)
+        return adaptive_max_pool3d_with_indices(x, whole(self.settings.output_size, x, 3))

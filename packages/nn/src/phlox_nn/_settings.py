@@ -10,8 +10,10 @@ from inspect import isabstract
 from typing import Any, ClassVar, Final, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
-from phlox_tensor import PhloxError
+from phlox_tensor import PhloxError, Tensor
 from phlox_tensor.arguments import fits
+
+from ._elsewhere import VALUES
 
 _HINTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
@@ -67,9 +69,23 @@ def check(config: Any) -> None:
         value = getattr(config, name)
         if not fits(value, hint):
             where, wanted = f"{type(config).__name__}.{name}", _show(hint)
-            listed = isinstance(value, list) and fits(tuple(value), hint)
-            code = f"{name}={tuple(value)!r}" if listed else None
+            code = _instead(name, value, hint)
             raise ConfigError("config", where, got=repr(value), expected=wanted, hint=code)
+
+
+def _instead(name: str, value: Any, hint: Any) -> str | None:
+    """What to type for a value of another library, or of another form."""
+    if isinstance(value, str):
+        return VALUES.get(value)
+    if isinstance(value, list) and fits(tuple(value), hint):
+        return f"{name}={tuple(value)!r}"
+    if isinstance(value, Tensor) and fits((0.0,), hint):
+        return f"{name}=tuple(values.tolist())"
+    if name == "initializer" and callable(value):
+        return (
+            "initializer=nn.initializers.Normal(std=0.02), or a class of your own over Initializer"
+        )
+    return None
 
 
 def check_sizes(config: Any) -> None:

@@ -115,6 +115,8 @@ def _made(given: object) -> str:
     """What to type for what is no layer yet."""
     if isinstance(given, type):
         return f"{given.__name__}(...), a layer made of it"
+    if isinstance(given, dict):
+        return "nn.Sequential(*layers.values()), or a module with a field for each name"
     return "config.init()" if isinstance(given, Config) else "nn.Sequential(*layers)"
 
 

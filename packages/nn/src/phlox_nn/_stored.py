@@ -48,6 +48,7 @@ class QuantizedWeight(MadeWeight):
         bits: of each integer.
         sizes: the shape of the weight.
         axis: along which neighbors of a group lie, the inputs: 0 where they come first, else 1.
+        was_frozen: whether the parameter was, which it is again afterwards.
     """
 
     hint_for_pytorch: ClassVar = "nn.dequantize_weights(model)"
@@ -57,6 +58,7 @@ class QuantizedWeight(MadeWeight):
     bits: int
     sizes: tuple[int, ...]
     axis: int
+    was_frozen: bool = False
 
     @property
     def source(self) -> Param:
@@ -98,8 +100,8 @@ class QuantizedWeight(MadeWeight):
         return dequantize(unpack_int4(integers, self.axis) if self.bits == 4 else integers, scales)
 
     def into_param(self) -> Param:
-        """Return a parameter of the same identity with the value, to be trained again."""
-        return Param(self.value.detach(), id=self.integers.id)
+        """Return a parameter of the same identity with the value, trained if it was before."""
+        return Param(self.value.detach(), id=self.integers.id, trainable=not self.was_frozen)
 
 
 def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None = None) -> M:
@@ -146,7 +148,9 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
 
 
 def dequantize_weights(model: M) -> M:
-    """Return the model with parameters in the place of quantized weights, trained again.
+    """Return the model with parameters in the place of quantized weights.
+
+    They are trained again, but for those that were frozen before.
 
     Raises:
         ArgumentError: when the model has none.
@@ -213,17 +217,15 @@ def _quantized(
     def both() -> tuple[Tensor[Int], Tensor[Float]]:
         return _integers(param.value.detach().reshape(sizes), bits, width, axis)
 
-    device = param.device
+    device, rest_of = param.device, (bits, param.shape, axis, param.frozen)
     if param.is_initialized:
         integers, scales = both()
         whole = Param(integers, id=param.id, trainable=False)
-        return QuantizedWeight(whole, Param(scales, role="state"), bits, param.shape, axis)
+        return QuantizedWeight(whole, Param(scales, role="state"), *rest_of)
     return QuantizedWeight(
         Param.lazy(lambda: both()[0], held, int8, device, id=param.id, trainable=False),
         Param.lazy(lambda: both()[1], groups, param.dtype, device, role="state"),
-        bits,
-        param.shape,
-        axis,
+        *rest_of,
     )
 
 

@@ -9,6 +9,8 @@ from phlox_tensor import ArgumentError, Float, Tensor, pad
 Single = int
 Pair = int | tuple[int, int]
 Triple = int | tuple[int, int, int]
+PairOrNone = int | tuple[int | None, int | None]
+TripleOrNone = int | tuple[int | None, int | None, int | None]
 Padding1d = Literal["same", "valid"] | int | tuple[int, int]
 Padding = Literal["same", "valid"] | int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]]
 Padding3d = (
@@ -22,6 +24,17 @@ Padding3d = (
 def as_sizes(value: int | tuple[int, ...], axes: int) -> tuple[int, ...]:
     """Return one size for each axis."""
     return (value,) * axes if isinstance(value, int) else value
+
+
+def whole(size: int | tuple[int | None, ...], x: Tensor[Float], axes: int) -> Any:
+    """Return the sizes of an output, of which None is that of the input.
+
+    A tensor of too few axes is left to the op to refuse.
+    """
+    if isinstance(size, int) or x.ndim < axes:
+        return size
+    pairs = zip(size, x.shape[-axes:], strict=True)
+    return tuple(old if new is None else new for new, old in pairs)
 
 
 def margins(

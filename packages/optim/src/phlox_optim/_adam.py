@@ -49,6 +49,11 @@ class AdamWConfig(_Settings):
     """Settings of ``AdamW``; as ``AdamConfig``, but the weight decay acts on the parameter.
 
     Attributes:
+        beta_1: decay of the mean of gradients.
+        beta_2: decay of the mean of their squares.
+        epsilon: added to the root of the second mean.
+        weight_decay: share of the parameter, times the rate, that is taken off.
+        amsgrad: divide by the largest second mean so far. Reddi et al., 2018.
         cautious: step only where the direction has the sign of the gradient, and the more there.
             Liang et al., 2024.
         cautious_weight_decay: decay only where the step does not go the other way. Chen et al.,

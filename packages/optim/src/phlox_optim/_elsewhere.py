@@ -67,6 +67,7 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "max_eval": ("max_evaluations",),
     "max_iter": ("max_iterations",),
     "max_norm": ("threshold",),
+    "mode": ("best",),
     "pct_start": ("rising",),
     "three_phase": ("three_phases",),
     "total_iters": ("steps",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 from phlox_tensor import (
     ArgumentError,
@@ -11,6 +12,7 @@ from phlox_tensor import (
     Int,
     ShapeError,
     Tensor,
+    WrongTypeError,
     arange,
     attention,
     concat,
@@ -201,15 +203,9 @@ class Gpt(Module):
             ArgumentError: for a temperature or a count below 0, a share that is none, no token to
                 choose from or to start with.
             ShapeError: for a text longer than the positions.
+            WrongTypeError: for tokens that are no tensor, and a count that is no int.
         """
-        if tokens.ndim != 2 or not tokens.shape[1] or count < 0:
-            raise ArgumentError(
-                "generate",
-                "nothing to go on from",
-                got=f"tokens {tokens.shape}, count {count}",
-                expected="tokens (N, length) with one each at least, count >= 0",
-                hint="tokens[None] for a single text" if tokens.ndim == 1 else None,
-            )
+        _check_start(tokens, count)
         if temperature < 0 or (top_k is not None and top_k < 1):
             got = f"temperature {temperature}, top_k {top_k}"
             raise ArgumentError("generate", "no choice", got=got, expected="0 or more; 1 or more")
@@ -229,6 +225,26 @@ class Gpt(Module):
             new = drawn[:, None].astype(tokens.dtype)
             tokens = concat((tokens, new), axis=-1)
         return tokens
+
+
+def _check_start(tokens: Any, count: object) -> None:
+    """Refuse what no text goes on from."""
+    if not isinstance(tokens, Tensor) or type(count) is not int:
+        raise WrongTypeError(
+            "generate",
+            "tokens are a tensor, and their count an int",
+            got=f"a {type(tokens).__name__} and {count!r}",
+            expected="tokens (N, length), and how many are added",
+            hint="model.generate(px.asarray([[1, 2]]), 3)",
+        )
+    if tokens.ndim != 2 or not tokens.shape[1] or count < 0:
+        raise ArgumentError(
+            "generate",
+            "nothing to go on from",
+            got=f"tokens {tokens.shape}, count {count}",
+            expected="tokens (N, length) with one each at least, count >= 0",
+            hint="tokens[None] for a single text" if tokens.ndim == 1 else None,
+        )
 
 
 def _drawn(
