@@ -241,3 +241,28 @@ def test_a_step_inside_of_a_transform_says_how_gradients_go_through_one() -> Non
     with pytest.raises(px.GradientError, match=r"for a step inside, px\.tree\.map\(lambda w, g"):
         px.grad(through)(model)
     px.grad(lambda m: loss(px.tree.map(lambda w, g: w - 0.1 * g, m, px.grad(loss)(m))))(model)
+
+
+def test_a_gradient_wanted_inside_of_a_compiled_function_says_why_there_is_none() -> None:
+    device = Autodiff(Cpu())
+
+    @px.compile
+    def loss(w: Any) -> Any:
+        return px.retain_grad(w * 2.0).square().sum()
+
+    w = px.ones(3, device=device).require_grad()
+
+    def twice() -> None:
+        for _ in range(3):
+            loss(w).backward()
+
+    with pytest.raises(
+        px.GradientError, match=r"is replayed, so that no tensor inside of it stays"
+    ):
+        twice()
+
+
+def test_a_step_of_nothing_is_no_step_of_gradcheck() -> None:
+    x = px.ones(2, device=px.Numpy(float="float64"))
+    with pytest.raises(px.ArgumentError, match=r"a step that goes nowhere: got 0\.0"):
+        px.gradcheck(lambda a: a.sum(), (x,), eps=0.0)

@@ -359,3 +359,20 @@ def test_arrays_of_others_are_entries_as_tensors_are() -> None:
     np.testing.assert_array_equal(
         loaded.path("layers.0.weight").value.numpy(), weights["0.weight"].T
     )
+
+
+def test_only_some_of_many_missing_names_are_compared_letter_by_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[Any] = []
+
+    def counted(*args: Any) -> list[str]:
+        calls.append(args)
+        return []
+
+    monkeypatch.setattr("phlox_nn._loading.get_close_matches", counted)
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(40)))
+    others = {f"part{i}.weight": pt.ones((2, 2)) for i in range(40)}
+    with pytest.raises(RecordError):
+        model.load_record(others)
+    assert 0 < len(calls) <= 16

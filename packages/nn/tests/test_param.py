@@ -380,3 +380,9 @@ def test_a_value_is_not_assigned() -> None:
     param: Any = Param(pt.ones(1))
     with pytest.raises(AttributeError, match=r"got an assignment to 'value'(.|\n)*with_value"):
         param.value = pt.ones(1)
+
+
+def test_a_lazy_parameter_has_sizes_that_are_ints() -> None:
+    shape: Any = (2.5,)
+    with pytest.raises(pt.ArgumentError, match=r"sizes are ints: got \(2\.5,\)"):
+        nn.Param.lazy(lambda: pt.ones(2), shape, pt.float32, pt.Numpy())

@@ -170,3 +170,22 @@ def test_statistics_are_an_effect_of_a_step_without_trained_parameters() -> None
 def test_what_takes_more_at_each_step_is_no_part_of_others(make: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=f"cannot be made of a .*\nhint: .*{said}"):
         make()
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "field"),
+    [
+        (optim.AdamConfig, {"epsilon": inf}, "epsilon"),
+        (optim.MultiStepSchedulerConfig, {"initial_lr": 0.1, "milestones": (-3,)}, "milestones"),
+        (optim.NoamSchedulerConfig, {"factor": -1.0}, "factor"),
+        (optim.SequentialSchedulerConfig, {"milestones": (5, 5)}, "milestones"),
+        (optim.SequentialSchedulerConfig, {"milestones": (-5, 5)}, "milestones"),
+    ],
+)
+def test_what_one_config_refuses_its_neighbor_refuses_too(
+    config: Any, settings: dict[str, Any], field: str
+) -> None:
+    if config is optim.SequentialSchedulerConfig:
+        settings = {"schedules": (optim.ConstantSchedulerConfig(0.1),) * 3, **settings}
+    with pytest.raises(ConfigError, match=field):
+        config(**settings)

@@ -136,7 +136,6 @@ def graph(*tensors: Tensor[Any]) -> Graph:
                 expected="a result of a tensor on which require_grad() was called",
             )
         roots.append(node)
-    device = tensors[0].device
     found = dict.fromkeys(roots)
     for node in (work := list(found)):  # which grows meanwhile
         for parent in node.parents:
@@ -150,7 +149,7 @@ def graph(*tensors: Tensor[Any]) -> Graph:
     for node, number in numbers.items():
         op = "leaf" if node.plan is LEAF else node.plan.name
         kept = {}
-        for name, value, inner, again in _saved(node, device):
+        for name, value, inner, again in _saved(node):
             array = _array(number, op, name, value, inner, again)
             kept[id(value), name] = array
             arrays.setdefault(id(value), array)
@@ -171,7 +170,7 @@ def _array(number: int, op: str, name: str, value: Any, inner: Backend, again: b
 _Found = tuple[str, Any, "Backend", bool]
 
 
-def _saved(node: Node, device: Backend) -> Iterator[_Found]:
+def _saved(node: Node) -> Iterator[_Found]:
     plan = node.plan
     if not isinstance(plan, OpPlan):
         for name, item in plan.kept(node):

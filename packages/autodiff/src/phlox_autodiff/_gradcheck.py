@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +79,8 @@ def gradcheck(
         out = function(*tree.map(lambda t: next(rest) if _is_float(t) else t, given), **named)
         return tuple(leaf for leaf in tree.leaves(out) if _is_float(leaf))
 
+    if eps is not None and not 0 < eps < inf:
+        raise ArgumentError("gradcheck", "a step that goes nowhere", got=eps, expected="eps > 0")
     _check(flat, places, 1, order, _Settings(eps, rtol, atol))
     return True
 
@@ -120,7 +123,7 @@ def _compare(
     settings: _Settings,
 ) -> None:
     epsilon = float(finfo(x.dtype).eps)
-    step = settings.eps or epsilon ** (1 / 3)
+    step = epsilon ** (1 / 3) if settings.eps is None else settings.eps
     tolerance = 50 * epsilon**0.5
     rtol = tolerance if settings.rtol is None else settings.rtol
     atol = tolerance if settings.atol is None else settings.atol

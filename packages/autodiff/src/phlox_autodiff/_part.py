@@ -11,7 +11,7 @@ from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node,
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from phlox_tensor import Backend, Pull
 
@@ -93,9 +93,30 @@ def pull_back(
             raise _from_outside(device)
     found = _backward.run(pending, retain_graph=False, after=after)
     proposals = found.pop(PROPOSED, NO_PROPOSALS)
+    refuse_retained(found, after, "the compiled function is replayed", "the compiled function")
     if not found.keys() <= own:
         raise _from_outside(device)
     return [_of(operand, found, proposals) for operand in operands]
+
+
+def refuse_retained(found: Mapping[Node, Any], first: int, what: str, of: str) -> None:
+    """Refuse gradients that were asked for inside of what keeps no graph.
+
+    Args:
+        found: by node, what a way back left.
+        first: nodes with larger ids are inside.
+        what: happens, so that no tensor is left.
+        of: what takes or gives tensors whose gradients may be asked for.
+
+    Raises:
+        GradientError: when there are any.
+    """
+    if any(node.id > first and node.plan is not LEAF for node in found):
+        raise GradientError(
+            "retain_grad",
+            f"{what}, so that no tensor inside of it stays",
+            hint=f"retain_grad() of what {of} takes or gives",
+        )
 
 
 def _of(operand: Primitive, found: Pending, proposals: Proposals) -> tuple[Tensor[Any], ...]:

@@ -26,6 +26,7 @@ from ._graph import (
 )
 from ._lanes import Lanes
 from ._mode import Recording
+from ._part import refuse_retained
 from ._propose import PROPOSED
 
 if TYPE_CHECKING:
@@ -105,13 +106,10 @@ class _Rerun(Plan):
         for result, part in zip(results, given, strict=True):
             if part is not None:
                 accumulate(inside, result.primitive.node, part)
-        for parent, found in _backward.run(inside, retain_graph=False, after=first).items():
-            if parent.id > first and parent.plan is not LEAF:
-                raise GradientError(
-                    "retain_grad",
-                    f"{self._name} runs again, so that no tensor inside of it stays",
-                    hint="retain_grad() of what the function of checkpoint takes or gives",
-                )
+        gradients = _backward.run(inside, retain_graph=False, after=first)
+        what = f"{self._name} runs again"
+        refuse_retained(gradients, first, what, "the function of checkpoint")
+        for parent, found in gradients.items():
             if parent not in node.parents and parent is not PROPOSED:
                 raise self._differs("a value that depends on another tensor")
             accumulate(pending, parent, found)

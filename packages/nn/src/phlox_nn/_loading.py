@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from phlox_record import ParamEntry, TensorEntry
 from phlox_tensor import ArgumentError, RecordError, Tensor
+from phlox_tensor.names import some
 
 from . import _walk
 
@@ -21,8 +22,6 @@ Found: TypeAlias = dict[str, Entry]
 Layout: TypeAlias = Literal["phlox", "pytorch"]
 Remap: TypeAlias = Mapping[str, str | None]
 Migration: TypeAlias = Callable[[Found], Found]
-
-_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +106,18 @@ def check_layout(layout: object, op: str) -> None:
         raise ArgumentError(op, "no such layout", got=repr(layout), expected=expected, hint=hint)
 
 
+_COMPARED: Final = 16  # missing names that all unused ones are compared with, letter by letter
+
+
 def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:
     """Return how the entries of a record fit the parameters of a module, by path."""
     shared = {id(item) for path, item in paths.items() if path in found}
     missing = sorted(p for p in paths if p not in found and id(paths[p]) not in shared)
     unused = [path for path in found if path not in paths]
     both = [path for path in paths if path in found]
-    wrong = [p for p in both if shape_of(found[p]) != tuple(paths[p].shape)]
+    wrong = {p for p in both if shape_of(found[p]) != tuple(paths[p].shape)}
     similar = {}
-    for path in missing:
+    for path in missing[:_COMPARED]:
         fitting = [name for name in unused if shape_of(found[name]) == tuple(paths[path].shape)]
         alike = get_close_matches(path, fitting, 1, 0.5)
         if alike:
@@ -124,7 +126,7 @@ def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:
         tuple(path for path in both if path not in wrong),
         tuple(missing),
         tuple(sorted(unused)),
-        tuple((p, shape_of(found[p]), tuple(paths[p].shape)) for p in wrong),
+        tuple((p, shape_of(found[p]), tuple(paths[p].shape)) for p in both if p in wrong),
         similar,
     )
 
@@ -224,9 +226,3 @@ def _after(kind: type, version: int, migration: Migration, own: Found) -> Found:
             hint="return entries",
         )
     return dict(after)
-
-
-def some(names: list[str], most: int = _SHOWN) -> str:
-    """Some of many names, to be shown."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

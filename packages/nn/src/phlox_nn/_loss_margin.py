@@ -298,7 +298,8 @@ class MultiLabelMarginLoss(Layer[MultiLabelMarginLossConfig]):
     def forward(self, prediction: Tensor[Float], targets: Tensor[Int]) -> Tensor[Float]:
         """Return the loss of predictions (N, classes) for class indices (N, classes).
 
-        The indices of an example end at the first -1.
+        The indices of an example end at the first -1. Each place of the targets is compared with
+        each class, so that memory grows with the square of the classes.
 
         Raises:
             IndexOutOfRangeError: for a target that is no class.

@@ -23,11 +23,11 @@ def _by_groups(layer: Any, x: Tensor[Float], groups: int, channels: int) -> Tens
         )
     if groups == channels:
         check_several(layer, x, batch=False)
+    check_dtype(layer, x, layer.weight)
     rows = x.reshape(x.shape[0], groups, x.size // max(x.shape[0] * groups, 1))
     y = layer_norm(rows, None, None, layer.settings.epsilon).reshape(x.shape)
     if layer.weight is None:
         return y
-    check_dtype(layer, x, layer.weight)
     shape = (channels, *(1,) * (x.ndim - 2))
     y = y * layer.weight.value.reshape(shape)
     return y if layer.bias is None else y + layer.bias.value.reshape(shape)

@@ -128,7 +128,13 @@ class Param(NoOperand):
         trainable: bool = True,
         role: Role = "weight",
     ) -> Param:
-        """Return a parameter whose tensor ``make`` gives at the first use."""
+        """Return a parameter whose tensor ``make`` gives at the first use.
+
+        Raises:
+            ArgumentError: for a shape of other numbers than ints.
+        """
+        if any(type(size) is not int for size in shape):
+            raise ArgumentError("param", "sizes are ints", got=shape, expected="(3, 4)")
         check_weight(dtype, trainable and role == "weight")
         param = cls.__new__(cls)
         param.id, param.role, param._frozen = id or new_id(), role, not trainable

@@ -181,8 +181,7 @@ def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
     if not found:
         raise no_weight("quantize_weights", "none", able, lacking)
     for path, inner in modules(model):
-        others = [at for at in found if at.startswith(f"{path}.") and path]
-        if isinstance(inner, MadeWeight) and others:
+        if isinstance(inner, MadeWeight) and any(at.startswith(f"{path}.") for at in found):
             raise ArgumentError(
                 "quantize_weights",
                 f"{path} is made of other weights",

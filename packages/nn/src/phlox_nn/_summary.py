@@ -170,6 +170,7 @@ def summary(model: Module, *inputs: Any) -> Summary:
         DeviceError: when the model asks for a value, of which there are none.
 
     Example:
+        >>> import phlox_nn as nn
         >>> from phlox_tensor import Spec, float32
         >>> model = nn.Linear(784, 10)
         >>> nn.summary(model, Spec((32, 784), float32)).multiply_adds

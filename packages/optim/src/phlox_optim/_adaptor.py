@@ -12,6 +12,7 @@ from phlox_record import Keyed, Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
 from phlox_tensor.arguments import usage
 from phlox_tensor.capture import Cell, Number, recording, wrap
+from phlox_tensor.names import some
 
 from . import _groups, _state
 from ._clipping import GradientClipping
@@ -213,7 +214,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             raise GradientError(
                 "step",
                 "parameters have no state, and states have no parameter",
-                got=f"new parameters {_state.some(new)} and {len(lost)} states of others",
+                got=f"new parameters {some(new)} and {len(lost)} states of others",
                 expected="the parameters that the optimizer stepped before",
                 hint="param.with_value(tensor) keeps the state; step(..., strict=False) starts "
                 "anew; config.init() makes an optimizer for another module",

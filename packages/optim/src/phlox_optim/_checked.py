@@ -26,7 +26,8 @@ class CheckedConfig(Config):
             self._refuse_alone(name, value)
             if isinstance(value, float):
                 self.require(name, not isnan(value), "a number")
-            if (name == "lr" or name.endswith("_lr")) and isinstance(value, float | int):
+            rate = name in {"epsilon", "lr"} or name.endswith("_lr")
+            if rate and isinstance(value, float | int):
                 self.require(name, 0 <= value < inf, "finite, at least 0")
         super().__post_init__()
 

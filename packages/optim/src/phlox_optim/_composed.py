@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import prod
 from statistics import fmean
 from typing import Final, Literal
@@ -57,7 +58,7 @@ class SequentialSchedulerConfig(SchedulerConfig):
         """Raise ConfigError for a setting that makes no sense."""
         self.require("schedules", len(self.schedules) > 0, "at least one")
         fits = len(self.milestones) == len(self.schedules) - 1
-        rising = list(self.milestones) == sorted(self.milestones)
+        rising = all(a < b for a, b in pairwise((0, *self.milestones)))
         self.require("milestones", fits and rising, "a later step for each schedule but the first")
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 from phlox_nn import Module, Param, gradients_of, updates_of
 from phlox_tensor import ArgumentError, Float, GradientError, Tensor
 from phlox_tensor.capture import Number
+from phlox_tensor.names import some
 
 from ._optimizer import AnyGradients
-from ._state import some
 
 # What to type for several modules under one optimizer.
 _ONE_MODULE: Final = (

@@ -262,7 +262,7 @@ class MultiStepSchedulerConfig(SchedulerConfig):
 
     def validate(self) -> None:
         """Raise ConfigError for a setting that makes no sense."""
-        rising = list(self.milestones) == sorted(self.milestones)
+        rising = [0, *self.milestones] == sorted((0, *self.milestones))
         self.require("milestones", rising, "steps in their order")
         self.require("gamma", self.gamma > 0, "> 0")
 
@@ -287,6 +287,7 @@ class NoamSchedulerConfig(SchedulerConfig):
         """Raise ConfigError for a setting that makes no sense."""
         self.require("warmup_steps", self.warmup_steps > 0, "at least 1")
         self.require("model_size", self.model_size > 0, "at least 1")
+        self.require("factor", 0 <= self.factor < inf, "finite, at least 0")
 
 
 class OneCycleSchedulerConfig(SchedulerConfig):

@@ -169,9 +169,3 @@ def _fields_from(record: dict[str, Any], rules: Sequence[object]) -> State:
     for each, value in made.items():
         object.__setattr__(state, each, value)
     return state
-
-
-def some(names: list[str], most: int = 4) -> str:
-    """Some of many names, to be shown."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -5,7 +5,7 @@ For packages above this one; their tables say what PyTorch's words are here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ._errors import UnknownNameError, nearest
 from ._spellings import unknown_name as unknown_function
@@ -25,3 +25,9 @@ def unknown_name(
     near = next(same, None) or nearest(name, names)
     hint = near and f"{owner.removeprefix('phlox_')}.{near}"
     return UnknownNameError(name, f"no such name in {owner}", hint=hint)
+
+
+def some(names: Sequence[str], most: int = 4) -> str:
+    """Return some of many names, to be shown."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
