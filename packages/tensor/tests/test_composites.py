@@ -307,3 +307,11 @@ def test_tolerances_are_not_negative(wrong: dict[str, Any]) -> None:
         pt.isclose(x, x, **wrong)
     with pytest.raises(ArgumentError, match=r"\[allclose\] .tol is no tolerance"):
         pt.allclose(x, x, **wrong)
+
+
+def test_counts_of_repeats_are_whole_numbers_one_for_each_element() -> None:
+    x = pt.ones((2, 2))
+    with pytest.raises(pt.KindError, match="repeats are no whole numbers: got float32"):
+        pt.repeat(x, pt.asarray([1.0, 1.9]), axis=0)
+    with pytest.raises(pt.ShapeError, match=r"\[repeat\] a count for each element: got \(3,\)"):
+        pt.repeat(x, pt.asarray([1, 2, 3]), axis=0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .._attributes import normalize_axis
 from .._errors import ShapeError
 from .._tensor import Tensor
+from ._counts import whole_counts
 
 if TYPE_CHECKING:
     from .._kinds import Int
@@ -17,7 +18,15 @@ def repeated(x: Tensor, repeats: Tensor[Int] | int, axis: int | None) -> Tensor:
     flat = x.flatten() if axis is None else x
     along = 0 if axis is None else normalize_axis(axis, "repeat", x.ndim)
     assert isinstance(repeats, Tensor)
-    counts = repeats.broadcast_to(flat.shape[along]).astype(x.device.default_int)
+    whole = whole_counts("repeat", "repeats", repeats)
+    if whole.shape not in ((), (1,), (flat.shape[along],)):
+        raise ShapeError(
+            "repeat",
+            "a count for each element",
+            got=f"{whole.shape} counts",
+            expected=f"{(flat.shape[along],)}, the size of axis {along}",
+        )
+    counts = whole.broadcast_to(flat.shape[along]).astype(x.device.default_int)
     if counts.size and (least := counts.min().item()) < 0:
         expected = "repeats >= 0"
         raise ShapeError("repeat", "negative count", got=least, expected=expected)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ShapeError
-from .._op import IndexSample, case, refusal
+from .._errors import IndexOutOfRangeError, ShapeError
+from .._op import Given, IndexSample, case, refusal
 from .._tensor import Tensor
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
 from . import binary, movement
 from . import contraction as products
+from ._counts import held, widened
 from ._families import contraction
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _LENGTHS = IndexSample((3,), -4)
 
 def real_steps(lengths: Tensor[Int], steps: int) -> Tensor[Bool]:
     """(N, steps): True for the steps that count."""
-    device = lengths.device
+    device, lengths = lengths.device, widened(lengths, steps)
     places = Tensor[Any](device.ops.arange(0, 1, steps, lengths.dtype), device)
     found: Tensor[Bool] = binary.less(places, lengths.reshape((lengths.shape[0], 1)))
     return found
@@ -291,6 +292,11 @@ def _start(x: Tensor, weight: Tensor, state: Tensor | None) -> Tensor:
     return x.zeros((x.shape[0], weight.shape[0])) if state is None else state
 
 
+def _held(op: str, x: Tensor, lengths: Tensor[Int] | None) -> Tensor[Int] | None:
+    """Lengths that x has steps for."""
+    return None if lengths is None else held(op, "lengths", lengths, x.shape[1])
+
+
 def projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """What inputs give to the gates of all steps, in one product."""
     found: Tensor = products.linear(x, weight, bias)
@@ -319,6 +325,7 @@ def _lstm(
     lengths: Tensor[Int] | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    lengths = _held("lstm", x, lengths)
     start = (_start(x, weight_hidden, each) for each in (hidden, cell))
     inputs = projected(x, weight_input, bias)
     hiddens, cells = lstm_steps(inputs, weight_hidden, *start, lengths, reverse)
@@ -340,7 +347,10 @@ lstm = contraction(
         case((3, 3, 2), (2, 4), (1, 4), (4,), (3, 1), (3, 1), _LENGTHS),
         case((3, 3, 2), (2, 4), (1, 4), (4,), None, (3, 1), _LENGTHS, reverse=True),
     ),
-    refuses=(refusal(ShapeError, (2, 2, 3), (8, 4), (8, 2), None, None, None, None),),
+    refuses=(
+        refusal(ShapeError, (2, 2, 3), (8, 4), (8, 2), None, None, None, None),
+        refusal(IndexOutOfRangeError, (1, 2, 1), (1, 4), (1, 4), None, None, None, Given([3])),
+    ),
     method=False,
     example="pt.lstm(pt.ones((2, 1, 2)), pt.ones((2, 4)), pt.ones((1, 4)))",
     doc="An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates "
@@ -361,6 +371,7 @@ def _gru(
     lengths: Tensor[Int] | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
+    lengths = _held("gru", x, lengths)
     start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias_input)
     hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
     return counted(hiddens, lengths), last(hiddens, reverse)
@@ -381,7 +392,10 @@ gru = contraction(
         case((3, 3, 2), (2, 3), (1, 3), (3,), (3,), (3, 1), _LENGTHS),
         case((3, 3, 2), (2, 3), (1, 3), (3,), None, None, _LENGTHS, reverse=True),
     ),
-    refuses=(refusal(ShapeError, (2, 2, 3), (6, 4), (6, 2), None, None, None, None),),
+    refuses=(
+        refusal(ShapeError, (2, 2, 3), (6, 4), (6, 2), None, None, None, None),
+        refusal(IndexOutOfRangeError, (1, 2, 1), (1, 3), (1, 3), None, None, None, Given([-1])),
+    ),
     method=False,
     example="pt.gru(pt.ones((2, 1, 2)), pt.ones((2, 3)), pt.ones((1, 3)))",
     doc="A GRU over x (N, steps, D): ``h' = n + z·(h - n)`` with ``r, z = sigmoid(a + b)``, "
@@ -402,6 +416,7 @@ def _rnn(
     activation: str,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
+    lengths = _held("rnn", x, lengths)
     start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias)
     hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
     return counted(hiddens, lengths), last(hiddens, reverse)
@@ -422,7 +437,10 @@ rnn = contraction(
         case((3, 3, 2), (2, 1), (1, 1), (1,), (3, 1), _LENGTHS),
         case((3, 3, 2), (2, 2), (2, 2), None, None, _LENGTHS, activation="relu", reverse=True),
     ),
-    refuses=(refusal(ShapeError, (2, 2, 3), (4, 2), (2, 2), None, None, None),),
+    refuses=(
+        refusal(ShapeError, (2, 2, 3), (4, 2), (2, 2), None, None, None),
+        refusal(IndexOutOfRangeError, (1, 2, 1), (1, 1), (1, 1), None, None, Given([3])),
+    ),
     method=False,
     example="pt.rnn(pt.ones((2, 1, 2)), pt.ones((2, 1)), pt.ones((1, 1)))",
     doc="A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden "

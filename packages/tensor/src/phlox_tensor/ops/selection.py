@@ -14,6 +14,7 @@ from .._tensor import Tensor
 from ..reference import selection as ref
 from ..shapes import selection as shapes
 from . import movement
+from ._counts import held
 from ._families import indexing, row
 
 if TYPE_CHECKING:
@@ -41,21 +42,22 @@ argwhere = indexing(
 )
 
 
-def _within(numbers: Tensor[Int] | None, most: int) -> Tensor[Int] | None:
-    """The same numbers, looked up, so that one that is not in ``0..most`` is an error."""
-    if numbers is None:
-        return None
-    table: Tensor[Int] = arange(most + 1, dtype=numbers.dtype, device=numbers.device)
-    return table.take((numbers < 0).where(most + 1, numbers), axis=0)
-
-
-def _labels(targets: Tensor[Int], lengths: Tensor[Int] | None, classes: int) -> Tensor[Int]:
-    """Labels that are classes; 0 behind the end of each sequence."""
-    if lengths is not None:
-        places = arange(targets.shape[1], dtype=lengths.dtype, device=lengths.device)
-        targets = (places < lengths[:, None]).where(targets, 0)
-    looked_up: Any = _within(targets, classes - 1)
-    return looked_up
+def _sequences(
+    op: str,
+    targets: Tensor[Int],
+    input_lengths: Tensor[Int] | None,
+    target_lengths: Tensor[Int] | None,
+    times: int,
+    classes: int,
+) -> tuple[Tensor[Int], Tensor[Int] | None, Tensor[Int] | None]:
+    """Labels that are classes, 0 behind the end of each sequence, and lengths that are there."""
+    if input_lengths is not None:
+        input_lengths = held(op, "input_lengths", input_lengths, times)
+    if target_lengths is not None:
+        target_lengths = held(op, "target_lengths", target_lengths, targets.shape[1])
+        places = arange(targets.shape[1], dtype=target_lengths.dtype, device=targets.device)
+        targets = (places < target_lengths[:, None]).where(targets, 0)
+    return held(op, "targets", targets, classes - 1), input_lengths, target_lengths
 
 
 def _ctc_loss(
@@ -68,20 +70,17 @@ def _ctc_loss(
     """The forward variables of Graves et al.: blanks around the labels, one step for each time."""
     time, batch, _ = x.shape
     wide, size = x.to_full_precision(), 2 * targets.shape[1] + 1
-    input_lengths, target_lengths = (
-        _within(input_lengths, time),
-        _within(target_lengths, targets.shape[1]),
-    )
-    targets = _labels(targets, target_lengths, x.shape[2])
+    given = (targets, input_lengths, target_lengths)
+    targets, input_lengths, target_lengths = _sequences("ctc_loss", *given, time, x.shape[2])
     blanks = targets.zeros() + blank
     pairs = movement.stack([blanks, targets], axis=2).reshape((batch, size - 1))
     labels = movement.concat([pairs, targets.zeros((batch, 1)) + blank], axis=1)
     places = labels.expand_dims(axis=0).broadcast_to((time, batch, size))
     emitted = wide.take_along_axis(places, axis=2)
     new = labels[:, 2:] != labels[:, : size - 2] if size > 2 else None
-    first = [emitted[0, :, :2], wide.zeros((batch, max(size - 2, 0))) - inf]
-    alpha = movement.concat(first, axis=1) if size > 1 else emitted[0]
-    for t in range(1, time):
+    # In front of the first step stands a blank for sure: no steps leave nothing but no labels.
+    alpha = wide.zeros((batch, 1)).pad(((0, size - 1),), -inf)
+    for t in range(time):
         old, parts = alpha, [alpha]
         if new is not None:
             parts.append(alpha[:, : size - 1].pad(((1, 0),), -inf))
@@ -139,11 +138,8 @@ def _rnnt_loss(
     """Section 2.4 of the paper: places of a step t and u labels are visited by diagonals t + u."""
     n, steps, width, _ = x.shape
     wide, count = x.to_full_precision().maximum(_NONE), steps + width - 1
-    input_lengths, target_lengths = (
-        _within(input_lengths, steps),
-        _within(target_lengths, width - 1),
-    )
-    targets = _labels(targets, target_lengths, x.shape[3])
+    given = (targets, input_lengths, target_lengths)
+    targets, input_lengths, target_lengths = _sequences("rnnt_loss", *given, steps, x.shape[3])
     index = targets[:, None, :, None].broadcast_to((n, steps, width - 1, 1))
     labels = wide[:, :, : width - 1].take_along_axis(index, axis=-1)[..., 0]
     u = arange(width, dtype=targets.dtype, device=x.device)

@@ -30,17 +30,16 @@ def checked(op: str, indices: Array, size: int) -> Array:
     return np.where(wide < 0, wide + size, wide)
 
 
-def within(op: str, numbers: Array, size: int) -> Array:
-    """Return numbers that count from the front alone.
+def within(op: str, numbers: Array, size: int, name: str) -> Array:
+    """Return the numbers of an argument, which count from the front alone.
 
     Raises:
         IndexOutOfRangeError: when one is below 0, or ``size`` and more.
     """
     bad = (numbers < 0) | (numbers >= size)
     if bad.any():
-        expected = f"0 <= index < {size}"
-        got = int(numbers[bad].flat[0])
-        raise IndexOutOfRangeError(op, "index out of range", got=got, expected=expected)
+        what, expected = f"{name} out of range", f"0 <= {name} <= {size - 1}"
+        raise IndexOutOfRangeError(op, what, got=int(numbers[bad].flat[0]), expected=expected)
     return numbers
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._precision import wide64
+from .indexing import within
 
 Array = np.ndarray[Any, Any]
 Step = Callable[[Array, Array], Array]
@@ -122,10 +123,16 @@ def _ends(states: Array, lengths: Any, reverse: bool, dtype: Any) -> tuple[Array
     return np.where(real, states, 0.0).astype(dtype), last.astype(dtype)
 
 
+def _within(op: str, x: Array, lengths: Any) -> None:
+    if lengths is not None:
+        within(op, lengths, x.shape[1] + 1, "lengths")
+
+
 def lstm(
     x: Array, weight_input: Array, weight_hidden: Array, bias: Any, hidden: Any, cell: Any,
     lengths: Any, reverse: bool,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
+    _within("lstm", x, lengths)
     first, memory = (_zeros(x, weight_hidden, state) for state in (hidden, cell))
     inputs = _projected(x, weight_input, bias)
     hiddens, cells = lstm_steps(inputs, weight_hidden, first, memory, lengths, reverse)
@@ -136,6 +143,7 @@ def gru(
     x: Array, weight_input: Array, weight_hidden: Array, bias_input: Any, bias_hidden: Any,
     hidden: Any, lengths: Any, reverse: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
+    _within("gru", x, lengths)
     start, inputs = _zeros(x, weight_hidden, hidden), _projected(x, weight_input, bias_input)
     hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
     return _ends(hiddens, lengths, reverse, x.dtype)
@@ -145,6 +153,7 @@ def rnn(
     x: Array, weight_input: Array, weight_hidden: Array, bias: Any, hidden: Any, lengths: Any,
     activation: str, reverse: bool,
 ) -> tuple[Array, Array]:  # fmt: skip
+    _within("rnn", x, lengths)
     start, inputs = _zeros(x, weight_hidden, hidden), _projected(x, weight_input, bias)
     hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
     return _ends(hiddens, lengths, reverse, x.dtype)

@@ -33,8 +33,9 @@ def _log_sum(terms: list[float]) -> float:
 
 def _labels(op: str, targets: Array, counts: Array, classes: int) -> list[list[int]]:
     """The labels of each sequence, without what stands behind them."""
-    pairs = zip(targets, within(op, counts, targets.shape[1] + 1), strict=True)
-    return [within(op, line[:count], classes).tolist() for line, count in pairs]
+    counts = within(op, counts, targets.shape[1] + 1, "target_lengths")
+    pairs = zip(targets, counts, strict=True)
+    return [within(op, line[:count], classes, "targets").tolist() for line, count in pairs]
 
 
 def ctc_loss(
@@ -44,15 +45,14 @@ def ctc_loss(
     wide, batch = wide64(x), x.shape[1]
     times = np.full(batch, x.shape[0]) if input_lengths is None else input_lengths
     counts = np.full(batch, targets.shape[1]) if target_lengths is None else target_lengths
-    within("ctc_loss", times, x.shape[0] + 1)
+    within("ctc_loss", times, x.shape[0] + 1, "input_lengths")
     out = np.zeros(batch)
     for n, line in enumerate(_labels("ctc_loss", targets, counts, x.shape[2])):
         labels = [blank]
         for label in line:
             labels += [label, blank]
-        alpha = [float(wide[0, n, label]) for label in labels[:2]]
-        alpha += [-np.inf] * (len(labels) - len(alpha))
-        for t in range(1, int(times[n])):
+        alpha = [0.0] + [-np.inf] * (len(labels) - 1)  # a blank in front of the first step
+        for t in range(int(times[n])):
             old = alpha
             alpha = []
             for s, label in enumerate(labels):
@@ -71,7 +71,7 @@ def rnnt_loss(
     wide, batch = wide64(x), x.shape[0]
     times = np.full(batch, x.shape[1]) if input_lengths is None else input_lengths
     counts = np.full(batch, targets.shape[1]) if target_lengths is None else target_lengths
-    within("rnnt_loss", times, x.shape[1] + 1)
+    within("rnnt_loss", times, x.shape[1] + 1, "input_lengths")
     out = np.full(batch, np.inf)
     for n, line in enumerate(_labels("rnnt_loss", targets, counts, x.shape[3])):
         steps, labels = int(times[n]), len(line)
