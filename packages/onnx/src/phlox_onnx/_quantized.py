@@ -111,11 +111,11 @@ def _of_floats(node: Node, how: Quantized, makers: dict[str, Node], graph: Graph
 
 def _is_scaled(node: Node, makers: dict[str, Node], graph: Graph) -> bool:
     """Whether a node is a cast of narrow whole numbers times a scale, which is a constant now."""
-    if node.key != _MUL:
+    if node.key != _MUL or len(node.inputs) != 2:
         return False
     for first, second in (node.inputs, node.inputs[::-1]):
         cast, scale = makers.get(first), graph.constants.get(second)
-        if cast is None or scale is None or cast.key != _CAST:
+        if cast is None or scale is None or cast.key != _CAST or len(cast.inputs) != 1:
             continue
         x = graph.constants.get(cast.inputs[0])
         if x is None or x.dtype.kind not in "iu" or x.dtype.itemsize > 2 or x.size < 2:
