@@ -13,6 +13,7 @@ ATTACKS = Path(__file__).parent.parent / "attacks"
 FUZZ: dict[str, Any] = runpy.run_path(str(ATTACKS / "targets.py"), run_name="targets")
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FUZZ["TARGETS"])
 def test_a_target_reads_files_and_refuses_others(name: str) -> None:

@@ -91,6 +91,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is counted in kilobytes on Linux")
 def test_reading_takes_little_more_than_twice_the_file(tmp_path: Path) -> None:
     text = '<ir_version: 9, opset_import: ["" : 20]> g (float[1, 4096] x) => (float[1, 4096] y)'

@@ -101,6 +101,7 @@ def fed(rng: random.Random, model: Any) -> list[Any]:
     return out
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(3))
 def test_changed_nodes_run_or_raise_errors_of_phlox_alone(seed: int) -> None:

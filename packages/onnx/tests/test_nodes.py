@@ -20,6 +20,7 @@ def test_there_are_as_many_cases_as_this_was_written_for() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_cases_pass_but_those_that_cannot(part: int) -> None:
     wrong = wrong_of(sorted(node_cases())[part::PARTS], Numpy())
