@@ -158,6 +158,61 @@ def test_a_replay_never_holds_more_than_the_ops(steps: Any) -> None:
     assert peak(fast) <= wanted
 
 
+def test_a_recorded_run_holds_no_more_than_the_function() -> None:
+    device = Cpu()
+
+    def chain(x: Tensor) -> Tensor:
+        for _ in range(12):
+            x = (x * 1.5).sin()
+        return x
+
+    def peak(run: Any) -> int:
+        before = device.memory().current
+        _native._reset_peak()
+        run(x)
+        return device.memory().peak - before
+
+    x = px.ones((256, 512), device=device)
+    fast = px.compile(chain)
+    assert [peak(fast) <= peak(chain) for _ in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_large_product_ends_in_its_activation(dtype: str) -> None:
+    def function(x: Tensor, w: Tensor, b: Tensor | None) -> Any:
+        hidden = px.linear(x, w, b)
+        return px.linear(hidden.relu(), w.T)
+
+    device = Cpu()
+    w = px.random.normal((64, 2048), device=device).astype(dtype)
+    b = px.random.normal((2048,), device=device).astype(dtype)
+    for rows, bias in ((2, b), (300, b), (300, None)):
+        x = px.random.normal((rows, 64), device=device).astype(dtype)
+        x = px.where(x.abs() < 0.01, float("nan"), x)
+        fast = px.compile(function)
+        wanted = function(x, w, bias)
+        for _ in range(4):
+            got = fast(x, w, bias)
+            assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes()
+        ends = "fused_linear" in fast.sources[0]
+        assert ends is (rows == 300 and dtype != "float16")
+        assert ("1 relu: by the product before" in fast.explain(x, w, bias)) is ends
+
+
+def test_a_product_that_is_read_twice_has_no_activation() -> None:
+    def twice(x: Tensor, w: Tensor) -> Any:
+        hidden = px.linear(x, w)
+        return hidden.relu(), hidden
+
+    def other(x: Tensor, w: Tensor) -> Any:
+        hidden = px.linear(x, w)
+        return hidden.relu() + hidden
+
+    x, w = (px.random.normal(shape, device=Cpu()) for shape in ((512, 8), (8, 1024)))
+    for function in (twice, other):
+        assert "by the product before" not in px.compile(function).explain(x, w)
+
+
 def test_a_chain_is_one_program_on_the_cpu() -> None:
     if Cpu().kernel(ADD) is None:
         pytest.skip("the kernels have no register code for this processor")

@@ -263,6 +263,22 @@ def test_an_argument_that_comes_back_keeps_its_gradient() -> None:
         assert same(x).requires_grad
 
 
+def test_one_result_returned_twice_takes_both_cotangents() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x.square()
+        return y, y
+
+    def loss(call: Callable[[Tensor], tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+        one, two = call(x * 2)
+        return (one * 3 + two).sum()
+
+    fast = px.compile(function)
+    for i in range(5):
+        x = points(i, 4)
+        wanted = px.grad(lambda x: loss(function, x))(x)
+        assert bits(px.grad(lambda x: loss(fast, x))(x)) == bits(wanted)
+
+
 def test_what_needs_no_gradient_has_none() -> None:
     device = Autodiff(CPU)
     fast = px.compile(lambda x: (chain(x), x.argmax(axis=0)))

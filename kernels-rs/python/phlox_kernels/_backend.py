@@ -66,7 +66,8 @@ class Cpu(Backend):
     dtypes = frozenset(_DTYPES.values())
     # Up to the size of a cache two ops took less than their program (Zen 3, Sapphire Rapids).
     # What ends in a fold took less from 1 MiB on. What reads the fold again took more in AVX2 (Zen
-    # 3), in AVX-512 less where it lies in memory. In the caches an op draws numbers faster.
+    # 3), in AVX-512 less where it lies in memory. In the caches an op draws numbers faster, and
+    # small products take less in a kernel that finishes nothing. Nor is gelu faster there.
     limits = ProgramLimits(
         bindings=24,
         instrs=64,
@@ -78,6 +79,8 @@ class Cpu(Backend):
         draws_from=1 << 21,
         stages_from=1 << 23,
         apart=frozenset({"lerp"}),
+        finishes=frozenset({"relu"}),
+        finishes_from=1 << 20,
     )
     if TYPE_CHECKING:
 

@@ -19,7 +19,7 @@ use std::ffi::{CStr, c_int, c_void};
 
 /// An immutable n-dimensional array of the CPU backend. It exports its data, read-only and without a copy, through
 /// the buffer protocol (bfloat16 as 2-byte unsigned integers).
-#[pyclass(frozen, module = "phlox_kernels._native")]
+#[pyclass(frozen, weakref, module = "phlox_kernels._native")]
 pub struct RawTensor {
     pub array: Array,
 }

@@ -201,6 +201,22 @@ def test_what_comes_in_may_go_out() -> None:
         assert [t.item() for t in fast(a, b)] == [i, 1.0, i + 1.0, i]
 
 
+def test_results_returned_twice() -> None:
+    def function(x: Tensor, n: int) -> Any:
+        y, k = x * 2, n + 1
+        return y, [y, {"again": y}], (k, k), y.reshape(1), y
+
+    fast = compile(function)
+    for i in range(5):
+        one, (two, inside), counts, view, last = fast(pt.asarray([float(i)]), i)
+        assert counts == (i + 1, i + 1)
+        for each in (one, two, inside["again"], view, last):
+            assert each.tolist() == [2.0 * i]
+        # One object is one object again, as the function gives it.
+        assert one is two is inside["again"] is last
+    assert fast.versions == 1
+
+
 def test_an_error_in_a_replay_is_the_functions_own() -> None:
     count = Cell(0)
 
@@ -375,3 +391,23 @@ def test_layouts_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
         assert fast({"x": narrow}).tolist() == [2.0] * 3
         assert fast({"scale": 5.0, "x": narrow}).tolist() == [5.0] * 3
     assert fast.versions == 3
+
+
+def test_statics_are_one_by_their_parts() -> None:
+    inside: dict[str, Any] = {"of": 1}
+    inside["itself"] = inside
+    other: dict[str, Any] = {"of": 1}
+    other["itself"] = other
+    equal = [((1, ("a", 2.0)), (1, ("a", 2.0))), ({"a": (1,)}, {"a": (1,)}), (inside, other)]
+    apart: list[tuple[Any, Any]] = [
+        ((1,), (1.0,)),
+        ((1,), (True,)),
+        ((1, 2), (1,)),
+        ((0.0,), (-0.0,)),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a": [1]}, {"a": [2]}),
+        (inside, {"of": 1, "itself": {"of": 1, "itself": 2}}),
+        ((np.ones(1),), (np.ones(1),)),
+    ]
+    assert all(_layout.same_static(a, b) for a, b in equal)
+    assert not any(_layout.same_static(a, b) for a, b in apart)

@@ -171,6 +171,7 @@ WRONG: dict[str, Any] = {
     "function": None,
     "internal": 3,
     "linear": "yes",
+    "measured": "no",
     "method": "no",
     "multilinear": 0,
     "numpy": "np.exp",

@@ -49,7 +49,7 @@ def _steps(found: Schedule, count: int) -> list[str]:
     plan = found.plan
     fused = [step for step in plan.steps if isinstance(step, Fused)]
     inside = sum(len(step.nodes) for step in fused)
-    ahead = count - inside - len(plan.alone)
+    ahead = count - inside - len(plan.alone) - len(plan.finished)
     lines = [f"calls: {len(plan.steps)}, of which {_count(len(fused), 'program')} for {inside} ops"]
     if ahead:
         lines[0] += f"; {_count(ahead, 'op')} computed once, ahead of the calls"
@@ -61,6 +61,8 @@ def _steps(found: Schedule, count: int) -> list[str]:
             lines.append(_program(step))
     alone = Counter((node.op.name, why) for node, why in plan.alone)
     lines += [f"  {many:4} {name}: {why}" for (name, why), many in alone.most_common()]
+    finished = Counter(node.op.name for node in plan.finished)
+    lines += [f"  {many:4} {name}: by the product before" for name, many in finished.items()]
     return lines
 
 

@@ -142,6 +142,8 @@ def _hashable(part: Part) -> Any:
 
 def equal_parts(a: Part, b: Part) -> bool:
     """Whether two parts are one."""
+    if a is b:
+        return True
     if type(a) is not type(b):
         return False
     if isinstance(a, StaticPart) and isinstance(b, StaticPart):
@@ -152,14 +154,43 @@ def equal_parts(a: Part, b: Part) -> bool:
     return a == b
 
 
+_BY_EQUALITY: Final = frozenset({bool, bytes, int, str})
+
+
 def same_static(a: Any, b: Any) -> bool:
     """Whether two values that are no tensors or numbers of the tree are one.
 
     Containers are compared part by part, tensors and arrays by identity.
     """
-    if a is b:
-        return True
-    if type(a) is not type(b) or isinstance(a, Tensor) or hasattr(a, "__array__"):
+    work = [(a, b)]
+    met: set[tuple[int, int]] = set()  # a dict may contain itself
+    while work:
+        a, b = work.pop()
+        if a is b:
+            continue
+        cls = type(a)
+        if cls is not type(b):
+            return False
+        if cls is tuple:  # most of what layouts hold, taken apart without a structure
+            if len(a) != len(b):
+                return False
+            work.extend(zip(a, b, strict=True))
+        elif cls is dict:
+            if (*a,) != (*b,):
+                return False
+            if (id(a), id(b)) not in met:
+                met.add((id(a), id(b)))
+                work.extend(zip(a.values(), b.values(), strict=True))
+        elif not _same_value(a, b):
+            return False
+    return True
+
+
+def _same_value(a: Any, b: Any) -> bool:
+    """Whether two objects of one type, no tuples, are one."""
+    if type(a) in _BY_EQUALITY:
+        return bool(a == b)
+    if isinstance(a, Tensor) or hasattr(a, "__array__"):
         return False
     if isinstance(a, float):
         return same(a, b)

@@ -10,6 +10,7 @@ from phlox_tensor import Spec
 from phlox_tensor.capture import Node, lowered
 
 from ._cluster import Cluster, clusters_of
+from ._finish import with_finishes
 from ._fused import Fused, Single, Step, Together, gives, last_uses, takes
 from ._tuning import chosen, tuning_mode, wide
 
@@ -20,10 +21,12 @@ class Plan(NamedTuple):
     Attributes:
         steps: in the order in which they run.
         alone: the ops that are in no program, and why, in order.
+        finished: the activations that are a part of the product before them.
     """
 
     steps: tuple[Step, ...]
     alone: tuple[tuple[Node, str], ...]
+    finished: tuple[Node, ...] = ()
 
 
 _PEAK: Final = "memory: as a program it would hold more at once than the ops do"
@@ -45,6 +48,7 @@ def planned(
         wanted: values that stay.
         owned: values from outside that go with their last use.
     """
+    nodes, finished = with_finishes(nodes, specs, wanted)
     tunes = tuning_mode() != "off" and any(wide(n.device) != n.device.limits for n in nodes)
     made, alone = (_tuned if tunes else _programs)(nodes, specs, wanted)
     top = _peak(nodes, specs, wanted, owned)[0]
@@ -61,7 +65,8 @@ def planned(
                 made.append((part, fused))
             else:
                 alone.update((at, _PEAK) for at in part.nodes)
-    return Plan(steps, tuple((nodes[place], alone[place]) for place in sorted(alone)))
+    reasons = tuple((nodes[place], alone[place]) for place in sorted(alone))
+    return Plan(steps, reasons, tuple(finished))
 
 
 def _programs(

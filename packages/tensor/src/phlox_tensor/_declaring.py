@@ -84,6 +84,7 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "function": _BOOL,
     "internal": _BOOL,
     "linear": _BOOL,
+    "measured": _BOOL,
     "method": _BOOL,
     "multilinear": _BOOL,
     "numpy": _FUNCTION,

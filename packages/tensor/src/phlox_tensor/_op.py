@@ -181,6 +181,8 @@ class Op:
         counts: an Int result has the default integer type, whatever that of Int operands is.
         folds: a reduction that makes elements of one type one of the same type, so that a program
             may hold it.
+        measured: the values tell a size of a result, for which the shape rule gives -1; asked of
+            the ops of the package alone.
         source: draws each element by its place and by numbers alone, in a shape that is its first
             attribute, so that a program may draw it where it is read.
         truths: operands of other kinds are taken as Bool, by whether they are not 0.
@@ -224,6 +226,7 @@ class Op:
     floats: bool = False
     counts: bool = False
     folds: bool = False
+    measured: bool = False
     source: bool = False
     truths: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)
@@ -381,6 +384,11 @@ def declare(op_class: OpClass, name: Any, signature: str, **fields: Any) -> Op:
     for listener in _listeners:
         listener(op)
     return op
+
+
+def is_built_in(op: Op) -> bool:
+    """Whether the package has declared an op."""
+    return op.name in _built_in
 
 
 def seal() -> None:

@@ -190,6 +190,8 @@ class ProgramLimits(NamedTuple):
         draws_from: bytes of random numbers from which they are drawn faster inside.
         stages_from: bytes of what is folded from which reading the fold again pays.
         apart: ops with an entry of which programs know nothing: kernels spell them out.
+        finishes: activations that ``fused_linear`` does with the bits of the ops by themselves.
+        finishes_from: bytes of a result from which that is faster.
     """
 
     bindings: int = 0
@@ -202,3 +204,5 @@ class ProgramLimits(NamedTuple):
     draws_from: int = 0
     stages_from: int = 0
     apart: frozenset[str] = frozenset()
+    finishes: frozenset[str] = frozenset()
+    finishes_from: int = 0

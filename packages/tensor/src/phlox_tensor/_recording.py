@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from math import prod
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
+from weakref import ref
 
 from . import _backend
 from . import _tree as tree
@@ -16,8 +17,8 @@ from ._cell import RECORDINGS, Cell, Packed, recording_here
 from ._each import on_primitives
 from ._errors import CompileError
 from ._graph import Formula, Graph, Guard, Node, Value
-from ._number import Number, plain
-from ._op import Op, Spec
+from ._number import Number, Scalar, plain
+from ._op import Op, Spec, is_built_in
 from ._ours import is_ours
 from .inference import infer_prepared
 
@@ -31,10 +32,20 @@ _BETWEEN: Final = ("contextlib", "functools")
 
 
 @final
+class _Seen(ref[Any]):
+    """A primitive that an op gave, and what it was known by."""
+
+    __slots__ = ("key",)
+    key: int
+
+
+@final
 class Recording:
     """Notes the ops of one run of a function; the run itself is the eager one.
 
-    Values are known by the primitives of the base devices, which stay alive meanwhile.
+    Values are known by the primitives of the base devices. What is given or captured stays alive
+    meanwhile; results go when the function lets go of them, so that a recorded run needs no more
+    memory than any other.
 
     Attributes:
         outcomes: what the cells that were set hold in the end.
@@ -57,6 +68,7 @@ class Recording:
         self._specs: list[Spec] = []
         self._places: dict[int, int] = {}
         self._kept: list[Any] = []
+        self._results: dict[int, _Seen] = {}
         self._inputs: list[int] = []
         self._constants: dict[int, Any] = {}
         self.copied: dict[int, tuple[bytes, str]] = {}
@@ -71,6 +83,7 @@ class Recording:
     def input(self, device: Backend, primitive: Any) -> int:
         """Note a primitive that is given anew at each call, and return its value."""
         value = self._note(device, primitive)
+        self._kept.append(primitive)
         self._inputs.append(value)
         return value
 
@@ -82,10 +95,26 @@ class Recording:
             self._constants[value] = primitive
         return value
 
+    def _result(self, device: Backend, primitive: Any) -> int:
+        """Note what an op gave, for as long as somebody has it."""
+        value = self._note(device, primitive)
+        try:
+            seen = _Seen(primitive, self._forget)
+        except TypeError:  # it cannot be asked whether it is still there
+            self._kept.append(primitive)
+        else:
+            seen.key = id(primitive)
+            self._results[seen.key] = seen
+        return value
+
+    def _forget(self, seen: _Seen) -> None:
+        """Another object may have the same ``id`` from now on."""
+        if self._results.get(seen.key) is seen:
+            del self._results[seen.key], self._places[seen.key]
+
     def _note(self, device: Backend, primitive: Any) -> int:
         value = len(self._specs)
         self._places[id(primitive)] = value
-        self._kept.append(primitive)
         self._specs.append(Spec(*device.spec_of(primitive)))
         return value
 
@@ -169,16 +198,19 @@ class Recording:
         finally:
             self._busy = False
         count = len(op.signature.operands)
-        operands = tuple(self._operand(device, item) for item in given[:count])
-        self._refuse_unknown(device, op, operands, given[count:])
+        operands = tuple([self._operand(device, item) for item in given[:count]])
+        if op.measured or not is_built_in(op):
+            self._refuse_unknown(device, op, operands, given[count:])
         outs = out if op.signature.several else (out,)
-        results = tuple([self._note(device, each) for each in outs])
+        results = tuple([self._result(device, each) for each in outs])
         line = line_of_user()
         self._nodes.append(Node(op, device, entry, operands, given[count:], results, line))
         return out
 
     def _operand(self, device: Backend, item: Any) -> Any:
-        return on_primitives(lambda p: Value(self.value_of(device, p)), item)
+        if type(item) is tuple or item is None or isinstance(item, Scalar):
+            return on_primitives(lambda p: Value(self.value_of(device, p)), item)
+        return Value(self.value_of(device, item))
 
     def _refuse_unknown(
         self, device: Backend, op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]
@@ -241,6 +273,7 @@ class Recording:
         for cell, value in self._born.items():
             cell.pack(Packed(None, tree.map(plain, value), lambda _, content: content))
         self._born.clear()
+        self._results.clear()
         self._kept.clear()
         self._places.clear()
         self._contents.clear()

@@ -336,6 +336,7 @@ nms = indexing(
     expand=_nms,
     numpy=ref.nms,
     shape=shapes.nms,
+    measured=True,
     cases=(case((9, 4), (9,)), case((12, 4), (12,), iou_threshold=0.1), case((0, 4), (0,))),
     refuses=(
         refusal(ShapeError, (2, 3), (2,)),

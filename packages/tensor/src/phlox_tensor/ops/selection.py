@@ -36,6 +36,7 @@ argwhere = indexing(
     expand=_argwhere,
     numpy=ref.argwhere,
     shape=shapes.argwhere,
+    measured=True,
     cases=(case((7,)), case((3, 4)), case((2, 0))),
     example="pt.argwhere(pt.asarray([[0, 1], [1, 0]]))",
     doc="Places of the elements other than 0, a row of indices for each, row by row.",

@@ -51,6 +51,7 @@ bincount = choosing(
     expand=_bincount,
     numpy=_counted,
     shape=shapes.bincount,
+    measured=True,
     domain=(0, 5),
     counts=True,
     cases=(case((7,)), case((3,), minlength=6), case((0,), minlength=2)),
