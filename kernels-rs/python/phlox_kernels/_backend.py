@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -79,7 +80,7 @@ class Cpu(Backend):
         draws_from=1 << 21,
         stages_from=1 << 23,
         apart=frozenset({"lerp"}),
-        finishes=frozenset({"relu"}),
+        finishes=MappingProxyType({"relu": "linear"}),
         finishes_from=1 << 20,
     )
     if TYPE_CHECKING:

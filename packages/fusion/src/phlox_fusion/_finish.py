@@ -25,16 +25,20 @@ def with_finishes(
     found: list[Node | None] = [*nodes]
     finished: list[Node] = []
     for place, node in enumerate(nodes):
-        if node.op.name == "linear":
-            made[node.results[0]] = place
+        limits = node.device.limits
+        if not limits.finishes or not node.results:
             continue
+        spec = specs[node.results[0]]
+        if spec.nbytes < limits.finishes_from:
+            continue
+        if node.op.name in limits.finishes.values():
+            made[node.results[0]] = place
         value = node.operands[0].number if _is_of_one(node) else -1
         first = made.get(value)
         if first is None or uses[value] > 1 or value in wanted:
             continue
         product = nodes[first]
-        limits, spec = node.device.limits, specs[node.results[0]]
-        fits = node.op.name in limits.finishes and spec.nbytes >= limits.finishes_from
+        fits = limits.finishes.get(node.op.name) == product.op.name
         if fits and product.device is node.device and spec.dtype.itemsize >= _WIDE:
             found[first] = _both(product, node)
             found[place] = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ._errors import CompileError
@@ -190,7 +191,8 @@ class ProgramLimits(NamedTuple):
         draws_from: bytes of random numbers from which they are drawn faster inside.
         stages_from: bytes of what is folded from which reading the fold again pays.
         apart: ops with an entry of which programs know nothing: kernels spell them out.
-        finishes: activations that ``fused_linear`` does with the bits of the ops by themselves.
+        finishes: activations that ``fused_linear`` does with the bits of the ops by themselves,
+            and the op in front of each, which is ``linear``.
         finishes_from: bytes of a result from which that is faster.
     """
 
@@ -204,5 +206,5 @@ class ProgramLimits(NamedTuple):
     draws_from: int = 0
     stages_from: int = 0
     apart: frozenset[str] = frozenset()
-    finishes: frozenset[str] = frozenset()
+    finishes: Mapping[str, str] = MappingProxyType({})
     finishes_from: int = 0
