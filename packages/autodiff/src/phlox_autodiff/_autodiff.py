@@ -37,6 +37,12 @@ class Autodiff(Decorator):
 
     Raises:
         WrongTypeError: for a strategy that is none, such as its class.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> w = pt.asarray([1.0, 2.0], device=Autodiff("numpy")).require_grad()
+        >>> w.grad((w * w).sum().backward()).tolist()
+        [2.0, 4.0]
     """
 
     name = "autodiff"

@@ -50,6 +50,14 @@ class BalancedCheckpointing(Checkpointing):
     Never holds more than ``NoCheckpointing``: a value that was computed again goes with its last
     use. Results of elementwise ops, norms, views and casts are computed from their operands when a
     rule asks for them; contractions, windows, reductions and random numbers are kept.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> from phlox_autodiff import Autodiff
+        >>> device = Autodiff("numpy", checkpointing=BalancedCheckpointing())
+        >>> w = pt.asarray([1.0, 2.0], device=device).require_grad()
+        >>> w.grad((w.exp() * w).sum().backward()).shape
+        (2,)
     """
 
     def recomputes(self, op: Op) -> bool:

@@ -309,6 +309,13 @@ def jvp(
         GradientError: when primals or tangents are no tuple, a tangent belongs to what cannot
             move, such as an integer, or a function with ``has_aux`` gives no pair.
         ShapeError: when a tangent does not fit its primal.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> x, way = pt.asarray([1.0, 2.0]), pt.asarray([1.0, 0.0])
+        >>> value, slope = jvp(lambda x: x * x, (x,), (way,))
+        >>> slope.tolist()
+        [2.0, 0.0]
     """
     require_callable("jvp", function, "px.jvp(f, (x,), (v,))")
     for given in (primals, tangents):

@@ -55,6 +55,12 @@ def gradcheck(
     Raises:
         ArgumentError: for an order below 1.
         GradientError: naming the element that differs most, and the two values.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> x = pt.asarray([1.0, 2.0], device=pt.Numpy(float="float64"))
+        >>> gradcheck(lambda x: (x.exp() * x).sum(), (x,), order=2)
+        True
     """
     if type(order) is not int or order < 1:
         raise ArgumentError("gradcheck", "order", got=repr(order), expected="at least 1")

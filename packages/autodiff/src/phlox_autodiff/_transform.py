@@ -88,6 +88,11 @@ def grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> 
     """Return a function that gives the gradient of ``function``; see ``value_and_grad``.
 
     With ``has_aux`` it gives ``(gradient, aux)``.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> grad(lambda x: (x**3).sum())(pt.asarray([1.0, 2.0])).tolist()
+        [3.0, 12.0]
     """
     require_callable("grad", function, "px.grad(loss_of)(model)")
     return gradient("grad", function, argnums, has_aux=has_aux)
@@ -118,6 +123,13 @@ def vjp(
     Raises:
         GradientError: when there is no Float tensor to differentiate.
         ShapeError: from the function, when a cotangent does not fit its value.
+
+    Example:
+        >>> import phlox_tensor as pt
+        >>> value, pull = vjp(lambda x: x * x, pt.asarray([1.0, 2.0]))
+        >>> (back,) = pull(pt.asarray([1.0, 10.0]))
+        >>> back.tolist()
+        [2.0, 40.0]
     """
     require_callable("vjp", function, "px.vjp(f, x)")
     call = Recorded("vjp", function, xs, tuple(range(len(xs))), kwargs or {}, has_aux=has_aux)

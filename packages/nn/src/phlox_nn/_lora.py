@@ -202,6 +202,12 @@ def merge_lora(model: M) -> M:
 
     Raises:
         ArgumentError: when the model has none.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> tuned = nn.apply_lora(nn.Linear(4, 4), 2)
+        >>> nn.merge_lora(tuned).weight.shape
+        (4, 4)
     """
     found = {path: inner for path, inner in modules(model) if isinstance(inner, LoraWeight)}
     if not found:
@@ -250,6 +256,12 @@ def lora_record(model: Module) -> dict[str, Record]:
 
     Raises:
         ArgumentError: when the model has none.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> tuned = nn.apply_lora(nn.Linear(4, 4), 2)
+        >>> sorted(nn.lora_record(tuned)["weight"])
+        ['down', 'scale', 'up']
     """
     found: dict[str, Any] = {
         path: {
@@ -312,6 +324,11 @@ def load_lora_record(model: M, record: Record) -> M:
     Raises:
         ArgumentError: when the model has none.
         RecordError: when the record is of other adapters, or they were trained at another scale.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> tuned = nn.apply_lora(nn.Linear(4, 4), 2)
+        >>> again = nn.load_lora_record(tuned, nn.lora_record(tuned))
     """
     known: dict[str, Any] = record if isinstance(record, dict) else {}
     mine = _adapters(model)

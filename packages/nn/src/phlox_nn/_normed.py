@@ -211,6 +211,11 @@ def remove_weight_norm(model: M) -> M:
 
     Raises:
         ArgumentError: when the model has none.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> nn.remove_weight_norm(nn.weight_norm(nn.Linear(4, 4))).weight.shape
+        (4, 4)
     """
     return plain_again(model, NormedWeight, "remove_weight_norm", "of it", "weight_norm")
 
@@ -220,6 +225,11 @@ def remove_spectral_norm(model: M) -> M:
 
     Raises:
         ArgumentError: when the model has none.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> nn.remove_spectral_norm(nn.spectral_norm(nn.Linear(4, 4))).weight.shape
+        (4, 4)
     """
     return plain_again(model, SpectralWeight, "remove_spectral_norm", "of it", "spectral_norm")
 

@@ -64,6 +64,11 @@ class Param(NoOperand):
         ArgumentError: when the value is no tensor.
         DTypeError: when a weight that is trained is no Float.
         GradientError: when the value has a history, which a parameter would lose.
+
+    Example:
+        >>> import phlox_nn as nn, phlox_tensor as pt
+        >>> nn.Param(pt.zeros((2, 3)))
+        Param(float32[2, 3])
     """
 
     __slots__ = (

@@ -31,6 +31,13 @@ def visit_modules(module: Module, enter: Around, exit: Around | None = None) -> 
 
     Raises:
         WrongTypeError: for a function of other arguments.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> seen = []
+        >>> nn.visit_modules(nn.Sequential(nn.Linear(2, 3)), lambda path, part: seen.append(path))
+        >>> seen
+        ['', 'layers.0']
     """
     require_two("visit_modules", enter, "module")
     require_two("visit_modules", exit, "module")
@@ -55,6 +62,14 @@ def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
 
     Raises:
         WrongTypeError: for a function of other arguments, or one that gives no module.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.Activation("relu"))
+        >>> gelu = nn.Activation("gelu")
+        >>> swap = lambda path, part: gelu if isinstance(part, nn.Activation) else part
+        >>> nn.map_modules(model, swap).layers[1].settings.name
+        'gelu'
     """
     require_two("map_modules", function, "module")
     done: dict[int, Module] = {}

@@ -154,6 +154,11 @@ def dequantize_weights(model: M) -> M:
 
     Raises:
         ArgumentError: when the model has none.
+
+    Example:
+        >>> import phlox_nn as nn
+        >>> nn.dequantize_weights(nn.quantize_weights(nn.Linear(4, 4))).weight
+        Param(float32[4, 4])
     """
     return plain_again(
         model, QuantizedWeight, "dequantize_weights", "quantized", "quantize_weights"

@@ -63,6 +63,16 @@ class OptimizerAdaptor(Settled, Optimizer):
     leaves again. States are kept by parameter id; of modules and gradients nothing is kept.
 
     ``step`` and ``load_record`` change the optimizer itself.
+
+    Example:
+        >>> import phlox_nn as nn, phlox_optim as optim, phlox_tensor as pt
+        >>> class Sign(optim.SimpleOptimizer):
+        ...     def step(self, lr, tensor, grad, state):
+        ...         return tensor - lr * grad.sign(), state
+        >>> model = nn.Linear(1, 1, initializer=nn.initializers.Ones())
+        >>> grads = {param.id: pt.ones(param.shape) for param in model.param_list()}
+        >>> optim.OptimizerAdaptor(Sign()).step(0.5, model, grads).weight.value.tolist()
+        [[0.5]]
     """
 
     _hint = "optimizer.step(0.1, model, grads): a rate belongs to each step, settings to the config"

@@ -30,7 +30,13 @@ class _Threshold(GradientClipping):
 
 
 class ClipByValue(_Threshold):
-    """Each element into [-threshold, threshold]."""
+    """Each element into [-threshold, threshold].
+
+    Example:
+        >>> import phlox_optim as optim, phlox_tensor as pt
+        >>> optim.ClipByValue(1.0).clip([pt.asarray([3.0, -4.0])])[0].tolist()
+        [1.0, -1.0]
+    """
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
@@ -38,7 +44,14 @@ class ClipByValue(_Threshold):
 
 
 class ClipByNorm(_Threshold):
-    """Each tensor scaled down to a Euclidean norm of at most ``threshold``."""
+    """Each tensor scaled down to a Euclidean norm of at most ``threshold``.
+
+    Example:
+        >>> import phlox_optim as optim, phlox_tensor as pt
+        >>> clipped = optim.ClipByNorm(1.0).clip([pt.asarray([3.0, 4.0]), pt.asarray([0.3])])
+        >>> [[round(x, 3) for x in grad.tolist()] for grad in clipped]
+        [[0.6, 0.8], [0.3]]
+    """
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
@@ -49,6 +62,12 @@ class ClipByGlobalNorm(_Threshold):
     """All tensors scaled down together, so that their joint norm is at most ``threshold``.
 
     Pascanu et al., 2013.
+
+    Example:
+        >>> import phlox_optim as optim, phlox_tensor as pt
+        >>> clipped = optim.ClipByGlobalNorm(1.0).clip([pt.asarray(3.0), pt.asarray(4.0)])
+        >>> [round(grad.item(), 3) for grad in clipped]
+        [0.6, 0.8]
     """
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:

@@ -92,6 +92,17 @@ class Lbfgs(Settled):
     noise: whole data, no dropout.
 
     ``step`` and ``load_record`` change the optimizer itself.
+
+    Example:
+        >>> import phlox_nn as nn, phlox_optim as optim, phlox_tensor as pt
+        >>> from phlox import Autodiff
+        >>> model = nn.Linear(1, 1, device=Autodiff("numpy"))
+        >>> x = pt.asarray([[0.0], [1.0]], device="numpy")
+        >>> loss_of = lambda model: (model(x) - 3.0 * x - 1.0).square().sum()
+        >>> optimizer = optim.LbfgsConfig(line_search="strong_wolfe").init()
+        >>> model, loss = optimizer.step(1.0, model, loss_of)
+        >>> round(model.weight.value.item(), 3)
+        3.0
     """
 
     _hint = "optim.LbfgsConfig(...).init(): settings belong to the config"

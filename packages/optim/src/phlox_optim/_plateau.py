@@ -75,6 +75,12 @@ class PlateauScheduler(Settled):
     """A rate that follows a measure, such as the loss on data that is not trained on.
 
     ``step`` and ``load_record`` change the scheduler itself.
+
+    Example:
+        >>> import phlox_optim as optim
+        >>> schedule = optim.PlateauSchedulerConfig(1.0, patience=0, factor=0.5).init()
+        >>> [schedule.step(loss) for loss in (3.0, 2.0, 2.0)]
+        [1.0, 1.0, 0.5]
     """
 
     _hint = "a config with other settings, or scheduler.load_record(record)"

@@ -60,6 +60,12 @@ class LossScaling(Settled):
 
     ``grads = scaling.scaled(loss).backward()``, then ``model = scaling.step(optimizer, lr, model,
     grads)``. ``step`` and ``load_record`` change the scaling itself.
+
+    Example:
+        >>> import phlox_optim as optim, phlox_tensor as pt
+        >>> scaling = optim.LossScalingConfig(scale=8.0).init()
+        >>> scaling.scaled(pt.asarray(2.0)).item()
+        16.0
     """
 
     _hint = "optim.LossScalingConfig(...).init(): settings belong to the config"

@@ -68,6 +68,12 @@ class Scheduler(Settled):
     """A place on a schedule; ``step()`` gives the learning rate and moves on.
 
     ``step`` and ``load_record`` change the scheduler itself.
+
+    Example:
+        >>> import phlox_optim as optim
+        >>> schedule = optim.LinearSchedulerConfig(1.0, 0.0, steps=4).init()
+        >>> [schedule.step() for _ in range(3)]
+        [1.0, 0.75, 0.5]
     """
 
     _hint = "a config with other settings, or scheduler.load_record(record)"

@@ -39,7 +39,15 @@ class SgdConfig(OptimizerConfig):
 
 @final
 class Sgd(ConfiguredRule[SgdConfig]):
-    """``p - lr·g``, with weight decay and momentum as PyTorch has them."""
+    """``p - lr·g``, with weight decay and momentum as PyTorch has them.
+
+    Example:
+        >>> import phlox_nn as nn, phlox_optim as optim, phlox_tensor as pt
+        >>> model = nn.Linear(1, 1, initializer=nn.initializers.Ones())
+        >>> grads = {param.id: pt.ones(param.shape) for param in model.param_list()}
+        >>> optim.SgdConfig().init().step(0.5, model, grads).weight.value.tolist()
+        [[0.5]]
+    """
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
