@@ -118,3 +118,11 @@ def with_lanes(x: Tensor[Any], size: int, *, mapped: bool, rank: int | None = No
     if mapped:
         return x if shape == own else x.reshape((size, *shape))
     return x.reshape((1, *shape)).broadcast_to((size, *shape))
+
+
+def opened(leaf: Any) -> Any:
+    """Return a tensor of many lanes as the one that holds all; what is none as it is."""
+    while isinstance(leaf, Tensor) and type(leaf.primitive) is Lanes:
+        assert leaf.device.inner is not None
+        leaf = Tensor(leaf.primitive.value, leaf.device.inner)
+    return leaf

@@ -13,7 +13,7 @@ from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, line_o
 from phlox_tensor.scope import current_path, watching
 
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
-from ._lanes import Lanes
+from ._lanes import opened
 from ._propose import PROPOSED
 from ._slices import whole
 
@@ -213,20 +213,12 @@ def _merge(pending: Pending, parent: Node, item: Any) -> None:
 
 def _bad(tensors: list[Tensor[Any]]) -> str | None:
     """What some of the numbers are that they should not be."""
-    floats = [_all_lanes(t) for t in tensors if t.dtype.kind == "Float"]
+    floats = [opened(t) for t in tensors if t.dtype.kind == "Float"]
     if any(bool(t.isnan().any()) for t in floats):
         return "nan"
     if MODE.infinities and any(bool(t.isinf().any()) for t in floats):
         return "inf"
     return None
-
-
-def _all_lanes(tensor: Tensor[Any]) -> Tensor[Any]:
-    """A tensor of many lanes as the one that holds all."""
-    while type(tensor.primitive) is Lanes:
-        assert tensor.device.inner is not None
-        tensor = Tensor(tensor.primitive.value, tensor.device.inner)
-    return tensor
 
 
 def _described(what: str, tensors: list[Tensor[Any]]) -> str:

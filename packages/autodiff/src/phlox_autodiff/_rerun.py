@@ -24,7 +24,7 @@ from ._graph import (
     ports,
     primitive,
 )
-from ._lanes import Lanes
+from ._lanes import Lanes, opened
 from ._mode import Recording
 from ._part import refuse_retained
 from ._propose import PROPOSED
@@ -68,7 +68,7 @@ class _Call(NamedTuple):
         leaves = tree.leaves(self.context.copy().run(recorded))
         if numbers.state() != self.after:
             return None
-        return [_without_lanes(leaves[i]) if i < len(leaves) else None for i in self.places]
+        return [opened(leaves[i]) if i < len(leaves) else None for i in self.places]
 
 
 @final
@@ -129,14 +129,6 @@ def _is_result(leaf: Any, device: Backend | None, first: int) -> bool:
         return False
     node = leaf.primitive.node
     return node is not None and node.id > first and (device is None or leaf.device is device)
-
-
-def _without_lanes(leaf: Any) -> Any:
-    """A tensor of many lanes as the one that the device inside recorded."""
-    while isinstance(leaf, Tensor) and type(leaf.primitive) is Lanes:
-        assert leaf.device.inner is not None
-        leaf = Tensor(leaf.primitive.value, leaf.device.inner)
-    return leaf
 
 
 def _with_lanes(result: Primitive, like: Tensor[Any]) -> Any:
@@ -210,12 +202,12 @@ def _first(plan: _Rerun, function: Callable[[], R]) -> tuple[R, bool]:
     random, first, context = generator().state(), next_id(), copy_context()
     output = function()
     leaves, structure = tree.flatten(output)
-    opened = [_without_lanes(leaf) for leaf in leaves]
-    device = next((t.device for t in opened if _is_result(t, None, first)), None)
+    inner = [opened(leaf) for leaf in leaves]
+    device = next((t.device for t in inner if _is_result(t, None, first)), None)
     if device is None:
         return output, False
-    places = tuple(i for i, t in enumerate(opened) if _is_result(t, device, first))
-    results = [opened[i] for i in places]
+    places = tuple(i for i, t in enumerate(inner) if _is_result(t, device, first))
+    results = [inner[i] for i in places]
     parents, steps = _recorded([t.primitive.node for t in results], first)
     if any(node.id > first for node in parents):
         return output, True

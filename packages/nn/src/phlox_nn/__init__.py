@@ -42,8 +42,8 @@ from ._position import RotaryScalingConfig as RotaryScalingConfig
 from ._quantize import WeightQuantizer as WeightQuantizer
 from ._recurrent import LstmState as LstmState
 from ._recurrent import Recurrence as Recurrence
+from ._sequential import Sequential as Sequential
 from ._settings import ConfigError as ConfigError
-from ._small import Sequential as Sequential
 from ._stored import QuantizedWeight as QuantizedWeight
 from ._stored import dequantize_weights as dequantize_weights
 from ._stored import quantize_weights as quantize_weights

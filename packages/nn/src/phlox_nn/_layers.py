@@ -40,6 +40,16 @@ from ._activation import (
     Softmin,
     SoftminConfig,
 )
+from ._activation_learned import (
+    Glu,
+    GluConfig,
+    PRelu,
+    PReluConfig,
+    RRelu,
+    RReluConfig,
+    SwiGlu,
+    SwiGluConfig,
+)
 from ._attention import MultiHeadAttention, MultiHeadAttentionConfig
 from ._cells import GruCell, GruCellConfig, LstmCell, LstmCellConfig, RnnCell, RnnCellConfig
 from ._conv import Conv2d, Conv2dConfig
@@ -160,6 +170,10 @@ from ._rearrange import (
     ChannelShuffleConfig,
     Flatten,
     FlattenConfig,
+    PixelShuffle,
+    PixelShuffleConfig,
+    PixelUnshuffle,
+    PixelUnshuffleConfig,
     Unflatten,
     UnflattenConfig,
 )
@@ -180,24 +194,7 @@ from ._similarity import (
     PairwiseDistance,
     PairwiseDistanceConfig,
 )
-from ._small import (
-    Bilinear,
-    BilinearConfig,
-    Glu,
-    GluConfig,
-    Identity,
-    IdentityConfig,
-    PixelShuffle,
-    PixelShuffleConfig,
-    PixelUnshuffle,
-    PixelUnshuffleConfig,
-    PRelu,
-    PReluConfig,
-    RRelu,
-    RReluConfig,
-    SwiGlu,
-    SwiGluConfig,
-)
+from ._small import Bilinear, BilinearConfig, Identity, IdentityConfig
 from ._transformer import (
     FeedForward,
     FeedForwardConfig,

@@ -1,4 +1,4 @@
-"""Losses between predictions and targets of one shape, and between rows."""
+"""Losses between predictions and targets of one shape."""
 
 from __future__ import annotations
 
