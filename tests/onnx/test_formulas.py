@@ -253,3 +253,9 @@ def test_axes_in_two_steps_are_the_same_in_one(
     text = "(float[n, 3] x) => (float[o, p, q] y) { s = Unsqueeze(x, a) y = Unsqueeze(s, b) }"
     made = same(file(text, constants), tmp_path, f(2, 3))
     assert made.model.count("expand_dims") == 1
+
+
+def test_an_end_that_jax_writes_for_the_last_element_is_none(tmp_path: Path) -> None:
+    constants = {"start": np.zeros(1, np.int64), "end": np.array([10**9]), "axis": np.array([1])}
+    text = "(float[n, 3] x) => (float[n, 3] y) { s = Slice(x, start, end, axis) y = Relu(s) }"
+    assert "return x.relu()" in same(file(text, constants), tmp_path, f(2, 3)).model

@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 import phlox as px
+from phlox_onnx._cli import main
 from phlox_onnx.source import _proof, _verify
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20]> g '
@@ -77,3 +78,16 @@ def test_another_library_gets_the_bytes_of_a_file_in_memory(
         px.onnx.verify(
             file, tmp_path / "made", {"x": np.ones((2, 4), "float32")}, against="onnxruntime"
         )
+
+
+def test_a_library_that_is_missing_is_no_matter_of_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "ModuleNotFoundError: No module named 'onnxruntime'"
+    done = subprocess.CompletedProcess([], 1, "", said)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    onnx.save(RELU, tmp_path / "relu.onnx")
+    words = [str(tmp_path / "relu.onnx"), "--out", str(tmp_path / "made")]
+    assert main([*words, "--against", "onnxruntime"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.rstrip().endswith("hint: pip install onnxruntime")

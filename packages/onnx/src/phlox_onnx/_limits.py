@@ -38,6 +38,15 @@ class Limits:
         rank: axes of a tensor.
         attributes: attributes of a node.
         elements: what a node may make out of numbers in the file, such as paddings and sizes.
+
+    Example:
+        >>> import onnx
+        >>> from phlox_onnx import load
+        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
+        >>> file = onnx.parser.parse_model(text + " { a = Relu(x) y = Neg(a) }")
+        >>> load(file, limits=Limits(nodes=1))
+        Traceback (most recent call last):
+        phlox_onnx._errors.OnnxError: [onnx] too many nodes: got 2, expected 1
     """
 
     file_bytes: int = 2 << 30  # what protobuf can hold

@@ -36,6 +36,14 @@ class OnnxModel(Module):
     Attributes:
         inputs: names of the inputs.
         outputs: names of the outputs.
+
+    Example:
+        >>> import onnx
+        >>> from phlox_onnx import load
+        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
+        >>> model = load(onnx.parser.parse_model(text + " { y = Relu(x) }"))
+        >>> model.inputs, model.outputs, model(x=[-1.0, 2.0]).tolist()
+        (('x',), ('y',), [0.0, 2.0])
     """
 
     def __init__(

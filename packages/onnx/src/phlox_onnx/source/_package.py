@@ -41,8 +41,18 @@ class Package:
         precision: how the record keeps floats.
         proof: what verifying said, if that was done.
         freed: the numbers that the file has where sizes were freed.
-        graph: what the text was made of.
-        forms: constants of it in other forms than those of the file.
+        graph: what the text was made of; a type of no public module.
+        forms: constants of it in other forms than those of the file; likewise.
+
+    Example:
+        >>> import onnx, tempfile
+        >>> from phlox_onnx import write
+        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
+        >>> file = onnx.parser.parse_model(text + " { y = Relu(x) }")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = write(file, folder)
+        >>> made.ops is None, list(made.params), made.report["classes"]
+        (True, [], 1)
     """
 
     model: str
@@ -176,9 +186,24 @@ def source(
 ) -> str:
     """Return the text of ``model.py`` that ``write`` would write, with the same options.
 
+    Args:
+        file: the path of a file, or its bytes.
+        bind: sizes that become numbers, as in ``write``.
+        free: numbers of the file that become sizes, as in ``write``.
+        freeze: paths of what ``load`` of the source does not train.
+        flat: makes one class of it all.
+        quantized: what becomes of whole numbers that stand for floats, as in ``load``.
+        limits: what the file may ask for.
+
     Raises:
         ArgumentError: when a size, a path or a word of an option is none of the file.
         OnnxError: when the file is malformed, or holds what cannot be written.
+
+    Example:
+        >>> import onnx
+        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
+        >>> "return x.relu()" in source(onnx.parser.parse_model(text + " { y = Relu(x) }"))
+        True
     """
     asked = as_asked(
         bind=bind, free=free, freeze=freeze, flat=flat, quantized=quantized, limits=limits

@@ -368,7 +368,7 @@ def _sizes(f: Finder, name: str, of: str) -> tuple[int | None, int | None] | Non
     return None if start < -_FAR else start, None if end > _FAR else end
 
 
-_FAR: Final = 1 << 30  # sizes and axes are less
+_FAR: Final = 10**9  # sizes and axes are less
 
 
 def unsqueezed(node: Node, f: Finder) -> Node | None:

@@ -21,7 +21,7 @@ from .._quantized import Quantized
 from .._read import Source
 from ._options import names_of
 from ._package import Package
-from ._verify import Against, Feeds, elements_of, feeds_of, forgotten, imported, shares
+from ._verify import INSTALL, Against, Feeds, elements_of, feeds_of, forgotten, imported, shares
 
 # What sizes that nobody gave are tried with, but for the first axis: the smallest that run are
 # taken once, twice and three times.
@@ -103,7 +103,8 @@ def proven(file: Source, folder: Path, made: Package, asked: Asked) -> Proof:
                 _gradients(proof, module, loaded, ran[0], asked.train)
         except PhloxError as error:
             said = " ".join(str(error).split())
-            proof.fail(f"- not verified: {said}{asked.cure}")
+            cure = "" if error.hint == INSTALL else asked.cure  # it is no matter of inputs
+            proof.fail(f"- not verified: {said}{cure}")
     return proof
 
 

@@ -37,6 +37,7 @@ from ._options import names_of
 Feeds = Mapping[str, Any]
 Against = Literal["load", "onnxruntime"]
 _NUMBERS: Final = itertools.count()
+INSTALL: Final = "pip install onnxruntime"
 _PATIENCE: Final = 600  # seconds, for another library
 _ONNXRUNTIME: Final = """
 import json, sys
@@ -143,6 +144,16 @@ def verify(
         ArgumentError: when an input is missing, or there is no package in the folder.
         OnnxError: when the file is malformed, when one of the two does not run with these inputs,
             when ONNX Runtime fails, takes more than ten minutes or is not installed.
+
+    Example:
+        >>> import onnx, tempfile
+        >>> from phlox_onnx import write
+        >>> text = '<ir_version: 8, opset_import: ["" : 18]> f (float[2] x) => (float[2] y)'
+        >>> file = onnx.parser.parse_model(text + " { y = Relu(x) }")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     made = write(file, folder, verify=False)
+        ...     verify(file, folder, {"x": np.array([-1.0, 2.0], np.float32)})
+        {'y': 0.0}
     """
     refuse_other_words("verify", "against", against, get_args(Against))
     refuse_other_words("verify", "quantized", quantized, get_args(Quantized))
@@ -244,7 +255,7 @@ def run_onnxruntime(file: Source, feeds: Feeds, python: str = sys.executable) ->
             raise OnnxError("verify", "ONNX Runtime failed", got=got) from None
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            hint = "pip install onnxruntime" if "No module named" in last else None
+            hint = INSTALL if "No module named" in last else None
             raise OnnxError("verify", "ONNX Runtime failed", got=last, hint=hint)
         with np.load(place / "out.npz") as out:
             return [out[str(i)] for i in range(len(out.files))]

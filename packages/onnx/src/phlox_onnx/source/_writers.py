@@ -19,7 +19,7 @@ from ._names import Name, Trace, cases_of, finished, source_of
 from ._size import Size, UnknownError
 
 # Bounds of slices beyond this stand for the end.
-FAR: Final = 1 << 30
+FAR: Final = 10**9
 Writer = Callable[..., Any]
 
 
