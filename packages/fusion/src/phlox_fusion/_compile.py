@@ -16,6 +16,7 @@ from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
 
 from . import _trace
+from ._agree import difference, same_refs, two_runs_differ
 from ._captured import watches
 from ._check import compared
 from ._explain import explained
@@ -328,10 +329,10 @@ class Compiled(Generic[P, R]):
         Raises:
             CompileError: when the two runs differ.
         """
-        other = _trace.difference(version.trace, trace)
+        other = difference(version.trace, trace)
         if other is not None:
             self._drop(key, version)
-            raise _trace.two_runs_differ(other)
+            raise two_runs_differ(other)
         if version.join is None:
             placed = _trace.positioned(version.trace, _trace.order_of(args, kwargs))
             version.replay, version.text = replay_of(placed)
@@ -424,7 +425,7 @@ def _fits(first: _trace.Trace, second: _trace.Trace) -> bool:
             if place.layout is not second.opened[cell].layout:
                 return False
     for left, right in zip(first.graph.guards, second.graph.guards, strict=False):
-        if left.function is right.function and not _trace._same(left.value, right.value):
+        if left.function is right.function and not same_refs(left.value, right.value):
             return False
     return True
 

@@ -21,6 +21,7 @@ from phlox_tensor.capture import (
 )
 
 from . import _trace
+from ._agree import difference, same_refs, two_runs_differ
 from ._check import agree, in_parts
 from ._flat import outer
 from ._layout import Layout, TensorPart, flatten, levels_of
@@ -47,7 +48,7 @@ class Half(NamedTuple):
     texts: tuple[str, str]
 
 
-class Call(NamedTuple):
+class LivingCall(NamedTuple):
     """One call, for as long as its graph lives.
 
     Attributes:
@@ -161,7 +162,7 @@ class Join:
 
     def recorded(self, found: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a recorded run with the history that it has."""
-        call = Call(self._given(args, kwargs), found.contents, copy_context(), [], None)
+        call = LivingCall(self._given(args, kwargs), found.contents, copy_context(), [], None)
         return self._joined(found.leaves, call)
 
     def run(
@@ -176,7 +177,7 @@ class Join:
             return out
         results, saved, contents = out
         held = dict(zip(self._cells, contents, strict=True))
-        call = Call(self._given(args, kwargs), held, copy_context(), saved, mask)
+        call = LivingCall(self._given(args, kwargs), held, copy_context(), saved, mask)
         if self._check:
             own = self._run_again(call, lambda *_: ([], ()))[0].leaves
             agree("the result", self._layout.pack(results), self._layout.pack(own), self._trace)
@@ -194,7 +195,7 @@ class Join:
                 found += outer(item)
         return tuple(found) if self._alike else tuple([found[place] for place in self._first])
 
-    def _joined(self, leaves: list[Any], call: Call) -> Any:
+    def _joined(self, leaves: list[Any], call: LivingCall) -> Any:
         """The result with its history: leaves are brought outwards, device by device."""
         given = call.given
         raised = [*leaves]
@@ -225,7 +226,7 @@ class Join:
         """The device below all others at one that records."""
         return self._levels[level].device.base
 
-    def pull(self, call: Call, level: int, cotangents: list[Any], again: bool) -> Any:
+    def pull(self, call: LivingCall, level: int, cotangents: list[Any], again: bool) -> Any:
         """Carry cotangents of the results at one device back to the arguments there."""
         device, _, _, plain = self._levels[level]
         mask = tuple([cotangent is not None for cotangent in cotangents])
@@ -241,7 +242,7 @@ class Join:
             agree("a gradient", half.layout.pack(found), own, self._trace)
         return half.layout.build(found)
 
-    def _again(self, call: Call, device: Backend, mask: Mask, cotangents: list[Any]) -> Any:
+    def _again(self, call: LivingCall, device: Backend, mask: Mask, cotangents: list[Any]) -> Any:
         """Record the function and the pass behind it; the second time make halves of it."""
 
         def then(made: Recording, own: Any, out: Any) -> tuple[list[Value], Any]:
@@ -261,7 +262,7 @@ class Join:
         self._note(found.trace, pulled, mask)
         return out
 
-    def _run_again(self, call: Call, then: Then) -> tuple[Run, Any, Pulled]:
+    def _run_again(self, call: LivingCall, then: Then) -> tuple[Run, Any, Pulled]:
         def run() -> tuple[Run, Any, Pulled]:
             pairs = zip(self._arguments.leaves, call.given, strict=True)
             leaves = [_innermost(part, item) for part, item in pairs]
@@ -278,18 +279,18 @@ class Join:
             if before is None:
                 self._waiting[mask] = trace, pulled
                 return
-            other = _trace.difference(before[0], trace)
+            other = difference(before[0], trace)
             if other is None and (
                 before[1].place.layout is not pulled.place.layout
-                or not _trace._same(before[1].place.refs, pulled.place.refs)
+                or not same_refs(before[1].place.refs, pulled.place.refs)
             ):
                 other = "gradients had another form, or came about in another way"
             if other is not None:
-                raise _trace.two_runs_differ(other)
+                raise two_runs_differ(other)
             self._halves[mask] = _halves(_trace.positioned(trace, self._order), pulled)
             self._expected = mask
 
-    def _as_written(self, call: Call, level: int, cotangents: list[Any]) -> Any:
+    def _as_written(self, call: LivingCall, level: int, cotangents: list[Any]) -> Any:
         """Let the ops run one by one, for what records or batches the pass."""
         device = self._levels[level].device
 
@@ -326,7 +327,7 @@ class _Pull:
 
     __slots__ = ("_call", "_join", "_level")
 
-    def __init__(self, join: Join, call: Call, level: int) -> None:
+    def __init__(self, join: Join, call: LivingCall, level: int) -> None:
         self._join, self._call, self._level = join, call, level
 
     def __call__(self, cotangents: list[Any], again: bool) -> Any:

@@ -74,7 +74,7 @@ class Waiting(NamedTuple):
     line: str
 
 
-class Step(NamedTuple):
+class Task(NamedTuple):
     """One call of a plan.
 
     Attributes:
@@ -99,10 +99,10 @@ class Plans:
     def __init__(self, *, check: bool) -> None:
         """Start empty; ``check`` lets streams run each program beside its ops."""
         self.check: Final = check
-        self._kept: dict[Hashable, tuple[Step, ...]] = {}
+        self._kept: dict[Hashable, tuple[Task, ...]] = {}
         self.made = 0
 
-    def find(self, key: Hashable, make: Callable[[], tuple[Step, ...]]) -> tuple[Step, ...]:
+    def find(self, key: Hashable, make: Callable[[], tuple[Task, ...]]) -> tuple[Task, ...]:
         """Return a plan, made now where there is none."""
         found = self._kept.get(key)
         if found is None:
@@ -235,7 +235,7 @@ def _fail(needed: Sequence[Deferred], values: dict[int, Any], error: Exception) 
 
 
 def _run(
-    steps: Sequence[Step],
+    steps: Sequence[Task],
     values: dict[int, Any],
     numbers: Sequence[int | float],
     check: Sequence[Spec] | None,
@@ -289,7 +289,7 @@ def _steps(
     specs: Sequence[Spec],
     wanted: set[int],
     owned: frozenset[int],
-) -> tuple[Step, ...]:
+) -> tuple[Task, ...]:
     """The plan of what waits: programs and ops, and what ends with each."""
     live = set(wanted)
     nodes: list[Node] = []
@@ -301,15 +301,15 @@ def _steps(
     nodes.reverse()
     steps = planned(nodes, specs, wanted, owned).steps
     last = last_uses(steps)
-    found: list[Step] = []
+    found: list[Task] = []
     for at, step in enumerate(steps):
         ended = tuple(v for v in {*takes(step), *gives(step)} if last[v] == at and v not in wanted)
         if isinstance(step, Fused):
             args = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
-            found.append(Step(step.kernel, args, step.lowered.results, step, ended))
+            found.append(Task(step.kernel, args, step.lowered.results, step, ended))
         else:
             args = (*step.operands, *step.attributes)
-            found.append(Step(step.entry, args, step.results, None, ended))
+            found.append(Task(step.entry, args, step.results, None, ended))
     return tuple(found)
 
 
