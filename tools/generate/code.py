@@ -215,15 +215,9 @@ def docstring(op: Op, indent: str) -> str:
     return f'{indent}"""{body}\n{indent}"""'
 
 
-def _catch(op: Op, indent: str) -> tuple[list[str], str]:
-    """A parameter for keywords of other libraries, and the line that refuses them.
-
-    Only for ops that have attributes: elsewhere Python's error does.
-    """
-    if not op.attribute_names:
-        return [], ""
-    line = f"{indent}if wrong:\n{indent}    raise unknown_argument({variable(op)}, wrong)\n"
-    return ["**wrong: Never"], line
+def _catch(op: Op, indent: str) -> str:
+    """The lines that refuse keywords of other libraries."""
+    return f"{indent}if wrong:\n{indent}    raise unknown_argument({variable(op)}, wrong)\n"
 
 
 def overloads(op: Op, *, method: bool) -> str:
@@ -250,13 +244,12 @@ def overloads(op: Op, *, method: bool) -> str:
 
 def function(op: Op) -> str:
     """One module-level function."""
-    more, line = _catch(op, "    ")
-    arguments = ", ".join([*parameters(op, method=False), *more])
+    arguments = ", ".join([*parameters(op, method=False), "**wrong: Never"])
     first = op.signature.operands[0].name if op.signature.operands else ""
     return (
         f"{overloads(op, method=False)}"
         f"def {op.name}({arguments}) -> {result_type(op)}:\n"
-        f"{docstring(op, '    ')}\n{line}"
+        f"{docstring(op, '    ')}\n{_catch(op, '    ')}"
         f"    return {call_expression(op, first)}\n"
     )
 
@@ -265,15 +258,14 @@ def method(op: Op) -> str:
     """One method of Tensor."""
     attributes = op.signature.attributes
     body = call_expression(op, "self")
-    line = ""
+    # Without attributes Python's error does: one argument more takes time.
+    more, line = (["**wrong: Never"], _catch(op, "        ")) if attributes else ([], "")
     if len(attributes) == 1 and attributes[0].type in SPREAD:
         name = attributes[0].name
-        arguments = (
-            f"self: Tensor[{kind(op.signature.operands[0].kind)}], *{name}: int | Sequence[int]"
-        )
+        own = kind(op.signature.operands[0].kind)
+        arguments = f"self: Tensor[{own}], *{name}: int | Sequence[int], **wrong: Never"
         body = body.replace(f"({name},)", f"(spread({name}),)")
     else:
-        more, line = _catch(op, "        ")
         arguments = ", ".join([*parameters(op, method=True), *more])
     whole = is_short(op) and len(op.signature.operands) == 1
     return (

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 import phlox_tensor as pt
+from phlox_tensor._keywords import KEYWORDS
 from phlox_tensor._op import Op
 from phlox_tensor._spelling_notes import NOTES, ONNX
-from phlox_tensor._spellings import IDIOMS, KEYWORDS, SPELLINGS
+from phlox_tensor._spellings import IDIOMS, SPELLINGS
 
 from . import namespaces
 from .code import module_of, own_ops, parameters, result_type
@@ -104,7 +105,10 @@ def spellings() -> str:
         for row in SPELLINGS
     )
     idioms = "\n".join(f"| `{name}` | `{code.format(ns='px')}` |" for name, code in IDIOMS.items())
-    keywords = "\n".join(f"| `{name}` | `{ours}` |" for name, ours in KEYWORDS.items())
+    keywords = "\n".join(
+        f"| `{name}` | {' or '.join(f'`{each}`' for each in ours)} |"
+        for name, ours in KEYWORDS.items()
+    )
     head = (
         "| phlox | NumPy | PyTorch | Burn | ONNX | what differs |\n"
         "| --- | --- | --- | --- | --- | --- |\n"

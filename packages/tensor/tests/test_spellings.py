@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+from inspect import isfunction, signature
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import UnknownNameError
-from phlox_tensor._spellings import FOREIGN, KEYWORDS, SPELLINGS, Hint
+from phlox_tensor._keywords import KEYWORDS
+from phlox_tensor._spellings import FOREIGN, SPELLINGS, Hint
 
 ns: Any = pt
 TENSOR: Any = pt.Tensor
@@ -171,7 +173,51 @@ def test_the_code_for_a_foreign_name_gives_what_the_name_gives(
     assert eval(code, given).tolist() == want
 
 
-def test_keywords_of_others_are_none_of_ours_and_point_at_ours() -> None:
-    taken = {a for op in pt.REGISTRY.values() for a in op.attribute_names}
-    operands = {o.name for op in pt.REGISTRY.values() for o in op.signature.operands}
-    assert not set(KEYWORDS) & (taken | operands)
+def test_keywords_of_others_point_at_arguments_of_ours() -> None:
+    spaces = (pt, pt.fft, pt.linalg, pt.random)
+    functions = [f for ns in spaces for f in vars(ns).values() if isfunction(f)]
+    ours = {name for f in functions for name in signature(f).parameters}
+    assert list(KEYWORDS) == sorted(KEYWORDS)
+    for name, words in KEYWORDS.items():
+        assert set(words) <= ours, name
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("pt.add(x, other=x)", "x2=…"),
+        ("pt.concat([x], dim=0)", "axis=0"),
+        ("pt.ctc_loss(log_probs=x)", "px.ctc_loss(x, targets)"),
+        ("pt.exp(input=x)", "px.exp(x)"),
+        ("pt.gelu(x, approximate='tanh')", "x.gelu_tanh()"),
+        ("pt.interpolate(x, scale_factor=2)", "px.interpolate(x, [2 * n for n in x.shape[2:]])"),
+        ("pt.max_pool2d(x, kernel_size=2)", "kernel=2"),
+        ("pt.one_hot(x, num_classes=3)", "classes=3"),
+        ("pt.pad(x, ((1, 1),), mode='reflect')", "px.pad_border(x, padding, mode='reflect')"),
+        ("pt.roll(x, shifts=1, dims=0)", "shift=1"),
+        ("pt.round(x, decimals=2)", "(x * 10**2).round() / 10**2"),
+        ("pt.searchsorted(x, x, right=True)", 'side="right"'),
+        ("pt.softplus(x, beta=2.0)", "(2.0 * x).softplus() / 2.0"),
+        ("pt.stack(tensors=[x])", "px.stack(xs, axis)"),
+        ("pt.std(x, ddof=1)", "correction=1"),
+        ("pt.triu(x, 1)", "triu(x, k=...)"),
+        ("pt.fft.fft(x, 3)", "fft(x, n=...)"),
+        ("pt.where(x > 0)", "px.nonzero(mask), or px.where(condition, x1, x2)"),
+        ("pt.zeros(size=(2, 3))", "shape=..."),
+        ("x.repeat(n=2)", "repeats=2"),
+        ("x.reshape(newshape=(3, 2))", "x.reshape((3, 2))"),
+    ],
+)
+def test_a_keyword_of_others_says_what_to_type_whatever_else_is_missing(
+    call: str, hint: str
+) -> None:
+    with pytest.raises(pt.ArgumentError) as caught:
+        eval(call, {"pt": pt, "x": pt.ones((2, 3))})
+    assert isinstance(caught.value, TypeError)
+    assert caught.value.hint == hint
+
+
+def test_an_argument_that_is_missing_is_named() -> None:
+    for call in ("pt.add(x)", "pt.add()", "x.take()", "pt.matmul(x)", "pt.max_pool2d(x)"):
+        with pytest.raises(TypeError, match=r"missing argument: expected \w+\nhint: px\."):
+            eval(call, {"pt": pt, "x": pt.ones((2, 3))})

@@ -9,11 +9,11 @@ from ._backend import Backend
 from ._called import OF_ARGUMENTS, rename
 from ._dtype import DType, bool_, can_hold
 from ._errors import ArgumentError, DeviceError, Rejected
+from ._keywords import missing_argument, refused_keyword
 from ._number import Number, Scalar
 from ._op import REGISTRY, Op, Spec, applied_by
 from ._operands import check_shape, prepare_operands, require_dtype
 from ._signature import REQUIRED
-from ._spellings import refused_keyword
 from ._tensor import Tensor
 
 # Skips the call of the constructor.
@@ -45,6 +45,7 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
             entry, values, several = passed
             out = entry(*primitives, *values)
             return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
+    _require_all(op, (*operands, *attributes))
     if op.with_tensors is not None and any(map(_is_no_number, attributes)):
         _, tensors = prepare_operands(op, operands)
         return op.with_tensors(*tensors, *attributes)
@@ -83,6 +84,14 @@ def prepared_call(
         if isinstance(value, DType):
             require_dtype(value, backend, op.name)
     return backend, tensors, specs, values
+
+
+def _require_all(op: Op, given: tuple[Any, ...]) -> None:
+    """Refuse a call that leaves out what it has to give: generated functions default to that."""
+    names = [o.name for o in op.signature.operands] + list(op.attribute_names)
+    for name, value in zip(names, given, strict=False):
+        if value is REQUIRED:
+            raise missing_argument(op.name, name, names)
 
 
 def _compared_to_far(op: Op, operands: list[Any]) -> Tensor | None:
@@ -224,13 +233,13 @@ def bound_arguments(
     operands = []
     for operand in signature.operands:
         if operand.name not in bound and not operand.optional:
-            raise ArgumentError(op.name, "missing argument", expected=operand.name)
+            raise missing_argument(op.name, operand.name, names)
         operands.append(bound.get(operand.name))
     attributes = []
     for attribute in signature.attributes:
         value = bound.get(attribute.name, attribute.default)
         if value is REQUIRED:
-            raise ArgumentError(op.name, "missing argument", expected=attribute.name)
+            raise missing_argument(op.name, attribute.name, names)
         attributes.append(value)
     return tuple(operands), tuple(attributes)
 

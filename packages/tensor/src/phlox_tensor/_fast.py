@@ -13,9 +13,9 @@ from numpy import ndarray
 
 from ._call import call, wrap
 from ._errors import ArgumentError, DTypeError, Rejected, UnknownArgumentError, WrongTypeError
+from ._keywords import refused_keyword
 from ._number import Number
 from ._op import Op
-from ._spellings import refused_keyword
 from ._tensor import Tensor
 
 
@@ -131,8 +131,8 @@ def unknown_argument(op: Op, wrong: dict[str, Any]) -> UnknownArgumentError:
         expected = ", ".join(op.attribute_names)
         what = "unknown argument"
         return UnknownArgumentError(op.name, what, got=got, expected=expected, hint=hint)
-    known = [o.name for o in op.signature.operands[1:]] + list(op.attribute_names)
-    return refused_keyword(op.name, name, value, known)
+    first, *rest = [o.name for o in op.signature.operands]
+    return refused_keyword(op.name, name, value, [*rest, *op.attribute_names], first)
 
 
 def spread(items: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:

@@ -508,18 +508,24 @@ __all__ = [
 ]
 
 
-def abs(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def abs(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Absolute value, elementwise: ``|x|``."""
+    if wrong:
+        raise unknown_argument(_abs, wrong)
     return _fast.unary(_abs, x)
 
 
-def acos(x: Tensor[Float], /) -> Tensor[Float]:
+def acos(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
+    if wrong:
+        raise unknown_argument(_acos, wrong)
     return _fast.unary(_acos, x)
 
 
-def acosh(x: Tensor[Float], /) -> Tensor[Float]:
+def acosh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic cosine, elementwise; nan below 1."""
+    if wrong:
+        raise unknown_argument(_acosh, wrong)
     return _fast.unary(_acosh, x)
 
 
@@ -622,8 +628,12 @@ def adaptive_max_pool3d_with_indices(
     return single(_adaptive_max_pool3d_with_indices, x, (size,))
 
 
-def add(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def add(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
+    if wrong:
+        raise unknown_argument(_add, wrong)
     return _fast.binary(_add, x1, x2)
 
 
@@ -738,33 +748,45 @@ def argmin(
     )
 
 
-def argwhere(x: Tensor[AnyKind], /) -> Tensor[Int]:
+def argwhere(x: Tensor[AnyKind], /, **wrong: Never) -> Tensor[Int]:
     """Places of the elements other than 0, a row of indices for each, row by row."""
+    if wrong:
+        raise unknown_argument(_argwhere, wrong)
     return single(_argwhere, x, ())
 
 
-def asin(x: Tensor[Float], /) -> Tensor[Float]:
+def asin(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
+    if wrong:
+        raise unknown_argument(_asin, wrong)
     return _fast.unary(_asin, x)
 
 
-def asinh(x: Tensor[Float], /) -> Tensor[Float]:
+def asinh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic sine, elementwise."""
+    if wrong:
+        raise unknown_argument(_asinh, wrong)
     return _fast.unary(_asinh, x)
 
 
-def atan(x: Tensor[Float], /) -> Tensor[Float]:
+def atan(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse tangent, elementwise, in radians."""
+    if wrong:
+        raise unknown_argument(_atan, wrong)
     return _fast.unary(_atan, x)
 
 
-def atan2(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+def atan2(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never) -> Tensor[Float]:
     """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
+    if wrong:
+        raise unknown_argument(_atan2, wrong)
     return _fast.binary(_atan2, x1, x2)
 
 
-def atanh(x: Tensor[Float], /) -> Tensor[Float]:
+def atanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
+    if wrong:
+        raise unknown_argument(_atanh, wrong)
     return _fast.unary(_atanh, x)
 
 
@@ -947,35 +969,57 @@ def bincount(x: Tensor[Int], /, minlength: int = 0, **wrong: Never) -> Tensor[In
     return single(_bincount, x, (minlength,))
 
 
-def bitwise_and(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
+def bitwise_and(
+    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, **wrong: Never
+) -> Tensor[BitsKind]:
     """Bits set in both, elementwise."""
+    if wrong:
+        raise unknown_argument(_bitwise_and, wrong)
     return _fast.binary(_bitwise_and, x1, x2)
 
 
-def bitwise_invert(x: Tensor[BitsKind], /) -> Tensor[BitsKind]:
+def bitwise_invert(x: Tensor[BitsKind], /, **wrong: Never) -> Tensor[BitsKind]:
     """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
+    if wrong:
+        raise unknown_argument(_bitwise_invert, wrong)
     return _fast.unary(_bitwise_invert, x)
 
 
-def bitwise_left_shift(x1: Tensor[Int] | float, /, x2: Tensor[Int] | float) -> Tensor[Int]:
+def bitwise_left_shift(
+    x1: Tensor[Int] | float, /, x2: Tensor[Int] | float, **wrong: Never
+) -> Tensor[Int]:
     """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
     more.
     """
+    if wrong:
+        raise unknown_argument(_bitwise_left_shift, wrong)
     return _fast.binary(_bitwise_left_shift, x1, x2)
 
 
-def bitwise_or(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
+def bitwise_or(
+    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, **wrong: Never
+) -> Tensor[BitsKind]:
     """Bits set in either, elementwise."""
+    if wrong:
+        raise unknown_argument(_bitwise_or, wrong)
     return _fast.binary(_bitwise_or, x1, x2)
 
 
-def bitwise_right_shift(x1: Tensor[Int] | float, /, x2: Tensor[Int] | float) -> Tensor[Int]:
+def bitwise_right_shift(
+    x1: Tensor[Int] | float, /, x2: Tensor[Int] | float, **wrong: Never
+) -> Tensor[Int]:
     """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
+    if wrong:
+        raise unknown_argument(_bitwise_right_shift, wrong)
     return _fast.binary(_bitwise_right_shift, x1, x2)
 
 
-def bitwise_xor(x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
+def bitwise_xor(
+    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, **wrong: Never
+) -> Tensor[BitsKind]:
     """Bits set in one alone, elementwise."""
+    if wrong:
+        raise unknown_argument(_bitwise_xor, wrong)
     return _fast.binary(_bitwise_xor, x1, x2)
 
 
@@ -986,10 +1030,12 @@ def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int], **wrong: Never) ->
     return single(_broadcast_to, x, (shape,))
 
 
-def cartesian_prod(tensors: Sequence[Tensor[AnyKind]], /) -> Tensor[AnyKind]:
+def cartesian_prod(tensors: Sequence[Tensor[AnyKind]], /, **wrong: Never) -> Tensor[AnyKind]:
     """Every choice of one element from each vector, a row for each; the last vector runs
     fastest.
     """
+    if wrong:
+        raise unknown_argument(_cartesian_prod, wrong)
     return call(_cartesian_prod, (tensors,), ())
 
 
@@ -1007,8 +1053,10 @@ def cdist(x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0, **wrong: Neve
     )
 
 
-def ceil(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def ceil(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Smallest whole number not below x, elementwise; integers stay."""
+    if wrong:
+        raise unknown_argument(_ceil, wrong)
     return _fast.unary(_ceil, x)
 
 
@@ -1067,10 +1115,12 @@ def clip(
     )
 
 
-def contiguous(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+def contiguous(x: Tensor[AnyKind], /, **wrong: Never) -> Tensor[AnyKind]:
     """The same elements, row by row in memory where a backend keeps them in another order: a
     permuted tensor that is read often is faster after one copy.
     """
+    if wrong:
+        raise unknown_argument(_contiguous, wrong)
     return single(_contiguous, x, ())
 
 
@@ -1267,23 +1317,33 @@ def conv_transpose3d(
     )
 
 
-def copysign(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+def copysign(
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+) -> Tensor[Float]:
     """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
+    if wrong:
+        raise unknown_argument(_copysign, wrong)
     return _fast.binary(_copysign, x1, x2)
 
 
-def corrcoef(x: Tensor[Float], /) -> Tensor[Float]:
+def corrcoef(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
+    if wrong:
+        raise unknown_argument(_corrcoef, wrong)
     return _fast.unary(_corrcoef, x)
 
 
-def cos(x: Tensor[Float], /) -> Tensor[Float]:
+def cos(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Cosine of x in radians, elementwise; nan for infinities."""
+    if wrong:
+        raise unknown_argument(_cos, wrong)
     return _fast.unary(_cos, x)
 
 
-def cosh(x: Tensor[Float], /) -> Tensor[Float]:
+def cosh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
+    if wrong:
+        raise unknown_argument(_cosh, wrong)
     return _fast.unary(_cosh, x)
 
 
@@ -1351,11 +1411,13 @@ def cross(
     )
 
 
-def cross_entropy(x: Tensor[Float], /, target: Tensor[Int]) -> Tensor[Float]:
+def cross_entropy(x: Tensor[Float], /, target: Tensor[Int], **wrong: Never) -> Tensor[Float]:
     """``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). A
     negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises
     IndexOutOfRangeError.
     """
+    if wrong:
+        raise unknown_argument(_cross_entropy, wrong)
     return call(
         _cross_entropy,
         (
@@ -1513,8 +1575,10 @@ def deform_conv2d(
     )
 
 
-def deg2rad(x: Tensor[Float], /) -> Tensor[Float]:
+def deg2rad(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Degrees as radians, elementwise: ``x·π / 180``."""
+    if wrong:
+        raise unknown_argument(_deg2rad, wrong)
     return _fast.unary(_deg2rad, x)
 
 
@@ -1585,13 +1649,19 @@ def diff(
     )
 
 
-def digamma(x: Tensor[Float], /) -> Tensor[Float]:
+def digamma(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0."""
+    if wrong:
+        raise unknown_argument(_digamma, wrong)
     return _fast.unary(_digamma, x)
 
 
-def divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
+def divide(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
+    if wrong:
+        raise unknown_argument(_divide, wrong)
     return _fast.binary(_divide, x1, x2)
 
 
@@ -1626,28 +1696,40 @@ def embedding_bag(
     )
 
 
-def equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
+def equal(
+    x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, **wrong: Never
+) -> Tensor[Bool]:
     """Whether ``x1 == x2``, elementwise; False for nan."""
+    if wrong:
+        raise unknown_argument(_equal, wrong)
     return _fast.binary(_equal, x1, x2)
 
 
-def erf(x: Tensor[Float], /) -> Tensor[Float]:
+def erf(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
+    if wrong:
+        raise unknown_argument(_erf, wrong)
     return _fast.unary(_erf, x)
 
 
-def erfc(x: Tensor[Float], /) -> Tensor[Float]:
+def erfc(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
+    if wrong:
+        raise unknown_argument(_erfc, wrong)
     return _fast.unary(_erfc, x)
 
 
-def erfinv(x: Tensor[Float], /) -> Tensor[Float]:
+def erfinv(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
+    if wrong:
+        raise unknown_argument(_erfinv, wrong)
     return _fast.unary(_erfinv, x)
 
 
-def exp(x: Tensor[Float], /) -> Tensor[Float]:
+def exp(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Exponential, elementwise: ``eˣ``."""
+    if wrong:
+        raise unknown_argument(_exp, wrong)
     return _fast.unary(_exp, x)
 
 
@@ -1660,8 +1742,10 @@ def expand_dims(
     return single(_expand_dims, x, (axis,))
 
 
-def expm1(x: Tensor[Float], /) -> Tensor[Float]:
+def expm1(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``eˣ - 1``, elementwise, accurate near 0."""
+    if wrong:
+        raise unknown_argument(_expm1, wrong)
     return _fast.unary(_expm1, x)
 
 
@@ -1690,21 +1774,31 @@ def flip(
     return single(_flip, x, (axis,))
 
 
-def floor(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def floor(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Largest whole number not above x, elementwise; integers stay."""
+    if wrong:
+        raise unknown_argument(_floor, wrong)
     return _fast.unary(_floor, x)
 
 
-def floor_divide(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def floor_divide(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but for
     rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of floats,
     infinity divided by anything but 0 gives nan.
     """
+    if wrong:
+        raise unknown_argument(_floor_divide, wrong)
     return _fast.binary(_floor_divide, x1, x2)
 
 
-def fmod(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def fmod(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
+    if wrong:
+        raise unknown_argument(_fmod, wrong)
     return _fast.binary(_fmod, x1, x2)
 
 
@@ -1765,10 +1859,12 @@ def fused_linear(
     )
 
 
-def gather_nd(x: Tensor[AnyKind], /, indices: Tensor[Int]) -> Tensor[AnyKind]:
+def gather_nd(x: Tensor[AnyKind], /, indices: Tensor[Int], **wrong: Never) -> Tensor[AnyKind]:
     """Elements of x at rows of indices: with indices (…, k) the result is (…, *x.shape[k:]).
     Negative indices count from the end.
     """
+    if wrong:
+        raise unknown_argument(_gather_nd, wrong)
     return call(
         _gather_nd,
         (
@@ -1779,13 +1875,17 @@ def gather_nd(x: Tensor[AnyKind], /, indices: Tensor[Int]) -> Tensor[AnyKind]:
     )
 
 
-def gelu(x: Tensor[Float], /) -> Tensor[Float]:
+def gelu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
+    if wrong:
+        raise unknown_argument(_gelu, wrong)
     return _fast.unary(_gelu, x)
 
 
-def gelu_tanh(x: Tensor[Float], /) -> Tensor[Float]:
+def gelu_tanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
+    if wrong:
+        raise unknown_argument(_gelu_tanh, wrong)
     return _fast.unary(_gelu_tanh, x)
 
 
@@ -1796,13 +1896,21 @@ def glu(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
     return single(_glu, x, (axis,))
 
 
-def greater(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
+def greater(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[Bool]:
     """Whether ``x1 > x2``, elementwise."""
+    if wrong:
+        raise unknown_argument(_greater, wrong)
     return _fast.binary(_greater, x1, x2)
 
 
-def greater_equal(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
+def greater_equal(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[Bool]:
     """Whether ``x1 >= x2``, elementwise."""
+    if wrong:
+        raise unknown_argument(_greater_equal, wrong)
     return _fast.binary(_greater_equal, x1, x2)
 
 
@@ -1895,8 +2003,10 @@ def hard_sigmoid(
     )
 
 
-def hard_swish(x: Tensor[Float], /) -> Tensor[Float]:
+def hard_swish(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
+    if wrong:
+        raise unknown_argument(_hard_swish, wrong)
     return _fast.unary(_hard_swish, x)
 
 
@@ -1940,8 +2050,10 @@ def histogram(
     )
 
 
-def hypot(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+def hypot(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never) -> Tensor[Float]:
     """``√(x1² + x2²)``, elementwise; does not overflow half way."""
+    if wrong:
+        raise unknown_argument(_hypot, wrong)
     return _fast.binary(_hypot, x1, x2)
 
 
@@ -2050,8 +2162,10 @@ def isclose(
     )
 
 
-def isfinite(x: Tensor[NumKind], /) -> Tensor[Bool]:
+def isfinite(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
     """Whether x is neither infinite nor nan, elementwise; True for integers."""
+    if wrong:
+        raise unknown_argument(_isfinite, wrong)
     return _fast.unary(_isfinite, x)
 
 
@@ -2073,18 +2187,24 @@ def isin(
     )
 
 
-def isinf(x: Tensor[NumKind], /) -> Tensor[Bool]:
+def isinf(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
     """Whether x is an infinity, elementwise; False for integers."""
+    if wrong:
+        raise unknown_argument(_isinf, wrong)
     return _fast.unary(_isinf, x)
 
 
-def isnan(x: Tensor[NumKind], /) -> Tensor[Bool]:
+def isnan(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
     """Whether x is nan, elementwise; False for integers."""
+    if wrong:
+        raise unknown_argument(_isnan, wrong)
     return _fast.unary(_isnan, x)
 
 
-def kron(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+def kron(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tensor[NumKind]:
     """Kronecker product: x2 times each element of x1, side by side."""
+    if wrong:
+        raise unknown_argument(_kron, wrong)
     return _fast.binary(_kron, x1, x2)
 
 
@@ -2120,56 +2240,84 @@ def leaky_relu(x: Tensor[Float], /, slope: float = 0.01, **wrong: Never) -> Tens
 
 
 def lerp(
-    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, weight: Tensor[Float] | float
+    x1: Tensor[Float] | float,
+    /,
+    x2: Tensor[Float] | float,
+    weight: Tensor[Float] | float,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1."""
+    if wrong:
+        raise unknown_argument(_lerp, wrong)
     return _fast.ternary(_lerp, x1, x2, weight)
 
 
-def less(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
+def less(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[Bool]:
     """Whether ``x1 < x2``, elementwise."""
+    if wrong:
+        raise unknown_argument(_less, wrong)
     return _fast.binary(_less, x1, x2)
 
 
-def less_equal(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
+def less_equal(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[Bool]:
     """Whether ``x1 <= x2``, elementwise."""
+    if wrong:
+        raise unknown_argument(_less_equal, wrong)
     return _fast.binary(_less_equal, x1, x2)
 
 
-def lgamma(x: Tensor[Float], /) -> Tensor[Float]:
+def lgamma(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
+    if wrong:
+        raise unknown_argument(_lgamma, wrong)
     return _fast.unary(_lgamma, x)
 
 
 def linear(
-    x: Tensor[Float], /, weight: Tensor[Float], bias: Tensor[Float] | None = None
+    x: Tensor[Float], /, weight: Tensor[Float], bias: Tensor[Float] | None = None, **wrong: Never
 ) -> Tensor[Float]:
     """``x @ weight + bias`` with weight of shape (in, out)."""
+    if wrong:
+        raise unknown_argument(_linear, wrong)
     return _fast.ternary(_linear, x, weight, bias)
 
 
-def log(x: Tensor[Float], /) -> Tensor[Float]:
+def log(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Natural logarithm, elementwise; -inf at 0, nan below."""
+    if wrong:
+        raise unknown_argument(_log, wrong)
     return _fast.unary(_log, x)
 
 
-def log10(x: Tensor[Float], /) -> Tensor[Float]:
+def log10(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logarithm to base 10, elementwise."""
+    if wrong:
+        raise unknown_argument(_log10, wrong)
     return _fast.unary(_log10, x)
 
 
-def log1p(x: Tensor[Float], /) -> Tensor[Float]:
+def log1p(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``ln(1 + x)``, elementwise, accurate near 0."""
+    if wrong:
+        raise unknown_argument(_log1p, wrong)
     return _fast.unary(_log1p, x)
 
 
-def log2(x: Tensor[Float], /) -> Tensor[Float]:
+def log2(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logarithm to base 2, elementwise."""
+    if wrong:
+        raise unknown_argument(_log2, wrong)
     return _fast.unary(_log2, x)
 
 
-def log_sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
+def log_sigmoid(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
+    if wrong:
+        raise unknown_argument(_log_sigmoid, wrong)
     return _fast.unary(_log_sigmoid, x)
 
 
@@ -2180,8 +2328,12 @@ def log_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[F
     return single(_log_softmax, x, (axis,))
 
 
-def logaddexp(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+def logaddexp(
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+) -> Tensor[Float]:
     """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
+    if wrong:
+        raise unknown_argument(_logaddexp, wrong)
     return _fast.binary(_logaddexp, x1, x2)
 
 
@@ -2192,23 +2344,31 @@ def logcumsumexp(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[
     return single(_logcumsumexp, x, (axis,))
 
 
-def logical_and(x1: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
+def logical_and(x1: Tensor[Bool], /, x2: Tensor[Bool], **wrong: Never) -> Tensor[Bool]:
     """Whether both are True, elementwise."""
+    if wrong:
+        raise unknown_argument(_logical_and, wrong)
     return _fast.binary(_logical_and, x1, x2)
 
 
-def logical_not(x: Tensor[Bool], /) -> Tensor[Bool]:
+def logical_not(x: Tensor[Bool], /, **wrong: Never) -> Tensor[Bool]:
     """True where x is False, elementwise."""
+    if wrong:
+        raise unknown_argument(_logical_not, wrong)
     return _fast.unary(_logical_not, x)
 
 
-def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
+def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool], **wrong: Never) -> Tensor[Bool]:
     """Whether either is True, elementwise."""
+    if wrong:
+        raise unknown_argument(_logical_or, wrong)
     return _fast.binary(_logical_or, x1, x2)
 
 
-def logical_xor(x1: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
+def logical_xor(x1: Tensor[Bool], /, x2: Tensor[Bool], **wrong: Never) -> Tensor[Bool]:
     """Whether one alone is True, elementwise."""
+    if wrong:
+        raise unknown_argument(_logical_xor, wrong)
     return _fast.binary(_logical_xor, x1, x2)
 
 
@@ -2363,11 +2523,13 @@ def masked_fill(
 
 
 def masked_scatter(
-    x: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind]
+    x: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind], **wrong: Never
 ) -> Tensor[AnyKind]:
     """x with the elements of ``source``, in order, where the mask is True; too few of them raise
     IndexOutOfRangeError.
     """
+    if wrong:
+        raise unknown_argument(_masked_scatter, wrong)
     return call(
         _masked_scatter,
         (
@@ -2379,8 +2541,10 @@ def masked_scatter(
     )
 
 
-def masked_select(x: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
+def masked_select(x: Tensor[AnyKind], /, mask: Tensor[Bool], **wrong: Never) -> Tensor[AnyKind]:
     """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
+    if wrong:
+        raise unknown_argument(_masked_select, wrong)
     return call(
         _masked_select,
         (
@@ -2391,10 +2555,12 @@ def masked_select(x: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
     )
 
 
-def matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+def matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tensor[NumKind]:
     """Product of matrices, over batches that broadcast; a vector is a row on the left and a
     column on the right. Narrow floats accumulate in float32.
     """
+    if wrong:
+        raise unknown_argument(_matmul, wrong)
     return _fast.binary(_matmul, x1, x2)
 
 
@@ -2417,8 +2583,10 @@ def matmul_integer(
     )
 
 
-def matrix_transpose(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+def matrix_transpose(x: Tensor[AnyKind], /, **wrong: Never) -> Tensor[AnyKind]:
     """The last two axes swapped; ``x.mT``."""
+    if wrong:
+        raise unknown_argument(_matrix_transpose, wrong)
     return single(_matrix_transpose, x, ())
 
 
@@ -2644,8 +2812,12 @@ def max_with_indices(
     )
 
 
-def maximum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def maximum(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """The larger one, elementwise; nan wins."""
+    if wrong:
+        raise unknown_argument(_maximum, wrong)
     return _fast.binary(_maximum, x1, x2)
 
 
@@ -2725,13 +2897,19 @@ def min_with_indices(
     )
 
 
-def minimum(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def minimum(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """The smaller one, elementwise; nan wins."""
+    if wrong:
+        raise unknown_argument(_minimum, wrong)
     return _fast.binary(_minimum, x1, x2)
 
 
-def mish(x: Tensor[Float], /) -> Tensor[Float]:
+def mish(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``x·tanh(softplus(x))``. Misra, 2019."""
+    if wrong:
+        raise unknown_argument(_mish, wrong)
     return _fast.unary(_mish, x)
 
 
@@ -2771,8 +2949,12 @@ def moveaxis(
     )
 
 
-def multiply(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def multiply(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """Product, elementwise: ``x1 · x2``."""
+    if wrong:
+        raise unknown_argument(_multiply, wrong)
     return _fast.binary(_multiply, x1, x2)
 
 
@@ -2798,15 +2980,21 @@ def nan_to_num(
     )
 
 
-def negative(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def negative(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
+    if wrong:
+        raise unknown_argument(_negative, wrong)
     return _fast.unary(_negative, x)
 
 
-def nextafter(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+def nextafter(
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+) -> Tensor[Float]:
     """The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2`` where
     the two are equal.
     """
+    if wrong:
+        raise unknown_argument(_nextafter, wrong)
     return _fast.binary(_nextafter, x1, x2)
 
 
@@ -2828,8 +3016,12 @@ def nms(
     )
 
 
-def not_equal(x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
+def not_equal(
+    x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, **wrong: Never
+) -> Tensor[Bool]:
     """Whether ``x1 != x2``, elementwise; True for nan."""
+    if wrong:
+        raise unknown_argument(_not_equal, wrong)
     return _fast.binary(_not_equal, x1, x2)
 
 
@@ -2842,8 +3034,10 @@ def one_hot(x: Tensor[Int], /, classes: int, **wrong: Never) -> Tensor[Int]:
     return single(_one_hot, x, (classes,))
 
 
-def outer(x1: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+def outer(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tensor[NumKind]:
     """All products of two vectors: (n,) and (m,) give (n, m)."""
+    if wrong:
+        raise unknown_argument(_outer, wrong)
     return _fast.binary(_outer, x1, x2)
 
 
@@ -2905,20 +3099,28 @@ def pixel_unshuffle(x: Tensor[AnyKind], /, factor: int, **wrong: Never) -> Tenso
     return single(_pixel_unshuffle, x, (factor,))
 
 
-def positive(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def positive(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """The element itself."""
+    if wrong:
+        raise unknown_argument(_positive, wrong)
     return _fast.unary(_positive, x)
 
 
-def pow(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def pow(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
     fractional exponent. Integers take exponents from 0 up.
     """
+    if wrong:
+        raise unknown_argument(_pow, wrong)
     return _fast.binary(_pow, x1, x2)
 
 
-def prelu(x: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
+def prelu(x: Tensor[Float], /, slope: Tensor[Float], **wrong: Never) -> Tensor[Float]:
     """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015."""
+    if wrong:
+        raise unknown_argument(_prelu, wrong)
     return call(
         _prelu,
         (
@@ -2929,7 +3131,7 @@ def prelu(x: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
     )
 
 
-def prepacked(weight: Tensor[Float], /) -> Tensor[Float]:
+def prepacked(weight: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """The matrix itself, to be multiplied often as the right side of ``@`` and ``linear``. On
     ``Cpu`` it is packed now, not at its second use, and what is packed stays beside its data
     as long as any tensor shows them: products with it, with its columns and with its parts
@@ -2938,6 +3140,8 @@ def prepacked(weight: Tensor[Float], /) -> Tensor[Float]:
     ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other devices read a
     matrix as it lies: there nothing is done. No value changes.
     """
+    if wrong:
+        raise unknown_argument(_prepacked, wrong)
     return single(_prepacked, weight, ())
 
 
@@ -3034,28 +3238,40 @@ def quiet_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor
     return single(_quiet_softmax, x, (axis,))
 
 
-def rad2deg(x: Tensor[Float], /) -> Tensor[Float]:
+def rad2deg(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Radians as degrees, elementwise: ``x·180 / π``."""
+    if wrong:
+        raise unknown_argument(_rad2deg, wrong)
     return _fast.unary(_rad2deg, x)
 
 
-def reciprocal(x: Tensor[Float], /) -> Tensor[Float]:
+def reciprocal(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``1 / x``, elementwise."""
+    if wrong:
+        raise unknown_argument(_reciprocal, wrong)
     return _fast.unary(_reciprocal, x)
 
 
-def relu(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def relu(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
+    if wrong:
+        raise unknown_argument(_relu, wrong)
     return _fast.unary(_relu, x)
 
 
-def relu6(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def relu6(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
+    if wrong:
+        raise unknown_argument(_relu6, wrong)
     return _fast.unary(_relu6, x)
 
 
-def remainder(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def remainder(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
+    if wrong:
+        raise unknown_argument(_remainder, wrong)
     return _fast.binary(_remainder, x1, x2)
 
 
@@ -3272,13 +3488,17 @@ def rot90(
     )
 
 
-def round(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def round(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Nearest whole number, half to even, elementwise; integers stay."""
+    if wrong:
+        raise unknown_argument(_round, wrong)
     return _fast.unary(_round, x)
 
 
-def rsqrt(x: Tensor[Float], /) -> Tensor[Float]:
+def rsqrt(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``1 / √x``, elementwise."""
+    if wrong:
+        raise unknown_argument(_rsqrt, wrong)
     return _fast.unary(_rsqrt, x)
 
 
@@ -3334,8 +3554,10 @@ def scatter_nd(
     )
 
 
-def selu(x: Tensor[Float], /) -> Tensor[Float]:
+def selu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
+    if wrong:
+        raise unknown_argument(_selu, wrong)
     return _fast.unary(_selu, x)
 
 
@@ -3355,35 +3577,47 @@ def shrink(
     )
 
 
-def sigmoid(x: Tensor[Float], /) -> Tensor[Float]:
+def sigmoid(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
+    if wrong:
+        raise unknown_argument(_sigmoid, wrong)
     return _fast.unary(_sigmoid, x)
 
 
-def sign(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def sign(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
+    if wrong:
+        raise unknown_argument(_sign, wrong)
     return _fast.unary(_sign, x)
 
 
-def signbit(x: Tensor[Float], /) -> Tensor[Bool]:
+def signbit(x: Tensor[Float], /, **wrong: Never) -> Tensor[Bool]:
     """Whether the sign is negative, elementwise; that of -0.0 is. The sign of a nan is not kept
     on every device, so False.
     """
+    if wrong:
+        raise unknown_argument(_signbit, wrong)
     return _fast.unary(_signbit, x)
 
 
-def silu(x: Tensor[Float], /) -> Tensor[Float]:
+def silu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
+    if wrong:
+        raise unknown_argument(_silu, wrong)
     return _fast.unary(_silu, x)
 
 
-def sin(x: Tensor[Float], /) -> Tensor[Float]:
+def sin(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Sine of x in radians, elementwise; nan for infinities."""
+    if wrong:
+        raise unknown_argument(_sin, wrong)
     return _fast.unary(_sin, x)
 
 
-def sinh(x: Tensor[Float], /) -> Tensor[Float]:
+def sinh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic sine, elementwise."""
+    if wrong:
+        raise unknown_argument(_sinh, wrong)
     return _fast.unary(_sinh, x)
 
 
@@ -3456,13 +3690,17 @@ def softmin(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float
     return single(_softmin, x, (axis,))
 
 
-def softplus(x: Tensor[Float], /) -> Tensor[Float]:
+def softplus(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
+    if wrong:
+        raise unknown_argument(_softplus, wrong)
     return _fast.unary(_softplus, x)
 
 
-def softsign(x: Tensor[Float], /) -> Tensor[Float]:
+def softsign(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
+    if wrong:
+        raise unknown_argument(_softsign, wrong)
     return _fast.unary(_softsign, x)
 
 
@@ -3482,13 +3720,17 @@ def split(
     )
 
 
-def sqrt(x: Tensor[Float], /) -> Tensor[Float]:
+def sqrt(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Square root, elementwise; nan below 0."""
+    if wrong:
+        raise unknown_argument(_sqrt, wrong)
     return _fast.unary(_sqrt, x)
 
 
-def square(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def square(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """``x · x``, elementwise."""
+    if wrong:
+        raise unknown_argument(_square, wrong)
     return _fast.unary(_square, x)
 
 
@@ -3530,8 +3772,12 @@ def std(
     )
 
 
-def subtract(x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+def subtract(
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+) -> Tensor[NumKind]:
     """Difference, elementwise: ``x1 - x2``."""
+    if wrong:
+        raise unknown_argument(_subtract, wrong)
     return _fast.binary(_subtract, x1, x2)
 
 
@@ -3606,8 +3852,12 @@ def swapaxes(x: Tensor[AnyKind], /, axis1: int, axis2: int, **wrong: Never) -> T
     )
 
 
-def swiglu(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float) -> Tensor[Float]:
+def swiglu(
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+) -> Tensor[Float]:
     """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020."""
+    if wrong:
+        raise unknown_argument(_swiglu, wrong)
     return _fast.binary(_swiglu, x1, x2)
 
 
@@ -3645,18 +3895,24 @@ def take_along_axis(
     )
 
 
-def tan(x: Tensor[Float], /) -> Tensor[Float]:
+def tan(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Tangent of x in radians, elementwise."""
+    if wrong:
+        raise unknown_argument(_tan, wrong)
     return _fast.unary(_tan, x)
 
 
-def tanh(x: Tensor[Float], /) -> Tensor[Float]:
+def tanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic tangent, elementwise; ±1 far out."""
+    if wrong:
+        raise unknown_argument(_tanh, wrong)
     return _fast.unary(_tanh, x)
 
 
-def tanh_shrink(x: Tensor[Float], /) -> Tensor[Float]:
+def tanh_shrink(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``x - tanh(x)``."""
+    if wrong:
+        raise unknown_argument(_tanh_shrink, wrong)
     return _fast.unary(_tanh_shrink, x)
 
 
@@ -3732,8 +3988,10 @@ def topk(
     )
 
 
-def trunc(x: Tensor[NumKind], /) -> Tensor[NumKind]:
+def trunc(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """The whole number next to x towards 0, elementwise; integers stay."""
+    if wrong:
+        raise unknown_argument(_trunc, wrong)
     return _fast.unary(_trunc, x)
 
 
@@ -3867,11 +4125,17 @@ def vector_norm(
 
 
 def where(
-    condition: Tensor[Bool], /, x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float
+    condition: Tensor[Bool],
+    /,
+    x1: Tensor[AnyKind] | float,
+    x2: Tensor[AnyKind] | float,
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """``x1`` where the condition is True, ``x2`` elsewhere, elementwise. Both are computed
     everywhere, and so are their gradients: ``where(x > 0, x.log(), 0)`` has gradient nan at
     0, from ``0 · ∞``. Choose before the function, not only after it: ``where(x > 0, where(x >
     0, x, 1).log(), 0)``.
     """
+    if wrong:
+        raise unknown_argument(_where, wrong)
     return _fast.ternary(_where, condition, x1, x2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
+from . import _functions
 from ._backend import add_op
 from ._device import provide
 from ._members import TensorMembers
@@ -11,6 +13,7 @@ from ._methods import TensorMethods
 from ._numpy_backend import Numpy
 from ._op import Op, on_declare, promised_by, reserve, seal
 from ._promised import promised
+from ._signature import REQUIRED
 from ._tensor import Tensor
 
 _OWN = {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__", "__repr__"}
@@ -22,6 +25,11 @@ _added: set[str] = set()  # names of methods that ops of users have given
 
 def install() -> None:
     """Put the methods on Tensor, which cannot inherit them: they need Tensor itself."""
+    for name, member in vars(TensorMethods).items():
+        if name[0] != "_" and type(member) is FunctionType:
+            _let_calls_reach(member, 1)
+    for name in _functions.__all__:
+        _let_calls_reach(getattr(_functions, name), 0)
     for name, member in {**vars(TensorMembers), **vars(TensorMethods)}.items():
         if name not in _INHERITED and (callable(member) or isinstance(member, property)):
             setattr(Tensor, name, member)
@@ -31,6 +39,16 @@ def install() -> None:
     promised_by(promised)
     on_declare(_add_method)
     on_declare(add_op)
+
+
+def _let_calls_reach(function: FunctionType, start: int) -> None:
+    """Let calls without what they have to give reach the function, which says more than Python.
+
+    A keyword of another library stands for an argument that is missing then.
+    """
+    count = function.__code__.co_argcount - start
+    own = function.__defaults__ or ()
+    function.__defaults__ = (REQUIRED,) * (count - len(own)) + own
 
 
 def _clash(op: Op) -> str | None:

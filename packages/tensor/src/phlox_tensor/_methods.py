@@ -832,8 +832,12 @@ class TensorMethods(TensorMembers[K]):
         """Bits set in one alone, elementwise."""
         return _fast.binary(_bitwise_xor, self, x2)
 
-    def broadcast_to(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
+    def broadcast_to(
+        self: Tensor[AnyKind], *shape: int | Sequence[int], **wrong: Never
+    ) -> Tensor[AnyKind]:
         """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
+        if wrong:
+            raise unknown_argument(_broadcast_to, wrong)
         return single(_broadcast_to, self, (spread(shape),))
 
     def ceil(self: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -1746,8 +1750,12 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def permute_dims(self: Tensor[AnyKind], *axes: int | Sequence[int]) -> Tensor[AnyKind]:
+    def permute_dims(
+        self: Tensor[AnyKind], *axes: int | Sequence[int], **wrong: Never
+    ) -> Tensor[AnyKind]:
         """The axes in a new order."""
+        if wrong:
+            raise unknown_argument(_permute_dims, wrong)
         return single(_permute_dims, self, (spread(axes),))
 
     def pow(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
@@ -1854,8 +1862,12 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def reshape(self: Tensor[AnyKind], *shape: int | Sequence[int]) -> Tensor[AnyKind]:
+    def reshape(
+        self: Tensor[AnyKind], *shape: int | Sequence[int], **wrong: Never
+    ) -> Tensor[AnyKind]:
         """The elements, row by row, under a new shape; one size may be -1."""
+        if wrong:
+            raise unknown_argument(_reshape, wrong)
         return single(_reshape, self, (spread(shape),))
 
     def roll(

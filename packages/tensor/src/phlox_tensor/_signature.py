@@ -11,12 +11,23 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import Final
+from typing import Final, final
 
 from ._attributes import NORMALIZERS
 from ._kinds import KIND_SETS
 
-REQUIRED: Final = object()
+
+@final
+class _Required:
+    """Stands where a value has to be given."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED: Final = _Required()
 
 
 @dataclass(frozen=True, slots=True)

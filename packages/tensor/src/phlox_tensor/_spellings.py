@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
-from ._errors import UnknownArgumentError, UnknownNameError, nearest
+from ._errors import UnknownNameError, nearest
 from ._op import REGISTRY
 from ._spelling_rows import NETWORK_ROWS
 
@@ -124,7 +124,7 @@ _MATH: Final = tuple(
         ("logsumexp", "", "=", ""),
         ("masked_select", "extract", "=", "mask_select", "x[mask]"),
         ("matmul", "=", "mm", "=", "x @ y"),
-        ("matmul_integer", "matmul", "_int_mm", ""),
+        ("matmul_integer", "", "_int_mm", "", "{ns}.matmul_integer(x, y)"),
         ("matrix_transpose", "=", "adjoint", "transpose", "x.mT"),
         ("max", "amax", "amax", "max_dim", "x.max(axis=1)"),
         ("max_pool2d", "", "=", "=", "{ns}.max_pool2d(x, 2)"),
@@ -292,8 +292,8 @@ IDIOMS: Final = {
     "to_device": 'x.to_device("cpu")',
     "tobytes": "bytes(x)",
     "transpose": "x.T, x.swapaxes(0, 1) or x.permute_dims(1, 0)",
-    "tril_mask": "{ns}.ones((3, 3), dtype={ns}.bool).tril()",
-    "triu_mask": "{ns}.ones((3, 3), dtype={ns}.bool).triu()",
+    "tril_mask": "~{ns}.tril({ns}.ones((3, 3), dtype={ns}.bool))  # True where it replaces",
+    "triu_mask": "~{ns}.triu({ns}.ones((3, 3), dtype={ns}.bool))  # True where it replaces",
     "truncated_normal": "{ns}.random.truncated_normal((3,))",
     "type": "x.dtype",
     "type_as": "x.astype(y.dtype)",
@@ -347,23 +347,6 @@ COMPLEX: Final = {
     "view_as_real": "{ns}.stack(spectrum, axis=-1)",
 }
 
-# Keywords of NumPy and PyTorch -> ours.
-KEYWORDS: Final = {
-    "constant_values": "value",
-    "dim": "axis",
-    "dim0": "axis1",
-    "dim1": "axis2",
-    "dims": "axis",
-    "eps": "epsilon",
-    "input": "x",
-    "keepdim": "keepdims",
-    "kernel_size": "kernel",
-    "negative_slope": "slope",
-    "other": "x2",
-    "rcond": "rtol",
-}
-
-_LONGEST: Final = 40
 _NONE: Final = ("", "=")
 _X: Final = re.compile(r"\bx\b")
 
@@ -406,20 +389,6 @@ def unknown_member(name: str, module: str, known: Sequence[str]) -> AttributeErr
     owner = f"px.{module.rpartition('.')[2]}"
     is_ours = name in COMPLEX or name in FOREIGN
     return unknown_name(name, owner, "px" if is_ours else owner, known)
-
-
-def refused_keyword(
-    op: str, name: str, value: object, known: Sequence[str]
-) -> UnknownArgumentError:
-    """Return the error for an argument that ``op`` does not have."""
-    ours = KEYWORDS.get(name)
-    if ours not in known:
-        ours = nearest(name, known, 0.6)
-    text = " ".join(repr(value).split())
-    hint = None if ours is None else f"{ours}={text if len(text) <= _LONGEST else '…'}"
-    return UnknownArgumentError(
-        op, "unknown argument", got=name, expected=", ".join(known), hint=hint
-    )
 
 
 class Hint:

@@ -25,6 +25,7 @@ from ._backend import Backend, told_by
 from ._called import AS_CALLED
 from ._dtype import DType
 from ._errors import PhloxError, UnknownArgumentError, WrongTypeError
+from ._keywords import KEYWORDS, advice_for
 from ._number import Scalar
 from ._tensor import Tensor
 from .names import unknown_argument
@@ -260,11 +261,22 @@ def unknown_keyword(
 ) -> UnknownArgumentError | None:
     """Return the error for a keyword that a signature does not have; None where it has all."""
     parameters = made_by.parameters.values()
-    if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+    if any(p.kind is Parameter.VAR_KEYWORD and p.name != "wrong" for p in parameters):
         return None
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     known = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
-    return unknown_argument(op, kwargs, known, advice=_ADVICE)
+    return unknown_argument(op, kwargs, known, KEYWORDS, {**_ADVICE, **advice_for(op, kwargs)})
+
+
+def _by_name(name: str, made_by: Signature, count: int) -> str | None:
+    """What to type where arguments by place are taken by name alone; None where there are none."""
+    parameters = made_by.parameters.values()
+    named = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+    places = [p.name for p in parameters if p.kind < Parameter.VAR_POSITIONAL]
+    if not named or count <= len(places):
+        return None
+    shown = [*(each for each in places if each != "self"), f"{named[0]}=..."]
+    return f"{name}({', '.join(shown)})"
 
 
 def usage(code: str) -> Callable[[F], F]:
@@ -281,15 +293,16 @@ def _other_count(
     function: Any, made_by: Signature, args: tuple[Any, ...], kwargs: dict[str, Any], why: str
 ) -> WrongTypeError:
     """The error for more arguments than a function takes, or fewer."""
-    named = [name for name in made_by.parameters if name != "self"]
-    method = len(named) < len(made_by.parameters)
+    named = [name for name in made_by.parameters if name not in ("self", "wrong")]
+    method = "self" in made_by.parameters
+    called = function.__qualname__.removesuffix(".__init__")
     given = [*(type(x).__name__ for x in args[method:]), *kwargs]
     return WrongTypeError(
-        function.__qualname__.removesuffix(".__init__"),
+        called,
         why,
         got=", ".join(given) or "no arguments",
         expected=", ".join(named) or "none",
-        hint=getattr(function, "_usage", None),
+        hint=getattr(function, "_usage", None) or _by_name(called, made_by, len(args)),
     )
 
 
