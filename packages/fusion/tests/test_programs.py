@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import phlox_tensor as pt
 from phlox_fusion import _cluster, _plan, _steps, compile
-from phlox_fusion._fused import Fused, last_uses
+from phlox_fusion._fused import Fused, gives, last_uses, takes
 from phlox_fusion._plan import _peak
 from phlox_fusion._replay import folded, plan_of
 from phlox_tensor import Backend, DType, Numpy, Tensor
@@ -385,6 +385,31 @@ def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(
     )
     inside = sum(len(step.nodes) for step in plan.steps if isinstance(step, Fused))
     assert inside + len(plan.alone) == len(nodes)
+
+
+def test_programs_that_wait_for_one_that_is_none_run_in_time() -> None:
+    """Two comparisons may be one program, as what reads the first is one with what comes later.
+
+    That would hold too much at once, so its ops run at their own places; one needs the comparison.
+    """
+    device = Programs(bindings=8, instrs=16)
+
+    def function(x: Tensor) -> Tensor:
+        one = x.exp()
+        two = one.exp()
+        total = one.sum(axis=0)
+        left = pt.where(total > 0, one, one)
+        return left + pt.where(total > 0, two, total)
+
+    fast = compile(function)
+    for _ in range(4):
+        x = pt.random.normal((3, 4), device=device)
+        assert bits(fast(x)) == bits(function(x))
+    graph = fast.trace(x)
+    given = {*graph.inputs, *graph.constants}
+    for step in plan_of(graph).steps:
+        assert given >= {*takes(step)}
+        given.update(gives(step))
 
 
 # What the random graphs are for: each of these faults is found among them

@@ -30,6 +30,7 @@ class Plan(NamedTuple):
 
 
 _PEAK: Final = "memory: as a program it would hold more at once than the ops do"
+_LATE: Final = "order: what reads from it runs before the end of the program"
 
 
 def planned(
@@ -54,17 +55,21 @@ def planned(
     top = _peak(nodes, specs, wanted, owned)[0]
     while True:
         steps = _in_order(nodes, made)
-        most, place = _peak(steps, specs, wanted, owned)
-        if most <= top:
-            break
-        worst = _blamed(made, steps, place, nodes)
+        late = _late(steps)
+        if late is None:
+            most, place = _peak(steps, specs, wanted, owned)
+            if most <= top:
+                break
+            worst, why = _blamed(made, steps, place, nodes), _PEAK
+        else:
+            worst, why = next(pair for pair in made if pair[1] is late), _LATE
         made.remove(worst)
         for part in worst[0].parts or worst[:1]:
             fused = _fused(part, nodes, specs) if part is not worst[0] else None
             if fused is not None and len(part.nodes) > 1:
                 made.append((part, fused))
             else:
-                alone.update((at, _PEAK) for at in part.nodes)
+                alone.update((at, why) for at in part.nodes)
     reasons = tuple((nodes[place], alone[place]) for place in sorted(alone))
     return Plan(steps, reasons, tuple(finished))
 
@@ -172,6 +177,20 @@ def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple
         if place in last or place not in inside
     ]
     return tuple(steps)
+
+
+def _late(steps: Sequence[Step]) -> Step | None:
+    """The first program that gives what a step before it takes.
+
+    Two that read the same were joined when the readers of the first were in a program that runs
+    later; that one is none any more.
+    """
+    given = {value: place for place, step in enumerate(steps) for value in gives(step)}
+    for place, step in enumerate(steps):
+        for value in takes(step):
+            if given.get(value, -1) > place:
+                return steps[given[value]]
+    return None
 
 
 def _peak(
