@@ -240,9 +240,12 @@ def test_dropout() -> None:
     assert nn.Dropout(0.0).with_training(True)(x) is x
     assert training(x.astype("float16")).dtype is pt.float16
     assert not np.isnan(training(x * float("inf")).numpy()).any()
-    for prob in (-0.1, 1.0, 1.5):
+    for prob in (-0.1, 1.5):
         with pytest.raises(nn.ConfigError, match="a probability"):
             nn.Dropout(prob)
+    every: list[Any] = [nn.Dropout(1.0), nn.ChannelDropout(1.0), nn.AlphaDropout(1.0)]
+    for all_dropped in (*every, nn.FeatureAlphaDropout(1.0)):
+        assert not all_dropped.with_training(True)(x * float("inf")).numpy().any()
 
 
 @pytest.mark.parametrize("name", ["elu", "gelu", "leaky_relu", "relu", "silu", "tanh"])

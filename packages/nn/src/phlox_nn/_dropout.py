@@ -20,17 +20,17 @@ def trains(device: Backend | str | None) -> dict[str, Any]:
 
 def drop(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
     """0 with a probability, once for all that ``shape`` has one element for; the rest scaled."""
-    if prob == 1.0:
-        return x * 0.0
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
+    if prob == 1.0:
+        return where(keep, x, 0.0)
     return where(keep, x * (1.0 / (1.0 - prob)), 0.0)
 
 
 def drop_alpha(x: Tensor[Float], prob: float, shape: tuple[int, ...]) -> Tensor[Float]:
     """``drop`` to the lower bound of ``selu``, moved to a mean of 0 and a variance of 1."""
-    if prob == 1.0:
-        return x * 0.0
     keep = bernoulli(shape, 1.0 - prob, device=x.device)
+    if prob == 1.0:
+        return where(keep, x, 0.0)
     scale = ((1.0 - prob) * (1.0 + prob * _SELU_LOW**2)) ** -0.5
     return where(keep, x, _SELU_LOW) * scale - scale * _SELU_LOW * prob
 
