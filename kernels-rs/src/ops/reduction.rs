@@ -58,6 +58,29 @@ pub fn mean(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
     reduce("mean", Reduction::Sum, x, axes, keepdims, x.dtype(), Some(count))
 }
 
+/// Sums of squares of `f32` between these have lost nothing that counts.
+const SAFE: std::ops::Range<f32> = 1e-30..1e37;
+
+/// The root of the sum of squares of floats. In `f32`, but in `f64` where squares leave its range.
+pub fn vector_norm(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
+    if !x.dtype().is_float() {
+        return Err(Error::Rejected("vector_norm takes floats"));
+    }
+    if x.dtype() != DType::F64 {
+        let mut sums = reduce("vector_norm", Reduction::Squares, x, axes, keepdims, DType::F32, None)?;
+        let sums_of = sums.as_mut_slice::<f32>();
+        if sums_of.iter().all(|sum| SAFE.contains(sum)) {
+            for sum in sums_of.iter_mut() {
+                *sum = sum.sqrt();
+            }
+            return cast(&sums, x.dtype());
+        }
+    }
+    let mut sums = reduce("vector_norm", Reduction::Squares, &cast(x, DType::F64)?, axes, keepdims, DType::F64, None)?;
+    sums.as_mut_slice::<f64>().iter_mut().for_each(|sum| *sum = sum.sqrt());
+    cast(&sums, x.dtype())
+}
+
 /// The largest element; NaN if there is one; the lowest value over nothing.
 pub fn max(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
     reduce("max", Reduction::Max, x, axes, keepdims, x.dtype(), None)
@@ -190,7 +213,7 @@ fn all_runs(reduction: Reduction, x: &Array, axes: &[usize], dtype: DType) -> Re
         if last {
             return Ok(out);
         }
-        kernel = reduction.kernel(out.dtype());
+        kernel = reduction.again().kernel(out.dtype());
         reduced.copy_within(end.., start);
         let strides = contiguous_strides(out.shape());
         all = Axes::empty();

@@ -1,7 +1,9 @@
-//! Counts of whole numbers, and quantiles.
+//! Counts of whole numbers, histograms, and quantiles.
 
+mod histogram;
 mod quantile;
 
+pub use histogram::histogram;
 pub use quantile::{Between, quantile};
 
 use crate::array::Array;

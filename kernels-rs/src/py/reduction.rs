@@ -16,4 +16,5 @@ super::ops! {
     prod(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduction::prod(x, axis, keepdims, dtype);
     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduction::sum(x, axis, keepdims, dtype);
     var(x: Tensor, axis: Ints, correction: f64, keepdims: bool) => rows::var(x, axis, correction, keepdims);
+    vector_norm(x: Tensor, axis: Ints, keepdims: bool) => reduction::vector_norm(x, axis, keepdims);
 }

@@ -1,17 +1,22 @@
 //! Euclidean distances of `f32`: differences are squared and added in registers, a tile of some rows and columns at a time.
-//! Nothing cancels, as it would in `|a|² + |b|² - 2ab`; what leaves the range is done again in `f64`.
+//! Of many coordinates `|a|² + |b|² - 2ab` takes half as long, and stands where at most a bit of it cancels: other tiles are
+//! done again by differences. What leaves the range is done again in `f64`.
 
 use super::{GRAIN, WIDTH};
 use crate::dtype::Element;
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::filled;
+use crate::memory::scratch::{collected, filled};
 use crate::vectorize;
 
 /// Rows of a tile.
 const ROWS: usize = 4;
 /// Squares that are added before their sum goes to the others, so that errors grow slowly.
 const DEPTH: usize = 32;
+/// Coordinates from which on products are tried: of fewer, many rows are near each other.
+const MANY: usize = 24;
+/// Tiles of a panel of which as many may be done again as need not: past that, products are tried no more.
+const TRIED: usize = 4;
 /// Sums of squares between these have lost nothing that counts.
 const SAFE: std::ops::Range<f32> = 1e-30..1e37;
 
@@ -21,6 +26,7 @@ pub fn batches<T: Element>(a: &[f32], b: &[f32], out: &mut [T], (n, m, d): (usiz
     let out_at = SharedMut::new(out.as_mut_ptr());
     let jobs = out.len() / (n * m) * panels;
     let together = (GRAIN / (n * d.max(1) * WIDTH)).max(1);
+    let sizes = if d < MANY { Vec::new() } else { collected(a.chunks_exact(d).map(size)) };
     threads::parallel(jobs.div_ceil(together), &|task| {
         let mut panel = filled(0.0, d * WIDTH);
         for job in task * together..jobs.min((task + 1) * together) {
@@ -30,6 +36,7 @@ pub fn batches<T: Element>(a: &[f32], b: &[f32], out: &mut [T], (n, m, d): (usiz
             for column in 0..width {
                 (0..d).for_each(|i| panel[i * WIDTH + column] = others[column * d + i]);
             }
+            let mut near = Near::new(others, d);
             for top in (0..n).step_by(ROWS) {
                 // The last row again where a tile ends behind it.
                 let rows = std::array::from_fn(|row| {
@@ -37,7 +44,15 @@ pub fn batches<T: Element>(a: &[f32], b: &[f32], out: &mut [T], (n, m, d): (usiz
                     &a[start..start + d]
                 });
                 let mut sums = [[0.0; WIDTH]; ROWS];
-                launch(Squares { rows, panel: &panel, sums: &mut sums });
+                let mut apart = false;
+                if near.tries() {
+                    launch(Tile::<true> { rows, panel: &panel, sums: &mut sums });
+                    let own = std::array::from_fn(|row| sizes[batch * n + (top + row).min(n - 1)]);
+                    apart = near.squares(&own, &mut sums);
+                }
+                if !apart {
+                    launch(Tile::<false> { rows, panel: &panel, sums: &mut sums });
+                }
                 for (row, sums) in sums.iter_mut().enumerate().take(n - top) {
                     roots(sums, width, rows[row], others);
                     let to = (batch * n + top + row) * m + first;
@@ -82,14 +97,75 @@ fn exactly(a: &[f32], b: &[f32]) -> f32 {
     squares.sum::<f64>().sqrt() as f32
 }
 
-/// Sums of squares of the differences between rows and the columns of a panel.
-struct Squares<'a> {
+vectorize!(size(row: &[f32]) -> f32 => size_body);
+
+/// The sum of the squares of some coordinates.
+#[inline(always)]
+fn size_body(row: &[f32]) -> f32 {
+    let mut sums = [0.0; 16];
+    let (runs, rest) = row.as_chunks::<16>();
+    for run in runs {
+        sums.iter_mut().zip(run).for_each(|(sum, &x)| *sum += x * x);
+    }
+    sums.iter_mut().zip(rest).for_each(|(sum, &x)| *sum += x * x);
+    sums.iter().sum()
+}
+
+/// Whether products give the distances from the columns of a panel.
+struct Near {
+    /// Sums of squares of the columns; beyond the last one, of a row that is far.
+    sizes: [f32; WIDTH],
+    tiles: usize,
+    again: usize,
+    many: bool,
+}
+
+impl Near {
+    fn new(others: &[f32], d: usize) -> Self {
+        let mut near = Self { sizes: [1e30; WIDTH], tiles: 0, again: 0, many: d >= MANY };
+        if near.many {
+            near.sizes.iter_mut().zip(others.chunks_exact(d)).for_each(|(to, other)| *to = size(other));
+        }
+        near
+    }
+
+    fn tries(&self) -> bool {
+        self.many && 2 * self.again <= self.tiles.max(TRIED)
+    }
+
+    /// Sums of squares of differences in the place of products; false where too much of one cancelled.
+    fn squares(&mut self, own: &[f32; ROWS], products: &mut [[f32; WIDTH]; ROWS]) -> bool {
+        let apart = gaps(own, &self.sizes, products);
+        self.tiles += 1;
+        self.again += usize::from(!apart);
+        apart
+    }
+}
+
+vectorize!(gaps(own: &[f32; ROWS], sizes: &[f32; WIDTH], sums: &mut [[f32; WIDTH]; ROWS]) -> bool => gaps_body);
+
+#[inline(always)]
+fn gaps_body(own: &[f32; ROWS], sizes: &[f32; WIDTH], sums: &mut [[f32; WIDTH]; ROWS]) -> bool {
+    let mut apart = true;
+    for (sums, &own) in sums.iter_mut().zip(own) {
+        for (sum, &size) in sums.iter_mut().zip(sizes) {
+            let both = own + size;
+            *sum = both - 2.0 * *sum;
+            // Not so for a nan.
+            apart &= *sum >= 0.5 * both;
+        }
+    }
+    apart
+}
+
+/// Sums of products of rows and the columns of a panel, or of squares of their differences.
+struct Tile<'a, const PRODUCTS: bool> {
     rows: [&'a [f32]; ROWS],
     panel: &'a [f32],
     sums: &'a mut [[f32; WIDTH]; ROWS],
 }
 
-impl Kernel<f32> for Squares<'_> {
+impl<const PRODUCTS: bool> Kernel<f32> for Tile<'_, PRODUCTS> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = f32>>(self) {
         let depth = self.rows[0].len();
@@ -103,7 +179,7 @@ impl Kernel<f32> for Squares<'_> {
                 let mut first = 0;
                 while first < depth {
                     let end = depth.min(first + DEPTH);
-                    let part = squares::<V>(rows, self.panel.as_ptr().add(column), first..end);
+                    let part = sums::<V, PRODUCTS>(rows, self.panel.as_ptr().add(column), first..end);
                     for row in 0..ROWS {
                         total[row][0] = total[row][0].add(part[row][0]);
                         total[row][1] = total[row][1].add(part[row][1]);
@@ -119,12 +195,12 @@ impl Kernel<f32> for Squares<'_> {
     }
 }
 
-/// The squares of some coordinates of a tile, added up. Sums are named one by one, so that they stay in registers.
+/// The products or squares of some coordinates of a tile, added up. Sums are named one by one, so that they stay in registers.
 ///
 /// # Safety
 /// The machine has the instructions; rows and panel have these coordinates.
 #[inline(always)]
-unsafe fn squares<V: Lanes<Elem = f32>>(
+unsafe fn sums<V: Lanes<Elem = f32>, const PRODUCTS: bool>(
     rows: [*const f32; ROWS],
     panel: *const f32,
     part: std::ops::Range<usize>,
@@ -135,6 +211,9 @@ unsafe fn squares<V: Lanes<Elem = f32>>(
         let [mut a0, mut a1, mut b0, mut b1, mut c0, mut c1, mut d0, mut d1] = [zero; 2 * ROWS];
         let [a, b, c, d] = rows;
         let add = |sum: V, x: V, y: V| {
+            if PRODUCTS {
+                return x.mul_add(y, sum);
+            }
             let gap = x.sub(y);
             gap.mul_add(gap, sum)
         };

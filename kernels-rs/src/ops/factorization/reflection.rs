@@ -12,6 +12,9 @@ use crate::ops::contraction::multiply;
 /// Columns of a panel that are reflected at once.
 const ABREAST: usize = 4;
 
+/// Rows of one panel up to which its reflections are applied one by one: products would take longer to begin.
+const FEW: usize = 64;
+
 /// T of a panel, negative, in columns of [`WIDTH`].
 type Triangle<T> = [T; WIDTH * WIDTH];
 
@@ -36,19 +39,29 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2], columns: 
                 }
                 return Ok(());
             }
-            let triangles = job.reflect(a, [m, n])?;
+            let few = across == n && n <= WIDTH && m <= FEW;
+            let triangles = if few { Vec::new() } else { job.reflect(a, [m, n])? };
+            if few {
+                job.reflect_few(a, [m, n]);
+            }
             if in_place {
                 for row in 0..k {
                     other[row * n + row..(row + 1) * n].copy_from_slice(&a[row * n + row..(row + 1) * n]);
                 }
+            }
+            if few {
+                job.panel.write(if in_place { &mut *a } else { other }, Corner { row: 0, col: 0, pitch: n });
+            } else if in_place {
                 job.columns(None, a, [m, n, n], &triangles)?;
                 job.triangles = triangles;
-                return Ok(());
+            } else {
+                (k..across).for_each(|row| other[row * across + row] = T::ONE);
+                job.columns(Some(a), other, [m, n, across], &triangles)?;
+                job.triangles = triangles;
             }
-            (k..across).for_each(|row| other[row * across + row] = T::ONE);
-            job.columns(Some(a), other, [m, n, across], &triangles)?;
-            job.triangles = triangles;
-            (1..m).for_each(|row| a[row * n..][..row.min(n)].fill(T::default()));
+            if !in_place {
+                (1..m).for_each(|row| a[row * n..][..row.min(n)].fill(T::default()));
+            }
             Ok(())
         })
     })?;
@@ -70,6 +83,25 @@ impl<T: Number> Job<T> {
         Self { panel: Panel::new(rows), first: Vec::new(), second: Vec::new(), triangles: Vec::new(), split }
     }
 
+    /// The upper triangle in the place of one panel, and orthonormal columns in the panel.
+    fn reflect_few(&mut self, a: &mut [T], [m, n]: [usize; 2]) {
+        let factors = self.steps(a, Corner { row: 0, col: 0, pitch: n }, [m, n]);
+        let (cells, pitch) = self.panel.columns();
+        launch(Ones { cells, pitch, rows: m, factors: &factors[..n] });
+    }
+
+    /// Reflects the columns of a panel; keeps what they are reflected at, and returns the factors.
+    fn steps(&mut self, a: &mut [T], corner: Corner, [rows, cols]: [usize; 2]) -> [T; WIDTH] {
+        self.panel.read(a, corner, [rows, cols]);
+        let (mut heads, mut factors) = ([T::default(); WIDTH], [T::default(); WIDTH]);
+        let (cells, pitch) = self.panel.columns();
+        launch(Steps { cells, pitch, rows, heads: &mut heads[..cols], factors: &mut factors[..cols] });
+        self.panel.write(a, corner);
+        (0..cols).for_each(|col| a[corner.at(col, col)] = heads[col]);
+        self.unit();
+        factors
+    }
+
     /// The upper triangle in the place of a matrix, and below it what it is reflected at; returns T of each panel.
     fn reflect(&mut self, a: &mut [T], [m, n]: [usize; 2]) -> Result<Vec<Triangle<T>>> {
         let k = m.min(n);
@@ -78,14 +110,8 @@ impl<T: Number> Job<T> {
         for (start, triangle) in (0..k).step_by(WIDTH).zip(&mut triangles) {
             let cols = WIDTH.min(k - start);
             let corner = Corner { row: start, col: start, pitch: n };
-            self.panel.read(a, corner, [m - start, cols]);
-            let (mut heads, mut factors) = ([T::default(); WIDTH], [T::default(); WIDTH]);
-            let (cells, pitch) = self.panel.columns();
             let rows = m - start;
-            launch(Steps { cells, pitch, rows, heads: &mut heads[..cols], factors: &mut factors[..cols] });
-            self.panel.write(a, corner);
-            (0..cols).for_each(|col| a[corner.at(col, col)] = heads[col]);
-            self.unit();
+            let factors = self.steps(a, corner, [rows, cols]);
             let (cells, pitch) = self.panel.columns();
             launch(Together { cells, pitch, rows, factors: &factors[..cols], triangle });
             let behind = Corner { col: start + cols, ..corner };
@@ -174,21 +200,59 @@ impl<T: Number> Kernel<T> for Steps<'_, T> {
         for (j, (head, factor)) in heads.iter_mut().zip(factors).enumerate() {
             // SAFETY: columns of the panel, as asserted; the caller has the instructions.
             (*head, *factor) = unsafe { reflected::<V>(&mut cells[j * pitch..][..pitch], j, rows) };
-            if *factor == T::default() {
-                continue;
-            }
-            let mut col = j + 1;
-            while col < cols {
-                // SAFETY: as above.
-                unsafe {
-                    if cols - col >= ABREAST {
-                        reflect_columns::<V, ABREAST>(cells, [pitch, rows], (j, col), *factor);
-                        col += ABREAST;
-                    } else {
-                        reflect_columns::<V, 1>(cells, [pitch, rows], (j, col), *factor);
-                        col += 1;
-                    }
-                }
+            // SAFETY: as above.
+            unsafe { reflect_behind::<V>(cells, [pitch, rows], (j, cols), *factor) };
+        }
+    }
+}
+
+/// The columns of a panel that the reflections make of those of a unit matrix, in the place of what is reflected at.
+struct Ones<'a, T> {
+    cells: &'a mut [T],
+    pitch: usize,
+    rows: usize,
+    factors: &'a [T],
+}
+
+impl<T: Number> Kernel<T> for Ones<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Self { cells, pitch, rows, factors } = self;
+        assert!(factors.len() * pitch <= cells.len() && rows.next_multiple_of(LANES) <= pitch);
+        for (j, &factor) in factors.iter().enumerate().rev() {
+            // SAFETY: columns of the panel, as asserted; the caller has the instructions.
+            unsafe { reflect_behind::<V>(cells, [pitch, rows], (j, factors.len()), factor) };
+            let column = &mut cells[j * pitch..][..rows];
+            column[j..].iter_mut().for_each(|value| *value = T::default() - factor * *value);
+            column[j] = T::ONE - factor;
+        }
+    }
+}
+
+/// Reflects the columns behind column `j` at it.
+///
+/// # Safety
+/// The machine has the instructions of `V`; the columns are there.
+#[inline(always)]
+unsafe fn reflect_behind<V: Lanes<Elem: Number>>(
+    cells: &mut [V::Elem],
+    size: [usize; 2],
+    (j, cols): (usize, usize),
+    factor: V::Elem,
+) {
+    if factor == <V::Elem>::default() {
+        return;
+    }
+    let mut col = j + 1;
+    while col < cols {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if cols - col >= ABREAST {
+                reflect_columns::<V, ABREAST>(cells, size, (j, col), factor);
+                col += ABREAST;
+            } else {
+                reflect_columns::<V, 1>(cells, size, (j, col), factor);
+                col += 1;
             }
         }
     }

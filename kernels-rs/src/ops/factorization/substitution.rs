@@ -5,11 +5,14 @@ use super::{Each, Number, copied, each, unbounded};
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::machine::threads::SharedMut;
 
 /// Rows that are solved for in registers.
 const HIGH: usize = 8;
 /// Rows from which on halves are taken.
 const BLOCK: usize = 32;
+/// Columns of a task, where one matrix is solved for many: tasks need nothing from each other.
+const WIDE: usize = 256;
 
 /// Which triangle is meant.
 #[derive(Clone, Copy)]
@@ -43,10 +46,40 @@ pub fn solutions<T: Number>(a: &Array, b: &Array, side: Side) -> Result<Array> {
                 return Err(Error::value("solve_triangular", "a matrix is singular"));
             }
             // SAFETY: two matrices of their own.
-            unsafe { substitute(Part::of(a, n), Part::of(x, k), [n, k], side, &mut taken) }
+            unsafe { substitute_wide(Part::of(a, n), Part::of(x, k), [n, k], side, &mut taken) }
         })
     })?;
     Ok(out)
+}
+
+/// [`substitute`], of some columns at a time where there are many: in parallel where it may be.
+///
+/// # Safety
+/// As [`substitute`].
+pub unsafe fn substitute_wide<T: Number>(
+    a: Part<T>,
+    x: Part<T>,
+    [n, k]: [usize; 2],
+    side: Side,
+    taken: &mut Taken<T>,
+) -> Result<()> {
+    let (triangle, solved, pitches) = (SharedMut::new(a.start), SharedMut::new(x.start), [a.pitch, x.pitch]);
+    let some = |part: usize, taken: &mut Taken<T>| {
+        let (from, to) = (part * WIDE, k.min((part + 1) * WIDE));
+        let a = Part { start: triangle.ptr(), pitch: pitches[0] };
+        let x = Part { start: solved.ptr(), pitch: pitches[1] };
+        // SAFETY: the triangle is only read; each part has its own columns, all rows of which are there.
+        unsafe { substitute(a, x.at(0, from), [n, to - from], side, taken) }
+    };
+    // The parts follow from the shape alone, as the order of additions does.
+    let parts = k.div_ceil(WIDE);
+    if !taken.split || parts < 2 {
+        return (0..parts).try_for_each(|part| some(part, taken));
+    }
+    each(parts, n * n * WIDE / 2, &|mut range, split| {
+        let mut taken = Taken::new(split);
+        range.try_for_each(|part| some(part, &mut taken))
+    })
 }
 
 /// Solves a triangle of `n` rows for `x`, in the place of its `n` rows of `k` elements.

@@ -2,7 +2,7 @@
 
 use super::elimination::Elimination;
 use super::panel::{Part, Taken};
-use super::substitution::{Side, invert_unit, substitute};
+use super::substitution::{Side, invert_unit, substitute_wide};
 use super::{Each, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
 use crate::dtype::Element;
@@ -39,8 +39,8 @@ pub fn solutions<T: Number>(a: &Array, b: &Array) -> Result<Array> {
             let (a, x) = (Part::of(a, n), Part::of(x, k));
             // SAFETY: two matrices of their own.
             unsafe {
-                substitute(a, x, [n, k], LOWER, &mut taken)?;
-                substitute(a, x, [n, k], UPPER, &mut taken)
+                substitute_wide(a, x, [n, k], LOWER, &mut taken)?;
+                substitute_wide(a, x, [n, k], UPPER, &mut taken)
             }
         })
     })?;
@@ -69,7 +69,7 @@ pub fn inverses<T: Number>(x: &Array, batch: usize, n: usize) -> Result<Array> {
             // SAFETY: two matrices of their own, of which the second is zeros.
             unsafe {
                 invert_unit(a, whole, n, &mut taken)?;
-                substitute(a, whole, [n, n], UPPER, &mut taken)?;
+                substitute_wide(a, whole, [n, n], UPPER, &mut taken)?;
             }
             let order = elimination.order();
             for row in x.chunks_exact_mut(n.max(1)) {

@@ -70,6 +70,8 @@ widen! {
 /// The sum of elements `T`, within a block in `A`: `f32` for narrow floats, `i32` for integers so narrow that a block
 /// cannot overflow, else `i64`.
 pub struct Sum<T, A>(PhantomData<(T, A)>);
+/// The sum of squares, in the type of the elements.
+pub struct Squares<T>(PhantomData<T>);
 /// The product.
 pub struct Prod<T, A>(PhantomData<(T, A)>);
 /// The largest; NaN if there is one.
@@ -91,6 +93,21 @@ where
     }
     #[inline(always)]
     fn combine(a: A, b: A) -> A {
+        a.plus(b)
+    }
+}
+
+impl<T: Accumulator<Wide = T> + Widen<T>> Fold for Squares<T> {
+    type In = T;
+    type Acc = T;
+    type Again = Sum<T, T>;
+    const NEUTRAL: T = T::NEUTRAL;
+    #[inline(always)]
+    fn lift(x: T) -> T {
+        x.times(x)
+    }
+    #[inline(always)]
+    fn combine(a: T, b: T) -> T {
         a.plus(b)
     }
 }

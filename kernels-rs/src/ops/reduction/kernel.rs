@@ -2,7 +2,7 @@
 //! compiled once.
 
 use super::block::{ColumnJob, RowJob, fold_columns, fold_rows};
-use super::fold::{Fold, Max, Min, Prod, Sum};
+use super::fold::{Fold, Max, Min, Prod, Squares, Sum};
 use crate::dtype::{DType, Element};
 
 /// The loops of one [`Fold`].
@@ -32,6 +32,8 @@ pub enum Reduction {
     Max,
     /// The smallest.
     Min,
+    /// The sum of squares of floats.
+    Squares,
 }
 
 const fn plain<F: Fold>() -> Kernel {
@@ -65,13 +67,19 @@ impl Reduction {
             Reduction::Prod => prod(dtype),
             Reduction::Max => max(dtype),
             Reduction::Min => min(dtype),
+            Reduction::Squares => squares(dtype),
         }
+    }
+
+    /// What goes on with the results over some of the axes.
+    pub fn again(self) -> Self {
+        if self == Reduction::Squares { Reduction::Sum } else { self }
     }
 
     /// The result over no elements, where there is one.
     pub fn of_nothing(self) -> f64 {
         match self {
-            Reduction::Sum => 0.0,
+            Reduction::Sum | Reduction::Squares => 0.0,
             Reduction::Prod => 1.0,
             Reduction::Max => f64::NEG_INFINITY,
             Reduction::Min => f64::INFINITY,
@@ -91,6 +99,14 @@ fn sum(dtype: DType) -> &'static Kernel {
         DType::U16 => kernel::<Sum<u16, i32>>(),
         DType::U32 => kernel::<Sum<u32, i64>>(),
         DType::U8 | DType::Bool => kernel::<Sum<u8, i32>>(),
+    }
+}
+
+fn squares(dtype: DType) -> &'static Kernel {
+    match dtype {
+        DType::BF16 | DType::F16 => narrow::<Squares<f32>>(dtype),
+        DType::F64 => kernel::<Squares<f64>>(),
+        _ => kernel::<Squares<f32>>(),
     }
 }
 

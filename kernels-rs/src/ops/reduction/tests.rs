@@ -44,6 +44,8 @@ fn sums_and_products_of_every_type() {
             let values = floats(&x);
             let (total, mean) = (sum(&x, &axes, false, dtype).unwrap(), mean(&x, &axes, false).unwrap());
             let product = prod(&x, &axes, true, dtype).unwrap();
+            let length = vector_norm(&x, &axes, false).unwrap();
+            assert_eq!((&length.shape()[..], length.dtype()), (&shape[..], dtype));
             assert_eq!((&total.shape()[..], total.dtype()), (&shape[..], dtype));
             assert_eq!(product.rank(), x.rank());
             let epsilon = match dtype {
@@ -56,6 +58,8 @@ fn sums_and_products_of_every_type() {
                 let scale: f64 = group.iter().map(|&at| values[at].abs()).sum();
                 let exact: f64 = group.iter().map(|&at| values[at]).sum();
                 assert!((floats(&total)[i] - exact).abs() <= epsilon * (scale + 1e-30), "{x:?} {axes:?}");
+                let norm = group.iter().map(|&at| values[at] * values[at]).sum::<f64>().sqrt();
+                assert!((floats(&length)[i] - norm).abs() <= epsilon * norm, "{x:?} {axes:?}");
                 let (got, exact) = (floats(&mean)[i], exact / group.len() as f64);
                 assert!(got.is_nan() && exact.is_nan() || (got - exact).abs() <= epsilon * scale, "{x:?} {axes:?}");
             }
@@ -245,4 +249,13 @@ fn special_cases() {
     let scalar = Array::from_slice(&[7i8], &[]).unwrap();
     assert_eq!(elements::<i64>(&sum(&scalar, &[], false, DType::I64).unwrap()), [7]);
     assert_eq!(elements::<i64>(&argmin(&scalar, None, false).unwrap()), [0]);
+}
+
+#[test]
+fn lengths_beyond_the_squares_of_a_type_are_finite() {
+    let x = Array::from_slice(&[3e30_f32, 4e30, 3e-30, 4e-30, 0.0, -0.0], &[3, 2]).unwrap();
+    let found = floats(&vector_norm(&x, &[1], false).unwrap());
+    for (found, wanted) in found.iter().zip([5e30, 5e-30, 0.0]) {
+        assert!((found - wanted).abs() <= 1e-6 * wanted, "{found} for {wanted}");
+    }
 }
