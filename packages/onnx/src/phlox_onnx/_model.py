@@ -11,6 +11,7 @@ from phlox_nn import Module, Param
 from phlox_tensor import ArgumentError, Backend, Tensor, default_device
 
 from ._errors import OnnxError
+from ._gradient import with_gradients
 from ._graph import Array, Graph, Node, graphs_of, in_order, walk, with_names_once
 from ._inline import inlined
 from ._inputs import as_input, put, refuse_others
@@ -188,6 +189,7 @@ def prepared(source: Source, limits: Limits) -> Graph:
     upgraded(graph)
     _constants(graph)
     in_order(graph)
+    with_gradients(graph, limits)
     with_names_once(graph)
     return graph
 
