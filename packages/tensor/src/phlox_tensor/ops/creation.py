@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._errors import ArgumentError
+from .._errors import UnknownArgumentError
 from .._op import case, refusal
 from ._families import creation
 
@@ -24,7 +24,7 @@ arange = creation(
     ),
     refuses=(
         refusal(
-            ArgumentError,
+            UnknownArgumentError,
         ),
     ),
     method=False,
