@@ -181,3 +181,19 @@ def test_the_scale_of_gamma_has_a_derivative() -> None:
 def test_what_is_no_strategy_is_refused(strategy: Any) -> None:
     with pytest.raises(pt.WrongTypeError, match="checkpointing is no strategy"):
         ad.Autodiff(INNER, checkpointing=strategy)
+
+
+def test_values_to_fill_with_may_be_tensors_with_gradients() -> None:
+    x, mask = pt.asarray([1.0, 2.0, 3.0]), pt.asarray([True, False, True])
+    fill: Any = pt.masked_fill
+
+    def total(value: Any) -> Any:
+        return (fill(x, mask, value) ** 2).sum()
+
+    assert ad.grad(total)(pt.asarray(5.0)).item() == 20.0
+    assert ad.grad(total)(pt.asarray([1.0, 2.0, 4.0])).tolist() == [2.0, 0.0, 8.0]
+    assert fill(x, mask, pt.asarray([7.0, 8.0, 9.0])).tolist() == [7.0, 2.0, 9.0]
+    with pytest.raises(pt.ShapeError):
+        fill(x, mask, pt.ones((2, 3)))
+    with pytest.raises(pt.KindError, match="value is of another kind than x"):
+        fill(x, mask, pt.asarray([1, 2, 3]))

@@ -173,6 +173,64 @@ def test_the_code_for_a_foreign_name_gives_what_the_name_gives(
     assert eval(code, given).tolist() == want
 
 
+X, Y = np.array(VALUES["x"]), np.array(VALUES["y"])
+SAME: list[tuple[str, tuple[Any, ...], Any]] = [
+    ("array_split", (), [3, 3, 2, 2]),
+    ("cbrt", (-X,), np.cbrt(-X)),
+    ("column_stack", (X[0], Y[0]), np.column_stack([X[0], Y[0]])),
+    ("cond", (X,), np.linalg.cond(X)),
+    ("convolve", (X[0], Y[0]), np.convolve(X[0], Y[0])),
+    ("correlate", (X[0], Y[0, :2]), np.correlate(X[0], Y[0, :2])),
+    ("diag_embed", (X[0],), np.diag(X[0])),
+    ("expit", (X,), 1.0 / (1.0 + np.exp(-X))),
+    ("fmax", ([np.nan, 1.0, 2.0], [1.0, np.nan, 3.0]), [1.0, 1.0, 3.0]),
+    ("fmin", ([np.nan, 1.0, 2.0], [1.0, np.nan, 3.0]), [1.0, 1.0, 2.0]),
+    ("heaviside", ([-1.0, 0.0, 2.0], [7.0, 7.0, 7.0]), [0.0, 7.0, 1.0]),
+    ("indices", (), np.indices((2, 3))),
+    ("inner", (X, Y), np.inner(X, Y)),
+    ("logspace", (), np.logspace(0, 2, 5)),
+    ("nanargmax", ([1.0, np.nan, 3.0],), 2),
+    ("nanstd", ([1.0, np.nan, 3.0],), 1.0),
+    ("percentile", (X,), np.percentile(X, 50)),
+    ("ptp", (X,), 5.0),
+    ("renorm", ([[3.0, 4.0], [0.3, 0.4]],), [[0.6, 0.8], [0.3, 0.4]]),
+    ("rint", ([0.5, 1.5],), [0.0, 2.0]),
+    ("sinc", ([0.0, 0.5],), np.sinc([0.0, 0.5])),
+    ("tri", (), np.tri(3)),
+    ("tril_indices", (), np.tril_indices(3)),
+    ("tril_mask", (), ~np.tril(np.ones((3, 3), bool))),
+    ("unique_consecutive", ([1, 1, 2, 1],), [1, 2, 1]),
+    ("vdot", (X, Y), np.vdot(X, Y)),
+    ("xlogy", ([0.0, 2.0], [0.0, 1.0]), [0.0, 0.0]),
+]
+
+
+@pytest.mark.parametrize(("name", "arrays", "wanted"), SAME, ids=[row[0] for row in SAME])
+def test_formulas_for_names_of_others_give_what_those_give(
+    name: str, arrays: tuple[Any, ...], wanted: Any
+) -> None:
+    given: dict[str, Any] = dict(zip("xy", map(pt.asarray, arrays), strict=False))
+    given = given or {"x": pt.arange(10)}
+    found = eval(FOREIGN[name][1].format(ns="pt"), {"pt": pt, **given})
+    if name == "array_split":
+        found = [len(part) for part in found]
+    elif isinstance(found, tuple | list):
+        found = pt.stack(list(found))
+    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_alike_and_means_another_thing_is_no_hint() -> None:
+    for name in ("complex", "frexp", "zeta", "spectrogram"):
+        with pytest.raises(UnknownNameError) as caught:
+            getattr(pt, name)
+        assert "pt.fft" in str(caught.value.hint) or caught.value.hint is None, name
+    with pytest.raises(UnknownNameError, match=r"hint: px\.random\.uniform\(\(2, 3\)\)"):
+        ns.random.random((3,))
+    with pytest.raises(UnknownNameError) as caught:
+        ns.random.binomial(3, 0.5)
+    assert "bernoulli" not in str(caught.value.hint)
+
+
 def test_keywords_of_others_point_at_arguments_of_ours() -> None:
     spaces = (pt, pt.fft, pt.linalg, pt.random)
     functions = [f for ns in spaces for f in vars(ns).values() if isfunction(f)]

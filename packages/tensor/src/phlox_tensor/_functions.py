@@ -640,8 +640,8 @@ def add(
 def affine_grid(
     theta: Tensor[Float], /, size: Sequence[int], align_corners: bool = False, **wrong: Never
 ) -> Tensor[Float]:
-    """Where ``grid_sample`` reads images (or volumes) of ``size`` (N, C, H, W) under the maps
-    theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.
+    """Where ``grid_sample`` reads images of ``size`` (N, C, H, W) under the maps theta (N, 2,
+    3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.
     """
     if wrong:
         raise unknown_argument(_affine_grid, wrong)
@@ -2509,7 +2509,9 @@ def lstm(
 def masked_fill(
     x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """x with ``value`` where the mask, which broadcasts to x, is True."""
+    """x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value or
+    of several that broadcast to x is taken as by ``where``, with its gradient.
+    """
     if wrong:
         raise unknown_argument(_masked_fill, wrong)
     return call(

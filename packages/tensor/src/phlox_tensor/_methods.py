@@ -1447,7 +1447,9 @@ class TensorMethods(TensorMembers[K]):
     def masked_fill(
         self: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """x with ``value`` where the mask, which broadcasts to x, is True."""
+        """x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value
+        or of several that broadcast to x is taken as by ``where``, with its gradient.
+        """
         if wrong:
             raise unknown_argument(_masked_fill, wrong)
         return call(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
 from ._errors import UnknownNameError, nearest
 from ._op import REGISTRY
+from ._spelling_codes import IDIOMS
 from ._spelling_rows import NETWORK_ROWS
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ _MATH: Final = tuple(
         ("broadcast_arrays", "=", "broadcast_tensors", "", "{ns}.broadcast_arrays(x, y)"),
         ("broadcast_to", "=", "expand", "expand", "x.broadcast_to(2, 3)"),
         ("ceil", "=", "=", "="),
-        ("chunk", "array_split", "=", "=", "{ns}.chunk(x, 3, axis=0)"),
+        ("chunk", "", "=", "=", "{ns}.chunk(x, 3, axis=0)"),
         ("clip", "=", "clamp", "clamp", "x.clip(0.0, 1.0)"),
         ("concat", "concatenate", "cat", "cat", "{ns}.concat([x, y], axis=0)"),
         ("contiguous", "ascontiguousarray", "=", "", "x.contiguous()"),
@@ -83,7 +84,7 @@ _MATH: Final = tuple(
         ("exp", "=", "=", "="),
         ("expand_dims", "=", "unsqueeze", "unsqueeze_dim", "{ns}.expand_dims(x, 0)"),
         ("expm1", "=", "=", ""),
-        ("eye", "identity", "=", "diag_mask", "{ns}.eye(3)"),
+        ("eye", "identity", "=", "", "{ns}.eye(3)"),
         ("flatten", "ravel", "=", "=", "x.flatten()"),
         ("flip", "=", "=", "="),
         ("floor", "=", "=", "="),
@@ -147,8 +148,8 @@ _MATH: Final = tuple(
         ("positive", "=", "=", ""),
         ("pow", "power", "=", "powf", "x ** 2"),
         ("prod", "=", "=", "="),
-        ("random.bernoulli", "random.binomial", "bernoulli", "random", "{ns}.random.bernoulli(3)"),
-        ("random.normal", "random.normal", "randn", "random", "{ns}.random.normal((2, 3))"),
+        ("random.bernoulli", "", "bernoulli", "", "{ns}.random.bernoulli(3)"),
+        ("random.normal", "random.normal", "randn", "", "{ns}.random.normal((2, 3))"),
         (
             "random.permutation",
             "random.permutation",
@@ -157,7 +158,7 @@ _MATH: Final = tuple(
             "{ns}.random.permutation(10)",
         ),
         ("random.randint", "random.integers", "randint", "", "{ns}.random.randint((3,), 0, 10)"),
-        ("random.uniform", "random.uniform", "rand", "random", "{ns}.random.uniform((2, 3))"),
+        ("random.uniform", "random.random", "rand", "random", "{ns}.random.uniform((2, 3))"),
         ("reciprocal", "=", "=", "recip", "1 / x"),
         ("relu", "", "=", "="),
         ("remainder", "=", "=", "="),
@@ -209,99 +210,6 @@ _MATH: Final = tuple(
     )
 )
 SPELLINGS: Final = tuple(sorted((*_MATH, *(Spelling(*row) for row in NETWORK_ROWS))))
-
-# Names that are no function of ours: what to type instead.
-IDIOMS: Final = {
-    "Variable": "x.require_grad()",
-    "absolute": "x.abs()",
-    "add_": "x = x + y",
-    "addmm": "b + x @ y",
-    "average": "(x * weights).sum() / weights.sum()",
-    "bmm": "x @ y",
-    "bool": "x.astype({ns}.bool)",
-    "categorical": "{ns}.random.categorical(logits)",
-    "clone": "x  # tensors never change, so a copy is never needed",
-    "conj": "{ns}.conj(x)  # tensors are real",
-    "copy": "x  # tensors never change, so a copy is never needed",
-    "copy_": "x = y",
-    "cpu": 'x.to_device("cpu")',
-    "cuda": 'x.to_device("wgpu")',
-    "data": "x.detach()",
-    "default_rng": "{ns}.random.seed(0)",
-    "dim": "x.ndim",
-    "div_": "x = x / y",
-    "dot": "x @ y",
-    "double": "x.astype({ns}.float64)",
-    "dropout": "nn.Dropout(0.5)(x)",
-    "exp2": "2.0 ** x",
-    "expand_as": "x.broadcast_to(y.shape)",
-    "expm": "{ns}.linalg.matrix_exp(x)",
-    "fft2": "{ns}.fft.fftn(x, axes=(-2, -1))",
-    "fill": "{ns}.full_like(x, 1.0)",
-    "fill_": "{ns}.full_like(x, 1.0)",
-    "float": "x.astype({ns}.float32)",
-    "float_power": "x ** 2.0",
-    "geglu": "x * {ns}.gelu(gate)",
-    "get_device": "x.device",
-    "gradient": "{ns}.diff(x, axis=0)",
-    "half": "x.astype({ns}.float16)",
-    "histc": "{ns}.histogram(x, 10)",
-    "hstack": "{ns}.concat([x, y], axis=min(1, x.ndim - 1))",
-    "ifft2": "{ns}.fft.ifftn(x, axes=(-2, -1))",
-    "index_put": "x.at[indices].set(y)",
-    "index_put_": "x = x.at[indices].set(y)",
-    "indices": "{ns}.meshgrid({ns}.arange(2), {ns}.arange(3))",
-    "int": "x.astype({ns}.int32)",
-    "irfft2": "{ns}.fft.irfftn(x, axes=(-2, -1))",
-    "is_cuda": "x.device",
-    "is_tensor": "isinstance(x, {ns}.Tensor)",
-    "itemsize": "x.dtype.itemsize",
-    "logit": "(x / (1 - x)).log()",
-    "long": "x.astype({ns}.int64)",
-    "masked_fill_": "x = {ns}.where(mask, 0.0, x)",
-    "mod": "x % y",
-    "modf": "x - x.trunc(), x.trunc()",
-    "mul_": "x = x * y",
-    "nanmax": "{ns}.where(x.isnan(), -{ns}.inf, x).max()",
-    "nanmean": "{ns}.where(x.isnan(), 0.0, x).sum() / (~x.isnan()).astype(x.dtype).sum()",
-    "nanmin": "{ns}.where(x.isnan(), {ns}.inf, x).min()",
-    "nansum": "{ns}.where(x.isnan(), 0.0, x).sum()",
-    "narrow": "x[:, 1:3]",
-    "nbytes": "x.size * x.dtype.itemsize",
-    "ndimension": "x.ndim",
-    "new_zeros": "{ns}.zeros(shape, dtype=x.dtype, device=x.device)",
-    "numel": "x.size",
-    "percentile": "{ns}.quantile(x, 0.5)",
-    "real": "{ns}.real(x)  # tensors are real",
-    "register_hook": "x = px.register_hook(x, lambda gradient: gradient * 2)",
-    "requires_grad_": "x = x.require_grad()",
-    "reshape_as": "x.reshape(y.shape)",
-    "retain_grad": "x = px.retain_grad(x), then x.grad(grads)",
-    "rfft2": "{ns}.fft.rfftn(x, axes=(-2, -1))",
-    "scatter_": 'x = x.scatter(indices, update, axis=0, update="set")',
-    "scatter_add": 'x.scatter(indices, update, axis=0, update="add")',
-    "scatter_add_": 'x = x.scatter(indices, update, axis=0, update="add")',
-    "shuffle": "x[{ns}.random.permutation(len(x))]",
-    "sinc": "{ns}.where(x == 0, 1.0, (x * {ns}.pi).sin() / (x * {ns}.pi))",
-    "softmax2d": "{ns}.softmax(x, axis=-3)",
-    "sort_with_indices": "{ns}.topk(x, x.shape[-1], largest=False)",
-    "std_mean": "x.std(), x.mean()",
-    "sub_": "x = x - y",
-    "t": "x.T",
-    "to": 'x.astype({ns}.float32), or x.to_device("cpu")',
-    "to_device": 'x.to_device("cpu")',
-    "tobytes": "bytes(x)",
-    "transpose": "x.T, x.swapaxes(0, 1) or x.permute_dims(1, 0)",
-    "tril_mask": "~{ns}.tril({ns}.ones((3, 3), dtype={ns}.bool))  # True where it replaces",
-    "triu_mask": "~{ns}.triu({ns}.ones((3, 3), dtype={ns}.bool))  # True where it replaces",
-    "truncated_normal": "{ns}.random.truncated_normal((3,))",
-    "type": "x.dtype",
-    "type_as": "x.astype(y.dtype)",
-    "unique": "{ns}.unique_values(x)",
-    "view_as": "x.reshape(y.shape)",
-    "vstack": "{ns}.stack([x, y], axis=0)  # of vectors; {ns}.concat([x, y], axis=0) of matrices",
-    "zero_": "{ns}.zeros_like(x)",
-}
 
 # What only the namespaces of others have.
 NAMES: Final = {
@@ -378,7 +286,7 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
         op, root = REGISTRY[name], ns.partition(".")[0]
         hint = f"{root}.ops.{name}" if op.internal else f"{root}.{name}"
         return UnknownNameError(name, f"an op, but no name of {owner}", hint=hint)
-    near = nearest(name, known)
+    near = nearest(name, known, 0.8)  # slips of the pen: what is alike means other things
     return UnknownNameError(name, f"no such name in {owner}", hint=near and f"{ns}.{near}")
 
 

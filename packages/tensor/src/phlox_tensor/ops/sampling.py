@@ -63,7 +63,7 @@ affine_grid = contraction(
     refuses=(refusal(ShapeError, (1, 2, 2), size=(1, 1, 2, 2)),),
     method=False,
     example="pt.affine_grid(pt.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 2, 2))",
-    doc="Where ``grid_sample`` reads images (or volumes) of ``size`` (N, C, H, W) under the maps "
+    doc="Where ``grid_sample`` reads images of ``size`` (N, C, H, W) under the maps "
     "theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.",
 )
 

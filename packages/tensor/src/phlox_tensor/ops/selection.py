@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from .._creation import arange
-from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._errors import ArgumentError, IndexOutOfRangeError, KindError, ShapeError
 from .._op import Given, IndexSample, MaskSample, case, refusal
 from .._tensor import Tensor
 from ..reference import selection as ref
@@ -234,6 +234,19 @@ def _masked_fill(x: Tensor[Any], mask: Tensor[Bool], value: float) -> Tensor[Any
     return mask.broadcast_to(x.shape).where(filled, x)
 
 
+def _filled_with(x: Tensor[Any], mask: Tensor[Bool], value: Tensor[Any]) -> Tensor[Any]:
+    """By values that only the device knows, or that a derivative is wanted of."""
+    if value.dtype.kind != x.dtype.kind:
+        raise KindError(
+            "masked_fill",
+            "value is of another kind than x",
+            got=value.dtype,
+            expected=x.dtype.kind,
+            hint=f"value.astype({x.dtype})",
+        )
+    return mask.broadcast_to(x.shape).where(value.broadcast_to(x.shape).astype(x.dtype), x)
+
+
 masked_fill = indexing(
     "masked_fill",
     "x: Any, mask: Bool; value: Scalar -> Any",
@@ -241,6 +254,7 @@ masked_fill = indexing(
     numpy=lambda x, mask, value: np.where(mask, np.asarray(value, x.dtype), x),
     shape=shapes.masked_fill,
     prepare=shapes.prepare_fill,
+    with_tensors=_filled_with,
     cases=(
         case((2, 3), MaskSample((3,)), value=1),
         case((2, 3), MaskSample((2, 3)), value=0),
@@ -248,7 +262,8 @@ masked_fill = indexing(
     ),
     refuses=(refusal(ShapeError, (2, 3), MaskSample((4,)), value=0.0),),
     example="pt.masked_fill(pt.asarray([1.0, 2.0, 3.0]), pt.asarray([True, False, True]), 0.0)",
-    doc="x with ``value`` where the mask, which broadcasts to x, is True.",
+    doc="x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value or "
+    "of several that broadcast to x is taken as by ``where``, with its gradient.",
 )
 one_hot = indexing(
     "one_hot",
