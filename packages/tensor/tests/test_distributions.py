@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import comb, erf, exp, factorial, lgamma, log, pi, sqrt
+from math import comb, erf, erfc, exp, factorial, lgamma, log, pi, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, ShapeError, random
+from phlox_tensor import ArgumentError, DTypeError, KindError, ShapeError, random
 
 Array = np.ndarray[Any, Any]
 MANY = 20_000
@@ -99,6 +99,46 @@ def test_counts_of_events(rate: float) -> None:
     assert mixed.mean() == pytest.approx(rate, abs=5 * sqrt(rate / MANY))
 
 
+@pytest.mark.parametrize("rate", [1e6, 1e7, 1e12])
+def test_counts_of_large_rates_spread_as_their_root(rate: float) -> None:
+    one, each = random.poisson(MANY, rate), random.poisson(MANY, pt.full(MANY, rate))
+    for drawn in (one.numpy().astype(np.float64), each.numpy().astype(np.float64)):
+        held = np.float64(np.float32(rate))
+        assert drawn.mean() == pytest.approx(held, abs=5 * sqrt(rate / MANY))
+        assert drawn.var() == pytest.approx(rate, rel=0.06)  # whose deviation is 0.01
+        assert {*(drawn % 2)} == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.01])
+def test_small_parameters_of_beta_leave_nothing_out(a: float) -> None:
+    for drawn in (random.beta(MANY, a, a), random.beta(MANY, pt.full(MANY, a), pt.asarray(a))):
+        x = drawn.numpy().astype(np.float64)
+        assert x.mean() == pytest.approx(0.5, abs=5 * 0.5 / sqrt(MANY))
+        assert x.var() == pytest.approx(0.25 / (1 + 2 * a), rel=0.02)
+
+
+@pytest.mark.parametrize(("low", "high"), [(4.5, 6.0), (-7.0, -5.0), (2.0, np.inf)])
+def test_normal_numbers_far_out_are_as_fine_as_others(low: float, high: float) -> None:
+    def tail(x: float) -> float:
+        return erfc(abs(x) / sqrt(2))
+
+    x = random.truncated_normal(MANY, low, high).numpy()
+    assert low <= x.min() <= x.max() <= high
+    assert len({*x.tolist()}) > 0.9 * MANY
+    ends = tail(low), tail(high)
+    middle = float(np.median(x))
+    part = (tail(middle) - min(ends)) / abs(ends[1] - ends[0])
+    assert part == pytest.approx(0.5, abs=5 * 0.5 / sqrt(MANY))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_waits_are_drawn_in_full_precision(dtype: str) -> None:
+    x = random.exponential(MANY, dtype=dtype).astype("float32").numpy()
+    assert (x > 0).all()
+    assert x.max() > 7
+    assert x.mean() == pytest.approx(1, abs=5 / sqrt(MANY) + 2**-9)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
 def test_counts_of_events_have_their_probabilities(rate: float) -> None:
@@ -183,7 +223,11 @@ def test_bounds_hold() -> None:
     [
         (lambda: random.exponential(3, -1.0), ArgumentError, "scale >= 0"),
         (lambda: random.truncated_normal(3, 2.0, 1.0), ArgumentError, "low < high"),
-        (lambda: random.truncated_normal(3, 8.0, 9.0), ArgumentError, "4 std"),
+        (lambda: random.truncated_normal(3, 18.0, 19.0), ArgumentError, "10 std"),
+        (lambda: random.gamma(3, 2.0, dtype="int32"), KindError, r"\[gamma\] not a float"),
+        (lambda: random.poisson(3, 1.0, dtype="float32"), KindError, "not an integer type"),
+        (lambda: random.poisson(3, 300.0, dtype="uint8"), DTypeError, "<= 255, which uint8 holds"),
+        (lambda: random.poisson(3, pt.full(3, 1e9), dtype="int8"), DTypeError, "int8 holds"),
         (lambda: random.poisson(3, -1.0), ArgumentError, "rate < inf"),
         (lambda: random.gamma(3, pt.ones(2)), ShapeError, "broadcast"),
         (lambda: random.multinomial(pt.ones(2), 3, replacement=False), ArgumentError, "3 of 2"),

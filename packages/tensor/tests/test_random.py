@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, DTypeError
+from phlox_tensor import ArgumentError, DTypeError, KindError
 from phlox_tensor.random import Generator, generator, use_generator
 from phlox_tensor.reference.random import bits, philox
 
@@ -194,11 +194,35 @@ def test_integers_stay_in_their_range() -> None:
     assert pt.random.randint(3, 200, 256, dtype="uint8").numpy().min() >= 200
     assert pt.random.randint((2, 3), 0, 1).tolist() == [[0, 0, 0], [0, 0, 0]]
     assert pt.random.randint(3, 0, 2**31, dtype="int32").numpy().min() >= 0
-    for low, high in ((3, 3), (5, 2), (0, 2**31 + 1)):
+    for low, high in ((3, 3), (5, 2), (0, 2**63 + 1)):
         with pytest.raises(ArgumentError, match=r"\[randint\] range"):
             pt.random.randint(2, low, high)
     with pytest.raises(DTypeError, match=r"\[randint\] number out of range: got 299"):
         pt.random.randint(2, 250, 300, dtype="uint8")
+    with pytest.raises(KindError, match=r"\[randint\] not an integer type: got bool"):
+        pt.random.randint(2, 0, 2, dtype="bool")
+
+
+def test_wide_integers_are_drawn_from_two_words() -> None:
+    pt.seed(13)
+    values = pt.random.randint(20_000, -(2**62), 2**62).numpy() / 2.0**62
+    assert values.min() < -0.99 < 0.99 < values.max()
+    assert values.mean() == pytest.approx(0, abs=5 / sqrt(3 * 20_000))
+    assert len({*(pt.random.randint(1000, 0, 2**40).numpy() % 2**20).tolist()}) > 990
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_no_uniform_number_is_the_upper_end(dtype: str) -> None:
+    pt.seed(13)
+    for low, high in ((2.0, 3.0), (-3.0, 1.001), (-1.0, 0.0), (1.0, 1.0001)):
+        values = pt.random.uniform(20_000, low, high, dtype=dtype).astype("float64")
+        assert float(values.max()) < high
+
+
+def test_a_range_wider_than_the_type_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="wider than float32"):
+        pt.random.uniform(3, -3e38, 3e38)
+    assert pt.random.uniform(3, -3e38, 3e38, dtype="float64").isfinite().all()
 
 
 def test_bernoulli_and_permutations() -> None:

@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
-from math import ceil, erf, exp, inf, isfinite, log, prod, sqrt
+from math import ceil, erf, erfc, isfinite, log, pi, prod, sqrt
 from typing import Any, Final
 
 from ._attributes import refuse_recorded
-from ._backend import Backend
 from ._called import as_called
-from ._conversion import asarray
 from ._creation import full, sizes
-from ._draws import normal, permutation, randint, uniform
+from ._device import as_device
+from ._draws import float_type, normal, permutation, randint, uniform
 from ._dtype import DTypeLike
-from ._errors import ArgumentError, ShapeError
+from ._errors import ShapeError
 from ._kinds import AnyKind, Float, Int
-from ._recording import recording
+from ._parameters import (
+    LEAST,
+    Device,
+    Shape,
+    may_look_at,
+    parameters,
+    require,
+    require_positive,
+)
 from ._tensor import Tensor
-from .shapes._broadcast import broadcast_shapes
 
-Device = Backend | str | None
-Shape = int | Sequence[int]
-
-# Half of the smallest step between uniforms in float32, so that no logarithm is of 0.
-_LEAST: Final = 2.0**-25
 # A proposal of Marsaglia and Tsang is refused with a probability below 0.05, and below 0.05/α from
-# α = 1 on, one of Hörmann's below 0.2. There are so many rounds that the last one stands for fewer
-# than one number of 10⁷.
+# α = 1 on. There are so many rounds that the last one stands for fewer than one number of 10⁷.
 _REFUSED: Final = 0.05
-_POISSON_ROUNDS: Final = 12
-# Below this rate counts are found by adding up probabilities, of which so many are enough.
-_SMALL_RATE: Final = 10.0
-_TERMS: Final = 48
+# Bounds beyond this many deviations are found by the complement of the distribution, of which
+# float32 holds this much.
+_TAIL: Final = 2.0
+_LEAST_PART: Final = 1e-28
+# Where an infinite bound is cut: float64 draws none farther out.
+_OUTERMOST: Final = 9.0
+# Steps from the nearest number whose erf is not 1 to the farthest that is drawn.
+_STEPS: Final = 5
 
 
 @as_called
@@ -52,8 +55,10 @@ def exponential(
         >>> exponential((2, 3)).shape
         (2, 3)
     """
-    _require("exponential", scale >= 0, f"scale {scale}", "scale >= 0")
-    return (1.0 - uniform(shape, dtype=dtype, device=device)).log() * -scale
+    require("exponential", scale >= 0, f"scale {scale}", "scale >= 0")
+    like = full((), 0.0, dtype=float_type(dtype, as_device(device), "exponential"), device=device)
+    unit = uniform(shape, dtype=like.to_full_precision().dtype, device=device)
+    return ((1.0 - unit).log() * -scale).astype(like.dtype)
 
 
 @as_called
@@ -85,45 +90,38 @@ def truncated_normal(
         >>> float(truncated_normal((100,), 0.0, 1.0).min()) >= 0.0
         True
     """
-    _require(
+    require(
         "truncated_normal",
         low < high and std > 0,
         f"{low}, {high}, std {std}",
         "low < high, std > 0",
     )
-    ends = [erf((bound - mean) / std / sqrt(2)) for bound in (low, high)]
-    wide = ends[1] - ends[0] > 1e-6
-    _require("truncated_normal", wide, f"{low} to {high}", "bounds within 4 std of the mean")
-    unit = uniform(shape, *ends, dtype=dtype, device=device)
-    return (unit.erfinv() * (std * sqrt(2)) + mean).clip(low, high)
+    like = full(
+        (), 0.0, dtype=float_type(dtype, as_device(device), "truncated_normal"), device=device
+    )
+    wide = like.to_full_precision().dtype
+    start, end = ((bound - mean) / (std * sqrt(2)) for bound in (low, high))
+    if min(abs(start), abs(end)) * sqrt(2) < _TAIL or start < 0 < end:
+        out = uniform(shape, erf(start), erf(end), dtype=wide, device=device).erfinv()
+    else:
+        near, far = sorted((abs(start), abs(end)))
+        fits = erfc(near) - erfc(far) > _LEAST_PART
+        require("truncated_normal", fits, f"{low} to {high}", "bounds within 10 std of the mean")
+        out = _tail(uniform(shape, erfc(far), erfc(near), dtype=wide, device=device))
+        out = out if start > 0 else -out
+    least, most = (mean + side * _OUTERMOST * std for side in (-1, 1))
+    bounds = (low if isfinite(low) else least), (high if isfinite(high) else most)
+    return (out * (std * sqrt(2)) + mean).clip(*bounds).astype(like.dtype)
 
 
-def _parameters(
-    op: str, shape: Shape, dtype: DTypeLike | None, device: Device, *given: Tensor | float
-) -> list[Tensor]:
-    """Parameters as tensors of the shape and type of the result."""
-    dims = sizes(shape, op)
-    tensors = [x for x in given if isinstance(x, Tensor)]
-    if broadcast_shapes([dims, *(x.shape for x in tensors)], op) != dims:
-        got = ", ".join(str(x.shape) for x in tensors)
-        raise ShapeError(op, "parameters do not broadcast to shape", got=got, expected=dims)
-    if tensors:
-        device = tensors[0].device
-        dtype = tensors[0].dtype if dtype is None else dtype
-    like = full(dims, 0.0, dtype=dtype, device=device)
-    return [
-        (x if isinstance(x, Tensor) else full((), float(x), dtype=like.dtype, device=like.device))
-        .astype(like.dtype)
-        .broadcast_to(dims)
-        for x in given
-    ]
-
-
-def _require_positive(op: str, **given: Tensor | float) -> None:
-    """Numbers are looked at; tensors are not read for it."""
-    for name, value in given.items():
-        fits = isinstance(value, Tensor) or value > 0
-        _require(op, fits, f"{name} {value}", f"{name} > 0")
+def _tail(part: Tensor) -> Tensor:
+    """The x above 0 whose ``erfc(x)`` is given, by Newton's method on its logarithm."""
+    part = part.maximum(_LEAST_PART * LEAST)
+    out = (1.0 - part).minimum(1.0 - 2 * LEAST).erfinv()
+    for _ in range(_STEPS):
+        there = out.erfc()
+        out = out + (there / part).log() * there * (out * out).exp() * (sqrt(pi) / 2)
+    return out
 
 
 @as_called
@@ -148,15 +146,20 @@ def gamma(
         >>> gamma((2, 3), 0.5).shape
         (2, 3)
     """
-    _require_positive("gamma", concentration=concentration)
+    require_positive("gamma", concentration=concentration)
     refuse_recorded(concentration, "concentration", "gamma")
     number = 0.0 if isinstance(scale, Tensor) else scale
-    _require("gamma", number >= 0, f"scale {number}", "scale >= 0")
-    alpha, size = _parameters("gamma", shape, dtype, device, concentration, scale)
-    return (_standard_gamma(alpha.detach(), concentration) * size).astype(alpha.dtype)
+    require("gamma", number >= 0, f"scale {number}", "scale >= 0")
+    alpha, size = parameters("gamma", shape, dtype, device, concentration, scale)
+    out, unit = _standard_gamma(alpha.detach(), concentration)
+    if unit is not None:
+        wide = alpha.detach().to_full_precision()
+        out = out * (wide < 1).where(unit ** (1.0 / wide), 1.0)
+    return (out * size).astype(alpha.dtype)
 
 
-def _standard_gamma(alpha: Tensor, given: Tensor | float) -> Tensor:
+def _standard_gamma(alpha: Tensor, given: Tensor | float) -> tuple[Tensor, Tensor | None]:
+    """Numbers, and uniform ones whose power of 1/α is to be multiplied with them where α < 1."""
     like: Any = {"dtype": alpha.to_full_precision().dtype, "device": alpha.device}
     alpha = alpha.to_full_precision()
     alpha = (alpha > 0).where(alpha, float("nan"))
@@ -170,14 +173,11 @@ def _standard_gamma(alpha: Tensor, given: Tensor | float) -> Tensor:
         root = (x * narrow + 1.0).maximum(0.0)
         v = root * root * root  # a power takes as long as the rest of a round
         u = 1.0 - uniform(alpha.shape, **like)
-        bound = x.square() * 0.5 + third * (1.0 - v + (v + _LEAST).log())
+        bound = x.square() * 0.5 + third * (1.0 - v + (v + LEAST).log())
         kept = (v > 0) & (u.log() < bound)
         out = (done | ~kept).where(out, third * v)
         done = done | kept
-    if number >= 1:
-        return out
-    boost = (1.0 - uniform(alpha.shape, **like)) ** (1.0 / alpha)
-    return small.where(out * boost, out)
+    return out, None if number >= 1 else 1.0 - uniform(alpha.shape, **like)
 
 
 @as_called
@@ -201,105 +201,29 @@ def beta(
         >>> beta((2, 3), 2.0, 5.0).shape
         (2, 3)
     """
-    _require_positive("beta", a=a, b=b)
+    require_positive("beta", a=a, b=b)
     refuse_recorded(a, "a", "beta")
     refuse_recorded(b, "b", "beta")
-    first, second = _parameters("beta", shape, dtype, device, a, b)
-    one, other = _standard_gamma(first.detach(), a), _standard_gamma(second.detach(), b)
-    return (one / (one + other)).astype(first.dtype)
+    first, second = parameters("beta", shape, dtype, device, a, b)
+    (one, up), (other, down) = (
+        _standard_gamma(x.detach(), given) for x, given in ((first, a), (second, b))
+    )
+    # The powers of small parameters leave the range of floats, their logarithms do not.
+    gap = _log_power(down, second) - _log_power(up, first)
+    return (1.0 / (1.0 + other / one * gap.exp())).astype(first.dtype)
 
 
-@as_called
-def poisson(
-    shape: Shape,
-    rate: Tensor | float,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device = None,
-) -> Tensor[Int]:
-    """Return counts of events of mean ``rate``: a number, or a tensor that broadcasts to ``shape``.
-
-    Small rates by adding up probabilities, others by Hörmann's transformed rejection (1993).
-
-    Args:
-        shape: of the result.
-        rate: mean of the counts.
-        dtype: an integer type; the default one by default.
-        device: where; that of ``rate`` or the default device by default.
-
-    Raises:
-        ArgumentError: for a rate below 0, infinite or nan; in a compiled function nothing looks at
-            those of a tensor.
-
-    Example:
-        >>> poisson((2, 3), 4.0).shape
-        (2, 3)
-    """
-    (rates,) = _parameters("poisson", shape, None, device, rate)
-    rates = rates.detach().to_full_precision()
-    number = None if isinstance(rate, Tensor) else float(rate)
-    if number is not None:
-        _require("poisson", 0 <= number < inf, f"rate {rate}", "0 <= rate < inf")
-    elif _may_look_at(rates):
-        fits = bool(((rates >= 0) & rates.isfinite()).all())
-        _require("poisson", fits, "a negative, infinite or nan rate", "0 <= rate < inf")
-    if number is not None and number < _SMALL_RATE:
-        out: Tensor[Any] = _few_of_one(number, rates)
-    elif number is not None:
-        out = _many(rates)
-    else:
-        large = rates >= _SMALL_RATE
-        out = large.where(_many(rates.maximum(_SMALL_RATE)), _few(rates.minimum(_SMALL_RATE)))
-    return out.astype(out.device.default_int if dtype is None else dtype)
-
-
-def _few(rates: Tensor) -> Tensor:
-    """How many sums of probabilities are below a uniform."""
-    unit = uniform(rates.shape, dtype=rates.dtype, device=rates.device)
-    term = (-rates).exp()
-    total, out = term, rates.zeros()
-    for k in range(1, _TERMS):
-        out = out + (unit >= total).astype(rates.dtype)
-        term = term * rates / float(k)
-        total = total + term
-    return out
-
-
-def _few_of_one(rate: float, rates: Tensor) -> Tensor[Int]:
-    """The same of one rate, whose sums of probabilities are known before."""
-    term = exp(-rate)
-    terms = [term := term * rate / k if k else term for k in range(_TERMS - 1)]
-    like: Any = {"dtype": rates.dtype, "device": rates.device}
-    unit = uniform(rates.shape, **like)
-    return asarray(list(accumulate(terms)), **like).searchsorted(unit, side="right")
-
-
-def _many(rates: Tensor) -> Tensor:
-    """Algorithm PTRS."""
-    like: Any = {"dtype": rates.dtype, "device": rates.device}
-    b = rates.sqrt() * 2.53 + 0.931
-    a = b * 0.02483 - 0.059
-    inverse = 1.1239 + 1.1328 / (b - 3.4)
-    bound = 0.9277 - 3.6224 / (b - 2.0)
-    out, done = rates.floor(), rates.isnan()
-    for _ in range(_POISSON_ROUNDS):
-        u, v = uniform(rates.shape, **like) - 0.5, 1.0 - uniform(rates.shape, **like)
-        us = (0.5 - u.abs()).maximum(_LEAST)
-        k = ((a * 2.0 / us + b) * u + rates + 0.43).floor()
-        sure = (us >= 0.07) & (v <= bound)
-        left = (v * inverse / (a / us.square() + b)).log()
-        right = k * rates.log() - rates - (k.maximum(0.0) + 1.0).lgamma()
-        kept = (k >= 0) & (sure | (((us >= 0.013) | (v <= us)) & (left <= right)))
-        out = (done | ~kept).where(out, k)
-        done = done | kept
-    return out
+def _log_power(unit: Tensor | None, parameter: Tensor) -> Tensor:
+    """Logarithm of what ``_standard_gamma`` leaves to be multiplied."""
+    wide = parameter.detach().to_full_precision()
+    return wide.zeros() if unit is None else (wide < 1).where(unit.log() / wide, 0.0)
 
 
 def _gumbel(shape: Sequence[int], like: Tensor) -> Tensor:
     """Noise whose largest element, added to logits, is where a category is drawn."""
     wide = like.to_full_precision().dtype
     waits = -(1.0 - uniform(shape, dtype=wide, device=like.device)).log()
-    return -waits.maximum(_LEAST).log()
+    return -waits.maximum(LEAST).log()
 
 
 @as_called
@@ -323,9 +247,9 @@ def categorical(logits: Tensor, shape: Shape = (), *, axis: int = -1) -> Tensor[
     wide = logits.detach().to_full_precision()
     if not logits.ndim:
         raise ShapeError("categorical", "no categories", got=(), expected="at least one axis")
-    if _may_look_at(wide):
+    if may_look_at(wide):
         fits = bool(wide.max(axis=axis).isfinite().all())
-        _require("categorical", fits, "nan, inf, or -inf alone", "a largest finite logit")
+        require("categorical", fits, "nan, inf, or -inf alone", "a largest finite logit")
     return _drawn(wide, dims, axis - logits.ndim if axis >= 0 else axis)
 
 
@@ -358,14 +282,14 @@ def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Ten
     (count,) = sizes(count, "multinomial")
     n = weights.shape[-1]
     fits = replacement or count <= n
-    _require("multinomial", fits, f"{count} of {n} places", "at most as many draws as places")
+    require("multinomial", fits, f"{count} of {n} places", "at most as many draws as places")
     wide = weights.detach().to_full_precision()
-    if _may_look_at(wide):
+    if may_look_at(wide):
         fits = bool(((wide >= 0) & wide.isfinite()).all())
-        _require("multinomial", fits, "a negative, infinite or nan weight", "0 <= weight < inf")
+        require("multinomial", fits, "a negative, infinite or nan weight", "0 <= weight < inf")
         least = 1 if replacement else count
         fits = bool(((wide > 0).sum(axis=-1) >= least).all())
-        _require("multinomial", fits, "fewer", f"{least} or more weights above 0 in each line")
+        require("multinomial", fits, "fewer", f"{least} or more weights above 0 in each line")
     if replacement and wide.size:
         return _by_sums(wide, count)
     if replacement:
@@ -421,7 +345,7 @@ def choice(
     if not x.ndim or not x.shape[0]:
         raise ShapeError("choice", "nothing to draw from", got=x.shape, expected="(n, …)")
     n = x.shape[0]
-    _require("choice", replacement or count <= n, f"{count} of {n}", "at most as many as there are")
+    require("choice", replacement or count <= n, f"{count} of {n}", "at most as many as there are")
     if weights is not None:
         if weights.shape != (n,):
             raise ShapeError("choice", "weights do not fit", got=weights.shape, expected=(n,))
@@ -449,7 +373,7 @@ def gumbel_softmax(
         >>> gumbel_softmax(zeros((2, 3)), hard=True).sum(axis=1).tolist()
         [1.0, 1.0]
     """
-    _require("gumbel_softmax", temperature > 0, f"temperature {temperature}", "temperature > 0")
+    require("gumbel_softmax", temperature > 0, f"temperature {temperature}", "temperature > 0")
     noisy = logits.to_full_precision() + _gumbel(logits.shape, logits)
     soft = (noisy / temperature).softmax(axis=axis)
     if hard:
@@ -457,13 +381,3 @@ def gumbel_softmax(
         rows = soft.zeros().scatter(top, top.astype(soft.dtype) * 0 + 1, axis=axis)
         soft = rows + (soft - soft.detach())
     return soft.astype(logits.dtype)
-
-
-def _may_look_at(x: Tensor) -> bool:
-    """Whether numbers can be read here, which a replay of what is recorded could not do."""
-    return recording() is None and x.device.is_readable(x.primitive)
-
-
-def _require(op: str, holds: bool, got: str, expected: str) -> None:
-    if not holds:
-        raise ArgumentError(op, "parameters out of range", got=got, expected=expected)

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from math import inf, prod
 from typing import Any
 
+import numpy as np
+
 from ._backend import Backend
 from ._called import as_called
 from ._creation import number, sizes
 from ._device import as_device
-from ._dtype import DType, DTypeLike, as_dtype, number_for
+from ._dtype import DType, DTypeLike, as_dtype, finfo, number_for, uint32, uint64
 from ._errors import ArgumentError, KindError
 from ._kinds import Bool, Float, Int
+from ._number import call
 from ._operands import check_shape, require_dtype
 from ._random_state import drawing_device, generator
 from ._tensor import Tensor
@@ -29,7 +32,13 @@ def _draw(words: int) -> tuple[int, int]:
     return generator().draw(-(-words // _WORDS_PER_BLOCK))
 
 
-def _float(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
+def float_type(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
+    """Return the element type of a draw of floats.
+
+    Raises:
+        DTypeError: when the device lacks it.
+        KindError: for another kind.
+    """
     chosen = backend.default_float if dtype is None else as_dtype(dtype, op)
     require_dtype(chosen, backend, op)
     if chosen.kind != "Float":
@@ -63,8 +72,8 @@ def uniform(
     """Return uniform numbers in [low, high).
 
     Raises:
-        ArgumentError: when ``low`` is above ``high``, or one of them is nan or infinite; for
-            tensors of several, with what to type.
+        ArgumentError: when ``low`` is above ``high``, one of them is nan or infinite, or the type
+            does not hold ``high - low``; for tensors of several, with what to type.
 
     Example:
         >>> bool((uniform((100,), low=2.0, high=3.0) >= 2.0).all())
@@ -80,13 +89,30 @@ def uniform(
             hint=_turned(shape, low, high) if low > high else "px.random.uniform(shape, 0.0, 1.0)",
         )
     backend = _device(device)
-    chosen, dims = _float(dtype, backend, "uniform"), sizes(shape, "uniform")
+    chosen, dims = float_type(dtype, backend, "uniform"), sizes(shape, "uniform")
     check_shape(dims, backend, "uniform")
+    start, end = number(low, "low", "uniform"), number(high, "high", "uniform")
+    if end - start > finfo(chosen).max:
+        raise ArgumentError(
+            "uniform",
+            f"a range wider than {chosen}",
+            got=f"low {low}, high {high}",
+            expected=f"high - low <= {finfo(chosen).max}",
+            hint="high * px.random.uniform(shape, -1.0, 1.0)",
+        )
     key, counter = _draw(prod(dims) * (2 if chosen.name == "float64" else 1))
-    out = backend.ops.random_uniform(
-        dims, number(low, "low", "uniform"), number(high, "high", "uniform"), chosen, key, counter
-    )
-    return Tensor(out, backend)
+    out = Tensor[Float](backend.ops.random_uniform(dims, start, end, chosen, key, counter), backend)
+    if (low == 0 and high == 1) or low == high:
+        return out
+    return out.minimum(call(_below, end, chosen))
+
+
+def _below(high: float, dtype: DType) -> float:
+    """The largest number below ``high``, to which sums are rounded too."""
+    there = np.asarray(high, dtype.numpy)
+    if there < high:
+        return float(there)
+    return float(np.nextafter(there, np.asarray(-inf, dtype.numpy)))
 
 
 def normal(
@@ -125,7 +151,7 @@ def normal(
             hint=f"px.random.normal(({shape}, {mean})), or mean={float(mean)}",
         )
     backend = _device(device)
-    chosen, dims = _float(dtype, backend, "normal"), sizes(shape, "normal")
+    chosen, dims = float_type(dtype, backend, "normal"), sizes(shape, "normal")
     check_shape(dims, backend, "normal")
     pairs = (prod(dims) + 1) // 2
     key, counter = _draw(pairs * (4 if chosen.name == "float64" else 2))
@@ -167,11 +193,13 @@ def randint(
 ) -> Tensor[Int]:
     """Return integers in [low, high), each with nearly equal probability.
 
-    A word of 32 bits is taken modulo the range, so the bias is below (high - low) / 2**32.
+    A word of 32 bits is taken modulo the range, so the bias is below (high - low) / 2**32; of a
+    range wider than 2**31 one of 64 bits, where the device has these.
 
     Raises:
-        ArgumentError: when the range is empty or wider than 2**31.
+        ArgumentError: when the range is empty, or wider than the device draws.
         DTypeError: when the type does not hold the range.
+        KindError: for a type that is no integer.
 
     Example:
         >>> bool((randint((100,), 0, 10) < 10).all())
@@ -186,22 +214,28 @@ def randint(
             expected="shape, low, high",
             hint=f"px.random.randint({tuple(high)}, {shape}, {low})",
         )
-    if not 0 < high - low <= 2**31:
-        raise ArgumentError("randint", "range", got=(low, high), expected="0 < high - low <= 2**31")
+    bits = 63 if uint64 in backend.dtypes else 31
+    if not 0 < high - low <= 2**bits:
+        expected = f"0 < high - low <= 2**{bits}"
+        raise ArgumentError("randint", "range", got=(low, high), expected=expected)
     dims = sizes(shape, "randint")
     check_shape(dims, backend, "randint")
     chosen = backend.default_int if dtype is None else as_dtype(dtype, "randint")
     require_dtype(chosen, backend, "randint")
+    if chosen.kind != "Int":
+        raise KindError("randint", "not an integer type", got=chosen, expected="Int")
     for end in (low, high - 1):
         number_for(end, chosen, "randint")
-    key, counter = _draw(prod(dims))
-    words: Tensor[Any] = Tensor(backend.ops.random_bits(prod(dims), key, counter, _UINT32), backend)
+    wide = high - low > 2**31
+    count = prod(dims) * (2 if wide else 1)
+    key, counter = _draw(count)
+    words: Tensor[Any] = Tensor(backend.ops.random_bits(count, key, counter, uint32), backend)
+    if wide:
+        words = words.astype(uint64)
+        words = (words[0::2] << 32) | words[1::2]
     # The offset wraps into place: int8 does not hold 200, but it holds -100 + 200.
     offsets = (words % (high - low)).astype(chosen).reshape(dims)
     return offsets + low
-
-
-_UINT32 = as_dtype("uint32")
 
 
 @as_called
@@ -219,5 +253,5 @@ def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
     backend = _device(device)
     (n,) = sizes(n, "permutation")
     key, counter = _draw(n)
-    words: Tensor[Any] = Tensor(backend.ops.random_bits(n, key, counter, _UINT32), backend)
+    words: Tensor[Any] = Tensor(backend.ops.random_bits(n, key, counter, uint32), backend)
     return words.argsort()

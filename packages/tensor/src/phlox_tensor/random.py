@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ._counts import poisson
 from ._distributions import (
     beta,
     categorical,
@@ -10,7 +11,6 @@ from ._distributions import (
     gamma,
     gumbel_softmax,
     multinomial,
-    poisson,
     truncated_normal,
 )
 from ._draws import bernoulli, normal, permutation, randint, uniform
