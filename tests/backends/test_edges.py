@@ -231,3 +231,53 @@ def test_special_functions_at_the_ends_of_their_ranges(device: Backend) -> None:
         close((-near_one).erfinv(), -5.8635847487551676, rtol=1e-9)
         far = px.asarray([1e301, 1e306, inf], dtype="float64", device=device)
         close(far.lgamma(), [6.920781129912077e303, inf, inf], rtol=1e-9)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+@pytest.mark.parametrize("n", [2, 100])
+@pytest.mark.parametrize("upper", [False, True])
+def test_what_a_triangle_leaves_out_is_not_looked_at(device: str, n: int, upper: bool) -> None:
+    a = np.random.default_rng(0).standard_normal((n, n)) / n + np.eye(n)
+    half = np.triu(a) if upper else np.tril(a)
+    hidden = np.where(half == 0, np.nan, a)
+    x, b = (
+        px.asarray(hidden, device=device),
+        px.asarray(np.random.default_rng(0).standard_normal((n, 2)), device=device),
+    )
+    found = px.linalg.solve_triangular(x, b, upper=upper).numpy()
+    np.testing.assert_allclose(found, np.linalg.solve(half, b.numpy()), rtol=1e-8)
+    np.fill_diagonal(hidden, np.inf)
+    np.fill_diagonal(half, 1.0)
+    found = px.linalg.solve_triangular(
+        px.asarray(hidden, device=device), b, upper=upper, unit_diagonal=True
+    )
+    np.testing.assert_allclose(found.numpy(), np.linalg.solve(half, b.numpy()), rtol=1e-8)
+    hidden[n - 1, 0] = hidden[0, n - 1] = np.nan
+    out = px.linalg.solve_triangular(px.asarray(hidden, device=device), b, upper=upper)
+    assert out.isnan().all()
+
+
+@pytest.mark.parametrize("device", [Cpu(), Numpy()])
+def test_sums_of_products_in_float16_are_rounded_once(device: str) -> None:
+    def held(*values: object) -> list[px.Tensor]:
+        return [px.asarray(v, dtype="float16", device=device) for v in values]
+
+    pair = held([300.0, 300.0], [300.0, -300.0])
+    assert px.vecdot(*pair).item() == 0
+    assert px.einsum("bi,bi->b", *(x[None] for x in pair)).tolist() == [0.0]
+    assert px.einsum("bi,i->", pair[0].broadcast_to((2, 2)), pair[1]).item() == 0
+    line = held([[300.0]], [[300.0]], [[1e-3]])
+    assert px.einsum("ij,jk,kl->il", *line).item() == pytest.approx(90, rel=2**-9)
+    total = px.einsum("ij,k->k", *held([[60000.0, 60000.0], [-60000.0, -60000.0]], [1.0, 2.0]))
+    assert total.tolist() == [0.0, 0.0]
+    assert px.cross(*held([300.0] * 3, [300.0] * 3)).tolist() == [0.0] * 3
+
+
+def test_a_derivative_that_needs_an_inverse_says_whose_it_is() -> None:
+    singular = px.asarray([[1.0, 2.0], [2.0, 4.0]])
+    first = px.grad(px.linalg.det)
+    assert first(singular).tolist() == [[4.0, -2.0], [-2.0, 1.0]]
+    with pytest.raises(px.GradientError, match=r"\[det\] the second derivative needs the inverse"):
+        px.grad(lambda x: first(x).sum())(singular)
+    with pytest.raises(px.GradientError, match=r"\[slogdet\] the derivative needs the inverse"):
+        px.grad(lambda x: px.linalg.slogdet(x).logabsdet)(singular)

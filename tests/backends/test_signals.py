@@ -49,6 +49,23 @@ def test_derivatives_of_two_orders(call: Call) -> None:
     px.gradcheck(lambda x: call(x).sin().sum(), (x,), order=2)
 
 
+@pytest.mark.parametrize("hop", [4, 5])
+def test_derivatives_reach_the_window_through_its_squares(hop: int) -> None:
+    x = px.asarray(LINES, device="numpy")
+    weights = px.asarray(RANDOM.uniform(0.5, 1.5, 16), device="numpy")
+
+    def back(w: px.Tensor) -> px.Tensor:
+        return fft.istft(fft.stft(x, 16, hop_length=hop), 16, hop_length=hop, window=w)
+
+    px.gradcheck(lambda w: (back(w) ** 2).sum(), (weights,))
+    np.testing.assert_allclose(px.compile(back)(weights).numpy(), back(weights).numpy(), atol=1e-12)
+    np.testing.assert_allclose(
+        px.vmap(back)(px.stack([weights, weights + 1])).numpy()[0],
+        back(weights).numpy(),
+        atol=1e-12,
+    )
+
+
 @CALLS
 def test_lanes_are_calls(call: Call) -> None:
     x = px.asarray(LINES, device="numpy")

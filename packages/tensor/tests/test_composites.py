@@ -196,6 +196,11 @@ def test_empty_tensors_pass_through() -> None:
         (lambda x: pt.fft.stft(x[0], 16), ShapeError),
         (lambda x: pt.fft.fft(x.astype(pt.int32)), KindError),
         (lambda x: pt.broadcast_arrays(x, x.T), ShapeError),
+        (lambda x: pt.fake_quantize(x, 0.5, axis=5), ShapeError),
+        (lambda x: pt.fake_quantize(x, 0.5, bits=0), ArgumentError),
+        (lambda x: pt.fake_quantize(x, 0.5, 0.5), ArgumentError),
+        (lambda x: pt.fake_quantize(x, 0.5, x), KindError),
+        (lambda x: pt.fake_quantize(x.astype(pt.int32), 0.5), KindError),
     ],
 )
 def test_what_does_not_fit_is_refused(call: Any, error: type[PhloxError]) -> None:

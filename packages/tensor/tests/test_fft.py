@@ -99,6 +99,10 @@ def test_frequencies_and_shifts(n: int) -> None:
         (lambda: fft.ifft((pt.ones(3), pt.ones(2))), ShapeError, "parts differ"),
         (lambda: fft.ifft((pt.ones(3),)), ArgumentError, "pair"),  # type: ignore[arg-type]
         (lambda: fft.fftfreq(0), ShapeError, "no length"),
+        (lambda: fft.fftfreq(float("inf")), ArgumentError, "n is not an integer"),  # type: ignore[arg-type]
+        (lambda: fft.fft(pt.ones(4), n=4.0), ArgumentError, "n is not an integer"),  # type: ignore[arg-type]
+        (lambda: fft.stft(pt.ones(64), 16.0), ArgumentError, "n_fft is not an integer"),  # type: ignore[arg-type]
+        (lambda: fft.window("hann", 4.0), ArgumentError, "n is not an integer"),  # type: ignore[arg-type]
     ],
 )
 def test_what_does_not_fit_is_refused(call: Any, error: type[Exception], text: str) -> None:
@@ -146,8 +150,17 @@ def test_a_signal_comes_back_from_its_pieces() -> None:
     with pytest.raises(ShapeError, match="shorter"):
         fft.stft(pt.ones(3), 8, center=False)
     with pytest.raises(ShapeError, match="window"):
-        fft.stft(x, 16, window=pt.ones(15))
+        fft.stft(x, 16, window=pt.ones(17))
     with pytest.raises(ShapeError, match="pieces"):
         fft.istft(found, 8)
     with pytest.raises(ArgumentError, match="no such window"):
         fft.window("bell", 4)
+
+
+def test_a_shorter_window_is_in_the_middle_of_its_piece() -> None:
+    x = pt.asarray(RANDOM.standard_normal(64))
+    short = fft.window("hann", 11, dtype="float64")
+    whole = pt.asarray(np.pad(short.numpy(), (2, 3)))
+    found = fft.stft(x, 16, hop_length=3, window=short)
+    close(found, fft.stft(x, 16, hop_length=3, window=whole).numpy())
+    close(fft.istft(found, 16, hop_length=3, window=short), x.numpy()[:63])

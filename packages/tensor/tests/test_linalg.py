@@ -157,3 +157,36 @@ def test_integers_keep_their_type_in_einsum() -> None:
     out = pt.einsum("ij,jk->ik", x, x)
     assert (out.dtype.name, out.tolist()) == ("int8", [[7, 10], [15, 22]])
     assert pt.einsum("ij->", x).dtype.name == "int8"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_rank_of_narrow_floats_is_by_their_own_epsilon(dtype: str) -> None:
+    line = normal(20)
+    x = pt.asarray(np.outer(line, line), dtype=dtype)
+    found = linalg.lstsq(x, pt.ones(20, dtype=dtype))
+    assert found.rank.item() == 1
+    assert float(found.solution.abs().max()) < 1.0
+    assert float(linalg.pinv(x).abs().max()) < 1.0
+
+
+@pytest.mark.parametrize("rtol", [-1.0, float("nan")])
+def test_a_part_of_the_largest_singular_value_is_not_negative(rtol: float) -> None:
+    for call in (linalg.pinv, linalg.matrix_rank):
+        with pytest.raises(ArgumentError, match="rtol >= 0"):
+            call(pt.eye(2), rtol=rtol)
+
+
+def test_exponentials_of_large_numbers_warn_nobody() -> None:
+    found = linalg.matrix_exp(pt.asarray([[1e3, 0.0], [0.0, -1e3]], dtype="float64"))
+    assert found.tolist() == [[np.inf, 0.0], [0.0, 0.0]]
+    assert linalg.matrix_exp(pt.asarray([[1e30, 0.0], [0.0, -1e30]])).shape == (2, 2)
+
+
+def test_cofactors_of_all_conditions() -> None:
+    a = normal(3, 4, 4)
+    a[1, 3] = a[1, 2]
+    a[2, 3] = a[2, 2] + 1e-12
+    minors = np.delete(np.delete(a, 1, axis=1), 2, axis=2)
+    close(pt.ops.cofactor(pt.asarray(a))[:, 1, 2], -np.linalg.det(minors), 1e-9)
+    large = normal(64, 64)  # whose determinant float32 does not hold
+    assert pt.ops.cofactor(pt.asarray(large * 0.2, dtype="float32")).isfinite().all()

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, DTypeError, UnknownNameError, fft
+from phlox_tensor import (
+    ArgumentError,
+    DTypeError,
+    ShapeError,
+    UnknownNameError,
+    WrongTypeError,
+    fft,
+)
 
 RANDOM = np.random.default_rng(3)
 Z = RANDOM.standard_normal((2, 3)) + 1j * RANDOM.standard_normal((2, 3))
@@ -88,3 +95,53 @@ def test_finite_numbers_by_infinite_ones_are_zeros() -> None:
     out = pt.fft.Spectrum(pt.full(4, 3.0), pt.full(4, -2.0)) / pt.fft.Spectrum(inf, other)
     assert out.real.tolist() == [0.0] * 4
     assert out.imag.tolist() == [0.0] * 4
+
+
+def test_an_index_takes_elements_of_both_parts() -> None:
+    z = pair(Z)
+    for index in (0, (slice(None), 0), (..., slice(1, None)), (..., None)):
+        np.testing.assert_array_equal(z[index].numpy(), Z[index])
+    real, imag = z
+    assert (real.shape, imag.shape, len(z)) == ((2, 3), (2, 3), 2)
+
+
+def test_sums_products_and_shapes_are_those_of_complex_arrays() -> None:
+    z, w, real = pair(Z), pair(W).mT, W.real.T.copy()
+    x, more = pt.asarray(real), np.ones((2, 1, 3))
+    for got, want in (
+        (z.sum(), Z.sum()), (z.sum(0), Z.sum(0)),
+        (z.mean(axis=1, keepdims=True), Z.mean(1, keepdims=True)),
+        (z.mT, Z.T), (z.reshape(3, 2), Z.reshape(3, 2)), (z**5, Z**5),
+        (z @ w, Z @ W.T), (z @ x, Z @ real), (x @ z, real @ Z),
+        (z[0] + pt.asarray(more), Z[0] + more), (z[0] - pt.asarray(more), Z[0] - more),
+        (fft.fftshift(z), np.fft.fftshift(Z)),
+        (fft.ifftshift(z, axes=1), np.fft.ifftshift(Z, axes=1)),
+    ):  # fmt: skip
+        assert got.shape == np.shape(want)
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+    assert z.astype("float32").dtype is pt.float32
+    assert (z.ndim, z.size, z.to_device(z.device).device) == (2, 6, z.device)
+
+
+ONE, TWO = pt.ones(3), pt.ones(4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: pt.asarray(pair(Z)), DTypeError, r"z\.abs\(\)"),
+        (lambda: pt.exp(pair(Z)), ArgumentError, r"hint: x\.abs\(\), x\.real"),
+        (lambda: pair(Z).flip(0), UnknownNameError, r"Spectrum\(z\.real\.flip\(\), z\.imag\.flip"),
+        (lambda: pair(Z).exp(), UnknownNameError, r"z\.abs\(\), z\.real or z\.imag, then \.exp"),
+        (lambda: pair(Z) ** 0.5, ArgumentError, "integer above 0"),
+        (lambda: fft.Spectrum(ONE, TWO), ShapeError, "parts differ"),
+        (lambda: fft.Spectrum(ONE, ONE.astype("float64")), DTypeError, "parts differ"),
+        (lambda: fft.Spectrum(1, 2), WrongTypeError, "real is not a tensor: got int"),
+        (lambda: fft.Spectrum(ONE), WrongTypeError, "imag is not a tensor: got NoneType"),
+        (lambda: fft.irfft((ONE, TWO)), ShapeError, r"\[irfft\] parts differ"),
+        (lambda: fft.fft((ONE, TWO), n=3), ShapeError, r"\[fft\] parts differ"),
+    ],
+)  # fmt: skip
+def test_what_is_no_pair_says_so(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()

@@ -23,6 +23,17 @@ pub struct Side {
     pub unit: bool,
 }
 
+impl Side {
+    /// Nan where an element that is read is not finite.
+    fn unbounded<T: Number>(self, a: &[T], n: usize) -> Option<T> {
+        let own = usize::from(!self.unit);
+        (0..n).find_map(|i| {
+            let (start, end) = if self.upper { (i + 1 - own, n) } else { (0, i + own) };
+            unbounded(&a[i * n + start..i * n + end])
+        })
+    }
+}
+
 /// What the triangle of `a` (…, n, n) gives `b` (…, n, k) when it is multiplied with it; batches are equal.
 pub fn solutions<T: Number>(a: &Array, b: &Array, side: Side) -> Result<Array> {
     let rank = b.rank();
@@ -38,7 +49,7 @@ pub fn solutions<T: Number>(a: &Array, b: &Array, side: Side) -> Result<Array> {
         range.try_for_each(|index| {
             // SAFETY: the ranges of `each` are disjoint, so nobody else has the matrices of this index.
             let (a, x) = unsafe { (triangles.at(index), solved.at(index)) };
-            if let Some(nan) = unbounded(a) {
+            if let Some(nan) = side.unbounded(a, n) {
                 x.fill(nan);
                 return Ok(());
             }

@@ -14,9 +14,10 @@ from ._creation import full
 from ._device import as_device
 from ._dlpack import array_of
 from ._dtype import DTypeLike, as_dtype
-from ._errors import SharingError, WrongTypeError
+from ._errors import DTypeError, SharingError, WrongTypeError
 from ._kinds import AnyKind, Bool, Float, Int
 from ._number import Number
+from ._spectrum import Spectrum
 from ._stacking import holds_tensor, stacked
 from ._tensor import Tensor
 from ._transfer import upload
@@ -93,6 +94,12 @@ def asarray(
     wanted = None if dtype is None else as_dtype(dtype, "asarray")
     if type(obj) is Number:
         return full((), obj, dtype=wanted, device=device)
+    if isinstance(obj, Spectrum):
+        hint = "z.abs(), or px.stack([z.real, z.imag])"
+        expected = "real numbers"
+        raise DTypeError(
+            "asarray", "no tensor is complex", got="Spectrum", expected=expected, hint=hint
+        )
     if holds_tensor(obj):
         given = stacked(obj, "asarray")
         out = given if device is None else given.to_device(as_device(device))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 from . import ops
-from ._attributes import normalize_axis
+from ._attributes import NORMALIZERS, normalize_axis
 from ._backend import Backend
 from ._called import as_called
 from ._creation import arange
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
-from ._kinds import AnyKind
 from ._spectrum import Complex, Spectrum, as_pair, check_floats
 from ._tensor import Tensor
 from .ops import movement
 
 Axes = Sequence[int] | None
 Sizes = Sequence[int] | None
+Shifted = TypeVar("Shifted", Tensor[Any], Spectrum)
 _NORMS = ("backward", "forward", "ortho")
 
 
@@ -222,19 +222,21 @@ def rfftfreq(
 
 
 @as_called
-def fftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
+def fftshift(x: Shifted, /, *, axes: int | Sequence[int] | None = None) -> Shifted:
     """Bring what is of frequency 0 from the front of the axes to their middle.
+
+    X may be a ``Spectrum``.
 
     Example:
         >>> fftshift(fftfreq(4)).tolist()
         [-0.5, -0.25, 0.0, 0.25]
     """
     places = _axes("fftshift", x.ndim, axes)
-    return x.roll([x.shape[i] // 2 for i in places], axis=places) if places else x
+    return _rolled(x, [x.shape[i] // 2 for i in places], places)
 
 
 @as_called
-def ifftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None) -> Tensor[AnyKind]:
+def ifftshift(x: Shifted, /, *, axes: int | Sequence[int] | None = None) -> Shifted:
     """Undo ``fftshift``.
 
     Example:
@@ -242,7 +244,15 @@ def ifftshift(x: Tensor[AnyKind], /, *, axes: int | Sequence[int] | None = None)
         [0, 1, 2]
     """
     places = _axes("ifftshift", x.ndim, axes)
-    return x.roll([-(x.shape[i] // 2) for i in places], axis=places) if places else x
+    return _rolled(x, [-(x.shape[i] // 2) for i in places], places)
+
+
+def _rolled(x: Any, steps: list[int], places: list[int]) -> Any:
+    if not places:
+        return x
+    if isinstance(x, Spectrum):
+        return Spectrum(*(part.roll(steps, axis=places) for part in x))
+    return x.roll(steps, axis=places)
 
 
 def _typed(places: Tensor[Any], dtype: DTypeLike | None) -> Tensor:
@@ -283,7 +293,8 @@ def _transformed(
 
 
 def _require_length(op: str, n: int) -> None:
-    if n < 1 or n != int(n):
+    n = NORMALIZERS["int"](n, "n", op, 0)
+    if n < 1:
         raise ShapeError(op, "no length", got=n, expected="1 or more")
 
 

@@ -150,7 +150,9 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         f"{declared.name} is not a tensor",
         got=type(item).__name__,
         expected="a Tensor" + (" or a number" if op.op_class.takes_numbers else ""),
-        hint="px.asarray(x)",
+        hint="x.abs(), x.real or x.imag"
+        if isinstance(item, tuple) and hasattr(item, "imag")
+        else "px.asarray(x)",
     )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from ._attributes import NORMALIZERS, normalize_axis
 from ._dtype import int8
-from ._errors import DTypeError, ShapeError
+from ._errors import ArgumentError, DTypeError, KindError, ShapeError
 from ._kinds import Int
+from ._spectrum import check_floats
 from ._tensor import Tensor
 from .ops.quantization import spread, two_of_each
 from .shapes.quantization import fitting, limits
+
+# As of ``quantize``.
+_WIDEST: Final = 16
 
 
 def fake_quantize(
@@ -35,19 +40,30 @@ def fake_quantize(
         signed: whether they go below 0.
 
     Raises:
-        ShapeError: when the scale does not fit.
+        ArgumentError: for bits below 1 or above 16, or a ``zero_point`` that is no integer.
+        KindError: for integers as x.
+        ShapeError: when the scale does not fit, or the axis is not there.
 
     Example:
         >>> fake_quantize(asarray([0.26, 90.0]), 0.5).tolist()
         [0.5, 63.5]
     """
+    check_floats("fake_quantize", x)
+    bits = NORMALIZERS["int"](bits, "bits", "fake_quantize", 0)
+    if not 1 <= bits <= _WIDEST:
+        expected = f"1 <= bits <= {_WIDEST}"
+        raise ArgumentError("fake_quantize", "too many or few bits", got=bits, expected=expected)
     wide = x.to_full_precision()
     step = _spread("fake_quantize", scale, wide, axis)
     low, high = limits(bits, signed)
     if isinstance(zero_point, Tensor):
+        if zero_point.dtype.kind != "Int":
+            got = zero_point.dtype
+            raise KindError("fake_quantize", "zero_point is no integer", got=got, expected="Int")
         zero = _spread("fake_quantize", zero_point.astype(wide.dtype), wide, axis)
         held = (wide / step).maximum(float(low) - zero).minimum(float(high) - zero)
     else:
+        zero_point = NORMALIZERS["int"](zero_point, "zero_point", "fake_quantize", 0)
         held = (wide / step).clip(float(low - zero_point), float(high - zero_point))
     # The difference is exact, so that the sum is the rounded number itself.
     rounded = held + (held.round() - held).detach()
@@ -55,9 +71,11 @@ def fake_quantize(
 
 
 def _spread(op: str, scale: Any, like: Tensor, axis: int | None) -> Any:
+    if axis is not None:
+        normalize_axis(axis, op, like.ndim)
     if not isinstance(scale, Tensor):
         return scale
-    place = None if axis is None else axis % max(like.ndim, 1)
+    place = None if axis is None else normalize_axis(axis, op, like.ndim)
     fitting(op, like.shape, scale.shape, place)
     return spread(scale.astype(like.dtype), like.shape, place)
 

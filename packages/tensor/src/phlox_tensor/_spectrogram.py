@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ._attributes import NORMALIZERS
 from ._backend import Backend
 from ._called import as_called
 from ._conversion import asarray
@@ -14,6 +15,7 @@ from ._device import as_device
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
 from ._fourier import irfft, rfft
+from ._parameters import may_look_at
 from ._spectrum import Complex, Spectrum, as_pair
 from ._tensor import Tensor
 from .ops import movement
@@ -54,6 +56,7 @@ def window(
         >>> window("hann", 4).tolist()
         [0.0, 0.5, 1.0, 0.5]
     """
+    n = NORMALIZERS["int"](n, "n", "window", 0)
     if name not in _WINDOWS or n < 1:
         expected = f"{', '.join(_WINDOWS)}; n >= 1"
         raise ArgumentError("window", "no such window", got=f"{name!r}, {n}", expected=expected)
@@ -80,11 +83,12 @@ def stft(
         x: real numbers along the last axis.
         n_fft: length of a piece.
         hop_length: from one piece to the next; a quarter of a piece by default.
-        window: (n_fft,), what pieces are multiplied with; ones by default.
+        window: (n_fft,), what pieces are multiplied with; ones by default. A shorter one is for the
+            middle of a piece, of which the rest is 0.
         center: mirror half a piece at both ends, so that piece k is around ``k·hop_length``.
 
     Raises:
-        ShapeError: when the signal is shorter than a piece, or the window has another length.
+        ShapeError: when the signal is shorter than a piece, or the window is longer.
 
     Example:
         >>> stft(ones(64), 16).real.shape
@@ -104,7 +108,7 @@ def stft(
     count = 1 + (length - n_fft) // hop
     pieces = x.take(_places(n_fft, hop, count, x), axis=x.ndim - 1)
     if window is not None:
-        pieces = pieces * window
+        pieces = pieces * _centered(window, n_fft)
     found = rfft(pieces)
     return Spectrum(found.real.mT, found.imag.mT)
 
@@ -131,7 +135,8 @@ def istft(
         length: of the signal, cut off or filled with zeros; what the pieces cover by default.
 
     Raises:
-        ArgumentError: when the windows leave gaps.
+        ArgumentError: when the windows leave gaps; in a compiled function nothing looks at those
+            that are arguments.
         ShapeError: when x is of pieces of another length.
 
     Example:
@@ -145,31 +150,50 @@ def istft(
         raise ShapeError("istft", "not the spectra of pieces", got=real.shape, expected=expected)
     pieces = irfft(Spectrum(real.mT, imag.mT), n=n_fft)
     *batch, count, _ = pieces.shape
-    shape = pieces if window is None else pieces * window
+    faded = None if window is None else _centered(window, n_fft)
+    shape = pieces if faded is None else pieces * faded
     total = n_fft + hop * (count - 1)
     places: Any = _places(n_fft, hop, count, real).reshape((count * n_fft,))
     flat = shape.reshape((*batch, count * n_fft))
     out = real.zeros((*batch, total)).index_add(places, flat, axis=len(batch))
-    ones = np.ones(n_fft) if window is None else window.detach().numpy().astype(np.float64)
-    weight = np.zeros(total)
-    for k in range(count):
-        weight[k * hop : k * hop + n_fft] += ones**2
     start = n_fft // 2 if center else 0
     end = total - start if length is None else min(start + length, total)
-    if np.min(weight[start:end], initial=1.0) < _FAINT:
+    ones = real.zeros((n_fft,)) + 1.0 if faded is None else faded
+    weight = _covered(ones.to_full_precision().square(), hop, count)[start:end]
+    if end > start and may_look_at(weight) and not float(weight.detach().min()) >= _FAINT:
         raise ArgumentError("istft", "windows leave gaps", got=f"hop {hop}", expected="overlap")
-    out = out[..., start:end] / asarray(weight[start:end], dtype=real.dtype, device=real.device)
+    out = (out[..., start:end].to_full_precision() / weight).astype(real.dtype)
     missing = 0 if length is None else length - (end - start)
     return movement.concat([out, out.zeros((*batch, missing))], axis=-1) if missing > 0 else out
 
 
 def _checked(op: str, n_fft: int, hop_length: int | None, window: Tensor | None) -> int:
-    hop = max(n_fft // 4, 1) if hop_length is None else hop_length
+    whole = NORMALIZERS["int"]
+    n_fft = whole(n_fft, "n_fft", op, 0)
+    hop = max(n_fft // 4, 1) if hop_length is None else whole(hop_length, "hop_length", op, 0)
     if n_fft < 1 or hop < 1:
         raise ArgumentError(op, "no pieces", got=f"n_fft {n_fft}, hop {hop}", expected="1 or more")
-    if window is not None and window.shape != (n_fft,):
-        raise ShapeError(op, "window does not fit", got=window.shape, expected=(n_fft,))
+    if window is not None and not (window.ndim == 1 and 1 <= window.shape[0] <= n_fft):
+        expected = f"({n_fft},), or shorter"
+        raise ShapeError(op, "window does not fit", got=window.shape, expected=expected)
     return hop
+
+
+def _centered(window: Tensor, n_fft: int) -> Tensor:
+    """A shorter window in the middle of a piece, zeros beside it."""
+    rest = n_fft - window.shape[0]
+    return window.pad(((rest // 2, rest - rest // 2),)) if rest else window
+
+
+def _covered(squares: Tensor, hop: int, count: int) -> Tensor:
+    """What windows that follow one another by ``hop`` add up to."""
+    n = squares.shape[0]
+    parts = -(-n // hop)
+    blocks = squares.pad(((0, parts * hop - n),)).reshape((parts, hop))
+    rows, columns = np.arange(count + parts - 1)[:, None], np.arange(parts)
+    meet = (rows >= columns) & (rows < columns + count)
+    table: Tensor = asarray(meet.astype(np.float32), dtype=squares.dtype, device=squares.device)
+    return (table @ blocks).reshape(((count + parts - 1) * hop,))[: n + hop * (count - 1)]
 
 
 def _places(n: int, hop: int, count: int, like: Tensor) -> Tensor[Any]:

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ._dtype import DType
-from ._errors import ArgumentError, DTypeError, KindError
+from ._backend import Backend
+from ._dtype import DType, DTypeLike
+from ._errors import (
+    ArgumentError,
+    DTypeError,
+    KindError,
+    ShapeError,
+    UnknownNameError,
+    WrongTypeError,
+)
 from ._number import Number
 from ._tensor import Tensor
 
 _PARTS = "px.fft.Spectrum(px.asarray(z.real), px.asarray(z.imag))"
 
+# What is done to both parts alike.
+_BY_PARTS: Final = {
+    "T", "broadcast_to", "cumsum", "detach", "diagonal", "expand_dims", "flatten", "flip",
+    "moveaxis", "pad", "permute_dims", "ravel", "repeat", "roll", "squeeze", "swapaxes", "take",
+    "tile", "zeros",
+}  # fmt: skip
 
-class Spectrum(NamedTuple):
+
+class _Pair(NamedTuple):
+    real: Tensor
+    imag: Tensor
+
+
+class Spectrum(_Pair):
     """Complex numbers as two tensors of one shape; they add, multiply and divide as such.
+
+    An index takes the same elements of both; ``real, imag = z`` and ``z.real`` take them apart.
 
     Attributes:
         real: the real parts.
         imag: the imaginary parts.
+
+    Raises:
+        DTypeError: for parts of two types.
+        ShapeError: for parts of two shapes.
+        WrongTypeError: for a part missing, or a tensor beside something else.
 
     Example:
         >>> z = Spectrum(asarray([3.0]), asarray([4.0]))
@@ -27,8 +55,33 @@ class Spectrum(NamedTuple):
         ([25.0], [5.0], [3.0])
     """
 
-    real: Tensor
-    imag: Tensor
+    __slots__ = ()
+
+    def __new__(cls, real: Tensor, imag: Tensor | None = None) -> Spectrum:
+        """Two tensors of one shape and type."""
+        for name, part in (("real", real), ("imag", imag)):
+            if not isinstance(part, Tensor):
+                got, hint = type(part).__name__, "px.fft.Spectrum(x, px.zeros_like(x))"
+                raise WrongTypeError(
+                    "Spectrum", f"{name} is not a tensor", got=got, expected="a Tensor", hint=hint
+                )
+            _require_alike("Spectrum", real, part)
+        return super().__new__(cls, real, imag)  # type: ignore[arg-type] # looked at above
+
+    if not TYPE_CHECKING:  # to type checkers it is that of a tuple
+
+        def __getitem__(self, index: Any) -> Spectrum:
+            """Return elements, with their real and imaginary parts."""
+            return Spectrum(self.real[index], self.imag[index])
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what to type for what tensors have alone."""
+            hint = None
+            if hasattr(Tensor, name) and not name.startswith("_"):
+                call = "()" if callable(getattr(Tensor, name)) else ""
+                hint = f"px.fft.Spectrum(z.real.{name}{call}, z.imag.{name}{call})"
+                hint = hint if name in _BY_PARTS else f"z.abs(), z.real or z.imag, then .{name}"
+            raise UnknownNameError(name, "no such attribute of a Spectrum", hint=hint)
 
     @property
     def dtype(self) -> DType:
@@ -39,6 +92,51 @@ class Spectrum(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         """The shape of the parts."""
         return self.real.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes the parts have."""
+        return self.real.ndim
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return self.real.size
+
+    @property
+    def device(self) -> Backend:
+        """Where the parts are."""
+        return self.real.device
+
+    @property
+    def mT(self) -> Spectrum:
+        """The last two axes swapped."""
+        return Spectrum(self.real.mT, self.imag.mT)
+
+    def astype(self, dtype: DTypeLike) -> Spectrum:
+        """Return the parts in another float type."""
+        return Spectrum(self.real.astype(dtype), self.imag.astype(dtype))
+
+    def to_device(self, device: Backend | str) -> Spectrum:
+        """Return the parts on another device."""
+        return Spectrum(self.real.to_device(device), self.imag.to_device(device))
+
+    def reshape(self, *shape: Any) -> Spectrum:
+        """Return the numbers in another shape, as ``Tensor.reshape``."""
+        return Spectrum(self.real.reshape(*shape), self.imag.reshape(*shape))
+
+    def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Spectrum:
+        """Return the sum along axes, of all numbers by default.
+
+        Example:
+            >>> Spectrum(asarray([3.0, 1.0]), asarray([4.0, 0.0])).sum().real.item()
+            4.0
+        """
+        return Spectrum(*(part.sum(axis=axis, keepdims=keepdims) for part in self))
+
+    def mean(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Spectrum:
+        """Return the mean along axes, of all numbers by default."""
+        return Spectrum(*(part.mean(axis=axis, keepdims=keepdims) for part in self))
 
     def abs(self) -> Tensor:
         """Return the absolute values.
@@ -73,14 +171,14 @@ class Spectrum(NamedTuple):
 
     def __add__(self, other: Any, /) -> Spectrum:
         real, imag = _parts("add", other)
-        return Spectrum(self.real + real, self.imag if imag is None else self.imag + imag)
+        return Spectrum(self.real + real, self.imag + (_nothing(real) if imag is None else imag))
 
     def __radd__(self, other: Any, /) -> Spectrum:
         return self + other
 
     def __sub__(self, other: Any, /) -> Spectrum:
         real, imag = _parts("subtract", other)
-        return Spectrum(self.real - real, self.imag if imag is None else self.imag - imag)
+        return Spectrum(self.real - real, self.imag - (_nothing(real) if imag is None else imag))
 
     def __rsub__(self, other: Any, /) -> Spectrum:
         return -self + other
@@ -93,6 +191,26 @@ class Spectrum(NamedTuple):
 
     def __rmul__(self, other: Any, /) -> Spectrum:
         return self * other
+
+    def __matmul__(self, other: Any, /) -> Spectrum:
+        real, imag = _parts("matmul", other)
+        if imag is None:
+            return Spectrum(self.real @ real, self.imag @ real)
+        return Spectrum(self.real @ real - self.imag @ imag, self.real @ imag + self.imag @ real)
+
+    def __rmatmul__(self, other: Any, /) -> Spectrum:
+        real, _ = _parts("matmul", other)
+        return Spectrum(real @ self.real, real @ self.imag)
+
+    def __pow__(self, power: int, /) -> Spectrum:
+        if type(power) is not int or power < 1:
+            expected, hint = "an integer above 0", "1 / z**2"
+            raise ArgumentError("pow", "no such power", got=power, expected=expected, hint=hint)
+        out = self
+        for bit in bin(power)[3:]:
+            out = out * out
+            out = out * self if bit == "1" else out
+        return out
 
     def __truediv__(self, other: Any, /) -> Spectrum:
         real, imag = _parts("divide", other)
@@ -116,6 +234,25 @@ class Spectrum(NamedTuple):
 
 # NumPy leaves arithmetic to the class; in its body this would be a field.
 Spectrum.__array_ufunc__ = None  # type: ignore[attr-defined]
+
+
+def _nothing(real: Any) -> Any:
+    """The imaginary part of a real operand: 0, of its shape and type."""
+    return real.zeros() if isinstance(real, Tensor) else 0.0
+
+
+def _require_alike(op: str, real: Tensor, imag: Tensor) -> None:
+    """Hold the parts to one shape and type.
+
+    Raises:
+        DTypeError: for two types.
+        ShapeError: for two shapes.
+    """
+    if real.shape != imag.shape:
+        raise ShapeError(op, "parts differ", got=imag.shape, expected=real.shape)
+    if real.dtype is not imag.dtype:
+        hint = f'imag.astype("{real.dtype}")'
+        raise DTypeError(op, "parts differ", got=imag.dtype, expected=real.dtype, hint=hint)
 
 
 def _portion(part: Tensor, size: Tensor) -> Tensor:
@@ -179,6 +316,7 @@ def as_pair(op: str, x: Complex) -> Spectrum:
         raise _no_pair(op, given)
     if not all(isinstance(part, Tensor) for part in given):
         raise _no_pair(op, given)
+    _require_alike(op, *given)
     return Spectrum(*given)
 
 

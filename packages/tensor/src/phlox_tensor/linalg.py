@@ -296,9 +296,12 @@ def _rank(x: Tensor, values: Tensor, rtol: Tensor | float | None) -> Tensor[Int]
 def _part(x: Tensor, rtol: Tensor | float | None) -> Tensor | float:
     if isinstance(rtol, Tensor):
         return rtol.astype(x.dtype)
+    if rtol is not None and not rtol >= 0:
+        raise ArgumentError("pinv", "no part of a number", got=f"rtol={rtol}", expected="rtol >= 0")
     return max(x.shape[-2:]) * finfo(x.dtype).eps if rtol is None else rtol
 
 
+@as_called
 def pinv(x: Tensor, /, *, rtol: Tensor | float | None = None) -> Tensor:
     """Return the pseudoinverse of each matrix, by singular values.
 
@@ -307,11 +310,16 @@ def pinv(x: Tensor, /, *, rtol: Tensor | float | None = None) -> Tensor:
         rtol: singular values up to this part of the largest count as 0; by default the larger size
             times the epsilon of the type. A tensor has one for each matrix.
 
+    Raises:
+        ArgumentError: for a number below 0 or nan as ``rtol``.
+
     Example:
         >>> pinv(asarray([[2.0, 0.0], [0.0, 0.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.0]]
     """
-    out: Tensor = ops.pinv(x, None if rtol is None else _part(x, rtol))
+    if x.ndim < 2:
+        raise ShapeError("pinv", "not a matrix", got=x.shape, expected="(…, m, n)")
+    out: Tensor = ops.pinv(x, _part(x, rtol))
     return out
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import GradientError, Tensor, concat, eye, ops, tril, triu
+from phlox_tensor import ArgumentError, GradientError, Tensor, concat, eye, ops, tril, triu
 from phlox_tensor.ops.reduction import sum_to
 
 from .._rule import Rule
@@ -44,9 +44,23 @@ def _cholesky(g: Tensor, y: Tensor, upper: bool) -> Tensor:
 
 def _cofactor(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """The derivative of ``det(x)·x⁻ᵀ``, where x has an inverse."""
-    inverse = ops.inv(x).mT
+    inverse = _inverse("det", "second derivative", x).mT
     share = (g * y).sum(axis=(-2, -1), keepdims=True)
     return share * inverse - y @ g.mT @ inverse
+
+
+def _inverse(op: str, which: str, x: Tensor) -> Tensor:
+    """The inverse that a derivative of ``op`` is made of."""
+    try:
+        out: Tensor = ops.inv(x)
+    except ArgumentError:
+        raise GradientError(
+            op,
+            f"the {which} needs the inverse of a matrix",
+            got="a singular one",
+            expected="matrices that have an inverse",
+        ) from None
+    return out
 
 
 def _det(g: Tensor, x: Tensor) -> Tensor:
@@ -140,7 +154,9 @@ def _qr(g_q: Tensor | None, g_r: Tensor | None, q: Tensor, r: Tensor, mode: str)
 
 
 def _slogdet(g_size: Tensor | None, x: Tensor) -> Tensor | None:
-    return None if g_size is None else g_size[..., None, None] * ops.inv(x).mT
+    if g_size is None:
+        return None
+    return g_size[..., None, None] * _inverse("slogdet", "derivative", x).mT
 
 
 def _solve_x1(g: Tensor, x1: Tensor, y: Tensor, x1_shape: Shape) -> Tensor:

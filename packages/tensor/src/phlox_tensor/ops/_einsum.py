@@ -38,20 +38,26 @@ class _Step(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Products, and what is done to the one tensor that they leave."""
+    """Products, and what is done to the one tensor that they leave.
+
+    More than one product of matrices would round between its steps: ``widely`` keeps these in
+    float32.
+    """
 
     steps: tuple[_Step, ...]
     last: tuple[Move, ...]
+    widely: bool
 
 
 def einsum(tensors: Sequence[Tensor[Any]], equation: str) -> Tensor[Any]:
     """Multiply the pair that gives the smallest tensor, until one is left."""
     plan = _plan(equation, tuple([x.shape for x in tensors]))
-    left = list(tensors)
+    dtype = tensors[0].dtype
+    left = [x.to_full_precision() for x in tensors] if plan.widely else list(tensors)
     for (i, j), (first, second), product in plan.steps:
         y, x = left.pop(j), left.pop(i)
         left.append(product(_moved(x, first), _moved(y, second)))
-    return _moved(left[0], plan.last)
+    return _moved(left[0], plan.last).astype(dtype)
 
 
 def _moved(x: Tensor[Any], moves: Iterable[Move]) -> Tensor[Any]:
@@ -78,7 +84,10 @@ def _plan(equation: str, shapes: tuple[Shape, ...]) -> _Plan:
     (last,) = (_summed(term, {*output}) for term in terms)
     missing = tuple(label for label in output if label not in last.labels)  # axes of size 1
     last = _reshaped(last, (*last.labels, *missing), (*last.shape, *(1 for _ in missing)))
-    return _Plan(tuple(steps), _ordered(last, output).moves)
+    alone = {*inputs[0]} ^ {*inputs[-1]}  # which two tensors sum before they are multiplied
+    several = len(steps) > 1 or any(step.product is _dots for step in steps)
+    widely = several or (len(steps) == 1 and not alone <= {*output})
+    return _Plan(tuple(steps), _ordered(last, output).moves, widely)
 
 
 def _once(term: _Term, sizes: dict[str, int]) -> _Term:

@@ -158,8 +158,8 @@ def _tensordot(x1: Tensor, x2: Tensor, axes: tuple[tuple[int, ...], tuple[int, .
 
 
 def _vecdot(x1: Tensor, x2: Tensor, axis: int) -> Tensor:
-    products = x1 * x2
-    return products.sum(axis=axis, dtype=products.dtype)
+    products = x1.to_full_precision() * x2.to_full_precision()
+    return products.sum(axis=axis, dtype=products.dtype).astype(x1.dtype)
 
 
 outer = contraction(

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 def _cross(x1: Tensor[Any], x2: Tensor[Any], axis: int) -> Tensor[Any]:
-    a, b = (x.roll(-1, axis=axis) for x in (x1, x2))
-    c, d = (x.roll(-2, axis=axis) for x in (x1, x2))
-    return a * d - c * b
+    wide = [x.to_full_precision() for x in (x1, x2)]
+    a, b = (x.roll(-1, axis=axis) for x in wide)
+    c, d = (x.roll(-2, axis=axis) for x in wide)
+    return (a * d - c * b).astype(x1.dtype)
 
 
 cross = contraction(

@@ -27,6 +27,8 @@ _PADE: Final = (
     40840800.0, 960960.0, 16380.0, 182.0, 1.0,
 )  # fmt: skip
 _PADE_NORM: Final = 5.371920351148152
+# Up to this condition an inverse in float64 keeps half of the digits.
+_CONDITION: Final = 1e8
 
 
 def _lapack(op: str, what: str, hint: str | None = None) -> Callable[[Any], Any]:
@@ -86,7 +88,23 @@ def cholesky(x: Array, upper: bool) -> Array:
 
 @_lapack("cofactor", _ENDLESS)
 def cofactor(x: Array) -> Array:
-    """By singular values, of which one may be 0: ``det(u)·det(v)·u·diag(Π of the others)·vᵀ``."""
+    """``det(x)·x⁻ᵀ``; by singular values where a matrix has next to no inverse."""
+    x = x.astype(np.float64)
+    factor = np.asarray(np.linalg.det(x))
+    one = np.eye(x.shape[-1])
+    usable = np.isfinite(factor) & (np.abs(factor) > np.finfo(np.float64).tiny)
+    kept = np.where(usable[..., None, None], x, one)
+    inverse = np.linalg.inv(kept)
+    size = [np.abs(part).sum(axis=-2).max(axis=-1, initial=0) for part in (kept, inverse)]
+    good = usable & (size[0] * size[1] < _CONDITION)
+    out: Array = factor[..., None, None] * np.swapaxes(inverse, -1, -2)
+    if not good.all():
+        out[~good] = _by_singular_values(x[~good])
+    return out
+
+
+def _by_singular_values(x: Array) -> Array:
+    """``det(u)·det(v)·u·diag(Π of the others)·vᵀ``: one of the values may be 0."""
     u, s, vh = np.linalg.svd(x)
     n = s.shape[-1]
     others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(axis=-1)
@@ -147,6 +165,11 @@ def matrix_exp(x: Array, library: Any = np.linalg) -> Array:
     if not x.size:
         return x.copy()
     a = x.astype(np.float64).reshape((prod(x.shape[:-2]), *x.shape[-2:]))
+    with np.errstate(over="ignore", invalid="ignore"):  # a large matrix has a large result
+        return _scaled_and_squared(a, library).reshape(x.shape).astype(x.dtype)
+
+
+def _scaled_and_squared(a: Array, library: Any) -> Array:
     size = np.abs(a).sum(axis=-2).max(axis=-1)
     finite = np.isfinite(size)
     a = np.where(finite[:, None, None], a, 0.0)
@@ -157,10 +180,10 @@ def matrix_exp(x: Array, library: Any = np.linalg) -> Array:
         left = halvings > done
         out[left] = out[left] @ out[left]
     out[~finite] = np.nan
-    return out.reshape(x.shape).astype(x.dtype)
+    return out
 
 
-def _approximant(a: Array, library: Any) -> Any:
+def _approximant(a: Array, library: Any) -> Array:
     b, one = _PADE, np.eye(a.shape[-1])
     a2 = a @ a
     a4 = a2 @ a2
@@ -207,12 +230,16 @@ def _matched(x1: Array, x2: Array) -> tuple[Array, Array]:
     return a, b
 
 
-@_lapack("solve_triangular", _SINGULAR)
 def solve_triangular(x1: Array, x2: Array, upper: bool, unit_diagonal: bool) -> Array:
+    """Of x1 nothing is looked at but the triangle, and its diagonal where that is not 1."""
     half = np.triu(x1) if upper else np.tril(x1)
     if unit_diagonal:
-        one = np.eye(x1.shape[-1], dtype=x1.dtype)
-        half = half * (1 - one) + one
+        half = np.where(np.eye(x1.shape[-1], dtype=bool), half.dtype.type(1), half)
+    return _by_triangle(half, x2, upper)
+
+
+@_lapack("solve_triangular", _SINGULAR)
+def _by_triangle(half: Array, x2: Array, upper: bool) -> Array:
     a, b = _matched(half, x2)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return _substituted(a, np.broadcast_to(b, (*batch, *b.shape[-2:])), upper)
