@@ -7,6 +7,8 @@
 
 pub mod division;
 pub mod double;
+#[cfg(target_arch = "x86_64")]
+pub mod doubles;
 pub mod exponential;
 pub mod special;
 #[cfg(target_arch = "x86_64")]

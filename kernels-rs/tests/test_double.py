@@ -16,6 +16,7 @@ INF, NAN = math.inf, math.nan
 SPECIAL = [0.0, -0.0, INF, -INF, NAN, 5e-324, -5e-324, 1.0, -1.0]
 NEAR = {  # name: libm's, where it is drawn, units in the last place
     "cos": (math.cos, (-1e6, 1e6), 2.0),
+    "erf": (math.erf, (-6.5, 6.5), 2.0),
     "exp": (math.exp, (-745.0, 709.0), 2.0),
     "log": (math.log, (1e-300, 1e3), 2.0),
     "sin": (math.sin, (-1e6, 1e6), 2.0),
@@ -97,3 +98,46 @@ def test_distances_of_numbers_far_apart_and_next_to_each_other() -> None:
     gaps = rows[:, None].astype(np.float64) - rows[None]
     found = pt.cdist(pt.asarray(rows, device=Cpu()), pt.asarray(rows, device=Cpu())).numpy()
     np.testing.assert_allclose(found, np.sqrt((gaps**2).sum(-1)), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [2.5, -7.0, 1.0 / 3, 1e4, -1e-3])
+def test_powers_of_float64_are_near_those_of_libm(exponent: float) -> None:
+    random = np.random.default_rng(5)
+    x = np.concatenate([SPECIAL, 2.0 ** random.uniform(-60, 60, 5000), random.normal(size=5000)])
+    x = np.concatenate([x, 1 + random.normal(size=5000) * 1e-3])
+    got = (pt.asarray(x, device=Cpu()) ** exponent).numpy()
+    with np.errstate(all="ignore"):
+        want = np.float_power(x, exponent)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    off = np.abs(got[~same] - want[~same]) / np.spacing(np.abs(want[~same]))
+    assert off.max(initial=0.0) <= 2
+    zeros = want == 0
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+@pytest.mark.parametrize("given", [{}, {"nan": INF}, {"posinf": NAN, "nan": 3.0}, {"neginf": INF}])
+def test_what_is_no_number_is_replaced_as_by_the_reference(
+    given: dict[str, float], dtype: Any
+) -> None:
+    x = np.array([1.5, NAN, INF, -INF, -0.0, 65000.0, *np.arange(40.0)])
+    x = x.reshape(2, 23)
+    found = [
+        pt.asarray(x, dtype=dtype, device=device).T.nan_to_num(**given).astype("float64").numpy()
+        for device in (Cpu(), pt.Numpy())
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(np.signbit(found[0]), np.signbit(found[1]))
+
+
+def test_a_number_that_is_broadcast_is_replaced() -> None:
+    for x in (INF, NAN, 2.0):
+        row = pt.asarray([x], device=Cpu()).broadcast_to((3, 70))
+        want = np.nan_to_num(np.full((3, 70), x, np.float32), nan=5.0, posinf=7.0)
+        np.testing.assert_array_equal(row.nan_to_num(nan=5.0, posinf=7.0).numpy(), want)
+        np.testing.assert_array_equal(row.nan_to_num().numpy(), np.nan_to_num(row.numpy()))
+
+
+def test_digamma_has_a_pole_on_both_sides_of_zero() -> None:
+    for device in (Cpu(), pt.Numpy()):
+        assert pt.asarray([0.0, -0.0], device=device).digamma().tolist() == [-INF, INF]

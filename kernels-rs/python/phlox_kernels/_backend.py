@@ -79,7 +79,7 @@ class Cpu(Backend):
         stages="avx512" in _native._simd(),
         draws_from=1 << 21,
         stages_from=1 << 23,
-        apart=frozenset({"lerp"}),
+        apart=frozenset({"lerp", "nan_to_num"}),
         finishes=MappingProxyType({"relu": "linear"}),
         finishes_from=1 << 20,
     )

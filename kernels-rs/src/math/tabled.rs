@@ -4,12 +4,16 @@
 //! 0.06 (`erf`) to 0.6 of the time of those.
 
 mod exponential;
+mod inverse;
 mod normal;
 mod odd;
+mod root;
 
 pub use exponential::{exp, log, sigmoid, silu};
-pub use normal::{gelu, gelu_backward};
+pub use inverse::erfinv;
+pub use normal::{erfc, gelu, gelu_backward};
 pub use odd::{erf, tanh};
+pub use root::{half_power, sqrt};
 use std::arch::x86_64::*;
 
 /// Vectors that a call works on: two hide the latency of one another (on Zen 4 by 5 %; four spill).
@@ -109,10 +113,14 @@ macro_rules! runs {
 
 runs! {
     erf_run erf;
+    erfc_run erfc;
+    erfinv_run erfinv;
     exp_run exp;
     gelu_run gelu;
+    half_power_run half_power;
     log_run log;
     sigmoid_run sigmoid;
     silu_run silu;
+    sqrt_run sqrt;
     tanh_run tanh;
 }

@@ -8,26 +8,24 @@ mod tests;
 
 use crate::array::Array;
 use crate::array::copy::put;
-use crate::array::strided::{Axis, copy_serial};
 use crate::array::view;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::machine::lanes::Real;
+use crate::machine::lanes::{Block, Kernel, Lanes, Real, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::with_scratch;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use crate::vectorize;
 pub use overlap::nms;
 use std::ops::Range;
-use taps::{Lists, Place, Taps};
 pub use taps::{Margin, Mode};
+use taps::{Place, Taps};
 
 /// Places of a task: their taps stay in the second-level cache while all channels are read.
 const TASK: usize = 1 << 11;
 
 /// Channels from which all of a pixel are read together, from a copy with the channels last.
-const SIDE_BY_SIDE: usize = 8;
+const SIDE_BY_SIDE: usize = 4;
 
 /// How images are read.
 #[derive(Clone, Copy, Debug)]
@@ -135,62 +133,61 @@ impl Job {
     fn pixels<T: Place, const K: usize>(&self, x: &[T], grid: &[T], to: SharedMut<T>) {
         let (channels, size) = (self.channels, self.size[0] * self.size[1] * self.channels);
         self.run::<T, K>(grid, &|image, places, taps| {
-            with_scratch(places.len() * channels, |lines: &mut [T]| {
-                read_pixels(&x[image * size..(image + 1) * size], taps, channels, lines);
-                let across = Axis { len: channels, to: self.count as isize, from: 1 };
-                let line = Axis { len: places.len(), to: 1, from: channels as isize };
-                let first = image * channels * self.count + places.start;
-                // SAFETY: each task has its own places of each channel.
-                unsafe {
-                    let to = to.ptr().add(first);
-                    copy_serial(size_of::<T>(), to.cast(), lines.as_ptr().cast(), &[across, line]);
-                }
-            });
+            let image_of = &x[image * size..(image + 1) * size];
+            assert!(taps.all_below(self.size[0] * self.size[1]) && taps.len() == places.len(), "taps of this image");
+            let first = image * channels * self.count + places.start;
+            // SAFETY: inside the result.
+            let to = unsafe { to.ptr().add(first) };
+            launch(Pixels { image: image_of, taps, channels, to, pitch: self.count });
         });
     }
 }
 
-vectorize!(
-    read_pixels[T: Place](image: &[T], taps: &dyn Lists<T>, channels: usize, out: &mut [T]) => read_pixels_body::<T>
-);
+/// All channels of some places, from pixels whose channels lie together.
+struct Pixels<'a, T, const K: usize> {
+    image: &'a [T],
+    taps: &'a Taps<T, K>,
+    channels: usize,
+    /// The first place in the first channel of the result.
+    to: *mut T,
+    /// Elements from channel to channel of the result.
+    pitch: usize,
+}
 
-#[inline(always)]
-fn read_pixels_body<T: Place>(image: &[T], taps: &dyn Lists<T>, channels: usize, out: &mut [T]) {
-    for first in (0..taps.count()).step_by(4) {
-        let lists: [_; 4] = std::array::from_fn(|i| taps.list((first + i).min(taps.count() - 1)));
-        let together = taps.count().min(4);
-        for (i, line) in out.chunks_exact_mut(channels).enumerate() {
-            let parts = lists.map(|(pixels, weights)| (pixels[i], weights[i]));
-            if together == 4 && parts.iter().all(|part| part.0 >= 0) {
-                let [(p, a), (q, b), (r, c), (s, d)] =
-                    parts.map(|(pixel, weight)| (&image[pixel as usize * channels..][..channels], weight));
-                let (runs, rest) = line.as_chunks_mut::<8>();
-                let parts = p.as_chunks::<8>().0.iter().zip(q.as_chunks::<8>().0);
-                let parts = parts.zip(r.as_chunks::<8>().0.iter().zip(s.as_chunks::<8>().0));
-                for (run, ((p, q), (r, s))) in runs.iter_mut().zip(parts) {
-                    for k in 0..8 {
-                        let sum = a * p[k] + b * q[k] + c * r[k] + d * s[k];
-                        run[k] = if first == 0 { sum } else { run[k] + sum };
+impl<T: Place, const K: usize> Kernel<T> for Pixels<'_, T, K> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let Self { image, taps, channels, to, pitch } = self;
+        let lists: [_; K] = std::array::from_fn(|tap| (taps.pixels(tap), taps.weights(tap)));
+        let (outside, mut tile) = ([T::default(); 16], [T::default(); 256]);
+        for first in (0..taps.len()).step_by(V::N) {
+            let places = V::N.min(taps.len() - first);
+            for channel in (0..channels).step_by(V::N) {
+                let width = V::N.min(channels - channel);
+                for place in 0..places {
+                    // SAFETY: the machine has the instructions, as the caller promises; places are below their number, and
+                    // `pixels` has looked at the numbers of all pixels.
+                    unsafe {
+                        let part = |tap: usize| {
+                            let (pixels, weights): (&[i32], &[T]) = lists[tap];
+                            let (pixel, weight) =
+                                (*pixels.get_unchecked(first + place), *weights.get_unchecked(first + place));
+                            let inside = image.as_ptr().wrapping_offset(pixel as isize * channels as isize);
+                            let from = if pixel < 0 { outside.as_ptr() } else { inside.wrapping_add(channel) };
+                            (V::load_some(from, width), V::splat(weight))
+                        };
+                        let (pixel, weight) = part(0);
+                        let mut sum = pixel.mul(weight);
+                        for tap in 1..K {
+                            let (pixel, weight) = part(tap);
+                            sum = pixel.mul_add(weight, sum);
+                        }
+                        sum.store(tile.as_mut_ptr().add(place * V::N));
                     }
                 }
-                for (slot, k) in rest.iter_mut().zip(channels / 8 * 8..) {
-                    let sum = a * p[k] + b * q[k] + c * r[k] + d * s[k];
-                    *slot = if first == 0 { sum } else { *slot + sum };
-                }
-                continue;
-            }
-            if first == 0 {
-                line.fill(T::default());
-            }
-            for &(pixel, weight) in &parts[..together] {
-                match usize::try_from(pixel) {
-                    Ok(pixel) => {
-                        let from = &image[pixel * channels..][..channels];
-                        line.iter_mut().zip(from).for_each(|(slot, &x)| *slot = *slot + weight * x);
-                    }
-                    // Nothing is read, but a weight that is no number shows.
-                    Err(_) => line.iter_mut().for_each(|slot| *slot = *slot + weight * T::default()),
-                }
+                let block = Block { at: tile.as_ptr(), pitch: V::N, rows: places, cols: width };
+                // SAFETY: registers have at most sixteen lanes; each task has its own places of each channel.
+                unsafe { V::transpose(block, to.add(channel * pitch + first), pitch, places) };
             }
         }
     }

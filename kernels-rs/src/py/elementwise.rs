@@ -148,10 +148,12 @@ fn _divide_as<'py>(
 
 mod rows {
     use super::choice;
+    use crate::ops::elementwise::repair;
     use crate::py::arg::*;
 
     crate::py::ops! {
         clip(x: Tensor, min: OptValue, max: OptValue) => choice::clip(x, min, max);
+        nan_to_num(x: Tensor, nan: OptValue, posinf: OptValue, neginf: OptValue) => repair::nan_to_num(x, nan, posinf, neginf);
     }
 
     pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

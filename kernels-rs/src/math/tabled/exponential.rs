@@ -128,15 +128,12 @@ static RECIPROCAL: [f32; 16] = [1.0, 0.9144761, 0.86498255, 0.820757, 0.78044915
 #[rustfmt::skip]
 static LOG: [f32; 16] = [0.0, 0.08940395, 0.14504595, 0.19752823, 0.24788569, 0.29590675, 0.341279, 0.38470837, -0.26707974, -0.22726531, -0.18862623, -0.15154116, -0.116071634, -0.08101898, -0.04833952, 0.0];
 
-/// `ln x`.
+/// `ln x` of a positive number as a sum of two, of which the second is small.
 ///
 /// # Safety
 /// The machine has AVX-512 F and DQ.
 #[inline(always)]
-pub unsafe fn log(x: Vectors) -> Vectors {
-    // What takes the place of the result, by kind of x, four bits for each: NaN, signaling NaN, 0, 1, -inf, inf, below 0,
-    // above 0. 0: nothing; 2: x; 3: NaN; 4: -inf; 5: inf.
-    const INSTEAD: i32 = 0x0353_0422;
+pub(super) unsafe fn log_parts(x: Vectors) -> (Vectors, Vectors) {
     // ln(1 + r) = r + r^2 * (...), for -1/32 <= r <= 1/16.
     const TERMS: [f32; 4] = [-0.5, 0.3333443, -0.25007278, 0.18865345];
     // SAFETY: arithmetic on registers, whose instructions the caller promises; the loads are of whole tables.
@@ -157,7 +154,22 @@ pub unsafe fn log(x: Vectors) -> Vectors {
         }
         let log = each!(i => _mm512_permutexvar_ps(place[i], row(&LOG)));
         let top = each!(i => _mm512_fmadd_ps(e[i], of(std::f32::consts::LN_2), log[i]));
-        let low = each!(i => _mm512_fmadd_ps(h[i], _mm512_mul_ps(r[i], r[i]), r[i]));
+        (top, each!(i => _mm512_fmadd_ps(h[i], _mm512_mul_ps(r[i], r[i]), r[i])))
+    }
+}
+
+/// `ln x`.
+///
+/// # Safety
+/// The machine has AVX-512 F and DQ.
+#[inline(always)]
+pub unsafe fn log(x: Vectors) -> Vectors {
+    // What takes the place of the result, by kind of x, four bits for each: NaN, signaling NaN, 0, 1, -inf, inf, below 0,
+    // above 0. 0: nothing; 2: x; 3: NaN; 4: -inf; 5: inf.
+    const INSTEAD: i32 = 0x0353_0422;
+    // SAFETY: arithmetic on registers, whose instructions the caller promises.
+    unsafe {
+        let (top, low) = log_parts(x);
         each!(i => {
             let y = _mm512_add_ps(top[i], low[i]);
             _mm512_fixupimm_ps::<0>(y, x[i], _mm512_set1_epi32(INSTEAD))

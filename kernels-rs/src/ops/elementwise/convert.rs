@@ -1,7 +1,8 @@
 //! `cast`, `full`, `arange`.
 
 use super::compute_type;
-use super::kernel::{Kernel, Run, map1, operand, result, versions};
+use super::kernel::{Kernel, Run, operand, result, versions};
+use super::loops::map1;
 use super::{Input, Plan, engine};
 use crate::array::Array;
 use crate::array::narrow;

@@ -1,6 +1,8 @@
 //! Kernels made from the rows of the table: loops over contiguous runs, compiled per dtype and instruction set.
 
+use super::loops::{in_blocks, loop1, map1, map2};
 use super::num::{Int, Num};
+use super::power::map2_power;
 pub use super::run::{Kernel, Run};
 pub(super) use super::run::{operand, result};
 use super::table::{binary_table, unary_table};
@@ -9,7 +11,6 @@ use super::tabled;
 use crate::array::number::Ring;
 use crate::dtype::DType;
 use crate::math::{Baseline, division, double, exponential, libm, special, trigonometric};
-use std::ops::{Add, Div, Mul};
 
 /// What the class of a row implies beyond its kernels.
 #[allow(non_camel_case_types)]
@@ -70,52 +71,6 @@ pub struct Op<const N: usize> {
     pub select: fn(DType) -> Option<Kernel>,
 }
 
-/// Applies a function to each element.
-///
-/// # Safety
-/// As for [`Kernel`].
-#[inline(always)]
-pub(super) unsafe fn map1<T: Copy, U>(run: &Run, f: impl Fn(T) -> U) {
-    // SAFETY: the run is valid for these types and this length.
-    let (x, out) = unsafe { (operand::<T>(run, 0), result::<U>(run)) };
-    loop1(x, out, f);
-}
-
-#[inline(always)]
-fn loop1<T: Copy, U>(x: &[T], out: &mut [U], f: impl Fn(T) -> U) {
-    for (slot, &x) in out.iter_mut().zip(x) {
-        *slot = f(x);
-    }
-}
-
-/// Applies a function to each pair. At least one operand advances.
-///
-/// # Safety
-/// As for [`Kernel`].
-#[inline(always)]
-pub(super) unsafe fn map2<T: Copy, U>(run: &Run, f: impl Fn(T, T) -> U) {
-    // SAFETY: the run is valid for these types and this length.
-    let (a, b, out) = unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), result::<U>(run)) };
-    match (run.unit[0], run.unit[1]) {
-        (true, true) => loop2(a, b, out, f),
-        (true, false) => {
-            let Some(&b) = b.first() else { return };
-            loop1(a, out, |a| f(a, b));
-        }
-        _ => {
-            let Some(&a) = a.first() else { return };
-            loop1(b, out, |b| f(a, b));
-        }
-    }
-}
-
-#[inline(always)]
-fn loop2<T: Copy, U>(a: &[T], b: &[T], out: &mut [U], f: impl Fn(T, T) -> U) {
-    for ((slot, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        *slot = f(a, b);
-    }
-}
-
 /// [`map1`] for functions whose fast form is wrong beyond a limit.
 ///
 /// # Safety
@@ -150,95 +105,6 @@ fn far1<T: Copy>(x: &[T], out: &mut [T], fast: impl Fn(T) -> T, slow: impl Fn(T)
                 }
             }
         }
-    }
-}
-
-/// A float that is raised to powers.
-pub(super) trait Power:
-    Copy + PartialEq + From<f32> + Add<Output = Self> + Mul<Output = Self> + Div<Output = Self>
-{
-    /// `x ** 0.5`, which differs from the square root at -0.0 and at -inf.
-    fn half(self) -> Self;
-}
-
-macro_rules! powers {
-    ($($ty:ident)*) => {$(
-        impl Power for $ty {
-            #[inline(always)]
-            fn half(self) -> Self {
-                let root = (self + 0.0).sqrt();
-                if self == $ty::NEG_INFINITY { $ty::INFINITY } else { root }
-            }
-        }
-    )*};
-}
-powers!(f32 f64);
-
-/// A power that products, quotients and roots give within 1.5 ulp; `None` of other exponents.
-#[inline(always)]
-fn direct_power<T: Power>(x: T, exponent: T) -> Option<T> {
-    let is = |number: f32| exponent == T::from(number);
-    let one = T::from(1.0);
-    match () {
-        () if is(-2.0) => Some((one / x) * (one / x)),
-        () if is(-1.0) => Some(one / x),
-        () if is(-0.5) => Some(one / x.half()),
-        () if is(0.5) => Some(x.half()),
-        () if is(2.0) => Some(x * x),
-        () if is(3.0) => Some(x * x * x),
-        () if is(4.0) => Some((x * x) * (x * x)),
-        () => None,
-    }
-}
-
-/// [`map2`] for powers, some of which are [`direct_power`] wherever the exponent comes from: a program holds numbers as
-/// elements, and has the bits of the op.
-///
-/// # Safety
-/// As for [`Kernel`].
-#[inline(always)]
-pub(super) unsafe fn map2_power<T: Power>(run: &Run, f: impl Fn(T, T) -> T) {
-    if (run.unit[0], run.unit[1]) == (true, false) {
-        // SAFETY: the run is valid for these types and this length.
-        let (x, exponent, out) = unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), result::<T>(run)) };
-        macro_rules! of_constants {
-            ($($number:literal)*) => {
-                $(if exponent.first() == Some(&T::from($number)) {
-                    return loop1(x, out, |x| direct_power(x, T::from($number)).unwrap_or(x));
-                })*
-            };
-        }
-        of_constants!(-2.0 -1.0 -0.5 0.5 2.0 3.0 4.0);
-        // SAFETY: as the caller promises.
-        return unsafe { map2(run, f) };
-    }
-    in_blocks::<T>(run, |part| {
-        // SAFETY: a part of the run.
-        unsafe { map2(part, &f) };
-        // SAFETY: the same part, whose slices are gone.
-        let (x, exponents, out) = unsafe { (operand::<T>(part, 0), operand::<T>(part, 1), result::<T>(part)) };
-        let is_direct = |exponent: T| direct_power(T::from(1.0), exponent).is_some();
-        if exponents.iter().fold(false, |some, &exponent| some | is_direct(exponent)) {
-            for ((slot, &x), &exponent) in out.iter_mut().zip(x.iter().cycle()).zip(exponents) {
-                *slot = direct_power(x, exponent).unwrap_or(*slot);
-            }
-        }
-    });
-}
-
-/// Goes over a run of `T` in parts that stay in the nearest cache.
-#[inline(always)]
-fn in_blocks<T>(run: &Run, each: impl Fn(&Run)) {
-    const BLOCK: usize = 256;
-    let mut start = 0;
-    while start < run.len {
-        let at = start * size_of::<T>();
-        let mut part = Run { len: BLOCK.min(run.len - start), dst: run.dst.wrapping_add(at), ..*run };
-        for (src, unit) in part.src.iter_mut().zip(run.unit) {
-            *src = src.wrapping_add(if unit { at } else { 0 });
-        }
-        each(&part);
-        start += part.len;
     }
 }
 
@@ -401,9 +267,18 @@ macro_rules! select {
         |dtype: DType| {
             #[cfg(target_arch = "x86_64")]
             if dtype == DType::F32 && crate::machine::simd::level() == crate::machine::simd::Level::Avx512 {
-                return Some($tabled);
+                return Some($tabled as Kernel);
             }
             (select!(float $map => $f, $g))(dtype)
+        }
+    };
+    (float_tabled $map:ident => $tabled:expr, $wide:expr, $f:expr, $g:expr) => {
+        |dtype: DType| {
+            #[cfg(target_arch = "x86_64")]
+            if dtype == DType::F64 && crate::machine::simd::level() == crate::machine::simd::Level::Avx512 {
+                return Some($wide as Kernel);
+            }
+            (select!(float_tabled $map => $tabled, $f, $g))(dtype)
         }
     };
     (quotient $map:ident => $f:expr, $g:expr) => { select!(float $map => $f, $g) };
@@ -414,6 +289,15 @@ macro_rules! select {
             _ => None,
         }
     };
+    (float_far $map:ident => $wide:expr, $f:expr, $fast:expr, $g:expr) => {
+        |dtype: DType| {
+            #[cfg(target_arch = "x86_64")]
+            if dtype == DType::F64 && crate::machine::simd::level() == crate::machine::simd::Level::Avx512 {
+                return Some($wide as Kernel);
+            }
+            (select!(float_far $map => $f, $fast, $g))(dtype)
+        }
+    };
     (float_far $map:ident => $f:expr, $fast:expr, $g:expr) => {
         |dtype: DType| match dtype {
             DType::F32 => Some(versions!(wide f32, |run| map1_far(run, $f, $g))),
@@ -421,10 +305,12 @@ macro_rules! select {
             _ => None,
         }
     };
-    (power $map:ident => $f:expr, $g:expr, $h:expr) => {
+    (power $map:ident => $wide:expr, $f:expr, $g:expr, $h:expr) => {
         |dtype: DType| match dtype {
-            DType::F32 => Some(versions!(wide f32, |run| map2_power::<T>(run, $f))),
-            DType::F64 => Some(versions!(wide f64, |run| map2_power::<T>(run, $g))),
+            #[cfg(target_arch = "x86_64")]
+            DType::F64 if crate::machine::simd::level() == crate::machine::simd::Level::Avx512 => Some($wide as Kernel),
+            DType::F32 => Some(versions!(wide f32, |run| map2_power::<T>(run, |part| $map::<T, f32>(part, $f)))),
+            DType::F64 => Some(versions!(wide f64, |run| map2_power::<T>(run, |part| $map::<T, f64>(part, $g)))),
             _ => (select!(int $map => $h))(dtype),
         }
     };

@@ -1,10 +1,12 @@
-//! Kernels of [`crate::math::tabled`].
+//! Kernels of [`crate::math::tabled`] and of [`crate::math::doubles`].
 
+use super::power::map2_power;
 use super::run::{Run, operand, result};
+use crate::math::doubles;
 use crate::math::tabled::{self, STEP, load, store};
 
 macro_rules! kernels {
-    ($($name:ident $run:ident;)*) => {
+    ($($name:ident $ty:ident $module:ident $run:ident;)*) => {
         $(
             /// # Safety
             /// As for [`super::run::Kernel`]; the machine has the features.
@@ -13,8 +15,8 @@ macro_rules! kernels {
                 // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another,
                 // and the features.
                 unsafe {
-                    let (x, out) = (operand::<f32>(run, 0), result::<f32>(run));
-                    tabled::$run(x.as_ptr(), out.as_mut_ptr(), out.len());
+                    let (x, out) = (operand::<$ty>(run, 0), result::<$ty>(run));
+                    $module::$run(x.as_ptr(), out.as_mut_ptr(), out.len());
                 }
             }
         )*
@@ -22,13 +24,36 @@ macro_rules! kernels {
 }
 
 kernels! {
-    erf erf_run;
-    exp exp_run;
-    gelu gelu_run;
-    log log_run;
-    sigmoid sigmoid_run;
-    silu silu_run;
-    tanh tanh_run;
+    erf f32 tabled erf_run;
+    erfc f32 tabled erfc_run;
+    erfinv f32 tabled erfinv_run;
+    exp f32 tabled exp_run;
+    gelu f32 tabled gelu_run;
+    lgamma f32 doubles lgamma_run;
+    log f32 tabled log_run;
+    sigmoid f32 tabled sigmoid_run;
+    silu f32 tabled silu_run;
+    sqrt f32 tabled sqrt_run;
+    tanh f32 tabled tanh_run;
+    wide_cos f64 doubles cos_run;
+    wide_erf f64 doubles erf_run;
+    wide_exp f64 doubles exp_run;
+    wide_log f64 doubles log_run;
+    wide_sin f64 doubles sin_run;
+}
+
+/// # Safety
+/// As for [`gelu`], of `f64`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
+pub(crate) unsafe fn wide_pow(run: &Run) {
+    // SAFETY: the caller promises the features and a run; the parts that are asked for are parts of it.
+    unsafe {
+        map2_power::<f64>(run, |part| {
+            let (x, y, out) = (operand::<f64>(part, 0), operand::<f64>(part, 1), result::<f64>(part));
+            let steps = part.unit.map(usize::from);
+            doubles::pow_run((x.as_ptr(), steps[0]), (y.as_ptr(), steps[1]), out.as_mut_ptr(), out.len());
+        });
+    }
 }
 
 /// # Safety
@@ -66,7 +91,7 @@ mod tests {
     use crate::Array;
     use crate::array::scalar::Scalar;
     use crate::math::{Fused, special};
-    use crate::ops::elementwise::kernel::{binary, unary};
+    use crate::ops::elementwise::kernel::{Op, binary, unary};
     use crate::ops::elementwise::{Operand, binary as apply_binary, unary as apply_unary};
 
     fn close(got: f32, want: f32) -> bool {
@@ -104,6 +129,79 @@ mod tests {
                     assert!(close(row[i] / slack, want / slack), "{len} {i}: {} {want} at {} {}", row[i], x[i], g[i]);
                 }
             }
+        }
+    }
+
+    /// Numbers of every kind.
+    fn numbers(len: usize) -> Vec<f64> {
+        let special =
+            [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 5e-324, -1e-310, 745.3, -745.3, 1e7, -3e300];
+        let plain = |i: usize| ((i * 37 + len) % 301) as f64 / 20.0 - 7.5;
+        (0..len).map(|i| if i % 5 == 0 { special[i / 5 % special.len()] } else { plain(i) }).collect()
+    }
+
+    fn same_or_near(got: f64, want: f64, units: f64) -> bool {
+        let unit = (want.abs() * f64::EPSILON).max(f64::MIN_POSITIVE * f64::EPSILON);
+        got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan()) || (got - want).abs() <= units * unit
+    }
+
+    #[test]
+    fn functions_of_f64_are_near_the_platforms_at_every_length() {
+        type Row = (&'static Op<1>, fn(f64) -> f64);
+        let rows: [Row; 5] = [
+            (&unary::cos, f64::cos),
+            (&unary::erf, crate::math::libm::erf),
+            (&unary::exp, f64::exp),
+            (&unary::log, f64::ln),
+            (&unary::sin, f64::sin),
+        ];
+        for len in 1..70 {
+            let x = numbers(len);
+            let array = Array::from_slice(&x, &[len]).unwrap();
+            for (op, function) in rows {
+                let y = apply_unary(op, &array).unwrap();
+                for (&x, &y) in x.iter().zip(y.as_slice::<f64>().unwrap()) {
+                    assert!(same_or_near(y, function(x), 3.0), "{} of {x:e}: {y:e}", op.name);
+                }
+            }
+            let bases = Operand::Array(&array);
+            for exponent in [2.5, -3.0, 5.0, -0.75, 1e-3, 1e301, f64::NAN] {
+                let y = apply_binary(&binary::pow, bases, Operand::Scalar(Scalar::Float(exponent))).unwrap();
+                for (&x, &y) in x.iter().zip(y.as_slice::<f64>().unwrap()) {
+                    assert!(same_or_near(y, x.powf(exponent), 2.0), "{x:e} ** {exponent}: {y:e}");
+                }
+            }
+            let back: Vec<f64> = x.iter().rev().copied().collect();
+            let exponents = Array::from_slice(&back, &[len]).unwrap();
+            let (pairs, of_two) = (
+                apply_binary(&binary::pow, bases, Operand::Array(&exponents)).unwrap(),
+                apply_binary(&binary::pow, Operand::Scalar(Scalar::Float(2.0)), Operand::Array(&exponents)).unwrap(),
+            );
+            for i in 0..len {
+                let got = [pairs.as_slice::<f64>().unwrap()[i], of_two.as_slice::<f64>().unwrap()[i]];
+                for (got, base) in got.into_iter().zip([x[i], 2.0]) {
+                    assert!(same_or_near(got, base.powf(back[i]), 3.0), "{base:e} ** {:e}: {got:e}", back[i]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn roots_are_rounded_as_the_instruction_rounds_them() {
+        let mantissas = (0x3f80_0000..0x4080_0000u32).step_by(61).map(f32::from_bits);
+        let special = [0.0, -0.0, f32::NAN, f32::INFINITY, -1.0, 1e-45, 1e-39, f32::MAX, 7e-31, 9e-31, 4e37, 5e37];
+        let x: Vec<f32> = mantissas.chain(special).collect();
+        let array = Array::from_slice(&x, &[x.len()]).unwrap();
+        let roots = apply_unary(&unary::sqrt, &array).unwrap();
+        let half = Operand::Scalar(Scalar::Float(0.5));
+        let powers = apply_binary(&binary::pow, Operand::Array(&array), half).unwrap();
+        let results = roots.as_slice::<f32>().unwrap().iter().zip(powers.as_slice::<f32>().unwrap());
+        for (&x, (&root, &power)) in x.iter().zip(results) {
+            assert!(root.to_bits() == x.sqrt().to_bits() || root.is_nan() && x.sqrt().is_nan(), "{x:e}: {root:e}");
+            assert!(
+                power.to_bits() == (x + 0.0).sqrt().to_bits() || power.is_nan() && x.sqrt().is_nan(),
+                "{x:e}: {power:e}"
+            );
         }
     }
 }

@@ -93,23 +93,6 @@ pub struct Taps<T, const K: usize> {
     len: usize,
 }
 
-/// Lists of taps, however many.
-pub trait Lists<T> {
-    /// How many lists.
-    fn count(&self) -> usize;
-    /// The numbers and the weights of one.
-    fn list(&self, tap: usize) -> (&[i32], &[T]);
-}
-
-impl<T: Place, const K: usize> Lists<T> for Taps<T, K> {
-    fn count(&self) -> usize {
-        K
-    }
-    fn list(&self, tap: usize) -> (&[i32], &[T]) {
-        (self.pixels(tap), self.weights(tap))
-    }
-}
-
 impl<T: Place, const K: usize> Taps<T, K> {
     /// Of pairs of column and row.
     pub fn new(grid: &[T], [rows, cols]: [usize; 2], settings: Settings) -> Self {
@@ -117,6 +100,10 @@ impl<T: Place, const K: usize> Taps<T, K> {
         let mut taps = Self { pixels: filled(-1, K * len), weights: filled(T::default(), K * len), len };
         if K == 4 && settings.mode == Mode::Bilinear && settings.margin != Margin::Reflection {
             bilinear(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights);
+            return taps;
+        }
+        if K == 1 && settings.margin != Margin::Reflection {
+            nearest(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights);
             return taps;
         }
         let side = if K == 16 { 4 } else { K.min(2) };
@@ -194,6 +181,28 @@ fn bilinear_body<T: Place>(
     }
 }
 
+vectorize!(
+    nearest[T: Place](grid: &[T], size: [usize; 2], settings: Settings, pixels: &mut [i32], weights: &mut [T])
+        => nearest_body::<T>
+);
+
+/// The one list of [`Taps`], many places at a time: as by [`Axis::taps`], without a branch.
+#[inline(always)]
+fn nearest_body<T: Place>(
+    grid: &[T],
+    [rows, cols]: [usize; 2],
+    settings: Settings,
+    pixels: &mut [i32],
+    weights: &mut [T],
+) {
+    let (across, down) = (Axis { n: cols, settings }, Axis { n: rows, settings });
+    weights.fill(T::of(1.0));
+    for (slot, place) in pixels.iter_mut().zip(grid.as_chunks::<2>().0) {
+        let ((col, left), (row, above)) = (across.one(place[0]), down.one(place[1]));
+        *slot = if left & above { row * cols as i32 + col } else { -1 };
+    }
+}
+
 /// An axis of an image.
 struct Axis {
     n: usize,
@@ -251,6 +260,15 @@ impl Axis {
         // Just before the first pixel at least, so that nothing overflows.
         let near = if here | there { first } else { zero };
         ((near.whole(), here, there), at - first)
+    }
+
+    /// The pixel nearest to a place, and whether it is there.
+    #[inline(always)]
+    fn one<T: Place>(&self, place: T) -> (i32, bool) {
+        let at = self.at(place);
+        let at = (if self.settings.margin == Margin::Border { clipped(at, self.n) } else { at }).round();
+        let here = (at >= T::default()) & (at <= T::of(self.n as f64 - 1.0));
+        ((if here { at } else { T::default() }).whole(), here)
     }
 
     fn pixel<T: Place>(&self, at: T) -> Option<usize> {

@@ -59,3 +59,25 @@ fn narrow_floats_are_rounded_once_and_wrong_operands_refused() {
     assert!(grid_sample(&x, &dense(&mut rng, DType::BF16, &[1, 3, 4, 2], false), how).is_err());
     assert!(grid_sample(&dense(&mut rng, DType::F32, &[2, 1, 0, 3], false), &wide(&grid), how).is_err());
 }
+
+#[test]
+fn channels_that_are_read_together_are_those_read_alone() {
+    let mut rng = Rng::new(4);
+    for channels in [2, 3, 16, 19] {
+        let x = dense(&mut rng, DType::F32, &[1, channels, 7, 6], false);
+        let grid = dense(&mut rng, DType::F32, &[1, 5, 9, 2], false);
+        for mode in [Mode::Nearest, Mode::Bilinear, Mode::Bicubic] {
+            for margin in [Margin::Border, Margin::Reflection, Margin::Zeros] {
+                let how = settings(mode, margin, false);
+                let together = floats(&grid_sample(&x, &grid, how).unwrap());
+                for channel in 0..channels {
+                    let alone = parts::narrowed(&x, 1, &(channel..channel + 1)).unwrap();
+                    let alone = floats(&grid_sample(&alone, &grid, how).unwrap());
+                    for (a, b) in together[channel * 45..].iter().zip(&alone) {
+                        assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "{mode:?} {margin:?}: {a} for {b}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1650,7 +1650,9 @@ def diff(
 
 
 def digamma(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
-    """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0."""
+    """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf at
+    -0.0.
+    """
     if wrong:
         raise unknown_argument(_digamma, wrong)
     return _fast.unary(_digamma, x)

@@ -1060,7 +1060,9 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def digamma(self: Tensor[Float], /) -> Tensor[Float]:
-        """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0."""
+        """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf
+        at -0.0.
+        """
         device = self.device
         try:
             return wrap(device.checking.digamma(self.primitive), device)

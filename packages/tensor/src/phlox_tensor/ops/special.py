@@ -67,7 +67,8 @@ def _digamma(x: Tensor) -> Tensor:
     turn = pi * _beside(x, low)
     pole = low & (x == x.floor()) & (x != 0)
     mirrored = low.where(value - pi * turn.cos() / turn.sin(), value)
-    value = (x == 0).where(-inf, pole.where(nan, mirrored))
+    at_zero = x.signbit().where(inf, -inf)  # the pole from the side that the sign of zero names
+    value = (x == 0).where(at_zero, pole.where(nan, mirrored))
     return (x == inf).where(inf, value)
 
 
@@ -89,7 +90,8 @@ digamma = elementwise(
     domain=(0.3, 6),
     ulp=32,
     atol=32,
-    doc="Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0.",
+    doc="Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf at "
+    "-0.0.",
 )
 
 

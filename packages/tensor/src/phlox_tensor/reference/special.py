@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import erf, exp, inf, isinf, isnan, nan, pi, sqrt
+from math import copysign, erf, exp, inf, isinf, isnan, nan, pi, sqrt
 from math import erfc as erfc_of
 from math import lgamma as _lgamma
 from statistics import NormalDist
@@ -26,7 +26,7 @@ def _digamma_of(x: float) -> float:
     if isnan(x) or x == -inf:
         return nan
     if x == 0:
-        return -inf
+        return -copysign(inf, x)
     if x < 0:
         return nan if x == int(x) else _digamma_of(1 - x) - pi / np.tan(pi * (x - round(x)))
     out = 0.0
@@ -91,7 +91,7 @@ def nan_to_num(x: Array, number: float, high: float | None, low: float | None) -
     top = float(limits.max) if high is None else high
     bottom = float(limits.min) if low is None else low
     out = np.where(x == np.inf, top, np.where(x == -np.inf, bottom, wide64(x)))
-    return np.where(np.isnan(out), number, out).astype(x.dtype)
+    return np.where(np.isnan(wide64(x)), number, out).astype(x.dtype)
 
 
 def lerp(x1: Array, x2: Array, weight: Array) -> Array:
