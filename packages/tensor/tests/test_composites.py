@@ -198,7 +198,7 @@ def test_empty_tensors_pass_through() -> None:
         (lambda x: pt.broadcast_arrays(x, x.T), ShapeError),
         (lambda x: pt.fake_quantize(x, 0.5, axis=5), ShapeError),
         (lambda x: pt.fake_quantize(x, 0.5, bits=0), ArgumentError),
-        (lambda x: pt.fake_quantize(x, 0.5, 0.5), ArgumentError),
+        (lambda x: pt.fake_quantize(x, 0.5, 0.5), ArgumentError),  # type: ignore[arg-type]
         (lambda x: pt.fake_quantize(x, 0.5, x), KindError),
         (lambda x: pt.fake_quantize(x.astype(pt.int32), 0.5), KindError),
     ],
@@ -317,6 +317,6 @@ def test_tolerances_are_not_negative(wrong: dict[str, Any]) -> None:
 def test_counts_of_repeats_are_whole_numbers_one_for_each_element() -> None:
     x = pt.ones((2, 2))
     with pytest.raises(pt.KindError, match="repeats are no whole numbers: got float32"):
-        pt.repeat(x, pt.asarray([1.0, 1.9]), axis=0)
+        pt.repeat(x, pt.asarray([1.0, 1.9]), axis=0)  # type: ignore[arg-type]
     with pytest.raises(pt.ShapeError, match=r"\[repeat\] a count for each element: got \(3,\)"):
         pt.repeat(x, pt.asarray([1, 2, 3]), axis=0)

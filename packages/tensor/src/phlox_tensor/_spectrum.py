@@ -68,11 +68,13 @@ class Spectrum(_Pair):
             _require_alike("Spectrum", real, part)
         return super().__new__(cls, real, imag)  # type: ignore[arg-type] # looked at above
 
-    if not TYPE_CHECKING:  # to type checkers it is that of a tuple
+    def __getitem__(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, index: Any
+    ) -> Spectrum:
+        """Return elements, with their real and imaginary parts."""
+        return Spectrum(self.real[index], self.imag[index])
 
-        def __getitem__(self, index: Any) -> Spectrum:
-            """Return elements, with their real and imaginary parts."""
-            return Spectrum(self.real[index], self.imag[index])
+    if not TYPE_CHECKING:  # a checker knows which attributes there are
 
         def __getattr__(self, name: str) -> Any:
             """Say what to type for what tensors have alone."""
