@@ -11,8 +11,9 @@ import numpy as np
 import phlox_tensor as pt
 from phlox_tensor._keywords import KEYWORDS
 from phlox_tensor._op import Op
+from phlox_tensor._spelling_codes import IDIOMS
 from phlox_tensor._spelling_notes import NOTES, ONNX
-from phlox_tensor._spellings import IDIOMS, SPELLINGS
+from phlox_tensor._spellings import SPELLINGS
 
 from . import namespaces
 from .code import module_of, own_ops, parameters, result_type
