@@ -33,6 +33,7 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
     "isin": (8.1, "a table of what is looked for"),
     "matmul_integer": (0.6, "wide integers are brought to the type of the sums"),
     "median": (1.3, "ranks of a line"),
+    "nan_to_num": (1.1, "infinities are replaced, then nan, where numbers for them are given"),
     "quantile": (1.3, "as median"),
     "quantized_linear": (0.5, "integers but int8 become floats before they are multiplied"),
 }

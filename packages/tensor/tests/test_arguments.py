@@ -13,6 +13,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import Numpy, PhloxError, WrongTypeError
+from phlox_tensor._signature import REQUIRED
 from phlox_tensor.arguments import explained
 
 X = pt.ones((2, 3), device="numpy")
@@ -35,14 +36,15 @@ def functions() -> list[Any]:
 def calls(function: Callable[..., Any]) -> list[tuple[list[Any], dict[str, Any]]]:
     """Calls with one wrong argument each, in place of the first ones or by keyword."""
     parameters = [*inspect.signature(function).parameters.values()]
-    needed = [p for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
+    missing = (inspect.Parameter.empty, REQUIRED)  # the latter where words of others are told apart
+    needed = [p for p in parameters if p.default in missing and p.kind < p.VAR_POSITIONAL]
     out: list[tuple[list[Any], dict[str, Any]]] = []
     for wrong in WRONG:
         out += [
             ([wrong if i == place else X for i in range(len(needed))], {})
             for place in range(len(needed))
         ]
-        optional = [p for p in parameters if p.default is not p.empty]
+        optional = [p for p in parameters if p.default not in missing]
         out += [([X] * len(needed), {p.name: wrong}) for p in optional if p.kind > 0]
     return out
 

@@ -179,8 +179,8 @@ def _in_order(nodes: Sequence[Node], made: list[tuple[Cluster, Fused]]) -> tuple
     return tuple(steps)
 
 
-def _late(steps: Sequence[Step]) -> Step | None:
-    """The first program that gives what a step before it takes.
+def _late(steps: Sequence[Step]) -> Fused | None:
+    """The first program that gives what a step before it takes, or takes what one behind it gives.
 
     Two that read the same were joined when the readers of the first were in a program that runs
     later; that one is none any more.
@@ -188,8 +188,10 @@ def _late(steps: Sequence[Step]) -> Step | None:
     given = {value: place for place, step in enumerate(steps) for value in gives(step)}
     for place, step in enumerate(steps):
         for value in takes(step):
-            if given.get(value, -1) > place:
-                return steps[given[value]]
+            behind = given.get(value, -1)
+            if behind > place:
+                both = (steps[behind], step)
+                return next(one for one in both if isinstance(one, Fused))
     return None
 
 

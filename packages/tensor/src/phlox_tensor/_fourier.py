@@ -231,8 +231,7 @@ def fftshift(x: Shifted, /, *, axes: int | Sequence[int] | None = None) -> Shift
         >>> fftshift(fftfreq(4)).tolist()
         [-0.5, -0.25, 0.0, 0.25]
     """
-    places = _axes("fftshift", x.ndim, axes)
-    return _rolled(x, [x.shape[i] // 2 for i in places], places)
+    return _rolled("fftshift", x, axes, 1)
 
 
 @as_called
@@ -243,16 +242,19 @@ def ifftshift(x: Shifted, /, *, axes: int | Sequence[int] | None = None) -> Shif
         >>> ifftshift(fftshift(arange(3))).tolist()
         [0, 1, 2]
     """
-    places = _axes("ifftshift", x.ndim, axes)
-    return _rolled(x, [-(x.shape[i] // 2) for i in places], places)
+    return _rolled("ifftshift", x, axes, -1)
 
 
-def _rolled(x: Any, steps: list[int], places: list[int]) -> Any:
+def _rolled(op: str, x: Any, axes: int | Sequence[int] | None, sign: int) -> Any:
+    """Half of each axis to its other side."""
+    given = x if isinstance(x, Tensor) else as_pair(op, x)
+    places = _axes(op, given.ndim, axes)
     if not places:
-        return x
-    if isinstance(x, Spectrum):
-        return Spectrum(*(part.roll(steps, axis=places) for part in x))
-    return x.roll(steps, axis=places)
+        return given
+    steps = [sign * (given.shape[i] // 2) for i in places]
+    if isinstance(given, Tensor):
+        return given.roll(steps, axis=places)
+    return Spectrum(*(part.roll(steps, axis=places) for part in given))
 
 
 def _typed(places: Tensor[Any], dtype: DTypeLike | None) -> Tensor:
