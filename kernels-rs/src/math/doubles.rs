@@ -7,6 +7,7 @@ mod gamma;
 mod power;
 mod trigonometric;
 
+use super::tabled::each;
 pub use erf::erf;
 pub use exponential::{exp, log};
 pub use gamma::lgamma;
@@ -18,23 +19,6 @@ pub use trigonometric::{cos, sin};
 pub type Doubles = [__m512d; 2];
 /// Sixteen numbers for permutations.
 type Row = [f64; 16];
-
-/// One instruction for each vector.
-macro_rules! each {
-    ($i:ident => $value:expr) => {
-        [
-            {
-                let $i = 0;
-                $value
-            },
-            {
-                let $i = 1;
-                $value
-            },
-        ]
-    };
-}
-use each;
 
 /// Elements that a call works on.
 pub const STEP: usize = 16;

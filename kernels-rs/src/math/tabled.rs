@@ -36,7 +36,7 @@ macro_rules! each {
         ]
     };
 }
-use each;
+pub(super) use each;
 
 /// Elements ahead of those at work that are asked for, on both sides. On that Intel Xeon `exp` of 256 Ki elements takes 0.85 of the
 /// time with it.

@@ -10,7 +10,8 @@ from phlox_tensor import Backend, Float, ShapeError, Tensor, full, ops
 from . import initializers as init
 from ._inputs import check_dtype
 from ._layer import L, Layer, LayerConfig
-from ._recurrent import Hidden, LstmState, Recurrence, check_states, gru, lstm
+from ._recurrent import LstmState, Recurrence, check_states, gru, lstm
+from ._recurrent_steps import Hidden
 
 _NAMES = {
     f"recurrence.{kind}_{ours}": f"{kind}_{theirs}"

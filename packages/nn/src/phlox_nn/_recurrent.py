@@ -18,13 +18,11 @@ from ._inputs import check_dtype, value_of
 from ._layer import Layer, LayerConfig
 from ._module import Module
 from ._param import Param
+from ._recurrent_steps import Found, Hidden
 
-Hidden = tuple[Tensor[Float], ...]
 # What a layer in one direction does: weights, a sequence (N, length, size), the state in front of
 # it, lengths, and whether from its end; to the results and the state behind it.
-Walk = Callable[
-    ["Recurrence", Tensor[Float], Hidden, Tensor[Int] | None, bool], tuple[Tensor[Float], Hidden]
-]
+Walk = Callable[["Recurrence", Tensor[Float], Hidden, Tensor[Int] | None, bool], Found]
 
 _OF_OPS: Final = frozenset(("relu", "tanh"))  # activations that the op has
 
@@ -132,7 +130,7 @@ def _run(
     lengths: Tensor[Int] | None,
     walk: Walk,
     count: int,
-) -> tuple[Tensor[Float], Hidden]:
+) -> Found:
     """Run all layers over (…, length, size); ``count`` tensors make a state."""
     s, recurrences = layer.settings, layer.layers
     check_dtype(layer, x, recurrences[0].weight_input)
@@ -180,7 +178,7 @@ def rnn(
     start: Hidden,
     lengths: Tensor[Int] | None,
     reverse: bool,
-) -> tuple[Tensor[Float], Hidden]:
+) -> Found:
     """One layer in one direction: a ``Walk`` of an activation."""
     weights, bias = part.weights(), part.bias()
     found, end = ops.rnn(x, *weights, bias, *start, lengths, activation, reverse)
@@ -277,7 +275,7 @@ class Rnn(Layer[RnnConfig]):
 
 def gru(
     part: Recurrence, x: Tensor[Float], start: Hidden, lengths: Tensor[Int] | None, reverse: bool
-) -> tuple[Tensor[Float], Hidden]:
+) -> Found:
     """One layer in one direction: a ``Walk``."""
     found, end = ops.gru(x, *part.weights(), *part.biases(), *start, lengths, reverse)
     return found, (end,)
@@ -375,7 +373,7 @@ class Gru(Layer[GruConfig]):
 
 def lstm(
     part: Recurrence, x: Tensor[Float], start: Hidden, lengths: Tensor[Int] | None, reverse: bool
-) -> tuple[Tensor[Float], Hidden]:
+) -> Found:
     """One layer in one direction: a ``Walk``."""
     found, *end = ops.lstm(x, *part.weights(), part.bias(), *start, lengths, reverse)
     return found, tuple(end)

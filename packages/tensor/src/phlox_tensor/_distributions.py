@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from ._attributes import refuse_recorded
 from ._called import as_called
-from ._creation import full, sizes
-from ._device import as_device
-from ._draws import float_type, normal, permutation, randint, uniform
+from ._creation import sizes
+from ._draws import normal, permutation, randint, uniform
 from ._dtype import DTypeLike
 from ._errors import ShapeError
 from ._kinds import AnyKind, Float, Int
@@ -19,6 +18,7 @@ from ._parameters import (
     Device,
     Shape,
     may_look_at,
+    of_the_result,
     parameters,
     require,
     require_positive,
@@ -56,7 +56,7 @@ def exponential(
         (2, 3)
     """
     require("exponential", scale >= 0, f"scale {scale}", "scale >= 0")
-    like = full((), 0.0, dtype=float_type(dtype, as_device(device), "exponential"), device=device)
+    like = of_the_result("exponential", dtype, device)
     unit = uniform(shape, dtype=like.to_full_precision().dtype, device=device)
     return ((1.0 - unit).log() * -scale).astype(like.dtype)
 
@@ -96,9 +96,7 @@ def truncated_normal(
         f"{low}, {high}, std {std}",
         "low < high, std > 0",
     )
-    like = full(
-        (), 0.0, dtype=float_type(dtype, as_device(device), "truncated_normal"), device=device
-    )
+    like = of_the_result("truncated_normal", dtype, device)
     wide = like.to_full_precision().dtype
     start, end = ((bound - mean) / (std * sqrt(2)) for bound in (low, high))
     if min(abs(start), abs(end)) * sqrt(2) < _TAIL or start < 0 < end:

@@ -22,6 +22,11 @@ Shape = int | Sequence[int]
 LEAST: Final = 2.0**-25
 
 
+def of_the_result(op: str, dtype: DTypeLike | None, device: Device) -> Tensor:
+    """A 0 of the float type and on the device of what is drawn."""
+    return full((), 0.0, dtype=float_type(dtype, as_device(device), op), device=device)
+
+
 def parameters(
     op: str, shape: Shape, dtype: DTypeLike | None, device: Device, *given: Tensor | float
 ) -> list[Tensor]:

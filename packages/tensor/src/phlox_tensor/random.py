@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from ._counts import poisson
 from ._distributions import (
     beta,
     categorical,
@@ -14,6 +13,7 @@ from ._distributions import (
     truncated_normal,
 )
 from ._draws import bernoulli, normal, permutation, randint, uniform
+from ._poisson import poisson
 from ._random_state import Generator, generator, seed, use_generator
 from ._spellings import unknown_member as _unknown_member
 
