@@ -16,20 +16,47 @@ def test_what_is_in_use_is_there() -> None:
     used, there = _machine.used_instruction_sets(), _machine.instruction_sets()
     assert used
     if there:  # the system says
-        assert {"avx512": "avx512f"}.get(used[0], used[0]) in {*there, "baseline"}
+        assert {{"avx512": "avx512f"}.get(name, name) for name in used} <= {*there, "baseline"}
 
 
 @pytest.mark.parametrize("level", ["avx2", "baseline"])
 def test_the_environment_lowers_what_is_in_use(level: str) -> None:
     code = "from phlox_kernels import _machine; print(*_machine.used_instruction_sets())"
-    run = subprocess.run(
+    run = _run(code, PHLOX_SIMD=level)
+    there = _machine.instruction_sets()
+    expected = "baseline" if there and level not in there else level
+    assert run.stdout.split() == [expected], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PHLOX_CACHE_BYTES", "2 GiB"),
+        ("PHLOX_NUM_THREADS", "0"),
+        ("PHLOX_NUM_THREADS", "1.5"),
+        ("PHLOX_NUM_THREADS", "257"),
+        ("PHLOX_NUM_THREADS", "two"),
+        ("PHLOX_PACKED_BYTES", "-1"),
+        ("PHLOX_SIMD", "AVX2"),
+        ("PHLOX_SIMD", "avx512_vnni"),
+        ("PHLOX_SPIN_US", ""),
+    ],
+)
+def test_settings_that_say_nothing_are_refused(name: str, value: str) -> None:
+    run = _run("import phlox_kernels", **{name: value})
+    assert run.returncode
+    assert f"in {name}: got {value!r}, expected" in run.stderr
+    assert "hint: " in run.stderr
+
+
+def _run(code: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PHLOX_SIMD": level},
+        env={**os.environ, **settings},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    assert run.stdout.split() in ([level], ["baseline"])
 
 
 def test_a_description_holds_plain_facts() -> None:
@@ -42,6 +69,8 @@ def test_a_description_holds_plain_facts() -> None:
 def test_peaks_are_measured() -> None:
     measured = Cpu.measured()
     assert "GFLOP/s on one thread" in measured["float32 peak"]
+    units = {"amx_bf16", "avx512_bf16", "bf16"}.intersection(_machine.used_instruction_sets())
+    assert ("bfloat16 peak" in measured) == bool(units)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import phlox_tensor
-from phlox_kernels import _lapack, _machine, _native, _sequence
+from phlox_kernels import _lapack, _least_squares, _machine, _native, _sequence, _settings
 from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, Op, as_dtype
 from phlox_tensor.capture import CallSequence, Kernel, Program, ProgramLimits, SequenceRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_settings.require_known(os.environ)
 
 _NAMES: Final = (
     "bfloat16",
@@ -45,6 +48,8 @@ _TABLE: Final[dict[str, Callable[..., Any]]] = {
 }
 _OPS: Final[dict[Any, str]] = {function: name for name, function in _TABLE.items()}
 _DEFAULTS: Final = ("float32", "int64")
+# Entries around a reference: kernels do what they can before it.
+_AROUND: Final[dict[str, Callable[..., Any]]] = {"lstsq": _least_squares.by_triangle}
 
 
 class Cpu(Backend):
@@ -153,7 +158,8 @@ class Cpu(Backend):
         """Return the native function of the op of this name, or None."""
         function = _TABLE.get(name)
         if function is None and (op := phlox_tensor.REGISTRY[name]).op_class.hosted:
-            return self._by_lapack(op)
+            reference, around = self._by_lapack(op), _AROUND.get(name)
+            return reference if around is None else around(reference, self.read)
         if function is not None and self.settings != _DEFAULTS:
             return self._adapted(name, function)
         return function

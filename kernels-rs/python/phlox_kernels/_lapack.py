@@ -18,7 +18,7 @@ _loops: Any = getattr(np.linalg, "_umath_linalg", None)
 Array = np.ndarray[Any, Any]
 
 # The ops that run in the element type they are given.
-SINGLE: Final = frozenset({"eigh", "eigvalsh", "matrix_exp", "pinv", "svd", "svdvals"})
+SINGLE: Final = frozenset({"eigh", "eigvalsh", "lstsq", "matrix_exp", "pinv", "svd", "svdvals"})
 _TYPES: Final = {
     "eigh_lo": "f->ff",
     "eigvalsh_lo": "f->f",
@@ -64,3 +64,10 @@ LIBRARY: Final[Any] = (
     if all(hasattr(_loops, name) for name in _TYPES)
     else np.linalg
 )
+
+
+def values_of(x: Array) -> Array:
+    """Singular values, in the element type of the matrices."""
+    library = LIBRARY if x.dtype == np.float32 else np.linalg
+    values: Array = library.svd(x, compute_uv=False)
+    return values

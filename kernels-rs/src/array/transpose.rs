@@ -175,7 +175,7 @@ plain_tiles!(u32, u64);
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{From, Tile, To, any};
-    use crate::machine::lanes::x86::{transpose8, transpose16};
+    use crate::machine::lanes::x86::squares::{transpose8, transpose16};
     use crate::machine::simd::{Level, level};
     use std::arch::x86_64::*;
 

@@ -67,10 +67,12 @@ pub trait Lanes: Copy {
     /// `self * by + plus`, rounded once where the machine can.
     #[must_use]
     unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
+    /// `self * by - minus`, rounded once where the machine can.
+    #[must_use]
+    unsafe fn mul_sub(self, by: Self, minus: Self) -> Self;
     /// Lane by lane.
     #[must_use]
     unsafe fn add(self, other: Self) -> Self;
-
     /// Lane by lane.
     #[must_use]
     unsafe fn sub(self, other: Self) -> Self;
@@ -104,6 +106,22 @@ pub trait Lanes: Copy {
         }
     }
 
+    /// Reads the elements at the first `count <= N` places; lanes behind them, and those of places below 0, are 0.
+    #[inline(always)]
+    unsafe fn gather(from: *const Self::Elem, places: *const i32, count: usize) -> Self {
+        let mut lanes = [Self::Elem::default(); 16];
+        // SAFETY: no register has more than 16 lanes; the caller promises the places, and elements there.
+        unsafe {
+            for (i, lane) in lanes.iter_mut().enumerate().take(count) {
+                let place = *places.add(i);
+                if place >= 0 {
+                    *lane = *from.add(place as usize);
+                }
+            }
+            Self::load(lanes.as_ptr())
+        }
+    }
+
     /// Reads the first `count <= N` elements, which are most often all.
     #[inline(always)]
     unsafe fn load_some(from: *const Self::Elem, count: usize) -> Self {
@@ -120,15 +138,21 @@ pub trait Lanes: Copy {
     /// Every second lane: `a0 a2 ... b0 b2 ...`.
     #[inline(always)]
     unsafe fn even(a: Self, b: Self) -> Self {
-        let mut lanes = [Self::Elem::default(); 32];
+        // SAFETY: the caller has the instructions.
+        unsafe { Self::deinterleave(a, b).0 }
+    }
+    /// The lanes at even places, and those at odd ones: `a0 a2 ... b0 b2 ...` and `a1 a3 ... b1 b3 ...`.
+    #[inline(always)]
+    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
+        let (mut lanes, mut turned) = ([Self::Elem::default(); 32], [Self::Elem::default(); 32]);
         // SAFETY: no register has more than 16 lanes.
         unsafe {
             a.store(lanes.as_mut_ptr());
             b.store(lanes.as_mut_ptr().add(Self::N));
             for i in 0..Self::N {
-                lanes[i] = lanes[2 * i];
+                (turned[i], turned[i + Self::N]) = (lanes[2 * i], lanes[2 * i + 1]);
             }
-            Self::load(lanes.as_ptr())
+            (Self::load(turned.as_ptr()), Self::load(turned.as_ptr().add(Self::N)))
         }
     }
     /// The lanes of both in turns: `a0 b0 a1 b1 ...`, in two registers.
@@ -144,6 +168,27 @@ pub trait Lanes: Copy {
             }
             (Self::load(lanes.as_ptr()), Self::load(lanes.as_ptr().add(Self::N)))
         }
+    }
+
+    /// The lanes from the last to the first.
+    #[must_use]
+    #[inline(always)]
+    unsafe fn reverse(self) -> Self {
+        let mut lanes = [Self::Elem::default(); 16];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            lanes[..Self::N].reverse();
+            Self::load(lanes.as_ptr())
+        }
+    }
+
+    /// `R` registers as rows of a matrix, turned over: its columns one behind the other. `R` is a power of 2, of no more than the
+    /// lanes.
+    #[inline(always)]
+    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
+        // SAFETY: the caller has the instructions.
+        unsafe { riffled(rows) }
     }
 
     /// The sum of the lanes, in halves: the order does not depend on the data.
@@ -186,6 +231,34 @@ pub trait Lanes: Copy {
             }
         }
     }
+}
+
+/// Rows turned over: the elements of the first half of the registers and those of the second in turns, once for each factor
+/// of 2.
+///
+/// # Safety
+/// The machine has the instructions.
+#[inline(always)]
+unsafe fn riffled<V: Lanes, const R: usize>(rows: [V; R]) -> [V; R] {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let rows = if R > 1 { riffled_once(rows) } else { rows };
+        let rows = if R > 2 { riffled_once(rows) } else { rows };
+        let rows = if R > 4 { riffled_once(rows) } else { rows };
+        if R > 8 { riffled_once(rows) } else { rows }
+    }
+}
+
+/// # Safety
+/// The machine has the instructions.
+#[inline(always)]
+unsafe fn riffled_once<V: Lanes, const R: usize>(rows: [V; R]) -> [V; R] {
+    let mut out = rows;
+    for i in 0..R / 2 {
+        // SAFETY: as the caller promises.
+        (out[2 * i], out[2 * i + 1]) = unsafe { V::interleave(rows[i], rows[i + R / 2]) };
+    }
+    out
 }
 
 /// A rectangle in memory.

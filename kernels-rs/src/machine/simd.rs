@@ -193,3 +193,28 @@ pub fn prefetch<T>(at: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An emulated processor is said to have these: then no test of theirs passes by another way.
+    #[test]
+    fn what_the_processor_has_is_found() {
+        let narrowed = std::env::var("PHLOX_SIMD").is_ok();
+        match std::env::var("PHLOX_TEST_HAS") {
+            Ok(said) => {
+                let has = |name: &str| said.split(',').any(|word| word == name);
+                assert_eq!((has_bf16_pairs(), has_byte_products()), (has("bf16"), has("dotprod")), "{said}");
+            }
+            Err(_) if narrowed => assert!(level() <= available()),
+            Err(_) => {
+                assert_eq!((level(), has_byte_products()), (available(), multiplies_bytes() && whole_registers()));
+            }
+        }
+    }
+
+    fn whole_registers() -> bool {
+        !cfg!(target_arch = "x86_64") || available() == Level::Avx512
+    }
+}

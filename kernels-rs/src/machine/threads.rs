@@ -49,10 +49,17 @@ static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// What a test asked for; tests run side by side. 0 for nothing.
+    #[cfg(test)]
+    static OF_TEST: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Threads that a parallel call uses, the caller included.
 pub fn num_threads() -> usize {
+    #[cfg(test)]
+    if OF_TEST.get() > 0 {
+        return OF_TEST.get();
+    }
     match LIMIT.load(Relaxed) {
         0 => {
             let asked = std::env::var("PHLOX_NUM_THREADS").ok().and_then(|text| text.parse().ok());
@@ -67,7 +74,11 @@ pub fn num_threads() -> usize {
 
 /// Changes the number of threads from now on.
 pub fn set_num_threads(count: usize) {
-    LIMIT.store(count.clamp(1, 256), Relaxed);
+    let count = count.clamp(1, 256);
+    #[cfg(test)]
+    OF_TEST.set(count);
+    #[cfg(not(test))]
+    LIMIT.store(count, Relaxed);
 }
 
 /// Runs `task(0)`, ..., `task(tasks - 1)`, in any order and on any thread, and waits for all of them. A panic in a

@@ -37,7 +37,7 @@ pub fn cdist(x1: &Array, x2: &Array, p: f64) -> Result<Array> {
     let mut out = Array::uninit(x1.dtype(), &joined(&front, [n, m])?)?;
     if out.numel() > 0 && narrow {
         let (a, b) = (a.as_slice::<f32>().expect("dense"), b.as_slice::<f32>().expect("dense"));
-        dispatch!(float x1.dtype(), T => euclid::batches(a, b, out.as_mut_slice::<T>(), (n, m, d)),
+        dispatch!(float x1.dtype(), T => euclid::batches(a, b, out.as_mut_slice::<T>(), (n, m, d))?,
             else unreachable!("looked at above"));
     } else if out.numel() > 0 {
         let (a, b) = (a.as_slice::<f64>().expect("dense"), b.as_slice::<f64>().expect("dense"));
@@ -193,6 +193,36 @@ mod tests {
                 let inside =
                     (found - wanted).abs() <= part * (1.0 + wanted.abs()) || (wanted > 6e4 && dtype == DType::F16);
                 assert!(inside, "{found} for {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn products_stand_where_nothing_cancels() {
+        let mut rng = Rng::new(31);
+        for round in 0..12 {
+            let dtype = [DType::F32, DType::BF16][round % 2];
+            let (n, m, d) = (rng.pick(&[1, 130, 260]), rng.pick(&[3, 257, 300]), rng.pick(&[24, 40, 65]));
+            let mut rows = |count: usize| {
+                // Some rows, then all of them, are near each other and far from 0.
+                let far = rng.pick(&[0, 1, usize::MAX]);
+                let x = floats(&view_of(&mut rng, DType::F32, &[count * d], false));
+                let values: Vec<f32> = x
+                    .iter()
+                    .enumerate()
+                    .map(|(at, &x)| if at / d % 40 < far { 1e3 + x as f32 } else { x as f32 })
+                    .collect();
+                cast(&Array::from_slice(&values, &[1, count, d]).unwrap(), dtype).unwrap()
+            };
+            let (x1, x2) = (rows(n), rows(m));
+            let x2 = if n == m { x1.clone() } else { x2 };
+            set_num_threads(1 + round % 3);
+            let (a, b, found) = (floats(&x1), floats(&x2), floats(&cdist(&x1, &x2, 2.0).unwrap()));
+            for (at, &found) in found.iter().enumerate() {
+                let (row, column) = (at / m * d, at % m * d);
+                let wanted = (0..d).map(|i| (a[row + i] - b[column + i]).powi(2)).sum::<f64>().sqrt();
+                let part = [2e-6, 8e-3][round % 2];
+                assert!((found - wanted).abs() <= part * wanted, "{found} for {wanted} of {n} {m} {d}");
             }
         }
     }

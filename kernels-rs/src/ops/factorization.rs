@@ -134,6 +134,18 @@ pub fn qr(x: &Array, columns: Columns) -> Result<(Array, Array)> {
     Ok((cast(&q, x.dtype())?, cast(&r, x.dtype())?))
 }
 
+/// The triangles of [`qr`] of `x1` (…, m, n), where m is no less than n, and what its reflections make of the first n rows of
+/// `x2` (…, m, k), of an equal batch: what is nearest for the one is so for the other. Both in the type that is computed in, for
+/// narrow floats `f32`.
+pub fn reflected(x1: &Array, x2: &Array) -> Result<(Array, Array)> {
+    let ((batch, [m, n]), (_, [rows, k])) = (matrices("lstsq", x1)?, matrices("lstsq", x2)?);
+    let same = x1.shape()[..x1.rank() - 2] == x2.shape()[..x2.rank() - 2] && x1.dtype() == x2.dtype();
+    if m < n || m != rows || !same {
+        return Err(Error::Rejected("no fewer rows than columns are reflected, with as many of another matrix"));
+    }
+    by_type!(x1, T => reflection::beside::<T>(x1, x2, batch, [m, n, k]))
+}
+
 /// What one triangle of `x1` gives `x2` when it is multiplied with it. Narrow floats are computed in `f32`.
 pub fn solve_triangular(x1: &Array, x2: &Array, upper: bool, unit_diagonal: bool) -> Result<Array> {
     let (_, sizes) = matrices("solve_triangular", x1)?;

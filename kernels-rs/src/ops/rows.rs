@@ -8,6 +8,7 @@ mod columns;
 mod cross_entropy;
 mod layer_norm;
 mod moments;
+mod short;
 mod softmax;
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,13 @@
 //! and never contracted, so that f32 and f64 steps give its bits.
 
 mod adam;
+mod clip;
 mod sgd;
 #[cfg(test)]
 mod tests;
 
 pub use adam::{Adam, adam};
+pub use clip::clip_norms;
 pub use sgd::{Sgd, sgd};
 
 use crate::array::Array;

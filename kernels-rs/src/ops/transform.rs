@@ -1,24 +1,28 @@
 //! Discrete Fourier transforms, of lines one by one or of columns side by side. A real line of even length is one of half as
-//! many complex numbers, taken apart on its way out.
+//! many complex numbers, taken apart on its way out, and put together on its way back.
 
 mod bands;
 mod butterfly;
 mod columns;
+mod line;
+mod passes;
+mod real;
 mod rows;
 
 use crate::array::Array;
 use crate::array::reader::Reader;
 use crate::array::view;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Real, lane_count};
 use crate::machine::threads::SharedMut;
-use crate::memory::scratch::collected;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use bands::Bands;
 use columns::Columns;
-use rustfft::{Fft, FftNum, FftPlanner};
+use line::Line;
+use real::Halves;
+use rustfft::FftNum;
 use std::sync::{Arc, Mutex};
 
 /// Plans of each kind that are kept for later calls.
@@ -37,13 +41,10 @@ type Known<P> = Vec<(usize, P)>;
 
 /// Plans by length: of complex lines and columns, and what turns the halves of real ones of even length.
 pub struct Plans<T: Transformed> {
-    lines: Known<Arc<dyn Fft<T>>>,
+    lines: Known<Arc<Line<T>>>,
     columns: Known<Arc<Columns<T>>>,
     halves: Known<Arc<Halves<T>>>,
 }
-
-/// Real and imaginary parts of `exp(-2 pi i k / n)`, for k up to n / 2.
-struct Halves<T>([Vec<T>; 2]);
 
 impl<T: Transformed> Plans<T> {
     const fn new() -> Self {
@@ -64,9 +65,9 @@ fn plan<P: Clone>(plans: &mut Known<P>, n: usize, make: impl FnOnce(usize) -> Op
     Some(made)
 }
 
-fn lines_plan<T: Transformed>(n: usize) -> Arc<dyn Fft<T>> {
+fn lines_plan<T: Transformed>(n: usize) -> Arc<Line<T>> {
     let lines = &mut T::plans().lock().expect("never poisoned").lines;
-    plan(lines, n, |n| Some(FftPlanner::new().plan_fft_forward(n))).expect("always one")
+    plan(lines, n, |n| Some(Arc::new(Line::new(n)))).expect("always one")
 }
 
 fn columns_plan<T: Transformed>(n: usize) -> Option<Arc<Columns<T>>> {
@@ -74,9 +75,8 @@ fn columns_plan<T: Transformed>(n: usize) -> Option<Arc<Columns<T>>> {
 }
 
 fn halves_plan<T: Transformed>(n: usize) -> Arc<Halves<T>> {
-    let part = |at: usize| collected((0..=n / 2).map(|k| <T as Element>::from_f64(columns::turn(k, n)[at])));
     let halves = &mut T::plans().lock().expect("never poisoned").halves;
-    plan(halves, n, |_| Some(Arc::new(Halves([part(0), part(1)])))).expect("always one")
+    plan(halves, n, |n| Some(Arc::new(Halves::new(n)))).expect("always one")
 }
 
 macro_rules! transformed {
@@ -152,24 +152,54 @@ fn across<T: Transformed>(
     let re = re.as_slice::<T>().expect("dense");
     match &im {
         Some(im) => bands.complex(plan, [re, im.as_slice::<T>().expect("dense")], to),
-        None => bands.halved(plan, &halves_plan(n).0, re, to),
+        None => bands.halved(plan, &halves_plan(n), re, to),
     }
     Ok((real, imag))
+}
+
+/// The real numbers, `n` of them along the axis, of whose transform these are the first `n / 2 + 1`; nothing is divided by n.
+pub fn irdft(re: &Array, im: &Array, axis: usize, n: usize) -> Result<Array> {
+    let fits = im.shape() == re.shape() && im.dtype() == re.dtype() && re.dtype().is_float();
+    if !fits || axis >= re.rank() || n == 0 || re.shape()[axis] != n / 2 + 1 {
+        return Err(Error::Rejected("irdft wants parts of one float dtype and shape, and a length of theirs"));
+    }
+    let out = if re.dtype() == DType::F64 { mended::<f64>(re, im, axis, n)? } else { mended::<f32>(re, im, axis, n)? };
+    cast(&out, re.dtype())
+}
+
+/// By lines.
+fn mended<T: Transformed>(re: &Array, im: &Array, axis: usize, n: usize) -> Result<Array> {
+    let (re, im, rank) = (lines_of::<T>(re, axis)?, lines_of::<T>(im, axis)?, re.rank());
+    let mut shape = *re.shape();
+    shape[rank - 1] = n;
+    let mut out = Array::uninit(T::DTYPE, &shape)?;
+    if out.numel() > 0 {
+        let to = SharedMut::new(out.mut_ptr::<T>());
+        let job = rows::Job { n, out: n, inverse: true, lines: out.numel() / n };
+        let (re, im) = (Reader::new(&re), Reader::new(&im));
+        if n.is_multiple_of(2) { job.mended(&re, &im, to) } else { job.mended_odd(&re, &im, to) }
+    }
+    view::permute_dims(&out, &back(rank, axis))
+}
+
+/// With the axis last: lines whose elements lie side by side.
+fn lines_of<T: Transformed>(x: &Array, axis: usize) -> Result<Array> {
+    let order: Vec<usize> = (0..x.rank()).filter(|&at| at != axis).chain([axis]).collect();
+    let x = view::permute_dims(x, &order)?;
+    // They are read where they lie; those of one element have gaps between them.
+    let lies = x.dtype() == T::DTYPE && x.strides()[x.rank() - 1] == 1 && x.shape()[x.rank() - 1] > 1;
+    if lies { Ok(x) } else { parts::ready(&x, T::DTYPE) }
+}
+
+/// Where each axis is after the last has come back to its place.
+fn back(rank: usize, axis: usize) -> Vec<usize> {
+    (0..rank).map(|at| if at == axis { rank - 1 } else { at - usize::from(at > axis) }).collect()
 }
 
 /// The axis last, the transform, and the axis back in its place.
 fn along<T: Transformed>(re: &Array, im: Option<&Array>, settings: Settings) -> Result<(Array, Array)> {
     let (rank, axis) = (re.rank(), settings.axis);
-    let order: Vec<usize> = (0..rank).filter(|&at| at != axis).chain([axis]).collect();
-    let back: Vec<usize> =
-        (0..rank).map(|at| if at == axis { rank - 1 } else { at - usize::from(at > axis) }).collect();
-    let moved = |x: &Array| {
-        let x = view::permute_dims(x, &order)?;
-        // Lines whose elements lie side by side are read where they lie; those of one element have gaps between them.
-        let lies = x.dtype() == T::DTYPE && x.strides()[rank - 1] == 1 && x.shape()[rank - 1] > 1;
-        if lies { Ok(x) } else { parts::ready(&x, T::DTYPE) }
-    };
-    let (re, im) = (moved(re)?, im.map(moved).transpose()?);
+    let (re, im) = (lines_of::<T>(re, axis)?, im.map(|im| lines_of::<T>(im, axis)).transpose()?);
     let mut shape = *re.shape();
     let n = shape[rank - 1];
     if settings.half {
@@ -186,6 +216,7 @@ fn along<T: Transformed>(re: &Array, im: Option<&Array>, settings: Settings) -> 
             Some(im) => job.complex(&Reader::new(&re), &Reader::new(im), to),
         }
     }
+    let back = back(rank, axis);
     Ok((view::permute_dims(&real, &back)?, view::permute_dims(&imag, &back)?))
 }
 
@@ -213,7 +244,11 @@ mod tests {
         let mut rng = Rng::new(3);
         for round in 0..150 {
             let dtype = if round % 2 == 0 { DType::F32 } else { DType::F64 };
-            let n = if round % 3 == 0 { rng.pick(&[64, 75, 96, 100, 125, 180, 256, 320]) } else { 1 + rng.below(40) };
+            let n = if round % 3 == 0 {
+                rng.pick(&[64, 75, 96, 100, 125, 180, 256, 320, 400, 500, 512, 640, 1024])
+            } else {
+                1 + rng.below(40)
+            };
             let lines = rng.pick(&[0, 1, 2, 3, 17, 40]);
             let axis = rng.below(2);
             let shape = if axis == 1 { [lines, n] } else { [n, lines] };
@@ -243,6 +278,38 @@ mod tests {
     }
 
     #[test]
+    fn real_lines_come_back_from_half_of_their_transforms() {
+        let mut rng = Rng::new(4);
+        for round in 0..150 {
+            let dtype = if round % 2 == 0 { DType::F32 } else { DType::F64 };
+            let n = if round % 3 == 0 { rng.pick(&[64, 75, 96, 128, 256, 320, 512, 1000]) } else { 1 + rng.below(70) };
+            let (lines, axis, known) = (rng.pick(&[0, 1, 3, 17]), rng.below(2), n / 2 + 1);
+            let shape = if axis == 1 { [lines, known] } else { [known, lines] };
+            let (re, im) = (view_of(&mut rng, dtype, &shape, false), view_of(&mut rng, dtype, &shape, false));
+            let found = floats(&irdft(&re, &im, axis, n).unwrap());
+            let (re, im) = (floats(&re), floats(&im));
+            let place = |at: usize, k: usize, n: usize| if axis == 1 { at * n + k } else { k * lines + at };
+            for at in 0..lines {
+                let whole = |part: &[f64], sign: f64| -> Vec<f64> {
+                    let value = |k: usize| part[place(at, k, known)];
+                    (0..n).map(|k| if k < known { value(k) } else { value(n - k) * sign }).collect()
+                };
+                let (re, mut im) = (whole(&re, 1.0), whole(&im, -1.0));
+                im[0] = 0.0;
+                if n % 2 == 0 {
+                    im[n / 2] = 0.0;
+                }
+                let size: f64 = 1.0 + re.iter().chain(&im).map(|x| x.abs()).sum::<f64>();
+                let tolerance = size * if dtype == DType::F64 { 1e-14 } else { 1e-6 };
+                for (j, wanted) in plain(&re, &im, true).0.into_iter().enumerate() {
+                    let found = found[place(at, j, n)];
+                    assert!((found - wanted).abs() <= tolerance, "{found} for {wanted}: n {n}, axis {axis}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn nothing_gives_nothing_and_wrong_parts_are_refused() {
         let zeros = |shape: &[usize]| Array::zeros(DType::F32, shape).unwrap();
         let settings = Settings { axis: 1, inverse: false, half: false };
@@ -250,5 +317,7 @@ mod tests {
         assert_eq!(dft(&zeros(&[3, 0]), None, settings).unwrap().1.shape()[..], [3, 0]);
         assert!(dft(&zeros(&[2, 3]), Some(&zeros(&[3, 3])), settings).is_err());
         assert!(dft(&zeros(&[2]), None, settings).is_err());
+        assert!(irdft(&zeros(&[2, 3]), &zeros(&[2, 3]), 1, 6).is_err());
+        assert!(irdft(&zeros(&[2, 3]), &zeros(&[3, 3]), 1, 5).is_err());
     }
 }

@@ -4,6 +4,7 @@ use super::arg::*;
 use crate::ops::factorization::{self, Columns};
 
 super::ops! {
+    _reflected(x1: Tensor, x2: Tensor) => factorization::reflected(x1, x2);
     cholesky(x: Tensor, upper: bool) => factorization::cholesky(x, upper);
     det(x: Tensor) => factorization::det(x);
     inv(x: Tensor) => factorization::inv(x);

@@ -11,6 +11,7 @@ super::ops! {
         let settings = Adam { lr, time, betas: (beta_1, beta_2), epsilon, weight_decay, decoupled, amsgrad };
         step::adam([&tensors, &grads, &firsts, &seconds, &largest], &settings)
     };
+    clip_norms(grads: Tensors, threshold: f64, joint: bool) => step::clip_norms(&grads, threshold, joint);
     sgd_step(
         tensors: Tensors, grads: Tensors, velocities: Tensors,
         lr: f64, momentum: f64, dampening: f64, weight_decay: f64, nesterov: bool

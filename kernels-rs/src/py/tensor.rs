@@ -306,7 +306,8 @@ fn _simd() -> Vec<&'static str> {
     let arm = cfg!(target_arch = "aarch64");
     let (pairs, bytes) = (simd::has_bf16_pairs(), simd::has_byte_products());
     let widest = match simd::level() {
-        simd::Level::Baseline if arm && (pairs || bytes) => "asimd",
+        // What the target guarantees.
+        simd::Level::Baseline if arm => "asimd",
         simd::Level::Baseline => return vec!["baseline"],
         simd::Level::Avx2 => "avx2",
         simd::Level::Avx512 => "avx512",

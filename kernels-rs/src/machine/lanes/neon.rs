@@ -17,7 +17,7 @@ pub struct F64x2(float64x2_t);
 
 macro_rules! lanes {
     ($name:ident $elem:ident $n:literal, $splat:ident $load:ident $store:ident $mul_add:ident $add:ident $sub:ident $mul:ident $div:ident
-     $sqrt:ident $above:ident $choose:ident $even:ident $low:ident $high:ident, $transpose:item) => {
+     $sqrt:ident $above:ident $choose:ident $negate:ident $even:ident $odd:ident $low:ident $high:ident, $transpose:item) => {
         impl Lanes for $name {
             type Elem = $elem;
             type Math = Fused;
@@ -73,6 +73,11 @@ macro_rules! lanes {
                 Self(unsafe { $mul_add(plus.0, self.0, by.0) })
             }
             #[inline(always)]
+            unsafe fn mul_sub(self, by: Self, minus: Self) -> Self {
+                // SAFETY: each aarch64 processor has the instructions.
+                Self(unsafe { $mul_add($negate(minus.0), self.0, by.0) })
+            }
+            #[inline(always)]
             unsafe fn add(self, other: Self) -> Self {
                 // SAFETY: each aarch64 processor has the instruction.
                 Self(unsafe { $add(self.0, other.0) })
@@ -104,9 +109,9 @@ macro_rules! lanes {
                 Self(unsafe { $choose($above(other.0, self.0), other.0, self.0) })
             }
             #[inline(always)]
-            unsafe fn even(a: Self, b: Self) -> Self {
-                // SAFETY: each aarch64 processor has the instruction.
-                Self(unsafe { $even(a.0, b.0) })
+            unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
+                // SAFETY: each aarch64 processor has the instructions.
+                unsafe { (Self($even(a.0, b.0)), Self($odd(a.0, b.0))) }
             }
             #[inline(always)]
             unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
@@ -120,7 +125,7 @@ macro_rules! lanes {
 }
 
 lanes!(F32x4 f32 4, vdupq_n_f32 vld1q_f32 vst1q_f32 vfmaq_f32 vaddq_f32 vsubq_f32 vmulq_f32 vdivq_f32 vsqrtq_f32 vcgtq_f32 vbslq_f32
-    vuzp1q_f32 vzip1q_f32 vzip2q_f32,
+    vnegq_f32 vuzp1q_f32 vuzp2q_f32 vzip1q_f32 vzip2q_f32,
     unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {
         // SAFETY: rows and columns outside the block are not read; what is written has `keep` elements in each row.
         unsafe {
@@ -138,7 +143,7 @@ lanes!(F32x4 f32 4, vdupq_n_f32 vld1q_f32 vst1q_f32 vfmaq_f32 vaddq_f32 vsubq_f3
     }
 );
 lanes!(F64x2 f64 2, vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddq_f64 vsubq_f64 vmulq_f64 vdivq_f64 vsqrtq_f64 vcgtq_f64 vbslq_f64
-    vuzp1q_f64 vzip1q_f64 vzip2q_f64,
+    vnegq_f64 vuzp1q_f64 vuzp2q_f64 vzip1q_f64 vzip2q_f64,
     unsafe fn transpose(from: Block<f64>, to: *mut f64, to_pitch: usize, keep: usize) {
         // SAFETY: as for `f32`.
         unsafe {

@@ -66,6 +66,14 @@ macro_rules! array_lanes {
                 Self(out)
             }
             #[inline(always)]
+            unsafe fn mul_sub(self, by: Self, minus: Self) -> Self {
+                let mut out = minus.0;
+                for i in 0..$n {
+                    out[i] = self.0[i] * by.0[i] - out[i];
+                }
+                Self(out)
+            }
+            #[inline(always)]
             unsafe fn sub(self, other: Self) -> Self {
                 let mut out = self.0;
                 for i in 0..$n {

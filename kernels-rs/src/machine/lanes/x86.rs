@@ -1,8 +1,12 @@
 //! AVX-512 and AVX2 registers.
 
-use super::{Block, Lanes};
+pub(crate) mod squares;
+
+use super::{Block, Lanes, riffled};
 use crate::math::Fused;
+use squares::{transpose8, transpose8x64, transpose16};
 use std::arch::x86_64::*;
+use std::mem::transmute_copy;
 
 /// Sixteen `f32`.
 #[derive(Clone, Copy)]
@@ -10,16 +14,19 @@ use std::arch::x86_64::*;
 pub struct F32x16(__m512);
 /// Eight `f64`.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct F64x8(__m512d);
 /// Eight `f32`.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct F32x8(__m256);
 /// Four `f64`.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct F64x4(__m256d);
 
 macro_rules! methods {
-    ($elem:ident, $set1:ident, $loadu:ident, $storeu:ident, $fmadd:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $max:ident,
+    ($elem:ident, $set1:ident, $loadu:ident, $storeu:ident, $fmadd:ident, $fmsub:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $max:ident,
      $sqrt:ident) => {
         #[inline(always)]
         unsafe fn splat(value: $elem) -> Self {
@@ -40,6 +47,11 @@ macro_rules! methods {
         unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
             // SAFETY: the caller has the instructions.
             Self(unsafe { $fmadd(self.0, by.0, plus.0) })
+        }
+        #[inline(always)]
+        unsafe fn mul_sub(self, by: Self, minus: Self) -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $fmsub(self.0, by.0, minus.0) })
         }
         #[inline(always)]
         unsafe fn add(self, other: Self) -> Self {
@@ -86,6 +98,7 @@ impl Lanes for F32x16 {
         _mm512_loadu_ps,
         _mm512_storeu_ps,
         _mm512_fmadd_ps,
+        _mm512_fmsub_ps,
         _mm512_add_ps,
         _mm512_sub_ps,
         _mm512_mul_ps,
@@ -115,11 +128,29 @@ impl Lanes for F32x16 {
         unsafe { _mm512_mask_storeu_ps(to, mask16(count), self.0) }
     }
     #[inline(always)]
-    unsafe fn even(a: Self, b: Self) -> Self {
+    unsafe fn gather(from: *const f32, places: *const i32, count: usize) -> Self {
+        // SAFETY: masked lanes are not read, neither their places nor what would be there.
+        Self(unsafe {
+            let at = _mm512_maskz_loadu_epi32(mask16(count), places);
+            let inside = mask16(count) & _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512());
+            _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), inside, at, from)
+        })
+    }
+    #[inline(always)]
+    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
         // SAFETY: the caller has AVX-512.
         unsafe {
             let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-            Self(_mm512_permutex2var_ps(a.0, even, b.0))
+            let odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+            (Self(_mm512_permutex2var_ps(a.0, even, b.0)), Self(_mm512_permutex2var_ps(a.0, odd, b.0)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn reverse(self) -> Self {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let order = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+            Self(_mm512_permutexvar_ps(order, self.0))
         }
     }
     #[inline(always)]
@@ -129,6 +160,18 @@ impl Lanes for F32x16 {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
             (Self(_mm512_permutex2var_ps(a.0, low, b.0)), Self(_mm512_permutex2var_ps(a.0, high, b.0)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
+        // SAFETY: the caller has the instructions; as many registers as the array has.
+        unsafe {
+            if R != Self::N {
+                return riffled(rows);
+            }
+            let mut square: [__m512; 16] = transmute_copy(&rows);
+            transpose16(&mut square);
+            transmute_copy(&square)
         }
     }
     #[inline(always)]
@@ -163,34 +206,6 @@ fn window16(window: (usize, usize)) -> u16 {
     mask16(window.1) & !mask16(window.0)
 }
 
-/// 16 x 16 in place: 4 x 4 inside each 128-bit lane, then whole lanes.
-#[inline(always)]
-pub(crate) unsafe fn transpose16(r: &mut [__m512; 16]) {
-    // SAFETY: the caller has AVX-512.
-    unsafe {
-        for q in 0..4 {
-            let (a, b, c, d) = (r[4 * q], r[4 * q + 1], r[4 * q + 2], r[4 * q + 3]);
-            let (low_ab, high_ab) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-            let (low_cd, high_cd) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-            let (x, y) = (_mm512_castps_pd(low_ab), _mm512_castps_pd(low_cd));
-            let (z, w) = (_mm512_castps_pd(high_ab), _mm512_castps_pd(high_cd));
-            r[4 * q] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
-            r[4 * q + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
-            r[4 * q + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(z, w));
-            r[4 * q + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(z, w));
-        }
-        for i in 0..4 {
-            let (a, b, c, d) = (r[i], r[4 + i], r[8 + i], r[12 + i]);
-            let (even_ab, odd_ab) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
-            let (even_cd, odd_cd) = (_mm512_shuffle_f32x4::<0x88>(c, d), _mm512_shuffle_f32x4::<0xdd>(c, d));
-            r[i] = _mm512_shuffle_f32x4::<0x88>(even_ab, even_cd);
-            r[8 + i] = _mm512_shuffle_f32x4::<0xdd>(even_ab, even_cd);
-            r[4 + i] = _mm512_shuffle_f32x4::<0x88>(odd_ab, odd_cd);
-            r[12 + i] = _mm512_shuffle_f32x4::<0xdd>(odd_ab, odd_cd);
-        }
-    }
-}
-
 impl Lanes for F64x8 {
     type Elem = f64;
     type Math = Fused;
@@ -202,6 +217,7 @@ impl Lanes for F64x8 {
         _mm512_loadu_pd,
         _mm512_storeu_pd,
         _mm512_fmadd_pd,
+        _mm512_fmsub_pd,
         _mm512_add_pd,
         _mm512_sub_pd,
         _mm512_mul_pd,
@@ -231,6 +247,50 @@ impl Lanes for F64x8 {
         unsafe { _mm512_mask_storeu_pd(to, mask16(count) as u8, self.0) }
     }
     #[inline(always)]
+    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let (even, odd) =
+                (_mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15));
+            (Self(_mm512_permutex2var_pd(a.0, even, b.0)), Self(_mm512_permutex2var_pd(a.0, odd, b.0)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX-512.
+        unsafe {
+            let (low, high) =
+                (_mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15));
+            (Self(_mm512_permutex2var_pd(a.0, low, b.0)), Self(_mm512_permutex2var_pd(a.0, high, b.0)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn reverse(self) -> Self {
+        // SAFETY: the caller has AVX-512.
+        Self(unsafe { _mm512_permutexvar_pd(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), self.0) })
+    }
+    #[inline(always)]
+    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
+        // SAFETY: the caller has the instructions; as many registers as the array has.
+        unsafe {
+            if R != Self::N {
+                return riffled(rows);
+            }
+            let mut square: [__m512d; 8] = transmute_copy(&rows);
+            transpose8x64(&mut square);
+            transmute_copy(&square)
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather(from: *const f64, places: *const i32, count: usize) -> Self {
+        // SAFETY: masked lanes are not read, neither their places nor what would be there.
+        Self(unsafe {
+            let at = _mm256_maskz_loadu_epi32(mask16(count) as u8, places);
+            let inside = mask16(count) as u8 & _mm256_cmpge_epi32_mask(at, _mm256_setzero_si256());
+            _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), inside, at, from)
+        })
+    }
+    #[inline(always)]
     unsafe fn transpose(from: Block<f64>, to: *mut f64, to_pitch: usize, keep: usize) {
         // SAFETY: rows and columns outside the block are masked off.
         unsafe {
@@ -246,27 +306,6 @@ impl Lanes for F64x8 {
                     _mm512_mask_storeu_pd(to.add(i * to_pitch), mask16(keep) as u8, *row);
                 }
             }
-        }
-    }
-}
-
-/// 8 x 8 in place: 2 x 2 inside each 128-bit lane, then whole lanes.
-#[inline(always)]
-unsafe fn transpose8x64(r: &mut [__m512d; 8]) {
-    // SAFETY: the caller has AVX-512.
-    unsafe {
-        for q in 0..4 {
-            let (a, b) = (r[2 * q], r[2 * q + 1]);
-            (r[2 * q], r[2 * q + 1]) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
-        }
-        for i in 0..2 {
-            let (a, b, c, d) = (r[i], r[2 + i], r[4 + i], r[6 + i]);
-            let (even_ab, odd_ab) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
-            let (even_cd, odd_cd) = (_mm512_shuffle_f64x2::<0x88>(c, d), _mm512_shuffle_f64x2::<0xdd>(c, d));
-            r[i] = _mm512_shuffle_f64x2::<0x88>(even_ab, even_cd);
-            r[4 + i] = _mm512_shuffle_f64x2::<0xdd>(even_ab, even_cd);
-            r[2 + i] = _mm512_shuffle_f64x2::<0x88>(odd_ab, odd_cd);
-            r[6 + i] = _mm512_shuffle_f64x2::<0xdd>(odd_ab, odd_cd);
         }
     }
 }
@@ -296,6 +335,7 @@ impl Lanes for F32x8 {
         _mm256_loadu_ps,
         _mm256_storeu_ps,
         _mm256_fmadd_ps,
+        _mm256_fmsub_ps,
         _mm256_add_ps,
         _mm256_sub_ps,
         _mm256_mul_ps,
@@ -320,12 +360,20 @@ impl Lanes for F32x8 {
         unsafe { _mm256_maskstore_ps(to, mask_ps(count), self.0) }
     }
     #[inline(always)]
-    unsafe fn even(a: Self, b: Self) -> Self {
+    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
         // SAFETY: the caller has AVX2.
         unsafe {
-            let halves = _mm256_shuffle_ps::<0x88>(a.0, b.0);
-            Self(_mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(_mm256_castps_pd(halves))))
+            // Halves of a and of b in turns, which are brought into order.
+            let (even, odd) = (_mm256_shuffle_ps::<0x88>(a.0, b.0), _mm256_shuffle_ps::<0xdd>(a.0, b.0));
+            let (even, odd) = (_mm256_castps_pd(even), _mm256_castps_pd(odd));
+            let (even, odd) = (_mm256_permute4x64_pd::<0xd8>(even), _mm256_permute4x64_pd::<0xd8>(odd));
+            (Self(_mm256_castpd_ps(even)), Self(_mm256_castpd_ps(odd)))
         }
+    }
+    #[inline(always)]
+    unsafe fn reverse(self) -> Self {
+        // SAFETY: the caller has AVX2.
+        Self(unsafe { _mm256_permutevar8x32_ps(self.0, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0)) })
     }
     #[inline(always)]
     unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
@@ -333,6 +381,18 @@ impl Lanes for F32x8 {
         unsafe {
             let (low, high) = (_mm256_unpacklo_ps(a.0, b.0), _mm256_unpackhi_ps(a.0, b.0));
             (Self(_mm256_permute2f128_ps::<0x20>(low, high)), Self(_mm256_permute2f128_ps::<0x31>(low, high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
+        // SAFETY: the caller has the instructions; as many registers as the array has.
+        unsafe {
+            if R != Self::N {
+                return riffled(rows);
+            }
+            let mut square: [__m256; 8] = transmute_copy(&rows);
+            transpose8(&mut square);
+            transmute_copy(&square)
         }
     }
     #[inline(always)]
@@ -356,28 +416,6 @@ impl Lanes for F32x8 {
     }
 }
 
-/// 8 x 8 in place: 4 x 4 inside each half, then the halves.
-#[inline(always)]
-pub(crate) unsafe fn transpose8(r: &mut [__m256; 8]) {
-    // SAFETY: the caller has AVX2.
-    unsafe {
-        for q in 0..2 {
-            let (a, b, c, d) = (r[4 * q], r[4 * q + 1], r[4 * q + 2], r[4 * q + 3]);
-            let (low_ab, high_ab) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-            let (low_cd, high_cd) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-            r[4 * q] = _mm256_shuffle_ps::<0x44>(low_ab, low_cd);
-            r[4 * q + 1] = _mm256_shuffle_ps::<0xee>(low_ab, low_cd);
-            r[4 * q + 2] = _mm256_shuffle_ps::<0x44>(high_ab, high_cd);
-            r[4 * q + 3] = _mm256_shuffle_ps::<0xee>(high_ab, high_cd);
-        }
-        for i in 0..4 {
-            let (a, b) = (r[i], r[4 + i]);
-            r[i] = _mm256_permute2f128_ps::<0x20>(a, b);
-            r[4 + i] = _mm256_permute2f128_ps::<0x31>(a, b);
-        }
-    }
-}
-
 impl Lanes for F64x4 {
     type Elem = f64;
     type Math = Fused;
@@ -389,6 +427,7 @@ impl Lanes for F64x4 {
         _mm256_loadu_pd,
         _mm256_storeu_pd,
         _mm256_fmadd_pd,
+        _mm256_fmsub_pd,
         _mm256_add_pd,
         _mm256_sub_pd,
         _mm256_mul_pd,
@@ -411,6 +450,27 @@ impl Lanes for F64x4 {
     unsafe fn store_partial(self, to: *mut f64, count: usize) {
         // SAFETY: masked lanes are not written.
         unsafe { _mm256_maskstore_pd(to, mask_pd(count), self.0) }
+    }
+    #[inline(always)]
+    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (low, high) = (_mm256_permute2f128_pd::<0x20>(a.0, b.0), _mm256_permute2f128_pd::<0x31>(a.0, b.0));
+            (Self(_mm256_unpacklo_pd(low, high)), Self(_mm256_unpackhi_pd(low, high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_pd(a.0, b.0), _mm256_unpackhi_pd(a.0, b.0));
+            (Self(_mm256_permute2f128_pd::<0x20>(low, high)), Self(_mm256_permute2f128_pd::<0x31>(low, high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn reverse(self) -> Self {
+        // SAFETY: the caller has AVX2.
+        Self(unsafe { _mm256_permute4x64_pd::<0x1b>(self.0) })
     }
 }
 

@@ -71,23 +71,26 @@ pub struct Blocks {
     pub high: usize,
     /// Cells along `k` at most.
     pub depth: usize,
+    /// Cells along `k` that are walked at a time. Few rows walk in the steps in which they read a right side that is not kept.
+    pub step: usize,
     /// Rows of a task at most.
     rows: usize,
 }
 
 impl Blocks {
-    /// For a product of so many columns.
-    pub fn new<F: Format>(n: usize) -> Self {
-        let lanes = lane_count::<Wide<F>>();
+    /// For a product of this size.
+    pub fn new<F: Format>(size: (usize, usize, usize)) -> Self {
+        let (lanes, n) = (lane_count::<Wide<F>>(), size.2);
         if F::DIRECT && wide() && n >= WIDE * lanes {
             // A panel is a sixteenth of the second-level cache, the left side of a task half of it. Panels twice as deep are
             // as fast, and their sums twice as long.
             let depth = second_level() / 16 / (WIDE * register_bytes()) / LYING_DEPTH * LYING_DEPTH;
             let rows = second_level() / 2 / (depth * size_of::<F::Cell>());
-            return Self { width: WIDE, panel: WIDE * lanes, high: wide_rows(), depth, rows };
+            let step = if keeps_few::<F>(size) { LYING_DEPTH } else { depth };
+            return Self { width: WIDE, panel: WIDE * lanes, high: wide_rows(), depth, step, rows };
         }
-        let width = if n <= lanes { 1 } else { 2 };
-        Self { width, panel: width * lanes, high: tile_rows::<Wide<F>>(), depth: DEPTH, rows: MOST_ROWS }
+        let (width, high) = (if n <= lanes { 1 } else { 2 }, tile_rows::<Wide<F>>());
+        Self { width, panel: width * lanes, high, depth: DEPTH, step: DEPTH, rows: MOST_ROWS }
     }
 
     /// Bytes of a packed right side.
@@ -99,11 +102,6 @@ impl Blocks {
     /// 207), one thread, GF/s of f32, packed / as it lies: 1536x512x128 149/197, 512^3 164/182, 1024^3 158/160.
     pub fn left_lies<F: Format>(&self, a: Matrix<F::Elem>) -> bool {
         F::DIRECT && self.width == WIDE && a.col == 1
-    }
-
-    /// Cells along `k` that are walked at a time. Few rows walk in the steps in which they read a right side that is not kept.
-    pub fn step<F: Format>(&self, size: (usize, usize, usize)) -> usize {
-        if keeps_few::<F>(size) { LYING_DEPTH } else { self.depth }
     }
 
     /// Rows and columns of a task. `split`: more than one thread may help.
@@ -193,8 +191,8 @@ mod tests {
             set_num_threads(threads);
             for (m, k, n) in [(2048, 2048, 2048), (1024, 1024, 1024), (4000, 512, 1000)] {
                 for (rows, cols) in [
-                    Blocks::new::<Single<f32>>(n).grid::<Single<f32>>((m, k, n), true),
-                    Blocks::new::<Single<F16>>(n).grid::<Single<F16>>((m, k, n), true),
+                    Blocks::new::<Single<f32>>((m, k, n)).grid::<Single<f32>>((m, k, n), true),
+                    Blocks::new::<Single<F16>>((m, k, n)).grid::<Single<F16>>((m, k, n), true),
                 ] {
                     let cuts = |len: usize, step: usize| {
                         (0..len).step_by(step).map(move |at| step.min(len - at)).collect::<Vec<_>>()
@@ -217,7 +215,7 @@ mod tests {
 
     #[test]
     fn one_row_reads_the_right_side_by_all_threads() {
-        let blocks = Blocks { width: WIDE, panel: 64, high: 6, depth: 512, rows: 512 };
+        let blocks = Blocks { width: WIDE, panel: 64, high: 6, depth: 512, step: 512, rows: 512 };
         for (threads, size, tasks) in
             [(1, 1024, 1), (4, 1024, 4), (8, 1024, 8), (64, 1024, 16), (8, 256, 1), (64, 4096, 64)]
         {
@@ -230,7 +228,7 @@ mod tests {
     #[test]
     fn tasks_cover_a_product_in_whole_panels() {
         for n in [1, 16, 17, 63, 64, 65, 400, 1024, 5000] {
-            let blocks = Blocks::new::<Single<f32>>(n);
+            let blocks = Blocks::new::<Single<f32>>((1, 512, n));
             assert!(blocks.panel == blocks.width * lane_count::<f32>() && blocks.high > 0 && blocks.depth > 0);
             for (m, split) in [(1, true), (7, false), (200, true), (3000, true), (3000, false)] {
                 let (rows, cols) = blocks.grid::<Single<f32>>((m, 512, n), split);

@@ -5,6 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
+mod bounds;
 mod panels;
 
 use super::held::{self, KEEPS};
@@ -23,9 +24,9 @@ use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
 use crate::memory::scratch::Room;
 use crate::vectorize;
+use bounds::lowest;
 use panels::{Panels, lines_of, packed};
 use std::ops::Range;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// Elements of a cell, along the depth.
 const DEEP: usize = 4;
@@ -140,7 +141,7 @@ pub fn run<A: Value, B: Value>(product: &Product, x1: &Array, x2: &Array, out: &
     }
     let x2 = x2.contiguous()?;
     let Some(right) = x2.as_slice::<B>() else { return Ok(false) };
-    let Some(middle) = self::lowest(right) else { return Ok(false) };
+    let Some(middle) = lowest(right) else { return Ok(false) };
     let pack = |right: &[B]| packed(right, (k, n), middle.wrapping_add(128));
     if one {
         let cells = pack(right)?;
@@ -162,33 +163,6 @@ pub fn run<A: Value, B: Value>(product: &Product, x1: &Array, x2: &Array, out: &
         work(at_left as usize / (m * k), Panels::of(&cells, n), item);
     }
     Ok(true)
-}
-
-/// The least value, where all others are at most 255 above it.
-fn lowest<T: Value>(values: &[T]) -> Option<i32> {
-    if let Some(least) = T::LEAST {
-        return Some(least);
-    }
-    let (least, most) = (AtomicI32::new(i32::MAX), AtomicI32::new(i32::MIN));
-    threads::for_ranges(values.len(), GRAIN, &|range| {
-        let found = bounds(&values[range]);
-        least.fetch_min(found.0, Relaxed);
-        most.fetch_max(found.1, Relaxed);
-    });
-    let (least, most) = (least.into_inner(), most.into_inner());
-    (most.wrapping_sub(least) as u32 <= 255).then_some(least)
-}
-
-vectorize!(bounds[T: Value](values: &[T]) -> (i32, i32) => bounds_body::<T>);
-
-#[inline(always)]
-fn bounds_body<T: Value>(values: &[T]) -> (i32, i32) {
-    let (mut least, mut most) = (i32::MAX, i32::MIN);
-    for value in values {
-        least = least.min(value.wide());
-        most = most.max(value.wide());
-    }
-    (least, most)
 }
 
 struct Job<'a, T> {

@@ -1,9 +1,18 @@
 //! Few rows times a right side that is stored by columns: dot products, read where they are.
 
 use super::Matrix;
+use super::call::{Call, finish, in_place, run};
+use super::epilogue::Sum;
 use super::format::{load, load_partial};
 use crate::dtype::Float;
-use crate::machine::lanes::{Block, Kernel, Lanes, Real};
+use crate::machine::lanes::{Block, Kernel, Lanes, Real, launch};
+use crate::machine::threads::SharedMut;
+use crate::memory::scratch::filled;
+
+/// Elements of one dot product that are added up before their sum goes to the others.
+const PIECE: usize = 1 << 14;
+/// Elements of one dot product that are worth a second thread.
+const SHARED: usize = 1 << 17;
 
 /// `rows x cols` dot products of length `k`.
 pub struct Dots<T: Float> {
@@ -54,6 +63,73 @@ impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dots<T> {
                 }
                 col += if whole { across } else { 1 };
             }
+        }
+    }
+}
+
+/// One dot product, piece by piece: the pieces follow from its length alone.
+///
+/// # Safety
+/// As `multiply`, of one row and one column, each in one run; the row is `left`.
+pub unsafe fn dot<T: Float<Wide: Sum>>(call: &Call<T>, left: SharedMut<T::Wide>, split: bool) {
+    let k = call.size.1;
+    let pieces = k.div_ceil(PIECE);
+    let mut sums = filled(T::Wide::default(), pieces);
+    let (right, to) = (call.b, SharedMut::new(sums.as_mut_ptr()));
+    run(split && k >= SHARED, pieces, &|piece| {
+        let from = piece * PIECE;
+        launch(Dot::<T> {
+            k: PIECE.min(k - from),
+            left: left.ptr().wrapping_add(from),
+            right: right.at(from, 0).start,
+            to: to.ptr().wrapping_add(piece),
+        });
+    });
+    let mut total = sums.iter().fold(T::Wide::default(), |total, &sum| total + sum);
+    match in_place(call.c).filter(|_| call.end.is_empty()) {
+        // SAFETY: the one element of the result, which is the caller's.
+        Some(to) => unsafe { *to = total },
+        None => finish(&raw mut total, 1, (1, 1), call.c, call.end),
+    }
+}
+
+/// One dot product of two runs: sums in as many registers as keep the memory busy.
+pub struct Dot<T: Float> {
+    /// Length.
+    pub k: usize,
+    /// The left side.
+    pub left: *const T::Wide,
+    /// The right side.
+    pub right: *const T,
+    /// The result.
+    pub to: *mut T::Wide,
+}
+
+impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dot<T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
+        const ABREAST: usize = 8;
+        let Self { k, left, right, to } = self;
+        // SAFETY: the caller promises the instructions of `V`, `k` cells of both sides, and the result.
+        unsafe {
+            let mut sums = [V::splat(T::Wide::default()); ABREAST];
+            let mut at = 0;
+            while at + ABREAST * V::N <= k {
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    let value = load::<T, V>(right.add(at + i * V::N));
+                    *sum = V::load(left.add(at + i * V::N)).mul_add(value, *sum);
+                }
+                at += ABREAST * V::N;
+            }
+            while at < k {
+                let count = V::N.min(k - at);
+                let value = load_partial::<T, V>(right.add(at), count);
+                sums[0] = V::load_partial(left.add(at), count).mul_add(value, sums[0]);
+                at += count;
+            }
+            let [a, b, c, d, e, f, g, h] = sums;
+            let total = a.add(e).add(b.add(f)).add(c.add(g).add(d.add(h)));
+            *to = total.sum();
         }
     }
 }

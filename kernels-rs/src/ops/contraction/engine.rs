@@ -17,7 +17,7 @@ use super::amx;
 use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps_few};
 use super::call::{CACHED, Call, FEW_DOTS, cells, finish, first_addend, in_place, run, shifted};
 use super::direct::{self, InPlace, Widened};
-use super::dots::Dots;
+use super::dots::{Dots, dot};
 use super::epilogue::{Epilogue, Finish, Sum};
 use super::format::{Format, Single, Wide};
 use super::held::{self, Right};
@@ -255,6 +255,11 @@ unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
         (left, left_row) = (lines.cast_const(), k as isize);
     }
     let left = SharedMut::new(left.cast_mut());
+    if (m, call.size.2) == (1, 1) {
+        // SAFETY: a run of the left side, and a right side as the caller promises.
+        unsafe { dot(call, left, split) };
+        return Ok(());
+    }
     call.by_columns(split, 16, &|range| {
         let cols = range.len();
         let (c, end) = (call.c.at(0, range.start), call.end.at(0, range.start));
@@ -291,46 +296,61 @@ unsafe fn packed<F: Format<Elem: Gemm>>(call: &Call<F::Elem>, split: bool, weigh
 where
     Wide<F>: Sum,
 {
-    let (m, k, n) = call.size;
-    let blocks = Blocks::new::<F>(n);
+    let (_, k, n) = call.size;
+    let blocks = Blocks::new::<F>(call.size);
     let panel = blocks.panel;
     let bytes = blocks.bytes::<F>((k, n));
-    let right = Right::of(call, (panel, F::DEPTH), bytes, weights);
-    let multiply = |cells: &Memory, columns: Columns| {
-        let (rows, cols) = blocks.grid::<F>(call.size, split);
-        let across = n.div_ceil(cols);
-        let start = SharedMut::new(cells.data().cast::<F::Cell>());
-        run(split, m.div_ceil(rows) * across, &|index| {
-            let (i, j) = (index / across * rows, index % across * cols);
-            let (count, first) = (columns.count.div_ceil(panel), columns.first / panel);
-            let right = Panels { start: start.ptr().cast_const(), count, first };
-            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
-            // task has its own part of the result.
-            unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, &blocks) };
-        });
+    let all = |count: usize| Columns { first: 0, count };
+    // SAFETY: for this product and its parts, the operands and the result are as the caller promises; the panels are theirs.
+    let multiply = |call: &Call<F::Elem>, cells: &Memory, columns: Columns| unsafe {
+        by_panels::<F>(call, split, &blocks, (cells.data().cast::<F::Cell>().cast_const(), columns));
     };
-    if let Right::Kept(cells, columns) = right {
-        multiply(cells, columns);
-        return Ok(());
-    }
-    let once = matches!(right, Right::Once);
-    // SAFETY: the operands and the result are as the caller promises.
-    if once && call.b.col == 1 && keeps_few::<F>(call.size) && unsafe { F::Elem::direct(call, split)? } {
-        return Ok(());
-    }
-    let most = held::columns(k * size_of::<F::Cell>(), panel);
-    if n > most && once {
-        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-        return held::parts(call, most).try_for_each(|part| unsafe { packed::<F>(&part, split, None) });
-    }
-    let cells = Memory::new(bytes)?;
-    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-    unsafe { pack_right::<F>(call.b, (k, n), &blocks, cells.data().cast(), split) };
-    match right {
-        Right::Wanted(layout, list) => multiply(list.keep(layout, cells), Columns { first: 0, count: n }),
-        _ => multiply(&cells, Columns { first: 0, count: n }),
+    let fresh = |call: &Call<F::Elem>| -> Result<Memory> {
+        let size = (k, call.size.2);
+        let cells = Memory::new(blocks.bytes::<F>(size))?;
+        // SAFETY: inside the right side, and there is room for it.
+        unsafe { pack_right::<F>(call.b, size, &blocks, cells.data().cast(), split) };
+        Ok(cells)
+    };
+    match Right::of(call, (panel, F::DEPTH), bytes, weights) {
+        Right::Kept(cells, columns) => multiply(call, cells, columns),
+        Right::Wanted(layout, list) => multiply(call, list.keep(layout, fresh(call)?), all(n)),
+        // SAFETY: the operands and the result are as the caller promises.
+        Right::Once if call.b.col == 1 && keeps_few::<F>(call.size) && unsafe { F::Elem::direct(call, split)? } => {}
+        Right::Once => {
+            // Parts have the blocks of the whole, whatever their own columns: so they have the sums of what is kept.
+            for part in held::parts(call, held::columns(k * size_of::<F::Cell>(), panel)) {
+                multiply(&part, &fresh(&part)?, all(part.size.2));
+            }
+        }
     }
     Ok(())
+}
+
+/// The product with these columns of a right side in panels.
+///
+/// # Safety
+/// As [`multiply`]; the right side is packed in these blocks.
+unsafe fn by_panels<F: Format<Elem: Gemm>>(
+    call: &Call<F::Elem>,
+    split: bool,
+    blocks: &Blocks,
+    (cells, columns): (*const F::Cell, Columns),
+) where
+    Wide<F>: Sum,
+{
+    let (m, _, n) = call.size;
+    let (rows, cols) = blocks.grid::<F>(call.size, split);
+    let across = n.div_ceil(cols);
+    let start = SharedMut::new(cells.cast_mut());
+    run(split, m.div_ceil(rows) * across, &|index| {
+        let (i, j) = (index / across * rows, index % across * cols);
+        let (count, first) = (columns.count.div_ceil(blocks.panel), columns.first / blocks.panel);
+        let right = Panels { start: start.ptr().cast_const(), count, first };
+        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
+        // task has its own part of the result.
+        unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, blocks) };
+    });
 }
 
 /// Packs a weight in this format and keeps that beside it.
@@ -338,7 +358,7 @@ where
 /// # Safety
 /// The right side is all of `weights`.
 unsafe fn keep<F: Format>(b: Matrix<F::Elem>, size: (usize, usize), weights: &Array) -> Result<()> {
-    let blocks = Blocks::new::<F>(size.1);
+    let blocks = Blocks::new::<F>((usize::MAX, size.0, size.1));
     held::keep(weights, size, (b.row, b.col), (blocks.panel, F::DEPTH), || {
         let cells = Memory::new(blocks.bytes::<F>(size))?;
         // SAFETY: as the caller promises; there is room for it.
@@ -359,19 +379,18 @@ unsafe fn pack_right<F: Format>(
     split: bool,
 ) {
     let (count, depth, to) = (n.div_ceil(panel), k.div_ceil(F::DEPTH), SharedMut::new(to));
-    // Panels per task: about 64 Ki elements.
-    let bundle = ((1 << 16) / (k * panel) + 1).clamp(8, pack::MOST_PANELS);
-    run(split && k * n >= 1 << 16, count.div_ceil(bundle), &|index| {
-        let panels = index * bundle..count.min((index + 1) * bundle);
+    // Panels per task: about 64 Ki elements of a block.
+    let bundle = ((1 << 16) / (k.min(most * F::DEPTH) * panel) + 1).clamp(4, pack::MOST_PANELS);
+    let across = count.div_ceil(bundle);
+    run(split && k * n >= 1 << 16, depth.div_ceil(most) * across, &|index| {
+        let (first, at) = (index / across * most, index % across * bundle);
+        let (panels, deep) = (at..count.min(at + bundle), most.min(depth - first));
         let cols = panel * panels.start..n.min(panel * panels.end);
-        for first in (0..depth).step_by(most) {
-            let deep = most.min(depth - first);
-            let to = to.ptr().wrapping_add(first * count * panel + panels.start * deep * panel);
-            let from = b.at(first * F::DEPTH, cols.start);
-            let k = (deep * F::DEPTH).min(k - first * F::DEPTH);
-            // SAFETY: inside the right side; each task has its own panels.
-            unsafe { pack::right::<F>(from, k, cols.len(), (panel, deep * panel), to) };
-        }
+        let to = to.ptr().wrapping_add(first * count * panel + panels.start * deep * panel);
+        let from = b.at(first * F::DEPTH, cols.start);
+        let k = (deep * F::DEPTH).min(k - first * F::DEPTH);
+        // SAFETY: inside the right side; each task has its own lines of its own panels.
+        unsafe { pack::right::<F>(from, k, cols.len(), (panel, deep * panel), to) };
     });
 }
 
@@ -405,12 +424,11 @@ unsafe fn block<F: Format<Elem: Gemm>>(
     Wide<F>: Sum,
 {
     let (m, k, _) = call.size;
-    let &Blocks { width, panel, high, depth: most, .. } = blocks;
+    let &Blocks { width, panel, high, depth: most, step, .. } = blocks;
     let (rows, cols) = (row_range.len(), col_range.len());
     let (depth, lanes) = (k.div_ceil(F::DEPTH), lane_count::<Wide<F>>());
     let (mut end, c) = (call.end.at(row_range.start, col_range.start), call.c.at(row_range.start, col_range.start));
     let first = first_addend(&mut end);
-    let step = blocks.step::<F>(call.size);
     let lies = blocks.left_lies::<F>(call.a);
     let left_len = if lies { 0 } else { cells::<F::Cell, Wide<F>>(rows * step.min(depth) + SLACK) };
     let sums = in_place(c);

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::memory::kept::{Columns, Layout, List};
 use crate::memory::owned::Memory;
 
-/// Bytes of a right side that are packed at a time.
-const MOST_PACKED: usize = 16 << 20;
+/// Bytes of a right side that are packed at a time; fewer in tests, whose products have parts too.
+const MOST_PACKED: usize = if cfg!(test) { 128 << 10 } else { 16 << 20 };
 /// Rows of a product up to which packing is more than about 2 % of it, so that a packed right side is worth keeping.
 pub const KEEPS: usize = 1024;
 
@@ -78,7 +78,7 @@ pub fn parts<T: Copy>(call: &Call<T>, most: usize) -> impl Iterator<Item = Call<
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Random, owned};
-    use super::super::{matmul, prepacked};
+    use super::super::{linear, matmul, prepacked};
     use super::*;
     use crate::array::view;
     use crate::dtype::{BF16, F16};
@@ -120,6 +120,42 @@ mod tests {
             check::<f64>(turned, &mut random);
             check::<F16>(turned, &mut random);
             check::<BF16>(turned, &mut random);
+        }
+    }
+
+    /// Values whose sums are rounded, so that their order shows.
+    fn rough<T: Element>(random: &mut Random, shape: &[usize]) -> Array {
+        let value = |_| T::from_f64((random.next(200_001) as f64 - 100_000.0) / 70_000.0);
+        Array::from_slice(&(0..shape.iter().product()).map(value).collect::<Vec<T>>(), shape).unwrap()
+    }
+
+    /// Uses of one right side: read where it lies or packed in parts, then packed whole and kept, then found.
+    fn uses_agree<T: Element>((m, k, n): (usize, usize, usize), turned: bool, random: &mut Random) {
+        let (x, bias) = (rough::<T>(random, &[m, k]), rough::<T>(random, &[n]));
+        for bias in [None, Some(&bias)] {
+            let w = rough::<T>(random, &if turned { [n, k] } else { [k, n] });
+            let w = if turned { view::permute_dims(&w, &[1, 0]).unwrap() } else { w };
+            let found = [0; 3].map(|_| bits::<T>(&linear(&x, &w, bias).unwrap()));
+            let name = T::DTYPE.name();
+            assert!(found[0] == found[1] && found[0] == found[2], "{m}x{k}x{n} {name} {turned} {}", bias.is_some());
+        }
+    }
+
+    #[test]
+    fn keeping_a_right_side_changes_no_bit() {
+        let mut random = Random(43);
+        // Depths of several blocks; columns that leave one, some or none for the last part, and rows on each side of every limit.
+        for (k, n) in [(600, 65), (1100, 129), (520, 257), (2100, 64), (300, 1089), (513, 130)] {
+            for m in [1, 6, 12, 32, 33, 64, 65, 300] {
+                for turned in [false, true] {
+                    uses_agree::<f32>((m, k, n), turned, &mut random);
+                    if m < 65 {
+                        uses_agree::<f64>((m, k, n), turned, &mut random);
+                        uses_agree::<F16>((m, k, n), turned, &mut random);
+                        uses_agree::<BF16>((m, k, n), turned, &mut random);
+                    }
+                }
+            }
         }
     }
 

@@ -4,6 +4,8 @@ use super::Matrix;
 use super::format::{Format, Wide};
 use super::tile::Cut;
 use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::machine::simd::prefetch;
+use std::ops::Range;
 
 /// Some neighbouring panels of an operand. A panel has one line of cells per step along `k`.
 struct Panels<F: Format> {
@@ -32,6 +34,9 @@ pub const MOST_PANELS: usize = 32;
 /// the first-level cache: line by line, each write missed it. Measured on Xeon (family 6, model 207), one thread, GF/s of f32
 /// with a left side by columns, 1 line / 8: 128x1536x384 128/157, 512x1536x128 112/136, 1024^3 143/158.
 const LINES: usize = 8;
+
+/// Lines that are asked for ahead of the one that is packed.
+const AHEAD: isize = 24;
 
 /// First cell of a panel along the line, cells across, and where it goes.
 type Place = (usize, usize, usize);
@@ -64,9 +69,7 @@ impl<F: Format> Panels<F> {
                 // and each panel is written in one.
                 for first in (0..lines).step_by(LINES) {
                     for &place in places {
-                        for line in first..lines.min(first + LINES) {
-                            self.line::<V>(line, place, lines);
-                        }
+                        self.lines::<V>(first..lines.min(first + LINES), place, lines);
                     }
                 }
                 return;
@@ -91,22 +94,47 @@ impl<F: Format> Panels<F> {
         }
     }
 
+    /// Some lines of a panel.
     #[inline(always)]
-    unsafe fn line<V: Lanes<Elem = Wide<F>>>(&self, line: usize, place: Place, lines: usize) {
-        let (start, pitch, offset) = place;
-        if line * pitch + pitch.next_multiple_of(V::N) > lines * pitch {
-            // What whole registers write past a line belongs to the next lines, but here to the next panel.
-            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-            return unsafe { self.gathered(line, place) };
-        }
-        let from = self.from.wrapping_offset((line * F::DEPTH) as isize * self.deep).wrapping_add(start);
-        for first in (0..pitch).step_by(V::N) {
-            let count = self.reach.saturating_sub(start + first).min(V::N);
-            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-            unsafe {
-                let to = self.to.add(offset + line * pitch + first);
-                F::line::<V>(from.wrapping_add(first), self.deep, self.k - line * F::DEPTH, count, to);
+    unsafe fn lines<V: Lanes<Elem = Wide<F>>>(&self, some: Range<usize>, place: Place, lines: usize) {
+        let (start, pitch, _) = place;
+        // What whole registers write past a line belongs to the next lines, but at the end of a panel to the next panel.
+        let past = (pitch.next_multiple_of(V::N) - pitch).div_ceil(pitch);
+        let whole = lines.saturating_sub(past).clamp(some.start, some.end);
+        // SAFETY: the caller promises the operand and room for its panels; these are some of them.
+        unsafe {
+            match (start + pitch.next_multiple_of(V::N) <= self.reach, pitch.div_ceil(V::N)) {
+                (true, 1) => self.runs::<V, 1>(some.start..whole, place),
+                (true, 2) => self.runs::<V, 2>(some.start..whole, place),
+                (true, 4) => self.runs::<V, 4>(some.start..whole, place),
+                _ => self.runs::<V, 0>(some.start..whole, place),
             }
+        }
+        for line in whole..some.end {
+            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
+            unsafe { self.gathered(line, place) };
+        }
+    }
+
+    /// Some lines of `W` whole registers each, or of any width where that is 0.
+    #[inline(always)]
+    unsafe fn runs<V: Lanes<Elem = Wide<F>>, const W: usize>(&self, some: Range<usize>, (start, pitch, offset): Place) {
+        let step = self.deep * F::DEPTH as isize;
+        let mut from = self.from.wrapping_offset(some.start as isize * step).wrapping_add(start);
+        let mut to = self.to.wrapping_add(offset + some.start * pitch);
+        for line in some {
+            let across = if W == 0 { pitch.div_ceil(V::N) } else { W };
+            for at in 0..across {
+                let first = at * V::N;
+                let count = if W == 0 { self.reach.saturating_sub(start + first).min(V::N) } else { V::N };
+                prefetch(from.wrapping_offset(AHEAD * step).wrapping_add(first));
+                // SAFETY: the caller promises the operand and room for its panels; these are some of them.
+                unsafe {
+                    F::line::<V>(from.wrapping_add(first), self.deep, self.k - line * F::DEPTH, count, to.add(first));
+                }
+            }
+            from = from.wrapping_offset(step);
+            to = to.wrapping_add(pitch);
         }
     }
 

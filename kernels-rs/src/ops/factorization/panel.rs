@@ -161,6 +161,11 @@ impl<T> Part<T> {
         Self { start: a.as_mut_ptr(), pitch }
     }
 
+    /// Of one that is only read.
+    pub fn reading(a: &[T], pitch: usize) -> Self {
+        Self { start: a.as_ptr().cast_mut(), pitch }
+    }
+
     /// The part from a row and a column on.
     #[inline(always)]
     pub fn at(self, row: usize, col: usize) -> Self {
@@ -218,10 +223,11 @@ impl<T: Number> Taken<T> {
         if m * k * n == 0 {
             return Ok(());
         }
-        // SAFETY: the parts are as the caller promises, and the copy is nobody else's.
+        // SAFETY: the parts are as the caller promises, and the copy, of the smaller side, is nobody else's.
         unsafe {
-            let left = self.negated(a, [m, k]);
-            add_product((m, k, n), [left, b.matrix(), c.matrix()], self.split)
+            let (left, right) =
+                if n < m { (a.matrix(), self.negated(b, [k, n])) } else { (self.negated(a, [m, k]), b.matrix()) };
+            add_product((m, k, n), [left, right, c.matrix()], self.split)
         }
     }
 }

@@ -4,10 +4,13 @@
 use super::panel::{Corner, LANES, Panel, WIDTH, add_product, divide_below, dot_columns, part, take_columns};
 use super::{Call, Columns, Each, Epilogue, Matrix, Number, copied, each, fresh, unbounded};
 use crate::array::Array;
+use crate::array::copy::put;
 use crate::error::Result;
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::memory::scratch::{filled, grow};
 use crate::ops::contraction::multiply;
+use crate::ops::elementwise::convert::cast;
+use crate::ops::parts;
 
 /// Columns of a panel that are reflected at once.
 const ABREAST: usize = 4;
@@ -40,7 +43,7 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2], columns: 
                 return Ok(());
             }
             let few = across == n && n <= WIDTH && m <= FEW;
-            let triangles = if few { Vec::new() } else { job.reflect(a, [m, n])? };
+            let triangles = if few { Vec::new() } else { job.reflect(a, [m, n], k)? };
             if few {
                 job.reflect_few(a, [m, n]);
             }
@@ -66,6 +69,39 @@ pub fn factors<T: Number>(x: &Array, batch: usize, [m, n]: [usize; 2], columns: 
         })
     })?;
     Ok(if in_place { (work, other) } else { (other, work) })
+}
+
+/// The upper triangles of matrices (…, m, n), where m is no less than n, and what their reflections make of the first n rows
+/// of others (…, m, k), which stand beside them.
+pub fn beside<T: Number>(x1: &Array, x2: &Array, batch: usize, [m, n, k]: [usize; 3]) -> Result<(Array, Array)> {
+    let (last, wide) = (x1.rank() - 1, n + k);
+    let mut work = fresh::<T>(x1, [m, wide], false)?;
+    for (x, columns) in [(x1, 0..n), (x2, n..wide)].into_iter().filter(|(x, _)| x.numel() > 0) {
+        // SAFETY: nobody else has seen what is worked in.
+        unsafe { put(&cast(x, T::DTYPE)?, &parts::narrowed(&work, last, &columns)?) };
+    }
+    let (mut triangle, mut rest) = (fresh::<T>(x1, [n, n], true)?, fresh::<T>(x1, [n, k], false)?);
+    let [works, triangles, rests] =
+        [(&mut work, m * wide), (&mut triangle, n * n), (&mut rest, n * k)].map(|(x, len)| Each::<T>::of(x, len));
+    each(batch, 2 * m * n * wide, &|mut range, split| {
+        let mut job = Job::new(m, split);
+        range.try_for_each(|index| {
+            // SAFETY: each is visited once.
+            let (a, triangle, rest) = unsafe { (works.at(index), triangles.at(index), rests.at(index)) };
+            if let Some(nan) = a.chunks_exact(wide.max(1)).find_map(|row| unbounded(&row[..n])) {
+                triangle.fill(nan);
+                rest.fill(nan);
+                return Ok(());
+            }
+            job.triangles = job.reflect(a, [m, wide], n)?;
+            for (row, line) in a.chunks_exact(wide.max(1)).take(n).enumerate() {
+                triangle[row * n + row..(row + 1) * n].copy_from_slice(&line[row..n]);
+                rest[row * k..(row + 1) * k].copy_from_slice(&line[n..]);
+            }
+            Ok(())
+        })
+    })?;
+    Ok((triangle, rest))
 }
 
 struct Job<T> {
@@ -102,9 +138,9 @@ impl<T: Number> Job<T> {
         factors
     }
 
-    /// The upper triangle in the place of a matrix, and below it what it is reflected at; returns T of each panel.
-    fn reflect(&mut self, a: &mut [T], [m, n]: [usize; 2]) -> Result<Vec<Triangle<T>>> {
-        let k = m.min(n);
+    /// The upper triangle in the place of the first `k` columns of a matrix, and below it what it is reflected at; those behind
+    /// are reflected too. Returns T of each panel.
+    fn reflect(&mut self, a: &mut [T], [m, n]: [usize; 2], k: usize) -> Result<Vec<Triangle<T>>> {
         let mut triangles = std::mem::take(&mut self.triangles);
         grow(&mut triangles, k.div_ceil(WIDTH), [T::default(); WIDTH * WIDTH]);
         for (start, triangle) in (0..k).step_by(WIDTH).zip(&mut triangles) {

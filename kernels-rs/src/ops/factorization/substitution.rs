@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
+use crate::ops::parts;
 
 /// Rows that are solved for in registers.
 const HIGH: usize = 8;
@@ -38,17 +39,17 @@ impl Side {
 pub fn solutions<T: Number>(a: &Array, b: &Array, side: Side) -> Result<Array> {
     let rank = b.rank();
     let (n, k) = (b.shape()[rank - 2], b.shape()[rank - 1]);
-    let (mut left, mut out) = (copied::<T>(a)?, copied::<T>(b)?);
+    let (left, mut out) = (parts::ready(a, T::DTYPE)?, copied::<T>(b)?);
     if left.numel() == 0 {
         return Ok(out);
     }
     let batch = left.numel() / (n * n);
-    let (triangles, solved) = (Each::<T>::of(&mut left, n * n), Each::<T>::of(&mut out, n * k));
+    let (triangles, solved) = (left.as_slice::<T>().expect("made dense"), Each::<T>::of(&mut out, n * k));
     each(batch, n * n * k.max(1) / 2, &|mut range, split| {
         let mut taken = Taken::new(split);
         range.try_for_each(|index| {
             // SAFETY: the ranges of `each` are disjoint, so nobody else has the matrices of this index.
-            let (a, x) = unsafe { (triangles.at(index), solved.at(index)) };
+            let (a, x) = unsafe { (&triangles[index * n * n..(index + 1) * n * n], solved.at(index)) };
             if let Some(nan) = side.unbounded(a, n) {
                 x.fill(nan);
                 return Ok(());
@@ -56,8 +57,8 @@ pub fn solutions<T: Number>(a: &Array, b: &Array, side: Side) -> Result<Array> {
             if !side.unit && (0..n).any(|i| a[i * n + i] == T::default()) {
                 return Err(Error::value("solve_triangular", "a matrix is singular"));
             }
-            // SAFETY: two matrices of their own.
-            unsafe { substitute_wide(Part::of(a, n), Part::of(x, k), [n, k], side, &mut taken) }
+            // SAFETY: two matrices, of which nobody writes to the first, and the second is ours.
+            unsafe { substitute_wide(Part::reading(a, n), Part::of(x, k), [n, k], side, &mut taken) }
         })
     })?;
     Ok(out)
@@ -96,7 +97,7 @@ pub unsafe fn substitute_wide<T: Number>(
 /// Solves a triangle of `n` rows for `x`, in the place of its `n` rows of `k` elements.
 ///
 /// # Safety
-/// The parts are valid, share nothing, and nobody else uses them.
+/// The parts are valid, share nothing, nobody else uses the second, and nobody writes to the first.
 pub unsafe fn substitute<T: Number>(
     a: Part<T>,
     x: Part<T>,

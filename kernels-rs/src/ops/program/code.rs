@@ -54,8 +54,10 @@ pub struct Code {
     pub(super) sources: Vec<Source>,
     pub(super) outputs: Vec<DType>,
     pub(super) steps: Vec<Step>,
-    /// The steps with an operand that moves from block to block, whether it is the other one, and what it is.
-    pub(super) moving: Vec<(usize, bool, Place)>,
+    /// The steps with an operand that moves from block to block, which of its operands it is, and what that is.
+    pub(super) moving: Vec<(usize, usize, Place)>,
+    /// Blocks that handlers run over before they return.
+    pub(super) together: usize,
     /// Slots, of which the first hold the numbers.
     pub(super) slots: usize,
     /// What an element costs, in elements of memory traffic.
@@ -101,7 +103,7 @@ pub fn compile(program: &Program, level: Level) -> Result<Option<Code>> {
     if writer.all().is_none() {
         return Ok(None);
     }
-    let both = writer.steps.iter().enumerate().flat_map(|(at, step)| [(at, false, step.at), (at, true, step.other)]);
+    let both = writer.steps.iter().enumerate().flat_map(|(at, step)| [(at, 0, step.at), (at, 1, step.other)]);
     let moving = both.filter(|(_, _, place)| matches!(place, Place::Input(_) | Place::Output(_))).collect();
     Ok(Some(Code {
         level,
@@ -112,11 +114,19 @@ pub fn compile(program: &Program, level: Level) -> Result<Option<Code>> {
         given,
         outputs: program.outputs.iter().map(|&value| dtype_of(program, value)).collect(),
         moving,
+        together: together(writer.steps.len()),
         steps: writer.steps,
         slots: writer.slots.len(),
         weight: writer.weight + 8 * sources.len(),
         sources,
     }))
+}
+
+/// How many blocks run in one go. Where the compiler makes no jump of the call at the end of a handler, as behind kernels that
+/// are called, each handler keeps its part of the stack until the last block is done.
+fn together(steps: usize) -> usize {
+    const FRAMES: usize = 128;
+    (FRAMES / steps).clamp(1, 16)
 }
 
 fn wrong(what: &str, got: &[usize]) -> Error {

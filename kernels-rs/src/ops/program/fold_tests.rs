@@ -129,6 +129,27 @@ fn softmax_and_layer_norm_have_the_bits_of_their_ops_at_any_length() {
     }
 }
 
+#[test]
+fn what_is_folded_at_once_may_be_folded_twice_and_lie_beside_results() {
+    let mut rng = Rng::new(12);
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        let pairs = vec![
+            instr("subtract", &[0, 1], dtype),
+            instr("exp", &[2], dtype),
+            instr("sum", &[3], dtype),
+            instr("max", &[3], dtype),
+            instr("add", &[4, 5], dtype),
+        ];
+        for outputs in [&[6][..], &[4, 5], &[2, 6], &[3, 6]] {
+            let folds = of(program(&[dtype; 2], &[], pairs.clone(), outputs), 1, &[0]);
+            for (rows, len) in [(1, 2049), (5, 4096), (3, 7001), (2, 40_000)] {
+                let (x, y) = (dense(&mut rng, dtype, &[rows, 1], false), dense(&mut rng, dtype, &[len], false));
+                assert!(agrees(&folds, &[&x, &y], &[]) || !there_is_code());
+            }
+        }
+    }
+}
+
 /// A random program with folds after some of its instructions, and maps behind them.
 fn random_folds(rng: &mut Rng, dtypes: &[DType], inner: usize) -> (Folds, Vec<Scalar>) {
     let (mut chain, numbers) = random_program(rng, dtypes);

@@ -20,6 +20,8 @@ use std::ops::Range;
 const GROUP: usize = 8 << 10;
 /// Elements of the longest row of which passes keep something.
 const LONGEST: usize = 32 << 10;
+/// Elements that are made and folded at once where nobody else reads them: they stay in the first-level cache. Whole blocks.
+const NEAR: usize = 2 * BLOCK;
 /// Elements of a long row that are one task: whole blocks.
 const PIECE: usize = 8 * BLOCK;
 
@@ -106,11 +108,12 @@ impl Walk<'_> {
         let stages = self.stages;
         let code = |pass: &Pass| [pass.ahead.as_ref(), pass.each(alone)].map(|part| part.map_or(0, |p| p.code.room()));
         let code = stages.passes.iter().map(|pass| code(pass).iter().sum::<usize>()).sum();
+        let folds = stages.passes.iter().map(|pass| pass.folds.len()).max().unwrap_or(0);
         [
             stages.kept.len() * padded(elements),
             stages.rows.len() * padded(rows),
             padded(elements),
-            padded(RowFold::words(rows, elements)),
+            padded(folds.max(1) * RowFold::words(rows, elements)),
             code,
         ]
     }
@@ -197,6 +200,10 @@ impl Walk<'_> {
                 if let Some(ahead) = ahead {
                     ahead.range(0..count, Frame::NONE);
                 }
+                if let Some(each) = each.as_mut().filter(|_| pass.passing && len > NEAR) {
+                    rows.clone().for_each(|row| self.piecewise(pass, each, near, row, rows.start));
+                    continue;
+                }
                 if let Some(each) = each {
                     each.range(walk.clone(), Frame { near: walk.start, row: rows.start, len });
                 }
@@ -207,6 +214,28 @@ impl Walk<'_> {
             }
         }
         self.rows_to_outputs(near, rows);
+    }
+
+    /// One pass over a row, of which nothing is kept, piece by piece; `first` is the first row of the near memory.
+    unsafe fn piecewise(&self, pass: &Pass, each: &mut Task<'_>, near: &Near, row: usize, first: usize) {
+        let len = self.len;
+        let blocks = len.div_ceil(BLOCK);
+        let parts = |which: usize| near.scratch.wrapping_add(8 * which * blocks);
+        // SAFETY: near memory holds a piece, a word for each block of each fold, and the rows.
+        unsafe {
+            for start in (0..len).step_by(NEAR) {
+                let piece = row * len + start..row * len + len.min(start + NEAR);
+                each.range(piece.clone(), Frame { near: piece.start, row: first, len });
+                for (which, fold) in pass.folds.iter().enumerate() {
+                    let to = parts(which).wrapping_add(start / BLOCK * fold.by.result_bytes());
+                    fold.by.blocks(self.folded(fold, near, piece.clone()), piece.len(), to);
+                }
+            }
+            for (which, fold) in pass.folds.iter().enumerate() {
+                let to = near.rows[fold.into].wrapping_add((row - first) * fold.dtype.itemsize());
+                fold.by.row_of_blocks(parts(which), len, to);
+            }
+        }
     }
 
     /// Where the elements that a fold takes lie together.

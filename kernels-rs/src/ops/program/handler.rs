@@ -6,16 +6,33 @@ use crate::ops::elementwise::kernel::{Kernel, Run};
 ///
 /// # Safety
 /// Whoever runs an array of cells has seen the instruction set of all its handlers, and ends it with `moves::end`. The
-/// places hold a block of elements of the type that the handler reads or writes; registers hold what the steps before left.
+/// places of each block hold elements of the type that the handler reads or writes; registers hold what the steps before left.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Cell {
     /// The code.
     pub handler: Handler,
+    /// The memory operand of block 0, and a second one, for `where`. Of the last cell, the first cell.
+    pub at: [*const u8; 2],
+    /// Bytes from block to block. Of the last cell, the block at which to stop.
+    pub by: [usize; 2],
+}
+
+/// Where the operands of a cell lie in a block.
+pub struct Places {
     /// The memory operand.
     pub at: *const u8,
-    /// A second one, for `where`.
+    /// A second one.
     pub other: *const u8,
+}
+
+impl Cell {
+    /// Where its operands lie in this block.
+    #[inline(always)]
+    pub fn places(&self, block: usize) -> Places {
+        let [at, other] = [0, 1].map(|k| self.at[k].wrapping_add(block * self.by[k]));
+        Places { at, other }
+    }
 }
 
 /// The address of a [`Jump`], whose registers depend on the instruction set.
@@ -27,16 +44,28 @@ unsafe impl Send for Handler {}
 // SAFETY: as above.
 unsafe impl Sync for Handler {}
 
-/// A handler. Rust's own convention passes vectors through memory; this one keeps eight of them in registers.
-pub type Jump<V> = unsafe extern "sysv64" fn(*const Cell, V, V, V, V, V, V, V, V);
+/// A handler, with its cell and the number of the block. Rust's own convention passes vectors through memory; this one keeps
+/// eight of them in registers.
+pub type Jump<V> = unsafe extern "sysv64" fn(*const Cell, usize, V, V, V, V, V, V, V, V);
 
 /// Compiles a body over the eight registers for one instruction set; the body ends where the next handler begins.
 macro_rules! handler {
-    ($features:literal, $V:ty, $ty:ty, |$cell:ident, $registers:ident| $body:expr) => {{
+    ($features:literal, $V:ty, $ty:ty, |$places:ident, $registers:ident| $body:expr) => {{
         #[target_feature(enable = $features)]
         #[allow(improper_ctypes_definitions)] // Nothing foreign calls it.
         #[allow(clippy::too_many_arguments)]
-        unsafe extern "sysv64" fn code($cell: *const Cell, a: $V, b: $V, c: $V, d: $V, e: $V, f: $V, g: $V, h: $V) {
+        unsafe extern "sysv64" fn code(
+            cell: *const Cell,
+            block: usize,
+            a: $V,
+            b: $V,
+            c: $V,
+            d: $V,
+            e: $V,
+            f: $V,
+            g: $V,
+            h: $V,
+        ) {
             #[allow(dead_code)]
             type M = $crate::math::Fused;
             #[allow(dead_code)]
@@ -44,10 +73,12 @@ macro_rules! handler {
             let $registers = [a, b, c, d, e, f, g, h];
             // SAFETY: the cell says what its operands are, and another one follows: see `Cell`.
             unsafe {
+                #[allow(unused_variables)]
+                let $places = (*cell).places(block);
                 let [a, b, c, d, e, f, g, h] = $body;
-                let next = $cell.add(1);
+                let next = cell.add(1);
                 let jump: Jump<$V> = std::mem::transmute((*next).handler.0);
-                jump(next, a, b, c, d, e, f, g, h);
+                jump(next, block, a, b, c, d, e, f, g, h);
             }
         }
         Handler(code as Jump<$V> as *const ())
@@ -56,22 +87,22 @@ macro_rules! handler {
 
 /// The handler of a level for lanes of 4 or 8 bytes. Wider vectors pay for lanes of 4 bytes alone, as in the row kernels.
 macro_rules! made {
-    (4 $ty:ty, $level:expr, |$cell:ident, $registers:ident| $body:expr) => {
+    (4 $ty:ty, $level:expr, |$places:ident, $registers:ident| $body:expr) => {
         match $level {
             Level::Avx512 => Some(handler!(
                 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2",
                 __m512,
                 $ty,
-                |$cell, $registers| $body
+                |$places, $registers| $body
             )),
-            Level::Avx2 => Some(handler!("avx2,fma,f16c,bmi1,bmi2", __m256, $ty, |$cell, $registers| $body)),
+            Level::Avx2 => Some(handler!("avx2,fma,f16c,bmi1,bmi2", __m256, $ty, |$places, $registers| $body)),
             Level::Baseline => None,
         }
     };
-    (8 $ty:ty, $level:expr, |$cell:ident, $registers:ident| $body:expr) => {
+    (8 $ty:ty, $level:expr, |$places:ident, $registers:ident| $body:expr) => {
         match $level {
             Level::Baseline => None,
-            _ => Some(handler!("avx2,fma,f16c,bmi1,bmi2", __m256, $ty, |$cell, $registers| $body)),
+            _ => Some(handler!("avx2,fma,f16c,bmi1,bmi2", __m256, $ty, |$places, $registers| $body)),
         }
     };
 }

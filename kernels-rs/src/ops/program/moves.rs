@@ -12,11 +12,11 @@ use std::arch::x86_64::{__m256, __m512, _mm256_stream_ps, _mm256_zeroupper, _mm5
 
 /// A handler for lanes of 4 and one for lanes of 8 bytes.
 macro_rules! by_width {
-    ($level:expr, $width:expr, |$cell:ident, $registers:ident| $body:expr) => {
+    ($level:expr, $width:expr, |$places:ident, $registers:ident| $body:expr) => {
         if $width == 4 {
-            made!(4 u32, $level, |$cell, $registers| $body)
+            made!(4 u32, $level, |$places, $registers| $body)
         } else {
-            made!(8 u64, $level, |$cell, $registers| $body)
+            made!(8 u64, $level, |$places, $registers| $body)
         }
     };
 }
@@ -24,11 +24,11 @@ macro_rules! by_width {
 /// Reads a block of stored elements of `dtype` into lanes of these bytes.
 pub fn load(level: Level, width: usize, dtype: DType) -> Option<Handler> {
     match dtype {
-        DType::Bool if width == 4 => made!(4 u32, level, |cell, registers| widened::<4, _>(registers, (*cell).at)),
-        DType::Bool => made!(8 u64, level, |cell, registers| widened::<8, _>(registers, (*cell).at)),
-        DType::F16 => made!(4 f32, level, |cell, registers| float_of(registers, (*cell).at, DType::F16)),
-        DType::BF16 => made!(4 f32, level, |cell, registers| float_of(registers, (*cell).at, DType::BF16)),
-        _ => by_width!(level, width, |cell, registers| whole(registers, (*cell).at)),
+        DType::Bool if width == 4 => made!(4 u32, level, |places, registers| widened::<4, _>(registers, places.at)),
+        DType::Bool => made!(8 u64, level, |places, registers| widened::<8, _>(registers, places.at)),
+        DType::F16 => made!(4 f32, level, |places, registers| float_of(registers, places.at, DType::F16)),
+        DType::BF16 => made!(4 f32, level, |places, registers| float_of(registers, places.at, DType::BF16)),
+        _ => by_width!(level, width, |places, registers| whole(registers, places.at)),
     }
 }
 
@@ -36,18 +36,18 @@ pub fn load(level: Level, width: usize, dtype: DType) -> Option<Handler> {
 pub fn store(level: Level, width: usize, dtype: DType) -> Option<Handler> {
     match dtype {
         DType::Bool if width == 4 => {
-            made!(4 u32, level, |cell, registers| narrowed::<4, _>(registers, (*cell).at.cast_mut()))
+            made!(4 u32, level, |places, registers| narrowed::<4, _>(registers, places.at.cast_mut()))
         }
-        DType::Bool => made!(8 u64, level, |cell, registers| narrowed::<8, _>(registers, (*cell).at.cast_mut())),
-        DType::F16 => made!(4 f32, level, |cell, registers| half(registers, (*cell).at.cast_mut(), DType::F16)),
-        DType::BF16 => made!(4 f32, level, |cell, registers| half(registers, (*cell).at.cast_mut(), DType::BF16)),
+        DType::Bool => made!(8 u64, level, |places, registers| narrowed::<8, _>(registers, places.at.cast_mut())),
+        DType::F16 => made!(4 f32, level, |places, registers| half(registers, places.at.cast_mut(), DType::F16)),
+        DType::BF16 => made!(4 f32, level, |places, registers| half(registers, places.at.cast_mut(), DType::BF16)),
         _ => save(level, width),
     }
 }
 
 /// Writes lanes as they are.
 pub fn save(level: Level, width: usize) -> Option<Handler> {
-    by_width!(level, width, |cell, registers| put(registers, (*cell).at.cast_mut()))
+    by_width!(level, width, |places, registers| put(registers, places.at.cast_mut()))
 }
 
 /// [`save`] past the caches; the place begins on a cache line.
@@ -57,17 +57,17 @@ pub fn stream(level: Level, width: usize) -> Option<Handler> {
             "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2",
             __m512,
             f32,
-            |cell, registers| {
+            |places, registers| {
                 for (i, lanes) in registers.into_iter().enumerate() {
-                    _mm512_stream_ps((*cell).at.cast_mut().add(i * 64).cast(), lanes);
+                    _mm512_stream_ps(places.at.cast_mut().add(i * 64).cast(), lanes);
                 }
                 registers
             }
         )),
         Level::Baseline => None,
-        _ => Some(handler!("avx2,fma,f16c,bmi1,bmi2", __m256, f32, |cell, registers| {
+        _ => Some(handler!("avx2,fma,f16c,bmi1,bmi2", __m256, f32, |places, registers| {
             for (i, lanes) in registers.into_iter().enumerate() {
-                _mm256_stream_ps((*cell).at.cast_mut().add(i * 32).cast(), lanes);
+                _mm256_stream_ps(places.at.cast_mut().add(i * 32).cast(), lanes);
             }
             registers
         })),
@@ -77,9 +77,9 @@ pub fn stream(level: Level, width: usize) -> Option<Handler> {
 /// Calls the row kernel of one operand that stands in the place of the second memory operand.
 pub fn call(level: Level, width: usize) -> Option<Handler> {
     if width == 4 {
-        made!(4 u32, level, |cell, registers| called::<4, _>(registers, kernel((*cell).other)))
+        made!(4 u32, level, |places, registers| called::<4, _>(registers, kernel(places.other)))
     } else {
-        made!(8 u64, level, |cell, registers| called::<8, _>(registers, kernel((*cell).other)))
+        made!(8 u64, level, |places, registers| called::<8, _>(registers, kernel(places.other)))
     }
 }
 
@@ -87,8 +87,8 @@ pub fn call(level: Level, width: usize) -> Option<Handler> {
 pub fn call_with(level: Level, width: usize, swapped: bool) -> Option<Handler> {
     macro_rules! with {
         ($width:tt $word:ident $swapped:literal) => {
-            made!($width $word, level, |cell, registers| {
-                called_with::<$width, _>(registers, (*cell).at, $swapped, kernel((*cell).other))
+            made!($width $word, level, |places, registers| {
+                called_with::<$width, _>(registers, places.at, $swapped, kernel(places.other))
             })
         };
     }
@@ -113,17 +113,17 @@ unsafe fn kernel(address: *const u8) -> Kernel {
 /// `where`: the condition in registers, both choices in memory.
 pub fn choose(level: Level, width: usize) -> Option<Handler> {
     if width == 4 {
-        made!(4 u32, level, |cell, registers| chosen::<T, _>(registers, (*cell).at, (*cell).other))
+        made!(4 u32, level, |places, registers| chosen::<T, _>(registers, places.at, places.other))
     } else {
-        made!(8 u64, level, |cell, registers| chosen::<T, _>(registers, (*cell).at, (*cell).other))
+        made!(8 u64, level, |places, registers| chosen::<T, _>(registers, places.at, places.other))
     }
 }
 
 /// Lanes of `f32` rounded to a narrow float.
 pub fn round(level: Level, dtype: DType) -> Option<Handler> {
     match dtype {
-        DType::F16 => made!(4 f32, level, |cell, registers| rounded(registers, DType::F16)),
-        _ => made!(4 f32, level, |cell, registers| rounded(registers, DType::BF16)),
+        DType::F16 => made!(4 f32, level, |places, registers| rounded(registers, DType::F16)),
+        _ => made!(4 f32, level, |places, registers| rounded(registers, DType::BF16)),
     }
 }
 
@@ -131,7 +131,7 @@ pub fn round(level: Level, dtype: DType) -> Option<Handler> {
 pub fn cast(level: Level, from: Lane, to: Lane, odd: bool) -> Option<Handler> {
     macro_rules! to {
         ($width:tt $from:ident $to:ident) => {
-            made!($width $from, level, |cell, registers| {
+            made!($width $from, level, |places, registers| {
                 unary::<$width, _, $from, $to>(registers, |x| To::<$to>::to(x))
             })
         };
@@ -147,7 +147,7 @@ pub fn cast(level: Level, from: Lane, to: Lane, odd: bool) -> Option<Handler> {
         (Lane::F64, Lane::I64) => to!(8 f64 i64),
         (Lane::I32, Lane::Bool4) => to!(4 i32 bool),
         (Lane::I32, Lane::F32) if odd => {
-            made!(4 i32, level, |cell, registers| unary::<4, _, i32, f32>(registers, |x| To::<Odd>::to(x).0))
+            made!(4 i32, level, |places, registers| unary::<4, _, i32, f32>(registers, |x| To::<Odd>::to(x).0))
         }
         (Lane::I32, Lane::F32) => to!(4 i32 f32),
         (Lane::I64, Lane::Bool8) => to!(8 i64 bool),
@@ -156,14 +156,35 @@ pub fn cast(level: Level, from: Lane, to: Lane, odd: bool) -> Option<Handler> {
     }
 }
 
-/// Returns to whoever began the program.
+/// Goes on with the next block, and behind the last one returns to whoever began the program.
 pub fn end(level: Level, width: usize) -> Option<Handler> {
     macro_rules! ending {
         ($features:literal, $V:ty) => {{
             #[target_feature(enable = $features)]
             #[allow(improper_ctypes_definitions)] // Nothing foreign calls it.
             #[allow(clippy::too_many_arguments)]
-            unsafe extern "sysv64" fn code(_: *const Cell, _: $V, _: $V, _: $V, _: $V, _: $V, _: $V, _: $V, _: $V) {
+            #[expect(clippy::cast_ptr_alignment, reason = "the address is that of a cell")]
+                unsafe extern "sysv64" fn code(
+            cell: *const Cell,
+            block: usize,
+            a: $V,
+            b: $V,
+            c: $V,
+            d: $V,
+            e: $V,
+            f: $V,
+            g: $V,
+            h: $V,
+        ) {
+                // SAFETY: the last cell names the first one; places hold all blocks before the one at which it stops.
+                unsafe {
+                    let next = block + 1;
+                    if next < (*cell).by[0] {
+                        let first = (*cell).at[0].cast::<Cell>();
+                        let jump: Jump<$V> = std::mem::transmute((*first).handler.0);
+                        return jump(first, next, a, b, c, d, e, f, g, h);
+                    }
+                }
                 // Each handler ends in a jump, so nobody else does; code without AVX is slow where upper halves are in use.
                 _mm256_zeroupper();
             }

@@ -77,6 +77,8 @@ pub struct Pass {
     /// The same without what passes before have kept, for rows too long to be kept.
     pub alone: Option<Part>,
     pub folds: Vec<Fold>,
+    /// What it makes of rows it folds itself, and no pass behind it reads that: rows may go piece by piece.
+    pub passing: bool,
 }
 
 impl Pass {
@@ -84,6 +86,21 @@ impl Pass {
     pub fn each(&self, alone: bool) -> Option<&Part> {
         if alone { self.alone.as_ref() } else { self.each.as_ref() }
     }
+
+    /// Whether its code or its folds read what is kept in a slot that `which` names.
+    fn reads(&self, which: impl Fn(usize) -> bool) -> bool {
+        let each = self.each.iter().flat_map(|part| &part.from);
+        each.chain(self.folds.iter().map(|fold| &fold.from))
+            .any(|from| matches!(from, Origin::Kept(slot) if which(*slot)))
+    }
+}
+
+/// Whether a pass is one that [`Pass::passing`] tells, given those behind it.
+fn passes_on(pass: &Pass, later: &[Pass]) -> bool {
+    let Some(each) = &pass.each else { return false };
+    let own = |slot: usize| each.into.contains(&Goal::Kept(slot));
+    let code = !each.from.iter().any(|from| matches!(from, Origin::Kept(_)));
+    code && !pass.folds.is_empty() && !pass.reads(|slot| !own(slot)) && !later.iter().any(|pass| pass.reads(own))
 }
 
 /// A program with folds, ready to run.
@@ -229,6 +246,10 @@ impl Planner<'_> {
             let Some(pass) = self.pass(pass)? else { return Ok(None) };
             passes.push(pass);
         }
+        for at in 0..passes.len() {
+            let (before, later) = passes.split_at_mut(at + 1);
+            before[at].passing = passes_on(&before[at], later);
+        }
         let typed = |slots: &[Option<usize>]| {
             collected(slots.iter().enumerate().filter(|(_, slot)| slot.is_some()).map(|(at, _)| at))
         };
@@ -275,7 +296,7 @@ impl Planner<'_> {
         else {
             return Ok(None);
         };
-        Ok(Some(Pass { ahead: ahead.some(), each: each.some(), alone: alone.some(), folds }))
+        Ok(Some(Pass { ahead: ahead.some(), each: each.some(), alone: alone.some(), folds, passing: false }))
     }
 
     /// The code for some values of a pass; `kept`: it may read what passes before have kept. `None` where there is none.

@@ -3,6 +3,7 @@
 use super::handler::{Cell, Handler, Jump, binary, handler, made, swapped, unary};
 use crate::array::number::Ring;
 use crate::machine::simd::Level;
+use crate::math::tabled::{self, Vectors};
 use crate::ops::elementwise::num::{Int, Num};
 use crate::ops::elementwise::table::{binary_table, unary_table};
 use std::arch::x86_64::{__m256, __m512};
@@ -27,7 +28,7 @@ pub enum Lane {
 /// A row of one operand for these lanes.
 macro_rules! one {
     (@as $width:tt $ty:ty, $level:ident, $f:expr) => {
-        made!($width $ty, $level, |cell, registers| unary::<$width, _, $ty, _>(registers, $f))
+        made!($width $ty, $level, |places, registers| unary::<$width, _, $ty, _>(registers, $f))
     };
     (num $level:ident, $lane:ident => $f:expr) => {
         match $lane {
@@ -66,12 +67,12 @@ macro_rules! two {
     };
     (@to $width:tt $ty:ty, $result:ty, $level:ident, $swapped:ident, $f:expr) => {
         if $swapped {
-            made!($width $ty, $level, |cell, registers| {
-                swapped::<$width, _, $ty, $result>(registers, (*cell).at, $f)
+            made!($width $ty, $level, |places, registers| {
+                swapped::<$width, _, $ty, $result>(registers, places.at, $f)
             })
         } else {
-            made!($width $ty, $level, |cell, registers| {
-                binary::<$width, _, $ty, $result>(registers, (*cell).at, $f)
+            made!($width $ty, $level, |places, registers| {
+                binary::<$width, _, $ty, $result>(registers, places.at, $f)
             })
         }
     };
@@ -129,8 +130,8 @@ macro_rules! two {
 
 macro_rules! unary_rows {
     ($($name:ident $class:ident => $($f:expr),*;)*) => {
-        /// The handler of a row of one operand; `None` where its kernel is called.
-        pub fn of_one(name: &str, level: Level, lane: Lane) -> Option<Handler> {
+        /// The handler of a row that is an expression.
+        fn of_expression(name: &str, level: Level, lane: Lane) -> Option<Handler> {
             match name {
                 $(stringify!($name) => one!($class level, lane => $($f),*),)*
                 _ => None,
@@ -149,6 +150,38 @@ macro_rules! binary_rows {
             }
         }
     };
+}
+
+macro_rules! tabled_rows {
+    ($($name:ident)*) => {
+        /// The handler of a function by tables: what its row kernel does, on the registers.
+        fn of_tabled(name: &str) -> Option<Handler> {
+            match name {
+                $(stringify!($name) => Some(handler!(
+                    "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2",
+                    __m512,
+                    f32,
+                    |places, registers| by_pairs(registers, |x| tabled::$name(x))
+                )),)*
+                _ => None,
+            }
+        }
+    };
+}
+tabled_rows!(erf exp gelu log sigmoid silu sqrt tanh);
+
+/// Applies a function of two registers to all eight.
+#[inline(always)]
+fn by_pairs(registers: [__m512; 8], f: impl Fn(Vectors) -> Vectors) -> [__m512; 8] {
+    let [a, b, c, d, e, g, h, i] = registers;
+    let [[a, b], [c, d], [e, g], [h, i]] = [[a, b], [c, d], [e, g], [h, i]].map(f);
+    [a, b, c, d, e, g, h, i]
+}
+
+/// The handler of a row of one operand; `None` where its kernel is called.
+pub fn of_one(name: &str, level: Level, lane: Lane) -> Option<Handler> {
+    let by_table = level == Level::Avx512 && lane == Lane::F32;
+    of_expression(name, level, lane).or_else(|| if by_table { of_tabled(name) } else { None })
 }
 
 unary_table!(unary_rows);

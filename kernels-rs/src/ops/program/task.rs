@@ -84,8 +84,6 @@ pub struct Task<'a> {
     targets: Vec<To>,
     /// Where the block of each input lies.
     places: Vec<*const u8>,
-    /// Operands of cells that move on from block to block, and by how many bytes; see [`Task::evenly`].
-    moves: Vec<(usize, bool, usize)>,
 }
 
 impl<'a> Task<'a> {
@@ -116,7 +114,7 @@ impl<'a> Task<'a> {
             };
             Reader { feed, held, row: usize::MAX }
         }));
-        let cells = collected(code.steps.iter().map(|step| {
+        let mut cells = collected(code.steps.iter().map(|step| {
             let far = matches!(step.at, Place::Output(at) if matches!(targets[at], To::Far(_)));
             let handler = step.streamed.filter(|_| streamed && far).unwrap_or(step.handler);
             let fixed = |place| match place {
@@ -124,11 +122,14 @@ impl<'a> Task<'a> {
                 Place::Kernel(kernel) => kernel as *const u8,
                 _ => std::ptr::null(),
             };
-            Cell { handler, at: fixed(step.at), other: fixed(step.other) }
+            Cell { handler, at: [fixed(step.at), fixed(step.other)], by: [0; 2] }
         }));
         let places = collected(readers.iter().map(|_| std::ptr::null()));
-        let moves = collected(code.moving.iter().map(|&(cell, other, _)| (cell, other, 0)));
-        Task { code, blocks, cells, readers, targets, places, moves }
+        let first = cells.as_ptr();
+        if let Some(end) = cells.last_mut() {
+            end.at[0] = first.cast();
+        }
+        Task { code, blocks, cells, readers, targets, places }
     }
 
     /// Runs over a range of the walk.
@@ -153,14 +154,14 @@ impl<'a> Task<'a> {
     }
 
     /// Runs on over the whole blocks of a range behind its first one, as long as all operands lie on evenly, and returns
-    /// where that ends. All that changes from one to the next is where operands of cells lie.
+    /// where that ends.
     unsafe fn evenly(&mut self, range: Range<usize>, frame: Frame) -> usize {
         let (count, at) = (self.code.block(), range.start);
         let left = self.readers.iter().fold(range.len(), |left, reader| left.min(reader.even(at, frame).0));
         let blocks = (left / count).max(1);
         if blocks > 1 {
-            for (moved, &(_, _, place)) in self.moves.iter_mut().zip(&self.code.moving) {
-                moved.2 = count
+            for &(cell, operand, place) in &self.code.moving {
+                self.cells[cell].by[operand] = count
                     * match place {
                         Place::Input(operand) => self.readers[operand].even(at, frame).1,
                         Place::Output(result) => self.code.outputs[result].itemsize(),
@@ -168,23 +169,22 @@ impl<'a> Task<'a> {
                     };
             }
         }
-        for _ in 1..blocks {
-            for &(cell, other, bytes) in &self.moves {
-                let cell = &mut self.cells[cell];
-                let place = if other { &mut cell.other } else { &mut cell.at };
-                *place = place.wrapping_add(bytes);
-            }
-            // SAFETY: as the caller promises; every place has moved by a block, which operands and results have.
-            unsafe { self.begin() };
+        for first in (1..blocks).step_by(self.code.together) {
+            // SAFETY: as the caller promises; every place moves by a block, which operands and results have.
+            unsafe { self.run(first..blocks.min(first + self.code.together)) };
         }
         at + blocks * count
     }
 
-    /// Runs the code on the block that its cells tell.
-    unsafe fn begin(&self) {
+    /// Runs the code on some blocks, counted from the one that its cells tell.
+    unsafe fn run(&mut self, blocks: Range<usize>) {
+        if let Some(end) = self.cells.last_mut() {
+            end.by[0] = blocks.end;
+        }
+        let (cells, first) = (self.cells.as_ptr(), blocks.start);
         // SAFETY: every place holds a block: of an operand, of the part of a result that belongs to this task, or of the
         // scratch; `compile` chose handlers for the types behind them and ended with `end`; `level` has seen the features.
-        unsafe { if self.code.bytes() == 512 { begin_wide(self.cells.as_ptr()) } else { begin(self.cells.as_ptr()) } }
+        unsafe { if self.code.bytes() == 512 { begin_wide(cells, first) } else { begin(cells, first) } }
     }
 
     /// The `len` elements from `at` on.
@@ -194,18 +194,16 @@ impl<'a> Task<'a> {
             // SAFETY: as the caller promises.
             *place = unsafe { reader.block(at..at + len, frame, self.code, self.blocks.input(operand)) };
         }
-        for &(cell, other, place) in &self.code.moving {
-            let place = match place {
+        for &(cell, operand, place) in &self.code.moving {
+            self.cells[cell].at[operand] = match place {
                 Place::Input(operand) => self.places[operand],
                 Place::Output(result) if whole => self.target(result, at, frame).cast_const(),
                 Place::Output(result) => self.blocks.output(result).cast_const(),
                 _ => continue,
             };
-            let cell = &mut self.cells[cell];
-            *(if other { &mut cell.other } else { &mut cell.at }) = place;
         }
         // SAFETY: the places of this block.
-        unsafe { self.begin() };
+        unsafe { self.run(0..1) };
         if !whole {
             for result in 0..self.targets.len() {
                 let (from, size) = (self.blocks.output(result), self.code.outputs[result].itemsize());
@@ -327,23 +325,23 @@ fn fill_slots(code: &Code, words: &[u64], blocks: &Blocks) {
 /// # Safety
 /// As for [`Cell`]; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
-unsafe fn begin_wide(cells: *const Cell) {
+unsafe fn begin_wide(cells: *const Cell, block: usize) {
     let zero = _mm512_setzero_ps();
     // SAFETY: the first of the cells, whose handler has this type at this level.
     unsafe {
         let jump: Jump<__m512> = std::mem::transmute((*cells).handler.0);
-        jump(cells, zero, zero, zero, zero, zero, zero, zero, zero);
+        jump(cells, block, zero, zero, zero, zero, zero, zero, zero, zero);
     }
 }
 
 /// # Safety
 /// As for [`Cell`]; the machine has AVX2.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
-unsafe fn begin(cells: *const Cell) {
+unsafe fn begin(cells: *const Cell, block: usize) {
     let zero = _mm256_setzero_ps();
     // SAFETY: the first of the cells, whose handler has this type at this level.
     unsafe {
         let jump: Jump<__m256> = std::mem::transmute((*cells).handler.0);
-        jump(cells, zero, zero, zero, zero, zero, zero, zero, zero);
+        jump(cells, block, zero, zero, zero, zero, zero, zero, zero, zero);
     }
 }

@@ -334,6 +334,18 @@ fn a_long_program_needs_little_stack() {
 }
 
 #[test]
+fn many_blocks_of_a_program_need_little_stack() {
+    let instrs = vec![instr("sin", &[0], DType::F32), instr("softplus", &[1], DType::F32)];
+    let Some(code) = compile(&program(&[DType::F32], &[], instrs, &[2]), level()).unwrap() else { return };
+    let work = move || {
+        let x = Array::from_slice(&vec![0.5f32; 100_000], &[100_000]).unwrap();
+        run(&code, &[&x], &[]).unwrap()[0].numel()
+    };
+    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(work).unwrap();
+    assert_eq!(thread.join().unwrap(), 100_000);
+}
+
+#[test]
 fn what_is_no_program_is_refused() {
     let add = |args: &[usize]| vec![instr("add", args, DType::F32)];
     let wrong = |chain: Program| matches!(compile(&chain, level()), Err(Error::Value(_)));

@@ -17,10 +17,19 @@ pub trait Gate: Gemm + Real {
     fn tanh<M: Fma>(self) -> Self;
     /// One.
     const ONE: Self;
+    /// The least normal number over the distance from 1 to the next: products of less may be denormal.
+    const TRACE: Self;
+    /// 0 for what has vanished; NaN stays.
+    #[must_use]
+    #[inline(always)]
+    fn without_trace(self) -> Self {
+        if self < Self::TRACE && Self::default() - self < Self::TRACE { Self::default() } else { self }
+    }
 }
 
 impl Gate for f32 {
     const ONE: Self = 1.0;
+    const TRACE: Self = Self::MIN_POSITIVE / Self::EPSILON;
     #[inline(always)]
     fn sigmoid<M: Fma>(self) -> Self {
         exponential::sigmoid::<M>(self)
@@ -33,6 +42,7 @@ impl Gate for f32 {
 
 impl Gate for f64 {
     const ONE: Self = 1.0;
+    const TRACE: Self = Self::MIN_POSITIVE / Self::EPSILON;
     #[inline(always)]
     fn sigmoid<M: Fma>(self) -> Self {
         special::double::sigmoid(self)
@@ -99,6 +109,21 @@ pub fn lstm_gates<T: Gate, M: Fma>(given: &[T], total: &mut [T]) {
     apply(&given[3 * n..], &mut total[3 * n..], T::sigmoid::<M>);
 }
 
+/// The gates of a GRU, from the parts that inputs and states give, and its new states: reset, update and what the state
+/// gives to the new one are left in `total`.
+#[inline(always)]
+pub fn gru_gates<T: Gate, M: Fma>(given: &[T], total: &mut [T], bias: Option<&[T]>, new: &mut [T]) {
+    if let Some(bias) = bias {
+        total.iter_mut().zip(bias).for_each(|(slot, &x)| *slot = *slot + x);
+    }
+    let n = new.len();
+    apply(&given[..2 * n], &mut total[..2 * n], T::sigmoid::<M>);
+    let parts = given[2 * n..].iter().zip(&total[..n]).zip(&total[2 * n..]);
+    for (slot, ((&x, &r), &kept)) in new.iter_mut().zip(parts) {
+        *slot = (x + r * kept).tanh::<M>();
+    }
+}
+
 /// An LSTM.
 pub struct Lstm;
 
@@ -147,6 +172,11 @@ impl<T: Gate> Gru<T> {
     pub fn new(bias: Option<&Array>) -> Result<Self> {
         Ok(Self { bias: bias.map(|x| parts::ready(x, T::DTYPE)?.to_vec::<T>()).transpose()? })
     }
+
+    /// That of the hidden side.
+    pub fn bias(&self) -> Option<&[T]> {
+        self.bias.as_deref()
+    }
 }
 
 struct GruStep<'a, T> {
@@ -165,7 +195,7 @@ impl<T: Gate> Cell<T, 1> for Gru<T> {
         [old]: [&'a [T]; 1],
         [new]: [&'a mut [T]; 1],
     ) -> impl Kernel<T> + 'a {
-        GruStep { given, total, bias: self.bias.as_deref(), old, new }
+        GruStep { given, total, bias: self.bias(), old, new }
     }
 }
 
@@ -173,17 +203,8 @@ impl<T: Gate> Kernel<T> for GruStep<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let Self { given, total, bias, old, new } = self;
-        if let Some(bias) = bias {
-            total.iter_mut().zip(bias).for_each(|(slot, &x)| *slot = *slot + x);
-        }
-        let n = old.len();
-        apply(&given[..2 * n], &mut total[..2 * n], T::sigmoid::<V::Math>);
-        let (reset, rest) = total.split_at(n);
-        let (update, kept) = rest.split_at(n);
-        let parts = given[2 * n..].iter().zip(reset).zip(kept);
-        for (slot, ((&x, &r), &kept)) in new.iter_mut().zip(parts) {
-            *slot = (x + r * kept).tanh::<V::Math>();
-        }
+        gru_gates::<T, V::Math>(given, total, bias, new);
+        let update = &total[old.len()..];
         for (slot, (&z, &old)) in new.iter_mut().zip(update.iter().zip(old)) {
             *slot = *slot + z * (old - *slot);
         }

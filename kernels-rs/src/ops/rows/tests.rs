@@ -260,7 +260,7 @@ fn cross_entropy_agrees_with_the_definition() {
     let mut random = Random(7);
     for round in 0..24 {
         set_num_threads(1 + round % 4);
-        let (rows, len) = (1 + random.next(20), [1, 3, 40, 1000, 5000][random.next(5)]);
+        let (rows, len) = (1 + random.next(20), [1, 3, 7, 10, 15, 16, 40, 1000, 5000][random.next(9)]);
         let places: Vec<i64> = (0..rows).map(|_| random.next(2 * len) as i64 - len as i64).collect();
         let target = Array::from_slice(&places, &[rows]).unwrap();
         for (dtype, epsilon) in KINDS {
@@ -289,6 +289,27 @@ fn cross_entropy_agrees_with_the_definition() {
         assert!(cross_entropy_backward(&x(&[0.0]), &x(&[0.0, 0.0]), &target(at)).is_err());
     }
     assert!(cross_entropy(&x(&[0.0]), &x(&[0.0])).is_err());
+}
+
+#[test]
+fn a_short_row_has_the_same_loss_by_itself() {
+    let mut random = Random(9);
+    for len in [1, 2, 7, 8, 10, 15, 16] {
+        for (dtype, _) in KINDS {
+            let (x, g) = (random.array(dtype, &[37, len]), random.array(dtype, &[37]));
+            let places: Vec<i64> = (0..37).map(|_| random.next(len) as i64).collect();
+            let target = Array::from_slice(&places, &[37]).unwrap();
+            let all = values(&cross_entropy(&x, &target).unwrap());
+            let slopes = values(&cross_entropy_backward(&g, &x, &target).unwrap());
+            for row in 0..37 {
+                let x = view::slice(&x, &[row, 0], &[1, len], &[1, 1]).unwrap();
+                let [g, target] = [&g, &target].map(|x| view::slice(x, &[row], &[1], &[1]).unwrap());
+                assert_eq!(values(&cross_entropy(&x, &target).unwrap()), [all[row]], "{len} {row}");
+                let own = values(&cross_entropy_backward(&g, &x, &target).unwrap());
+                assert_eq!(own, slopes[row * len..(row + 1) * len], "{len} {row}");
+            }
+        }
+    }
 }
 
 #[test]

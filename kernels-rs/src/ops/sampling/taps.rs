@@ -1,6 +1,6 @@
 //! Which pixels a place reads, and with which weights.
 
-use super::{Four, Settings};
+use super::Settings;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::memory::scratch::{cut, filled};
@@ -94,33 +94,43 @@ pub struct Taps<T, const K: usize> {
 }
 
 impl<T: Place, const K: usize> Taps<T, K> {
-    /// Of pairs of column and row.
-    pub fn new(grid: &[T], [rows, cols]: [usize; 2], settings: Settings) -> Self {
-        let len = grid.len() / 2;
+    /// Of pairs of column and row, or of column, row and layer: last axes first.
+    pub fn new(grid: &[T], sizes: &[usize], settings: Settings) -> Self {
+        let len = grid.len() / sizes.len();
         let mut taps = Self { pixels: filled(-1, K * len), weights: filled(T::default(), K * len), len };
-        if K == 4 && settings.mode == Mode::Bilinear && settings.margin != Margin::Reflection {
-            bilinear(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights);
-            return taps;
-        }
-        if K == 1 && settings.margin != Margin::Reflection {
-            nearest(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights);
-            return taps;
-        }
-        let side = if K == 16 { 4 } else { K.min(2) };
-        for (i, place) in grid.chunks_exact(2).enumerate() {
-            let across = Axis { n: cols, settings }.taps(place[0]);
-            let down = Axis { n: rows, settings }.taps(place[1]);
-            for (j, &(row, by)) in down[..side].iter().enumerate() {
-                for (k, &(col, share)) in across[..side].iter().enumerate() {
-                    let at = (j * side + k) * len + i;
-                    if let (Some(row), Some(col)) = (row, col) {
-                        taps.pixels[at] = (row * cols + col) as i32;
-                    }
-                    taps.weights[at] = by * share;
-                }
+        match *sizes {
+            _ if settings.margin == Margin::Reflection || K == 16 => taps.fill(grid, sizes, settings),
+            [rows, cols] if K == 1 => nearest(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights),
+            [rows, cols] => bilinear(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights),
+            [layers, rows, cols] if K == 8 => {
+                trilinear(grid, [layers, rows, cols], settings, &mut taps.pixels, &mut taps.weights);
             }
+            _ => taps.fill(grid, sizes, settings),
         }
         taps
+    }
+
+    /// Place after place, in any way.
+    fn fill(&mut self, grid: &[T], sizes: &[usize], settings: Settings) {
+        let side = if K == 16 { 4 } else { K.min(2) };
+        let (axes, one) = (sizes.len(), T::of(1.0));
+        for (i, place) in grid.chunks_exact(axes).enumerate() {
+            let mut lines = [[(Some(0), one); 4]; 3];
+            for (axis, (line, &n)) in lines.iter_mut().zip(sizes).enumerate() {
+                *line = Axis { n, settings }.taps(place[axes - 1 - axis]);
+            }
+            for tap in 0..K {
+                let (mut pixel, mut weight, mut rest) = (Some(0), one, K);
+                for (line, &n) in lines.iter().zip(sizes) {
+                    rest /= side;
+                    let (at, share) = line[tap / rest % side];
+                    pixel = pixel.zip(at).map(|(before, at)| before * n + at);
+                    weight = weight * share;
+                }
+                self.pixels[tap * self.len + i] = pixel.map_or(-1, |pixel| pixel as i32);
+                self.weights[tap * self.len + i] = weight;
+            }
+        }
     }
 
     /// Places.
@@ -141,11 +151,6 @@ impl<T: Place, const K: usize> Taps<T, K> {
     /// The weights of a tap.
     pub fn weights(&self, tap: usize) -> &[T] {
         &self.weights[tap * self.len..(tap + 1) * self.len]
-    }
-
-    /// Four taps from this one on.
-    pub fn four(&self, first: usize) -> Four<'_, T> {
-        std::array::from_fn(|i| (self.pixels(first + i), self.weights(first + i)))
     }
 }
 
@@ -178,6 +183,45 @@ fn bilinear_body<T: Place>(
         r[i] = if below & left { first + width } else { -1 };
         s[i] = if below & right { first + width + 1 } else { -1 };
         (a[i], b[i], c[i], d[i]) = (y0 * x0, y0 * x, y * x0, y * x);
+    }
+}
+
+vectorize!(
+    trilinear[T: Place](grid: &[T], size: [usize; 3], settings: Settings, pixels: &mut [i32], weights: &mut [T])
+        => trilinear_body::<T>
+);
+
+/// The eight lists of [`Taps`] of a volume, as those of [`bilinear`].
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // A number of two lists, and of what they are made of.
+fn trilinear_body<T: Place>(
+    grid: &[T],
+    [layers, rows, cols]: [usize; 3],
+    settings: Settings,
+    pixels: &mut [i32],
+    weights: &mut [T],
+) {
+    let len = grid.len() / 3;
+    let (lists, shares) = (cut(pixels, [len; 8]), cut(weights, [len; 8]));
+    let [across, down, deep] = [cols, rows, layers].map(|n| Axis { n, settings });
+    let (width, plane) = (cols as i32, (rows * cols) as i32);
+    for (i, place) in grid.as_chunks::<3>().0.iter().enumerate() {
+        let ((col, left, right), x) = across.pair(place[0]);
+        let ((row, above, below), y) = down.pair(place[1]);
+        let ((layer, before, behind), z) = deep.pair(place[2]);
+        let first = layer * plane + row * width + col;
+        let [x0, y0, z0] = [x, y, z].map(|share| T::of(1.0) - share);
+        for tap in 0..8 {
+            let (from, inside, share) = match tap / 2 {
+                0 => (first, before & above, z0 * y0),
+                1 => (first + width, before & below, z0 * y),
+                2 => (first + plane, behind & above, z * y0),
+                _ => (first + plane + width, behind & below, z * y),
+            };
+            let (at, here, by) = if tap % 2 == 0 { (from, left, x0) } else { (from + 1, right, x) };
+            lists[tap][i] = if inside & here { at } else { -1 };
+            shares[tap][i] = share * by;
+        }
     }
 }
 
@@ -288,7 +332,7 @@ impl Axis {
         let count = self.n as f64;
         let (low, span) = if self.settings.align_corners { (0.0, count - 1.0) } else { (-0.5, count) };
         if span == 0.0 {
-            return at * T::default();
+            return T::default();
         }
         let (low, span) = (T::of(low), T::of(span));
         let off = at - low;
@@ -300,16 +344,16 @@ impl Axis {
     }
 }
 
-/// NaN stays NaN.
+/// NaN is the first pixel, as in `PyTorch`.
 #[inline(always)]
 fn clipped<T: Place>(at: T, n: usize) -> T {
     let last = T::of(n as f64 - 1.0);
-    if at < T::default() {
-        T::default()
-    } else if at > last {
+    if at > last {
         last
-    } else {
+    } else if at > T::default() {
         at
+    } else {
+        T::default()
     }
 }
 

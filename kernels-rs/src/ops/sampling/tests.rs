@@ -81,3 +81,62 @@ fn channels_that_are_read_together_are_those_read_alone() {
         }
     }
 }
+
+#[test]
+fn volumes_are_read_as_their_layers_and_between_them() {
+    let mut rng = Rng::new(6);
+    let x = dense(&mut rng, DType::F32, &[2, 3, 1, 5, 6], false);
+    let image = view::reshape(&x, &[2, 3, 5, 6]).unwrap();
+    let flat = dense(&mut rng, DType::F32, &[2, 4, 9, 2], false);
+    let places: Vec<f32> =
+        floats(&flat).chunks_exact(2).flat_map(|p| [p[0] as f32 / 3.0, p[1] as f32 / 3.0, 0.0]).collect();
+    let deep = Array::from_slice(&places, &[2, 1, 4, 9, 3]).unwrap();
+    let pairs: Vec<f32> = places.chunks_exact(3).flat_map(|p| [p[0], p[1]]).collect();
+    let flat = Array::from_slice(&pairs, &[2, 4, 9, 2]).unwrap();
+    for mode in [Mode::Nearest, Mode::Bilinear] {
+        for margin in [Margin::Border, Margin::Reflection, Margin::Zeros] {
+            for corners in [false, true] {
+                let how = settings(mode, margin, corners);
+                let (found, wanted) = (grid_sample(&x, &deep, how).unwrap(), grid_sample(&image, &flat, how).unwrap());
+                assert_eq!(found.shape()[..], [2, 3, 1, 4, 9]);
+                for (a, b) in floats(&found).iter().zip(floats(&wanted)) {
+                    assert!((a - b).abs() < 1e-5 * (1.0 + b.abs()), "{mode:?} {margin:?}: {a} for {b}");
+                }
+            }
+        }
+    }
+    let two = Array::from_slice(&[1.0f32, 3.0], &[1, 1, 2, 1, 1]).unwrap();
+    let between = Array::from_slice(&[0.0f32, 0.0, -0.25], &[1, 1, 1, 1, 3]).unwrap();
+    for margin in [Margin::Border, Margin::Reflection, Margin::Zeros] {
+        let how = settings(Mode::Bilinear, margin, true);
+        assert_eq!(floats(&grid_sample(&two, &between, how).unwrap()), [1.75]);
+    }
+    assert!(grid_sample(&two, &between, settings(Mode::Bicubic, Margin::Zeros, true)).is_err());
+    assert!(grid_sample(&two, &flat, settings(Mode::Nearest, Margin::Zeros, true)).is_err());
+}
+
+#[test]
+fn many_places_of_a_volume_are_found_in_vectors_as_one_by_one() {
+    let mut rng = Rng::new(7);
+    let x = dense(&mut rng, DType::F32, &[1, 5, 4, 5, 6], false);
+    let places: Vec<f32> = (0..3 * 333).map(|_| rng.below(1 << 16) as f32 / 40_000.0 - 0.8).collect();
+    let grid = Array::from_slice(&places, &[1, 3, 111, 1, 3]).unwrap();
+    for channels in [1, 5] {
+        let x = parts::narrowed(&x, 1, &(0..channels)).unwrap();
+        // No place is outside: reflection, which goes one by one, changes none.
+        let [a, b] = [Margin::Border, Margin::Reflection]
+            .map(|margin| floats(&grid_sample(&x, &grid, settings(Mode::Bilinear, margin, false)).unwrap()));
+        assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5 * (1.0 + b.abs())));
+    }
+}
+
+#[test]
+fn places_that_are_no_numbers_read_the_first_pixel_inside_a_margin() {
+    let x = Array::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[1, 1, 1, 4]).unwrap();
+    let grid = Array::from_slice(&[f32::NAN, 0.0, f32::INFINITY, f32::NAN], &[1, 1, 2, 2]).unwrap();
+    let found = |mode, margin| floats(&grid_sample(&x, &grid, settings(mode, margin, false)).unwrap());
+    for mode in [Mode::Nearest, Mode::Bilinear] {
+        assert_eq!(found(mode, Margin::Border), [1.0, 4.0]);
+        assert_eq!(found(mode, Margin::Reflection), [1.0, 1.0]);
+    }
+}

@@ -156,6 +156,29 @@ fn sgd_has_the_bits_of_the_formula_for_any_layout_and_thread_count() {
 }
 
 #[test]
+fn norms_are_held_for_each_tensor_or_for_all() {
+    for dtype in [DType::F32, DType::F64, DType::F16] {
+        dispatch!(float dtype, T => {
+            let list = Random(3).list::<T>(&shapes());
+            let norm = |x: &Array| x.to_vec::<T>().unwrap().iter().map(|x| x.to_f64() * x.to_f64()).sum::<f64>();
+            for joint in [false, true] {
+                let all = list.iter().map(&norm).sum::<f64>();
+                for (x, found) in list.iter().zip(clip_norms(&refs(&list), 2.0, joint).unwrap()) {
+                    let factor = (2.0 / if joint { all } else { norm(x) }.sqrt()).min(1.0);
+                    for (a, b) in x.to_vec::<T>().unwrap().iter().zip(found.to_vec::<T>().unwrap()) {
+                        assert!((a.to_f64() * factor - b.to_f64()).abs() < 2e-3 * factor, "{dtype:?} {joint}");
+                    }
+                }
+            }
+        }, else unreachable!());
+    }
+    let nan = Array::from_slice(&[f32::NAN, 1.0], &[2]).unwrap();
+    let found = clip_norms(&[&nan, &Array::zeros(DType::F32, &[1]).unwrap()], 1.0, true).unwrap();
+    assert!(found.iter().all(|x| x.to_vec::<f32>().unwrap().iter().all(|x| x.is_nan())));
+    assert!(clip_norms(&[], 1.0, true).unwrap().is_empty());
+}
+
+#[test]
 fn the_largest_mean_keeps_nan() {
     let settings =
         Adam { lr: 0.1, time: 2, betas: (0.9, 0.9), epsilon: 0.0, weight_decay: 0.0, decoupled: false, amsgrad: true };

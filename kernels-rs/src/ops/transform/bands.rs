@@ -1,11 +1,13 @@
 //! Columns side by side, some of them at a time.
 
 use super::Transformed;
+use super::butterfly::turned_by;
 use super::columns::{Columns, Rows};
-use super::rows::joined;
+use super::real::Halves;
+use crate::dtype::Element;
+use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::with_scratch;
-use crate::vectorize;
 use std::ops::Range;
 
 /// Elements of the columns of a task: what is between two stages stays in the second-level cache.
@@ -58,36 +60,39 @@ impl Bands {
     }
 
     /// Real columns of even length: each second row is the imaginary part of the one before.
-    pub fn halved<T: Transformed>(&self, plan: &Columns<T>, turns: &[Vec<T>; 2], from: &[T], to: [SharedMut<T>; 2]) {
+    pub fn halved<T: Transformed>(
+        &self,
+        plan: &Columns<T>,
+        halves: &Halves<T>,
+        from: &[T],
+        results: [SharedMut<T>; 2],
+    ) {
         let (n, out, half, pitch) = (self.n, self.out, self.n / 2, self.beside);
         assert!(from.len() == self.batches * n * pitch && plan.length == half && (out == n || out == half + 1));
-        assert!(turns.iter().all(|part| part.len() == half + 1));
         let sign = if self.inverse { -T::one() } else { T::one() };
         self.run(&|batch, columns| {
             let (first, width) = (batch * n * pitch + columns.start, columns.len());
-            with_scratch::<T, _>(6 * half * width, |room| {
-                let (room, found) = room.split_at_mut(4 * half * width);
-                let place = places(room, half * width, width);
-                let (real, imag) = found.split_at_mut(half * width);
+            with_scratch::<T, _>(4 * half * width, |room| {
+                let (place, found) = room.split_at_mut(2 * half * width);
+                let ((re, im), (real, imag)) = (place.split_at_mut(half * width), found.split_at_mut(half * width));
                 let rows = Rows::new(&from[first..], &from[first + pitch..], 2 * pitch);
-                // SAFETY: operands, results and room have `half` rows of `width` elements, and none of them overlap.
-                unsafe { plan.run(rows, Rows::over(real, imag, width), width, place) };
-                let row = |k: usize| {
-                    let row = k % half * width..(k % half + 1) * width;
-                    [&real[row.clone()], &imag[row]]
-                };
-                for (k, (&cos, &sin)) in turns[0].iter().zip(&turns[1]).enumerate() {
+                let to = Rows::over(real, imag, width);
+                // SAFETY: operands, results and place have `half` rows of `width` elements, and none of them overlap.
+                unsafe { plan.run(rows, to, width, [to, Rows::over(re, im, width)]) };
+                let (real, imag) = (&*real, &*imag);
+                for k in 0..=half / 2 {
+                    let row = |k: usize| {
+                        let row = k % half * width..(k % half + 1) * width;
+                        [real[row.clone()].as_ptr(), imag[row].as_ptr()]
+                    };
                     let slots = |k: usize| {
                         let at = (batch * out + k) * pitch + columns.start;
-                        // SAFETY: `width` elements of a row of the results; each task has its own columns.
-                        unsafe { [to[0].slice(at..at + width), to[1].slice(at..at + width)] }
+                        // SAFETY: a row of the results.
+                        unsafe { [results[0].ptr().add(at), results[1].ptr().add(at)] }
                     };
-                    untangle(row(k), row(half - k), [cos, sin], sign, slots(k));
-                    if out == n && k > 0 && k < half {
-                        let ([real, imag], [to_real, to_imag]) = (slots(k), slots(n - k));
-                        to_real.copy_from_slice(real);
-                        to_imag.iter_mut().zip(imag).for_each(|(slot, x)| *slot = -*x);
-                    }
+                    let mirrored = (out == n && k > 0).then(|| [slots(n - k), slots(half + k)]);
+                    let (from, to) = ([row(k), row(half - k)], [slots(k), slots(half - k)]);
+                    launch(Untangle { from, turn: halves.at(k), sign, to, mirrored, width, first: k == 0 });
                 }
             });
         });
@@ -103,22 +108,49 @@ fn places<T: Transformed>(room: &mut [T], len: usize, width: usize) -> [Rows<T>;
     })
 }
 
-vectorize!(
-    untangle[T: Transformed](parts: [&[T]; 2], others: [&[T]; 2], turn: [T; 2], sign: T, to: [&mut [T]; 2])
-        => untangle_body::<T>
-);
-
-/// Of some columns, the numbers at k from those at k and at -k of their halves.
-#[inline(always)]
-fn untangle_body<T: Transformed>(
-    [re, im]: [&[T]; 2],
-    [other_re, other_im]: [&[T]; 2],
+/// Of some columns, the numbers at k and at half - k from those of their halves, and their conjugates: as of lines.
+struct Untangle<T> {
+    from: [[*const T; 2]; 2],
+    /// Half of it.
     turn: [T; 2],
     sign: T,
-    [real, imag]: [&mut [T]; 2],
-) {
-    let others = other_re.iter().zip(other_im);
-    for (((&a, &b), (&c, &d)), (real, imag)) in re.iter().zip(im).zip(others).zip(real.iter_mut().zip(imag)) {
-        [*real, *imag] = joined([a, b], [c, d], turn, sign);
+    to: [[*mut T; 2]; 2],
+    mirrored: Option<[[*mut T; 2]; 2]>,
+    width: usize,
+    /// At 0 and half, where sums of real numbers have no imaginary part.
+    first: bool,
+}
+
+impl<T: Real> Kernel<T> for Untangle<T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        let [near, far] = self.from;
+        // SAFETY: all rows have `width` elements, which each task has alone where they are written.
+        unsafe {
+            let (one_half, sign) = (V::splat(Element::from_f64(0.5)), V::splat(self.sign));
+            let (minus, zero) = (V::splat(Element::from_f64(-1.0)), V::splat(T::default()));
+            let turn = [V::splat(self.turn[0]), V::splat(self.turn[1])];
+            for at in (0..self.width).step_by(V::N) {
+                let count = V::N.min(self.width - at);
+                let (a, b) = (V::load_some(near[0].add(at), count), V::load_some(near[1].add(at), count));
+                let (c, d) = (V::load_some(far[0].add(at), count), V::load_some(far[1].add(at), count));
+                let (re, im) = turned_by((b.add(d), c.sub(a)), turn);
+                let (sum, gap) = (a.add(c), b.sub(d));
+                let (near_re, near_im) = (sum.mul_add(one_half, re), gap.mul_add(one_half, im).mul(sign));
+                let (far_re, far_im) = (sum.mul_sub(one_half, re), gap.mul_sub(one_half, im).mul(sign));
+                let (near_im, far_im) = if self.first { (zero, zero) } else { (near_im, far_im) };
+                let [[to_re, to_im], [to_far_re, to_far_im]] = self.to;
+                near_re.store_some(to_re.add(at), count);
+                near_im.store_some(to_im.add(at), count);
+                far_re.store_some(to_far_re.add(at), count);
+                far_im.mul(minus).store_some(to_far_im.add(at), count);
+                if let Some([[to_re, to_im], [to_far_re, to_far_im]]) = self.mirrored {
+                    near_re.store_some(to_re.add(at), count);
+                    near_im.mul(minus).store_some(to_im.add(at), count);
+                    far_re.store_some(to_far_re.add(at), count);
+                    far_im.store_some(to_far_im.add(at), count);
+                }
+            }
+        }
     }
 }

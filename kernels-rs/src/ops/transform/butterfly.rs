@@ -1,4 +1,4 @@
-//! Transforms of 2, 3, 4, 5 and 8 complex numbers, one from each register.
+//! Transforms of 2, 3, 4, 5, 8 and 16 complex numbers, one from each register.
 
 use crate::dtype::Element;
 use crate::machine::lanes::Lanes;
@@ -29,6 +29,16 @@ unsafe fn plus<V: Lanes>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
 unsafe fn minus<V: Lanes>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
     // SAFETY: the caller has the instructions.
     unsafe { (a.0.sub(b.0), a.1.sub(b.1)) }
+}
+
+/// A number times `cos + i sin`.
+///
+/// # Safety
+/// The machine has the instructions of the registers.
+#[inline(always)]
+pub unsafe fn turned_by<V: Lanes>((re, im): Pair<V>, [cos, sin]: [V; 2]) -> Pair<V> {
+    // SAFETY: the caller has the instructions.
+    unsafe { (re.mul_sub(cos, im.mul(sin)), im.mul_add(cos, re.mul(sin))) }
 }
 
 /// `a - i b` and `a + i b`.
@@ -134,6 +144,48 @@ impl Butterfly<8> for Forward {
                 sixth,
                 (twice.0.mul_add(other, e3.0), twice.1.mul_add(root, e3.1)),
             ]
+        }
+    }
+}
+
+/// The cosine and the sine of a sixteenth of a turn.
+const SIXTEENTH: [f64; 2] = [0.923_879_532_511_286_8, 0.382_683_432_365_089_8];
+
+/// A number times `exp(-2 pi i k / 16)`, for k of 1, 2, 3, 6 and 9.
+#[inline(always)]
+unsafe fn sixteenths<V: Lanes>(x: Pair<V>, k: usize) -> Pair<V> {
+    let [cos, sin] = SIXTEENTH;
+    let [cos, sin] = match k {
+        1 => [cos, -sin],
+        2 => [FRAC_1_SQRT_2, -FRAC_1_SQRT_2],
+        3 => [sin, -cos],
+        6 => [-FRAC_1_SQRT_2, -FRAC_1_SQRT_2],
+        _ => [-cos, sin],
+    };
+    // SAFETY: the caller has the instructions.
+    unsafe { turned_by(x, [cos, sin].map(|part| V::splat(Element::from_f64(part)))) }
+}
+
+impl Butterfly<16> for Forward {
+    #[inline(always)]
+    unsafe fn of<V: Lanes>(x: [Pair<V>; 16]) -> [Pair<V>; 16] {
+        // SAFETY: the caller has the instructions.
+        unsafe {
+            let [a0, a1, a2, a3] = <Self as Butterfly<4>>::of([x[0], x[4], x[8], x[12]]);
+            let [b0, b1, b2, b3] = <Self as Butterfly<4>>::of([x[1], x[5], x[9], x[13]]);
+            let [c0, c1, c2, c3] = <Self as Butterfly<4>>::of([x[2], x[6], x[10], x[14]]);
+            let [d0, d1, d2, d3] = <Self as Butterfly<4>>::of([x[3], x[7], x[11], x[15]]);
+            let [y0, y4, y8, y12] = <Self as Butterfly<4>>::of([a0, b0, c0, d0]);
+            let (b1, c1, d1) = (sixteenths(b1, 1), sixteenths(c1, 2), sixteenths(d1, 3));
+            let [y1, y5, y9, y13] = <Self as Butterfly<4>>::of([a1, b1, c1, d1]);
+            let (b2, d2) = (sixteenths(b2, 2), sixteenths(d2, 6));
+            // A quarter of a turn.
+            let ([even, gap], odd) = (turned(a2, c2), plus(b2, d2));
+            let [y6, y14] = turned(gap, minus(b2, d2));
+            let (b3, c3, d3) = (sixteenths(b3, 3), sixteenths(c3, 6), sixteenths(d3, 9));
+            let [y3, y7, y11, y15] = <Self as Butterfly<4>>::of([a3, b3, c3, d3]);
+            let (y2, y10) = (plus(even, odd), minus(even, odd));
+            [y0, y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11, y12, y13, y14, y15]
         }
     }
 }

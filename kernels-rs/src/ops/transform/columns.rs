@@ -2,7 +2,7 @@
 //! of several columns. By factors, one pass each, with results in order (Stockham, after Swarztrauber, "FFT algorithms for
 //! vector computers", 1984).
 
-use super::butterfly::{Butterfly, Forward, Pair};
+use super::butterfly::{Butterfly, Forward, Pair, turned_by};
 use crate::dtype::Element;
 use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::memory::scratch::collected;
@@ -84,7 +84,13 @@ pub fn factors(mut n: usize) -> Option<Vec<usize>> {
 impl<T: Real> Columns<T> {
     /// None for a length with another factor, or of 1.
     pub fn new(length: usize) -> Option<Self> {
-        let (mut together, mut rest) = (1, length);
+        Self::behind(1, length)
+    }
+
+    /// The passes behind others, which have brought so many results together, of columns `rest` times as long.
+    pub fn behind(together: usize, rest: usize) -> Option<Self> {
+        let (length, factors) = (together * rest, factors(rest)?);
+        let (mut together, mut rest) = (together, rest);
         let stage = |factor| {
             rest /= factor;
             let places = (0..rest).flat_map(|part| (1..factor).map(move |k| part * k));
@@ -93,17 +99,23 @@ impl<T: Real> Columns<T> {
             together *= factor;
             stage
         };
-        Some(Self { stages: factors(length)?.into_iter().map(stage).collect(), length })
+        Some(Self { stages: factors.into_iter().map(stage).collect(), length })
     }
 
-    /// Transforms `width` columns. What is between the stages goes to two other places, whose rows lie together.
+    /// How many there are.
+    pub fn passes(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Transforms `width` columns. What is between the passes goes to two places whose rows lie together; the first of them,
+    /// which may be `to`, is read by the last pass but one, or else by none.
     ///
     /// # Safety
-    /// All have `length` rows of `width` elements and none of them overlap; nothing else uses those that are written.
+    /// All have `length` rows of `width` elements, and none of the others overlap; nothing else uses those that are written.
     pub unsafe fn run(&self, from: Rows<T>, to: Rows<T>, width: usize, between: [Rows<T>; 2]) {
         let mut from = from;
         for (at, stage) in self.stages.iter().enumerate() {
-            let to = if at + 1 == self.stages.len() { to } else { between[at % 2] };
+            let to = if at + 1 == self.stages.len() { to } else { between[(self.stages.len() - 1 - at) % 2] };
             launch(Pass { stage, from, to, width });
             from = to;
         }
@@ -127,7 +139,8 @@ impl<T: Real> Kernel<T> for Pass<'_, T> {
                 3 => self.by::<V, 3>(),
                 4 => self.by::<V, 4>(),
                 5 => self.by::<V, 5>(),
-                _ => self.by::<V, 8>(),
+                8 => self.by::<V, 8>(),
+                _ => self.by::<V, 16>(),
             }
         }
     }
@@ -168,7 +181,7 @@ impl<T: Real> Pass<'_, T> {
 /// `R` rows at steps from each other, transformed and turned.
 ///
 /// # Safety
-/// `len` elements lie behind each step, and the machine has the instructions.
+/// `len` elements lie behind each step, the machine has the instructions, and there are turns of all rows but the first.
 #[inline(always)]
 unsafe fn strip<V: Lanes, const R: usize, const TURNED: bool>(
     from: (*const V::Elem, *const V::Elem),
@@ -179,23 +192,17 @@ unsafe fn strip<V: Lanes, const R: usize, const TURNED: bool>(
 ) where
     Forward: Butterfly<R>,
 {
-    // SAFETY: the caller has the instructions.
-    let splat = |part: V::Elem| unsafe { V::splat(part) };
-    let turns = std::array::from_fn(|k| match turns.get(k.wrapping_sub(1)) {
-        Some(turn) if TURNED => turn.map(splat),
-        _ => [splat(V::Elem::default()); 2],
-    });
     let whole = len / V::N * V::N;
     // SAFETY: as the caller promises; no lane beyond the length is touched.
     unsafe {
         let moved = |at: usize| ((from.0.add(at), from.1.add(at)), (to.0.add(at), to.1.add(at)));
         for at in (0..whole).step_by(V::N) {
             let (from, to) = moved(at);
-            registers::<V, R, TURNED, true>(from, to, steps, V::N, &turns);
+            registers::<V, R, TURNED, true>(from, to, steps, V::N, turns);
         }
         if whole < len {
             let (from, to) = moved(whole);
-            registers::<V, R, TURNED, false>(from, to, steps, len - whole, &turns);
+            registers::<V, R, TURNED, false>(from, to, steps, len - whole, turns);
         }
     }
 }
@@ -203,7 +210,8 @@ unsafe fn strip<V: Lanes, const R: usize, const TURNED: bool>(
 /// One register of each row.
 ///
 /// # Safety
-/// `count` elements lie behind each step, a register if it is `WHOLE`, and the machine has the instructions.
+/// `count` elements lie behind each step, a register if it is `WHOLE`, and the machine has the instructions; there are turns of
+/// all rows but the first.
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
 unsafe fn registers<V: Lanes, const R: usize, const TURNED: bool, const WHOLE: bool>(
@@ -211,7 +219,7 @@ unsafe fn registers<V: Lanes, const R: usize, const TURNED: bool, const WHOLE: b
     to: (*mut V::Elem, *mut V::Elem),
     (from_step, to_step): (usize, usize),
     count: usize,
-    turns: &[[V; 2]; R],
+    turns: &[[V::Elem; 2]],
 ) where
     Forward: Butterfly<R>,
 {
@@ -229,11 +237,12 @@ unsafe fn registers<V: Lanes, const R: usize, const TURNED: bool, const WHOLE: b
         }
         let x = Forward::of(x);
         for k in 0..R {
-            let (mut re, mut im) = x[k];
-            if TURNED && k > 0 {
-                let [cos, sin] = turns[k];
-                (re, im) = (re.mul(cos).sub(im.mul(sin)), im.mul_add(cos, re.mul(sin)));
-            }
+            let (re, im) = if TURNED && k > 0 {
+                let [cos, sin] = *turns.get_unchecked(k - 1);
+                turned_by(x[k], [V::splat(cos), V::splat(sin)])
+            } else {
+                x[k]
+            };
             let (to_re, to_im) = (to.0.add(k * to_step), to.1.add(k * to_step));
             if WHOLE {
                 re.store(to_re);

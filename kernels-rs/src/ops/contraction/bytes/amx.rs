@@ -3,6 +3,7 @@
 //! for each row and step, while its least and largest values are found; sums of 32 x 32 lie together until they are whole.
 
 use super::super::amx::{CHUNK, SIDE, cut, grid};
+use super::bounds::Bounds;
 use super::{GRAIN, Job, Value};
 use crate::error::Result;
 use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
@@ -13,7 +14,6 @@ use crate::memory::owned::Memory;
 use crate::memory::scratch::Room;
 use std::arch::x86_64::*;
 use std::ops::Range;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// Rows below which most of a tile is empty.
 const FEWEST: usize = 12;
@@ -53,24 +53,20 @@ impl Rows {
             let (matrix, at) = (row / rows, row % rows);
             (matrix * blocks + at / SIDE) * steps * STEP + at % SIDE * LINE
         };
-        let (least, most) = (AtomicI32::new(i32::MAX), AtomicI32::new(i32::MIN));
+        let bounds = Bounds::none();
         threads::for_ranges(all, GRAIN / k + 1, &|range| {
             let mut found = (i32::MAX, i32::MIN);
             for row in range {
                 // SAFETY: room for a line of each step and for the sum of each row; the caller promises the instructions.
                 unsafe {
-                    let (sum, bounds) = line(&values[row * k..(row + 1) * k], to.ptr().add(place(row)));
+                    let (sum, own) = line(&values[row * k..(row + 1) * k], to.ptr().add(place(row)));
                     of_rows.ptr().add(row).write(sum);
-                    found = (found.0.min(bounds.0), found.1.max(bounds.1));
+                    found = (found.0.min(own.0), found.1.max(own.1));
                 }
             }
-            least.fetch_min(found.0, Relaxed);
-            most.fetch_max(found.1, Relaxed);
+            bounds.take(found);
         });
-        let (least, most) = (least.into_inner(), most.into_inner());
-        if most.wrapping_sub(least) as u32 > 255 {
-            return Ok(None);
-        }
+        let Some((least, most)) = bounds.of_a_byte() else { return Ok(None) };
         let mut offset = start;
         if least < start || most > start + 255 {
             offset = least;

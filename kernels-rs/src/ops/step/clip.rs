@@ -1,0 +1,66 @@
+//! Gradients scaled down where their norm is too large.
+
+use super::{Rule, Stream, check, run};
+use crate::array::Array;
+use crate::array::float::Wide;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::machine::lanes::Lanes;
+use crate::memory::scratch::reserved;
+use crate::ops::elementwise::convert::cast;
+use crate::ops::reduction::vector_norm;
+
+/// Beside a norm, which may be 0.
+const TINY: f64 = 1e-6;
+
+/// Each tensor scaled down to a Euclidean norm of at most `threshold`, with `joint` all together. What is small enough
+/// is given back as it is.
+pub fn clip_norms(grads: Stream<'_>, threshold: f64, joint: bool) -> Result<Vec<Array>> {
+    check("clip_norms", &[grads])?;
+    let mut norms = reserved(grads.len());
+    for grad in grads {
+        norms.push(norm(grad)?);
+    }
+    if joint {
+        let all = norms.iter().map(|norm| norm * norm).sum::<f64>().sqrt();
+        norms.fill(all);
+    }
+    grads.iter().zip(norms).map(|(grad, norm)| scaled(grad, threshold / (norm + TINY))).collect()
+}
+
+/// In `f32` at least, since squares leave the range of narrow types.
+fn norm(x: &Array) -> Result<f64> {
+    let axes: Vec<usize> = (0..x.rank()).collect();
+    let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+    let found = cast(&vector_norm(&cast(x, wide)?, &axes, false)?, DType::F64)?;
+    Ok(found.to_vec::<f64>()?[0])
+}
+
+fn scaled(x: &Array, factor: f64) -> Result<Array> {
+    if factor >= 1.0 {
+        return Ok(x.clone());
+    }
+    dispatch!(float x.dtype(), T => {
+        let mut found = run::<T, 1>([&[x]], &[x], &Scale::new(factor))?;
+        found.pop().ok_or(Error::Rejected("one for one"))
+    }, else Err(Error::Rejected("clip_norms takes floats")))
+}
+
+/// Each element times a number.
+struct Scale<W>(W);
+
+impl<W: Wide> Scale<W> {
+    fn new(factor: f64) -> Self {
+        Self(W::from_f64(factor))
+    }
+}
+
+impl<W: Wide> Rule<1> for Scale<W> {
+    type Wide = W;
+    #[inline(always)]
+    unsafe fn step<V: Lanes<Elem = W>>(&self, [x]: [V; 1], _: V) -> [V; 1] {
+        // SAFETY: the caller has the instructions.
+        unsafe { [x.mul(V::splat(self.0))] }
+    }
+}
