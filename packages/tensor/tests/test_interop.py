@@ -240,7 +240,7 @@ def test_printing() -> None:
     assert repr(pt.asarray([[True], [False]])) == (
         "Tensor([[ True],\n        [False]], dtype=bool, device=Numpy())"
     )
-    assert repr(pt.ones(1, dtype="bfloat16")) == "Tensor([1], dtype=bfloat16, device=Numpy())"
+    assert repr(pt.ones(1, dtype="bfloat16")) == "Tensor([1.], dtype=bfloat16, device=Numpy())"
     assert "..." in repr(pt.zeros(2000))
     assert len(repr(pt.zeros((300, 300)))) < 600
     assert f"{pt.asarray(1.25):.1f}" == "1.2"

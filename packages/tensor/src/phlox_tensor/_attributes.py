@@ -178,6 +178,10 @@ def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int]
     expected = f"at most {rank} pairs (before, after) for the last axes"
     items = _items(value, name, op, expected)
     pairs = tuple(_integers(item, name, op, rank) for item in items)
+    if 0 < len(pairs) <= rank and all(len(p) == 2 for p in pairs) and min(map(min, pairs)) < 0:
+        cut = ", ".join(f"{max(-low, 0) or ''}:{min(high, 0) or ''}" for low, high in pairs)
+        hint = f"x[..., {cut}] cuts elements off; pad what is above 0"
+        raise ArgumentError(op, f"{name} is below 0", got=value, expected="0 or more", hint=hint)
     if len(pairs) > rank or any(len(p) != 2 or min(p) < 0 for p in pairs):
         raise ArgumentError(op, f"{name} is malformed", got=value, expected=expected)
     return ((0, 0),) * (rank - len(pairs)) + tuple((p[0], p[1]) for p in pairs)

@@ -14,8 +14,8 @@ from ._device import as_device
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
 from ._spectrogram import stft
-from ._spectrogram import window as make_window
 from ._tensor import Tensor
+from ._windows import window as make_window
 from .ops import convolution_nd
 
 _SCALES = ("htk", "slaney")

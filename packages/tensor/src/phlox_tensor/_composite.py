@@ -169,7 +169,7 @@ def _promoted(a: DType, b: DType, op: str) -> DType:
 # Gives a bool of Python.
 def _numbers(x: Any) -> np.ndarray[Any, Any]:
     array = np.asarray(x.numpy() if isinstance(x, Tensor) else x)
-    if array.dtype.kind in "OSU":
+    if array.dtype.kind in "OSUc":
         got = type(x).__name__
         raise WrongTypeError("allclose", "no numbers", got=got, expected="a tensor or a number")
     return array

@@ -13,7 +13,7 @@ from ._called import as_called
 from ._creation import arange
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
-from ._spectrum import Complex, Spectrum, as_pair, check_floats
+from ._spectrum import Complex, Spectrum, as_pair, check_floats, spectrum
 from ._tensor import Tensor
 from .ops import movement
 
@@ -94,7 +94,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     place = normalize_axis(axis, "rfft", x.ndim)
     x = _sized("rfft", x, n, place)
     real, imag = ops.dft(x, None, place, False, True)
-    return _scaled(Spectrum(real, imag), _factor("rfft", x.shape[place], norm, inverse=False))
+    return _scaled(real, imag, _factor("rfft", x.shape[place], norm, inverse=False))
 
 
 @as_called
@@ -116,11 +116,7 @@ def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     count = 2 * (given.real.shape[place] - 1) if n is None else n
     _require_length("irfft", count)
     real, imag = (_sized("irfft", part, count // 2 + 1, place) for part in given)
-    front = (slice(None),) * place
-    behind = (*front, slice(1, count - count // 2))
-    real = movement.concat([real, real[behind].flip(place)], axis=place)
-    imag = movement.concat([imag, -imag[behind].flip(place)], axis=place)
-    out: Tensor = ops.dft(real, imag, place, True, False)[0]
+    out: Tensor = ops.irdft(real, imag, place, count)
     return _times(out, _factor("irfft", count, norm, inverse=True))
 
 
@@ -290,8 +286,8 @@ def _transformed(
     real = _sized(op, real, n, place)
     if imag is not None:
         imag = _sized(op, imag, n, place)
-    out = Spectrum(*ops.dft(real, imag, place, inverse, False))
-    return _scaled(out, _factor(op, real.shape[place], norm, inverse=inverse))
+    found, other = ops.dft(real, imag, place, inverse, False)
+    return _scaled(found, other, _factor(op, real.shape[place], norm, inverse=inverse))
 
 
 def _require_length(op: str, n: int) -> None:
@@ -336,5 +332,5 @@ def _times(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1 else x * factor
 
 
-def _scaled(x: Spectrum, factor: float) -> Spectrum:
-    return Spectrum(*(_times(part, factor) for part in x))
+def _scaled(real: Tensor, imag: Tensor, factor: float) -> Spectrum:
+    return spectrum(_times(real, factor), _times(imag, factor))

@@ -512,21 +512,21 @@ def abs(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Absolute value, elementwise: ``|x|``."""
     if wrong:
         raise unknown_argument(_abs, wrong)
-    return _fast.unary(_abs, x)
+    return x.abs() if type(x) is Tensor else call(_abs, (x,), ())
 
 
 def acos(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
     if wrong:
         raise unknown_argument(_acos, wrong)
-    return _fast.unary(_acos, x)
+    return x.acos() if type(x) is Tensor else call(_acos, (x,), ())
 
 
 def acosh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic cosine, elementwise; nan below 1."""
     if wrong:
         raise unknown_argument(_acosh, wrong)
-    return _fast.unary(_acosh, x)
+    return x.acosh() if type(x) is Tensor else call(_acosh, (x,), ())
 
 
 def adaptive_avg_pool1d(
@@ -641,7 +641,8 @@ def affine_grid(
     theta: Tensor[Float], /, size: Sequence[int], align_corners: bool = False, **wrong: Never
 ) -> Tensor[Float]:
     """Where ``grid_sample`` reads images of ``size`` (N, C, H, W) under the maps theta (N, 2,
-    3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.
+    3): places (N, H, W, 2), x before y; of volumes (N, C, D, H, W) under theta (N, 3, 4)
+    places (N, D, H, W, 3). Jaderberg et al., 2015.
     """
     if wrong:
         raise unknown_argument(_affine_grid, wrong)
@@ -759,21 +760,21 @@ def asin(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
     if wrong:
         raise unknown_argument(_asin, wrong)
-    return _fast.unary(_asin, x)
+    return x.asin() if type(x) is Tensor else call(_asin, (x,), ())
 
 
 def asinh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic sine, elementwise."""
     if wrong:
         raise unknown_argument(_asinh, wrong)
-    return _fast.unary(_asinh, x)
+    return x.asinh() if type(x) is Tensor else call(_asinh, (x,), ())
 
 
 def atan(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse tangent, elementwise, in radians."""
     if wrong:
         raise unknown_argument(_atan, wrong)
-    return _fast.unary(_atan, x)
+    return x.atan() if type(x) is Tensor else call(_atan, (x,), ())
 
 
 def atan2(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never) -> Tensor[Float]:
@@ -787,7 +788,7 @@ def atanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
     if wrong:
         raise unknown_argument(_atanh, wrong)
-    return _fast.unary(_atanh, x)
+    return x.atanh() if type(x) is Tensor else call(_atanh, (x,), ())
 
 
 def attention(
@@ -982,7 +983,7 @@ def bitwise_invert(x: Tensor[BitsKind], /, **wrong: Never) -> Tensor[BitsKind]:
     """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
     if wrong:
         raise unknown_argument(_bitwise_invert, wrong)
-    return _fast.unary(_bitwise_invert, x)
+    return x.bitwise_invert() if type(x) is Tensor else call(_bitwise_invert, (x,), ())
 
 
 def bitwise_left_shift(
@@ -1057,7 +1058,7 @@ def ceil(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Smallest whole number not below x, elementwise; integers stay."""
     if wrong:
         raise unknown_argument(_ceil, wrong)
-    return _fast.unary(_ceil, x)
+    return x.ceil() if type(x) is Tensor else call(_ceil, (x,), ())
 
 
 def celu(x: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
@@ -1330,21 +1331,21 @@ def corrcoef(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
     if wrong:
         raise unknown_argument(_corrcoef, wrong)
-    return _fast.unary(_corrcoef, x)
+    return x.corrcoef() if type(x) is Tensor else call(_corrcoef, (x,), ())
 
 
 def cos(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Cosine of x in radians, elementwise; nan for infinities."""
     if wrong:
         raise unknown_argument(_cos, wrong)
-    return _fast.unary(_cos, x)
+    return x.cos() if type(x) is Tensor else call(_cos, (x,), ())
 
 
 def cosh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
     if wrong:
         raise unknown_argument(_cosh, wrong)
-    return _fast.unary(_cosh, x)
+    return x.cosh() if type(x) is Tensor else call(_cosh, (x,), ())
 
 
 def cosine_similarity(
@@ -1579,7 +1580,7 @@ def deg2rad(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Degrees as radians, elementwise: ``x·π / 180``."""
     if wrong:
         raise unknown_argument(_deg2rad, wrong)
-    return _fast.unary(_deg2rad, x)
+    return x.deg2rad() if type(x) is Tensor else call(_deg2rad, (x,), ())
 
 
 def dequantize(
@@ -1655,7 +1656,7 @@ def digamma(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """
     if wrong:
         raise unknown_argument(_digamma, wrong)
-    return _fast.unary(_digamma, x)
+    return x.digamma() if type(x) is Tensor else call(_digamma, (x,), ())
 
 
 def divide(
@@ -1711,28 +1712,28 @@ def erf(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
     if wrong:
         raise unknown_argument(_erf, wrong)
-    return _fast.unary(_erf, x)
+    return x.erf() if type(x) is Tensor else call(_erf, (x,), ())
 
 
 def erfc(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
     if wrong:
         raise unknown_argument(_erfc, wrong)
-    return _fast.unary(_erfc, x)
+    return x.erfc() if type(x) is Tensor else call(_erfc, (x,), ())
 
 
 def erfinv(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
     if wrong:
         raise unknown_argument(_erfinv, wrong)
-    return _fast.unary(_erfinv, x)
+    return x.erfinv() if type(x) is Tensor else call(_erfinv, (x,), ())
 
 
 def exp(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Exponential, elementwise: ``eˣ``."""
     if wrong:
         raise unknown_argument(_exp, wrong)
-    return _fast.unary(_exp, x)
+    return x.exp() if type(x) is Tensor else call(_exp, (x,), ())
 
 
 def expand_dims(
@@ -1748,7 +1749,7 @@ def expm1(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``eˣ - 1``, elementwise, accurate near 0."""
     if wrong:
         raise unknown_argument(_expm1, wrong)
-    return _fast.unary(_expm1, x)
+    return x.expm1() if type(x) is Tensor else call(_expm1, (x,), ())
 
 
 def flatten(
@@ -1780,7 +1781,7 @@ def floor(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Largest whole number not above x, elementwise; integers stay."""
     if wrong:
         raise unknown_argument(_floor, wrong)
-    return _fast.unary(_floor, x)
+    return x.floor() if type(x) is Tensor else call(_floor, (x,), ())
 
 
 def floor_divide(
@@ -1881,14 +1882,14 @@ def gelu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
     if wrong:
         raise unknown_argument(_gelu, wrong)
-    return _fast.unary(_gelu, x)
+    return x.gelu() if type(x) is Tensor else call(_gelu, (x,), ())
 
 
 def gelu_tanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
     if wrong:
         raise unknown_argument(_gelu_tanh, wrong)
-    return _fast.unary(_gelu_tanh, x)
+    return x.gelu_tanh() if type(x) is Tensor else call(_gelu_tanh, (x,), ())
 
 
 def glu(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
@@ -1925,9 +1926,12 @@ def grid_sample(
     align_corners: bool = False,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges.
-    ``mode``: bilinear, nearest or bicubic; ``padding_mode`` for places outside: zeros, border
-    or reflection. Sampling is as in PyTorch. Jaderberg et al., 2015.
+    """Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges;
+    volumes (N, C, D, H, W) at places (N, D', H', W', 3), depth last. ``mode``: bilinear (of
+    volumes trilinear), nearest or, of images, bicubic; ``padding_mode`` for places outside:
+    zeros, border or reflection. Sampling is as in PyTorch: a nan reads the first pixel with
+    border and reflection, but bicubic; of volumes PyTorch reads the last. Jaderberg et al.,
+    2015.
     """
     if wrong:
         raise unknown_argument(_grid_sample, wrong)
@@ -2009,7 +2013,7 @@ def hard_swish(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
     if wrong:
         raise unknown_argument(_hard_swish, wrong)
-    return _fast.unary(_hard_swish, x)
+    return x.hard_swish() if type(x) is Tensor else call(_hard_swish, (x,), ())
 
 
 def hard_tanh(
@@ -2168,7 +2172,7 @@ def isfinite(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
     """Whether x is neither infinite nor nan, elementwise; True for integers."""
     if wrong:
         raise unknown_argument(_isfinite, wrong)
-    return _fast.unary(_isfinite, x)
+    return x.isfinite() if type(x) is Tensor else call(_isfinite, (x,), ())
 
 
 def isin(
@@ -2193,14 +2197,14 @@ def isinf(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
     """Whether x is an infinity, elementwise; False for integers."""
     if wrong:
         raise unknown_argument(_isinf, wrong)
-    return _fast.unary(_isinf, x)
+    return x.isinf() if type(x) is Tensor else call(_isinf, (x,), ())
 
 
 def isnan(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
     """Whether x is nan, elementwise; False for integers."""
     if wrong:
         raise unknown_argument(_isnan, wrong)
-    return _fast.unary(_isnan, x)
+    return x.isnan() if type(x) is Tensor else call(_isnan, (x,), ())
 
 
 def kron(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tensor[NumKind]:
@@ -2276,7 +2280,7 @@ def lgamma(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
     if wrong:
         raise unknown_argument(_lgamma, wrong)
-    return _fast.unary(_lgamma, x)
+    return x.lgamma() if type(x) is Tensor else call(_lgamma, (x,), ())
 
 
 def linear(
@@ -2292,35 +2296,35 @@ def log(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Natural logarithm, elementwise; -inf at 0, nan below."""
     if wrong:
         raise unknown_argument(_log, wrong)
-    return _fast.unary(_log, x)
+    return x.log() if type(x) is Tensor else call(_log, (x,), ())
 
 
 def log10(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logarithm to base 10, elementwise."""
     if wrong:
         raise unknown_argument(_log10, wrong)
-    return _fast.unary(_log10, x)
+    return x.log10() if type(x) is Tensor else call(_log10, (x,), ())
 
 
 def log1p(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``ln(1 + x)``, elementwise, accurate near 0."""
     if wrong:
         raise unknown_argument(_log1p, wrong)
-    return _fast.unary(_log1p, x)
+    return x.log1p() if type(x) is Tensor else call(_log1p, (x,), ())
 
 
 def log2(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logarithm to base 2, elementwise."""
     if wrong:
         raise unknown_argument(_log2, wrong)
-    return _fast.unary(_log2, x)
+    return x.log2() if type(x) is Tensor else call(_log2, (x,), ())
 
 
 def log_sigmoid(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
     if wrong:
         raise unknown_argument(_log_sigmoid, wrong)
-    return _fast.unary(_log_sigmoid, x)
+    return x.log_sigmoid() if type(x) is Tensor else call(_log_sigmoid, (x,), ())
 
 
 def log_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
@@ -2357,7 +2361,7 @@ def logical_not(x: Tensor[Bool], /, **wrong: Never) -> Tensor[Bool]:
     """True where x is False, elementwise."""
     if wrong:
         raise unknown_argument(_logical_not, wrong)
-    return _fast.unary(_logical_not, x)
+    return x.logical_not() if type(x) is Tensor else call(_logical_not, (x,), ())
 
 
 def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool], **wrong: Never) -> Tensor[Bool]:
@@ -2402,6 +2406,7 @@ def lp_pool1d(
     stride: int | tuple[int] | None = None,
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     ceil_mode: bool = False,
+    dilation: int | tuple[int] = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of lines (N, C, L); p may be infinite."""
@@ -2416,6 +2421,7 @@ def lp_pool1d(
             stride,
             padding,
             ceil_mode,
+            dilation,
         ),
     )
 
@@ -2428,6 +2434,7 @@ def lp_pool2d(
     stride: int | tuple[int, int] | None = None,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     ceil_mode: bool = False,
+    dilation: int | tuple[int, int] = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of images (N, C, H, W); p may be infinite."""
@@ -2442,6 +2449,7 @@ def lp_pool2d(
             stride,
             padding,
             ceil_mode,
+            dilation,
         ),
     )
 
@@ -2454,6 +2462,7 @@ def lp_pool3d(
     stride: int | tuple[int, int, int] | None = None,
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     ceil_mode: bool = False,
+    dilation: int | tuple[int, int, int] = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of volumes (N, C, D, H, W); p may be infinite."""
@@ -2468,6 +2477,7 @@ def lp_pool3d(
             stride,
             padding,
             ceil_mode,
+            dilation,
         ),
     )
 
@@ -2914,7 +2924,7 @@ def mish(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``x·tanh(softplus(x))``. Misra, 2019."""
     if wrong:
         raise unknown_argument(_mish, wrong)
-    return _fast.unary(_mish, x)
+    return x.mish() if type(x) is Tensor else call(_mish, (x,), ())
 
 
 def mode(
@@ -2988,7 +2998,7 @@ def negative(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
     if wrong:
         raise unknown_argument(_negative, wrong)
-    return _fast.unary(_negative, x)
+    return x.negative() if type(x) is Tensor else call(_negative, (x,), ())
 
 
 def nextafter(
@@ -3246,28 +3256,28 @@ def rad2deg(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Radians as degrees, elementwise: ``x·180 / π``."""
     if wrong:
         raise unknown_argument(_rad2deg, wrong)
-    return _fast.unary(_rad2deg, x)
+    return x.rad2deg() if type(x) is Tensor else call(_rad2deg, (x,), ())
 
 
 def reciprocal(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``1 / x``, elementwise."""
     if wrong:
         raise unknown_argument(_reciprocal, wrong)
-    return _fast.unary(_reciprocal, x)
+    return x.reciprocal() if type(x) is Tensor else call(_reciprocal, (x,), ())
 
 
 def relu(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
     if wrong:
         raise unknown_argument(_relu, wrong)
-    return _fast.unary(_relu, x)
+    return x.relu() if type(x) is Tensor else call(_relu, (x,), ())
 
 
 def relu6(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
     if wrong:
         raise unknown_argument(_relu6, wrong)
-    return _fast.unary(_relu6, x)
+    return x.relu6() if type(x) is Tensor else call(_relu6, (x,), ())
 
 
 def remainder(
@@ -3435,7 +3445,8 @@ def roi_align(
 ) -> Tensor[Float]:
     """Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image
     and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``²
-    places between pixels. He et al., 2017.
+    places between pixels. The number of no image raises IndexOutOfRangeError, nan as well;
+    what is behind its point is left out. He et al., 2017.
     """
     if wrong:
         raise unknown_argument(_roi_align, wrong)
@@ -3496,14 +3507,14 @@ def round(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """Nearest whole number, half to even, elementwise; integers stay."""
     if wrong:
         raise unknown_argument(_round, wrong)
-    return _fast.unary(_round, x)
+    return x.round() if type(x) is Tensor else call(_round, (x,), ())
 
 
 def rsqrt(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``1 / √x``, elementwise."""
     if wrong:
         raise unknown_argument(_rsqrt, wrong)
-    return _fast.unary(_rsqrt, x)
+    return x.rsqrt() if type(x) is Tensor else call(_rsqrt, (x,), ())
 
 
 def scatter(
@@ -3562,7 +3573,7 @@ def selu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
     if wrong:
         raise unknown_argument(_selu, wrong)
-    return _fast.unary(_selu, x)
+    return x.selu() if type(x) is Tensor else call(_selu, (x,), ())
 
 
 def shrink(
@@ -3585,14 +3596,14 @@ def sigmoid(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
     if wrong:
         raise unknown_argument(_sigmoid, wrong)
-    return _fast.unary(_sigmoid, x)
+    return x.sigmoid() if type(x) is Tensor else call(_sigmoid, (x,), ())
 
 
 def sign(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
     if wrong:
         raise unknown_argument(_sign, wrong)
-    return _fast.unary(_sign, x)
+    return x.sign() if type(x) is Tensor else call(_sign, (x,), ())
 
 
 def signbit(x: Tensor[Float], /, **wrong: Never) -> Tensor[Bool]:
@@ -3601,28 +3612,28 @@ def signbit(x: Tensor[Float], /, **wrong: Never) -> Tensor[Bool]:
     """
     if wrong:
         raise unknown_argument(_signbit, wrong)
-    return _fast.unary(_signbit, x)
+    return x.signbit() if type(x) is Tensor else call(_signbit, (x,), ())
 
 
 def silu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
     if wrong:
         raise unknown_argument(_silu, wrong)
-    return _fast.unary(_silu, x)
+    return x.silu() if type(x) is Tensor else call(_silu, (x,), ())
 
 
 def sin(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Sine of x in radians, elementwise; nan for infinities."""
     if wrong:
         raise unknown_argument(_sin, wrong)
-    return _fast.unary(_sin, x)
+    return x.sin() if type(x) is Tensor else call(_sin, (x,), ())
 
 
 def sinh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic sine, elementwise."""
     if wrong:
         raise unknown_argument(_sinh, wrong)
-    return _fast.unary(_sinh, x)
+    return x.sinh() if type(x) is Tensor else call(_sinh, (x,), ())
 
 
 def slice(
@@ -3698,14 +3709,14 @@ def softplus(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
     if wrong:
         raise unknown_argument(_softplus, wrong)
-    return _fast.unary(_softplus, x)
+    return x.softplus() if type(x) is Tensor else call(_softplus, (x,), ())
 
 
 def softsign(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
     if wrong:
         raise unknown_argument(_softsign, wrong)
-    return _fast.unary(_softsign, x)
+    return x.softsign() if type(x) is Tensor else call(_softsign, (x,), ())
 
 
 def split(
@@ -3728,14 +3739,14 @@ def sqrt(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Square root, elementwise; nan below 0."""
     if wrong:
         raise unknown_argument(_sqrt, wrong)
-    return _fast.unary(_sqrt, x)
+    return x.sqrt() if type(x) is Tensor else call(_sqrt, (x,), ())
 
 
 def square(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """``x · x``, elementwise."""
     if wrong:
         raise unknown_argument(_square, wrong)
-    return _fast.unary(_square, x)
+    return x.square() if type(x) is Tensor else call(_square, (x,), ())
 
 
 def squeeze(
@@ -3903,21 +3914,21 @@ def tan(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Tangent of x in radians, elementwise."""
     if wrong:
         raise unknown_argument(_tan, wrong)
-    return _fast.unary(_tan, x)
+    return x.tan() if type(x) is Tensor else call(_tan, (x,), ())
 
 
 def tanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic tangent, elementwise; ±1 far out."""
     if wrong:
         raise unknown_argument(_tanh, wrong)
-    return _fast.unary(_tanh, x)
+    return x.tanh() if type(x) is Tensor else call(_tanh, (x,), ())
 
 
 def tanh_shrink(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """``x - tanh(x)``."""
     if wrong:
         raise unknown_argument(_tanh_shrink, wrong)
-    return _fast.unary(_tanh_shrink, x)
+    return x.tanh_shrink() if type(x) is Tensor else call(_tanh_shrink, (x,), ())
 
 
 def tensordot(
@@ -3996,7 +4007,7 @@ def trunc(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
     """The whole number next to x towards 0, elementwise; integers stay."""
     if wrong:
         raise unknown_argument(_trunc, wrong)
-    return _fast.unary(_trunc, x)
+    return x.trunc() if type(x) is Tensor else call(_trunc, (x,), ())
 
 
 def unflatten(

@@ -230,7 +230,15 @@ _BY_ROWS: Final[dict[str, Callable[..., Tensor[Any]]]] = {"add": select.index_ad
 # What an update makes of a tensor and a value, where a mask says so.
 _CHANGES: Final = {"add": lambda x, value, line: x + value, "mul": _scaled, "set": _put}
 # What others call updates.
-_UPDATES: Final = {"maximum": "max", "minimum": "min", "mul": "multiply"}
+_UPDATES: Final = {
+    "amax": "max",
+    "amin": "min",
+    "divide": "multiply(1 / values)",
+    "maximum": "max",
+    "minimum": "min",
+    "mul": "multiply",
+    "sub": "subtract",
+}
 
 
 @final
@@ -250,7 +258,8 @@ class AtIndex:
 
     def __getattr__(self, name: str) -> NoReturn:
         ours = _UPDATES.get(name)
-        hint = f"x.at[index].{ours}(values)" if ours else "x.at[index].set(f(x[index]))"
+        called = ours if ours and ours.endswith(")") else f"{ours}(values)"
+        hint = f"x.at[index].{called}" if ours else "x.at[index].set(f(x[index]))"
         raise UnknownNameError("at", f"no update {name}", hint=hint)
 
     def get(self) -> Tensor[Any]:

@@ -20,10 +20,12 @@ class Mixed(Decorator):
 
     Float32 operands of the ops that multiply and add (those that declare their work: ``linear``,
     ``matmul``, ``conv2d``, ``attention``, steps of recurrent layers and their derivatives), also
-    where another op is made of them (``einsum``, ``lstm``), are rounded to the narrow type; sums
-    are kept in float32, and results are float32 again. Parameters, norms, softmax, losses and
-    optimizers stay in float32, so a model trains as it is. Float64 operands are left alone.
-    Micikevicius et al., 2018.
+    where another op is made of them (``einsum``, ``lstm``), are rounded to the narrow type, biases
+    and residuals of such an op too. Sums are kept in float32 and rounded once to the narrow type;
+    that number is given as float32. So ``ones(1, 301) @ ones(301, 1)`` is 300 in bfloat16, and
+    what exceeds 65504 is infinite in float16. Parameters, norms, softmax, losses and optimizers
+    stay in float32, so a model trains as it is. Float64 operands are left alone. What is no such
+    op (``outer``, ``vecdot``) is computed as it is. Micikevicius et al., 2018.
 
     ``Autodiff(Mixed(device))`` rounds in the backward pass too. float16 reaches from 6e-8 to
     65504: scale the loss (``optim.LossScaling``); bfloat16 has the range of float32.

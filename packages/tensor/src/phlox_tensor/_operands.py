@@ -150,10 +150,21 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         f"{declared.name} is not a tensor",
         got=type(item).__name__,
         expected="a Tensor" + (" or a number" if op.op_class.takes_numbers else ""),
-        hint="x.abs(), x.real or x.imag"
-        if isinstance(item, tuple) and hasattr(item, "imag")
-        else "px.asarray(x)",
+        hint=_hint_for(op, item),
     )
+
+
+def _hint_for(op: Op, item: Any) -> str:
+    """What to type in the place of what is no tensor."""
+    if isinstance(item, tuple) and hasattr(item, "imag"):
+        return "x.abs(), x.real or x.imag"
+    if isinstance(item, str) and op.signature.attributes:
+        first = op.signature.operands[0]
+        names = f"*{first.name}" if first.variadic else first.name
+        if op.attribute_names[0] == "equation":
+            return f"px.{op.name}({item!r}, {names})  # the equation goes first"
+        return f"px.{op.name}({names}, {op.attribute_names[0]}={item!r})"
+    return "px.asarray(x)"
 
 
 def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:

@@ -47,6 +47,10 @@ _DEFAULT: Final = PrintOptions()
 _options: ContextVar[PrintOptions] = ContextVar("phlox_print_options", default=_DEFAULT)
 
 
+# What PyTorch calls an option, and what to type here.
+_OTHERS: Final = {"profile": "threshold=1000", "sci_mode": "suppress=True"}
+
+
 def set_printoptions(**options: Any) -> None:
     """Change how tensors print from now on: the fields of ``PrintOptions``, by name.
 
@@ -81,7 +85,8 @@ def _changed(options: dict[str, Any]) -> PrintOptions:
         got = f"{name}={value!r}"
         if name not in known:
             expected = ", ".join(known)
-            raise ArgumentError("set_printoptions", "no such option", got=got, expected=expected)
+            hint, what = _OTHERS.get(name), "no such option"
+            raise ArgumentError("set_printoptions", what, got=got, expected=expected, hint=hint)
         if not (isinstance(value, int) or value == inf) or value < 0:
             expected = "an int >= 0"
             raise ArgumentError("set_printoptions", "not a count", got=got, expected=expected)
@@ -94,8 +99,11 @@ def tensor_repr(tensor: Tensor[Any]) -> str:
         dtype = tensor.dtype.name
         return f"Tensor(shape={tensor.shape}, dtype={dtype}, device={tensor.device!r})"
     chosen = _options.get()
+    values = tensor.numpy()
+    if values.dtype.kind == "V":  # bfloat16, of which NumPy writes 1 for 1.0
+        values = values.astype(np.float32)
     body = np.array2string(
-        tensor.numpy(),
+        values,
         separator=", ",
         prefix="Tensor(",
         precision=chosen.precision,

@@ -10,24 +10,15 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from inspect import Parameter
 from keyword import iskeyword
-from typing import Final, final
+from typing import Final
 
 from ._attributes import NORMALIZERS
 from ._kinds import KIND_SETS
 
-
-@final
-class _Required:
-    """Stands where a value has to be given."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<required>"
-
-
-REQUIRED: Final = _Required()
+# Stands where a value has to be given: as a default it is none to ``inspect`` and ``help``.
+REQUIRED: Final = Parameter.empty
 
 
 @dataclass(frozen=True, slots=True)

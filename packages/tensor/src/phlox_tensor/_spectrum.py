@@ -238,6 +238,11 @@ class Spectrum(_Pair):
 Spectrum.__array_ufunc__ = None  # type: ignore[attr-defined]
 
 
+def spectrum(real: Tensor, imag: Tensor) -> Spectrum:
+    """Two tensors that are known to be alike."""
+    return tuple.__new__(Spectrum, (real, imag))
+
+
 def _nothing(real: Any) -> Any:
     """The imaginary part of a real operand: 0, of its shape and type."""
     return real.zeros() if isinstance(real, Tensor) else 0.0
@@ -303,6 +308,8 @@ def as_pair(op: str, x: Complex) -> Spectrum:
         ArgumentError: for anything else.
         DTypeError: for a complex array of NumPy, or of another library.
     """
+    if isinstance(x, Spectrum):
+        return x
     if isinstance(x, Tensor):
         return Spectrum(x, x.zeros())
     given: Any = x  # as type checkers cannot know it

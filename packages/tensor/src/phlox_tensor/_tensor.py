@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index as whole
 from typing import TYPE_CHECKING, Any, Final, Generic, Never, Self
 
 import numpy as np
@@ -47,6 +48,17 @@ def _sealed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return array
     bits = array.view(np.uint16) if array.dtype.kind == "V" else array  # bfloat16 has no format
     return np.asarray(bits.data.toreadonly()).view(array.dtype)
+
+
+def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """A shape as entries get it."""
+    try:
+        dims = (shape,) if isinstance(shape, int) else tuple(map(whole, shape))
+    except TypeError:
+        dims = (-1,)
+    if dims and min(dims) < 0:
+        raise ArgumentError("zeros", "no shape", got=shape, expected="ints of 0 or more")
+    return dims
 
 
 def refuse_stream(op: str, stream: Any) -> Never:
@@ -133,12 +145,15 @@ class Tensor(TensorMethods[K]):
         """Return nested lists of Python numbers, or one number for a 0-d tensor."""
         return self.numpy().tolist()
 
-    def item(self) -> Any:
+    def item(self, *index: Never) -> Any:
         """Return the one element as a Python number.
 
         Raises:
             ArgumentError: when there is not exactly one element.
         """
+        if index:
+            got, hint = f"{len(index)} arguments", f"x[{', '.join(map(repr, index))}].item()"
+            raise ArgumentError("item", "takes no index", got=got, expected="none", hint=hint)
         return self._one("item", "not one element", "x.tolist() or x.sum().item()")
 
     def _one(self, op: str, what: str, hint: str) -> Any:
@@ -251,9 +266,9 @@ class Tensor(TensorMethods[K]):
         narrow = self.dtype.kind == "Float" and self.dtype.itemsize < 4
         return self.astype("float32") if narrow else self
 
-    def zeros(self, shape: Sequence[int] | None = None) -> Tensor[Any]:
+    def zeros(self, shape: int | Sequence[int] | None = None) -> Tensor[Any]:
         """Return zeros on this tensor's device and of its type, of its own shape by default."""
-        dims = self.shape if shape is None else tuple(shape)
+        dims = self.shape if shape is None else _sizes(shape)
         return Tensor(self.device.ops.full(dims, 0, self.dtype), self.device)
 
     # Autodiff: the work is the device's

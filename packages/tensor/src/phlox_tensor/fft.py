@@ -25,9 +25,10 @@ from ._fourier import (
     rfftfreq,
     rfftn,
 )
-from ._spectrogram import istft, stft, window
+from ._spectrogram import istft, stft
 from ._spectrum import Spectrum
 from ._spellings import unknown_member as _unknown_member
+from ._windows import window
 
 __all__ = [
     "Spectrum",

@@ -15,6 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import ops
+from ._attributes import NORMALIZERS
 from ._called import as_called
 from ._creation import eye
 from ._dtype import DTypeLike, finfo
@@ -33,6 +34,7 @@ from ._spectrum import check_floats
 from ._spellings import unknown_member
 from ._tensor import Tensor
 from .ops import matrices
+from .ops._norms import p_norm
 
 __all__ = [
     "EighResult",
@@ -161,7 +163,7 @@ def inv(x: Tensor, /) -> Tensor:
 
 @as_called
 def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: Tensor | float | None = None) -> LstsqResult:
-    """Return what comes nearest to x2 when x1 is multiplied with it, by the pseudoinverse.
+    """Return what comes nearest to x2 when x1 is multiplied with it, the smallest of several.
 
     Args:
         x1: (…, m, n).
@@ -179,11 +181,11 @@ def lstsq(x1: Tensor, x2: Tensor, /, *, rtol: Tensor | float | None = None) -> L
     if x1.ndim < 2 or columns.ndim < 2 or x1.shape[-2] != columns.shape[-2]:
         got, expected = f"{x1.shape} and {x2.shape}", "(…, m, n) and (…, m, k) or (m,)"
         raise ShapeError("lstsq", "rows differ", got=got, expected=expected)
-    found = pinv(x1, rtol=rtol) @ columns
+    found, values = ops.lstsq(x1, columns, _part(x1, rtol))
     left = (columns - x1 @ found).square().sum(axis=-2)
     if x2.ndim == 1:
         found, left = found[..., 0], left[..., 0]
-    return LstsqResult(found, left, _rank(x1, (values := svdvals(x1)).detach(), rtol), values)
+    return LstsqResult(found, left, _rank(x1, values.detach(), rtol), values)
 
 
 def lu(x: Tensor, /) -> LuResult:
@@ -363,11 +365,18 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
         >>> solve(asarray([[2.0, 0.0], [0.0, 4.0]]), asarray([2.0, 2.0])).tolist()
         [1.0, 0.5]
     """
-    if x2.ndim == 1:
-        column: Tensor = ops.solve(x1, x2[:, None])
-        return column[..., 0]
-    out: Tensor = ops.solve(x1, x2)
-    return out
+    out: Tensor = ops.solve(x1, _columns("solve", x1, x2))
+    return out[..., 0] if x2.ndim == 1 else out
+
+
+def _columns(op: str, x1: Tensor, x2: Tensor) -> Tensor:
+    """The right side as a matrix; a vector of other than the rows of x1 is told as it was given."""
+    if getattr(x2, "ndim", 0) != 1:
+        return x2
+    if getattr(x1, "ndim", 0) > 1 and x1.shape[-1] != x2.shape[0]:
+        got, expected = f"{x1.shape} and {x2.shape}", f"(…, n, n) and (n,), n = {x1.shape[-1]}"
+        raise ShapeError(op, "rows differ", got=got, expected=expected)
+    return x2[:, None]
 
 
 def solve_triangular(
@@ -388,11 +397,9 @@ def solve_triangular(
         >>> solve_triangular(asarray([[2.0, 9.0], [1.0, 1.0]]), asarray([2.0, 2.0])).tolist()
         [1.0, 1.0]
     """
-    if x2.ndim == 1:
-        column: Tensor = ops.solve_triangular(x1, x2[:, None], upper, unit_diagonal)
-        return column[..., 0]
-    out: Tensor = ops.solve_triangular(x1, x2, upper, unit_diagonal)
-    return out
+    columns = _columns("solve_triangular", x1, x2)
+    out: Tensor = ops.solve_triangular(x1, columns, upper, unit_diagonal)
+    return out[..., 0] if x2.ndim == 1 else out
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SvdResult:
@@ -461,17 +468,11 @@ def vector_norm(
     check_floats("vector_norm", x)
     if ord == 2:
         return x.vector_norm(axis=axis, keepdims=keepdims)
-    size = x.abs()
     if ord in (inf, -inf):
+        size = x.abs()
         return (size.max if ord == inf else size.min)(axis=axis, keepdims=keepdims)
-    if ord == 0:
-        return (size != 0).astype(x.dtype).sum(axis=axis, keepdims=keepdims)
-    if ord == 1:
-        return size.sum(axis=axis, keepdims=keepdims)
-    wide = size.to_full_precision()
-    powers = (wide**ord).sum(axis=axis, keepdims=keepdims)
-    none = (powers == 0).detach()  # of which a root has no derivative
-    return none.where(0.0, none.where(1.0, powers) ** (1 / ord)).astype(x.dtype)
+    axes = NORMALIZERS["Axes"](axis, "axis", "vector_norm", x.ndim)
+    return p_norm(x.to_full_precision().abs(), axes, ord, keepdims=keepdims).astype(x.dtype)
 
 
 if not TYPE_CHECKING:

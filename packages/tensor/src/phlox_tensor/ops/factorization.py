@@ -96,6 +96,30 @@ inv = factorization(
     internal=True,
     doc="Inverse of each matrix; a singular one is an error.",
 )
+lstsq = factorization(
+    "lstsq",
+    "x1: Float, x2: Float, rtol: Float? -> solution: Float, values: Float",
+    numpy=ref.lstsq,
+    shape=shapes.lstsq,
+    unpromised=_SPREAD,
+    ulp=_ULP,
+    atol=8 * _ATOL,
+    cases=(
+        case((1, 3, 2), (1, 3, 1), None),
+        case((1, 2, 3), (1, 2, 2), None),
+        case(DefiniteSample((2, 2, 2)), (2, 2, 1), None),
+        case(DefiniteSample((2, 2)), (2, 2, 1), None),
+        case((1, 3, 0), (1, 3, 1), None),
+    ),
+    refuses=(
+        refusal(ShapeError, (2,), (2, 1), None),
+        refusal(ShapeError, (3, 2), (2, 1), None),
+    ),
+    internal=True,
+    doc="What comes nearest to x2 (…, m, k) when x1 (…, m, n) is multiplied with it, the smallest "
+    "of several; and the singular values of x1, of which those up to ``rtol`` of the largest count "
+    "as 0.",
+)
 lu = factorization(
     "lu",
     "x: Float -> permutation: Float, lower: Float, upper: Float",

@@ -12,15 +12,16 @@ import numpy as np
 from .._conversion import asarray
 from .._errors import ShapeError
 from .._op import Op, case, refusal
+from .._tensor import Tensor
 from ..reference import pooling_nd as ref
 from ..shapes import pooling_nd as shapes
 from ..shapes._window import sizes
 from . import movement, pooling
 from ._families import window
+from ._norms import root_of, scale_of
 
 if TYPE_CHECKING:
     from .._kinds import Int
-    from .._tensor import Tensor
 
 _MAX = (
     "kernel: {0}, stride: {0}? = None, padding: {0}Sides = 0, dilation: {0} = 1, "
@@ -230,36 +231,50 @@ avg_pool3d = window(
 )
 
 
-def _sums(x: Tensor, kernel: Any, stride: Any, padding: Any, size: Any) -> Tensor:
-    """The sum of each window, axis by axis."""
-    for i, (k, s, (low, high), n) in enumerate(zip(kernel, stride, padding, size, strict=True)):
-        axis = 2 + i
-        beyond = max(0, (n - 1) * s + k - x.shape[axis] - low - high)
-        if low or high or beyond:
-            x = x.pad(((low, high + beyond), *((0, 0),) * (x.ndim - 1 - axis)), 0.0)
-        shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
-        step = tuple(s if j == axis else 1 for j in range(x.ndim))
-        starts = [tuple(p if j == axis else 0 for j in range(x.ndim)) for p in range(k)]
-        parts = [movement.slice_(x, start, shape, step) for start in starts]
-        x = reduce(add, parts)
-    return x
+def _along(x: Tensor, axis: int, room: tuple[int, int], step: int, starts: Any, n: int) -> Any:
+    """What lies under each place of a window that moves along an axis, for all n windows."""
+    low, high = room
+    beyond = max(0, starts[-1] + (n - 1) * step + 1 - x.shape[axis] - low - high)
+    if low or high or beyond:
+        x = x.pad(((low, high + beyond), *((0, 0),) * (x.ndim - 1 - axis)), 0.0)
+    shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
+    steps = tuple(step if j == axis else 1 for j in range(x.ndim))
+    for start in starts:
+        first = tuple(start if j == axis else 0 for j in range(x.ndim))
+        yield movement.slice_(x, first, shape, steps)
+
+
+def _powers(parts: list[Tensor], p: float) -> Tensor:
+    """The p-norm of several tensors place by place, as ``p_norm`` along an axis."""
+    if p == 1:
+        return reduce(add, parts)
+    scale = scale_of(reduce(Tensor.maximum, parts))
+    inside = [part / scale for part in parts]
+    return root_of(reduce(add, [v.square() if p == 2 else v**p for v in inside]), p) * scale
 
 
 def _lp_pool(
-    x: Tensor, kernel: Any, p: float, stride: Any, padding: Any, ceil_mode: bool, *, what: str
+    x: Tensor,
+    kernel: Any,
+    p: float,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    dilation: Any,
+    *,
+    what: str,
 ) -> Tensor:
-    one = (1,) * len(kernel)
-    size = sizes(what, x.shape[2:], kernel, stride, padding, one, ceil_mode)
+    """The norms along an axis, then those of them along the next one."""
     wide = x.to_full_precision().abs()
     if p == inf:
         flat = {1: max_pool1d, 2: pooling.max_pool2d, 3: max_pool3d}[len(kernel)]
-        out: Tensor = flat(wide, kernel, stride, padding, one, ceil_mode)
+        out: Tensor = flat(wide, kernel, stride, padding, dilation, ceil_mode)
         return out.astype(x.dtype)
-    total = _sums(wide if p == 1 else wide**p, kernel, stride, padding, size)
-    if p != 1:  # the root has no derivative at 0
-        none = total == 0
-        total = none.where(0.0, none.where(1.0, total) ** (1 / p))
-    return total.astype(x.dtype)
+    size = sizes(what, x.shape[2:], kernel, stride, padding, dilation, ceil_mode)
+    for i, n in enumerate(size):
+        starts = range(0, kernel[i] * dilation[i], dilation[i])
+        wide = _powers(list(_along(wide, 2 + i, padding[i], stride[i], starts, n)), p)
+    return wide.astype(x.dtype)
 
 
 def _sides(sort: str) -> str:
@@ -278,7 +293,7 @@ def _power_pool(number: int, sort: str, over: str, *cases: Any) -> Op:
     return window(
         name,
         f"x: Float; kernel: {sort}, p: float = 2.0, stride: {sort}? = None, "
-        f"padding: {_sides(sort)} = 0, ceil_mode: bool = False -> Float",
+        f"padding: {_sides(sort)} = 0, ceil_mode: bool = False, dilation: {sort} = 1 -> Float",
         expand=partial(_lp_pool, what=name),
         numpy=ref.lp_pool,
         shape=shapes.lp_pool,
@@ -296,11 +311,12 @@ def _power_pool(number: int, sort: str, over: str, *cases: Any) -> Op:
 lp_pool1d = _power_pool(
     1, "Single", "lines (N, C, L)",
     case((2, 2, 5), kernel=2), case((1, 2, 5), kernel=3, stride=2, padding=1, p=3.0),
+    case((1, 2, 6), kernel=3, dilation=2, padding=1),
 )  # fmt: skip
 lp_pool2d = _power_pool(
     2, "Pair", "images (N, C, H, W)",
     case((1, 2, 4, 4), kernel=2), case((1, 1, 4, 5), kernel=2, stride=3, ceil_mode=True, p=1.0),
-    case((1, 1, 4, 4), kernel=2, p=inf),
+    case((1, 1, 4, 4), kernel=2, p=inf), case((1, 1, 4, 5), kernel=2, stride=1, dilation=(2, 3)),
 )  # fmt: skip
 lp_pool3d = _power_pool(
     3, "Triple", "volumes (N, C, D, H, W)", case((1, 1, 2, 4, 2), kernel=(1, 2, 2)),

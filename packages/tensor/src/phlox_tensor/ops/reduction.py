@@ -15,6 +15,7 @@ from ..shapes import reduction as shapes
 from ._cases import in_types
 from ._expansion import widely
 from ._families import reduction
+from ._norms import p_norm
 
 if TYPE_CHECKING:
     from .._backend import Backend
@@ -231,7 +232,7 @@ var = reduction(
 
 @widely
 def _vector_norm(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    return x.square().sum(axis=axis, keepdims=keepdims).sqrt()
+    return p_norm(x.abs(), axis, 2.0, keepdims=keepdims)
 
 
 vector_norm = reduction(

@@ -1,11 +1,13 @@
-"""Images read at places between the pixels: grids, regions, deformed windows; boxes."""
+"""Images and volumes read at places between the pixels: grids, regions, deformed windows; boxes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import product
+from math import prod
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from ..reference import sampling as ref
 from ..shapes import sampling as shapes
 from ..shapes._window import window_sizes
 from . import movement
+from ._counts import held
 from ._families import contraction, indexing, window
 
 if TYPE_CHECKING:
@@ -25,6 +28,14 @@ if TYPE_CHECKING:
 # The constant of Keys' cubic convolution that PyTorch uses.
 _CUBIC = -0.75
 Tap = tuple[Tensor, Tensor]  # a whole position, and its weight
+
+
+class _Found(NamedTuple):
+    """Places along an axis as indices, which of them are inside, and their weights."""
+
+    place: Tensor[Int]
+    inside: Tensor[Bool]
+    weight: Tensor
 
 
 def _linspace(n: int, align_corners: bool, like: Tensor) -> Tensor:
@@ -64,7 +75,8 @@ affine_grid = contraction(
     method=False,
     example="pt.affine_grid(pt.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 2, 2))",
     doc="Where ``grid_sample`` reads images of ``size`` (N, C, H, W) under the maps "
-    "theta (N, 2, 3): places (N, H, W, 2), x before y. Jaderberg et al., 2015.",
+    "theta (N, 2, 3): places (N, H, W, 2), x before y; of volumes (N, C, D, H, W) under theta "
+    "(N, 3, 4) places (N, D, H, W, 3). Jaderberg et al., 2015.",
 )
 
 
@@ -81,10 +93,11 @@ def _mirrored(at: Tensor, n: int, align_corners: bool) -> Tensor:
 
 
 def _inside(at: Tensor, n: int, padding_mode: str, align_corners: bool) -> Tensor:
+    """Positions moved inside; those that no move brings there become 0, as in PyTorch."""
     if padding_mode == "border":
-        return at.clip(0.0, n - 1.0)
+        return at.isnan().where(0.0, at).clip(0.0, n - 1.0)
     if padding_mode == "reflection":
-        return _mirrored(at, n, align_corners)
+        return _mirrored(at.isfinite().where(at, 0.0), n, align_corners)
     return at
 
 
@@ -112,44 +125,51 @@ def _taps(at: Tensor, n: int, mode: str, padding_mode: str, align_corners: bool)
     return [(first, 1 - t), (first + 1, t)]
 
 
-def _read(flat: Tensor, rows: Tensor, columns: Tensor, size: Sequence[int]) -> Tensor:
-    """Pixels of (N, C, H·W) at whole places (N, L); 0 outside."""
+def _placed(rows: Tensor, columns: Tensor, size: Sequence[int]) -> tuple[Tensor[Int], Tensor[Bool]]:
+    """Numbers of pixels at whole places, 0 of those outside, and which are inside."""
     height, width = size
     inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
-    place = inside.where(rows * width + columns, 0.0).astype(flat.device.default_int)
-    n, c, line = flat.shape[0], flat.shape[1], rows.shape[1]
-    wanted = place.expand_dims(axis=1).broadcast_to((n, c, line))
-    found = flat.take_along_axis(wanted, axis=2)
-    return inside.expand_dims(axis=1).where(found, 0.0)
+    place = inside.where(rows * width + columns, 0.0).astype(rows.device.default_int)
+    return place, inside
 
 
-def _sampled(x: Tensor, rows: list[Tap], columns: list[Tap]) -> Tensor:
-    """The weighted sum of pixels of x (N, C, H, W) at places (N, L): (N, C, L)."""
-    size = x.shape[2:]
-    flat = x.reshape((*x.shape[:2], size[0] * size[1]))
-    return reduce(
-        add,
-        [
-            _read(flat, row.detach(), column.detach(), size) * (weight * share).expand_dims(axis=1)
-            for row, weight in rows
-            for column, share in columns
-        ],
-    )
+def _found(tap: Tap, n: int, like: Tensor) -> _Found:
+    """A tap along an axis of n."""
+    at, weight = tap[0].detach(), tap[1]
+    inside = (at >= 0) & (at <= n - 1)
+    return _Found(inside.where(at, 0.0).astype(like.device.default_int), inside, weight)
+
+
+def _read(flat: Tensor, taps: Sequence[_Found], sizes: Sequence[int]) -> Tensor:
+    """Pixels of (N, C, pixels) at places (N, L) along each axis, times weights; 0 outside."""
+    place, inside, weight = taps[0]
+    for tap, n in zip(taps[1:], sizes[1:], strict=True):
+        place, inside, weight = place * n + tap.place, inside & tap.inside, weight * tap.weight
+    wanted = place.expand_dims(axis=1).broadcast_to((*flat.shape[:2], place.shape[1]))
+    read = flat.take_along_axis(wanted, axis=2)
+    return inside.expand_dims(axis=1).where(read, 0.0) * weight.expand_dims(axis=1)
+
+
+def _sampled(x: Tensor, lines: Sequence[list[Tap]]) -> Tensor:
+    """The weighted sum of pixels of x (N, C, *sizes) at places (N, L), by axis: (N, C, L)."""
+    sizes = x.shape[2:]
+    flat = x.reshape((*x.shape[:2], prod(sizes)))
+    found = [[_found(tap, n, x) for tap in taps] for taps, n in zip(lines, sizes, strict=True)]
+    return reduce(add, [_read(flat, taps, sizes) for taps in product(*found)])
 
 
 def _grid_sample(
     x: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool
 ) -> Tensor:
-    n, height, width, _ = grid.shape
-    wide = grid.to_full_precision().reshape((n, height * width, 2))
+    n, *size, axes = grid.shape
+    wide = grid.to_full_precision().reshape((n, prod(size), axes))
     lines = []
-    for axis, place in ((3, 0), (2, 1)):
-        count = x.shape[axis]
-        one = wide[..., place]
+    for axis, count in enumerate(x.shape[2:]):
+        one = wide[..., axes - 1 - axis]
         at = (one + 1) * ((count - 1) / 2) if align_corners else ((one + 1) * count - 1) * 0.5
         lines.append(_taps(at, count, mode, padding_mode, align_corners))
-    out = _sampled(x.to_full_precision(), lines[1], lines[0])
-    return out.reshape((n, x.shape[1], height, width)).astype(x.dtype)
+    out = _sampled(x.to_full_precision(), lines)
+    return out.reshape((n, x.shape[1], *size)).astype(x.dtype)
 
 
 grid_sample = window(
@@ -169,9 +189,15 @@ grid_sample = window(
         case((1, 1, 3, 2), (1, 1, 1, 2), padding_mode="reflection", align_corners=True),
         case((1, 1, 2, 3), (1, 1, 2, 2), mode="nearest"),
         case((1, 1, 3, 2), (1, 1, 1, 2), mode="bicubic"),
+        case((1, 2, 2, 1, 3), (1, 1, 2, 1, 3)),
+        case((1, 1, 2, 2, 2), (1, 1, 1, 2, 3), padding_mode="reflection", align_corners=True),
+        case((2, 1, 2, 3, 1), (2, 1, 1, 1, 3), mode="nearest", padding_mode="border"),
     ),
     refuses=(
         refusal(ShapeError, (1, 1, 2, 2), (2, 1, 1, 2)),
+        refusal(ShapeError, (1, 1, 2, 2, 2), (1, 1, 1, 1, 2)),
+        refusal(ShapeError, (1, 2, 2), (1, 1, 2)),
+        refusal(ArgumentError, (1, 1, 2, 2, 2), (1, 1, 1, 1, 3), mode="bicubic"),
         refusal(ArgumentError, (1, 1, 2, 2), (1, 1, 1, 2), mode="round"),
         refusal(ArgumentError, (1, 1, 2, 2), (1, 1, 1, 2), padding_mode="edge"),
     ),
@@ -180,9 +206,12 @@ grid_sample = window(
         "pt.grid_sample(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.asarray([[[[0.0, "
         "0.0], [1.0, 1.0]]]]), align_corners=True)"
     ),
-    doc="Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges. "
-    "``mode``: bilinear, nearest or bicubic; ``padding_mode`` for places outside: zeros, border "
-    "or reflection. Sampling is as in PyTorch. Jaderberg et al., 2015.",
+    doc="Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges; "
+    "volumes (N, C, D, H, W) at places (N, D', H', W', 3), depth last. ``mode``: bilinear (of "
+    "volumes trilinear), nearest or, of images, bicubic; ``padding_mode`` for places outside: "
+    "zeros, border or reflection. Sampling is as in PyTorch: a nan reads the first pixel with "
+    "border and reflection, but bicubic; of volumes PyTorch reads the last. Jaderberg et al., "
+    "2015.",
 )
 
 
@@ -211,7 +240,7 @@ def _deform_conv2d(
         at = (moved[:, :, :, i] + base).reshape((n * parts, length))
         taps.append(_taps(at, x.shape[2 + i], "bilinear", "zeros", False))
     images = x.to_full_precision().reshape((n * parts, channels // parts, *x.shape[2:]))
-    columns = _sampled(images, taps[0], taps[1]).reshape((n, parts, -1, length))
+    columns = _sampled(images, taps).reshape((n, parts, -1, length))
     if mask is not None:
         columns = columns * mask.to_full_precision().reshape((n, parts, 1, length))
     inner = channels // groups * count
@@ -249,6 +278,28 @@ deform_conv2d = window(
 )
 
 
+def _of_images(x: Tensor, numbers: Tensor[Int], rows: list[Tap], columns: list[Tap]) -> Tensor:
+    """As ``_sampled``, where each line of places (K, L) reads one image of x: (K, C, L)."""
+    n, c, height, width = x.shape
+    flat = x.permute_dims((1, 0, 2, 3)).reshape((c, n * height * width))
+    first = (numbers * (height * width)).expand_dims(axis=1)
+    parts = []
+    for row, weight in rows:
+        for column, share in columns:
+            place, inside = _placed(row.detach(), column.detach(), (height, width))
+            found = flat.take(place + first, axis=1)
+            parts.append(inside.where(found * (weight * share), 0.0))
+    return reduce(add, parts).permute_dims((1, 0, 2))
+
+
+def _numbers(boxes: Tensor, count: int) -> Tensor[Int]:
+    """The image of each box, by its number without what is behind the point."""
+    given = boxes[:, 0]
+    there = (given >= 0) & (given < count)
+    numbers = there.where(given, -1.0).astype(boxes.device.default_int)
+    return held("roi_align", "image of a box", numbers, count - 1)
+
+
 def _roi_align(
     x: Tensor, boxes: Tensor, size: Any, spatial_scale: float, sampling_ratio: int, aligned: bool
 ) -> Tensor:
@@ -256,7 +307,7 @@ def _roi_align(
     count, (rows, columns) = boxes.shape[0], size
     half = 0.5 if aligned else 0.0
     ends = wide[:, 1:] * spatial_scale - half
-    images = x.to_full_precision().take(wide[:, 0].astype(x.device.default_int), axis=0)
+    numbers = _numbers(wide.detach(), x.shape[0])
     taps, seen = [], []
     for first, n, m in ((1, rows, x.shape[2]), (0, columns, x.shape[3])):
         low = ends[:, first : first + 1]
@@ -272,13 +323,16 @@ def _roi_align(
     down = taps[0].expand_dims(axis=2).broadcast_to(shape).reshape(line)
     across = taps[1].expand_dims(axis=1).broadcast_to(shape).reshape(line)
     how = ("bilinear", "border", True)
-    found = _sampled(images, _taps(down, x.shape[2], *how), _taps(across, x.shape[3], *how))
+    lines = _taps(down, x.shape[2], *how), _taps(across, x.shape[3], *how)
+    found = _of_images(x.to_full_precision(), numbers, *lines)
     inside: Tensor[Bool] = seen[0].expand_dims(axis=2) & seen[1].expand_dims(axis=1)
     found = inside.reshape((count, 1, line[1])).where(found, 0.0)
     cells = found.reshape((count, x.shape[1], rows, sampling_ratio, columns, sampling_ratio))
     return cells.mean(axis=(3, 5)).astype(x.dtype)
 
 
+# Of the images 2 and 0; what is behind the point is left out, so that a step of it stays there.
+_BOXES = [[2.5, 0.1, 0.2, 1.9, 0.9], [0.5, 0.35, 0.1, 1.1, 1.2]]
 roi_align = contraction(
     "roi_align",
     "x: Float, boxes: Float; size: Pair, spatial_scale: float = 1.0, sampling_ratio: int = 2, "
@@ -292,10 +346,12 @@ roi_align = contraction(
     cases=(
         case((1, 1, 2, 3), (1, 5), size=1),
         case((1, 1, 3, 2), (2, 5), size=(1, 2), spatial_scale=3.0, aligned=True),
+        case((3, 2, 2, 3), Given(_BOXES), size=(2, 1), aligned=True),
     ),
     refuses=(
         refusal(ShapeError, (1, 1, 2, 2), (1, 4), size=1),
         refusal(IndexOutOfRangeError, (1, 1, 2, 2), Given([[1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
+        refusal(IndexOutOfRangeError, (2, 1, 2, 2), Given([[-1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
         refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, sampling_ratio=0),
     ),
     method=False,
@@ -305,7 +361,8 @@ roi_align = contraction(
     ),
     doc="Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image "
     "and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``² "
-    "places between pixels. He et al., 2017.",
+    "places between pixels. The number of no image raises IndexOutOfRangeError, nan as well; what "
+    "is behind its point is left out. He et al., 2017.",
 )
 
 

@@ -124,3 +124,41 @@ dft = transform(
     doc="``Σ (re + i·im)[j]·exp(∓2πi·j·k/n)`` along an axis, of any length; with ``half`` the "
     "first n//2 + 1, which tell all of real numbers.",
 )
+
+
+def _irdft(re: Tensor, im: Tensor, axis: int, n: int) -> Tensor:
+    """The other half, conjugates from back to front, and a transform of all."""
+    behind = (*(slice(None),) * axis, slice(1, n - n // 2))
+    re = movement.concat([re, re[behind].flip(axis)], axis=axis)
+    im = movement.concat([im, -im[behind].flip(axis)], axis=axis)
+    out: Tensor = dft(re, im, axis, True, False)[0]
+    return out
+
+
+irdft = transform(
+    "irdft",
+    "re: Float, im: Float; axis: Axis, n: int -> Float",
+    expand=_irdft,
+    numpy=ref.irdft,
+    shape=shapes.irdft,
+    linear=True,
+    unpromised=dict.fromkeys(("im", "re"), "products by 0 and sums come in any order"),
+    ulp=32,
+    atol=512,
+    cases=(
+        case((2, 4), (2, 4), axis=1, n=6),
+        case((4, 2), (4, 2), axis=0, n=7),
+        case((1, 5), (1, 5), axis=1, n=8),
+        case((3, 1), (3, 1), axis=1, n=1),
+        case((2, 65), (2, 65), axis=1, n=128),
+        case((0, 2), (0, 2), axis=1, n=2),
+    ),
+    refuses=(
+        refusal(ShapeError, (3,), (4,), axis=0, n=4),
+        refusal(ShapeError, (3,), (3,), axis=0, n=6),
+        refusal(ShapeError, (0,), (0,), axis=0, n=0),
+    ),
+    internal=True,
+    doc="The n real numbers along an axis of whose ``dft`` these are the first n//2 + 1, times n. "
+    "The imaginary parts of the first, and of the last of even n, stand for nothing.",
+)

@@ -16,6 +16,7 @@ from ..shapes import statistics as shapes
 from . import movement
 from ._families import contraction, reduction, row, scan, sort
 from ._families import indexing as choosing
+from ._norms import p_norm
 
 if TYPE_CHECKING:
     from .._kinds import Int
@@ -29,9 +30,21 @@ def _negative(got: int) -> ArgumentError:
     )  # fmt: skip
 
 
+_MOST_COUNTS = 2**32  # 32 GiB of them; beyond, numbers are names and not places
+
+
+def _not_too_far(size: int, count: int) -> None:
+    if size > max(_MOST_COUNTS, count):
+        raise ArgumentError(
+            "bincount", "a count for each number up to the largest", got=f"{size - 1}",
+            expected=f"below {_MOST_COUNTS}", hint="px.unique_counts(x)",
+        )  # fmt: skip
+
+
 def _counted(x: Any, minlength: int) -> Any:
     if x.size and x.min() < 0:
         raise _negative(int(x.min()))
+    _not_too_far(int(x.max()) + 1 if x.size else 0, x.size)
     return np.bincount(x.astype(np.int64), minlength=minlength).astype(np.int64)
 
 
@@ -39,6 +52,7 @@ def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
     if x.size and int(x.min()) < 0:
         raise _negative(int(x.min()))
     size = max(minlength, int(x.max()) + 1 if x.size else 0)
+    _not_too_far(size, x.size)
     dtype, device = x.device.default_int, x.device
     counts: Tensor[Any] = zeros((size,), dtype=dtype, device=device)
     one: Tensor[Any] = ones((x.size,), dtype=dtype, device=device)
@@ -69,21 +83,7 @@ bincount = choosing(
 
 def _cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     gap = (x1.to_full_precision()[..., :, None, :] - x2.to_full_precision()[..., None, :, :]).abs()
-    return _norm(gap, (gap.ndim - 1,), p).astype(x1.dtype)
-
-
-def _norm(size: Tensor, axis: tuple[int, ...], p: float) -> Tensor:
-    """The p-norm of absolute values along axes; its derivative is 0 where it is 0."""
-    if p == inf:
-        return size.max(axis=axis) if prod(size.shape[i] for i in axis) else size.sum(axis=axis)
-    if p == 1:
-        return size.sum(axis=axis)
-    if p == 0:
-        return (size != 0).astype(size.dtype).sum(axis=axis)
-    powers = (size.square() if p == 2 else size**p).sum(axis=axis)
-    none = powers == 0
-    safe = none.where(1.0, powers)
-    return none.where(0.0, safe.sqrt() if p == 2 else safe ** (1 / p))
+    return p_norm(gap, (gap.ndim - 1,), p).astype(x1.dtype)
 
 
 cdist = contraction(
@@ -166,7 +166,7 @@ cov = contraction(
 
 def _cosine(x1: Tensor, x2: Tensor, axis: int, epsilon: float) -> Tensor:
     a, b = x1.to_full_precision(), x2.to_full_precision()
-    sizes = [_norm(x.abs(), (axis,), 2.0).maximum(epsilon) for x in (a, b)]
+    sizes = [p_norm(x.abs(), (axis,), 2.0).maximum(epsilon) for x in (a, b)]
     return ((a * b).sum(axis=axis) / (sizes[0] * sizes[1])).astype(x1.dtype)
 
 

@@ -1,9 +1,11 @@
-"""Optimizer steps over a list of tensors: one op for all parameters, for backends to fuse."""
+"""Optimizer steps and clipping over a list of tensors: one op for all, for backends to fuse."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import sqrt
+from operator import add
 from typing import TYPE_CHECKING
 
 from .._number import call
@@ -85,6 +87,34 @@ adam_step = step(
     "which is what the first step (``time`` 1) starts from. ``decoupled`` is AdamW. Kingma and "
     "Ba, 2014; Loshchilov and Hutter, 2017; Reddi et al., 2018.",
 )  # fmt: skip
+
+
+def _clip_norms(grads: Tensors, threshold: float, joint: bool) -> tuple[Tensor, ...]:
+    squares = [g.to_full_precision().square().sum() for g in grads]
+    if joint and squares:
+        squares = [reduce(add, squares)] * len(squares)
+    factors = [(threshold / (each.sqrt() + shapes.LEAST_NORM)).clip(max=1.0) for each in squares]
+    return tuple(g * f.astype(g.dtype) for g, f in zip(grads, factors, strict=True))
+
+
+clip_norms = step(
+    "clip_norms",
+    "*grads: Float; threshold: float, joint: bool = False -> *clipped: Float",
+    expand=_clip_norms,
+    numpy=ref.clip_norms,
+    shape=shapes.clip_norms,
+    ulp=8,
+    atol=8,
+    cases=(
+        case([(2, 3), (5,), ()], threshold=0.5),
+        case([(2, 3), (5,), ()], threshold=0.5, joint=True),
+        case([(2,), (0, 4)], threshold=100.0, joint=True),
+        case([(3, 700), (2,)], threshold=0.25),
+    ),
+    internal=True,
+    doc="Gradients scaled down to a Euclidean norm of at most ``threshold``: each, or with "
+    "``joint`` all together. Pascanu et al., 2013.",
+)
 
 
 def _sgd_step(

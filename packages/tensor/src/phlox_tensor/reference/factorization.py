@@ -133,6 +133,19 @@ def inv(x: Array) -> Array:
     return np.linalg.inv(x)
 
 
+@_lapack("lstsq", _ENDLESS)
+def lstsq(
+    x1: Array, x2: Array, rtol: Array | None, library: Any = np.linalg
+) -> tuple[Array, Array]:
+    """By singular values, so that no condition counts twice."""
+    (*front, m, n), k = x1.shape, x2.shape[-1]
+    if not x1.size:
+        batch = np.broadcast_shapes(tuple(front), x2.shape[:-2])
+        return np.zeros((*batch, n, k), x1.dtype), np.zeros((*front, min(m, n)), x1.dtype)
+    u, s, vh, inverse = _inverted(x1, rtol, library)
+    return np.swapaxes(vh, -1, -2) @ (inverse * (np.swapaxes(u, -1, -2) @ x2)), s
+
+
 @_lapack("lu", _SINGULAR)
 def lu(x: Array) -> tuple[Array, Array, Array]:
     """Gaussian elimination by panels, with the largest element of a column as its pivot."""
@@ -199,11 +212,16 @@ def pinv(x: Array, rtol: Array | None, library: Any = np.linalg) -> Array:
     m, n = x.shape[-2:]
     if not x.size:
         return np.zeros((*x.shape[:-2], n, m), x.dtype)
-    part = max(m, n) * np.finfo(x.dtype).eps if rtol is None else rtol[..., None]
+    u, _, vh, inverse = _inverted(x, rtol, library)
+    return np.swapaxes(vh, -1, -2) @ (inverse * np.swapaxes(u, -1, -2))
+
+
+def _inverted(x: Array, rtol: Array | None, library: Any) -> tuple[Array, Array, Array, Array]:
+    """``svd``, and the inverses of singular values as a column; 0 of those that count as 0."""
+    part = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol[..., None]
     u, s, vh = library.svd(x, full_matrices=False)
     large = s > part * s.max(axis=-1, keepdims=True)
-    inverse = np.where(large, 1 / np.where(large, s, 1), 0)
-    return np.swapaxes(vh, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+    return u, s, vh, np.where(large, 1 / np.where(large, s, 1), 0)[..., None]
 
 
 @_lapack("qr", _ENDLESS)

@@ -59,8 +59,16 @@ def avg_pool(
     return y.astype(x.dtype)
 
 
-def lp_pool(x: Array, kernel: Any, p: float, stride: Any, padding: Any, ceil_mode: bool) -> Array:
-    how = (kernel, stride, padding, (1,) * len(kernel), ceil_mode)
+def lp_pool(
+    x: Array,
+    kernel: Any,
+    p: float,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    dilation: Any,
+) -> Array:
+    how = (kernel, stride, padding, dilation, ceil_mode)
     y = _result(x, *how, dtype=np.float64)
     for place, lines in _each(x, *how):
         here = np.ix_(*_inside(x, lines))

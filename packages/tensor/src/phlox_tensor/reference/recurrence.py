@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..shapes.recurrence import TRACES
 from ._precision import wide64
 from .indexing import within
 
@@ -48,37 +49,6 @@ def lstm_steps(
     return found[:, :, 0].astype(inputs.dtype), found[:, :, 1].astype(inputs.dtype)
 
 
-def lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of the op
-    inputs: Array, weight: Array, hidden: Array, cell: Array, lengths: Any, hiddens: Array,
-    cells: Array, g_hiddens: Array | None, g_cells: Array | None, reverse: bool,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    n, steps, size = hiddens.shape
-    wide, given = wide64(weight), wide64(inputs)
-    out, first = np.zeros(inputs.shape), np.zeros((2, n, size))
-    for b in range(n):
-        count = steps if lengths is None else int(lengths[b])
-        state, memory = np.zeros(size), np.zeros(size)
-        for t in range(steps) if reverse else reversed(range(steps)):
-            before = t + 1 if reverse else t - 1
-            inside = 0 <= before < steps
-            h = wide64(hiddens[b, before] if inside else hidden[b])
-            c = wide64(cells[b, before] if inside else cell[b])
-            state = state + (0.0 if g_hiddens is None else wide64(g_hiddens[b, t]))
-            memory = memory + (0.0 if g_cells is None else wide64(g_cells[b, t]))
-            if t >= count:
-                continue
-            i, f, g, o = np.split(given[b, t] + h @ wide, 4)
-            i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
-            seen = np.tanh(wide64(cells[b, t]))
-            memory = memory + state * o * (1 - seen**2)
-            parts = (memory * g * i * (1 - i), memory * c * f * (1 - f), memory * i * (1 - g**2))
-            out[b, t] = np.concatenate([*parts, state * seen * o * (1 - o)])
-            state, memory = wide @ out[b, t], memory * f
-        first[:, b] = state, memory
-    hidden_cell = first.astype(inputs.dtype)
-    return out.astype(inputs.dtype), hidden_cell[0], hidden_cell[1]
-
-
 def gru_steps(
     inputs: Array, weight: Array, bias: Array | None, hidden: Array, lengths: Any, reverse: bool
 ) -> Array:
@@ -105,6 +75,104 @@ def rnn_steps(
 
     found = _walk(step, wide64(inputs), _start(hidden), lengths, reverse)
     return found[:, :, 0].astype(inputs.dtype)
+
+
+def _before(start: Array, states: Array, reverse: bool) -> Array:
+    """The state in front of each step."""
+    first, rest = wide64(start)[:, None], wide64(states)
+    parts = [rest[:, 1:], first] if reverse else [first, rest[:, :-1]]
+    return np.concatenate(parts, axis=1)
+
+
+def _walk_back(
+    step: Callable[[int, int, Array], tuple[Array, Array]],
+    wanted: list[Array],
+    lengths: Any,
+    reverse: bool,
+    columns: int,
+) -> tuple[Array, Array]:
+    """What each step gives (N, steps, columns), and cotangents of the first states (parts, N, H).
+
+    ``wanted`` are those of the states behind each step. ``step`` maps a sequence, its step and the
+    cotangents of the states behind it to what it gives and to those of the states before it.
+    """
+    n, steps, size = wanted[0].shape
+    trace = TRACES[wanted[0].dtype.itemsize]
+    out, first = np.zeros((n, steps, columns)), np.zeros((len(wanted), n, size))
+    for i in range(n):
+        state, count = first[:, i], steps if lengths is None else int(lengths[i])
+        for t in range(steps) if reverse else reversed(range(steps)):
+            state = state + np.stack([wide64(each[i, t]) for each in wanted])
+            if t < count:
+                out[i, t], state = step(i, t, state)
+            state = np.where(np.abs(state) < trace, 0.0, state)
+        first[:, i] = state
+    return out, first
+
+
+def lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of the op
+    inputs: Array, weight: Array, hidden: Array, cell: Array, lengths: Any, hiddens: Array,
+    cells: Array, g_hiddens: Array | None, g_cells: Array | None, reverse: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    wide, given, seen = wide64(weight), wide64(inputs), np.tanh(wide64(cells))
+    before, old = _before(hidden, hiddens, reverse), _before(cell, cells, reverse)
+
+    def step(b: int, t: int, states: Array) -> tuple[Array, Array]:
+        i, f, g, o = np.split(given[b, t] + before[b, t] @ wide, 4)
+        i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+        state, c = states[0], seen[b, t]
+        memory = states[1] + state * o * (1 - c**2)
+        parts = [
+            memory * g * i * (1 - i),
+            memory * old[b, t] * f * (1 - f),
+            memory * i * (1 - g**2),
+        ]
+        pull = np.concatenate([*parts, state * c * o * (1 - o)])
+        return pull, np.stack([wide @ pull, memory * f])
+
+    wanted = [np.zeros_like(hiddens) if g is None else g for g in (g_hiddens, g_cells)]
+    pulls, first = _walk_back(step, wanted, lengths, reverse, inputs.shape[2])
+    dtype = inputs.dtype
+    return pulls.astype(dtype), first[0].astype(dtype), first[1].astype(dtype)
+
+
+def gru_steps_backward(
+    inputs: Array, weight: Array, bias: Array | None, hidden: Array, lengths: Any, hiddens: Array,
+    g_hiddens: Array, reverse: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    wide, given, before = wide64(weight), wide64(inputs), _before(hidden, hiddens, reverse)
+    kept = before @ wide + (0.0 if bias is None else wide64(bias))
+
+    def step(i: int, t: int, states: Array) -> tuple[Array, Array]:
+        a, b, state = np.split(given[i, t], 3), np.split(kept[i, t], 3), states[0]
+        r, z = _sigmoid(a[0] + b[0]), _sigmoid(a[1] + b[1])
+        n = np.tanh(a[2] + r * b[2])
+        by_new = state * (1 - z) * (1 - n**2)
+        gates = [by_new * b[2] * r * (1 - r), state * (before[i, t] - n) * z * (1 - z)]
+        pull = np.concatenate([*gates, by_new * r])
+        return np.concatenate([*gates, by_new, pull]), (wide @ pull + state * z)[None]
+
+    columns = inputs.shape[2]
+    pulls, first = _walk_back(step, [g_hiddens], lengths, reverse, 2 * columns)
+    outer, products = pulls[..., :columns], pulls[..., columns:]
+    dtype = inputs.dtype
+    return outer.astype(dtype), products.astype(dtype), first[0].astype(dtype)
+
+
+def rnn_steps_backward(
+    hiddens: Array, weight: Array, hidden: Array, lengths: Any, g_hiddens: Array,
+    activation: str, reverse: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    del hidden
+    wide, states = wide64(weight), wide64(hiddens)
+    slope = 1 - states**2 if activation == "tanh" else (states > 0).astype(states.dtype)
+
+    def step(i: int, t: int, states: Array) -> tuple[Array, Array]:
+        pull = states[0] * slope[i, t]
+        return pull, (wide @ pull)[None]
+
+    pulls, first = _walk_back(step, [g_hiddens], lengths, reverse, hiddens.shape[2])
+    return pulls.astype(hiddens.dtype), first[0].astype(hiddens.dtype)
 
 
 def _projected(x: Array, weight: Array, bias: Array | None) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from math import isnan, nan
 from typing import Any
 
@@ -23,6 +25,8 @@ def affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
 
 
 def _mirrored(at: float, n: int, align_corners: bool) -> float:
+    if not np.isfinite(at):
+        return 0.0
     low, high = (0.0, n - 1.0) if align_corners else (-0.5, n - 0.5)
     if low == high:
         return 0.0
@@ -32,8 +36,8 @@ def _mirrored(at: float, n: int, align_corners: bool) -> float:
 
 
 def _place(at: float, n: int, padding_mode: str, align_corners: bool) -> float:
-    if padding_mode == "border" and not isnan(at):
-        return min(max(at, 0.0), n - 1.0)
+    if padding_mode == "border":
+        return 0.0 if isnan(at) else min(max(at, 0.0), n - 1.0)
     return _mirrored(at, n, align_corners) if padding_mode == "reflection" else at
 
 
@@ -46,7 +50,7 @@ def _cubic(t: float) -> float:
 
 
 def _taps(at: float, n: int, mode: str, padding_mode: str, align_corners: bool) -> Any:
-    if not np.isfinite(at) and not (padding_mode == "border" and mode != "bicubic"):
+    if not np.isfinite(at) and (padding_mode == "zeros" or mode == "bicubic"):
         # Nowhere: the weights are unknown, but nearest has none and reads what is outside.
         yield -1, nan if mode != "nearest" else 0.0
         return
@@ -56,9 +60,6 @@ def _taps(at: float, n: int, mode: str, padding_mode: str, align_corners: bool) 
             yield int(_place(i, n, padding_mode, align_corners)), _cubic(at - i)
         return
     at = _place(at, n, padding_mode, align_corners)
-    if isnan(at):
-        yield -1, nan if mode != "nearest" else 0.0
-        return
     if mode == "nearest":
         yield int(np.rint(at)), 1.0
         return
@@ -67,25 +68,27 @@ def _taps(at: float, n: int, mode: str, padding_mode: str, align_corners: bool) 
     yield first + 1, at - first
 
 
-def _value(image: Array, row: float, column: float, how: Any) -> Array:
-    """One place of an image (C, H, W)."""
-    out = np.zeros(image.shape[0])
-    for i, a in _taps(row, image.shape[1], *how):
-        for j, b in _taps(column, image.shape[2], *how):
-            inside = 0 <= i < image.shape[1] and 0 <= j < image.shape[2]
-            out += (image[:, i, j] if inside else 0.0) * a * b
+def _value(image: Array, place: Sequence[float], how: Any) -> Array:
+    """One place of an image (C, H, W), or of a volume."""
+    out, sizes = np.zeros(image.shape[0]), image.shape[1:]
+    for taps in product(*(_taps(at, n, *how) for at, n in zip(place, sizes, strict=True))):
+        inside = all(0 <= i < n for (i, _), n in zip(taps, sizes, strict=True))
+        part = image[(slice(None), *(i for i, _ in taps))] if inside else np.zeros(image.shape[0])
+        for _, weight in taps:
+            part = part * weight
+        out += part
     return out
 
 
 def grid_sample(x: Array, grid: Array, mode: str, padding_mode: str, align_corners: bool) -> Array:
     images, places = wide64(x), wide64(grid)
-    y = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:3]))
-    for n, i, j in np.ndindex(*grid.shape[:3]):
+    y = np.zeros((x.shape[0], x.shape[1], *grid.shape[1:-1]))
+    for n, *to in np.ndindex(*grid.shape[:-1]):
         at = []
-        for size, place in zip(x.shape[2:], places[n, i, j][::-1], strict=True):
+        for size, place in zip(x.shape[2:], places[(n, *to)][::-1], strict=True):
             wide = (place + 1) / 2 * (size - 1) if align_corners else ((place + 1) * size - 1) / 2
             at.append(float(wide))
-        y[n, :, i, j] = _value(images[n], at[0], at[1], (mode, padding_mode, align_corners))
+        y[(n, slice(None), *to)] = _value(images[n], at, (mode, padding_mode, align_corners))
     return y.astype(x.dtype)
 
 
@@ -113,7 +116,7 @@ def deform_conv2d(
         down, across = divmod(k, kernel[1])
         row = i * stride[0] - padding[0][0] + down * dilation[0] + moves[b, p, k, 0, i, j]
         column = j * stride[1] - padding[1][0] + across * dilation[1] + moves[b, p, k, 1, i, j]
-        seen = _value(images[b, p], row, column, ("bilinear", "zeros", True))
+        seen = _value(images[b, p], (row, column), ("bilinear", "zeros", True))
         columns[b, p, :, k, i, j] = seen * shares[b, p, k, i, j]
     columns = columns.reshape(n, groups, inner, count, *size)
     kernels = wide64(weight).reshape(groups, out // groups, inner, count)
@@ -124,12 +127,11 @@ def deform_conv2d(
 
 
 def _image(images: Array, number: float) -> Array:
-    """The image of this number; nan is 0, as in every cast."""
-    at = 0 if isnan(number) else number
-    if not -len(images) <= at < len(images):
-        expected = f"boxes of images -{len(images)} <= number < {len(images)}"
-        raise IndexOutOfRangeError("roi_align", "no such image", got=number, expected=expected)
-    return np.asarray(images[int(at)])
+    """The image of this number."""
+    if not 0 <= number < len(images):
+        what, expected = "image of a box out of range", f"0 <= image of a box <= {len(images) - 1}"
+        raise IndexOutOfRangeError("roi_align", what, got=number, expected=expected)
+    return np.asarray(images[int(number)])
 
 
 def roi_align(
@@ -152,7 +154,7 @@ def roi_align(
                 column = left + (j + (b + 0.5) / sampling_ratio) * cell[1]
                 if -1 <= row <= x.shape[2] and -1 <= column <= x.shape[3]:
                     how = ("bilinear", "border", True)
-                    total += _value(image, row, column, how)
+                    total += _value(image, (row, column), how)
         y[k, :, i, j] = total / sampling_ratio**2
     return y.astype(x.dtype)
 

@@ -25,3 +25,9 @@ def dft(re: Array, im: Array | None, axis: int, inverse: bool, half: bool) -> tu
             whole, axis=axis, norm="forward" if inverse else "backward"
         )
     return np.real(raw).astype(re.dtype), np.imag(raw).astype(re.dtype)
+
+
+def irdft(re: Array, im: Array, axis: int, n: int) -> Array:
+    wide: Any = widen(re)
+    whole = wide + wide.dtype.type(1) * 1j * widen(im)
+    return np.asarray(np.fft.irfft(whole, n, axis=axis, norm="forward").astype(re.dtype))

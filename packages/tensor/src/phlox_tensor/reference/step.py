@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ._precision import widen
+from ..shapes.step import LEAST_NORM
+from ._precision import wide64, widen
 
 Array = np.ndarray[Any, Any]
 Arrays = tuple[Array, ...]
@@ -45,6 +46,13 @@ def adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
         for values, value in zip(out, (kept - lr * move, m, v, top), strict=True):
             values.append(value)
     return tuple(a for values in out[: 4 if amsgrad else 3] for a in values)
+
+
+def clip_norms(grads: Arrays, threshold: float, joint: bool) -> Arrays:
+    squares = [(wide64(g) ** 2).sum() for g in grads]
+    norms = [np.sqrt(sum(squares) if joint else each) for each in squares]
+    factors = [np.minimum(threshold / (norm + LEAST_NORM), 1.0) for norm in norms]
+    return tuple(g * f for g, f in zip(map(wide64, grads), factors, strict=True))
 
 
 def sgd_step(

@@ -53,6 +53,18 @@ def values_and_vectors(op: Op, specs: Specs, attributes: Attributes) -> list[Sha
     return [*values(op, specs, attributes), specs[0].shape]
 
 
+def lstsq(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(…, n, k) and (…, min(m, n)) of (…, m, n) and (…, m, k); the batches broadcast."""
+    x1, x2, rtol = specs
+    inverse = pinv(op, [x1, rtol], attributes)[0]
+    b = _matrix(op, x2.shape)
+    if inverse[-1] != b[-2]:
+        got, expected = f"{x1.shape} and {b}", "(…, m, n) and (…, m, k)"
+        raise ShapeError(op.name, "rows differ", got=got, expected=expected)
+    front = broadcast_shapes((inverse[:-2], b[:-2]), op.name)
+    return [(*front, inverse[-2], b[-1]), *svdvals(op, specs, attributes)]
+
+
 def lu(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(…, m, m), (…, m, k) and (…, k, n) of (…, m, n), where k is the smaller."""
     del attributes

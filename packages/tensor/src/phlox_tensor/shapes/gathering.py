@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import ArgumentError, ShapeError
+from .._errors import ShapeError
 from ._broadcast import broadcast_shapes
+from .indexing import known_update
 
 if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
-
-_UPDATES = ("add", "max", "min", "mul", "set")
 
 
 def gather_nd(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
@@ -41,9 +40,7 @@ def masked_scatter(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 def scatter_nd(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """X's shape."""
     (update,) = attributes
-    if update not in _UPDATES:
-        expected = ", ".join(_UPDATES)
-        raise ArgumentError(op.name, "unknown update", got=update, expected=expected)
+    known_update(op, update)
     (places,) = gather_nd(op, specs[:2], ())
     if specs[2].shape != places:
         raise ShapeError(op.name, "values do not fit", got=specs[2].shape, expected=places)

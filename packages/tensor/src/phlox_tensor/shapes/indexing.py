@@ -91,6 +91,17 @@ def getitem(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 UPDATES = ("add", "max", "min", "mul", "set")
+# Words of other libraries, and of ``x.at[...]``.
+_SYNONYMS = {"amax": "max", "amin": "min", "maximum": "max", "minimum": "min", "multiply": "mul",
+             "prod": "mul", "sum": "add"}  # fmt: skip
+
+
+def known_update(op: Op, update: str) -> None:
+    """Refuse what is no update, with our word for it."""
+    if update not in UPDATES:
+        ours, expected = _SYNONYMS.get(update), ", ".join(UPDATES)
+        hint = ours and f'update="{ours}"'
+        raise ArgumentError(op.name, "unknown update", got=update, expected=expected, hint=hint)
 
 
 def nonzero(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
@@ -142,8 +153,7 @@ def scatter(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """The shape of x; values have the shape of the indices."""
     axis, update = attributes
     _along(op, specs, axis)
-    if update not in UPDATES:
-        raise ArgumentError(op.name, "unknown update", got=update, expected=", ".join(UPDATES))
+    known_update(op, update)
     if specs[2].shape != specs[1].shape:
         raise ShapeError(
             op.name,

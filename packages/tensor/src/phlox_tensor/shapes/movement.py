@@ -287,11 +287,12 @@ def split(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def prepare_chunk(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
-    """There is a part."""
-    del specs, backend
-    if attributes[0] < 1:
-        raise ArgumentError("chunk", "no parts", got=attributes[0], expected="chunks >= 1")
-    return attributes
+    """There is a part, and none beyond the elements."""
+    del backend
+    chunks, axis = attributes
+    if chunks < 1:
+        raise ArgumentError("chunk", "no parts", got=chunks, expected="chunks >= 1")
+    return min(chunks, max(specs[0].shape[axis], 1)), axis
 
 
 def chunk_sizes(n: int, chunks: int) -> Shape:

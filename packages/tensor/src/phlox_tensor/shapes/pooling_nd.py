@@ -35,11 +35,11 @@ def prepare_pool(specs: Specs, attributes: Attributes, backend: Backend) -> Attr
 def prepare_lp_pool(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
     """The same, of pools with a power, which is at least 1."""
     del specs, backend
-    kernel, p, stride, padding, ceil_mode = attributes
+    kernel, p, stride, padding, *rest = attributes
     _within(kernel, padding)
     if not p >= 1:
         raise ArgumentError("lp_pool", "not a norm", got=p, expected="p >= 1")
-    return kernel, p, kernel if stride is None else stride, padding, ceil_mode
+    return kernel, p, kernel if stride is None else stride, padding, *rest
 
 
 def max_pool(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
@@ -59,8 +59,8 @@ def avg_pool(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 def lp_pool(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, C, *size)."""
-    kernel, _, stride, padding, ceil_mode = attributes
-    return max_pool(op, specs, (kernel, stride, padding, (1,) * len(kernel), ceil_mode))
+    kernel, _, stride, padding, ceil_mode, dilation = attributes
+    return max_pool(op, specs, (kernel, stride, padding, dilation, ceil_mode))
 
 
 def adaptive(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .._errors import ArgumentError, ShapeError
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 # Gates of each recurrence: as many columns of weights for each number of the state.
 _GRU, _LSTM, _RNN = 3, 4, 1
 _ACTIVATIONS = ("relu", "tanh")
+# By bytes of an element: the least normal number over the distance from 1 to the next. What is
+# smaller has vanished: a step back passes 0 on. Narrow floats are computed in 4 bytes.
+TRACES: Final = {2: 2.0**-103, 4: 2.0**-103, 8: 2.0**-970}
 
 
 def _fits(op: Op, name: str, spec: Spec | None, expected: Shape) -> None:
@@ -59,14 +62,35 @@ def lstm_steps(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     return [_checked(op, specs, _LSTM, 0)] * 2
 
 
+def _checked_back(op: Op, specs: Specs, gates: int) -> Shape:
+    """As ``_checked``, where results of the steps and their cotangents fit too."""
+    shape = _checked(op, specs, gates, 0)
+    names = [operand.name for operand in op.signature.operands]
+    for name, spec in zip(names, specs, strict=True):
+        if name.endswith(("cells", "hiddens")):
+            _fits(op, name, spec, shape)
+    return shape
+
+
 def lstm_steps_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, steps, 4·H), and two states."""
     del attributes
-    n, steps, size = _checked(op, specs, _LSTM, 0)
-    names = [operand.name for operand in op.signature.operands]
-    for name, spec in list(zip(names, specs, strict=True))[5:]:
-        _fits(op, name, spec, (n, steps, size))
+    n, _, size = _checked_back(op, specs, _LSTM)
     return [specs[0].shape, (n, size), (n, size)]
+
+
+def gru_steps_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, steps, 3·H) twice, and a state."""
+    del attributes
+    n, _, size = _checked_back(op, specs, _GRU)
+    return [specs[0].shape, specs[0].shape, (n, size)]
+
+
+def rnn_steps_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(N, steps, H), and a state."""
+    _activation(op, attributes)
+    n, _, size = _checked_back(op, specs, _RNN)
+    return [specs[0].shape, (n, size)]
 
 
 def gru_steps(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

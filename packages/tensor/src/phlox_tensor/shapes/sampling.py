@@ -31,23 +31,29 @@ def affine_grid(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 
 def grid_sample(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
-    """(N, C, H', W')."""
+    """(N, C, H', W'), or (N, C, D', H', W')."""
     x, grid = specs[0].shape, specs[1].shape
     mode, padding_mode, _ = attributes
+    axes = len(x) - 2
     if mode not in MODES:
         raise ArgumentError(op.name, "unknown mode", got=mode, expected=", ".join(MODES))
     if padding_mode not in PADDINGS:
         expected = ", ".join(PADDINGS)
         raise ArgumentError(op.name, "unknown padding_mode", got=padding_mode, expected=expected)
-    image(op, specs[0])
-    if len(grid) != 4 or grid[0] != x[0] or grid[3] != 2 or 0 in x[2:]:
+    if axes != 3:
+        image(op, specs[0])
+    if len(grid) != len(x) or grid[0] != x[0] or grid[-1] != axes or 0 in x[2:]:
         raise ShapeError(
             op.name,
             "the grid does not fit x",
             got=f"x {x}, grid {grid}",
-            expected="x (N, C, H, W) with pixels, grid (N, height, width, 2)",
+            expected="x (N, C, H, W) with pixels, grid (N, height, width, 2), "
+            "or x (N, C, D, H, W), grid (N, depth, height, width, 3)",
         )
-    return [(*x[:2], *grid[1:3])]
+    if axes == 3 and mode == "bicubic":
+        expected = "bilinear, nearest"
+        raise ArgumentError(op.name, "no such mode for volumes", got=mode, expected=expected)
+    return [(*x[:2], *grid[1:-1])]
 
 
 def deform_conv2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .._errors import ShapeError
 
 if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
+
+# What norms are divided by beside them, for they may be 0.
+LEAST_NORM: Final = 1e-6
 
 
 def adam_step(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
@@ -21,6 +24,12 @@ def adam_step(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
             expected="as many of both",
         )
     return _alike(op, specs) * (4 if named["amsgrad"] else 3)
+
+
+def clip_norms(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """Those of the gradients."""
+    del op, attributes
+    return [m.shape for m in specs[0]]
 
 
 def sgd_step(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

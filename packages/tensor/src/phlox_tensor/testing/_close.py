@@ -1,18 +1,24 @@
-"""Whether two tensors are close, with a report that says where they are not."""
+"""Whether two tensors, or trees of them, are close, with a report that says where they are not."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from .._errors import WrongTypeError
+from .._spectrum import Spectrum
 from .._tensor import Tensor
+from ..shapes.special import not_negative
 
 Array = np.ndarray[Any, Any]
 
-# Relative and absolute, by element type, as PyTorch has them.
+# Relative and absolute, by element type, as PyTorch has them; complex ones as of their parts.
 _TOLERANCES: Final = {
     "bfloat16": (1.6e-2, 1e-5),
+    "complex128": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
     "float16": (1e-3, 1e-5),
     "float32": (1.3e-6, 1e-5),
     "float64": (1e-7, 1e-7),
@@ -31,7 +37,8 @@ def assert_close(
 ) -> None:
     """Check that two tensors, arrays or numbers have one shape, one type and close values.
 
-    An element is close where ``|got - want| <= atol + rtol·|want|``.
+    An element is close where ``|got - want| <= atol + rtol·|want|``. Dicts, and lists and tuples
+    that hold more than numbers, are compared part by part.
 
     Args:
         got: what was computed.
@@ -43,16 +50,65 @@ def assert_close(
 
     Raises:
         AssertionError: saying how many elements differ, by how much, and which.
+        ArgumentError: for a negative tolerance.
+        WrongTypeError: for what is no number.
 
     Example:
         >>> assert_close(pt.asarray([0.1 + 0.2]), [0.3])
+        >>> assert_close({"a": pt.ones(2)}, {"a": [1.0, 1.0]})
     """
+    not_negative("assert_close", rtol=rtol or 0.0, atol=atol or 0.0)
+    for path, a, b in _pairs(got, want, ""):
+        problem = _problem(a, b, rtol, atol, equal_nan, check_dtype)
+        if problem is not None:
+            raise AssertionError(f"{path}: {problem}" if path else problem)
+
+
+def _pairs(got: Any, want: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """The parts of two trees that stand at one place, with the way there."""
+    inside = _children(got), _children(want)
+    a, b = inside
+    if a is None or (b is None and not isinstance(got, Mapping)):
+        if b is not None and isinstance(want, Mapping):
+            raise AssertionError(f"{path or 'the whole'}: got no dict, expected {list(b)}")
+        yield path, got, want
+        return
+    if b is None or a.keys() != b.keys():
+        expected = type(want).__name__ if b is None else str(list(b))
+        raise AssertionError(f"{path or 'the whole'}: got {list(a)}, expected {expected}")
+    for key, value in a.items():
+        yield from _pairs(value, b[key], f"{path}[{key!r}]")
+
+
+def _children(value: Any) -> dict[Any, Any] | None:
+    """The parts of a container by key or number; None for a tensor, a number and lists of them."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, list | tuple) and not isinstance(value, Spectrum):
+        return dict(enumerate(value)) if any(map(_is_part, value)) else None
+    return None
+
+
+def _is_part(value: Any) -> bool:
+    if isinstance(value, list | tuple) and not isinstance(value, Spectrum):
+        return any(map(_is_part, value))
+    return isinstance(value, Mapping | Spectrum | Tensor | np.ndarray)
+
+
+def _problem(
+    got: Any,
+    want: Any,
+    rtol: float | None,
+    atol: float | None,
+    equal_nan: bool,
+    check_dtype: bool,
+) -> str | None:
     a, b = _array(got), _array(want)
     if a.shape != b.shape:
-        raise AssertionError(f"shapes differ: got {a.shape}, expected {b.shape}")
+        return f"shapes differ: got {a.shape}, expected {b.shape}"
     typed = hasattr(got, "dtype") and hasattr(want, "dtype")
     if check_dtype and typed and a.dtype != b.dtype:
-        raise AssertionError(f"types differ: got {a.dtype.name}, expected {b.dtype.name}")
+        return f"types differ: got {a.dtype.name}, expected {b.dtype.name}"
     types = [x.dtype.name for x in ((a, b) if typed else (a,))]
     relative, absolute = max(_TOLERANCES.get(name, (0.0, 0.0)) for name in types)
     relative = relative if rtol is None else rtol
@@ -60,13 +116,20 @@ def assert_close(
     if a.dtype.kind in "iub" and b.dtype.kind in "iub" and not relative and not absolute:
         far = np.asarray(a != b)
     else:
-        far = _far(a.astype(np.float64), b.astype(np.float64), relative, absolute, equal_nan)
-    if far.any():
-        raise AssertionError(_report(a, b, far, relative, absolute))
+        far = _far(_wide(a), _wide(b), relative, absolute, equal_nan)
+    return _report(a, b, far, relative, absolute) if far.any() else None
 
 
 def _array(value: Any) -> Array:
-    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    if array.dtype.kind in "OSUMm":
+        got, expected = type(value).__name__, "tensors, arrays, numbers, or containers of them"
+        raise WrongTypeError("assert_close", "no numbers", got=got, expected=expected)
+    return array
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _far(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
@@ -76,11 +139,17 @@ def _far(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> Array
     return np.asarray(~(near | (np.isnan(a) & np.isnan(b)) if equal_nan else near))
 
 
+def _gap(a: Array, b: Array) -> Array:
+    """How far apart elements are; of integers as whole numbers, which floats would round."""
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        return np.abs(a.astype(object) - b.astype(object)).astype(np.float64)
+    return np.asarray(np.abs(_wide(a) - _wide(b)))
+
+
 def _report(a: Array, b: Array, far: Array, rtol: float, atol: float) -> str:
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):
-        gap = np.abs(wide_a - wide_b)
-        ratio = gap / np.abs(wide_b)
+        gap = _gap(a, b)
+        ratio = gap / np.abs(_wide(b))
     lines = [
         f"{int(far.sum())} of {far.size} elements differ by more than {atol:g} + {rtol:g}·|want|"
     ]

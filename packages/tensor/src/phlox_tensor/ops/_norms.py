@@ -1,0 +1,39 @@
+"""Roots of sums of powers, whose powers are in the range of the type wherever the root is."""
+
+from __future__ import annotations
+
+from math import inf, prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
+
+def scale_of(largest: Tensor) -> Tensor:
+    """What to divide elements by before they are raised: the largest, 1 where that is no number."""
+    known = largest.detach()
+    usual = (known > 0) & known.isfinite()
+    return usual.where(known, 1.0)
+
+
+def root_of(powers: Tensor, p: float) -> Tensor:
+    """The p-th root; its derivative is 0 where it is 0."""
+    none = powers == 0
+    safe = none.where(1.0, powers)
+    return none.where(0.0, safe.sqrt() if p == 2 else safe ** (1 / p))
+
+
+def p_norm(size: Tensor, axis: tuple[int, ...], p: float, *, keepdims: bool = False) -> Tensor:
+    """The p-norm of absolute values along axes; its derivative is 0 where it is 0."""
+    some = prod(size.shape[i] for i in axis) > 0
+    if p in (inf, -inf) and some:
+        return (size.max if p > 0 else size.min)(axis=axis, keepdims=keepdims)
+    if p in (1, inf) or not some:
+        return size.sum(axis=axis, keepdims=keepdims)
+    if p == 0:
+        return (size != 0).astype(size.dtype).sum(axis=axis, keepdims=keepdims)
+    scale = scale_of(size.max(axis=axis, keepdims=True))
+    part = size / scale
+    powers = (part.square() if p == 2 else part**p).sum(axis=axis, keepdims=True)
+    out = root_of(powers, p) * scale
+    return out if keepdims else out.squeeze(axis)
