@@ -254,6 +254,16 @@ def test_the_op_that_gives_the_first_nan_is_named() -> None:
     assert f"{__file__}:{line}" in str(error.value)
 
 
+def test_a_function_without_a_name_is_called_by_what_decorates_it() -> None:
+    class Halved:
+        def __call__(self, x: Any) -> Any:
+            return x * 0.5, lambda t: t * 0.5
+
+    for decorate, name in ((ad.custom_gradient, "custom_gradient"), (ad.custom_jvp, "custom_jvp")):
+        y = decorate(Halved())(leaf(1.0))
+        assert y.primitive.node.plan.name == name
+
+
 def test_a_nan_in_the_data_is_told_apart() -> None:
     w = leaf(float("nan"))
     with ad.detect_nan(), pytest.raises(pt.GradientError, match="an operand with nan"):

@@ -79,7 +79,8 @@ def custom_jvp(function: Function) -> Callable[..., Any]:
 
 
 def _decorated(function: Function, *, forwards: bool) -> Callable[..., Any]:
-    plan = _CustomPlan(getattr(function, "__name__", "custom_gradient"), forwards=forwards)
+    nameless = "custom_jvp" if forwards else "custom_gradient"
+    plan = _CustomPlan(getattr(function, "__name__", nameless), forwards=forwards)
 
     @wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:

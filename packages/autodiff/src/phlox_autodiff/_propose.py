@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
+from phlox_tensor import Proposed
+
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, primitive
 
 if TYPE_CHECKING:
@@ -59,13 +61,7 @@ class Proposals:
 
     def get(self, target: Primitive) -> Tensor[Any] | None:
         """Return the mean of what was proposed for a constant; None if nothing was."""
-        _, values = self._found.get(id(target), (None, ()))
-        if not values:
-            return None
-        total = values[0]
-        for value in values[1:]:
-            total = total + value
-        return total if len(values) == 1 else total * (1.0 / len(values))
+        return Proposed.mean(self.of(target))
 
     def of(self, target: Primitive) -> tuple[Tensor[Any], ...]:
         """Return all that was proposed for a constant."""

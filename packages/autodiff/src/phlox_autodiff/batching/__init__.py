@@ -20,6 +20,8 @@ from .interpolation import INTERPOLATION
 from .movement import MOVEMENT
 from .random import RANDOM
 from .rearrangement import REARRANGEMENT
+from .recurrence import RECURRENCE
+from .recurrence_backward import RECURRENCE_BACKWARD
 from .rows import ROWS
 from .sampling import SAMPLING
 from .selection import SELECTION
@@ -39,6 +41,8 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     MOVEMENT,
     RANDOM,
     REARRANGEMENT,
+    RECURRENCE,
+    RECURRENCE_BACKWARD,
     ROWS,
     SAMPLING,
     SELECTION,

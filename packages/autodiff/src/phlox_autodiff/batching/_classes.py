@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .._lanes import Call, LanesRule
 
 _SIZES: Final = "input_shape"
+# What all sequences of a recurrence have in common.
+_SHARED: Final = frozenset({"bias", "weight"})
 
 
 def elementwise(call: Call) -> Any:
@@ -42,14 +44,9 @@ def along_axis(call: Call) -> Any:
 
 def images(call: Call) -> Any:
     """Lanes of images are more images: the lanes are counted along the axis of the batch."""
-    names = [operand.name for operand in call.op.signature.operands]
-    weights = call.op.op_class.weights
-    if any(m for name, m in zip(names, call.mapped, strict=True) if name in weights):
+    given = in_batch(call, call.op.op_class.weights)
+    if given is None:
         return None
-    given = [
-        operand if name in weights else folded(call.full(i))
-        for i, (name, operand) in enumerate(zip(names, call.operands, strict=True))
-    ]
     attributes = call.attributes
     if _SIZES in call.op.attribute_names:
         count, *rest = call.attribute(_SIZES)
@@ -60,6 +57,33 @@ def images(call: Call) -> Any:
         return None  # a result that is no image, such as the gradient of a weight
     out = call.run(*given, attributes=attributes)
     return unfolded(out, call.size)
+
+
+def in_batch(call: Call, weights: frozenset[str]) -> list[Any] | None:
+    """The operands with lanes along the axis of the batch; None where lanes differ in weights."""
+    names = [operand.name for operand in call.op.signature.operands]
+    if any(m for name, m in zip(names, call.mapped, strict=True) if name in weights):
+        return None
+    return [
+        operand if name in weights else folded(call.full(i))
+        for i, (name, operand) in enumerate(zip(names, call.operands, strict=True))
+    ]
+
+
+def sequences(call: Call) -> Any:
+    """Lanes of recurrences are more sequences, where all share the weights."""
+    given = in_batch(call, _SHARED)
+    return None if given is None else unfolded(call.run(*given), call.size)
+
+
+def first_only(call: Call) -> Any:
+    """Lanes of the first operand are more rows, where all share the others."""
+    return call.run(*call.operands) if call.only(0) else None
+
+
+def leading(call: Call) -> Any:
+    """The op works on the last axes, so lanes stay in front."""
+    return call.run(call.full(0))
 
 
 def folded(x: Any) -> Any:
@@ -78,7 +102,16 @@ def matrices(call: Call) -> Any:
     """Lanes are a further axis in front of the batches, which have to line up."""
     rank = max(len(call.shape(i)) for i in range(len(call.operands)))
     given = [call.full(i, rank) for i in range(len(call.operands))]
-    return call.run(*given)
+    out = call.run(*given)
+    if not isinstance(out, tuple):
+        return out
+    # A result of one operand alone has no axes that lined this one up with the others.
+    specs = [
+        Spec(call.shape(i), x.dtype) if isinstance(x, Tensor) else x
+        for i, x in enumerate(call.operands)
+    ]
+    shapes = call.op.shape(call.op, specs, call.attributes)
+    return tuple(x.reshape((call.size, *lane)) for x, lane in zip(out, shapes, strict=True))
 
 
 def class_rule(op: Op) -> LanesRule | None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .._lanes import NoLanes
-
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
-    from .._lanes import Call, LanesRule
+    from .._lanes import Call, LanesRule, NoLanes
 
 
 def _with_lanes(call: Call, tensors: int) -> list[Any]:

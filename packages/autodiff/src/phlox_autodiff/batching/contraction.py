@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .._lanes import NoLanes
+from ._classes import first_only
 
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
-    from .._lanes import Call, LanesRule
+    from .._lanes import Call, LanesRule, NoLanes
 
 
 def _matmul(call: Call) -> Tensor[Any]:
@@ -40,11 +40,6 @@ def _lined_up(x: Tensor[Any], rank: int, mapped: bool) -> Tensor[Any]:
     return x.reshape((x.shape[0], *(1,) * missing, *x.shape[1:]))
 
 
-def _linear(call: Call) -> Any:
-    """Lanes of x are more rows."""
-    return call.run(*call.operands) if call.only(0) else None
-
-
 def _fused_linear(call: Call) -> Any:
     """Lanes of x and of the residual are more rows."""
     _x, weight, bias, _ = call.operands
@@ -53,6 +48,6 @@ def _fused_linear(call: Call) -> Any:
 
 CONTRACTION: Final[dict[str, LanesRule | NoLanes]] = {
     "fused_linear": _fused_linear,
-    "linear": _linear,
+    "linear": first_only,
     "matmul": _matmul,
 }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .._lanes import NoLanes
 from ._classes import folded, images
 
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
-    from .._lanes import Call, LanesRule
+    from .._lanes import Call, LanesRule, NoLanes
 
 
 def _beside(x: Tensor[Any]) -> Tensor[Any]:

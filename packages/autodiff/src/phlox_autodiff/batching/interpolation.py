@@ -1,18 +1,14 @@
-"""Rows of the ops of interpolation."""
+"""Rows of the ops of interpolation: sizes are of the last axes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from ._classes import leading
 
 if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule, NoLanes
-
-
-def _resize(call: Call) -> Any:
-    """Sizes are of the last axes, so lanes stay in front."""
-    return call.run(call.full(0))
-
+    from .._lanes import LanesRule, NoLanes
 
 INTERPOLATION: Final[dict[str, LanesRule | NoLanes]] = {
-    "resize": _resize,
+    "resize": leading,
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .._lanes import NoLanes, with_lanes
+from .._lanes import with_lanes
 
 if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule
+    from .._lanes import Call, LanesRule, NoLanes
 
 
 def _broadcast_to(call: Call) -> Any:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from phlox_tensor import concat
 from phlox_tensor.random import generator
 
-from .._lanes import NoLanes
-
 if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule
+    from .._lanes import Call, LanesRule, NoLanes
 
 _WORDS_PER_BLOCK: Final = 4
 # Elements of so many bytes take two words of 32 bits each.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from ._classes import leading
 
 if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule
+    from .._lanes import LanesRule, NoLanes
 
-
-def _leading(call: Call) -> Any:
-    return call.run(call.full(0))
-
-
-REARRANGEMENT: Final[dict[str, LanesRule]] = {
-    "pixel_shuffle": _leading,
-    "pixel_unshuffle": _leading,
+REARRANGEMENT: Final[dict[str, LanesRule | NoLanes]] = {
+    "pixel_shuffle": leading,
+    "pixel_unshuffle": leading,
 }

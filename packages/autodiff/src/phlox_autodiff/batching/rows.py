@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from .._lanes import NoLanes
+from ._classes import first_only
 
 if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule
-
-
-def _more_rows(call: Call) -> Any:
-    return call.run(*call.operands) if call.only(0) else None
-
+    from .._lanes import LanesRule, NoLanes
 
 ROWS: Final[dict[str, LanesRule | NoLanes]] = {
-    "layer_norm": _more_rows,
-    "rms_norm": _more_rows,
+    "layer_norm": first_only,
+    "rms_norm": first_only,
 }

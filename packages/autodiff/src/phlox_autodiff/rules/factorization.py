@@ -90,6 +90,36 @@ def _inv(g: Tensor, y: Tensor) -> Tensor:
     return -(y.mT @ g @ y.mT)
 
 
+def _lstsq_x1(
+    g_solution: Tensor | None,
+    g_values: Tensor | None,
+    x1: Tensor,
+    x2: Tensor,
+    rtol: Tensor | None,
+    solution: Tensor,
+    x1_shape: Shape,
+) -> Tensor | None:
+    """As ``_pinv``, times x2, where the rank stays."""
+    values = None if g_values is None else _svdvals(g_values, x1)
+    if g_solution is None:
+        return values
+    inverse = ops.pinv(x1, rtol)
+    turned = inverse.mT @ g_solution
+    left = x2 - x1 @ solution
+    rest = g_solution - inverse @ (x1 @ g_solution)
+    out = left @ (inverse @ turned).mT - turned @ solution.mT
+    out = sum_to(out + inverse.mT @ solution @ rest.mT, x1_shape)
+    return out if values is None else out + values
+
+
+def _lstsq_x2(
+    g_solution: Tensor | None, x1: Tensor, rtol: Tensor | None, x2_shape: Shape
+) -> Tensor | None:
+    if g_solution is None:
+        return None
+    return sum_to(ops.pinv(x1, rtol).mT @ g_solution, x2_shape)
+
+
 def _lu(
     g_lower: Tensor | None,
     g_upper: Tensor | None,
@@ -231,6 +261,7 @@ FACTORIZATION: Final[dict[str, Rule]] = {
     "eigh": _eigh,
     "eigvalsh": _eigvalsh,
     "inv": _inv,
+    "lstsq": (_lstsq_x1, _lstsq_x2, lambda values, rtol_shape: values.zeros(rtol_shape)),  # a bound
     "lu": _lu,
     "matrix_exp": _matrix_exp,
     "pinv": (_pinv, lambda g, rtol_shape: g.zeros(rtol_shape)),  # a bound

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from phlox_tensor import Tensor, concat, ops
+import numpy as np
+
+from phlox_tensor import Tensor, asarray, ops
 
 from .._rule import Joint, Rule
 
@@ -18,18 +20,38 @@ def _dft(
     axis: int,
     inverse: bool,
     half: bool,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """The matrix of a transform is symmetric, so that its adjoint is its conjugate."""
     given = g_real if g_real is not None else g_imag
     assert given is not None
-    parts = [given.zeros() if g is None else g for g in (g_real, g_imag)]
+    real, imag = (given.zeros() if g is None else g for g in (g_real, g_imag))
     if half:
-        rest = (*re_shape[:axis], re_shape[axis] - given.shape[axis], *re_shape[axis + 1 :])
-        parts = [concat([g, g.zeros(rest)], axis=axis) for g in parts]
-    back: tuple[Tensor, Tensor] = ops.dft(*parts, axis, not inverse, False)
-    return back
+        n = re_shape[axis]
+        shares = 1.0 / _shares(given, axis, n)
+        back: Tensor = ops.irdft(real * shares, imag * (-shares if inverse else shares), axis, n)
+        return back, None
+    pair: tuple[Tensor, Tensor] = ops.dft(real, imag, axis, not inverse, False)
+    return pair
+
+
+def _irdft(g: Tensor, axis: int, n: int) -> tuple[Tensor, Tensor]:
+    real, imag = ops.dft(g, None, axis, False, True)
+    shares = _shares(real, axis, n)
+    return real * shares, imag * shares
+
+
+def _shares(half: Tensor, axis: int, n: int) -> Tensor:
+    """For how many of n frequencies each of the first half stands: 2, or 1 of those at the ends."""
+    counts = np.full(n // 2 + 1, 2.0, np.float32)
+    counts[0] = 1
+    if n % 2 == 0:
+        counts[-1] = 1
+    shape = (n // 2 + 1, *(1,) * (half.ndim - axis - 1))
+    out: Tensor = asarray(counts.reshape(shape), dtype=half.dtype, device=half.device)
+    return out
 
 
 SIGNAL: Final[dict[str, Rule]] = {
     "dft": Joint(_dft),
+    "irdft": Joint(_irdft),
 }
