@@ -294,3 +294,12 @@ def test_functions_that_bring_a_part_along_are_refused() -> None:
     with pytest.raises(TreeError, match="call of Closed hides a Closed"):
         Closed()
     assert Holder(closing(abs)).num_params() == 0
+
+
+def test_a_function_with_updates_keeps_its_name_and_text() -> None:
+    def loss_of(x: pt.Tensor) -> pt.Tensor:
+        """What is to fall."""
+        return x.sum()
+
+    found: Any = nn.with_updates(loss_of)
+    assert (found.__name__, found.__doc__) == ("loss_of", "What is to fall.")

@@ -260,6 +260,43 @@ def test_norms_of_narrow_floats_do_not_overflow() -> None:
         assert np.allclose(out.numpy(), 3.0, rtol=1e-2)
 
 
+@pytest.mark.parametrize("joint", [False, True])
+def test_gradients_of_several_types_are_clipped_as_of_one(joint: bool) -> None:
+    kind = optim.ClipByGlobalNorm if joint else optim.ClipByNorm
+    arrays = [np.full((2, 2), 3.0), np.full(5, -1.0)]
+    alike = kind(1.5).clip([pt.asarray(a, dtype="float64") for a in arrays])
+    mixed = [pt.asarray(arrays[0], dtype="float64"), pt.asarray(arrays[1], dtype="float32")]
+    for got, want, given in zip(kind(1.5).clip(mixed), alike, mixed, strict=True):
+        assert got.dtype is given.dtype
+        assert np.allclose(got.numpy(), want.numpy(), rtol=1e-5)
+
+
+class Listed(pt.Decorator):
+    """Notes the ops that run."""
+
+    name = "listed"
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__(backend, id(self))
+        self.found: list[str] = []
+
+    def decorate(self, op: pt.Op, inside: Any) -> Any:
+        def run(*args: Any) -> Any:
+            self.found.append(op.name)
+            return inside(*args)
+
+        return run
+
+
+def test_norms_of_many_gradients_are_one_call() -> None:
+    device = Listed(pt.Numpy())
+    grads = [pt.ones(n, device=device) for n in range(1, 20)]
+    device.found.clear()
+    for clipping in (optim.ClipByNorm(1.5), optim.ClipByGlobalNorm(1.5)):
+        clipping.clip(grads)
+    assert device.found == ["clip_norms"] * 2
+
+
 def test_clipping_in_a_step() -> None:
     for clipping, want in ((optim.ClipByValue(0.5), 0.5), (Halves(), 1.0)):
         model = Net(Param(pt.zeros(1)), Param(pt.zeros(1)))

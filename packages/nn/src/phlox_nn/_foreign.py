@@ -16,6 +16,7 @@ from phlox_record import ParamEntry, Record, TensorEntry
 from phlox_tensor import RecordError, Tensor
 
 from . import _fields, _walk
+from ._branches import Branches
 from ._loading import Entry, Found, shape_of, tensor_of
 
 if TYPE_CHECKING:
@@ -34,17 +35,18 @@ def from_pytorch(module: Module, found: Found) -> Found:
         for path, entry in found.items()
         if path in known or path.rpartition(".")[2] != _UNKNOWN_HERE
     }
-    turned: set[str] = set()
+    branches, turned = Branches(found.items()), set[str]()
     for path, part in _walk.modules(module):
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
-            if theirs or not _below(found, _fields.join(path, ours)):
-                found = _moved(found, _fields.join(path, theirs), _fields.join(path, ours))
+            if theirs or not branches.holds_below(_fields.join(path, ours)):
+                branches.move(_fields.join(path, theirs), _fields.join(path, ours))
         for inside, forms in _beside(path, part).items():
             for form in forms:
-                found = _moved(found, form, inside)
-        found = _parted(found, path, getattr(type(part), "fused_in_pytorch", ()))
+                branches.move(form, inside)
+        _part(branches, path, getattr(type(part), "fused_in_pytorch", ()))
         turned |= _turned(path, part)
-    return {path: _transposed(e) if path in turned else e for path, e in found.items()}
+    entries = branches.entries()
+    return {path: _transposed(e) if path in turned else e for path, e in entries.items()}
 
 
 def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
@@ -52,8 +54,9 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
     found = dict(_flat(record))
     seen: dict[int, Entry] = {}
     for path, part in _walk.modules(module):
-        for name in _turned(path, part) & set(found):
+        for name in _turned(path, part) & found.keys():
             found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
+    branches = Branches(found.items())
     for path, part in reversed(_walk.modules(module)):
         if hasattr(type(part), "hint_for_pytorch"):
             raise RecordError(
@@ -64,16 +67,16 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
                 hint=type(part).hint_for_pytorch,
             )
         for inside, (form, *_) in _beside(path, part).items():
-            found = _moved(found, inside, form)
-        found = _joined(found, path, getattr(type(part), "fused_in_pytorch", ()))
+            branches.move(inside, form)
+        _join(branches, path, getattr(type(part), "fused_in_pytorch", ()))
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
-            found = _moved(found, _fields.join(path, ours), _fields.join(path, theirs))
+            branches.move(_fields.join(path, ours), _fields.join(path, theirs))
     result: dict[str, Any] = {}
-    for path, value in found.items():
-        *branches, last = path.split(".")
+    for path, value in branches.entries().items():
+        *owners, last = path.split(".")
         at = result
-        for branch in branches:
-            at = at.setdefault(branch, {})
+        for owner in owners:
+            at = at.setdefault(owner, {})
         at[last] = value
     return result
 
@@ -105,60 +108,43 @@ def _beside(path: str, part: Any) -> dict[str, list[str]]:
     }
 
 
-def _moved(found: Found, before: str, after: str) -> Found:
-    """The entries with those at or below one path at another; all are below the empty one."""
-    start = f"{before}." if before else ""
-    return {
-        after
-        if path == before
-        else _fields.join(after, path.removeprefix(start))
-        if path.startswith(start)
-        else path: entry
-        for path, entry in found.items()
-    }
+def _part(branches: Branches, path: str, maps: tuple[str, ...]) -> None:
+    """Take weight and bias of several maps out of those of the one in PyTorch."""
+    for name in maps:
+        alone = branches.pop(_fields.join(path, f"{name[0]}_proj_weight"))
+        if alone is not None:
+            branches.add(_fields.join(path, f"{name}.weight"), *alone)
+    for kind in ("weight", "bias") if maps else ():
+        place = _fields.join(path, f"{_FUSED}_{kind}")
+        taken = branches.pop(place)
+        if taken is None:
+            continue
+        entry, before = taken
+        if not _rows(entry, len(maps)):
+            branches.add(place, entry, before)
+            continue
+        for i, name in enumerate(maps):
+            part = _rows_of(entry, i, len(maps))
+            branches.add(_fields.join(path, f"{name}.{kind}"), part, (*before, i))
 
 
-def _below(found: Found, path: str) -> bool:
-    return any(name.startswith(f"{path}.") for name in found)
-
-
-def _parted(found: Found, path: str, maps: tuple[str, ...]) -> Found:
-    """The entries with weight and bias of several maps taken out of those of the one in PyTorch."""
-    if not maps:
-        return found
-    result: Found = {}
-    alone = {_fields.join(path, f"{name[0]}_proj_weight"): name for name in maps}
-    for key, entry in found.items():
-        kind = key.removeprefix(_fields.join(path, f"{_FUSED}_"))
-        if key in alone:
-            result[_fields.join(path, f"{alone[key]}.weight")] = entry
-        elif kind in ("weight", "bias") and kind != key and _rows(entry, len(maps)):
-            for place, name in enumerate(maps):
-                result[_fields.join(path, f"{name}.{kind}")] = _part(entry, place, len(maps))
-        else:
-            result[key] = entry
-    return result
-
-
-def _joined(found: Found, path: str, maps: tuple[str, ...]) -> Found:
-    """The entries with weight and bias of several maps as those of one.
+def _join(branches: Branches, path: str, maps: tuple[str, ...]) -> None:
+    """Put weight and bias of several maps together, as those of one.
 
     PyTorch has no layer whose heads share keys and values: there they stay as they are.
     """
     names = {kind: [_fields.join(path, f"{n}.{kind}") for n in maps] for kind in ("weight", "bias")}
-    weights = [found[name] for name in names["weight"] if name in found]
+    weights = [w for w in map(branches.get, names["weight"]) if w is not None]
     if not maps or len(weights) < len(maps) or len({shape_of(w)[0] for w in weights}) > 1:
-        return found
+        return
     alone = len({shape_of(w) for w in weights}) > 1  # made from inputs of other sizes
-    result = dict(found)
     for kind, places in names.items():
-        entries = [result.pop(place) for place in places if place in result]
+        entries = [taken[0] for taken in map(branches.pop, places) if taken is not None]
         if kind == "weight" and alone:
-            keys = [_fields.join(path, f"{name[0]}_proj_weight") for name in maps]
-            result |= dict(zip(keys, entries, strict=True))
+            for name, entry in zip(maps, entries, strict=True):
+                branches.add(_fields.join(path, f"{name[0]}_proj_weight"), entry)
         elif entries:
-            result[_fields.join(path, f"{_FUSED}_{kind}")] = _concatenated(entries)
-    return result
+            branches.add(_fields.join(path, f"{_FUSED}_{kind}"), _concatenated(entries))
 
 
 def _rows(entry: Entry, count: int) -> bool:
@@ -166,7 +152,7 @@ def _rows(entry: Entry, count: int) -> bool:
     return bool(shape) and shape[0] % count == 0
 
 
-def _part(entry: Entry, place: int, count: int) -> TensorEntry:
+def _rows_of(entry: Entry, place: int, count: int) -> TensorEntry:
     """One of several parts of equal size, read when it is needed."""
     tensor = tensor_of(entry)
     size = tensor.shape[0] // count

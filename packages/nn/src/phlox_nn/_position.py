@@ -30,18 +30,27 @@ from ._param import Param
 
 @lru_cache(maxsize=16)
 def _table(
-    positions: int, pairs: int, base: float, scaling: RotaryScalingConfig | None, dtype: DType
-) -> tuple[Any, Any]:
+    positions: int,
+    pairs: int,
+    base: float,
+    scaling: RotaryScalingConfig | None,
+    dtype: DType,
+    device: Backend,
+) -> tuple[Tensor[Float], Tensor[Float]]:
     """Sines and cosines of position · base^(-i / pairs), kept: each layer asks for the same.
 
-    Arrays of the host: the sines of a GPU are wrong for large angles.
+    Computed by the host: the sines of a GPU are wrong for large angles.
     """
     host = Numpy(float="float64")
     with unrecorded():
         rates = (arange(pairs, dtype="float64", device=host) * (-log(base) / pairs)).exp()
         rates = rates if scaling is None else scaling.scaled(rates)
         angles = arange(positions, dtype="float64", device=host)[:, None] * rates
-        return angles.sin().astype(dtype).numpy(), angles.cos().astype(dtype).numpy()
+        sines, cosines = (
+            asarray(found.astype(dtype).numpy(), dtype=dtype, device=device)
+            for found in (angles.sin(), angles.cos())
+        )
+    return sines, cosines
 
 
 def _turns(
@@ -54,11 +63,10 @@ def _turns(
     """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
     end = offset + x.shape[-2]
     known = 1 << max(end - 1, 0).bit_length()  # decoding asks for one more each time
-    sines, cosines = _table(known, pairs, base, scaling, x.dtype)
-    return (
-        asarray(sines[offset:end], dtype=x.dtype, device=x.device),
-        asarray(cosines[offset:end], dtype=x.dtype, device=x.device),
-    )
+    sines, cosines = _table(known, pairs, base, scaling, x.dtype, x.device.base)
+    with unrecorded():  # which rows they are is no part of a program
+        sines, cosines = sines[offset:end], cosines[offset:end]
+    return sines.to_device(x.device), cosines.to_device(x.device)
 
 
 def _check(layer: str, x: Tensor[Float], width: int, offset: int) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, final
 
-from phlox_tensor import ArgumentError, Decorator, GradientError, Tensor
+from phlox_tensor import ArgumentError, Decorator, GradientError, Proposed, Tensor
 from phlox_tensor.blocks import block
 from phlox_tensor.capture import EAGER, MODES, depend_on
 
@@ -49,13 +50,7 @@ class Updates:
 
     def get(self, param: Param) -> Tensor[Any] | None:
         """Return the mean of what was proposed for a parameter; None if nothing was."""
-        values = self._found.get(param.id)
-        if values is None:
-            return None
-        total = values[0]
-        for value in values[1:]:
-            total = total + value
-        return total if len(values) == 1 else total * (1.0 / len(values))
+        return Proposed.mean(self._found.get(param.id, ()))
 
     def params(self, module: Module) -> dict[str, Param]:
         """Return the parameters of a module that get a new value, with it, by id."""
@@ -142,6 +137,7 @@ def collect() -> Iterator[Updates]:
 def with_updates(function: Callable[P, R]) -> Callable[P, tuple[R, Updates]]:
     """Return a function that gives the result of ``function`` and what was proposed meanwhile."""
 
+    @wraps(function, updated=())
     def run(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Updates]:
         with collect() as updates:
             result = function(*args, **kwargs)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from phlox_tensor import Float, Tensor
+from phlox_tensor.capture import wrap
 
 from ._checked import CheckedConfig
+from ._rule import primitives
 
 _TINY = 1e-6
 
@@ -55,7 +57,7 @@ class ClipByNorm(_Threshold):
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
-        return [_scaled(g, self.threshold, _squares(g)) for g in grads]
+        return _of_norm(grads, self.threshold, joint=False)
 
 
 class ClipByGlobalNorm(_Threshold):
@@ -72,10 +74,18 @@ class ClipByGlobalNorm(_Threshold):
 
     def clip(self, grads: list[Tensor[Float]]) -> list[Tensor[Float]]:
         """Return the gradients of one step, clipped."""
-        if not grads:
-            return grads
-        total = joint_squares(grads)
-        return [_scaled(g, self.threshold, total.to_device(g.device)) for g in grads]
+        return _of_norm(grads, self.threshold, joint=True)
+
+
+def _of_norm(grads: list[Tensor[Float]], threshold: float, *, joint: bool) -> list[Tensor[Float]]:
+    """Gradients of at most this norm; one op for all where they are of one device and type."""
+    if len({(g.device, g.dtype) for g in grads}) == 1:
+        device, given = grads[0].device, primitives(grads, grads[0].dtype)
+        return [wrap(p, device) for p in device.ops.clip_norms(given, threshold, joint)]
+    if not joint or not grads:
+        return [each for g in grads for each in _of_norm([g], threshold, joint=False)]
+    total = joint_squares(grads)
+    return [_scaled(g, threshold, total.to_device(g.device)) for g in grads]
 
 
 def joint_squares(grads: list[Tensor[Float]]) -> Tensor[Float]:

@@ -10,7 +10,7 @@ from .._embedding import Embedding
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import LayerNorm, LayerNormConfig
-from ._parts import ModelConfig
+from ._parts import ModelConfig, heads_of, require_heads, without_heads
 
 _SMALL = init.Normal(std=0.02)
 
@@ -46,8 +46,7 @@ class BertConfig(ModelConfig):
 
     def validate(self) -> None:
         """Raise ConfigError unless the heads divide the vector."""
-        fits = self.n_heads > 0 and not self.d_model % self.n_heads
-        self.require("n_heads", fits, f"a divisor of d_model {self.d_model}")
+        require_heads(self)
 
     def init(self, device: Backend | str | None = None) -> Bert:
         """Return the encoder with lazy parameters."""
@@ -119,12 +118,9 @@ class SelfAttention(Module):
 
     def forward(self, x: Tensor[Float], hidden: Tensor[Bool] | None) -> Tensor[Float]:
         """Map (N, length, d) to the same shape."""
-        n, length, d = x.shape
-        query, key, value = (
-            each(x).reshape(n, length, self.heads, d // self.heads).swapaxes(1, 2)
-            for each in (self.query, self.key, self.value)
-        )
-        return attention(query, key, value, hidden).swapaxes(1, 2).reshape(n, length, d)
+        maps = self.query, self.key, self.value
+        query, key, value = (heads_of(each(x), self.heads) for each in maps)
+        return without_heads(attention(query, key, value, hidden))
 
 
 class BertLayer(Module):

@@ -28,7 +28,7 @@ from .._embedding import Embedding
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import LayerNorm, LayerNormConfig
-from ._parts import ModelConfig
+from ._parts import ModelConfig, heads_of_one_map, require_heads, without_heads
 
 Caches = tuple[KeyValues, ...]
 
@@ -57,8 +57,7 @@ class GptConfig(ModelConfig):
 
     def validate(self) -> None:
         """Raise ConfigError unless the heads divide the vector."""
-        fits = self.n_heads > 0 and not self.d_model % self.n_heads
-        self.require("n_heads", fits, f"a divisor of d_model {self.d_model}")
+        require_heads(self)
 
     def init(self, device: Backend | str | None = None) -> Gpt:
         """Return the decoder with lazy parameters."""
@@ -98,13 +97,11 @@ class GptAttention(Module):
 
     def forward(self, x: Tensor[Float], cache: KeyValues | None) -> tuple[Tensor[Float], KeyValues]:
         """Map (N, length, d) to the same shape, and to keys and values of all so far."""
-        n, length, d = x.shape
-        parts = self.c_attn(x).reshape(n, length, 3, self.heads, d // self.heads)
-        query, key, value = (parts[:, :, i].swapaxes(1, 2) for i in range(3))
+        query, key, value = heads_of_one_map(self.c_attn(x), self.heads)
         new = KeyValues(key, value)
         seen = new if cache is None else cache.extended(new)
         found = attention(query, seen.keys, seen.values, is_causal=True)
-        return self.dropout(self.c_proj(found.swapaxes(1, 2).reshape(n, length, d))), seen
+        return self.dropout(self.c_proj(without_heads(found))), seen
 
 
 class GptMlp(Module):

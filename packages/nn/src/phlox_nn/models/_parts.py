@@ -1,11 +1,11 @@
-"""What models have in common: parts in a row, a convolution with its norm."""
+"""What models have in common: heads, parts in a row, a convolution with its norm."""
 
 from __future__ import annotations
 
 from math import sqrt
 from typing import Any
 
-from phlox_tensor import Backend
+from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
 from .._activation import ActivationConfig, Name
@@ -29,6 +29,31 @@ class ModelConfig(Config):
         """
         check_sizes(self)
         super().__post_init__()
+
+
+def require_heads(config: Any) -> None:
+    """Raise ConfigError unless the heads divide the vector."""
+    fits = config.n_heads > 0 and not config.d_model % config.n_heads
+    config.require("n_heads", fits, f"a divisor of d_model {config.d_model}")
+
+
+def heads_of(x: Tensor[Float], heads: int) -> Tensor[Float]:
+    """(N, length, d) as (N, heads, length, d / heads)."""
+    n, length, d = x.shape
+    return x.reshape(n, length, heads, d // heads).swapaxes(1, 2)
+
+
+def heads_of_one_map(x: Tensor[Float], heads: int) -> tuple[Tensor[Float], ...]:
+    """Queries, keys and values (N, heads, length, d / heads), which stand beside each other."""
+    n, length, d = x.shape
+    parts = x.reshape(n, length, 3, heads, d // (3 * heads))
+    return tuple(parts[:, :, i].swapaxes(1, 2) for i in range(3))
+
+
+def without_heads(x: Tensor[Float]) -> Tensor[Float]:
+    """(N, heads, length, size) as (N, length, heads · size)."""
+    n, heads, length, size = x.shape
+    return x.swapaxes(1, 2).reshape(n, length, heads * size)
 
 
 def run(parts: Any, x: Any) -> Any:

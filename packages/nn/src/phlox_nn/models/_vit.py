@@ -10,7 +10,7 @@ from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import LayerNorm, LayerNormConfig
 from .._param import Param
-from ._parts import ModelConfig
+from ._parts import ModelConfig, heads_of_one_map, require_heads, without_heads
 
 _SMALL = init.Normal(std=0.02)
 
@@ -41,8 +41,7 @@ class ViTConfig(ModelConfig):
     def validate(self) -> None:
         """Raise ConfigError unless patches and heads divide what they must."""
         self.require("patch", self.patch > 0 and not self.image % self.patch, "a divisor of image")
-        fits = self.n_heads > 0 and not self.d_model % self.n_heads
-        self.require("n_heads", fits, f"a divisor of d_model {self.d_model}")
+        require_heads(self)
 
     def init(self, device: Backend | str | None = None) -> ViT:
         """Return the network with lazy parameters."""
@@ -90,10 +89,8 @@ class Attention(Module):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, places, d_model) to the same shape."""
-        n, length, d = x.shape
-        parts = self.qkv(x).reshape(n, length, 3, self.heads, d // self.heads)
-        query, key, value = (parts[:, :, i].swapaxes(1, 2) for i in range(3))
-        return self.proj(attention(query, key, value).swapaxes(1, 2).reshape(n, length, d))
+        query, key, value = heads_of_one_map(self.qkv(x), self.heads)
+        return self.proj(without_heads(attention(query, key, value)))
 
 
 class Mlp(Module):
