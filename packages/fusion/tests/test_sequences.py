@@ -151,3 +151,20 @@ def test_state_and_random_numbers_follow(noted: Sequences) -> None:
     assert [fast(x).tolist() for _ in range(5)] == expected
     assert any("sequence_" in text for text in fast.sources)
     assert noted.made
+
+
+def test_what_the_device_takes_as_a_whole_is_asked_for_once(noted: Sequences) -> None:
+    _replayed(lambda x: ((x + 1) @ x).sum(), pt.ones((3, 3), device=Numpy()))
+    assert [len(each.calls) for each in noted.made] == [3]
+
+
+def test_an_op_that_the_device_does_not_take_stands_between_two_sequences(
+    noted: Sequences,
+) -> None:
+    def function(x: pt.Tensor) -> pt.Tensor:
+        y = ((x + 1) @ x).cumulative_sum(0)
+        return (y * 2) @ y
+
+    fast, _ = _replayed(function, pt.ones((3, 3), device=Numpy()))
+    assert [len(each.calls) for each in noted.made if len(each.calls) > 1] == [2, 2]
+    assert fast.sources[0].count("sequence_") == 2

@@ -175,41 +175,61 @@ def with_sequences(
     """Return the lines, those that follow each other on a device that takes several as one."""
     last = last_uses(lines)
     found: list[Line] = []
+
+    def sequence_of(start: int, end: int) -> Sequenced | None:
+        group = [step for step in lines[start:end] if not isinstance(step, Repeated | Sequenced)]
+        inside = {v: place - start for v, place in last.items() if start <= place < end}
+        going = {v: at for v, at in inside.items() if v not in kept}
+        return _sequenced(_device(group[0]), group, going, specs, constants)
+
     start = 0
     while start < len(lines):
-        step, end = lines[start], start + 1
-        if isinstance(step, Repeated | Sequenced):
-            found.append(step)
-            start = end
-            continue
-        device = _device(step)
-        group = [step] if _runs(device, step, constants) else []
-        while group and end < len(lines):
-            step = lines[end]
-            if isinstance(step, Repeated | Sequenced) or _device(step) is not device:
-                break
-            if not _runs(device, step, constants):
-                break
-            group.append(step)
-            end += 1
-        if len(group) > 1:
-            inside = {v: place - start for v, place in last.items() if start <= place < end}
-            going = {v: at for v, at in inside.items() if v not in kept}
-            made = _sequenced(device, group, going, specs, constants)
-            found += group if made is None else [made]
-        else:
-            found += lines[start:end]
+        end = _end_of_device(lines, start)
+        whole = sequence_of(start, end) if end > start + 1 else None
+        parts = [(start, end)] if whole is not None else _that_run(lines, start, end, constants)
+        for first, stop in parts:
+            made = whole or (sequence_of(first, stop) if stop > first + 1 else None)
+            found += lines[first:stop] if made is None else [made]
         start = end
     return found
 
 
-def _runs(device: Backend, step: Single, constants: Mapping[int, Any]) -> bool:
-    """Whether a device takes such a step into a sequence."""
+def _that_run(
+    lines: Sequence[Line], start: int, end: int, constants: Mapping[int, Any]
+) -> list[tuple[int, int]]:
+    """Cut some lines around those that their device does not take, which stand alone."""
+    parts: list[tuple[int, int]] = []
+    first = start
+    for place in range(start, end):
+        if not _runs(lines[place], constants):
+            parts += [(first, place), (place, place + 1)]
+            first = place + 1
+    return [*parts, (first, end)]
+
+
+def _end_of_device(lines: Sequence[Line], start: int) -> int:
+    """Where the lines from this one on go over to another device."""
+    first = lines[start]
+    if isinstance(first, Repeated | Sequenced):
+        return start + 1
+    end = start + 1
+    while end < len(lines):
+        step = lines[end]
+        if isinstance(step, Repeated | Sequenced) or _device(step) is not _device(first):
+            break
+        end += 1
+    return end
+
+
+def _runs(step: Line, constants: Mapping[int, Any]) -> bool:
+    """Whether its device takes such a step into a sequence."""
+    if isinstance(step, Repeated | Sequenced):
+        return False
     given = tuple(v for v in dict.fromkeys(takes(step)) if v not in constants)
     places = tuple(number.place for number in _numbers(step))
     call = _call(step, constants, ())
     sequence = CallSequence(given, places, (call,), call.results, 0)
-    return device.sequence(sequence) is not None
+    return _device(step).sequence(sequence) is not None
 
 
 def _sequenced(

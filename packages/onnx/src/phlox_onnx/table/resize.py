@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -239,57 +238,6 @@ def max_roi_pool(X: T, rois: Host, *, pooled_shape: Ints, spatial_scale: float =
                 cells.append(cell.max(axis=(1, 2)) if cell.size else cell.sum(axis=(1, 2)))
         found.append(px.stack(cells, axis=1).reshape((X.shape[1], rows, columns)))
     return px.stack(found, axis=0)
-
-
-def _reflected(at: T, n: int, align: bool) -> T:
-    """Places reflected at the edges until they are inside."""
-    low, span = (0.0, float(n - 1)) if align else (-0.5, float(n))
-    if span == 0:
-        return at * 0.0
-    off = (at - low).abs()
-    turns = (off / span).detach().floor()
-    rest = off - turns * span
-    even = turns - 2 * (turns * 0.5).floor() == 0
-    return (even.where(rest, span - rest) + low).clip(0.0, n - 1.0)
-
-
-def _neighbors(at: T, n: int, align: bool, mode: str, padding: str) -> list[tuple[T, T]]:
-    """Whole places along an axis and their weights."""
-    at = (at + 1) / 2 * (n - 1) if align else ((at + 1) * n - 1) / 2
-    if padding == "border":
-        at = at.clip(0.0, n - 1.0)
-    elif padding == "reflection":
-        at = _reflected(at, n, align)
-    if mode == "nearest":
-        whole = at.detach().round()
-        places = [(whole, at.zeros() + 1)]
-    else:
-        low = at.detach().floor()
-        places = [(low, low + 1 - at), (low + 1, at - low)]
-    out = []
-    for place, weight in places:
-        inside = ((place >= 0) & (place <= n - 1)).astype(weight.dtype)
-        out.append((place.clip(0.0, n - 1.0).astype(at.device.default_int), weight * inside))
-    return out
-
-
-def volumes(X: T, grid: T, align: bool, mode: str, padding: str) -> T:
-    """Volumes (N, C, D, H, W) read at places (N, D', H', W', 3), x first."""
-    if mode not in ("linear", "nearest"):
-        raise OnnxError("GridSample", "no such mode for volumes", got=repr(mode), expected="linear")
-    n, c, *plane = X.shape
-    table = X.reshape((n, c, -1))
-    lines = [
-        _neighbors(grid[..., 2 - i], size, align, mode, padding) for i, size in enumerate(plane)
-    ]
-    total = None
-    for (z, a), (y, b), (x, w) in product(*lines):
-        flat = ((z * plane[1] + y) * plane[2] + x).reshape((n, 1, -1))
-        flat = flat.broadcast_to((n, c, flat.shape[2]))
-        part = table.take_along_axis(flat, axis=2) * (a * b * w).reshape((n, 1, -1))
-        total = part if total is None else total + part
-    assert total is not None
-    return total.reshape((n, c, *grid.shape[1:4]))
 
 
 ROWS: Final[dict[str, Row]] = {

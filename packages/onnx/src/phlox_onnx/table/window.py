@@ -14,7 +14,6 @@ from .._errors import OnnxError
 from .._row import Ints, Row, since
 from .axes import each_axis
 from .resize import ROWS as RESIZE
-from .resize import volumes
 
 T = Tensor[Any]
 Sides = tuple[tuple[int, int], ...]
@@ -358,8 +357,6 @@ def grid_sample(
     mode: str = "linear",
     padding_mode: str = "zeros",
 ) -> T:
-    if X.ndim == 5:
-        return volumes(X, grid, bool(align_corners), mode, padding_mode)
     names = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}
     return px.grid_sample(X, grid, names.get(mode, mode), padding_mode, bool(align_corners))
 
