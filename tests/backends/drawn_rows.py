@@ -152,11 +152,12 @@ def _interpolated(rng: Rng) -> Drawn:
 
 
 def _sampled(rng: Rng) -> Drawn:
-    mode = str(rng.choice(["bilinear", "nearest", "bicubic"]))
+    axes = int(rng.integers(2, 4))
+    mode = str(rng.choice(["bilinear", "nearest", "bicubic"][: 5 - axes]))
     edge = str(rng.choice(["zeros", "border", "reflection"]))
     corners = bool(rng.integers(2))
-    x = rng.standard_normal((2, 2, *_whole(rng, 1, 6, 2)))
-    grid = rng.uniform(-1.6, 1.6, (2, *_whole(rng, 1, 5, 2), 2))
+    x = rng.standard_normal((2, 2, *_whole(rng, 1, 6, axes)))
+    grid = rng.uniform(-1.6, 1.6, (2, *_whole(rng, 1, 5, axes), axes))
     return Drawn(
         (x, grid),
         lambda a, b: px.grid_sample(a, b, mode, edge, corners),

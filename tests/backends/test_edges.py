@@ -80,6 +80,7 @@ def test_a_matrix_that_is_not_finite_gives_nan_and_leaves_the_others(
         "eigh": linalg.eigh(x),
         "eigvalsh": linalg.eigvalsh(x),
         "inv": linalg.inv(x),
+        "lstsq": px.ops.lstsq(x, px.ones((2, 3, 2), dtype=dtype, device=device), None),
         "lu": px.ops.lu(x),
         "matrix_exp": linalg.matrix_exp(x),
         "pinv": linalg.pinv(x),
@@ -127,8 +128,44 @@ def test_places_that_are_no_numbers_raise_nothing(
     places = px.asarray([[[[nan, 0.0], [0.0, 0.0]]]], device=device)
     found = px.grid_sample(x, places, mode=mode, padding_mode=padding_mode).numpy()
     assert found[0, 0, 0, 1] == pytest.approx(1.0)
+    edge = padding_mode != "zeros" and mode != "bicubic"
+    wanted = 1.0 if edge else 0.0 if mode == "nearest" else nan
+    np.testing.assert_allclose(found[0, 0, 0, 0], wanted)
     boxes = px.asarray([[0.0, nan, 0.0, 1.0, 1.0]], device=device)
     assert px.roi_align(x, boxes, 1).shape == (1, 1, 1, 1)
+
+
+@each_device
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding_mode", ["border", "reflection"])
+def test_places_that_are_no_numbers_read_the_first_pixel(
+    device: Backend, mode: str, padding_mode: str
+) -> None:
+    tracked = px.Autodiff(device)
+    x = px.asarray([[[[2.0, 3.0], [4.0, 5.0]]]], device=tracked).require_grad()
+    far = inf if padding_mode == "reflection" else -inf
+    places = px.asarray([[[[nan, nan], [far, 1.0]]]], device=tracked).require_grad()
+    found = px.grid_sample(x, places, mode=mode, padding_mode=padding_mode)
+    assert found.flatten().tolist() == [2.0, 4.0]
+    gradients = found.sum().backward()
+    assert x.grad(gradients).tolist() == [[[[1.0, 0.0], [1.0, 0.0]]]]
+    if mode == "bilinear":
+        assert bool(places.grad(gradients)[0, 0, 0].isfinite().all())
+
+
+@each_device
+def test_a_volume_of_equal_layers_is_read_as_one_of_them(device: Backend) -> None:
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((2, 3, 4, 5)).astype("float32")
+    grid = rng.uniform(-0.6, 0.6, (2, 3, 2, 3)).astype("float32")  # between the middles of layers
+    x = px.asarray(np.repeat(image[:, :, None], 3, axis=2), device=device)
+    deep = px.asarray(grid[:, None], device=device)
+    flat = px.asarray(np.ascontiguousarray(grid[..., :2]), device=device)
+    for mode in ("bilinear", "nearest"):
+        found = px.grid_sample(x, deep, mode=mode)
+        close(found[:, :, 0], px.grid_sample(px.asarray(image, device=device), flat, mode).numpy())
+    with pytest.raises(px.ArgumentError, match="no such mode for volumes"):
+        px.grid_sample(x, deep, mode="bicubic")
 
 
 @each_device

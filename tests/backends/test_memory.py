@@ -46,6 +46,7 @@ REORDERS: dict[str, tuple[float, str]] = {
     "dequantize": (5.3, "integers are read dense"),
     "fused_linear": (0.4, "a residual without rows at equal distances is gathered"),
     "gru_steps": (1.3, "a walk reads dense steps"),
+    "gru_steps_backward": (1.3, "as gru_steps"),
     "histogram": (1.3, "elements are read in order"),
     "isin": (9.3, "what is searched is read dense"),
     "lstm_steps": (1.3, "as gru_steps"),
@@ -56,6 +57,7 @@ REORDERS: dict[str, tuple[float, str]] = {
     "quantized_linear": (1.4, "integers are read in rows"),
     "repeat": (1.3, "elements are read in order"),
     "rnn_steps": (1.3, "as gru_steps"),
+    "rnn_steps_backward": (1.3, "as gru_steps"),
     "searchsorted": (1.3, "what is searched is read dense"),
 }
 

@@ -117,12 +117,27 @@ def test_transforms_of_any_length(name: str) -> None:
         _near(found, wanted.real, what)
 
 
-@pytest.mark.parametrize("name", ["blackman", "hamming", "hann"])
+WINDOWS: Final[dict[str, tuple[Any, dict[str, float]]]] = {
+    "bartlett": ("bartlett", {}),
+    "blackman": ("blackman", {}),
+    "cosine": ("cosine", {}),
+    "exponential": (("exponential", None, 3.5), {"tau": 3.5}),
+    "gaussian": (("gaussian", 2.5), {"std": 2.5}),
+    "hamming": ("hamming", {}),
+    "hann": ("hann", {}),
+    "kaiser": (("kaiser", 8.6), {"beta": 8.6}),
+    "nuttall": ("nuttall", {}),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
 @pytest.mark.parametrize("periodic", [False, True])
 def test_windows(name: str, periodic: bool) -> None:
+    numbers: Any
+    scipys, numbers = WINDOWS[name]
     for n in (1, 2, 3, 16, 31):
-        found = px.fft.window(name, n, periodic=periodic, dtype=px.float64)
-        _near(found, signal.get_window(name, n, fftbins=periodic), f"{name} {n}")
+        found = px.fft.window(name, n, periodic=periodic, dtype=px.float64, **numbers)
+        _near(found, signal.get_window(scipys, n, fftbins=periodic), f"{name} {n}")
 
 
 def test_pieces_of_a_signal_under_a_window_of_scipy() -> None:

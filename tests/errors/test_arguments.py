@@ -19,7 +19,6 @@ import phlox_record
 from phlox import nn, optim
 from phlox_autodiff import Autodiff
 from phlox_tensor import Backend, PhloxError, Tensor
-from phlox_tensor._signature import REQUIRED
 from phlox_tensor.arguments import RAW
 
 X = px.ones((2, 3), device="numpy")
@@ -56,8 +55,7 @@ def functions(space: ModuleType) -> list[Any]:
 
 def needed(function: Callable[..., Any]) -> int:
     parameters = inspect.signature(function).parameters.values()
-    missing = (inspect.Parameter.empty, REQUIRED)  # the latter where words of others are told apart
-    return sum(p.default in missing and p.kind < p.VAR_POSITIONAL for p in parameters)
+    return sum(p.default is p.empty and p.kind < p.VAR_POSITIONAL for p in parameters)
 
 
 def raised(function: Callable[..., Any], given: list[Any]) -> Exception | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import phlox as px
 from phlox import Numpy, nn
+from phlox_tensor.capture import watch
 from tests.layers.more import recurrent
 
 DOUBLE = Numpy(float="float64")
@@ -123,7 +125,7 @@ def test_a_cell_refuses_what_does_not_fit() -> None:
 
 
 @pytest.mark.parametrize("device", [Numpy(), px.Cpu()], ids=repr)
-@pytest.mark.parametrize("kind", [nn.Gru, nn.Rnn], ids=["gru", "rnn"])
+@pytest.mark.parametrize("kind", [nn.Gru, nn.Lstm, nn.Rnn], ids=["gru", "lstm", "rnn"])
 def test_gradients_that_vanish_over_many_steps_become_zero_before_they_are_denormal(
     kind: Any, device: px.Backend
 ) -> None:
@@ -174,3 +176,96 @@ def test_a_layer_from_the_end_is_one_of_the_two_directions(name: str) -> None:
 def test_settings_that_exclude_each_other(name: str, settings: Any, field: str) -> None:
     with pytest.raises(nn.ConfigError, match=field):
         KINDS[name](4, 3, **settings)
+
+
+class Names:
+    """Lists the ops that base devices run."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def entry(self, device: px.Backend, op: px.Op, entry: Any, /) -> Any:
+        def run(*args: Any) -> Any:
+            self.found.append(op.name)
+            return entry(*args)
+
+        return run
+
+    def methods(self, device: px.Backend, /) -> dict[str, Any]:
+        return {}
+
+
+def ops_of(run: Callable[[], Any]) -> list[str]:
+    names = Names()
+    watch(names, on=True)
+    try:
+        run()
+    finally:
+        watch(names, on=False)
+    return names.found
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_one_kernel_call_for_each_layer_and_direction(name: str) -> None:
+    device = px.Autodiff(px.Cpu())
+    model = KINDS[name](4, 3, 2, bidirectional=True).init(device)
+    x, lengths = px.ones((3, 5, 4), device=device), px.asarray(LENGTHS, device=device)
+    model(x, lengths=lengths)[0].sum().backward()  # the weights are drawn now
+    found = ops_of(lambda: model(x, lengths=lengths)[0].sum().backward())
+    kind = name.lower()
+    assert [found.count(f"{kind}_steps{end}") for end in ("", "_backward")] == [4, 4]
+    longer = px.ones((3, 40, 4), device=device)
+    assert len(ops_of(lambda: model(longer, lengths=lengths)[0].sum().backward())) == len(found)
+
+
+@pytest.mark.parametrize("device", [DOUBLE, px.Cpu(float="float64")], ids=repr)
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_second_derivatives_where_the_first_are_zero(name: str, device: px.Backend) -> None:
+    """Of a perfect fit: cotangents are 0, but change where the weights do. 2 · Jᵀ · J."""
+    px.seed(0)
+    model = KINDS[name](4, 3, reverse=name == "RNN").init(device)
+    x, moved = px.asarray(X, device=device), px.asarray(X[::-1].copy(), device=device)
+    fit = model(x)[0]
+
+    def outcome(x: Any) -> Any:
+        return model(x)[0]
+
+    _, change = px.jvp(outcome, (x,), (moved,))
+    (want,) = px.vjp(outcome, x)[1](2.0 * change)
+    (got,) = px.hvp(lambda x: (outcome(x) - fit).square().sum(), (x,), (moved,))
+    assert np.abs(want.numpy()).min() > 0
+    assert np.allclose(got.numpy(), want.numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_lanes_of_sequences_are_one_call(name: str) -> None:
+    device = px.Cpu(float="float64")
+    model = KINDS[name](4, 3).init(device)
+    x = px.asarray(np.stack([X, X[::-1], X + 1.0]), device=device)
+    lengths = px.asarray(LENGTHS, device=device)
+
+    def slope(x: Any) -> Any:
+        return px.grad(lambda x: model(x, lengths=lengths)[0].square().sum())(x)
+
+    want = np.stack([slope(each).numpy() for each in x])
+    assert np.allclose(px.vmap(slope)(x).numpy(), want, rtol=1e-12, atol=1e-14)
+    found = ops_of(lambda: px.vmap(slope)(x))
+    kind = name.lower()
+    assert [found.count(f"{kind}_steps{end}") for end in ("", "_backward")] == [1, 1]
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_gradients_of_each_example_are_those_of_a_loop(name: str) -> None:
+    """Weights are the same in all lanes going forth and back, but what they get is not."""
+    device = px.Cpu(float="float64")
+    model = KINDS[name](4, 3).init(device)
+
+    def slopes(x: Any) -> Any:
+        grads = px.grad(lambda model: model(x[None])[0].square().sum())(model)
+        return {path: param.value for path, param in grads.params().items()}
+
+    x = px.asarray(X, device=device)
+    alone = [slopes(each) for each in x]
+    for path, found in px.vmap(slopes)(x).items():
+        want = np.stack([each[path].numpy() for each in alone])
+        assert np.allclose(found.numpy(), want, rtol=1e-11, atol=1e-13)

@@ -206,3 +206,23 @@ def test_a_key_of_zeros_is_one_that_attention_may_look_at() -> None:
     found = (powers @ seen.values) / (powers.sum(axis=-1, keepdims=True) + 1)
     want = layer.output(found.swapaxes(1, 2).reshape(2, 7, 8))
     assert np.allclose(got.numpy(), want.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_tables_of_positions_are_uploaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each layer and step asks for the same; of the device that computes, under any decorator."""
+    turn, add = nn.RotaryEncoding(8), nn.SinusoidalEncoding(8)
+    x = px.ones((1, 5, 8), device=px.Numpy())
+    want = [turn(x).numpy(), add(x).numpy(), turn(x, offset=2).numpy()]
+    seen: list[tuple[int, ...]] = []
+    upload = px.Numpy.upload
+
+    def counted(self: px.Numpy, array: np.ndarray, dtype: px.DType, /) -> Any:
+        seen.append(array.shape)
+        return upload(self, array, dtype)
+
+    monkeypatch.setattr(px.Numpy, "upload", counted)
+    lifted = x.to_device(Autodiff(px.Numpy()))
+    for each in (x, lifted):
+        got = [turn(each).numpy(), add(each).numpy(), turn(each, offset=2).numpy()]
+        assert all(map(np.array_equal, got, want))
+    assert seen == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
 
+from tools import arm
 from tools.arm import TARGET, require
 from tools.check import for_arm
 from tools.shell import CommandError
@@ -40,3 +42,27 @@ def test_check_compiles_for_arm_where_rust_can_or_says_so(
     (step,) = for_arm(tmp_path)
     assert TARGET in step.command
     assert not capsys.readouterr().out
+
+
+def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[tuple[dict[str, str], tuple[str, ...]]] = []
+
+    def call(*words: str, extra: dict[str, str]) -> int:
+        ran.append((extra, words))
+        return len(ran) % 2
+
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(arm, "require", lambda *_: None)
+    monkeypatch.setattr(arm, "read", lambda *_: "")
+    monkeypatch.setattr(arm, "call", call)
+    assert arm.arm() == 1  # of one run, and the other goes on
+    (with_all, all_tests), (without, some_tests) = ran
+    runner = next(name for name in with_all if name.endswith("_RUNNER"))
+    assert "-cpu max" in with_all[runner]
+    assert with_all["PHLOX_TEST_HAS"] == "bf16,dotprod"
+    assert all_tests[-1] == "--"
+    assert "-cpu cortex-a72" in without[runner]
+    assert without["PHLOX_TEST_HAS"] == ""
+    assert "ops::contraction" in some_tests

@@ -246,11 +246,18 @@ def function(op: Op) -> str:
     """One module-level function."""
     arguments = ", ".join([*parameters(op, method=False), "**wrong: Never"])
     first = op.signature.operands[0].name if op.signature.operands else ""
+    body = call_expression(op, first)
+    if op.method and is_short(op) and len(op.signature.operands) == 1:
+        # The method finds its entry without a look-up by name.
+        body = (
+            f"{first}.{op.name}() if type({first}) is Tensor "
+            f"else call({variable(op)}, ({first},), ())"
+        )
     return (
         f"{overloads(op, method=False)}"
         f"def {op.name}({arguments}) -> {result_type(op)}:\n"
         f"{docstring(op, '    ')}\n{_catch(op, '    ')}"
-        f"    return {call_expression(op, first)}\n"
+        f"    return {body}\n"
     )
 
 

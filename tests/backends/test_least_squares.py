@@ -1,0 +1,86 @@
+"""The nearest solutions of systems of all ranks, on every device that has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import linalg
+from phlox_tensor import Backend
+
+DEVICES: list[Backend] = [px.Cpu(), px.Numpy()]
+each_device = pytest.mark.parametrize("device", DEVICES, ids=repr)
+
+
+def drawn(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(sum(shape)).standard_normal(shape)
+
+
+def close(got: Any, want: Any, tolerance: float = 1e-10) -> None:
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got.numpy(), want, rtol=tolerance, atol=tolerance)
+
+
+@each_device
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_solutions_of_all_ranks_are_those_of_the_pseudoinverse(device: Backend, dtype: str) -> None:
+    tall = drawn(2, 40, 5)
+    poor = tall.copy()
+    poor[1, :, 3] = 2 * poor[1, :, 2] - poor[1, :, 0]
+    tolerance = 1e-10 if dtype == "float64" else 2e-4
+    for a in (tall, poor, poor[1], drawn(2, 3, 7), drawn(70, 45), np.zeros((1, 4, 2))):
+        b = drawn(*a.shape[:-1], 2)
+        x1, x2 = (px.asarray(x, dtype=dtype, device=device) for x in (a, b))
+        got = linalg.lstsq(x1, x2)
+        close(got.solution, np.linalg.pinv(a, rcond=1e-5) @ b, tolerance)
+        values = np.linalg.svd(a, compute_uv=False)
+        close(got.singular_values, values, 10 * tolerance)
+        assert got.rank.tolist() == (values > 1e-5 * values[..., :1]).sum(-1).tolist()
+        assert {each.dtype.name for each in (got.solution, got.singular_values)} == {dtype}
+
+
+@each_device
+def test_a_bound_decides_which_rank_a_matrix_has(device: Backend) -> None:
+    a, b = np.diag([4.0, 1.0, 1e-3]), drawn(3, 2)
+    x1, x2, tenth = (px.asarray(x, dtype="float64", device=device) for x in (a, b, 0.1))
+    for rtol, rank in ((0.0, 3), (0.1, 2), (0.5, 1), (tenth, 2)):
+        got = linalg.lstsq(x1, x2, rtol=rtol)
+        assert got.rank.item() == rank
+        close(got.solution, np.where(np.arange(3)[:, None] < rank, b / np.diag(a)[:, None], 0))
+
+
+@each_device
+def test_batches_of_systems_broadcast(device: Backend) -> None:
+    a, b = drawn(2, 1, 5, 3), drawn(4, 5, 2)
+    got = linalg.lstsq(px.asarray(a, device=device), px.asarray(b, device=device))
+    close(got.solution, np.linalg.pinv(a) @ b)
+    assert got.singular_values.shape == (2, 1, 3)
+
+
+@each_device
+def test_what_is_not_finite_stays_in_its_system_and_column(device: Backend) -> None:
+    a, b = drawn(2, 4, 2), drawn(2, 4, 3)
+    want = np.linalg.lstsq(a[0], b[0, :, :2], rcond=None)[0]
+    a[1, 0, 0], b[0, 1, 2] = np.nan, np.inf
+    got = linalg.lstsq(px.asarray(a, device=device), px.asarray(b, device=device))
+    close(got.solution[0, :, :2], want)
+    assert bool(got.solution[1].isnan().all())
+    assert bool(got.singular_values[1].isnan().all())
+
+
+@each_device
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
+def test_gradients_of_solutions_are_central_differences(
+    device: Backend, shape: tuple[int, int]
+) -> None:
+    tracked = px.Autodiff(device)
+    x1, x2 = (px.asarray(drawn(*size), device=tracked) for size in (shape, (shape[0], 2)))
+
+    def length(x1: px.Tensor, x2: px.Tensor) -> px.Tensor:
+        found = linalg.lstsq(x1, x2)
+        return found.solution.sin().sum() + found.singular_values.square().sum()
+
+    assert px.gradcheck(length, (x1, x2))
