@@ -119,6 +119,17 @@ def test_places_far_away_are_reflected_by_their_remainder(
 
 
 @each_device
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_far_places_read_the_edge_of_a_border(device: Backend, mode: str) -> None:
+    x = px.arange(16.0, device=device).reshape((1, 1, 4, 4))
+    places = px.asarray([[[[1e30, 0.0], [1e19, 0.0], [-1e30, 0.0]]]], device=device)
+    found = px.grid_sample(x, places, mode=mode, padding_mode="border").flatten()
+    np.testing.assert_allclose(found.numpy(), [9.0, 9.0, 6.0], rtol=1e-6)
+    mirrored = px.grid_sample(x, places, mode=mode, padding_mode="reflection")
+    assert bool(((mirrored >= 0) & (mirrored <= 15)).all())
+
+
+@each_device
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
 def test_places_that_are_no_numbers_raise_nothing(

@@ -61,14 +61,33 @@ def test_batches_of_systems_broadcast(device: Backend) -> None:
 
 
 @each_device
-def test_what_is_not_finite_stays_in_its_system_and_column(device: Backend) -> None:
+def test_a_right_side_that_is_not_finite_stays_in_its_column(device: Backend) -> None:
     a, b = drawn(2, 4, 2), drawn(2, 4, 3)
     want = np.linalg.lstsq(a[0], b[0, :, :2], rcond=None)[0]
-    a[1, 0, 0], b[0, 1, 2] = np.nan, np.inf
+    b[0, 1, 2] = np.inf
     got = linalg.lstsq(px.asarray(a, device=device), px.asarray(b, device=device))
     close(got.solution[0, :, :2], want)
+    assert not bool(got.solution[0, :, 2].isfinite().any())
+
+
+@each_device
+def test_a_matrix_that_is_not_finite_or_poor_leaves_the_others_alone(device: Backend) -> None:
+    a, b = drawn(4, 6, 2), drawn(4, 6, 3)
+    good = linalg.lstsq(px.asarray(a, device=device), px.asarray(b, device=device))
+    a[1, 0, 0], a[2, :, 1], a[3, 1, 1] = np.nan, 3 * a[2, :, 0], 1e200
+    got = linalg.lstsq(px.asarray(a, device=device), px.asarray(b, device=device))
+    assert got.solution[0].tolist() == good.solution[0].tolist()
     assert bool(got.solution[1].isnan().all())
     assert bool(got.singular_values[1].isnan().all())
+    close(got.solution[2], np.linalg.pinv(a[2], rcond=1e-5) @ b[2])
+    assert got.rank.tolist()[2] == 1
+    assert bool(got.solution[3].isfinite().all())
+
+
+def test_large_numbers_that_are_finite_are_no_warning() -> None:
+    x = px.asarray(np.diag([3e38, 2e38, 2e38]).astype(np.float32), device=px.Cpu())
+    got = linalg.lstsq(x, x)
+    close(got.solution, np.eye(3), 1e-6)
 
 
 @each_device

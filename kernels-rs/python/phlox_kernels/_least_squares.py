@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def by_triangle(reference: Entry, read: Callable[[Any], Array]) -> Entry:
-    """Return the entry of ``lstsq``, of which ``reference`` does what has not full rank."""
+    """Return the entry of ``lstsq``: ``reference`` solves the systems of a batch that lack full rank."""
 
     def run(x1: Any, x2: Any, rtol: Any) -> Any:
         (*front, m, n), (*other, _, _) = x1.shape, x2.shape
@@ -26,18 +25,26 @@ def by_triangle(reference: Entry, read: Callable[[Any], Array]) -> Entry:
             return reference(x1, x2, rtol)
         r, rest = _native._reflected(x1, x2)
         triangle = read(r)
-        if not isfinite(triangle.sum()):
+        finite = np.isfinite(triangle).all((-2, -1), keepdims=True)
+        try:
+            values = values_of(np.where(finite, triangle, 0))
+        except np.linalg.LinAlgError:
             return reference(x1, x2, rtol)
-        values = values_of(triangle)
         own = m * np.finfo(triangle.dtype).eps if rtol is None else read(rtol)[..., None]
-        part = np.asarray(own, triangle.dtype)
+        large = values > np.asarray(own, triangle.dtype) * values[..., :1]
         diagonal = np.diagonal(triangle, axis1=-2, axis2=-1)
-        if (values > part * values[..., :1]).all() and diagonal.all():
-            solution = _native.solve_triangular(r, rest, True, False)
-        else:
-            bound = _uploaded(np.broadcast_to(part, (*front, 1))[..., 0])
-            solution, _ = reference(r, rest, bound)
-        return _native.cast(solution, x1.dtype), _native.cast(_uploaded(values), x1.dtype)
+        full = (large & (diagonal != 0)).all(-1, keepdims=True)
+        if not full.any():
+            return reference(x1, x2, rtol)
+        if not full.all():
+            # What the kernel refuses to divide by.
+            r = _uploaded(np.where(full[..., None], triangle, np.eye(n, dtype=triangle.dtype)))
+        solution = _native.solve_triangular(r, rest, True, False)
+        found = (_native.cast(solution, x1.dtype), _native.cast(_uploaded(values), x1.dtype))
+        if full.all():
+            return found
+        chosen = (_uploaded(full[..., None]), _uploaded(full))
+        return tuple(map(_native.where, chosen, found, reference(x1, x2, rtol)))
 
     return run
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _LEVELS: Final = ("avx2", "avx512", "avx512_bf16", "baseline")
 _MOST_BYTES: Final = 2**64 - 1
+_MOST_DIGITS: Final = len(str(_MOST_BYTES))
 # The least and the most that a number may be.
 _NUMBERS: Final = {
     "PHLOX_CACHE_BYTES": (0, _MOST_BYTES),
@@ -37,7 +38,7 @@ def require_known(environment: Mapping[str, str]) -> None:
         )
     for name, (least, most) in _NUMBERS.items():
         text = environment.get(name)
-        if text is None or (text.isascii() and text.isdecimal() and least <= int(text) <= most):
+        if text is None or (_is_short_number(text) and least <= int(text) <= most):
             continue
         raise ArgumentError(
             "cpu",
@@ -46,3 +47,8 @@ def require_known(environment: Mapping[str, str]) -> None:
             expected=f"a whole number from {least} to {most}",
             hint=f"{name}={max(least, 2)} python program.py",
         )
+
+
+def _is_short_number(text: str) -> bool:
+    """Whether these are digits, of which Python reads no more than some thousand."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

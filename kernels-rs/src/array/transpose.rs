@@ -175,7 +175,7 @@ plain_tiles!(u32, u64);
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{From, Tile, To, any};
-    use crate::machine::lanes::x86::squares::{transpose8, transpose16};
+    use crate::machine::lanes::x86::squares::{transpose8, transpose8x64, transpose16};
     use crate::machine::simd::{Level, level};
     use std::arch::x86_64::*;
 
@@ -267,30 +267,11 @@ mod x86 {
             for (i, row) in r.iter_mut().enumerate() {
                 *row = _mm512_loadu_pd(from.0.offset(i as isize * from.1));
             }
-            transpose8_wide(&mut r);
+            transpose8x64(&mut r);
             for (i, row) in r.iter().enumerate() {
                 let to = to.0.offset(i as isize * to.1);
                 if STREAM { _mm512_stream_pd(to, *row) } else { _mm512_storeu_pd(to, *row) }
             }
-        }
-    }
-
-    /// 8 x 8 in place: pairs of rows, then whole 128-bit lanes.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn transpose8_wide(r: &mut [__m512d; 8]) {
-        for i in 0..4 {
-            let (a, b) = (r[2 * i], r[2 * i + 1]);
-            (r[2 * i], r[2 * i + 1]) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
-        }
-        for i in 0..2 {
-            let (a, b, c, d) = (r[i], r[2 + i], r[4 + i], r[6 + i]);
-            let (even_ab, odd_ab) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
-            let (even_cd, odd_cd) = (_mm512_shuffle_f64x2::<0x88>(c, d), _mm512_shuffle_f64x2::<0xdd>(c, d));
-            r[i] = _mm512_shuffle_f64x2::<0x88>(even_ab, even_cd);
-            r[2 + i] = _mm512_shuffle_f64x2::<0x88>(odd_ab, odd_cd);
-            r[4 + i] = _mm512_shuffle_f64x2::<0xdd>(even_ab, even_cd);
-            r[6 + i] = _mm512_shuffle_f64x2::<0xdd>(odd_ab, odd_cd);
         }
     }
 

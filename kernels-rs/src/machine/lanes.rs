@@ -9,6 +9,8 @@
 pub(crate) mod neon;
 #[cfg(not(target_arch = "aarch64"))]
 mod portable;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 

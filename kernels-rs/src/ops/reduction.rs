@@ -63,6 +63,11 @@ const SAFE: std::ops::Range<f32> = 1e-30..1e37;
 
 /// The root of the sum of squares of floats. In `f32`, but in `f64` where squares leave its range.
 pub fn vector_norm(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
+    cast(&wide_norm(x, axes, keepdims)?, x.dtype())
+}
+
+/// Euclidean norms in `f32` or `f64`, the latter where squares leave the range of the former.
+pub fn wide_norm(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
     if !x.dtype().is_float() {
         return Err(Error::Rejected("vector_norm takes floats"));
     }
@@ -73,12 +78,12 @@ pub fn vector_norm(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
             for sum in sums_of.iter_mut() {
                 *sum = sum.sqrt();
             }
-            return cast(&sums, x.dtype());
+            return Ok(sums);
         }
     }
     let mut sums = reduce("vector_norm", Reduction::Squares, &cast(x, DType::F64)?, axes, keepdims, DType::F64, None)?;
     sums.as_mut_slice::<f64>().iter_mut().for_each(|sum| *sum = sum.sqrt());
-    cast(&sums, x.dtype())
+    Ok(sums)
 }
 
 /// The largest element; NaN if there is one; the lowest value over nothing.

@@ -74,7 +74,15 @@ impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dots<T> {
 pub unsafe fn dot<T: Float<Wide: Sum>>(call: &Call<T>, left: SharedMut<T::Wide>, split: bool) {
     let k = call.size.1;
     let pieces = k.div_ceil(PIECE);
-    let mut sums = filled(T::Wide::default(), pieces);
+    // Most are one piece, for which there is room without an allocation.
+    let mut one = [T::Wide::default()];
+    let mut more;
+    let sums = if pieces <= 1 {
+        &mut one[..pieces]
+    } else {
+        more = filled(T::Wide::default(), pieces);
+        &mut more[..]
+    };
     let (right, to) = (call.b, SharedMut::new(sums.as_mut_ptr()));
     run(split && k >= SHARED, pieces, &|piece| {
         let from = piece * PIECE;

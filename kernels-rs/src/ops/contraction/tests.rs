@@ -146,6 +146,25 @@ fn large_products_are_cut_into_tiles() {
 }
 
 #[test]
+fn long_dot_products_are_added_piece_by_piece_whatever_the_threads() {
+    let mut random = Random(15);
+    for k in [16_383, 16_384, 16_385, 131_089] {
+        macro_rules! each {
+            ($($rust:ty, $epsilon:expr;)*) => {$(
+                let (x, w) = (random.dense::<$rust>(&[1, k]), random.dense::<$rust>(&[k, 1]));
+                let all = [1, 3].map(|threads| {
+                    set_num_threads(threads);
+                    compare::<$rust>(&x, &w, $epsilon);
+                    bits::<$rust>(&matmul(&x, &w).unwrap())
+                });
+                assert_eq!(all[0], all[1]);
+            )*};
+        }
+        each! { f32, 1e-6; f64, 1e-14; BF16, 1.6e-2; }
+    }
+}
+
+#[test]
 fn each_way_for_few_rows_or_columns() {
     let mut random = Random(14);
     for (round, (m, k, n)) in [

@@ -218,7 +218,7 @@ impl<T: Number> Taken<T> {
     /// `c -= a @ b` of sizes `(m, k, n)`, where there is anything to take.
     ///
     /// # Safety
-    /// The parts are valid for these sizes, and nobody else uses them; `c` shares nothing with the others.
+    /// The parts are valid for these sizes, nobody writes to `a` and `b`, and nobody else uses `c`, which shares nothing with them.
     pub unsafe fn product(&mut self, (m, k, n): (usize, usize, usize), [a, b, c]: [Part<T>; 3]) -> Result<()> {
         if m * k * n == 0 {
             return Ok(());

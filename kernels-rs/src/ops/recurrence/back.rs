@@ -121,7 +121,8 @@ impl<const S: usize> Walk<S> {
     ) -> Result<()> {
         let [_, steps, size, wide] = self.job.sizes();
         let (count, first) = (sequences.len(), sequences.start);
-        let (mut total, mut passed) = (filled(T::default(), count * wide), filled(T::default(), count * size));
+        let gated = if C::GATED { wide } else { 0 };
+        let (mut total, mut passed) = (filled(T::default(), count * gated), filled(T::default(), count * size));
         for step in self.job.order(true) {
             if C::GATED {
                 let before = self.before(step);
@@ -132,7 +133,7 @@ impl<const S: usize> Walk<S> {
                 unsafe { product((count, size, wide), old, weight, rows(total.as_mut_ptr(), wide))? };
             }
             for (i, sequence) in sequences.clone().enumerate() {
-                self.one(cell, (sequence, step), &mut total[i * wide..(i + 1) * wide], to);
+                self.one(cell, (sequence, step), &mut total[i * gated..(i + 1) * gated], to);
             }
             let pulls = rows(to.pulls[0].ptr().wrapping_add((first * steps + step) * wide), steps * wide);
             let turned = rows(self.turned.ptr::<T>().cast_mut(), size);

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::machine::lanes::Lanes;
 use crate::memory::scratch::reserved;
 use crate::ops::elementwise::convert::cast;
-use crate::ops::reduction::vector_norm;
+use crate::ops::reduction::wide_norm;
 
 /// Beside a norm, which may be 0.
 const TINY: f64 = 1e-6;
@@ -22,29 +22,30 @@ pub fn clip_norms(grads: Stream<'_>, threshold: f64, joint: bool) -> Result<Vec<
     for grad in grads {
         norms.push(norm(grad)?);
     }
+    let factor = |norm: f64| threshold / (norm + TINY);
     if joint {
-        let all = norms.iter().map(|norm| norm * norm).sum::<f64>().sqrt();
-        norms.fill(all);
+        return scaled(grads, factor(norms.iter().map(|norm| norm * norm).sum::<f64>().sqrt()));
     }
-    grads.iter().zip(norms).map(|(grad, norm)| scaled(grad, threshold / (norm + TINY))).collect()
+    let mut clipped = reserved(grads.len());
+    for (grad, norm) in grads.iter().zip(norms) {
+        clipped.extend(scaled(&[grad], factor(norm))?);
+    }
+    Ok(clipped)
 }
 
-/// In `f32` at least, since squares leave the range of narrow types.
 fn norm(x: &Array) -> Result<f64> {
     let axes: Vec<usize> = (0..x.rank()).collect();
-    let wide = if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-    let found = cast(&vector_norm(&cast(x, wide)?, &axes, false)?, DType::F64)?;
+    let found = cast(&wide_norm(x, &axes, false)?, DType::F64)?;
     Ok(found.to_vec::<f64>()?[0])
 }
 
-fn scaled(x: &Array, factor: f64) -> Result<Array> {
-    if factor >= 1.0 {
-        return Ok(x.clone());
+/// All of one type.
+fn scaled(list: Stream<'_>, factor: f64) -> Result<Vec<Array>> {
+    if factor >= 1.0 || list.is_empty() {
+        return Ok(list.iter().map(|&x| x.clone()).collect());
     }
-    dispatch!(float x.dtype(), T => {
-        let mut found = run::<T, 1>([&[x]], &[x], &Scale::new(factor))?;
-        found.pop().ok_or(Error::Rejected("one for one"))
-    }, else Err(Error::Rejected("clip_norms takes floats")))
+    dispatch!(float list[0].dtype(), T => run::<T, 1>([list], list, &Scale::new(factor)),
+        else Err(Error::Rejected("clip_norms takes floats")))
 }
 
 /// Each element times a number.

@@ -136,9 +136,8 @@ def _run(
     check_dtype(layer, x, recurrences[0].weight_input)
     name = type(layer).__name__
     if x.ndim < 2 or x.shape[-1] != s.d_input or not x.shape[-2]:
-        raise ShapeError(
-            name, "no sequence of such rows", got=x.shape, expected=f"(…, length, {s.d_input})"
-        )
+        expected = f"(…, length, {s.d_input}), length 1 or more"
+        raise ShapeError(name, "no sequence of such rows", got=x.shape, expected=expected)
     lead, length = x.shape[:-2], x.shape[-2]
     n, shape = prod(lead), (len(recurrences), *lead, s.d_hidden)
     if states is None:

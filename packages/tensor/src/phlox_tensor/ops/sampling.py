@@ -209,9 +209,10 @@ grid_sample = window(
     doc="Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges; "
     "volumes (N, C, D, H, W) at places (N, D', H', W', 3), depth last. ``mode``: bilinear (of "
     "volumes trilinear), nearest or, of images, bicubic; ``padding_mode`` for places outside: "
-    "zeros, border or reflection. Sampling is as in PyTorch: a nan reads the first pixel with "
-    "border and reflection, but bicubic; of volumes PyTorch reads the last. Jaderberg et al., "
-    "2015.",
+    "zeros, border or reflection. Sampling is as in PyTorch: with border and reflection a nan "
+    "reads the first pixel, but bicubic, and so does an infinity that would be reflected. Of "
+    "volumes PyTorch reads the last there, and 0 where a bilinear place that is not finite gives "
+    "nan here. Jaderberg et al., 2015.",
 )
 
 
@@ -352,7 +353,10 @@ roi_align = contraction(
         refusal(ShapeError, (1, 1, 2, 2), (1, 4), size=1),
         refusal(IndexOutOfRangeError, (1, 1, 2, 2), Given([[1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
         refusal(IndexOutOfRangeError, (2, 1, 2, 2), Given([[-1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
+        refusal(ShapeError, (1, 1, 0, 2), (1, 5), size=1),
         refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, sampling_ratio=0),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, spatial_scale=0.0),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, spatial_scale=float("nan")),
     ),
     method=False,
     example=(

@@ -55,9 +55,10 @@ def _taps(at: float, n: int, mode: str, padding_mode: str, align_corners: bool) 
         yield -1, nan if mode != "nearest" else 0.0
         return
     if mode == "bicubic":
-        first = int(np.floor(at))
-        for i in range(first - 1, first + 3):
-            yield int(_place(i, n, padding_mode, align_corners)), _cubic(at - i)
+        first = float(np.floor(at))
+        t = at - first
+        for i in (-1, 0, 1, 2):  # apart from t, which a far place would lose
+            yield int(_place(first + i, n, padding_mode, align_corners)), _cubic(t - i)
         return
     at = _place(at, n, padding_mode, align_corners)
     if mode == "nearest":

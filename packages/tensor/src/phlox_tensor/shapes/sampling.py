@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,11 +89,16 @@ def deform_conv2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 def roi_align(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(K, C, *size)."""
     x, boxes = specs[0].shape, specs[1].shape
-    size, _, sampling_ratio, _ = attributes
+    size, spatial_scale, sampling_ratio, _ = attributes
     image(op, specs[0])
-    if len(boxes) != 2 or boxes[1] != 5 or 0 in x[2:]:
+    if len(boxes) != 2 or boxes[1] != 5:
         expected = "boxes (K, 5): the number of the image, x1, y1, x2, y2"
         raise ShapeError(op.name, "boxes do not fit", got=boxes, expected=expected)
+    if 0 in x[2:]:
+        raise ShapeError(op.name, "no pixels", got=x, expected="(N, C, H, W), H and W 1 or more")
+    if not 0 < spatial_scale < inf:
+        expected = "a finite number above 0"
+        raise ArgumentError(op.name, "no scale of places", got=spatial_scale, expected=expected)
     if sampling_ratio < 1:
         raise ArgumentError(op.name, "no places", got=sampling_ratio, expected="1 or more")
     return [(boxes[0], x[1], *size)]

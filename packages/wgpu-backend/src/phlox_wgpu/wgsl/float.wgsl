@@ -173,13 +173,11 @@ fn scale_f(y: f32, n: i32) -> f32 {
   return y * bitcast<f32>(u32(h + 127) << 23u) * bitcast<f32>(u32(n - h + 127) << 23u);
 }
 
-// Cody and Waite reduction, polynomial of Cephes expf (S. Moshier).
-fn exp_f(x: f32) -> f32 {
-  if (is_nan_f32(x)) { return x; }
-  if (x > 88.72284) { return inf_f32(); }
-  if (x < -103.97208) { return 0.0; }
-  let n = round(x * 1.44269504);
-  let r = (x - n * 0.693359375) - n * -2.12194440e-4;
+// exp(x + rest), between -150 and 100; rest is not rounded by the sum. Cody and Waite reduction, polynomial of Cephes expf
+// (S. Moshier).
+fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
+  let n = round((x + rest) * 1.44269504);
+  let r = ((x - n * 0.693359375) - n * -2.12194440e-4) + rest;
   var y = 1.9875691500e-4;
   y = y * r + 1.3981999507e-3;
   y = y * r + 8.3334519073e-3;
@@ -187,6 +185,11 @@ fn exp_f(x: f32) -> f32 {
   y = y * r + 1.6666665459e-1;
   y = y * r + 5.0000001201e-1;
   return scale_f((y * r * r + r) + 1.0, i32(n));
+}
+
+// Beyond the bounds infinity and 0, by the scale.
+fn exp_f(x: f32) -> f32 {
+  return select(exp_of_sum_f(clamp(x, -104.0, 89.0), 0.0), x, is_nan_f32(x));
 }
 
 fn expm1_f(x: f32) -> f32 {
@@ -394,28 +397,10 @@ fn hypot_f(a: f32, b: f32) -> f32 {
   return large * sqrt(1.0 + ratio * ratio);
 }
 
-// erfc(x) exp(x²) for x >= 0, a fit in (x - 2) / (x + 2), 2.2 ulp.
-fn erfc_scaled_f(x: f32) -> f32 {
-  let q = (x - 2.0) / (x + 2.0);
-  var y = 6.3534426e-5;
-  y = y * q - 2.9543528e-4;
-  y = y * q - 1.2586521e-3;
-  y = y * q + 1.2061468e-3;
-  y = y * q + 8.6217765e-3;
-  y = y * q - 8.0229882e-3;
-  y = y * q - 5.4198511e-2;
-  y = y * q + 1.6405059e-1;
-  y = y * q - 1.6603203e-1;
-  y = y * q - 9.2763811e-2;
-  y = y * q + 1.2769784;
-  return y / (1.0 + 2.0 * x);
-}
-
-// exp(-x²/2), with the rounding error of the square put back.
-fn gauss_f(x: f32) -> f32 {
-  let a = min(abs(x), 16.0);
-  let high = top_f(a);
-  return exp_f(-0.5 * high * high) * exp_f(-0.5 * (a - high) * (a + high));
+// exp(rest - x²/2), with the rounding error of the square put back, for x from 0 to 16.
+fn gauss_of_sum_f(x: f32, rest: f32) -> f32 {
+  let high = top_f(x);
+  return exp_of_sum_f(-0.5 * high * high, -0.5 * (x - high) * (x + high) + rest);
 }
 
 // W. J. Cody style split: a polynomial near 0, 1 - exp(...) beyond.
@@ -440,9 +425,22 @@ fn erf_f(x: f32) -> f32 {
   return select(r * x + x, x * 1.1283791671, t < 1.0e-4);
 }
 
-// P(N(0, 1) <= x), accurate in both tails.
+// P(N(0, 1) <= x), accurate in both tails: t/2 exp(p - x²/2) beyond |x|, where t is 1/(1 + 0.275 |x|), and p a polynomial
+// without a constant in 1 - t that is within 6e-8 of what makes it exact up to 14.5, by least squares with Lawson's weights.
+// As computed here, without fused products, 5.7 ulp at most, 2.7 for 99 of 100 inputs.
 fn normal_cdf_f(x: f32) -> f32 {
-  let tail = 0.5 * gauss_f(x) * erfc_scaled_f(min(abs(x) * 0.70710678, 16.0));
+  let a = min(abs(x), 14.5);
+  let t = 1.0 / (1.0 + 0.275 * a);
+  let u = 0.275 * a * t;
+  var p = -2.2849251e-1;
+  p = p * u + 7.5591916e-1;
+  p = p * u - 7.5845748e-1;
+  p = p * u + 2.0131879e-2;
+  p = p * u + 9.8058403e-2;
+  p = p * u + 4.9654478e-1;
+  p = p * u + 6.9899467e-4;
+  p = p * u - 1.9013896;
+  let tail = 0.5 * t * gauss_of_sum_f(a, p * u);
   return select(1.0 - tail, tail, x < 0.0);
 }
 
@@ -454,7 +452,7 @@ fn gelu_f(x: f32) -> f32 {
 
 fn gelu_backward_f(g: f32, x: f32) -> f32 {
   if (is_nan_f32(x)) { return x; }
-  let bump = select(x * 0.39894228 * gauss_f(x), 0.0, is_inf_f32(x));
+  let bump = select(x * 0.39894228 * gauss_of_sum_f(min(abs(x), 16.0), 0.0), 0.0, is_inf_f32(x));
   return g * (normal_cdf_f(x) + bump);
 }
 

@@ -1,0 +1,105 @@
+//! What moves between lanes, in registers of every kind that this machine has, against plain loops.
+
+use super::{Lanes, Real};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::simd::{Level, level};
+
+/// A value for each place, and none twice.
+fn value<T: Real>(place: usize) -> T {
+    T::from_f64(place as f64 + 1.0)
+}
+
+/// The lanes of a register.
+unsafe fn lanes_of<V: Lanes>(x: V) -> Vec<V::Elem> {
+    let mut lanes = vec![V::Elem::default(); V::N];
+    // SAFETY: room for all lanes; the caller has the instructions.
+    unsafe { x.store(lanes.as_mut_ptr()) };
+    lanes
+}
+
+fn same<T: Real>(got: &[T], want: &[T], what: &str) {
+    assert!(got == want, "{what}: got {got:?}, expected {want:?}");
+}
+
+unsafe fn moves<V: Lanes>() {
+    let n = V::N;
+    let numbers: Vec<V::Elem> = (0..2 * n).map(value).collect();
+    let every_second = |first: usize| (first..2 * n).step_by(2).map(value).collect::<Vec<_>>();
+    // SAFETY: as many numbers as are read; the caller has the instructions.
+    unsafe {
+        let (a, b) = (V::load(numbers.as_ptr()), V::load(numbers.as_ptr().add(n)));
+        let (even, odd) = V::deinterleave(a, b);
+        same(&lanes_of(even), &every_second(0), "even");
+        same(&lanes_of(odd), &every_second(1), "odd");
+        same(&lanes_of(V::even(a, b)), &every_second(0), "even alone");
+        let (low, high) = V::interleave(a, b);
+        let turns: Vec<_> = (0..n).flat_map(|i| [value(i), value(n + i)]).collect();
+        same(&lanes_of(low), &turns[..n], "first turns");
+        same(&lanes_of(high), &turns[n..], "last turns");
+        same(&lanes_of(a.reverse()), &(0..n).rev().map(value).collect::<Vec<_>>(), "reversed");
+        // Small whole numbers: rounded once or twice, it is the same.
+        let want: Vec<_> = (0..n).map(|i| value::<V::Elem>(i) * value(n + i) - value(0)).collect();
+        same(&lanes_of(a.mul_sub(b, V::splat(value(0)))), &want, "product less one");
+    }
+}
+
+unsafe fn gathers<V: Lanes>() {
+    let from: Vec<V::Elem> = (0..100).map(value).collect();
+    let mut places: Vec<i32> = (0..V::N as i32).map(|i| 97 - 5 * i).collect();
+    places[V::N / 2] = -1;
+    for count in [0, 1, V::N - 1, V::N] {
+        let lane = |i: usize| if i < count && places[i] >= 0 { from[places[i] as usize] } else { V::Elem::default() };
+        // SAFETY: places of the list, or below 0; the caller has the instructions.
+        let got = unsafe { lanes_of(V::gather(from.as_ptr(), places.as_ptr(), count)) };
+        same(&got, &(0..V::N).map(lane).collect::<Vec<_>>(), "gathered");
+    }
+}
+
+unsafe fn turns<V: Lanes, const R: usize>() {
+    let rows: Vec<V::Elem> = (0..R * V::N).map(value).collect();
+    // SAFETY: as many numbers as are read; the caller has the instructions.
+    let got: Vec<_> = unsafe {
+        let whole = V::turned_over::<R>(std::array::from_fn(|row| V::load(rows.as_ptr().add(row * V::N))));
+        whole.into_iter().flat_map(|row| lanes_of(row)).collect()
+    };
+    let want: Vec<_> = (0..R * V::N).map(|i| rows[i % R * V::N + i / R]).collect();
+    same(&got, &want, "turned over");
+}
+
+unsafe fn all<V: Lanes>() {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        moves::<V>();
+        gathers::<V>();
+        turns::<V, 2>();
+        if V::N >= 4 {
+            turns::<V, 4>();
+        }
+        if V::N >= 8 {
+            turns::<V, 8>();
+        }
+        if V::N >= 16 {
+            turns::<V, 16>();
+        }
+    }
+}
+
+#[test]
+fn lanes_move_as_in_plain_loops() {
+    // SAFETY: portable code, or instructions that the machine was asked for.
+    unsafe {
+        all::<<f32 as Real>::Portable>();
+        all::<<f64 as Real>::Portable>();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                all::<super::x86::F32x8>();
+                all::<super::x86::F64x4>();
+            }
+            if level() == Level::Avx512 {
+                all::<super::x86::F32x16>();
+                all::<super::x86::F64x8>();
+            }
+        }
+    }
+}
