@@ -60,6 +60,10 @@ pub fn mean(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
 
 /// Sums of squares of `f32` between these have lost nothing that counts.
 const SAFE: std::ops::Range<f32> = 1e-30..1e37;
+/// The same of `f64`.
+const SAFE_DOUBLE: std::ops::Range<f64> = 1e-280..1e300;
+/// 2^600: squares of what lies beyond those bounds, times or divided by it, are in range again.
+const FAR: f64 = f64::from_bits((1023 + 600) << 52);
 
 /// The root of the sum of squares of floats. In `f32`, but in `f64` where squares leave its range.
 pub fn vector_norm(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
@@ -81,9 +85,31 @@ pub fn wide_norm(x: &Array, axes: &[usize], keepdims: bool) -> Result<Array> {
             return Ok(sums);
         }
     }
-    let mut sums = reduce("vector_norm", Reduction::Squares, &cast(x, DType::F64)?, axes, keepdims, DType::F64, None)?;
-    sums.as_mut_slice::<f64>().iter_mut().for_each(|sum| *sum = sum.sqrt());
-    Ok(sums)
+    let x = cast(x, DType::F64)?;
+    let mut norms = reduce("vector_norm", Reduction::Squares, &x, axes, keepdims, DType::F64, None)?;
+    let found = norms.as_mut_slice::<f64>();
+    if found.iter().any(|sum| !SAFE_DOUBLE.contains(sum) && !sum.is_nan()) {
+        let [small, large] = [FAR, 1.0 / FAR].map(|by| scaled_squares(&x, axes, keepdims, by));
+        for ((norm, small), large) in found.iter_mut().zip(small?).zip(large?) {
+            *norm = match *norm {
+                sum if sum <= SAFE_DOUBLE.start => small.sqrt() / FAR,
+                sum if sum >= SAFE_DOUBLE.end => large.sqrt() * FAR,
+                sum => sum.sqrt(),
+            };
+        }
+        return Ok(norms);
+    }
+    for sum in found {
+        *sum = sum.sqrt();
+    }
+    Ok(norms)
+}
+
+/// Sums of squares of `f64` times a number.
+fn scaled_squares(x: &Array, axes: &[usize], keepdims: bool, by: f64) -> Result<Vec<f64>> {
+    let scaled: Vec<f64> = x.to_vec::<f64>()?.into_iter().map(|value| value * by).collect();
+    let scaled = Array::from_slice(&scaled, x.shape())?;
+    reduce("vector_norm", Reduction::Squares, &scaled, axes, keepdims, DType::F64, None)?.to_vec()
 }
 
 /// The largest element; NaN if there is one; the lowest value over nothing.

@@ -18,7 +18,8 @@ unsafe fn lanes_of<V: Lanes>(x: V) -> Vec<V::Elem> {
 }
 
 fn same<T: Real>(got: &[T], want: &[T], what: &str) {
-    assert!(got == want, "{what}: got {got:?}, expected {want:?}");
+    let [got, want] = [got, want].map(|lanes| lanes.iter().map(|lane| lane.to_f64()).collect::<Vec<_>>());
+    assert_eq!(got, want, "{what}");
 }
 
 unsafe fn moves<V: Lanes>() {

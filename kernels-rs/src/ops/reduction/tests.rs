@@ -258,4 +258,10 @@ fn lengths_beyond_the_squares_of_a_type_are_finite() {
     for (found, wanted) in found.iter().zip([5e30, 5e-30, 0.0]) {
         assert!((found - wanted).abs() <= 1e-6 * wanted, "{found} for {wanted}");
     }
+    let x = Array::from_slice(&[3e200, 4e200, 3e-200, 4e-200, 3.0, 4.0, 0.0, f64::NAN, 1.0, f64::INFINITY], &[5, 2]);
+    let found = floats(&vector_norm(&x.unwrap(), &[1], false).unwrap());
+    for (found, wanted) in found.iter().zip([5e200, 5e-200, 5.0]) {
+        assert!((found - wanted).abs() <= 1e-15 * wanted, "{found} for {wanted}");
+    }
+    assert!(found[3].is_nan() && found[4] == f64::INFINITY);
 }
