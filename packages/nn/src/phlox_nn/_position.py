@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import log, tau
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 from phlox_tensor import (
     ArgumentError,
@@ -19,7 +19,7 @@ from phlox_tensor import (
     concat,
     stack,
 )
-from phlox_tensor.capture import unrecorded
+from phlox_tensor.capture import recording, unrecorded
 
 from . import initializers as init
 from ._config import Config
@@ -27,46 +27,63 @@ from ._inputs import check_dtype
 from ._layer import Layer, LayerConfig
 from ._param import Param
 
+_Settings: TypeAlias = "RotaryEncodingConfig | SinusoidalEncodingConfig"
+_Pair = tuple[Tensor[Float], Tensor[Float]]
 
-@lru_cache(maxsize=16)
-def _table(
-    positions: int,
-    pairs: int,
-    base: float,
-    scaling: RotaryScalingConfig | None,
-    dtype: DType,
-    device: Backend,
-) -> tuple[Tensor[Float], Tensor[Float]]:
-    """Sines and cosines of position · base^(-i / pairs), kept: each layer asks for the same.
+# Sines and cosines by settings, for layers of equal ones and as long as one has them: a table may
+# be as large as a model, and in a cache for good it would stay on the device.
+_TABLES: Final[WeakKeyDictionary[_Settings, dict[tuple[Backend, DType], _Pair]]] = (
+    WeakKeyDictionary()
+)
+
+
+def _computed(settings: _Settings, positions: int, dtype: DType, device: Backend) -> _Pair:
+    """Sines and cosines of position · base^(-i / pairs), for positions from 0 on.
 
     Computed by the host: the sines of a GPU are wrong for large angles.
     """
-    host = Numpy(float="float64")
-    with unrecorded():
-        rates = (arange(pairs, dtype="float64", device=host) * (-log(base) / pairs)).exp()
-        rates = rates if scaling is None else scaling.scaled(rates)
-        angles = arange(positions, dtype="float64", device=host)[:, None] * rates
-        sines, cosines = (
-            asarray(found.astype(dtype).numpy(), dtype=dtype, device=device)
-            for found in (angles.sin(), angles.cos())
-        )
+    if isinstance(settings, RotaryEncodingConfig):
+        size, base, scaling = settings.d_head, settings.theta, settings.scaling
+    else:
+        size, base, scaling = settings.d_model, settings.max_timescale, None
+    host, pairs = Numpy(float="float64"), size // 2
+    rates = (arange(pairs, dtype="float64", device=host) * (-log(base) / pairs)).exp()
+    rates = rates if scaling is None else scaling.scaled(rates)
+    angles = arange(positions, dtype="float64", device=host)[:, None] * rates
+    sines, cosines = (
+        asarray(found.astype(dtype).numpy(), dtype=dtype, device=device)
+        for found in (angles.sin(), angles.cos())
+    )
     return sines, cosines
 
 
-def _turns(
-    x: Tensor[Float],
-    pairs: int,
-    base: float,
-    offset: int,
-    scaling: RotaryScalingConfig | None = None,
-) -> tuple[Tensor[Float], Tensor[Float]]:
+def _rows(settings: _Settings, offset: int, end: int, dtype: DType, device: Backend) -> _Pair:
+    """Sines and cosines (length, pairs) of some positions; a larger table replaces a smaller."""
+    kept = _TABLES.setdefault(settings, {})
+    found = kept.get((device, dtype))
+    if found is None or found[0].shape[0] < end:
+        known = 1 << max(end - 1, 0).bit_length()  # decoding asks for one more each time
+        found = kept[device, dtype] = _computed(settings, known, dtype, device)
+    sines, cosines = found
+    return sines[offset:end], cosines[offset:end]
+
+
+def _turns(x: Tensor[Float], settings: _Settings, offset: int) -> _Pair:
     """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
-    end = offset + x.shape[-2]
-    known = 1 << max(end - 1, 0).bit_length()  # decoding asks for one more each time
-    sines, cosines = _table(known, pairs, base, scaling, x.dtype, x.device.base)
-    with unrecorded():  # which rows they are is no part of a program
-        sines, cosines = sines[offset:end], cosines[offset:end]
-    return sines.to_device(x.device), cosines.to_device(x.device)
+    end, base = offset + x.shape[-2], x.device.base
+    with unrecorded():  # how they are made is no part of a program
+        home = base if base.has_data else Numpy()
+        sines, cosines = _rows(settings, offset, end, x.dtype, home)
+    if home is base and recording() is None:
+        return sines.to_device(x.device), cosines.to_device(x.device)
+    return _constant(sines, x.device), _constant(cosines, x.device)
+
+
+def _constant(rows: Tensor[Float], device: Backend) -> Tensor[Float]:
+    """Rows as data of the host, which recordings compare by value, where tensors are others."""
+    with unrecorded():
+        array = rows.numpy()
+    return asarray(array, dtype=rows.dtype, device=device)
 
 
 def _check(layer: str, x: Tensor[Float], width: int, offset: int) -> None:
@@ -117,7 +134,7 @@ class SinusoidalEncoding(Layer[SinusoidalEncodingConfig]):
         """
         s = self.settings
         _check("SinusoidalEncoding", x, s.d_model, offset)
-        pair = _turns(x, s.d_model // 2, s.max_timescale, offset)
+        pair = _turns(x, s, offset)
         return x + stack(pair, axis=-1).reshape(x.shape[-2], s.d_model)
 
 
@@ -261,7 +278,7 @@ class RotaryEncoding(Layer[RotaryEncodingConfig]):
         s = self.settings
         _check("RotaryEncoding", x, s.d_head, offset)
         half = s.d_head // 2
-        sine, cosine = _turns(x, half, s.theta, offset, s.scaling)
+        sine, cosine = _turns(x, s, offset)
         if not s.interleaved:
             left, right = x[..., :half], x[..., half:]
             turned = (left * cosine - right * sine, right * cosine + left * sine)
