@@ -103,3 +103,37 @@ def test_gradients_of_solutions_are_central_differences(
         return found.solution.sin().sum() + found.singular_values.square().sum()
 
     assert px.gradcheck(length, (x1, x2))
+
+
+@each_device
+@pytest.mark.parametrize("mapped", [(True, False), (True, True), (False, True)], ids=str)
+def test_lanes_have_the_bounds_that_they_would_have_alone(
+    device: Backend, mapped: tuple[bool, bool]
+) -> None:
+    """A bound has the axes of the batch alone, where lanes are one more."""
+    x2 = px.asarray(drawn(4, 1), device=device)
+    for a, rtol in ((drawn(3, 4, 2), np.asarray([1e-9, 0.5, 0.9])), (drawn(3, 2, 4, 2), None)):
+        bounds = np.asarray([[0.0, 0.4], [0.9, 0.1], [0.5, 0.7]]) if rtol is None else rtol
+        x1s, bound = (px.asarray(x, device=device) for x in (a, bounds))
+        given = [x if m else x[0] for x, m in zip((x1s, bound), mapped, strict=True)]
+        axes = tuple(0 if m else None for m in mapped)
+        solved = px.vmap(lambda x1, r: linalg.lstsq(x1, x2, rtol=r), axes)(*given)
+        inverses = px.vmap(lambda x1, r: linalg.pinv(x1, rtol=r), axes)(*given)
+        for lane in range(3):
+            x1, r = (x[lane] if m else x for x, m in zip(given, mapped, strict=True))
+            want = linalg.lstsq(x1, x2, rtol=r)
+            close(solved.solution[lane], want.solution.numpy())
+            close(solved.singular_values[lane], want.singular_values.numpy())
+            assert solved.rank[lane].tolist() == want.rank.tolist()
+            close(inverses[lane], linalg.pinv(x1, rtol=r).numpy())
+
+
+@each_device
+@pytest.mark.parametrize("rtol", [None, 0.5])
+def test_one_bound_for_all_lanes(device: Backend, rtol: float | None) -> None:
+    x1s, x2 = (px.asarray(x, device=device) for x in (drawn(3, 4, 2), drawn(4, 1)))
+    solved = px.vmap(lambda x1: linalg.lstsq(x1, x2, rtol=rtol).solution)(x1s)
+    inverses = px.vmap(lambda x1: linalg.pinv(x1, rtol=rtol))(x1s)
+    for lane, x1 in enumerate(x1s):
+        close(solved[lane], linalg.lstsq(x1, x2, rtol=rtol).solution.numpy())
+        close(inverses[lane], linalg.pinv(x1, rtol=rtol).numpy())

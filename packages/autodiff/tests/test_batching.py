@@ -52,6 +52,11 @@ def tensor(array: Any) -> Any:
     return None if array is None else pt.asarray(array)
 
 
+def empty(array: Any) -> Any:
+    """No lanes of an array."""
+    return None if array is None else pt.asarray(np.zeros((0, *array.shape), array.dtype))
+
+
 def lane_of(operand: Any, lane: int) -> Any:
     return tree.map(lambda t: None if t is None else t[lane], operand)
 
@@ -90,6 +95,21 @@ def test_lanes_give_what_a_loop_gives(name: str) -> None:
                 )
             checked += 1
     assert checked
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_no_lanes_give_results_of_the_shape_of_one(name: str) -> None:
+    op = REGISTRY[name]
+    sample = next(iter(samples(op, pt.float64, DEVICE)))
+    call = partial(op, **sample.attributes)
+    for mapped in choices(sample):
+        given = [
+            tree.map(empty if i in mapped else tensor, x) for i, x in enumerate(sample.operands)
+        ]
+        axes = tuple(0 if i in mapped else None for i in range(len(given)))
+        got = tree.leaves(ad.vmap(call, axes)(*given))
+        want = tree.leaves(call(*(tree.map(tensor, x) for x in sample.operands)))
+        assert [x.shape for x in got] == [(0, *x.shape) for x in want], f"{name} mapped {mapped}"
 
 
 @pytest.mark.parametrize("name", WITHOUT)

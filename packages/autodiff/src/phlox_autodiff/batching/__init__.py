@@ -15,6 +15,7 @@ from ._classes import class_rule
 from .attention import ATTENTION
 from .contraction import CONTRACTION
 from .convolution import CONVOLUTION
+from .factorization import FACTORIZATION
 from .indexing import INDEXING
 from .interpolation import INTERPOLATION
 from .movement import MOVEMENT
@@ -36,6 +37,7 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     ATTENTION,
     CONTRACTION,
     CONVOLUTION,
+    FACTORIZATION,
     INDEXING,
     INTERPOLATION,
     MOVEMENT,

@@ -60,9 +60,14 @@ def images(call: Call) -> Any:
 
 
 def in_batch(call: Call, weights: frozenset[str]) -> list[Any] | None:
-    """The operands with lanes along the axis of the batch; None where lanes differ in weights."""
+    """The operands with lanes along the axis of the batch.
+
+    None where lanes differ in weights, and where none are: nothing would tell the batch of one.
+    """
     names = [operand.name for operand in call.op.signature.operands]
-    if any(m for name, m in zip(names, call.mapped, strict=True) if name in weights):
+    if not call.size or any(
+        m for name, m in zip(names, call.mapped, strict=True) if name in weights
+    ):
         return None
     return [
         operand if name in weights else folded(call.full(i))
@@ -101,7 +106,11 @@ def unfolded(out: Any, size: int) -> Any:
 def matrices(call: Call) -> Any:
     """Lanes are a further axis in front of the batches, which have to line up."""
     rank = max(len(call.shape(i)) for i in range(len(call.operands)))
-    given = [call.full(i, rank) for i in range(len(call.operands))]
+    return each_as_its_lane(call, [call.full(i, rank) for i in range(len(call.operands))])
+
+
+def each_as_its_lane(call: Call, given: list[Any]) -> Any:
+    """What the op gives for operands of many lanes, the axes of a lane as they are in one."""
     out = call.run(*given)
     if not isinstance(out, tuple):
         return out

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from .._lanes import Call, LanesRule, NoLanes
 
 
+def _of_some(rule: LanesRule) -> LanesRule:
+    """The rule where there are lanes: of none, nothing would tell channels and groups of one."""
+
+    def run(call: Call) -> Any:
+        return rule(call) if call.size else None
+
+    return run
+
+
 def _beside(x: Tensor[Any]) -> Tensor[Any]:
     """(lanes, N, C, …) as (N, lanes · C, …)."""
     size, count, channels, *rest = x.shape
@@ -67,7 +76,7 @@ def _conv2d_weight_grad(call: Call) -> Any:
 
 
 CONVOLUTION: Final[dict[str, LanesRule | NoLanes]] = {
-    "conv2d": _conv2d,
-    "conv2d_input_grad": _conv2d_input_grad,
-    "conv2d_weight_grad": _conv2d_weight_grad,
+    "conv2d": _of_some(_conv2d),
+    "conv2d_input_grad": _of_some(_conv2d_input_grad),
+    "conv2d_weight_grad": _of_some(_conv2d_weight_grad),
 }
