@@ -20,3 +20,12 @@ def test_the_norm_is_that_of_all_gradients_before_clipping() -> None:
 def test_a_model_without_gradients_has_no_norm() -> None:
     with pytest.raises(GradientError, match="no gradient belongs"):
         optim.gradient_norm(nn.Linear(1, 2), {})
+
+
+def test_the_norm_of_large_gradients_is_in_range() -> None:
+    model = nn.Linear(1, 1)
+    grads = {
+        p.id: pt.full(p.shape, size, dtype="float32")
+        for p, size in zip(model.param_list(), (3e25, 4e25), strict=True)
+    }
+    assert optim.gradient_norm(model, grads).item() == pytest.approx(5e25, rel=1e-6)

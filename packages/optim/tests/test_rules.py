@@ -271,6 +271,20 @@ def test_gradients_of_several_types_are_clipped_as_of_one(joint: bool) -> None:
         assert np.allclose(got.numpy(), want.numpy(), rtol=1e-5)
 
 
+def test_gradients_of_several_types_and_devices_are_clipped_in_range() -> None:
+    wide, narrow = pt.asarray([3e25, 4e25], dtype="float32"), pt.ones(2, dtype="float16")
+    beside = pt.asarray([0.0, 0.0, 1.2e26], dtype="float32", device=Listed(pt.Numpy()))
+    got = optim.ClipByGlobalNorm(1.0).clip([narrow, wide])
+    assert np.allclose(got[1].numpy(), [0.6, 0.8])
+    assert (got[0].dtype, got[0].tolist()) == (pt.float16, [0.0, 0.0])
+    for grads in ([wide, narrow, beside], [beside, wide, narrow]):
+        found = optim.ClipByGlobalNorm(1.0).clip(grads)
+        assert [(x.device, x.dtype) for x in found] == [(x.device, x.dtype) for x in grads]
+        by_size = {x.shape[0]: x.numpy() for x in found if x.dtype is pt.float32}
+        assert np.allclose(by_size[2], [3 / 13, 4 / 13])
+        assert np.allclose(by_size[3], [0.0, 0.0, 12 / 13])
+
+
 class Listed(pt.Decorator):
     """Notes the ops that run."""
 

@@ -27,6 +27,8 @@ ONE = (1,)
 NORMS: list[tuple[str, Callable[[Any], Any], float]] = [
     ("vector_norm", lambda x: expanded("vector_norm", x, (0,), False), ROOT),
     ("an order", lambda x: pt.linalg.vector_norm(x, ord=3), 2.0 ** (1 / 3)),
+    ("an order below 0", lambda x: pt.linalg.vector_norm(x, ord=-2), 1 / ROOT),
+    ("a small order", lambda x: pt.linalg.vector_norm(x, ord=0.5), 4.0),
     ("matrix_norm", lambda x: pt.linalg.matrix_norm(x[None]), ROOT),
     ("cdist", lambda x: expanded("cdist", x[None], pt.zeros((1, 2)), 2.0)[0, 0], ROOT),
     (
@@ -54,6 +56,43 @@ def test_a_norm_of_what_has_no_scale_is_as_before(value: float) -> None:
     np.testing.assert_equal(found[0].item(), value)
     assert expanded("vector_norm", pt.zeros((0, 2)), (0,), False).tolist() == [0.0, 0.0]
     assert pt.linalg.vector_norm(pt.asarray([0.0, 3.0]), ord=0).item() == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")  # in NumPy
+@pytest.mark.parametrize("order", [-3, -2.0, -0.5, 0.5, 3])
+@pytest.mark.parametrize(
+    "values", [[1e-10, 1e20], [0.0, 3.0], [inf, inf], [inf, 2.0], [np.nan, 1.0], [2e-40, 1e-40]]
+)
+def test_norms_of_all_orders_are_those_of_numpy(values: list[float], order: float) -> None:
+    got = pt.linalg.vector_norm(pt.asarray(values), ord=order).item()
+    np.testing.assert_allclose(got, np.linalg.norm(np.asarray(values), ord=order), rtol=1e-3)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_cosine_needs_no_range(size: float) -> None:
+    a, b = pt.asarray([size, 2 * size]), pt.asarray([2 * size, size])
+    found = expanded("cosine_similarity", a, b, 0, 0.0)
+    assert found.item() == pytest.approx(0.8, rel=1e-6)
+    assert pt.cosine_similarity(a, b, epsilon=0.0).item() == pytest.approx(0.8, rel=1e-6)
+    ones = pt.ones(2)
+    small = [
+        expanded("cosine_similarity", x, ones, 0, 1e-2).item() for x in (ones * 1e-3, ones * 0)
+    ]
+    assert small == pytest.approx([0.1 * ROOT, 0.0], rel=1e-6)
+    assert expanded("cosine_similarity", pt.ones((2, 0)), pt.ones((2, 0)), 1, 1e-8).tolist() == [
+        0,
+        0,
+    ]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("joint", [False, True])
+def test_gradients_of_all_sizes_are_clipped(size: float, joint: bool) -> None:
+    grads = [pt.asarray([3 * size, 4 * size]), pt.zeros((2, 0)), pt.zeros(1)]
+    clipped = expanded("clip_norms", grads, 1.0, joint)
+    wanted = min(1.0 / (5 * size + 1e-6), 1.0) * np.asarray([3 * size, 4 * size])
+    np.testing.assert_allclose(clipped[0].numpy(), wanted, rtol=1e-6)
+    assert [x.tolist() for x in clipped[1:]] == [[[], []], [0.0]]
 
 
 def test_pools_leave_out_what_is_between_the_elements_of_a_window() -> None:

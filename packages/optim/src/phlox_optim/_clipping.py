@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
-from phlox_tensor import Float, Tensor
+from phlox_tensor import DType, Float, Tensor, stack
 from phlox_tensor.capture import wrap
 
 from ._checked import CheckedConfig
-from ._rule import primitives
-
-_TINY = 1e-6
 
 
 class GradientClipping(CheckedConfig):
@@ -78,28 +76,42 @@ class ClipByGlobalNorm(_Threshold):
 
 
 def _of_norm(grads: list[Tensor[Float]], threshold: float, *, joint: bool) -> list[Tensor[Float]]:
-    """Gradients of at most this norm; one op for all where they are of one device and type."""
-    if len({(g.device, g.dtype) for g in grads}) == 1:
-        device, given = grads[0].device, primitives(grads, grads[0].dtype)
-        return [wrap(p, device) for p in device.ops.clip_norms(given, threshold, joint)]
-    if not joint or not grads:
-        return [each for g in grads for each in _of_norm([g], threshold, joint=False)]
-    total = joint_squares(grads)
-    return [_scaled(g, threshold, total.to_device(g.device)) for g in grads]
+    """Gradients of at most this norm: one op for all of a device, or of a device and type."""
+    groups: dict[Any, list[int]] = {}
+    for place, grad in enumerate(grads):
+        groups.setdefault((grad.device, None if joint else grad.dtype), []).append(place)
+    norms = [_norm(grad) for grad in grads] if joint and len(groups) > 1 else []
+    out = list(grads)
+    for (device, _), places in groups.items():
+        taken = [grads[i] for i in places]
+        others = [norm.to_device(device) for i, norm in enumerate(norms) if i not in places]
+        if others:  # they count as one more element
+            taken.append(_joint(others))
+        dtype = _widest(taken)
+        given = tuple([x.astype(dtype).primitive for x in taken])
+        clipped = device.ops.clip_norms(given, threshold, joint)
+        for i, p in zip(places, clipped, strict=False):
+            out[i] = wrap(p, device).astype(grads[i].dtype)
+    return out
 
 
-def joint_squares(grads: list[Tensor[Float]]) -> Tensor[Float]:
-    """Return the sum of the squares of at least one tensor, on the device of the first."""
-    total = _squares(grads[0])
-    for grad in grads[1:]:
-        total = total + _squares(grad).to_device(total.device)
-    return total
+def joint_norm(grads: list[Tensor[Float]]) -> Tensor[Float]:
+    """Return the norm of at least one tensor together, on the device of the first."""
+    return _joint([_norm(grad).to_device(grads[0].device) for grad in grads])
 
 
-def _squares(grad: Tensor[Float]) -> Tensor[Float]:
-    return grad.to_full_precision().square().sum()
+def _norm(grad: Tensor[Float]) -> Tensor[Float]:
+    return grad.to_full_precision().vector_norm()
 
 
-def _scaled(grad: Tensor[Float], threshold: float, squares: Tensor[Float]) -> Tensor[Float]:
-    factor = (threshold / (squares.sqrt() + _TINY)).clip(max=1.0)
-    return grad * factor.astype(grad.dtype)
+def _joint(norms: list[Tensor[Float]]) -> Tensor[Float]:
+    dtype = _widest(norms)
+    return stack([norm.astype(dtype) for norm in norms]).vector_norm()
+
+
+def _widest(tensors: list[Tensor[Float]]) -> DType:
+    """The one type that all have, else one that holds all."""
+    types = {x.dtype for x in tensors}
+    if len(types) > 1:
+        types = {x.to_full_precision().dtype for x in tensors}
+    return max(types, key=lambda dtype: dtype.itemsize)

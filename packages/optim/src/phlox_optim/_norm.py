@@ -5,7 +5,7 @@ from __future__ import annotations
 from phlox_nn import Module
 from phlox_tensor import Float, GradientError, Tensor
 
-from ._clipping import joint_squares
+from ._clipping import joint_norm
 from ._found import find
 from ._optimizer import AnyGradients
 
@@ -33,4 +33,4 @@ def gradient_norm(module: Module, grads: AnyGradients) -> Tensor[Float]:
     found = find(module, grads, strict=True)[1]
     if not found:  # new values for state alone
         raise GradientError("gradient_norm", "no gradient belongs to a trained parameter")
-    return joint_squares(found).sqrt()
+    return joint_norm(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal, Protocol, cast, final
 
 import ml_dtypes
@@ -264,7 +265,11 @@ def finfo(type: DTypeLike | HasDType, /) -> FloatLimits:
         >>> finfo(float16).eps
         0.0009765625
     """
-    dtype = _of_kind(type, "Float", "finfo")
+    return _limits_of(_of_kind(type, "Float", "finfo"))
+
+
+@cache  # formulas ask in each call
+def _limits_of(dtype: DType) -> FloatLimits:
     found = _finfo(dtype.numpy)
     return FloatLimits(
         8 * dtype.itemsize,

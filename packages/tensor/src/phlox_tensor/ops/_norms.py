@@ -5,22 +5,26 @@ from __future__ import annotations
 from math import inf, prod
 from typing import TYPE_CHECKING
 
+from .._dtype import finfo
+
 if TYPE_CHECKING:
     from .._tensor import Tensor
 
 
-def scale_of(largest: Tensor) -> Tensor:
-    """What to divide elements by before they are raised: the largest, 1 where that is no number."""
-    known = largest.detach()
-    usual = (known > 0) & known.isfinite()
-    return usual.where(known, 1.0)
+def scale_of(leading: Tensor) -> Tensor:
+    """What to divide elements by before they are raised: the one that leads the sum of powers.
+
+    That is the largest, for an order below 0 the smallest; no 0 and nothing infinite.
+    """
+    bounds = finfo(leading.dtype)
+    return leading.detach().clip(bounds.smallest_normal, bounds.max)
 
 
 def root_of(powers: Tensor, p: float) -> Tensor:
-    """The p-th root; its derivative is 0 where it is 0."""
+    """The p-th root; its derivative is 0 where they are 0."""
     none = powers == 0
     safe = none.where(1.0, powers)
-    return none.where(0.0, safe.sqrt() if p == 2 else safe ** (1 / p))
+    return none.where(0.0 if p > 0 else inf, safe.sqrt() if p == 2 else safe ** (1 / p))
 
 
 def p_norm(size: Tensor, axis: tuple[int, ...], p: float, *, keepdims: bool = False) -> Tensor:
@@ -32,7 +36,7 @@ def p_norm(size: Tensor, axis: tuple[int, ...], p: float, *, keepdims: bool = Fa
         return size.sum(axis=axis, keepdims=keepdims)
     if p == 0:
         return (size != 0).astype(size.dtype).sum(axis=axis, keepdims=keepdims)
-    scale = scale_of(size.max(axis=axis, keepdims=True))
+    scale = scale_of((size.max if p > 0 else size.min)(axis=axis, keepdims=True))
     part = size / scale
     powers = (part.square() if p == 2 else part**p).sum(axis=axis, keepdims=True)
     out = root_of(powers, p) * scale

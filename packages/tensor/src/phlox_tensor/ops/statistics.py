@@ -16,7 +16,7 @@ from ..shapes import statistics as shapes
 from . import movement
 from ._families import contraction, reduction, row, scan, sort
 from ._families import indexing as choosing
-from ._norms import p_norm
+from ._norms import p_norm, root_of, scale_of
 
 if TYPE_CHECKING:
     from .._kinds import Int
@@ -165,9 +165,15 @@ cov = contraction(
 
 
 def _cosine(x1: Tensor, x2: Tensor, axis: int, epsilon: float) -> Tensor:
-    a, b = x1.to_full_precision(), x2.to_full_precision()
-    sizes = [p_norm(x.abs(), (axis,), 2.0).maximum(epsilon) for x in (a, b)]
-    return ((a * b).sum(axis=axis) / (sizes[0] * sizes[1])).astype(x1.dtype)
+    """Of parts of the largest elements, since products leave the range long before cosines do."""
+    parts, norms = [], []
+    for x in (x1.to_full_precision(), x2.to_full_precision()):
+        size = x.abs()
+        scale = scale_of((size.max if x.shape[axis] else size.sum)(axis=axis, keepdims=True))
+        parts.append(x / scale)
+        least = (epsilon / scale).squeeze(axis)
+        norms.append(root_of(parts[-1].square().sum(axis=axis), 2.0).maximum(least))
+    return ((parts[0] * parts[1]).sum(axis=axis) / norms[0] / norms[1]).astype(x1.dtype)
 
 
 cosine_similarity = row(

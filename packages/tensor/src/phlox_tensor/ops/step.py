@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from math import sqrt
+from math import prod, sqrt
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from .._op import case
 from ..reference import step as ref
 from ..shapes import step as shapes
 from ._families import step
+from ._norms import root_of, scale_of
+from .binary import maximum
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -90,10 +92,22 @@ adam_step = step(
 
 
 def _clip_norms(grads: Tensors, threshold: float, joint: bool) -> tuple[Tensor, ...]:
-    squares = [g.to_full_precision().square().sum() for g in grads]
+    """By parts of the largest element: squares leave the range long before norms do.
+
+    Those below 1 stay as they are, for beside ``LEAST_NORM`` small ones count for nothing.
+    """
+    wide = [g.to_full_precision() for g in grads]
+    leading = [g.abs().max() if prod(g.shape) else g.sum() for g in wide]
+    if joint and leading:
+        leading = [reduce(maximum, leading)] * len(leading)
+    scales = [scale_of(each).maximum(1.0) for each in leading]
+    squares = [(g / scale).square().sum() for g, scale in zip(wide, scales, strict=True)]
     if joint and squares:
         squares = [reduce(add, squares)] * len(squares)
-    factors = [(threshold / (each.sqrt() + shapes.LEAST_NORM)).clip(max=1.0) for each in squares]
+    factors = [
+        (threshold / scale / (root_of(each, 2.0) + shapes.LEAST_NORM / scale)).clip(max=1.0)
+        for each, scale in zip(squares, scales, strict=True)
+    ]
     return tuple(g * f.astype(g.dtype) for g, f in zip(grads, factors, strict=True))
 
 
