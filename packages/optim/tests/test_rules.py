@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import phlox_optim as optim
 import phlox_record as record
 import phlox_tensor as pt
 from phlox_nn import ConfigError, Param
+from phlox_optim import _rule
 from phlox_tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -398,3 +402,44 @@ def test_a_rule_that_is_given_a_module_says_what_steps_modules() -> None:
     with pytest.raises(pt.WrongTypeError, match="AdamW is the rule for one tensor") as caught:
         rule.step(0.1, model, {})
     assert caught.value.hint == "optim.AdamWConfig().init().step(lr, model, grads)"
+
+
+@dataclass(slots=True)
+class InSlots(optim.SimpleOptimizer):
+    """A rule of a user that keeps its settings, and how often it ran, in slots."""
+
+    factor: float = 0.5
+    calls: int = 0
+
+    def step(self, lr: float, tensor: Any, grad: Any, state: Any) -> tuple[Any, Any]:
+        self.calls += 1
+        return tensor - grad * (lr * self.factor), state
+
+
+class Named(dict[str, float], optim.SimpleOptimizer):
+    """A rule that is a dict of its settings."""
+
+    def step(self, lr: float, tensor: Any, grad: Any, state: Any) -> tuple[Any, Any]:
+        return tensor - grad * (lr * self["factor"]), state
+
+
+@pytest.mark.parametrize("rule", [InSlots(), Named(factor=0.5)], ids=["slots", "dict"])
+def test_a_rule_is_laid_out_as_its_author_wants(rule: Any) -> None:
+    ones = [pt.ones(2), pt.ones(3)]
+    for count in (2, 4):
+        values, states = rule.step_list(0.1, ones, ones, [None, None])
+        assert [x.tolist() for x in values] == [[0.95] * 2, [0.95] * 3]
+        assert states == [None, None]
+        assert getattr(rule, "calls", count) == count
+    again = pickle.loads(pickle.dumps(rule))
+    assert repr(again) == repr(rule)
+
+
+def test_nothing_about_a_rule_is_kept_beyond_it() -> None:
+    rule, ones = Named(factor=0.5), [pt.ones(2)]
+    rule.step_list(0.1, ones, ones, [None])
+    key = id(rule)
+    assert key in _rule._APART
+    del rule
+    gc.collect()
+    assert key not in _rule._APART

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import is_
-from typing import Any, ClassVar, Generic, Never, TypeVar, get_args
+from typing import Any, ClassVar, Final, Generic, Never, TypeVar, get_args
+from weakref import finalize
 
 from phlox_tensor import CompileError, DType, Float, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import run_together
@@ -18,11 +19,6 @@ State = Any
 
 class SimpleOptimizer(ABC):
     """The rule for one tensor; an author of an optimizer writes ``step`` and nothing else."""
-
-    # Whether the first step, and the later ones, run tensor by tensor; found out by trying. Not
-    # among what an author keeps in a rule, which is in its ``__dict__``.
-    __slots__ = ("_apart",)
-    _apart: frozenset[bool]
 
     @abstractmethod
     def step(
@@ -120,28 +116,49 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
                 config._rule = cls  # type: ignore[attr-defined]
 
 
+# By id of a rule, since rules need no hash: whether the first step, and the later ones, run tensor
+# by tensor, found out by trying. Not in the rule, which is an author's to copy and lay out.
+_APART: Final[dict[int, set[bool]]] = {}
+
+
+def _apart(rule: SimpleOptimizer) -> set[bool]:
+    found = _APART.get(id(rule))
+    if found is None:
+        found = _APART[id(rule)] = set()
+        finalize(rule, _APART.pop, id(rule))
+    return found
+
+
+def _kept(rule: SimpleOptimizer) -> dict[str, Any]:
+    """What a rule has in its slots."""
+    names = tree.slots_of(type(rule))
+    return {name: getattr(rule, name) for name in names if hasattr(rule, name)}
+
+
 def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
     """What one kernel gives for all rows; None where the step has to run for each."""
-    first, apart = rows[0][2] is None, getattr(rule, "_apart", frozenset[bool]())
+    first, apart = rows[0][2] is None, _apart(rule)
     if first in apart:
         return None
-    own = vars(rule)
+    own, slots = vars(rule), _kept(rule)
     before = own.copy()
     try:
         made = run_together(lambda row: _checked_pair(rule, rule.step(lr, *row)), rows)
     except CompileError:
         made = None
-        _keep_apart(rule, apart | {first})
-    if own.keys() != before.keys() or not all(map(is_, own.values(), before.values())):
+        apart.add(first)
+    if not (_unchanged(own, before) and _unchanged(_kept(rule), slots)):
         own.clear()  # it counts its calls, or the like: each of them has to be made
         own.update(before)
-        _keep_apart(rule, apart | {first})
+        for name, value in slots.items():
+            object.__setattr__(rule, name, value)  # of a frozen dataclass too
+        apart.add(first)
         return None
     return made
 
 
-def _keep_apart(rule: SimpleOptimizer, steps: frozenset[bool]) -> None:
-    object.__setattr__(rule, "_apart", steps)  # of a frozen dataclass too
+def _unchanged(own: dict[str, Any], before: dict[str, Any]) -> bool:
+    return own.keys() == before.keys() and all(map(is_, own.values(), before.values()))
 
 
 def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:
