@@ -330,3 +330,18 @@ def test_a_derivative_that_needs_an_inverse_says_whose_it_is() -> None:
         px.grad(lambda x: first(x).sum())(singular)
     with pytest.raises(px.GradientError, match=r"\[slogdet\] the derivative needs the inverse"):
         px.grad(lambda x: px.linalg.slogdet(x).logabsdet)(singular)
+
+
+@each_device
+def test_counts_that_no_memory_holds_are_refused(device: Backend) -> None:
+    x = px.asarray([1, 1, 3], device=device)
+    assert px.bincount(x, minlength=5).tolist() == [0, 2, 0, 1, 0]
+    with pytest.raises(px.ArgumentError, match="up to the largest: got minlength="):
+        px.bincount(x, minlength=2**40)
+
+
+@each_hosted
+@pytest.mark.parametrize("number", [2**32, 2**40, 2**63 - 1])
+def test_numbers_that_are_too_far_to_count_are_refused(device: Backend, number: int) -> None:
+    with pytest.raises(px.ArgumentError, match=f"up to the largest: got {number}, expected below"):
+        px.bincount(px.asarray([1, number], device=device))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 import phlox_tensor
-from phlox_kernels import _lapack, _least_squares, _machine, _native, _sequence, _settings
+from phlox_kernels import _counts, _lapack, _least_squares, _machine, _native, _sequence, _settings
 from phlox_tensor import Backend, DType, DTypeError, DTypeLike, MemoryUse, Op, as_dtype
 from phlox_tensor.capture import CallSequence, Kernel, Program, ProgramLimits, SequenceRun
 
@@ -50,6 +50,8 @@ _OPS: Final[dict[Any, str]] = {function: name for name, function in _TABLE.items
 _DEFAULTS: Final = ("float32", "int64")
 # Entries around a reference: kernels do what they can before it.
 _AROUND: Final[dict[str, Callable[..., Any]]] = {"lstsq": _least_squares.by_triangle}
+# Kernels of which the reference does what they need too much memory for, or refuses it.
+_WITHIN: Final[dict[str, Callable[..., Any]]] = {"bincount": _counts.within}
 
 
 class Cpu(Backend):
@@ -160,6 +162,8 @@ class Cpu(Backend):
         if function is None and (op := phlox_tensor.REGISTRY[name]).op_class.hosted:
             reference, around = self._by_lapack(op), _AROUND.get(name)
             return reference if around is None else around(reference, self.read)
+        if function is not None and name in _WITHIN:
+            function = _WITHIN[name](function, self._by_lapack(phlox_tensor.REGISTRY[name]))
         if function is not None and self.settings != _DEFAULTS:
             return self._adapted(name, function)
         return function

@@ -158,6 +158,11 @@ def test_what_the_device_takes_as_a_whole_is_asked_for_once(noted: Sequences) ->
     assert [len(each.calls) for each in noted.made] == [3]
 
 
+def test_about_a_call_alone_no_device_is_asked(noted: Sequences) -> None:
+    _replayed(lambda x: x @ x, pt.ones((3, 3), device=Numpy()))
+    assert noted.made == []
+
+
 def test_an_op_that_the_device_does_not_take_stands_between_two_sequences(
     noted: Sequences,
 ) -> None:

@@ -55,3 +55,16 @@ def test_what_cannot_be_compared_is_refused() -> None:
         assert_close("a", "b")
     with pytest.raises(pt.WrongTypeError, match=r"\[allclose\] no numbers: got complex"):
         NS.allclose(pt.ones(1), 1j)
+
+
+def test_integers_of_any_size_and_objects_that_are_numbers_are_compared() -> None:
+    objects = np.asarray([1, 2**70, 0.5], object)
+    assert_close(2**70, 2**70)
+    assert_close([10**400, 1], [10**400, 1])
+    assert_close(objects, objects)
+    assert_close(np.asarray([1j, 2], object), [1j, 2.0])
+    assert_close(2**70, 2**70 + 1, rtol=1e-6)
+    with pytest.raises(AssertionError, match="largest absolute difference 1 at"):
+        assert_close(2**70, 2**70 + 1)
+    with pytest.raises(pt.WrongTypeError, match="no numbers"):
+        assert_close(np.asarray([1, None], object), [1, 2])

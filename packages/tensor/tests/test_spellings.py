@@ -295,3 +295,33 @@ def test_an_argument_that_is_missing_is_named() -> None:
     for call in ("pt.add(x)", "pt.add()", "x.take()", "pt.matmul(x)", "pt.max_pool2d(x)"):
         with pytest.raises(TypeError, match=r"missing argument: expected \w+\nhint: px\."):
             eval(call, {"pt": pt, "x": pt.ones((2, 3))})
+
+
+def test_weights_of_others_are_those_of_numpy() -> None:
+    """What the hints say, done: numbers at an edge are in the bin behind it."""
+    ns: Any = pt
+    x, weights = np.asarray([0.0, 1.0, 1.0, 2.0, 0.5]), np.asarray([1.0, 10.0, 100.0, 1000.0, 5.0])
+    given = pt.asarray(x)
+    names: dict[str, Any] = {"px": pt, "x": given, "weights": pt.asarray(weights), "bins": 2}
+    names["edges"] = pt.histogram(given, bins=2)[1]
+    code = _hint_of(lambda: ns.histogram(given, weights=weights))
+    want = np.histogram(x, 2, weights=weights)[0]
+    np.testing.assert_allclose(_done(code, names).numpy(), want, rtol=1e-12)
+    rows = np.random.default_rng(0).normal(size=(3, 5))
+    names["x"] = pt.asarray(rows)
+    code = _hint_of(lambda: ns.cov(given, aweights=weights))
+    want = np.cov(rows, aweights=weights, ddof=0)
+    np.testing.assert_allclose(_done(code, names).numpy(), want, rtol=1e-12)
+
+
+def _hint_of(call: Any) -> str:
+    with pytest.raises(pt.UnknownArgumentError) as caught:
+        call()
+    return str(caught.value.hint)
+
+
+def _done(code: str, names: dict[str, Any]) -> Any:
+    """The value of a hint, whose remark says what a name stands for."""
+    expression, _, remark = code.partition("  # where ")
+    name, _, value = remark.partition(" = ")
+    return eval(expression, {**names, name: eval(value, names)})

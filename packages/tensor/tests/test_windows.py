@@ -61,6 +61,18 @@ def test_a_window_that_is_none_is_refused(call: Any, text: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("beta", [0.0, 8.6, 499.0, 501.0, 699.0, 800.0, 1e6])
+def test_a_window_of_kaiser_fades_as_fast_as_it_is_told(beta: float) -> None:
+    got = fft.window("kaiser", 9, beta=beta, periodic=False, dtype="float64").numpy()
+    assert np.isfinite(got).all()
+    assert (got[4], got.tolist()) == (1.0, got[::-1].tolist())
+    if beta < 700:  # beyond, NumPy leaves the range of floats
+        np.testing.assert_allclose(got, np.kaiser(9, beta), rtol=1e-13)
+    else:  # I₀ is an exponential there, over the root of what is beside it
+        inside = np.sqrt(1 - 0.25**2)
+        np.testing.assert_allclose(got[5], np.exp(beta * (inside - 1)) / inside**0.5, rtol=1e-3)
+
+
 @pytest.mark.parametrize("mode", ["reflect", "symmetric", "edge", "circular", "constant"])
 def test_half_a_piece_is_put_before_both_ends(mode: str) -> None:
     x = RANDOM.standard_normal((2, 20))

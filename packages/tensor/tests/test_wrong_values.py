@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox_tensor as pt
@@ -35,6 +36,11 @@ CALLS: list[tuple[str, Callable[[], Any], str]] = [
         lambda: pt.roi_align(pt.ones((2, 1, 4, 4)), pt.asarray([[-1.0, 0.0, 0.0, 1.0, 1.0]]), 1),
         r"\[roi_align\] image of a box out of range: got -1",
     ),
+    (
+        "many counts",
+        lambda: pt.bincount(pt.asarray([1]), minlength=2**40),
+        "a count for each number up to the largest: got minlength=1099511627776",
+    ),
     ("far counts", lambda: pt.bincount(pt.asarray([10**15])), r"hint: px\.unique_counts\(x\)"),
     (
         "another word",
@@ -43,6 +49,14 @@ CALLS: list[tuple[str, Callable[[], Any], str]] = [
     ),
     ("a part of at", lambda: x().at[0].sub(1.0), r"hint: x\.at\[index\]\.subtract\(values\)"),
     ("a division", lambda: x().at[0].divide(2.0), r"hint: x\.at\[index\]\.multiply\(1 / values\)"),
+    ("all options", lambda: NS.set_printoptions(profile="full"), r"hint: threshold=math\.inf"),
+    ("a word that is no stride", lambda: NS.conv2d("same", x()), r"hint: px\.asarray\(x\)"),
+    ("a word that is no axis", lambda: NS.sum("a"), r"hint: px\.asarray\(x\)"),
+    (
+        "a word of its own",
+        lambda: NS.pad_border("edge", x()),
+        r"hint: px.pad_border\(x, mode='edge",
+    ),
     ("an option", lambda: NS.set_printoptions(sci_mode=False), "hint: suppress=True"),
     ("a type of means", lambda: NS.mean(x(), dtype=None), r"hint: px\.mean\(x\)"),
 ]
@@ -57,6 +71,11 @@ def test_a_wrong_argument_says_what_to_type(call: Callable[[], Any], text: str) 
 def test_a_size_may_be_one_number_and_parts_may_be_more_than_elements() -> None:
     assert x().zeros(3).tolist() == [0.0, 0.0, 0.0]
     assert [part.shape for part in x().chunk(10**20)] == [(1, 3), (1, 3)]
+
+
+@pytest.mark.parametrize("size", [np.int64(3), np.asarray(3), [np.int64(3)], pt.asarray([3])])
+def test_sizes_may_be_numbers_of_others(size: Any) -> None:
+    assert x().zeros(size).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_what_has_to_be_given_has_no_default_for_help() -> None:

@@ -185,8 +185,10 @@ def with_sequences(
     start = 0
     while start < len(lines):
         end = _end_of_device(lines, start)
-        whole = sequence_of(start, end) if end > start + 1 else None
-        parts = [(start, end)] if whole is not None else _that_run(lines, start, end, constants)
+        alone = end == start + 1
+        whole = None if alone else sequence_of(start, end)
+        uncut = alone or whole is not None
+        parts = [(start, end)] if uncut else _that_run(lines, start, end, constants)
         for first, stop in parts:
             made = whole or (sequence_of(first, stop) if stop > first + 1 else None)
             found += lines[first:stop] if made is None else [made]

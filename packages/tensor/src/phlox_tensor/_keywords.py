@@ -91,7 +91,8 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     "bincount": {"weights": "px.zeros(int(x.max()) + 1).index_add(x, weights, axis=0)"},
     "broadcast_to": dict.fromkeys(("shape", "size", "sizes"), "x.broadcast_to({value})"),
     "cov": {
-        "aweights": "px.cov(x * weights**0.5)  # of centered rows, by the sum of weights",
+        "aweights": "(c * weights) @ c.T / weights.sum()  # where c = x - "
+        "(x * weights).sum(axis=1, keepdims=True) / weights.sum()",
         "ddof": "correction={value}",
         "fweights": "px.cov(x.repeat(weights, axis=1))",
         "rowvar": "px.cov(x.T)",
@@ -102,7 +103,8 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     "histogram": {
         "density": "counts / (counts.sum() * width)",
         "range": "min=..., max=...",
-        "weights": "px.zeros(bins).index_add(edges[1:-1].searchsorted(x), weights, axis=0)",
+        "weights": "px.zeros(bins).index_add(places, weights, axis=0)  # where places = "
+        "edges[1:-1].searchsorted(x, side='right')",
     },
     "interpolate": {"scale_factor": "px.interpolate(x, [2 * n for n in x.shape[2:]])"},
     "interpolate2d": {"scale_factor": "px.interpolate2d(x, [2 * n for n in x.shape[2:]])"},

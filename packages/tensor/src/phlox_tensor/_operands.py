@@ -158,12 +158,13 @@ def _hint_for(op: Op, item: Any) -> str:
     """What to type in the place of what is no tensor."""
     if isinstance(item, tuple) and hasattr(item, "imag"):
         return "x.abs(), x.real or x.imag"
-    if isinstance(item, str) and op.signature.attributes:
+    words = [a.name for a in op.signature.attributes if a.type == "str"]
+    if isinstance(item, str) and words:
         first = op.signature.operands[0]
         names = f"*{first.name}" if first.variadic else first.name
-        if op.attribute_names[0] == "equation":
+        if words[0] == "equation":
             return f"px.{op.name}({item!r}, {names})  # the equation goes first"
-        return f"px.{op.name}({names}, {op.attribute_names[0]}={item!r})"
+        return f"px.{op.name}({names}, {words[0]}={item!r})"
     return "px.asarray(x)"
 
 

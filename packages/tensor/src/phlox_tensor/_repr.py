@@ -48,7 +48,7 @@ _options: ContextVar[PrintOptions] = ContextVar("phlox_print_options", default=_
 
 
 # What PyTorch calls an option, and what to type here.
-_OTHERS: Final = {"profile": "threshold=1000", "sci_mode": "suppress=True"}
+_OTHERS: Final = {"profile": "threshold=math.inf", "sci_mode": "suppress=True"}
 
 
 def set_printoptions(**options: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from operator import index as whole
 from typing import TYPE_CHECKING, Any, Final, Generic, Never, Self
 
@@ -50,12 +51,14 @@ def _sealed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(bits.data.toreadonly()).view(array.dtype)
 
 
-def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
-    """A shape as entries get it."""
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """A shape as entries get it; one size may be a number of NumPy too."""
+    dims: tuple[int, ...] = (-1,)
     try:
         dims = (shape,) if isinstance(shape, int) else tuple(map(whole, shape))
     except TypeError:
-        dims = (-1,)
+        with suppress(TypeError):
+            dims = (whole(shape),)
     if dims and min(dims) < 0:
         raise ArgumentError("zeros", "no shape", got=shape, expected="ints of 0 or more")
     return dims

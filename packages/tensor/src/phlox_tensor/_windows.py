@@ -19,6 +19,7 @@ from ._errors import ArgumentError
 from ._tensor import Tensor
 
 Array = np.ndarray[Any, Any]
+_FAR: Final = 500.0  # from where on an asymptotic series has all digits
 
 
 def _cosines(*parts: float) -> Callable[[Array, int], Array]:
@@ -50,7 +51,22 @@ def _gaussian(places: Array, span: int, std: float) -> Array:
 def _kaiser(places: Array, span: int, beta: float) -> Array:
     """Kaiser and Schafer, 1980."""
     inside = np.maximum(0, 1 - (2 * places / max(span, 1) - 1) ** 2)
-    return np.asarray(np.i0(beta * np.sqrt(inside)) / np.i0(beta))
+    x, top = beta * np.sqrt(inside), np.asarray(beta)
+    return np.asarray(_scaled_bessel(x) / _scaled_bessel(top) * np.exp(x - top))
+
+
+def _scaled_bessel(x: Array) -> Array:
+    """``exp(-x)·I₀(x)`` for x from 0 on, where I₀ itself leaves the range of floats at 713.
+
+    Far out by the asymptotic series: Abramowitz and Stegun, 1964, 9.7.1; six terms are enough.
+    """
+    near = np.minimum(x, _FAR)
+    far = np.maximum(x, _FAR)
+    series, term = np.ones_like(far), np.ones_like(far)
+    for k in range(1, 6):
+        term = term * (2 * k - 1) ** 2 / (8 * k * far)
+        series = series + term
+    return np.where(x <= _FAR, np.exp(-near) * np.i0(near), series / np.sqrt(2 * pi * far))
 
 
 # From places and the distance of the first from the last, which a periodic window does not reach.

@@ -30,29 +30,20 @@ def _negative(got: int) -> ArgumentError:
     )  # fmt: skip
 
 
-_MOST_COUNTS = 2**32  # 32 GiB of them; beyond, numbers are names and not places
-
-
-def _not_too_far(size: int, count: int) -> None:
-    if size > max(_MOST_COUNTS, count):
-        raise ArgumentError(
-            "bincount", "a count for each number up to the largest", got=f"{size - 1}",
-            expected=f"below {_MOST_COUNTS}", hint="px.unique_counts(x)",
-        )  # fmt: skip
-
-
 def _counted(x: Any, minlength: int) -> Any:
     if x.size and x.min() < 0:
         raise _negative(int(x.min()))
-    _not_too_far(int(x.max()) + 1 if x.size else 0, x.size)
+    largest = int(x.max()) if x.size else 0
+    shapes.check_counts(largest + 1, x.size, str(largest))
     return np.bincount(x.astype(np.int64), minlength=minlength).astype(np.int64)
 
 
 def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
     if x.size and int(x.min()) < 0:
         raise _negative(int(x.min()))
-    size = max(minlength, int(x.max()) + 1 if x.size else 0)
-    _not_too_far(size, x.size)
+    size = int(x.max()) + 1 if x.size else 0
+    shapes.check_counts(size, x.size, str(size - 1))
+    size = max(minlength, size)
     dtype, device = x.device.default_int, x.device
     counts: Tensor[Any] = zeros((size,), dtype=dtype, device=device)
     one: Tensor[Any] = ones((x.size,), dtype=dtype, device=device)

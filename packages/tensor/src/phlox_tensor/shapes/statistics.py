@@ -15,6 +15,7 @@ from .reduction import ordering_reduction, reduction
 if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
 
+_MOST_COUNTS = 2**32  # 32 GiB of them; beyond, numbers are names and not places
 INTERPOLATIONS = ("higher", "linear", "lower", "midpoint", "nearest")
 
 
@@ -23,7 +24,24 @@ def bincount(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     if len(specs[0].shape) != 1 or attributes[0] < 0:
         got = f"x {specs[0].shape}, minlength {attributes[0]}"
         raise ShapeError(op.name, "not 1-d", got=got, expected="(n,), minlength >= 0")
+    check_counts(attributes[0], specs[0].shape[0], f"minlength={attributes[0]}")
     return [(-1,)]
+
+
+def check_counts(size: int, count: int, got: str) -> None:
+    """Refuse many more counts than there are numbers.
+
+    Raises:
+        ArgumentError: for as many as may leave no memory to anybody.
+    """
+    if size > max(_MOST_COUNTS, count):
+        raise ArgumentError(
+            "bincount",
+            "a count for each number up to the largest",
+            got=got,
+            expected=f"below {_MOST_COUNTS}",
+            hint="px.unique_counts(x)",
+        )
 
 
 def cdist(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

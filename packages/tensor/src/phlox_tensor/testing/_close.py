@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
+from numbers import Integral, Number, Real
 from typing import Any, Final
 
 import numpy as np
@@ -113,7 +115,7 @@ def _problem(
     relative, absolute = max(_TOLERANCES.get(name, (0.0, 0.0)) for name in types)
     relative = relative if rtol is None else rtol
     absolute = absolute if atol is None else atol
-    if a.dtype.kind in "iub" and b.dtype.kind in "iub" and not relative and not absolute:
+    if _is_whole(a) and _is_whole(b) and not relative and not absolute:
         far = np.asarray(a != b)
     else:
         far = _far(_wide(a), _wide(b), relative, absolute, equal_nan)
@@ -122,14 +124,36 @@ def _problem(
 
 def _array(value: Any) -> Array:
     array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
-    if array.dtype.kind in "OSUMm":
+    numbers = array.dtype.kind not in "OSUMm" or _each(array, Number)
+    if not numbers:
         got, expected = type(value).__name__, "tensors, arrays, numbers, or containers of them"
         raise WrongTypeError("assert_close", "no numbers", got=got, expected=expected)
     return array
 
 
+def _each(array: Array, kind: type) -> bool:
+    """Whether objects, such as integers beyond 64 bits, are all of a kind of number."""
+    return array.dtype.kind == "O" and all(isinstance(x, kind) for x in array.flat)
+
+
+def _is_whole(array: Array) -> bool:
+    return array.dtype.kind in "iub" or _each(array, Integral)
+
+
 def _wide(array: Array) -> Array:
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    is_complex = array.dtype.kind == "c" or (array.dtype.kind == "O" and not _each(array, Real))
+    wide = np.complex128 if is_complex else np.float64
+    try:
+        return array.astype(wide)
+    except OverflowError:  # integers beyond the range of floats
+        return np.vectorize(_float, otypes=[wide])(array)
+
+
+def _float(number: Any) -> Any:
+    try:
+        return complex(number) if isinstance(number, complex) else float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
 
 
 def _far(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
@@ -141,8 +165,8 @@ def _far(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> Array
 
 def _gap(a: Array, b: Array) -> Array:
     """How far apart elements are; of integers as whole numbers, which floats would round."""
-    if a.dtype.kind in "iu" and b.dtype.kind in "iu":
-        return np.abs(a.astype(object) - b.astype(object)).astype(np.float64)
+    if _is_whole(a) and _is_whole(b):
+        return _wide(np.abs(a.astype(object) - b.astype(object)))
     return np.asarray(np.abs(_wide(a) - _wide(b)))
 
 
