@@ -36,8 +36,9 @@ def p_norm(size: Tensor, axis: tuple[int, ...], p: float, *, keepdims: bool = Fa
         return size.sum(axis=axis, keepdims=keepdims)
     if p == 0:
         return (size != 0).astype(size.dtype).sum(axis=axis, keepdims=keepdims)
-    scale = scale_of((size.max if p > 0 else size.min)(axis=axis, keepdims=True))
+    kept = keepdims or len(axis) < size.ndim  # one scale for all broadcasts as it is
+    scale = scale_of((size.max if p > 0 else size.min)(axis=axis, keepdims=kept))
     part = size / scale
-    powers = (part.square() if p == 2 else part**p).sum(axis=axis, keepdims=True)
+    powers = (part.square() if p == 2 else part**p).sum(axis=axis, keepdims=kept)
     out = root_of(powers, p) * scale
-    return out if keepdims else out.squeeze(axis)
+    return out if kept == keepdims else out.squeeze(axis)
