@@ -157,10 +157,12 @@ cov = contraction(
 
 def _cosine(x1: Tensor, x2: Tensor, axis: int, epsilon: float) -> Tensor:
     """Of parts of the largest elements, since products leave the range long before cosines do."""
-    parts, norms = [], []
+    parts: list[Tensor] = []
+    norms: list[Tensor] = []
     for x in (x1.to_full_precision(), x2.to_full_precision()):
         size = x.abs()
-        scale = scale_of((size.max if x.shape[axis] else size.sum)(axis=axis, keepdims=True))
+        whole = size if x.shape[axis] else size.sum(axis=axis, keepdims=True)  # 0 of nothing
+        scale = scale_of(whole.max(axis=axis, keepdims=True))
         parts.append(x / scale)
         least = (epsilon / scale).squeeze(axis)
         norms.append(root_of(parts[-1].square().sum(axis=axis), 2.0).maximum(least))

@@ -12,9 +12,9 @@ from .._number import call
 from .._op import case
 from ..reference import step as ref
 from ..shapes import step as shapes
+from . import binary
 from ._families import step
 from ._norms import root_of, scale_of
-from .binary import maximum
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -99,7 +99,7 @@ def _clip_norms(grads: Tensors, threshold: float, joint: bool) -> tuple[Tensor, 
     wide = [g.to_full_precision() for g in grads]
     leading = [g.abs().max() if prod(g.shape) else g.sum() for g in wide]
     if joint and leading:
-        leading = [reduce(maximum, leading)] * len(leading)
+        leading = [reduce(binary.maximum, leading)] * len(leading)
     scales = [scale_of(each).maximum(1.0) for each in leading]
     squares = [(g / scale).square().sum() for g, scale in zip(wide, scales, strict=True)]
     if joint and squares:
