@@ -150,8 +150,10 @@ def _wide(array: Array) -> Array:
 
 
 def _float(number: Any) -> Any:
+    if isinstance(number, complex):
+        return number
     try:
-        return complex(number) if isinstance(number, complex) else float(number)
+        return float(number)
     except OverflowError:
         return inf if number > 0 else -inf
 
