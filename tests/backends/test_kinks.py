@@ -69,3 +69,10 @@ def test_no_slope_is_0_at_nan(device: Backend, run: Any) -> None:
     for function in functions:
         (slope,) = run(px.grad(lambda x, f=function: f(x).sum()))(x).tolist()
         assert slope != 0, function
+
+
+@pytest.mark.parametrize("order", [-1.0, 0.5])
+def test_an_element_that_is_0_has_no_slope_in_a_norm_of_a_low_order(order: float) -> None:
+    for given, wanted in (([1.0, 0.0], [float(order > 0), 0.0]), ([0.0, 0.0], [0.0, 0.0])):
+        x = px.asarray(given, device=px.Autodiff(px.Numpy())).require_grad()
+        assert x.grad(px.linalg.vector_norm(x, ord=order).backward()).tolist() == wanted

@@ -466,6 +466,7 @@ def vector_norm(
         (5.0, 7.0)
     """
     check_floats("vector_norm", x)
+    ord = NORMALIZERS["float"](ord, "ord", "vector_norm", x.ndim)
     if ord == 2:
         return x.vector_norm(axis=axis, keepdims=keepdims)
     if ord in (inf, -inf):

@@ -103,7 +103,9 @@ def std(x: Array, axis: Axes, correction: float, keepdims: bool) -> Array:
 def vector_norm(x: Array, axis: Axes, keepdims: bool) -> Array:
     wide = x.astype(np.float64)
     # Powers of 2, so that squares stay in range and nothing is rounded.
-    power = np.frexp(np.max(np.abs(wide), axis=axis, keepdims=True, initial=0.0))[1].clip(-1000, 1000)
+    power = np.frexp(np.max(np.abs(wide), axis=axis, keepdims=True, initial=0.0))[1].clip(
+        -1000, 1000
+    )
     lengths = np.sqrt(np.square(np.ldexp(wide, -power)).sum(axis=axis, keepdims=True))
     found = np.ldexp(lengths, power)
     return np.asarray(found if keepdims else found.squeeze(axis)).astype(x.dtype)
