@@ -68,3 +68,15 @@ def test_integers_of_any_size_and_objects_that_are_numbers_are_compared() -> Non
         assert_close(2**70, 2**70 + 1)
     with pytest.raises(pt.WrongTypeError, match="no numbers"):
         assert_close(np.asarray([1, None], object), [1, 2])
+
+
+def test_lists_of_several_lengths_are_compared_part_by_part() -> None:
+    assert_close([[1, 2], [3]], [[1, 2], [3]])
+    with pytest.raises(AssertionError, match=r"\[1\]: .*1 of 1"):
+        assert_close([[1, 2], [3]], [[1, 2], [4]])
+
+
+def test_tolerances_are_numbers() -> None:
+    assert_close(1.0, 1.05, rtol=pt.asarray(0.1))
+    with pytest.raises(pt.ArgumentError, match="rtol is not a number"):
+        assert_close(1.0, 1.0, rtol=NS.float32)

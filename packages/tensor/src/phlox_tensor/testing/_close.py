@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from numbers import Integral, Number, Real
 from typing import Any, Final
 
 import numpy as np
 
+from .._attributes import NORMALIZERS
 from .._errors import WrongTypeError
 from .._spectrum import Spectrum
 from .._tensor import Tensor
@@ -52,13 +53,18 @@ def assert_close(
 
     Raises:
         AssertionError: saying how many elements differ, by how much, and which.
-        ArgumentError: for a negative tolerance.
+        ArgumentError: for a tolerance that is negative or no number.
         WrongTypeError: for what is no number.
 
     Example:
         >>> assert_close(pt.asarray([0.1 + 0.2]), [0.3])
         >>> assert_close({"a": pt.ones(2)}, {"a": [1.0, 1.0]})
     """
+    as_number = NORMALIZERS["float"]
+    rtol, atol = (
+        bound if bound is None else as_number(bound, name, "assert_close", 0)
+        for name, bound in (("rtol", rtol), ("atol", atol))
+    )
     not_negative("assert_close", rtol=rtol or 0.0, atol=atol or 0.0)
     for path, a, b in _pairs(got, want, ""):
         problem = _problem(a, b, rtol, atol, equal_nan, check_dtype)
@@ -87,8 +93,19 @@ def _children(value: Any) -> dict[Any, Any] | None:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list | tuple) and not isinstance(value, Spectrum):
-        return dict(enumerate(value)) if any(map(_is_part, value)) else None
+        return dict(enumerate(value)) if any(map(_is_part, value)) or _is_ragged(value) else None
     return None
+
+
+def _is_ragged(value: Sequence[Any]) -> bool:
+    """Whether these are lists of numbers that are no array."""
+    if not any(isinstance(part, list | tuple) for part in value):
+        return False
+    try:
+        np.asarray(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _is_part(value: Any) -> bool:
