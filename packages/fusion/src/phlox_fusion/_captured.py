@@ -16,12 +16,15 @@ from phlox_tensor import Backend, CompileError, DType, Tensor, tree
 from phlox_tensor.capture import is_ours
 
 from ._code import Names, names_of
+from ._holders import held_by, names_asked
 from ._layout import Layout, NodePart, StaticPart
+from ._slots import Slots, is_data
 from ._watch import (
     NOTHING,
     Read,
     Watch,
     attributes_in,
+    class_of,
     content_of,
     inside,
     items_of,
@@ -39,10 +42,10 @@ _MOST_VALUES: Final = 10_000  # of one function
 _DEEPEST: Final = 8  # containers and objects in each other
 _FUNCTIONS: Final = (FunctionType, MethodType, partial)
 _WRAPPED: Final = ("__wrapped__", "_called")
-_ASKING: Final = frozenset({"delattr", "getattr", "hasattr", "setattr"})
-_WHOLE: Final = frozenset({"__dict__", "vars"})
-_MAKING: Final = frozenset({"__init__", "__new__", "__post_init__"})
-_ASIDE: Final = frozenset({"__del__", "__getstate__", "__reduce__", "__repr__", "__setstate__"})
+_ASKING: Final = frozenset(
+    {"attrgetter", "delattr", "getattr", "hasattr", "methodcaller", "setattr"}
+)
+_WHOLE: Final = frozenset({"__dict__", "asdict", "astuple", "dir", "getmembers", "vars"})
 _METHODS: Final = frozenset({"forward"})  # those that are called by no name of the user's
 
 
@@ -99,11 +102,11 @@ class _Walk:
         self._globals: dict[int, set[str]] = {}
         self._watches: list[Watch] = []
         self._open: list[_Open] = []
-        self._classes: dict[type, bool] = {}  # whether code may call it
-        self._members: set[tuple[type, str]] = set()
+        self._classes: dict[type, Slots] = {}
         self._names = set(_METHODS)  # attributes that some code names
         self._asked: set[str] = set()  # those that may be absent
         self._whole = False  # code looks at all attributes at once
+        self._super = False  # code goes on behind the class that has a method
         self._count = 0
 
     def found(self) -> list[Watch]:
@@ -114,14 +117,24 @@ class _Walk:
                 self._visit(*self._work.popleft())
             for item in self._open:
                 self._look_into(item)
-            for cls in self._classes:
-                self._look_up(cls)
+            for slots in [*self._classes.values()]:
+                for label, value in slots.look(self._names):
+                    self.add(value, label)
             more = bool(self._work)
         for item in self._open:
-            holders = (names_in, item.space, item.keys), (attributes_in, item.item, item.slots)
-            for read, holder, keys in holders:
-                if keys:
-                    self._watch(read, holder, keys, item.label, item.among, own=item.own)
+            if is_users(type(item.item).__module__):
+                self._watch(class_of, item.item, {}, item.label)
+            if self._whole and not isinstance(item.item, ModuleType):
+                self._watch(size_of, item.space, {}, item.label)
+            if item.keys:
+                self._watch(names_in, item.space, item.keys, item.label, item.among, own=item.own)
+            if item.slots:
+                self._watch(
+                    attributes_in, item.item, item.slots, item.label, item.among, own=item.own
+                )
+        for slots in self._classes.values():
+            for read, holder, keys in slots.places(behind=self._super):
+                self._watch(read, holder, keys, slots.cls.__name__)
         return self._watches
 
     def add(
@@ -150,7 +163,8 @@ class _Walk:
     def look_up(self, cls: type, *, called: bool = False) -> None:
         """Go on to the methods and attributes of a class that code names, and what calls run."""
         if is_users(cls.__module__):
-            self._classes[cls] = called or self._classes.get(cls, False)
+            slots = self._classes.setdefault(cls, Slots(cls, is_users))
+            slots.called = slots.called or called
 
     def functions_in(self, rest: Any, label: str) -> None:
         """Go on to the functions among the constants of a node."""
@@ -194,12 +208,22 @@ class _Walk:
             self.add(inside or getattr(item, "__func__", None), label)
         elif isinstance(item, np.ndarray):
             self._array(item, label, among, own=own)
-        elif isinstance(item, list | tuple | dict | set | frozenset | deque | bytearray):
+        elif isinstance(item, list | tuple | dict | set | frozenset | deque):
             self._container(item, label, among, own=own, depth=depth)
-        elif isinstance(item, ModuleType | type):
+        elif (held := held_by(item)) is not None:
+            self._watch(held.read, item, held.keys, label, among, own=own)
+            for part in held.parts:
+                self.add(part, label, among, own=own, depth=depth + 1)
+            self.look_up(type(item))
+        else:
+            self._object(item, label, among, own=own, depth=depth)
+
+    def _object(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
+        if isinstance(item, ModuleType | type):
             module = item.__name__ if isinstance(item, ModuleType) else item.__module__
             if isinstance(item, type):
                 self.look_up(item, called=True)
+                self.look_up(type(item))
             elif is_users(module):
                 self._open.append(_Open(item, label, among, own, depth))
         elif is_ours(type(item).__module__):
@@ -207,6 +231,9 @@ class _Walk:
         else:
             self.look_up(type(item))
             self._wrapped(item, label)
+            asked = names_asked(item)
+            self._names.update(asked)
+            self._asked.update(asked)
             if is_frozen(item):
                 self._ours(item, label, depth)
             else:
@@ -255,6 +282,7 @@ class _Walk:
             self._asked |= known.texts
             self._names |= known.texts
         self._whole = self._whole or bool((known.attributes | known.of_globals) & _WHOLE)
+        self._super = self._super or "super" in known.of_globals
         return known
 
     def _function_in(self, item: Any, label: str) -> None:
@@ -281,27 +309,30 @@ class _Walk:
         small = len(item) <= _MOST_PARTS
         if isinstance(item, dict):
             self._watch(items_of if small else size_of, item, {}, label, among, own=own)
-        elif isinstance(item, set | bytearray):
+        elif isinstance(item, set):
             self._watch(members_of if small else size_of, item, {}, label, among, own=own)
         elif isinstance(item, list | deque):
             self._watch(parts_of if small else size_of, item, {}, label, among, own=own)
-        if not small or isinstance(item, bytearray):
+        if not small:
             return
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         for key, part in pairs:
             self.add(part, f"{label}[{key!r}]", among, depth=depth + 1)
 
     def _array(self, item: np.ndarray[Any, Any], label: str, among: str, *, own: bool) -> None:
-        if not item.flags.writeable:
+        writable = _writable(item)
+        if writable is None:
             return
         if item.size > _MOST_NUMBERS:
+            place = label if writable is item else f"{label}.base"
             raise CompileError(
                 "compile",
                 "an array of NumPy from outside is too large to be compared at each call",
-                got=f"{label}{among} of shape {item.shape}",
+                got=f"{label}{among} of shape {item.shape}"
+                + ("" if writable is item else ", a view of an array that may be written to"),
                 expected=f"tensors; arrays of at most {_MOST_NUMBERS} elements",
                 hint=f"px.asarray({label}) outside of the function; or "
-                f"{label}.setflags(write=False) for what never changes",
+                f"{place}.setflags(write=False) for what never changes",
             )
         self._watch(numbers_of, item, {}, label, among, own=own)
 
@@ -327,25 +358,6 @@ class _Walk:
             self.add(value, f"{item.label}.{name}", item.among, own=own, depth=depth)
         item.done |= names
 
-    def _look_up(self, cls: type) -> None:
-        """Take up what classes of the user's have under names that code uses."""
-        for base in cls.__mro__:
-            if not is_users(base.__module__):
-                continue
-            found = {}
-            aside = _ASIDE if self._classes[cls] else _ASIDE | _MAKING
-            for name, value in vars(base).items():
-                by_python = name.startswith("__") and callable(value) and name not in aside
-                used = name in self._names or by_python
-                if not used or (base, name) in self._members:
-                    continue
-                self._members.add((base, name))
-                self.add(value, f"{base.__name__}.{name}")
-                if not hasattr(type(value), "__get__") and not isinstance(value, type):
-                    found[name] = value
-            if found:
-                self._watch(names_in, vars(base), found, base.__name__)
-
 
 def _is_text(key: object) -> bool:
     return type(key) is str
@@ -353,12 +365,28 @@ def _is_text(key: object) -> bool:
 
 def _may_come(item: _Open, name: str, asked: set[str]) -> bool:
     """Whether an attribute that an object lacks may be given to it and then be read."""
+    cls = type(item.item)
     if not isinstance(item.space, dict):
         return False
-    for base in type(item.item).__mro__:
-        if name in vars(base):
-            return not hasattr(type(vars(base)[name]), "__get__")
-    return name in asked
+    found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), NOTHING)
+    if found is NOTHING:
+        return name in asked
+    if not hasattr(type(found), "__get__"):
+        return True
+    return name[:2] != "__" and is_users(cls.__module__) and not is_data(found)
+
+
+def _writable(item: np.ndarray[Any, Any]) -> Any:
+    """What the numbers of an array can be changed by: itself or what it is a view of; else None."""
+    part: Any = item
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return part
+        part = part.base
+    try:
+        return None if part is None or memoryview(part).readonly else part
+    except TypeError:
+        return None
 
 
 def _may_change(name: str, value: Any) -> bool:

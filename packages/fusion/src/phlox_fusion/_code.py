@@ -26,6 +26,8 @@ class Names(NamedTuple):
     texts: frozenset[str]
 
 
+_RUNNING: Final = frozenset({"eval", "exec"})
+
 _KNOWN: Final[WeakKeyDictionary[CodeType, Names]] = WeakKeyDictionary()
 
 
@@ -35,8 +37,10 @@ def names_of(code: CodeType) -> Names:
     if found is None:
         of_globals = {i.argval for i in get_instructions(code) if i.opname in _GLOBAL}
         attributes = set(code.co_names)
-        texts = {x for x in code.co_consts if isinstance(x, str) and x.isidentifier()}
-        for item in code.co_consts:
+        written = [x for x in code.co_consts if isinstance(x, str)]
+        texts = {part for x in written for part in x.split(".") if part.isidentifier()}
+        run = filter(None, map(_code_in, written)) if of_globals & _RUNNING else ()
+        for item in (*code.co_consts, *run):
             if isinstance(item, CodeType):
                 inside = names_of(item)
                 of_globals |= inside.of_globals
@@ -45,3 +49,11 @@ def names_of(code: CodeType) -> Names:
         found = Names(frozenset(of_globals), frozenset(attributes), frozenset(texts))
         _KNOWN[code] = found
     return found
+
+
+def _code_in(text: str) -> CodeType | None:
+    """The code that a text is; None for any other text."""
+    try:
+        return compile(text.strip(), "<text>", "exec")
+    except (SyntaxError, ValueError):
+        return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from keyword import iskeyword
 from operator import is_
 from typing import Any, Final, NamedTuple
 
@@ -149,9 +150,21 @@ def items_of(item: dict[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def members_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is in a set, or the bytes of a bytearray, as what does not change."""
+    """What is in a set, as what does not change."""
     del keys
-    return (frozenset(item) if isinstance(item, set) else bytes(item),)
+    return (frozenset(item),)
+
+
+def bytes_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The bytes of a bytearray, or of an array or a view of memory."""
+    del keys
+    return (memoryview(item).tobytes(),)
+
+
+def class_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The class of an object."""
+    del keys
+    return (type(item),)
 
 
 def size_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -198,21 +211,36 @@ def standing(watches: Sequence[Watch]) -> Callable[[], bool]:
 
 def write(source: Source, watches: Sequence[Watch], miss: str) -> None:
     """Add lines that do ``miss`` where another object stands at a place than did."""
-    for watch in watches:
-        holder = source.held(watch.holder, "outside")
-        if watch.read is content_of and watch.values[0] is not NOTHING:
-            source.line("try:")
-            source.line(f" if {holder}.cell_contents is not {source.held(watch.values[0])}: {miss}")
-            source.line(f"except ValueError: {miss}")
-        elif watch.read is names_in:
-            get = source.held(watch.holder.get, "get")
-            for key, value in zip(watch.keys, watch.values, strict=True):
-                other = "" if value is not NOTHING else f", {source.held(NOTHING, 'nothing')}"
-                source.line(f"if {get}({key!r}{other}) is not {source.held(value)}: {miss}")
-        elif watch.read in (items_of, parts_of) and not watch.values:
-            source.line(f"if {holder}: {miss}")
-        elif watch.read is attributes_in and NOTHING not in watch.values:
-            for key, value in zip(watch.keys, watch.values, strict=True):
-                source.line(f"if {holder}.{key} is not {source.held(value)}: {miss}")
-        else:
-            source.line(f"if not {source.held(watch.stands, 'stands')}(): {miss}")
+    lines = [line for watch in watches for line in _lines(source, watch, miss)]
+    if lines:
+        source.line("try:")
+        for line in lines:
+            source.line(f" {line}")
+        source.line(f"except (AttributeError, KeyError, ValueError): {miss}")
+
+
+def _lines(source: Source, watch: Watch, miss: str) -> Iterator[str]:
+    """The lines for one place; what is gone raises."""
+    holder = source.held(watch.holder, "outside")
+    pairs = [*zip(watch.keys, watch.values, strict=False)]
+    if watch.read is content_of and watch.values[0] is not NOTHING:
+        yield f"if {holder}.cell_contents is not {source.held(watch.values[0])}: {miss}"
+    elif watch.read is class_of:
+        yield f"if type({holder}) is not {source.held(watch.values[0])}: {miss}"
+    elif watch.read is names_in:
+        for key, value in pairs:
+            if value is NOTHING:
+                yield f"if {key!r} in {holder}: {miss}"
+            else:
+                yield f"if {holder}[{key!r}] is not {source.held(value)}: {miss}"
+    elif watch.read in (items_of, parts_of) and not watch.values:
+        yield f"if {holder}: {miss}"
+    elif watch.read is attributes_in and all(map(_is_name, watch.keys, watch.values)):
+        for key, value in pairs:
+            yield f"if {holder}.{key} is not {source.held(value)}: {miss}"
+    else:
+        yield f"if not {source.held(watch.stands, 'stands')}(): {miss}"
+
+
+def _is_name(key: str, value: Any) -> bool:
+    return value is not NOTHING and key.isidentifier() and not iskeyword(key)
