@@ -254,3 +254,19 @@ def test_quick_calls_follow_what_stands_outside_and_join_recordings() -> None:
     with px.Profile(Cpu()) as device:
         times(px.ones(2, device=device))
     assert "kernel <lambda>" in str(device.report())
+
+
+def test_a_kernel_may_be_made_of_functions_with_rules_of_their_own() -> None:
+    doubled: Any = px.custom_gradient(lambda x: (x * 2, lambda g: g * 10))
+    kept: Any = px.checkpoint(lambda x: (x * 0.5).exp())
+    cases: list[Any] = [
+        lambda x: doubled(x).exp(),
+        lambda x: px.vmap(lambda row: row * 2)(x) + 1,
+        lambda x: kept(x) * 2,
+    ]
+    for function in cases:
+        fast = px.kernel(function)
+        for x in (px.ones(2), px.ones((2, 3))):
+            assert fast(x).tolist() == function(x).tolist()
+            expected = px.grad(lambda x: function(x).sum())(x)  # noqa: B023
+            assert px.grad(lambda x: fast(x).sum())(x).tolist() == expected.tolist()  # noqa: B023

@@ -149,7 +149,7 @@ _OUTSIDE = pt.ones(1, device=pt.Numpy("float64"))
         (lambda x: x + pt.ones(6), r"no argument: got an operand of add at .*test_kernel"),
         (_gives_two, r"gives one tensor(.|\n)*one kernel for each result"),
         (_gives_it_back, r"no result of an op(.|\n)*outside"),
-        (_draws, r"reads state(.|\n)*drawn outside"),
+        (_draws, r"draws random numbers(.|\n)*drawn outside"),
         (lambda x: x * _OUTSIDE, r"no argument(.|\n)*give the tensor as an argument"),
     ],
 )
@@ -291,3 +291,14 @@ def test_kernels_are_pickled_and_copied() -> None:
     for again in (pickle.loads(pickle.dumps(kernel(doubled))), copy.deepcopy(kernel(doubled))):
         assert isinstance(again, Kernel)
         assert again(pt.ones(1)).item() == 2.0
+
+
+def test_a_kernel_sets_no_state() -> None:
+    count = pt.Cell(0)
+
+    def counted(x: Tensor) -> Tensor:
+        count.set(1)
+        return x * 2
+
+    with pytest.raises(CompileError, match="changes state"):
+        kernel(counted)(pt.ones(1))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import phlox_tensor as pt
-from phlox_fusion import compile
+from phlox_fusion import compile, kernel
 from phlox_tensor import Tensor
 from phlox_tensor.capture import call
 
@@ -99,6 +101,67 @@ def test_signed_zeros_and_nan_are_values_of_their_own() -> None:
 def test_a_number_has_no_hash() -> None:
     with pytest.raises(TypeError, match="hint: float"):
         compile(lambda x, n: x * {n: 1.0}[n])(pt.ones(1), 2.0)
+
+
+def test_a_number_is_an_int_or_a_float_to_who_asks() -> None:
+    def branch(x: Tensor, n: Any) -> Any:
+        match n:
+            case int():
+                return x * n
+            case float():
+                return x * n * 10
+        return x - 100
+
+    def asked(x: Tensor, n: Any) -> Any:
+        known = isinstance(n, numbers.Real) and isinstance(n, (int, float))
+        return x * n if known and not isinstance(n, bool) else x - 100
+
+    for fast in (compile(branch), kernel(branch)):
+        for _ in range(3):
+            assert fast(pt.ones(1), 2).item() == 2.0
+            assert fast(pt.ones(1), 2.5).item() == 25.0
+    for fast in (compile(asked), kernel(asked)):
+        assert [fast(pt.ones(1), n).item() for n in (2, 2.5, 3, 4.5, 2)] == [2, 2.5, 3, 4.5, 2]
+
+
+def test_a_number_that_may_be_either_is_guarded_where_somebody_asks() -> None:
+    def powered(x: Tensor, n: Any) -> Tensor:
+        return x * (2.0 if isinstance(2**n, int) else 3.0)
+
+    fast = compile(powered)
+    for n in (1, 2, 3, -1, -2, 4):
+        assert fast(pt.ones(1), n).item() == (2.0 if n > 0 else 3.0)
+    assert fast.versions == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "versions"),
+    [
+        (lambda n: n & 1, 1),
+        (lambda n: 1 << n, 1),
+        (lambda n: n >> 1 | ~n ^ 3, 1),
+        (lambda n: divmod(n, 3)[0] + divmod(7, n)[1], 1),
+        (lambda n: round(n) + round(n / 7, 2), 1),
+        (lambda n: math.trunc(n / 2) + math.floor(n / 2) + math.ceil(n / 2), 1),
+        (lambda n: n.real + n.conjugate(), 1),
+        (lambda n: n.bit_length(), 4),
+        (lambda n: np.sqrt(n) + np.ones(1)[0] * n, 4),
+        (lambda n: pt.asarray([n, 2.0])[0] + pt.asarray(((n,), (1.5,)))[0, 0], 1),
+        (lambda n: pt.asarray([n, np.float32(2)])[0], 4),
+    ],
+)
+def test_numbers_do_what_pythons_do(function: Callable[[Any], Any], versions: int) -> None:
+    fast = compile(lambda x, n: x * function(n))
+    x = pt.ones(1)
+    for _ in range(3):
+        for n in (1, 2, 3, 9):
+            assert fast(x, n).tolist() == (x * function(n)).tolist()
+    assert fast.versions == versions
+
+
+def test_an_attribute_that_no_number_has_is_told_as_pythons() -> None:
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'shape'"):
+        compile(lambda x, n: x * n.shape)(pt.ones(1), 2)
 
 
 _BINARY: tuple[Callable[[Any, Any], Any], ...] = (

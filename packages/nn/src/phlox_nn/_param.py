@@ -19,7 +19,7 @@ from phlox_tensor import (
     is_inside,
     tree,
 )
-from phlox_tensor.capture import recording, unrecorded, wrap
+from phlox_tensor.capture import Number, plain, recording, unrecorded, wrap
 from phlox_tensor.no_operand import NoOperand, hint_at_members, refused_operand
 from phlox_tensor.random import generator
 
@@ -138,6 +138,8 @@ class Param(NoOperand):
         Raises:
             ArgumentError: for a shape of other numbers than ints.
         """
+        given: tuple[Any, ...] = shape  # numbers of a compiled function are sizes, too
+        shape = tuple([n.ask(plain) if type(n) is Number else n for n in given])
         if any(type(size) is not int for size in shape):
             raise ArgumentError("param", "sizes are ints", got=shape, expected="(3, 4)")
         check_weight(dtype, trainable and role == "weight")

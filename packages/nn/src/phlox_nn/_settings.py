@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from phlox_tensor import PhloxError, Tensor
 from phlox_tensor.arguments import fits
+from phlox_tensor.capture import Number, plain
 
 from ._elsewhere import VALUES
 
@@ -67,6 +68,9 @@ def check(config: Any) -> None:
     """Raise ConfigError for the first field whose value does not fit its annotation."""
     for name, hint in hints(type(config)).items():
         value = getattr(config, name)
+        if type(value) is Number:  # of a compiled function, where a setting is one for each value
+            value = value.ask(plain)
+            object.__setattr__(config, name, value)
         if not fits(value, hint):
             where, wanted = f"{type(config).__name__}.{name}", _show(hint)
             code = _instead(name, value, hint)

@@ -10,7 +10,8 @@ import numpy as np
 
 from ._attributes import refuse_recorded
 from ._backend import Backend
-from ._creation import full
+from ._cell import RECORDINGS
+from ._creation import full, with_numbers
 from ._device import as_device
 from ._dlpack import array_of
 from ._dtype import DTypeLike, as_dtype
@@ -100,6 +101,8 @@ def asarray(
         raise DTypeError(
             "asarray", "no tensor is complex", got="Spectrum", expected=expected, hint=hint
         )
+    if RECORDINGS.count and isinstance(obj, list | tuple):
+        obj = with_numbers(obj, wanted, device)
     if holds_tensor(obj):
         given = stacked(obj, "asarray")
         out = given if device is None else given.to_device(as_device(device))

@@ -88,6 +88,38 @@ def _filled(
     return Tensor(backend.ops.full(dims, number_for(plain_value, chosen, op), chosen), backend)
 
 
+def with_numbers(data: Any, dtype: DType | None, device: Device) -> Any:
+    """Return nested lists with tensors in the place of numbers of a recording.
+
+    Beside what is no number they are their plain values, which a replay must find again.
+    """
+    leaves: list[Any] = []
+    work: list[Any] = [data]
+    while work:
+        item = work.pop()
+        if isinstance(item, list | tuple):
+            work.extend(item)
+        else:
+            leaves.append(item)
+    if not any(type(item) is Number for item in leaves):
+        return data
+    if any(isinstance(item, Tensor) for item in leaves):  # whose element type decides
+        return data
+    backend = as_device(device)
+    alone = all(isinstance(item, Scalar) for item in leaves)
+    whole = all(isinstance(plain(item), int) for item in leaves)
+    chosen = dtype or (backend.default_int if whole else backend.default_float)
+
+    def made(item: Any) -> Any:
+        if isinstance(item, list | tuple):
+            return [made(part) for part in item]
+        if type(item) is Number:
+            return full((), item, dtype=chosen, device=device) if alone else item.ask(plain)
+        return item
+
+    return made(data)
+
+
 def _repeated(
     op: str, value: Tensor[Any], shape: tuple[int, ...], dtype: DTypeLike | None, device: Device
 ) -> Tensor[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
-from math import copysign, isnan
 from typing import Any, Final, NoReturn, Protocol, final
 
 Plain = bool | int | float
@@ -28,20 +28,31 @@ class Number:
 
     Arithmetic with numbers gives numbers, and ops take them. Whatever turns one into a plain value
     (``float``, ``int``, a comparison, ``if``) becomes a guard: a replay holds only while the same
-    comes out. ``call(cos, x)`` keeps a function of plain numbers in the recording.
+    comes out. ``call(cos, x)`` keeps a function of plain numbers in the recording. It says that its
+    class is int or float, as ``isinstance`` asks; ``type`` alone tells it apart.
 
     Attributes:
         value: what it is in this call.
         place: which of the numbers of its recording it is.
     """
 
-    __slots__ = ("_owner", "place", "value")
+    __slots__ = ("_either", "_owner", "place", "value")
 
-    def __init__(self, value: int | float, place: int, owner: Owner) -> None:
-        """Made by a recording."""
+    def __init__(
+        self, value: int | float, place: int, owner: Owner, *, either: bool = False
+    ) -> None:
+        """Made by a recording; ``either``: for other numbers it may be an int, or a float."""
         self.value: Final = value
         self.place: Final = place
         self._owner: Final = owner
+        self._either: Final = either
+
+    @property
+    def __class__(  # type: ignore[misc] # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+    ) -> type:
+        """What ``isinstance`` and ``match`` ask: int or float."""
+        return self.ask(type) if self._either else type(self.value)
 
     def ask(self, function: Callable[..., Any], *rest: Any) -> Any:
         """Return ``function(value, *rest)``, which a replay must find again."""
@@ -148,6 +159,71 @@ class Number:
     def __rpow__(self, other: Any) -> Any:
         return _applied(operator.pow, other, self)
 
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __and__(self, other: Any) -> Any:
+        return _applied(operator.and_, self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return _applied(operator.and_, other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return _applied(operator.or_, self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _applied(operator.or_, other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return _applied(operator.xor, self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _applied(operator.xor, other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _applied(operator.lshift, self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _applied(operator.lshift, other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _applied(operator.rshift, self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _applied(operator.rshift, other, self)
+
+    def __invert__(self) -> Number:
+        return self._owner.number(operator.invert, (self,), ~self.value)  # type: ignore[operator]
+
+    def __round__(self, digits: int | None = None) -> Number:
+        return self._owner.number(round, (self, digits), round(self.value, plain(digits)))
+
+    def __trunc__(self) -> Number:
+        return self._owner.number(math.trunc, (self,), math.trunc(self.value))
+
+    def __floor__(self) -> Number:
+        return self._owner.number(math.floor, (self,), math.floor(self.value))
+
+    def __ceil__(self) -> Number:
+        return self._owner.number(math.ceil, (self,), math.ceil(self.value))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
+        """Give functions of NumPy the plain value, which a replay must find again."""
+        own = [item.ask(_itself) if type(item) is Number else item for item in given]
+        return getattr(ufunc, method)(*own, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the plain value, which a replay must find again."""
+        if name in ("conjugate", "real"):
+            return self if name == "real" else self.__pos__
+        if name.startswith("_") or not hasattr(self.value, name):
+            kind = type(self.value).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+        return getattr(self.ask(_itself), name)
+
 
 @final
 class _Nobody:
@@ -189,12 +265,45 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
+_CLOSED: Final = frozenset(
+    {
+        abs,
+        float,
+        int,
+        operator.add,
+        operator.and_,
+        operator.floordiv,
+        operator.invert,
+        operator.lshift,
+        operator.mod,
+        operator.mul,
+        operator.neg,
+        operator.or_,
+        operator.rshift,
+        operator.sub,
+        operator.truediv,
+        operator.xor,
+        round,
+        *(function for function in vars(math).values() if callable(function)),
+    }
+) - {math.prod}
+
+
+def either(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether a function of numbers gives an int or a float, as the values of those decide."""
+    if function is operator.pow:
+        return all(type(plain(item)) is not float for item in args)
+    return function not in _CLOSED
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two plain values are one: by type, sign of zero, and NaN beside NaN."""
     if type(a) is not type(b):
         return False
     if type(a) is float:
-        return (isnan(a) and isnan(b)) or (a == b and copysign(1, a) == copysign(1, b))
+        return (math.isnan(a) and math.isnan(b)) or (
+            a == b and math.copysign(1, a) == math.copysign(1, b)
+        )
     return bool(a == b)
 
 

@@ -116,6 +116,11 @@ def generator() -> Generator:
     return _current.get() or _default
 
 
+def is_stream(cell: Cell[Any]) -> bool:
+    """Whether a cell is the state of the generator in use."""
+    return cell is generator()._state
+
+
 @block
 def use_generator(chosen: Generator) -> Iterator[Generator]:
     """Draw from ``chosen`` inside a ``with`` block, in this thread or task.

@@ -17,7 +17,7 @@ from ._cell import RECORDINGS, Cell, Packed, recording_here
 from ._each import on_primitives
 from ._errors import CompileError
 from ._graph import Formula, Graph, Guard, Node, Value
-from ._number import Number, Scalar, plain
+from ._number import Number, Scalar, either, plain
 from ._op import Op, Spec, is_built_in
 from ._ours import is_ours
 from .inference import infer_prepared
@@ -141,8 +141,9 @@ class Recording:
 
     def number(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> Number:
         """Keep a number that ``function`` gave."""
-        self._numbers.append(Formula(function, self._own(args)))
-        return Number(value, len(self._numbers) - 1, self)
+        own = self._own(args)
+        self._numbers.append(Formula(function, own))
+        return Number(value, len(self._numbers) - 1, self, either=either(function, own))
 
     def guard(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> None:
         """Keep that the program went on with what ``function`` gave."""

@@ -13,6 +13,7 @@ from ._graph import Graph, Node, Value, needed, values_of
 from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
 from ._op import REGISTRY, Shape, Spec
+from ._random_state import is_stream
 from ._recording import Recording, line_of_error, recorded
 from ._stand_in import StandIn
 from ._tensor import Tensor
@@ -127,13 +128,15 @@ def _run(
 ) -> Sketched:
     sketch = Sketch(device)
 
-    def open_cell(cell: Cell[Any], made: Recording) -> NoReturn:
+    def open_cell(cell: Cell[Any], made: Recording) -> Any:
+        if is_stream(cell):  # to go back there, should somebody draw; who does is found as an op
+            return cell.current()
         raise CompileError(
             name,
             "the function reads state, which a kernel cannot",
             got=repr(cell),
             expected="a function of its arguments alone",
-            hint="give what changes as an argument; random numbers are drawn outside",
+            hint="give what changes as an argument",
         )
 
     made = Recording(open_cell, name)
@@ -153,6 +156,7 @@ def _run(
                 out = function(*given)
             except (DeviceError, ShapeError) as error:
                 raise _failed(name, error, made.graph(())) from None
+        _refuse_changes(name, made)
         if type(out) is not Tensor or out.device is not sketch:
             raise CompileError(
                 name,
@@ -164,6 +168,26 @@ def _run(
         value = made.value_of(sketch, out.primitive)
         graph = made.graph((value,))
     return _read(name, graph, value, places)
+
+
+def _refuse_changes(name: str, made: Recording) -> None:
+    """Refuse to leave something in a cell, and to go on in the stream of random numbers."""
+    for cell, value in made.outcomes.items():
+        if not is_stream(cell):
+            raise CompileError(
+                name,
+                "the function changes state, which a kernel cannot",
+                got=repr(cell),
+                expected="a function of its arguments alone",
+                hint="px.compile, which keeps what is set",
+            )
+        if value != cell.current():
+            raise CompileError(
+                name,
+                "the function draws random numbers, which a kernel cannot",
+                expected="a function of its arguments alone",
+                hint="numbers that are drawn outside: f(x, px.random.normal(x.shape))",
+            )
 
 
 def _read(name: str, graph: Graph, value: int, places: dict[int, int]) -> Sketched:
