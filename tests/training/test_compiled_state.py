@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 import phlox as px
-from phlox import Cpu, nn, optim
+from phlox import Cpu, Tensor, nn, optim
 
 
 def schedule(made: Callable[[Any], Any]) -> list[float]:
@@ -285,3 +285,100 @@ def test_a_compiled_module_shows_the_module() -> None:
     method: Any = px.compile(model.forward)
     with pytest.raises(AttributeError, match="'Compiled' object has no attribute 'weight'"):
         method.weight  # noqa: B018 - as above
+
+
+class Rate:
+    """An object in a field."""
+
+    def __init__(self) -> None:
+        self.value = 1.0
+
+
+class Fields(nn.Module):
+    """Fields that may change although the module does not."""
+
+    def __init__(self) -> None:
+        self.last = nn.Linear(1, 1)
+        self.settings: dict[str, Any] = {"rate": 1.0, "rates": [1.0]}
+        self.layers = [nn.Linear(1, 1)]
+        self.rate = Rate()
+        self.rates = {1.0}
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        rates = self.settings["rate"] * self.settings["rates"][0] * self.rate.value
+        return self.last(x) * rates * sum(self.rates)
+
+
+class Outer(nn.Module):
+    """The same, inside of another module."""
+
+    def __init__(self) -> None:
+        self.inside = Fields()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inside(x)
+
+
+CHANGES: dict[str, Callable[[Fields], Any]] = {
+    "a dict": lambda m: m.settings.update(rate=5.0),
+    "a layer more": lambda m: m.layers.append(nn.Linear(1, 1)),
+    "an object": lambda m: setattr(m.rate, "value", 3.0),
+    "another layer": lambda m: m.layers.__setitem__(0, nn.Linear(1, 1)),
+    "inside of a dict": lambda m: m.settings["rates"].__setitem__(0, 7.0),
+    "a set": lambda m: m.rates.add(4.0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("made", [Fields, Outer])
+def test_what_changes_in_fields_of_a_module_is_followed(
+    made: Callable[[], Any], change: Callable[[Fields], Any]
+) -> None:
+    model = made()
+    x = px.ones((1, 1))
+    fasts: list[tuple[Any, tuple[Any, ...]]] = [
+        (px.compile(lambda model, x: model(x)), (model, x)),
+        (px.compile(lambda both: both[0](both[1])), ((model, x),)),
+        (px.compile(lambda x: model(x) * 1.0), (x,)),
+    ]
+    for _ in range(2):
+        for fast, given in fasts:
+            for _ in range(3):
+                assert fast(*given).item() == model(x).item()
+        change(model if made is Fields else model.inside)
+    assert [fast.versions for fast, _ in fasts] == [2, 2, 2]
+
+
+def test_lists_of_a_model_that_steps_give_are_followed() -> None:
+    device = px.Autodiff(Cpu())
+
+    class Stack(nn.Module):
+        def __init__(self) -> None:
+            self.layers = [nn.Linear(2, 2, device=device) for _ in range(2)]
+            self.settings = {"rate": 1.0}
+
+        def forward(self, x: Tensor) -> Tensor:
+            for layer in self.layers:
+                x = layer(x)
+            return x * self.settings["rate"]
+
+    rule = optim.SgdConfig().init()
+    x = px.ones((3, 2), device=device)
+
+    @px.compile
+    def step(model: Stack, x: Tensor) -> tuple[Stack, Tensor]:
+        loss = model(x).square().mean()
+        return rule.step(1e-2, model, loss.backward()), loss
+
+    model = Stack()
+    for round_ in range(3):
+        for _ in range(4):
+            expected = model(x).square().mean().item()
+            model, loss = step(model, x)
+            assert loss.item() == expected
+        if round_ == 0:
+            model.settings["rate"] = 2.0
+        else:
+            model.layers[0] = nn.Linear(2, 2, device=device)

@@ -30,6 +30,7 @@ SAMPLES = {
     "Any": "[-2.0, 0.5, 3.0]",
     "Int": "[6, 3, 1]",
     "Bits": "[6, 3, 1]",
+    "Whole": "[6, 3, 1]",
     "Bool": "[True, False, True]",
 }
 

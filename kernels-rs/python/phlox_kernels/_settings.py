@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 _LEVELS: Final = ("avx2", "avx512", "avx512_bf16", "baseline")
 _MOST_BYTES: Final = 2**64 - 1
 _MOST_DIGITS: Final = len(str(_MOST_BYTES))
-# The least and the most that a number may be.
+# The least and the most that a number may be, and one to type.
 _NUMBERS: Final = {
-    "PHLOX_CACHE_BYTES": (0, _MOST_BYTES),
-    "PHLOX_NUM_THREADS": (1, 256),
-    "PHLOX_PACKED_BYTES": (0, _MOST_BYTES),
-    "PHLOX_SPIN_US": (0, 2**32 - 1),
+    "PHLOX_CACHE_BYTES": (0, _MOST_BYTES, 1_073_741_824),
+    "PHLOX_NUM_THREADS": (1, 256, 2),
+    "PHLOX_PACKED_BYTES": (0, _MOST_BYTES, 1_073_741_824),
+    "PHLOX_SPIN_US": (0, 2**32 - 1, 50),
 }
 
 
@@ -36,7 +36,7 @@ def require_known(environment: Mapping[str, str]) -> None:
             expected=", ".join(_LEVELS),
             hint="PHLOX_SIMD=avx2 python program.py",
         )
-    for name, (least, most) in _NUMBERS.items():
+    for name, (least, most, such) in _NUMBERS.items():
         text = environment.get(name)
         if text is None or (_is_short_number(text) and least <= int(text) <= most):
             continue
@@ -45,7 +45,7 @@ def require_known(environment: Mapping[str, str]) -> None:
             f"no such number in {name}",
             got=repr(text),
             expected=f"a whole number from {least} to {most}",
-            hint=f"{name}={max(least, 2)} python program.py",
+            hint=f"{name}={such} python program.py",
         )
 
 

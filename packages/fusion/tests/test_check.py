@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from builtins import compile as compile_text
 from math import nan
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -179,3 +180,22 @@ def test_streams_give_a_test_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(pt.DisagreementError) as found:
         bad.tolist()
     assert fails(pasted(found.value))
+
+
+def test_threads_that_draw_numbers_are_compared_one_after_the_other() -> None:
+    fast = compile(lambda x: x + pt.random.normal((2,)), check=True)
+    told: list[Exception] = []
+
+    def work() -> None:
+        try:
+            for _ in range(100):
+                fast(pt.zeros(2))
+        except Exception as error:
+            told.append(error)
+
+    threads = [Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not told

@@ -167,8 +167,8 @@ class _Walk:
             slots.called = slots.called or called
 
     def functions_in(self, rest: Any, label: str) -> None:
-        """Go on to the functions among the constants of a node."""
-        if isinstance(rest, _FUNCTIONS):
+        """Go on to the functions and the objects of the user's among the constants of a node."""
+        if isinstance(rest, _FUNCTIONS) or _is_object(rest):
             self.add(rest, label)
         elif isinstance(rest, tuple | dict):
             for part in rest.values() if isinstance(rest, dict) else rest:
@@ -297,9 +297,13 @@ class _Walk:
         if is_frozen(item):
             for name, part in tree.children(item):
                 self.add(part, f"{label}.{name}", depth=depth)
+            node = tree.node_of(item)
+            assert node is not None
+            for name in node.changing(node.flatten(item)[1]) if node.changing is not None else ():
+                self.add(getattr(item, name), f"{label}.{name}", depth=depth + 1)
         for name, part in tree.attributes_of(item).items():
-            if isinstance(part, _FUNCTIONS):
-                self.add(part, f"{label}.{name}")
+            if isinstance(part, _FUNCTIONS) or _is_object(part):
+                self.add(part, f"{label}.{name}", depth=depth + 1)
 
     def _wrapped(self, item: Any, label: str) -> None:
         for name in _WRAPPED:
@@ -357,6 +361,12 @@ class _Walk:
             own, depth = item.own and item.label == "self", item.depth + 1
             self.add(value, f"{item.label}.{name}", item.among, own=own, depth=depth)
         item.done |= names
+
+
+def _is_object(item: Any) -> bool:
+    """Whether a constant is an object of the user's, or a set, both of which may change."""
+    own = not isinstance(item, type) and is_users(type(item).__module__)
+    return own or isinstance(item, set)
 
 
 def _is_text(key: object) -> bool:

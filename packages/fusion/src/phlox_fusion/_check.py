@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from phlox_tensor import DisagreementError
@@ -28,6 +29,21 @@ def compared(
         DisagreementError: at the first result or state that differs.
     """
     cells = list({**trace.opened, **trace.left})
+    with ExitStack() as held:
+        for cell in cells:  # in the order in which recorded runs take them
+            held.enter_context(cell.lock)
+        return _compared(function, args, kwargs, trace, replay, leaves, cells)
+
+
+def _compared(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    trace: Trace,
+    replay: Replay,
+    leaves: list[Any],
+    cells: list[Cell[Any]],
+) -> Any:
     before = [packed(cell) for cell in cells]
     undo: list[Any] = []
     try:

@@ -278,7 +278,7 @@ class Compiled(Generic[P, R]):
             elif item is None or cls is bool or cls is str:
                 key.append((cls, item))
             else:
-                layout, found = flat(item)
+                layout, found, _ = flat(item)
                 if layout.transient:
                     return None, leaves
                 key.append(layout)

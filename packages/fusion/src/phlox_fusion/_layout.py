@@ -12,6 +12,7 @@ from weakref import ref
 from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
 from phlox_tensor.capture import Number, Packed, plain, same
 
+from ._held import apart
 from ._source import Source
 
 # What a device has of a tensor: the device, and what the tensor is to it.
@@ -65,9 +66,10 @@ class Layout:
         parts: the leaves and nodes, children before what holds them.
         leaves: those that hold a tensor or a number.
         transient: some tensor is on the device of a transform.
+        changing: some value that never changes holds lists or dicts, which may.
     """
 
-    __slots__ = ("__weakref__", "_make", "_whole", "leaves", "parts", "transient")
+    __slots__ = ("__weakref__", "_make", "_whole", "changing", "leaves", "parts", "transient")
 
     def __init__(self, parts: list[Part]) -> None:
         """Take the parts that ``flatten`` found."""
@@ -75,6 +77,7 @@ class Layout:
         self.leaves: Final = tuple(p for p in parts if isinstance(p, TensorPart | NumberPart))
         tensors = [p for p in self.leaves if isinstance(p, TensorPart)]
         self.transient: Final = any(d.transient for part in tensors for d, _ in part.levels)
+        self.changing: Final = any(isinstance(p, NodePart) and _changing(p) for p in parts)
         self._make: Callable[[Any], Any] | None = None
         self._whole: Callable[[Any], Any] | None = None
 
@@ -95,13 +98,17 @@ class Layout:
         names = [f"x{i}" for i in range(len(self.leaves))]
         if names:
             source.line(f"{', '.join(names)}, = leaves")
-        out, _ = write_tree(source, self, names, whole=whole)
+        out = write_tree(source, self, names, whole=whole).text
         source.line(f"return {out}")
         return source.function("make", "leaves")
 
     def pack(self, leaves: Sequence[Any]) -> Packed:
         """Return the content of a cell in parts."""
         return Packed(self, leaves, Layout.build)
+
+
+def _changing(part: NodePart) -> Sequence[str]:
+    return () if part.node.changing is None else part.node.changing(part.rest)
 
 
 _LAYOUTS: Final[dict[int, list[ref[Layout]]]] = {}
@@ -333,6 +340,8 @@ def _open(item: Any, parts: list[Part], work: list[Any], seen: dict[Hashable, in
         parts.append(AgainPart(seen[shared]))
         return
     children, rest = node.flatten(item)
+    if node.changing is not None and node.changing(rest):
+        rest = apart(rest)
     static = rest if node.static is None else node.static(rest)
     keys = tuple(children) if isinstance(children, dict) else None
     values = [*children.values()] if isinstance(children, dict) else [*children]
@@ -363,10 +372,24 @@ def _late(parts: Sequence[Part]) -> dict[int, Callable[[Any], Any]]:
 # Trees as text
 
 
+class Written(NamedTuple):
+    """Names in a text that makes a tree.
+
+    Attributes:
+        text: what stands for the tree.
+        children: what stands for the children of its root.
+        containers: what stands for the lists and dicts in values that never change.
+    """
+
+    text: str
+    children: list[str]
+    containers: list[str]
+
+
 def write_tree(
     source: Source, layout: Layout, leaves: Sequence[str], *, whole: bool = False
-) -> tuple[str, list[str]]:
-    """Add the lines that make a tree; return what stands for it, and for the children of its root.
+) -> Written:
+    """Add the lines that make a tree, and return what stands for it.
 
     Args:
         source: where the lines go.
@@ -378,6 +401,7 @@ def write_tree(
     made: list[str] = []
     open_parts: list[str] = []
     children: list[str] = []
+    containers: list[str] = []
     late = {} if whole else _late(layout.parts)
     for at, part in enumerate(layout.parts):
         if at in late:  # the tensor of the next part, which takes its primitive
@@ -397,10 +421,11 @@ def write_tree(
             start = len(open_parts) - part.size
             children = open_parts[start:]
             out = _write_node(source, part, children)
+            containers += [f"{out}.{name}" for name in _changing(part)]
             del open_parts[start:]
         made.append(out)
         open_parts.append(out)
-    return open_parts[0], children
+    return Written(open_parts[0], children, containers)
 
 
 def _maker_of(part: TensorPart) -> Callable[[Any], Tensor[Any]]:

@@ -9,6 +9,7 @@ from phlox_tensor import Backend, Tensor
 from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS
 
 from ._flat import flat
+from ._held import stands
 from ._join import Join
 from ._layout import NodePart
 from ._replay import MISS, Replay
@@ -69,15 +70,17 @@ def _look(source: Source, name: str, item: Any, miss: str) -> str:
     if cls is str:
         source.line(f"if type({name}) is not str or {name} != {item!r}: {miss}")
         return ""
-    known, _ = flat(item)
+    known, _, _ = flat(item)
     layout = source.held(known, "layout")
     last = known.parts[-1]
     if isinstance(last, NodePart) and last.node.slot is not None:
         source.line(f"f_{name} = getattr({name}, {last.node.slot!r}, None)")
         source.line(f"if f_{name} is None: f_{name} = {source.held(flat, 'flat')}({name})")
         source.line(f"if f_{name}[0] is not {layout}: {miss}")
+        if known.changing:
+            source.line(f"if not {source.held(stands, 'stands')}(f_{name}[2]): {miss}")
         return f"*f_{name}[1]"
-    source.line(f"l_{name}, f_{name} = {source.constant(flat, 'flat')}({name})")
+    source.line(f"l_{name}, f_{name}, _ = {source.constant(flat, 'flat')}({name})")
     source.line(f"if l_{name} is not {layout}: {miss}")
     return f"*f_{name}"
 

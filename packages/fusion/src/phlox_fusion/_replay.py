@@ -9,6 +9,7 @@ from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, fill
 
 from ._flat import remember
 from ._fused import Line, Single
+from ._held import holding
 from ._layout import NodePart, write_tree
 from ._plan import Plan, planned, together
 from ._source import Source
@@ -137,19 +138,24 @@ class _Writer:
         """Put the result together, and remember what may come back."""
         source, trace = self._source, self._trace
         names = [*map(self._ref, trace.result.refs)]
-        out, children = write_tree(source, trace.result.layout, names)
+        written = write_tree(source, trace.result.layout, names)
+        inside = ", ()"
+        if written.containers:
+            take = source.held(holding(), "held")
+            inside = f", {take}(({', '.join(written.containers)}, ))"
         for at, kept in trace.kept.items():
             refs = "".join(f"{self._ref(ref)}, " for ref in kept.refs)
-            made = out if at is None else children[at]
+            made = written.text if at is None else written.children[at]
             layout = source.constant(kept.layout, "layout")
             last = kept.layout.parts[-1]
             slot = last.node.slot if isinstance(last, NodePart) else None
+            parts = f"{layout}, ({refs}){inside}"
             if slot is None:
-                source.line(f"{source.constant(remember, 'remember')}({made}, {layout}, ({refs}))")
+                source.line(f"{source.constant(remember, 'remember')}({made}, {parts})")
             else:
                 keep = source.constant(object.__setattr__, "keep")
-                source.line(f"{keep}({made}, {slot!r}, ({layout}, ({refs})))")
-        return out
+                source.line(f"{keep}({made}, {slot!r}, ({parts}))")
+        return written.text
 
     def _ref(self, ref: Ref) -> str:
         return named(self._source, ref, self._constants)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from phlox_tensor.capture import (
     plain,
     recorded,
 )
+from phlox_tensor.no_operand import NoOperand
 
 from ._layout import Layout, StaticPart, TensorPart, flatten, levels_of
 
@@ -319,10 +320,16 @@ def _refuse_strange(result: Layout, arguments: Layout) -> None:
             "the function returns an object that a replay cannot make",
             got=type(part.value).__name__,
             expected="tensors, numbers, modules, and containers of them",
-            hint="px.asarray(x) for an array that is given"
-            if hasattr(part.value, "__array__")
-            else "a list of what it gives, return [*parts]"
-            if isinstance(part.value, Generator | Coroutine | AsyncGenerator)
-            else "px.value_and_grad(loss_of)(model) gives gradients as a tree; or "
-            "phlox_tensor.tree.register(type, flatten, rebuild)",
+            hint=_instead_of(part.value),
         )
+
+
+def _instead_of(value: Any) -> str:
+    """What to return in the place of an object that only one run made."""
+    if isinstance(value, AsyncGenerator | Coroutine | Iterator):
+        return "a list of what it gives, return [*parts]"
+    if isinstance(value, NoOperand):  # gradients by their tensors, which a call of its own may have
+        return "px.value_and_grad(loss_of)(model), which gives gradients as a tree"
+    if hasattr(value, "__array__"):
+        return "px.asarray(x) for an array that is given"
+    return "a dict of what it holds; or phlox_tensor.tree.register(type, flatten, rebuild)"

@@ -57,7 +57,8 @@ set_values: Final[Any] = Walked.__dict__["__dict__"].__set__
 
 
 PARTS: Final = (Walked, Param, Tensor)
-_CONTAINERS: Final = (deque, dict, list, tuple)
+_CHANGING: Final = (deque, dict, list)
+_CONTAINERS: Final = (*_CHANGING, tuple)
 
 
 def fields_of(module: Walked) -> dict[str, Any]:
@@ -187,4 +188,21 @@ def _static(rest: Any) -> Any:
     return cls, constants, containers
 
 
-tree.register(Walked, flatten, rebuild, _static, shared=True, slot="_replayed", whole=True)
+def _changing(rest: Any) -> tuple[str, ...]:
+    """The fields that are containers, which may change although the module does not."""
+    _, _, containers, copied, _ = rest
+    if not containers and not copied:
+        return ()
+    return (*copied, *(n for n, (what, *_) in containers.items() if what.holds(_CHANGING)))
+
+
+tree.register(
+    Walked,
+    flatten,
+    rebuild,
+    _static,
+    shared=True,
+    slot="_replayed",
+    whole=True,
+    changing=_changing,
+)

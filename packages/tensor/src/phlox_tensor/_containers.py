@@ -39,6 +39,7 @@ class Coming(NamedTuple):
 
 
 Late = Callable[[Any, Coming], Callable[[Any], Any] | None]
+Changing = Callable[[Any], Sequence[str]]
 
 
 class Node(NamedTuple):
@@ -52,6 +53,9 @@ class Node(NamedTuple):
     slot: str | None = None  # where values that never change keep what compiled functions find
     whole: bool = False  # one thing to whoever looks for what is hidden, and hides nothing itself
     late: Late | None = None  # how compiled functions make one whose tensor nobody may ask for
+    changing: Changing | None = (
+        None  # attributes that are lists or dicts, of values that never change
+    )
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

@@ -2579,7 +2579,7 @@ def matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tenso
 
 
 def matmul_integer(
-    x1: Tensor[Int], /, x2: Tensor[NumKind], dtype: DTypeLike = "int32", **wrong: Never
+    x1: Tensor[Int], /, x2: Tensor[Int], dtype: DTypeLike = "int32", **wrong: Never
 ) -> Tensor[Int]:
     """Product of integer matrices with sums in ``dtype``, over batches that broadcast, as
     ``x1.astype(dtype) @ x2.astype(dtype)``: bytes need no copy in a wider type. Sums wrap.

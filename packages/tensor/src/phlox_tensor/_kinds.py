@@ -58,4 +58,5 @@ KIND_SETS: Final[dict[str, frozenset[str]]] = {
     "Float": frozenset({"Float"}),
     "Int": frozenset({"Int"}),
     "Num": frozenset({"Float", "Int"}),
+    "Whole": frozenset({"Int"}),  # beside Int: each side keeps its type
 }

@@ -12,6 +12,7 @@ from ._containers import (
     KNOWN,
     LEAVES,
     NAMED_TUPLE,
+    Changing,
     Children,
     Flatten,
     Late,
@@ -51,6 +52,7 @@ def register(
     slot: str | None = None,
     whole: bool = False,
     late: Late | None = None,
+    changing: Changing | None = None,
 ) -> None:
     """Make values of ``type`` and of its subclasses nodes of trees.
 
@@ -71,6 +73,8 @@ def register(
         late: for values whose only child is a tensor: gives, of whatever else ``flatten`` gave and
             a ``Coming`` tensor, a function from the tensor's primitive on the base device to a
             value that makes the tensor when somebody asks for it; None where it has to be made.
+        changing: for values that never change: gives, of whatever else ``flatten`` gave, the
+            attributes that hold lists and dicts, which somebody may change in place all the same.
 
     Raises:
         ArgumentError: when the type is registered already, or one of Python's containers.
@@ -92,10 +96,11 @@ def register(
     """
     check_registration(type, flatten, rebuild, _REGISTERED)
     if whole:
-        node = Node(flatten, rebuild, False, static, shared, slot, whole, late)
+        node = Node(flatten, rebuild, False, static, shared, slot, whole, late, changing)
     else:
         checked = _Looking(_paired(type, flatten), _nothing_omitted)
-        node = Node(checked, _of_type(type, rebuild), False, static, shared, slot, whole, late)
+        made = _of_type(type, rebuild)
+        node = Node(checked, made, False, static, shared, slot, whole, late, changing)
     KINDS.forget(lambda: _REGISTERED.update({type: node}))
 
 

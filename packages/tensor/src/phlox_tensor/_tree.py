@@ -74,6 +74,10 @@ class Structure:
         """Whether one object stands at several places, and counts as one part."""
         return any(type(step) is _Again for step in self._steps)
 
+    def holds(self, types: Types) -> bool:
+        """Whether some part that comes apart is of these types."""
+        return any(isinstance(step, _Step) and issubclass(step.type, types) for step in self._steps)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure):
             return NotImplemented

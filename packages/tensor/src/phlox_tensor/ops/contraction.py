@@ -48,7 +48,7 @@ matmul = contraction(
 matmul_integer = contraction(
     "matmul_integer",
     # Two kinds, so that the sides keep their types: activations of uint8, weights of int8.
-    "x1: Int, x2: Num; dtype: DType = 'int32' -> Int",
+    "x1: Int, x2: Whole; dtype: DType = 'int32' -> Int",
     expand=lambda x1, x2, dtype: x1.astype(dtype) @ x2.astype(dtype),
     numpy=ref.matmul_integer,
     shape=shapes.matmul_integer,

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from .._attributes import normalize_axis
-from .._errors import ArgumentError, DTypeError, ShapeError
+from .._errors import ArgumentError, ShapeError
 from ._broadcast import broadcast_shapes
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ def matmul_integer(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     (dtype,) = attributes
     if dtype.kind != "Int":
         raise ArgumentError(op.name, "no integers", got=dtype, expected="such as int32")
-    if specs[1].dtype.kind != "Int":
-        raise DTypeError(op.name, "x2 holds no integers", got=specs[1].dtype, hint="x1 @ x2")
     return matmul(op, specs, ())
 
 
