@@ -72,6 +72,18 @@ pub trait Unit {
     /// # Safety
     /// As there.
     unsafe fn multiply_askew(sides: Sides, sums: *mut f32, adds: bool);
+    /// As [`Unit::multiply`], for left sides in two parts: a step of the first is followed by that of the second, [`STEP`] bytes on,
+    /// and both meet the same step on the right.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn multiply_left_parts(sides: Sides, sums: *mut f32, adds: bool);
+    /// As [`Unit::multiply`], for right sides in two parts: a step of the first is followed by that of the second, and both meet the
+    /// same step on the left.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn multiply_right_parts(sides: Sides, sums: *mut f32, adds: bool);
     /// Products of unsigned bytes on the left and signed ones on the right, otherwise as [`Unit::multiply`]. Sums wrap.
     ///
     /// # Safety
@@ -89,7 +101,7 @@ pub struct Processor;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod unit {
-    use super::{Apart, LINE, LINES, Processor, Sides, Unit};
+    use super::{Apart, LINE, LINES, Processor, STEP, Sides, Unit};
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 
@@ -131,9 +143,13 @@ mod unit {
     }
 
     /// Adds to four tiles of sums, or writes them, by the instructions of these names. By `tileloaddt1` no line of the left side, which
-    /// is read for each panel of the right one, is kept in the first-level cache, so that the panel stays there.
+    /// is read for each panel of the right one, is kept in the first-level cache, so that the panel stays there. A step on the
+    /// right takes so many bytes; what else is done in a step stands behind.
     macro_rules! multiply {
         ($products:literal, $left:literal, $sides:expr, $sums:expr, $adds:expr) => {
+            multiply!($products, $left, $sides, $sums, $adds, STEP)
+        };
+        ($products:literal, $left:literal, $sides:expr, $sums:expr, $adds:expr, $right:expr $(, $more:literal)*) => {
             asm!(
                 "cmp {adds:e}, 0",
                 "je 2f",
@@ -156,9 +172,10 @@ mod unit {
                 concat!($left, " tmm5, [{lower} + {row}]"),
                 concat!($products, " tmm2, tmm5, tmm6"),
                 concat!($products, " tmm3, tmm5, tmm7"),
+                $($more,)*
                 "add {upper}, {deep}",
                 "add {lower}, {deep}",
-                "add {right}, 2048",
+                "add {right}, {across}",
                 "sub {steps}, 1",
                 "jnz 3b",
                 "tilestored [{sums} + {pitch}], tmm0",
@@ -173,6 +190,7 @@ mod unit {
                 row = in(reg) $sides.row,
                 deep = in(reg) $sides.deep,
                 right = inout(reg) $sides.right => _,
+                across = const $right,
                 steps = inout(reg) $sides.steps => _,
                 out("tmm0") _,
                 out("tmm1") _,
@@ -211,6 +229,46 @@ mod unit {
         unsafe fn multiply_askew(sides: Sides, sums: *mut f32, adds: bool) {
             // SAFETY: as above.
             unsafe { multiply!("tdpbf16ps", "tileloadd", sides, sums, adds) }
+        }
+
+        unsafe fn multiply_left_parts(sides: Sides, sums: *mut f32, adds: bool) {
+            // SAFETY: as above.
+            unsafe {
+                multiply!(
+                    "tdpbf16ps",
+                    "tileloaddt1",
+                    sides,
+                    sums,
+                    adds,
+                    STEP,
+                    "tileloaddt1 tmm4, [{upper} + {row} + 2048]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "tileloaddt1 tmm5, [{lower} + {row} + 2048]",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "tdpbf16ps tmm3, tmm5, tmm7"
+                );
+            }
+        }
+
+        unsafe fn multiply_right_parts(sides: Sides, sums: *mut f32, adds: bool) {
+            // SAFETY: as above.
+            unsafe {
+                multiply!(
+                    "tdpbf16ps",
+                    "tileloaddt1",
+                    sides,
+                    sums,
+                    adds,
+                    2 * STEP,
+                    "tileloadd tmm6, [{right} + {pitch} + 2048]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "tileloadd tmm7, [{right} + {pitch} + 2112]",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "tdpbf16ps tmm3, tmm5, tmm7"
+                );
+            }
         }
 
         unsafe fn multiply_bytes(sides: Sides, sums: *mut i32, adds: bool) {
@@ -313,6 +371,12 @@ mod unit {
             unreachable!("no tiles here");
         }
         unsafe fn multiply_askew(_: Sides, _: *mut f32, _: bool) {
+            unreachable!("no tiles here");
+        }
+        unsafe fn multiply_left_parts(_: Sides, _: *mut f32, _: bool) {
+            unreachable!("no tiles here");
+        }
+        unsafe fn multiply_right_parts(_: Sides, _: *mut f32, _: bool) {
             unreachable!("no tiles here");
         }
         unsafe fn multiply_bytes(_: Sides, _: *mut i32, _: bool) {

@@ -1,25 +1,27 @@
 //! Many queries of bfloat16 by tiles, as [`super::forward`] does it by registers: blocks of 32 queries against tiles of keys.
 //!
 //! Scores are `keys @ queries^T`, 32 x 32 at a time: a row per key, a lane per query, in float32 from there to the weights.
-//! Weights go back to the unit as two bfloat16 each, one rounded and one for what that left over, so that nothing is lost of
+//! Weights go back to the unit as two bfloat16 each, their upper half and what that leaves over, so that nothing is lost of
 //! them that the result could show; the sums are `values^T @ weights`, again with a lane per query.
 
+mod backward;
+mod lanes;
+mod sides;
+
 use super::hidden::Part;
-use super::scores::{self, State, Weights};
+use super::scores::{self, State};
 use super::tile::Turn;
 use super::{Job, SERIAL};
 use crate::array::Array;
 use crate::array::float::RowElement;
 use crate::dtype::BF16;
-use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
+use crate::machine::amx::{LINE, LINES, STEP, Unit};
 use crate::machine::lanes::Block;
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Room;
-use crate::ops::contraction::Matrix;
-use crate::ops::contraction::amx::{DEEP, SIDE, pack};
+use crate::ops::contraction::amx::{DEEP, SIDE};
 use crate::vectorize;
-use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -27,15 +29,18 @@ use std::ops::Range;
 const TILE: usize = 128;
 /// Blocks of queries that share a tile of packed keys, at most.
 const BLOCKS: usize = 8;
-/// Queries, and elements of a row, below which tiles are mostly empty.
+/// Queries (or keys, for cotangents), and elements of a row, below which tiles are mostly empty.
 const FEWEST: usize = 16;
 const NARROWEST: usize = 8;
-/// Registers of a row of scores.
-const REGS: usize = SIDE / LINES;
 
 /// Whether a call goes by tiles.
 pub fn takes(job: &Job<BF16>) -> bool {
     simd::has_amx() && job.queries >= FEWEST && job.size.min(job.values) >= NARROWEST
+}
+
+/// Whether its cotangents do.
+pub fn pulls(job: &Job<BF16>) -> bool {
+    takes(job) && job.keys >= FEWEST
 }
 
 /// The cut of the work, and the sizes of a task.
@@ -47,6 +52,8 @@ struct Plan {
     /// Blocks of 32 values.
     across: usize,
 }
+
+pub use backward::run as pull;
 
 /// Fills the result, which is row-major `[.., heads, queries, values]`.
 pub fn run<U: Unit>(job: &Job<BF16>, out: &mut Array) {
@@ -88,7 +95,7 @@ struct Buffers<'a> {
     /// For each block: top, total and fade.
     state: &'a mut [f32],
     scores: &'a mut [f32],
-    /// The weights, packed as a right side: first rounded, then what is left over.
+    /// The weights, packed as a right side of two parts.
     weights: &'a mut [u8],
     /// The keys of a tile, and its values turned over, packed as left sides.
     keys: &'a mut [u8],
@@ -165,12 +172,8 @@ impl<U: Unit> Task<'_, U> {
     unsafe fn load(&self, slot: usize, place: Place, buffers: &mut Buffers<'_>) {
         let (job, deep) = (self.job, self.plan.steps.0);
         let rows = job.query.get(place.head).from(place.first, 0);
-        let to = &mut buffers.queries[slot * deep * STEP..][..deep * STEP];
-        for (step, to) in to.chunks_exact_mut(STEP).enumerate() {
-            let from = Matrix::new(rows.from(0, step * DEEP).at.cast_mut(), (rows.col, rows.row));
-            // SAFETY: inside the operand; the caller has the instructions.
-            unsafe { pack::right(from, (place.count, DEEP.min(job.size - step * DEEP)), to.as_mut_ptr()) };
-        }
+        // SAFETY: inside the operand; the caller has the instructions.
+        unsafe { sides::right(rows, (place.count, job.size), &mut buffers.queries[slot * deep * STEP..]) };
         let state = &mut buffers.state[slot * 3 * SIDE..][..3 * SIDE];
         state[..SIDE].fill(f32::NEG_INFINITY);
         state[SIDE..].fill(0.0);
@@ -178,71 +181,46 @@ impl<U: Unit> Task<'_, U> {
 
     /// Packs a tile of keys, and its values.
     unsafe fn pack(&self, shared: usize, (first, count): (usize, usize), buffers: &mut Buffers<'_>) {
-        let (job, (deep, long)) = (self.job, self.plan.steps);
+        let job = self.job;
         let (keys, values) = (job.key.get(shared).from(first, 0), job.value.get(shared).from(first, 0));
-        for (step, to) in buffers.keys.chunks_exact_mut(STEP).enumerate() {
-            let (row, col) = (step / deep * SIDE, step % deep * DEEP);
-            if row < count {
-                let from = Matrix::new(keys.from(row, col).at.cast_mut(), (keys.row, keys.col));
-                // SAFETY: inside the operand; the caller has the instructions.
-                unsafe { pack::left(from, (SIDE.min(count - row), DEEP.min(job.size - col)), to.as_mut_ptr()) };
-            }
-        }
-        for (step, to) in buffers.values.chunks_exact_mut(STEP).enumerate() {
-            let (row, col) = (step % long * DEEP, step / long * SIDE);
-            if row < count {
-                let from = Matrix::new(values.from(row, col).at.cast_mut(), (values.col, values.row));
-                // SAFETY: as above.
-                unsafe { pack::left(from, (SIDE.min(job.values - col), DEEP.min(count - row)), to.as_mut_ptr()) };
-            }
+        // SAFETY: inside the operands; the caller has the instructions.
+        unsafe {
+            sides::left(keys, (count, job.size), buffers.keys);
+            sides::left(sides::turned(values), (job.values, count), buffers.values);
         }
     }
 
     /// One block of queries against one tile of keys.
     unsafe fn step(&self, slot: usize, place: Place, keys: (usize, usize), buffers: &mut Buffers<'_>) {
-        let (job, (deep, long)) = (self.job, self.plan.steps);
+        let (job, deep) = (self.job, self.plan.steps.0);
         let count = job.changes.seen(place.first + place.count - 1, job.keys).saturating_sub(keys.0).min(keys.1);
         if count == 0 {
             return;
         }
-        let side = |left: *const u8, right: *const u8, steps| Sides {
-            left,
-            row: LINE,
-            lower: STEP / 2,
-            deep: STEP,
-            right,
-            steps,
-        };
+        let queries = &buffers.queries[slot * deep * STEP..];
         for row in (0..count).step_by(SIDE) {
-            let queries = buffers.queries[slot * deep * STEP..].as_ptr();
-            let left = buffers.keys[row / SIDE * deep * STEP..].as_ptr();
+            let sides = sides::packed(&buffers.keys[row / SIDE * deep * STEP..], queries, deep, STEP);
             // SAFETY: packed sides, and 32 x 32 scores; the caller has the unit.
-            unsafe { U::multiply(side(left, queries, deep), buffers.scores[row * SIDE..].as_mut_ptr(), false) };
+            unsafe { U::multiply(sides, buffers.scores[row * SIDE..].as_mut_ptr(), false) };
         }
         let block = &mut buffers.scores[..count * SIDE];
-        scale(block, job.query_unit() as f32);
-        if let Some(cap) = job.cap_unit() {
-            scores::cap(block, cap as f32);
-        }
         let part = Part { head: place.head, queries: (place.first, place.count), keys: (keys.0, count) };
-        // SAFETY: inside the operands.
-        unsafe { job.changes.apply(part, SIDE, block, buffers.changes) };
         let (top, rest) = buffers.state[slot * 3 * SIDE..][..3 * SIDE].split_at_mut(SIDE);
         let (total, fade) = rest.split_at_mut(SIDE);
-        Weights::<_, REGS> { scores: &mut *block, state: State { top, total, fade: &mut *fade } }.run();
         let size = self.plan.across * SIDE * SIDE;
         let sums = &mut buffers.sums[slot * size..][..size];
-        let (rounded, rest) = buffers.weights.split_at_mut(long * STEP);
-        // SAFETY: packed sides, and the sums of the block; the caller has the unit and the instructions.
+        // SAFETY: inside the operands; packed sides, and the sums of the block; the caller has the unit and the instructions.
         unsafe {
-            split(block, rounded, rest);
-            if keys.0 > 0 {
+            let unit = changed(job, part, block, buffers.changes, None);
+            let rose = lanes::weigh(block, unit, State { top, total, fade: &mut *fade }, buffers.weights);
+            if rose && keys.0 > 0 {
                 faded(sums, fade);
             }
+            let long = keys.1.div_ceil(DEEP);
             for (across, sums) in sums.chunks_exact_mut(SIDE * SIDE).enumerate() {
-                let (left, steps) = (buffers.values[across * long * STEP..].as_ptr(), count.div_ceil(DEEP));
-                U::multiply(side(left, rounded.as_ptr(), steps), sums.as_mut_ptr(), keys.0 > 0);
-                U::multiply(side(left, rest.as_ptr(), steps), sums.as_mut_ptr(), true);
+                let left = &buffers.values[across * long * STEP..];
+                let sides = sides::packed(left, buffers.weights, count.div_ceil(DEEP), STEP);
+                U::multiply_right_parts(sides, sums.as_mut_ptr(), keys.0 > 0);
             }
         }
     }
@@ -292,45 +270,37 @@ fn faded_body(sums: &mut [f32], by: &[f32]) {
     }
 }
 
-/// Packs rows of 32 weights as a right side: rounded, and what that leaves over. Rows up to the end of a step are 0.
+/// Caps a block of scores, and adds and hides what mask, bias and causality say; where the tangents of a cap are wanted, they are
+/// kept. What the scores are still to be multiplied with.
 ///
 /// # Safety
-/// There is room for the steps; the machine has these instructions.
-#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-unsafe fn split(weights: &[f32], rounded: &mut [u8], rest: &mut [u8]) {
-    // Sixteen elements of two rows by turns.
-    const ORDER: [u16; SIDE] = {
-        let (mut order, mut i) = ([0; SIDE], 0);
-        while i < SIDE {
-            order[i] = (i / 2 + i % 2 * LINES) as u16;
-            i += 1;
-        }
-        order
-    };
-    let rows = weights.len() / SIDE;
-    // SAFETY: inside the weights, or not read; pairs of rows up to whole steps have room.
-    unsafe {
-        let order = _mm512_loadu_si512(ORDER.as_ptr().cast());
-        for pair in 0..rows.next_multiple_of(DEEP) / 2 {
-            for half in 0..REGS {
-                let mut two = [_mm512_setzero_ps(); 2];
-                for (row, value) in two.iter_mut().enumerate() {
-                    if 2 * pair + row < rows {
-                        *value = _mm512_load_ps(weights.as_ptr().add((2 * pair + row) * SIDE + half * LINES));
-                    }
-                }
-                let near = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(two[1], two[0]));
-                let low = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(near)));
-                let high = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64::<1>(near)));
-                let low = _mm512_sub_ps(two[0], _mm512_castsi512_ps(low));
-                let high = _mm512_sub_ps(two[1], _mm512_castsi512_ps(high));
-                let left = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low));
-                let at = pair * REGS * LINE + half * LINE;
-                _mm512_store_si512(rounded.as_mut_ptr().add(at).cast(), _mm512_permutexvar_epi16(order, near));
-                _mm512_store_si512(rest.as_mut_ptr().add(at).cast(), _mm512_permutexvar_epi16(order, left));
+/// The part lies inside the operands.
+unsafe fn changed(
+    job: &Job<BF16>,
+    part: Part,
+    block: &mut [f32],
+    buffer: &mut [f32],
+    tangents: Option<&mut [f32]>,
+) -> f32 {
+    let unit = job.query_unit() as f32;
+    // Hidden scores stay what they are by a positive factor.
+    let late = unit > 0.0 && job.cap_unit().is_none() && job.changes.bias.is_none();
+    if !late {
+        scale(block, unit);
+    }
+    if let Some(cap) = job.cap_unit() {
+        match tangents {
+            None => scores::cap(block, cap as f32),
+            Some(tangents) => {
+                scores::cap(block, 1.0);
+                tangents.copy_from_slice(block);
+                scale(block, cap as f32);
             }
         }
     }
+    // SAFETY: as the caller promises.
+    unsafe { job.changes.apply(part, SIDE, block, buffer) };
+    if late { unit } else { 1.0 }
 }
 
 #[cfg(test)]

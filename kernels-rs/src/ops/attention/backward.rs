@@ -32,10 +32,78 @@ pub struct Cotangents<'a> {
     pub scores: Option<&'a mut Array>,
 }
 
+/// Where tasks write.
+pub struct Targets<T: RowElement> {
+    /// The cotangents of queries.
+    pub query: SharedMut<T>,
+    key: SharedMut<T>,
+    value: SharedMut<T>,
+    /// Those of scores.
+    pub scores: Option<SharedMut<T::Wide>>,
+    /// For each task: sums for key and value, where heads are shared out.
+    parts: Option<[SharedMut<T::Wide>; 2]>,
+    keys: usize,
+}
+
+/// A task: blocks of queries of the heads that share keys.
+pub struct Share {
+    /// Of all tasks.
+    index: usize,
+    /// Which head of keys.
+    pub head: usize,
+    /// Which blocks, counted through the heads of queries.
+    pub blocks: Range<usize>,
+}
+
+/// Which cotangent a row is of.
+#[derive(Clone, Copy)]
+pub enum Of {
+    /// The keys.
+    Key,
+    /// The values.
+    Value,
+}
+
+impl<T: RowElement<Wide: Score>> Targets<T> {
+    /// Writes what a task summed for one key.
+    pub fn put(&self, share: &Share, of: Of, key: usize, row: &[T::Wide]) {
+        let at = |head| {
+            let at = (head * self.keys + key) * row.len();
+            at..at + row.len()
+        };
+        let (whole, part) = match of {
+            Of::Key => (self.key, self.parts.map(|parts| parts[0])),
+            Of::Value => (self.value, self.parts.map(|parts| parts[1])),
+        };
+        // SAFETY: each task has its own rows, of the result or of its part.
+        unsafe {
+            match part {
+                None => T::save(row, whole.slice(at(share.head))),
+                Some(part) => part.slice(at(share.index)).copy_from_slice(row),
+            }
+        }
+    }
+}
+
 /// Fills the cotangents from that of the result.
 pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>) -> crate::error::Result<()> {
     let width = 4 * lane_count::<T::Wide>();
     let blocks = job.queries.div_ceil(width);
+    in_tasks(job, blocks, out, |targets, share| {
+        let group = rows_per_group::<T::Wide>();
+        let shared = Shared { job, g: *g, targets, width, blocks, group };
+        let bytes = shared.scratch() * size_of::<T::Wide>();
+        Room::with([bytes], |parts| shared.task(&share, parts));
+    })
+}
+
+/// Cuts the work, of so many blocks of queries a head, by shape alone, and adds up what tasks sum for the same keys.
+pub fn in_tasks<T: RowElement<Wide: Score>>(
+    job: &Job<T>,
+    blocks: usize,
+    out: Cotangents<'_>,
+    task: impl Fn(&Targets<T>, Share) + Sync,
+) -> crate::error::Result<()> {
     let count = blocks * (job.heads / job.shared);
     let heads = job.batch * job.shared;
     let per = count.div_ceil(TASKS.div_ceil(heads).min(count));
@@ -48,23 +116,17 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangen
             Some((Array::uninit(wide, &[heads * chunks, key_len])?, Array::uninit(wide, &[heads * chunks, value_len])?))
         }
     };
-    let shared = Shared {
-        job,
-        g: *g,
+    let targets = Targets {
         query: SharedMut::new(out.query.mut_ptr::<T>()),
         key: SharedMut::new(out.key.mut_ptr::<T>()),
         value: SharedMut::new(out.value.mut_ptr::<T>()),
         scores: out.scores.map(|scores| SharedMut::new(scores.mut_ptr::<T::Wide>())),
         parts: parts.as_mut().map(|(key, value)| [SharedMut::new(key.mut_ptr()), SharedMut::new(value.mut_ptr())]),
-        width,
-        blocks,
-        group: rows_per_group::<T::Wide>(),
+        keys: job.keys,
     };
     let work = |index: usize| {
         let (head, chunk) = (index / chunks, index % chunks);
-        let range = chunk * per..((chunk + 1) * per).min(count);
-        let bytes = shared.scratch() * size_of::<T::Wide>();
-        Room::with([bytes], |parts| shared.task(index, head, range, parts));
+        task(&targets, Share { index, head, blocks: chunk * per..((chunk + 1) * per).min(count) });
     };
     if job.work() < SERIAL {
         (0..heads * chunks).for_each(work);
@@ -77,7 +139,7 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangen
             // SAFETY: the results have a row per head, and each head one task.
             let (to_key, to_value) = unsafe {
                 let row = |len| head * len..(head + 1) * len;
-                (shared.key.slice(row(key_len)), shared.value.slice(row(value_len)))
+                (targets.key.slice(row(key_len)), targets.value.slice(row(value_len)))
             };
             merge::<T>(&key, rows.clone(), to_key);
             merge::<T>(&value, rows, to_value);
@@ -108,12 +170,7 @@ fn merge<T: RowElement<Wide: Score>>(from: &Array, parts: Range<usize>, out: &mu
 struct Shared<'a, T: RowElement> {
     job: &'a Job<T>,
     g: Heads<T>,
-    query: SharedMut<T>,
-    key: SharedMut<T>,
-    value: SharedMut<T>,
-    scores: Option<SharedMut<T::Wide>>,
-    /// For each task: sums for key and value, where heads are shared out.
-    parts: Option<[SharedMut<T::Wide>; 2]>,
+    targets: &'a Targets<T>,
     /// Lanes of a block: two panels of two registers.
     width: usize,
     /// Blocks per head.
@@ -208,14 +265,15 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         buffers
     }
 
-    fn task(&self, index: usize, head: usize, range: Range<usize>, parts: Room<'_>) {
+    fn task(&self, share: &Share, parts: Room<'_>) {
         let job = self.job;
-        let mut buffers = self.buffers(head, parts);
-        for block in range {
+        let mut buffers = self.buffers(share.head, parts);
+        for block in share.blocks.clone() {
             let first = block % self.blocks * self.width;
             let count = self.width.min(job.queries - first);
             let seen = job.changes.seen(first + count - 1, job.keys);
-            let place = Place { head: head * (job.heads / job.shared) + block / self.blocks, first, count, seen };
+            let head = share.head * (job.heads / job.shared) + block / self.blocks;
+            let place = Place { head, first, count, seen };
             if seen == 0 {
                 self.clear(place);
                 continue;
@@ -225,24 +283,10 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
             self.pull(place, &mut buffers);
             self.spread(place, &mut buffers);
         }
-        let sums = [(&*buffers.dkey, job.size, self.key), (&*buffers.dvalue, job.values, self.value)];
-        for (part, (sums, cols, out)) in sums.into_iter().enumerate() {
+        for (sums, cols, of) in [(&*buffers.dkey, job.size, Of::Key), (&*buffers.dvalue, job.values, Of::Value)] {
             let pitch = self.padded(cols);
             for key in 0..job.keys {
-                let row = &sums[key * pitch..][..cols];
-                // SAFETY: each task has its own rows, of the result or of its part.
-                unsafe {
-                    match self.parts {
-                        None => {
-                            let at = (head * job.keys + key) * cols;
-                            T::save(row, out.slice(at..at + cols));
-                        }
-                        Some(parts) => {
-                            let at = (index * job.keys + key) * cols;
-                            parts[part].slice(at..at + cols).copy_from_slice(row);
-                        }
-                    }
-                }
+                self.targets.put(share, of, key, &sums[key * pitch..][..cols]);
             }
         }
     }
@@ -253,8 +297,8 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         // SAFETY: the rows of this block.
         unsafe {
             let zero = T::narrow(T::Wide::ZERO);
-            self.query.slice(row * job.size..(row + place.count) * job.size).fill(zero);
-            if let Some(scores) = self.scores {
+            self.targets.query.slice(row * job.size..(row + place.count) * job.size).fill(zero);
+            if let Some(scores) = self.targets.scores {
                 scores.slice(row * job.keys..(row + place.count) * job.keys).fill(T::Wide::ZERO);
             }
         }
@@ -342,7 +386,7 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         }
         let weights = &mut buffers.weights[..place.seen * width];
         Pull { weights, pulls, total: &buffers.state[width..2 * width] }.run();
-        if let Some(scores) = self.scores {
+        if let Some(scores) = self.targets.scores {
             let at = (place.head * job.queries + place.first) * job.keys;
             let pulls = &buffers.pulls[..place.seen * width];
             let from = Block { at: pulls.as_ptr(), pitch: width, rows: place.seen, cols: place.count };
@@ -405,6 +449,6 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         }
         let start = (place.head * job.queries + place.first) * job.size;
         // SAFETY: the rows of this block.
-        T::save(rows, unsafe { self.query.slice(start..start + rows.len()) });
+        T::save(rows, unsafe { self.targets.query.slice(start..start + rows.len()) });
     }
 }

@@ -1,6 +1,8 @@
 //! The gradient of attention as an op. That of a bias which was broadcast is summed from the cotangents of all scores:
 //! those of some heads at a time, so that no more of them are ever in memory.
 
+#[cfg(target_arch = "x86_64")]
+use super::amx;
 use super::backward::{self, Cotangents};
 use super::heads::Heads;
 use super::{Job, Operands, Settings, check};
@@ -10,6 +12,8 @@ use crate::array::shape::{Shape, numel};
 use crate::array::view;
 use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::amx::Processor;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::elementwise::kernel::binary::add;
 use crate::ops::elementwise::{Operand, binary};
@@ -72,11 +76,20 @@ fn whole(g: &Array, operands: Operands<'_>, settings: Settings, out: &mut [Array
     let out = Cotangents { query, key, value, scores: scores.as_mut() };
     match dtype {
         DType::F16 => backward::run(&Job::<F16>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
-        DType::BF16 => backward::run(&Job::<BF16>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
+        DType::BF16 => bfloat16(&Job::new(operands, settings), &Heads::new(g, g.shape()), out)?,
         DType::F64 => backward::run(&Job::<f64>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
         _ => backward::run(&Job::<f32>::new(operands, settings), &Heads::new(g, g.shape()), out)?,
     }
     scores.zip(operands.bias).map(|(scores, bias)| summed_to(&scores, bias.shape())).transpose()
+}
+
+/// By tiles, where there is a unit for them, and many queries and keys.
+fn bfloat16(job: &Job<BF16>, g: &Heads<BF16>, out: Cotangents<'_>) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if amx::pulls(job) {
+        return amx::pull::<Processor>(job, g, out);
+    }
+    backward::run(job, g, out)
 }
 
 /// [`whole`] for some images or some heads of keys at a time, where the scores are large.

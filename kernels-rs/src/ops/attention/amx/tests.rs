@@ -7,7 +7,7 @@ use crate::machine::lanes::lane_count;
 use crate::machine::threads::set_num_threads;
 
 /// False where not even what prepares the tiles runs.
-fn prepares() -> bool {
+pub fn prepares() -> bool {
     lane_count::<f32>() == LINES && is_x86_feature_detected!("avx512bf16")
 }
 
@@ -26,7 +26,7 @@ fn found(operands: Operands<'_>, settings: Settings) -> Vec<Array> {
     vec![model, unit]
 }
 
-fn bits(all: &[Array]) -> Vec<Vec<u16>> {
+pub fn bits(all: &[Array]) -> Vec<Vec<u16>> {
     all.iter().map(|x| x.to_vec::<BF16>().unwrap().iter().map(|x| x.0).collect()).collect()
 }
 
@@ -80,31 +80,4 @@ fn several_tiles_of_keys() {
             check(&mut random, sizes);
         }
     }
-}
-
-#[test]
-fn weights_are_split_without_loss() {
-    let mut random = Random(53);
-    let weights: Vec<f32> = (0..34 * SIDE).map(|_| random.next(1 << 24) as f32 / (1 << 24) as f32).collect();
-    if !prepares() {
-        return;
-    }
-    Room::with([34 * SIDE * 4, 2 * STEP, 2 * STEP], |mut room| {
-        let (from, rounded, rest) = (room.take::<f32>(34 * SIDE), room.take::<u8>(2 * STEP), room.take::<u8>(2 * STEP));
-        from.copy_from_slice(&weights);
-        // SAFETY: room for two steps, and the machine has the instructions.
-        unsafe { split(from, rounded, rest) };
-        let at = |side: &[u8], key: usize, query: usize| {
-            let at = key / 2 * 2 * LINE + query * 4 + key % 2 * 2;
-            f32::from_bits(u32::from(u16::from_le_bytes([side[at], side[at + 1]])) << 16)
-        };
-        for (key, query) in (0..2 * DEEP).flat_map(|key| (0..SIDE).map(move |query| (key, query))) {
-            let (near, far) = (at(rounded, key, query), at(rest, key, query));
-            let want = weights.get(key * SIDE + query).copied().unwrap_or(0.0);
-            assert!(
-                (near - want).abs() <= want / 256.0 && (near + far - want).abs() <= want / 65536.0,
-                "{key} {query}"
-            );
-        }
-    });
 }

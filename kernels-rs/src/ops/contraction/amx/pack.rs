@@ -19,7 +19,7 @@ pub unsafe fn right(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
     // SAFETY: as the caller promises.
     unsafe {
         if from.col == 1 {
-            return weave(from.start, from.row, size, to);
+            return weave(from.start, from.row, size, NEXT, to);
         }
         let mut block = Cells::new();
         runs(from.turned(), size, block.ptr());
@@ -39,9 +39,25 @@ pub unsafe fn left(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
             return runs(from, size, to);
         }
         let mut block = Cells::new();
-        weave(from.start, from.col, size, block.ptr());
+        weave(from.start, from.col, size, NEXT, block.ptr());
         turn(block.ptr(), 2 * LINE, to, LINES);
         turn(block.ptr().add(LINE), 2 * LINE, to.add(STEP / 2), LINES);
+    }
+}
+
+/// As [`right`], where element `i` of the depth is paired with element `i + 16`.
+///
+/// # Safety
+/// As there.
+pub unsafe fn right_halves(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
+    // SAFETY: as the caller promises; the block has 32 lines of 32 elements.
+    unsafe {
+        if from.col == 1 {
+            return weave(from.start, from.row, size, LINES, to);
+        }
+        let mut block = Cells::new();
+        runs(from, (size.1, size.0), block.ptr());
+        weave(block.ptr().cast(), DEEP as isize, (SIDE, DEEP), LINES, to);
     }
 }
 
@@ -75,14 +91,17 @@ pub unsafe fn pairs(upper: *const BF16, lower: Option<*const BF16>, count: usize
     }
 }
 
-/// Sixteen lines of 32 pairs: of elements side by side, `step` elements above the ones that they are paired with; 0 where
-/// there are none.
+/// How far apart the rows of a pair are, most often.
+const NEXT: usize = 1;
+
+/// Sixteen lines of 32 pairs: of elements side by side, `apart` rows of `step` elements above the ones that they are paired with,
+/// 1 or 16; 0 where there are none.
 ///
 /// # Safety
 /// The elements are there, and room for the lines, which are aligned; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[expect(clippy::cast_ptr_alignment, reason = "lines are aligned")]
-unsafe fn weave(from: *const BF16, step: isize, (cols, deep): (usize, usize), to: *mut u8) {
+unsafe fn weave(from: *const BF16, step: isize, (cols, deep): (usize, usize), apart: usize, to: *mut u8) {
     let mask = u32::MAX >> (SIDE - cols);
     // SAFETY: masked elements are not read; the caller promises the others, and the lines.
     unsafe {
@@ -90,8 +109,9 @@ unsafe fn weave(from: *const BF16, step: isize, (cols, deep): (usize, usize), to
         for line in 0..LINES {
             let mut pair = [_mm512_setzero_si512(); 2];
             for (at, row) in pair.iter_mut().enumerate() {
-                if 2 * line + at < deep {
-                    let from = from.wrapping_offset((2 * line + at) as isize * step);
+                let place = if apart == NEXT { 2 * line + at } else { line + at * apart };
+                if place < deep {
+                    let from = from.wrapping_offset(place as isize * step);
                     *row = _mm512_maskz_loadu_epi16(mask, from.cast());
                 }
             }
