@@ -164,7 +164,8 @@ impl<U: Unit> Task<'_, U> {
             }
         }
         for (slot, block) in range.enumerate() {
-            self.store(slot, self.place(shared, block), seen == 0, &mut buffers);
+            // SAFETY: as above.
+            unsafe { self.store(slot, self.place(shared, block), seen == 0, &mut buffers) };
         }
     }
 
@@ -214,7 +215,7 @@ impl<U: Unit> Task<'_, U> {
             let unit = changed(job, part, block, buffers.changes, None);
             let rose = lanes::weigh(block, unit, State { top, total, fade: &mut *fade }, buffers.weights);
             if rose && keys.0 > 0 {
-                faded(sums, fade);
+                lanes::fade(sums, fade);
             }
             let long = keys.1.div_ceil(DEEP);
             for (across, sums) in sums.chunks_exact_mut(SIDE * SIDE).enumerate() {
@@ -226,24 +227,27 @@ impl<U: Unit> Task<'_, U> {
     }
 
     /// Writes the rows of a block.
-    fn store(&self, slot: usize, place: Place, unseen: bool, buffers: &mut Buffers<'_>) {
+    unsafe fn store(&self, slot: usize, place: Place, unseen: bool, buffers: &mut Buffers<'_>) {
         let (job, values) = (self.job, self.job.values);
-        let total = &buffers.state[(slot * 3 + 1) * SIDE..][..SIDE];
+        let total = &mut buffers.state[(slot * 3 + 1) * SIDE..][..SIDE];
         let size = self.plan.across * SIDE * SIDE;
         let sums = &mut buffers.sums[slot * size..][..size];
         if unseen || job.changes.seen(place.first + place.count - 1, job.keys) == 0 {
             sums.fill(0.0);
         }
-        let from = Block { at: sums.as_ptr(), pitch: SIDE, rows: values, cols: SIDE };
-        // SAFETY: the stage has room for a block.
-        unsafe { Turn { from, to: buffers.stage.as_mut_ptr(), width: values }.run() };
-        for (query, &total) in total[..place.count].iter().enumerate() {
-            let row = &mut buffers.stage[query * values..][..values];
-            scale(row, if total == 0.0 { 1.0 } else { 1.0 / total });
-            let start = (place.head * job.queries + place.first + query) * values;
-            // SAFETY: each task has its own rows.
-            BF16::save(row, unsafe { self.out.slice(start..start + values) });
+        for total in total.iter_mut() {
+            *total = if *total == 0.0 { 1.0 } else { 1.0 / *total };
         }
+        // SAFETY: the caller has the instructions; the stage has room for a block.
+        unsafe {
+            lanes::fade(&mut sums[..values * SIDE], total);
+            let from = Block { at: sums.as_ptr(), pitch: SIDE, rows: values, cols: SIDE };
+            Turn { from, to: buffers.stage.as_mut_ptr(), width: values }.run();
+        }
+        let start = (place.head * job.queries + place.first) * values;
+        let rows = &buffers.stage[..place.count * values];
+        // SAFETY: each task has its own rows.
+        BF16::save(rows, unsafe { self.out.slice(start..start + rows.len()) });
     }
 }
 
@@ -253,20 +257,6 @@ vectorize!(scale(values: &mut [f32], by: f32) => scale_body);
 fn scale_body(values: &mut [f32], by: f32) {
     for slot in values {
         *slot *= by;
-    }
-}
-
-vectorize!(
-    /// Multiplies rows of 32 sums by one value per lane.
-    faded(sums: &mut [f32], by: &[f32]) => faded_body
-);
-
-#[inline(always)]
-fn faded_body(sums: &mut [f32], by: &[f32]) {
-    for row in sums.chunks_exact_mut(SIDE) {
-        for (slot, &by) in row.iter_mut().zip(&by[..SIDE]) {
-            *slot *= by;
-        }
     }
 }
 

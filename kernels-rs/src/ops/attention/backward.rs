@@ -65,11 +65,11 @@ pub enum Of {
 }
 
 impl<T: RowElement<Wide: Score>> Targets<T> {
-    /// Writes what a task summed for one key.
-    pub fn put(&self, share: &Share, of: Of, key: usize, row: &[T::Wide]) {
+    /// Writes what a task summed for the keys from `first` on, rows of so many columns.
+    pub fn put(&self, share: &Share, of: Of, first: usize, cols: usize, rows: &[T::Wide]) {
         let at = |head| {
-            let at = (head * self.keys + key) * row.len();
-            at..at + row.len()
+            let at = (head * self.keys + first) * cols;
+            at..at + rows.len()
         };
         let (whole, part) = match of {
             Of::Key => (self.key, self.parts.map(|parts| parts[0])),
@@ -78,8 +78,8 @@ impl<T: RowElement<Wide: Score>> Targets<T> {
         // SAFETY: each task has its own rows, of the result or of its part.
         unsafe {
             match part {
-                None => T::save(row, whole.slice(at(share.head))),
-                Some(part) => part.slice(at(share.index)).copy_from_slice(row),
+                None => T::save(rows, whole.slice(at(share.head))),
+                Some(part) => part.slice(at(share.index)).copy_from_slice(rows),
             }
         }
     }
@@ -286,7 +286,7 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         for (sums, cols, of) in [(&*buffers.dkey, job.size, Of::Key), (&*buffers.dvalue, job.values, Of::Value)] {
             let pitch = self.padded(cols);
             for key in 0..job.keys {
-                self.targets.put(share, of, key, &sums[key * pitch..][..cols]);
+                self.targets.put(share, of, key, cols, &sums[key * pitch..][..cols]);
             }
         }
     }

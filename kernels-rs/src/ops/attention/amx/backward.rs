@@ -367,17 +367,21 @@ impl<U: Unit> Task<'_, U> {
     fn finish(&self, share: &Share, buffers: &mut Buffers<'_>) {
         let (job, (deep, across)) = (self.job, self.plan.deep);
         let by = job.settings.scale as f32;
-        for key in 0..job.keys {
+        for first in (0..job.keys).step_by(SIDE) {
             let of_keys = (Of::Key, &*buffers.dkey, deep, job.size, by);
             let of_values = (Of::Value, &*buffers.dvalue, across, job.values, 1.0);
             for (of, sums, blocks, cols, by) in [of_keys, of_values] {
-                let row = &mut buffers.stage[..cols];
-                for (block, to) in row.chunks_mut(SIDE).enumerate() {
-                    let at = (key / SIDE * blocks + block) * SUMS + key % SIDE * SIDE;
-                    to.copy_from_slice(&sums[at..][..to.len()]);
+                let rows = &mut buffers.stage[..SIDE.min(job.keys - first) * cols];
+                let sums = &sums[first / SIDE * blocks * SUMS..];
+                for (index, row) in rows.chunks_exact_mut(cols).enumerate() {
+                    for (to, sums) in row.chunks_mut(SIDE).zip(sums.chunks_exact(SUMS)) {
+                        to.copy_from_slice(&sums[index * SIDE..][..to.len()]);
+                    }
                 }
-                scale(row, by);
-                self.targets.put(share, of, key, row);
+                if by != 1.0 {
+                    scale(rows, by);
+                }
+                self.targets.put(share, of, first, cols, rows);
             }
         }
     }

@@ -106,6 +106,21 @@ fn rise(scores: &[f32], unit: f32, state: &mut State<'_, f32>) -> ([__m512; REGS
     (shifts, rose)
 }
 
+/// Multiplies rows of 32 sums by one value per lane.
+///
+/// # Safety
+/// The machine has the instructions.
+#[target_feature(enable = "avx512f")]
+pub unsafe fn fade(sums: &mut [f32], by: &[f32]) {
+    let by = [at(by, 0), at(by, LINES)];
+    for row in sums.chunks_exact_mut(SIDE) {
+        for (reg, &by) in by.iter().enumerate() {
+            let lane = reg * LINES;
+            put(row, lane, _mm512_mul_ps(at(row, lane), by));
+        }
+    }
+}
+
 /// Turns rows of scores, which `unit` is still to be multiplied with, into weights `2^(s - top)` packed as a right side of two
 /// parts, up to the end of a step, and brings the state up to date. Whether what was summed before has to fade.
 ///
@@ -228,10 +243,10 @@ pub unsafe fn split<const RIGHT: bool>(block: &[f32], all: usize, pitch: usize, 
                 // SAFETY: a line of the sides, for which there is room.
                 unsafe { _mm512_store_si512(left.add(line).cast(), cells(halves[0][part], halves[1][part])) };
             }
-            for half in 0..if RIGHT { REGS } else { 0 } {
+            for (half, (first, second)) in cut[0].iter().zip(&cut[1]).enumerate().filter(|_| RIGHT) {
                 let line = pair / LINES * 2 * STEP + pair % LINES * REGS * LINE + half * LINE + part * STEP;
                 // SAFETY: as above.
-                unsafe { _mm512_store_si512(right.add(line).cast(), cells(cut[0][half][part], cut[1][half][part])) };
+                unsafe { _mm512_store_si512(right.add(line).cast(), cells(first[part], second[part])) };
             }
         }
     }
