@@ -1,7 +1,7 @@
 use super::super::tests::{Random, close, reference};
 use super::super::{Operands, Settings};
 use super::*;
-use crate::dtype::DType;
+use crate::dtype::{DType, Float};
 use crate::machine::amx::{Processor, model::Model};
 use crate::machine::lanes::lane_count;
 use crate::machine::threads::set_num_threads;
@@ -80,4 +80,51 @@ fn several_tiles_of_keys() {
             check(&mut random, sizes);
         }
     }
+}
+
+/// A bias that makes the scores of later tiles the larger ones, by less and by more than sums are left to wait for.
+pub fn rising(keys: usize, by: f64) -> Array {
+    let values: Vec<BF16> = (0..keys).map(|key| BF16::narrow((key as f64 * by) as f32)).collect();
+    Array::from_slice(&values, &[keys]).unwrap()
+}
+
+#[test]
+fn scores_may_rise_from_tile_to_tile() {
+    let (mut random, dtype) = (Random(53), DType::BF16);
+    for by in [0.01, 0.06, 1.0, 300.0].into_iter().filter(|_| prepares()) {
+        let (query, key) = (random.dense(dtype, &[1, 1, 40, 16]), random.dense(dtype, &[1, 1, 500, 16]));
+        let (value, bias) = (random.dense(dtype, &[1, 1, 500, 16]), rising(500, by));
+        let operands = Operands { query: &query, key: &key, value: &value, mask: None, bias: Some(&bias) };
+        let settings = Settings { scale: 0.25, softcap: None, is_causal: false };
+        let [want, ..] = reference(&query, &operands, settings);
+        for got in found(operands, settings) {
+            close(&format!("rising by {by}"), &got, &want, 4.5e-3);
+        }
+    }
+}
+
+#[test]
+fn scores_are_split_without_loss() {
+    let mut random = Random(54);
+    let block: Vec<f32> = (0..34 * SIDE).map(|_| random.next(1 << 24) as f32 / (1 << 23) as f32 - 1.0).collect();
+    if !prepares() {
+        return;
+    }
+    Room::with([4 * STEP, 4 * STEP], |mut room| {
+        let (left, right) = (room.take::<u8>(4 * STEP), room.take::<u8>(4 * STEP));
+        // SAFETY: room for two steps of two parts, and the machine has the instructions.
+        unsafe { lanes::split::<true>(&block, 2 * SIDE, 2 * STEP, left, right) };
+        let at = |side: &[u8], at: usize| f32::from_bits(u32::from(u16::from_le_bytes([side[at], side[at + 1]])) << 16);
+        for (row, lane) in (0..2 * SIDE).flat_map(|row| (0..SIDE).map(move |lane| (row, lane))) {
+            let want = block.get(row * SIDE + lane).copied().unwrap_or(0.0);
+            let start = row / SIDE * 2 * STEP;
+            let of_left = start + row % SIDE * LINE + lane % LINES * 4 + lane / LINES * 2;
+            let of_right = start + row % SIDE / 2 * 2 * LINE + lane * 4 + row % 2 * 2;
+            for (side, place) in [(&*left, of_left), (&*right, of_right)] {
+                let (upper, rest) = (at(side, place), at(side, place + STEP));
+                assert!((upper - want).abs() <= want.abs() / 128.0, "{row} {lane}");
+                assert!((upper + rest - want).abs() <= want.abs() / 32768.0, "{row} {lane}");
+            }
+        }
+    });
 }

@@ -1,9 +1,9 @@
 use super::super::super::tests::{Random, close, reference};
 use super::super::super::{Operands, Settings};
-use super::super::tests::{bits, prepares};
+use super::super::tests::{bits, prepares, rising};
 use super::*;
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::dtype::{DType, Float};
 use crate::machine::amx::{Processor, model::Model};
 use crate::machine::simd;
 use crate::machine::threads::set_num_threads;
@@ -117,5 +117,44 @@ fn queries_that_see_nothing_give_zeros() {
             assert!(zeros(&all[0][..160 * 16]), "causal {is_causal}");
             assert!(mask.is_none() || zeros(&all.concat()));
         }
+    }
+}
+
+#[test]
+fn scores_may_rise_from_tile_to_tile() {
+    let (mut random, dtype) = (Random(64), DType::BF16);
+    for by in [0.01, 0.06, 1.0, 300.0].into_iter().filter(|_| prepares()) {
+        let (query, key) = (random.dense(dtype, &[1, 1, 40, 16]), random.dense(dtype, &[1, 1, 500, 16]));
+        let (value, bias) = (random.dense(dtype, &[1, 1, 500, 16]), rising(500, by));
+        let g = random.dense(dtype, &[1, 1, 40, 16]);
+        let operands = Operands { query: &query, key: &key, value: &value, mask: None, bias: Some(&bias) };
+        let settings = Settings { scale: 0.25, softcap: None, is_causal: false };
+        let [_, dq, dk, dv, _] = reference(&g, &operands, settings);
+        for [gq, gk, gv, _] in found(&g, operands, settings) {
+            for (name, got, want) in [("query", gq, &dq), ("key", gk, &dk), ("value", gv, &dv)] {
+                close(&format!("d{name}, rising by {by}"), &got, want, 3.95e-3);
+            }
+        }
+    }
+}
+
+/// Lanes that have no query must not bring what a hidden key holds into the sums of others.
+#[test]
+fn a_hidden_key_may_hold_anything() {
+    if !prepares() {
+        return;
+    }
+    let (mut random, dtype) = (Random(65), DType::BF16);
+    let (query, value) = (random.dense(dtype, &[1, 1, 20, 16]), random.dense(dtype, &[1, 1, 40, 16]));
+    let mut keys = random.dense(dtype, &[1, 1, 40, 16]).to_vec::<BF16>().unwrap();
+    keys[7 * 16..8 * 16].fill(BF16::narrow(f32::NAN));
+    let key = Array::from_slice(&keys, &[1, 1, 40, 16]).unwrap();
+    let mask: Vec<bool> = (0..20 * 40).map(|at| at % 40 == 7 || at == 3).collect();
+    let mask = Array::from_slice(&mask, &[20, 40]).unwrap();
+    let operands = Operands { query: &query, key: &key, value: &value, mask: Some(&mask), bias: None };
+    let settings = Settings { scale: 0.25, softcap: None, is_causal: false };
+    for [_, dk, dv, _] in found(&query, operands, settings) {
+        let finite = |x: &Array| x.to_vec::<BF16>().unwrap().iter().all(|x| x.widen().is_finite());
+        assert!(finite(&dk) && finite(&dv));
     }
 }
