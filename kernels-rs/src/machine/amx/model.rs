@@ -118,10 +118,12 @@ mod tests {
     use crate::machine::simd;
     use crate::memory::scratch::Room;
 
+    type Way = unsafe fn(Sides, *mut f32, bool);
+
     /// Sums by each way of multiplying bfloat16 whose sides are packed, written and then added to.
     fn sums<U: Unit>(left: &[u8], right: &[u8]) -> Vec<f32> {
         let mut all = Vec::new();
-        let ways: [(unsafe fn(Sides, *mut f32, bool), usize); 4] = [
+        let ways: [(Way, usize); 4] = [
             (U::multiply, STEP),
             (U::multiply_askew, STEP),
             (U::multiply_left_parts, 2 * STEP),
