@@ -106,6 +106,23 @@ fn rise(scores: &[f32], unit: f32, state: &mut State<'_, f32>) -> ([__m512; REGS
     (shifts, rose)
 }
 
+/// Tops from which on their own rounding, of up to `2^-24` of them, would show as a factor.
+const HIGH: f32 = (1 << 20) as f32;
+
+/// Whether a top is so high that products have to be rounded as it was: the largest score must come out as 0.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn high(shift: __m512) -> bool {
+    _mm512_cmp_ps_mask::<_CMP_GE_OQ>(_mm512_abs_ps(shift), _mm512_set1_ps(HIGH)) != 0
+}
+
+/// How much less a score is than a top.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn less<const HIGH: bool>(score: __m512, unit: __m512, shift: __m512) -> __m512 {
+    if HIGH { _mm512_sub_ps(_mm512_mul_ps(score, unit), shift) } else { _mm512_fmsub_ps(score, unit, shift) }
+}
+
 /// Multiplies rows of 32 sums by one value per lane.
 ///
 /// # Safety
@@ -129,12 +146,23 @@ pub unsafe fn fade(sums: &mut [f32], by: &[f32]) {
 #[target_feature(enable = "avx512f")]
 pub unsafe fn weigh(scores: &[f32], unit: f32, mut state: State<'_, f32>, to: &mut [u8]) -> bool {
     let (shifts, rose) = rise(scores, unit, &mut state);
+    if shifts.iter().any(|&shift| high(shift)) {
+        weigh_by::<true>(scores, unit, shifts, state, to);
+    } else {
+        weigh_by::<false>(scores, unit, shifts, state, to);
+    }
+    rose
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn weigh_by<const HIGH: bool>(scores: &[f32], unit: f32, shifts: [__m512; REGS], state: State<'_, f32>, to: &mut [u8]) {
     let (rows, unit) = (scores.len() / SIDE, _mm512_set1_ps(unit));
     let steps = rows.div_ceil(DEEP);
     let to = to[..2 * steps * STEP].as_mut_ptr();
     for (reg, &shift) in shifts.iter().enumerate() {
         let lane = reg * LINES;
-        let weight = |row: &[f32]| power(_mm512_fmsub_ps(at(row, lane), unit, shift));
+        let weight = |row: &[f32]| power(less::<HIGH>(at(row, lane), unit, shift));
         let mut totals = [_mm512_setzero_ps(); 2];
         for pair in 0..steps * DEEP / 2 {
             let mut two = [_mm512_setzero_ps(); 2];
@@ -146,7 +174,7 @@ pub unsafe fn weigh(scores: &[f32], unit: f32, mut state: State<'_, f32>, to: &m
             }
             let ([first, first_rest], [second, second_rest]) = (parts(two[0]), parts(two[1]));
             let line = pair / LINES * 2 * STEP + pair % LINES * REGS * LINE + reg * LINE;
-            // SAFETY: a line of the steps.
+            // SAFETY: a line of the steps, which the caller aligned.
             unsafe {
                 _mm512_store_si512(to.add(line).cast(), cells(first, second));
                 _mm512_store_si512(to.add(line + STEP).cast(), cells(first_rest, second_rest));
@@ -155,7 +183,6 @@ pub unsafe fn weigh(scores: &[f32], unit: f32, mut state: State<'_, f32>, to: &m
         let total = _mm512_add_ps(totals[0], totals[1]);
         put(state.total, lane, _mm512_add_ps(at(state.total, lane), total));
     }
-    rose
 }
 
 /// Turns rows of scores, which `unit` is still to be multiplied with, into weights `2^(s - top)`, and brings the state up to date, to
@@ -166,12 +193,29 @@ pub unsafe fn weigh(scores: &[f32], unit: f32, mut state: State<'_, f32>, to: &m
 #[target_feature(enable = "avx512f")]
 pub unsafe fn survey(scores: &mut [f32], pulls: &[f32], unit: f32, mut state: State<'_, f32>, inner: &mut [f32]) {
     let (shifts, _) = rise(scores, unit, &mut state);
+    if shifts.iter().any(|&shift| high(shift)) {
+        survey_by::<true>(scores, pulls, unit, shifts, state, inner);
+    } else {
+        survey_by::<false>(scores, pulls, unit, shifts, state, inner);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn survey_by<const HIGH: bool>(
+    scores: &mut [f32],
+    pulls: &[f32],
+    unit: f32,
+    shifts: [__m512; REGS],
+    state: State<'_, f32>,
+    inner: &mut [f32],
+) {
     let unit = _mm512_set1_ps(unit);
     for (reg, &shift) in shifts.iter().enumerate() {
         let lane = reg * LINES;
         let (mut totals, mut inners) = ([_mm512_setzero_ps(); 2], [_mm512_setzero_ps(); 2]);
         for (index, (row, pulls)) in scores.chunks_exact_mut(SIDE).zip(pulls.chunks_exact(SIDE)).enumerate() {
-            let weight = power(_mm512_fmsub_ps(at(row, lane), unit, shift));
+            let weight = power(less::<HIGH>(at(row, lane), unit, shift));
             put(row, lane, weight);
             let way = index % 2;
             totals[way] = _mm512_add_ps(totals[way], weight);
@@ -204,13 +248,18 @@ pub unsafe fn pull(scores: &mut [f32], pulls: &mut [f32], unit: Option<f32>, end
             put(weights, lane, weight);
             put(pulls, lane, _mm512_mul_ps(weight, _mm512_sub_ps(at(pulls, lane), mean)));
         };
+        let unit = unit.map(|unit| _mm512_set1_ps(unit));
         match unit {
             None => rows.for_each(|(weights, pulls)| {
                 let weight = at(weights, lane);
                 step(weights, pulls, weight);
             }),
+            Some(unit) if high(shift) => rows.for_each(|(weights, pulls)| {
+                let weight = power(less::<true>(at(weights, lane), unit, shift));
+                step(weights, pulls, weight);
+            }),
             Some(unit) => rows.for_each(|(weights, pulls)| {
-                let weight = power(_mm512_fmsub_ps(at(weights, lane), _mm512_set1_ps(unit), shift));
+                let weight = power(less::<false>(at(weights, lane), unit, shift));
                 step(weights, pulls, weight);
             }),
         }

@@ -103,6 +103,28 @@ fn scores_may_rise_from_tile_to_tile() {
     }
 }
 
+/// So large that each query sees one key.
+pub fn huge(random: &mut Random, shape: &[usize]) -> Array {
+    let values: Vec<BF16> =
+        random.dense(DType::F32, shape).to_vec::<f32>().unwrap().iter().map(|x| BF16::narrow(x * 3e8)).collect();
+    Array::from_slice(&values, shape).unwrap()
+}
+
+#[test]
+fn scores_may_be_huge() {
+    let (mut random, dtype) = (Random(55), DType::BF16);
+    for keys in [90, 300].into_iter().filter(|_| prepares()) {
+        let (query, key) = (huge(&mut random, &[1, 1, 40, 16]), huge(&mut random, &[1, 1, keys, 16]));
+        let value = random.dense(dtype, &[1, 1, keys, 16]);
+        let operands = Operands { query: &query, key: &key, value: &value, mask: None, bias: None };
+        let settings = Settings { scale: 0.3, softcap: None, is_causal: false };
+        let [want, ..] = reference(&query, &operands, settings);
+        for got in found(operands, settings) {
+            close(&format!("{keys} keys"), &got, &want, 1e-4);
+        }
+    }
+}
+
 #[test]
 fn scores_are_split_without_loss() {
     let mut random = Random(54);

@@ -1,6 +1,6 @@
 use super::super::super::tests::{Random, close, reference};
 use super::super::super::{Operands, Settings};
-use super::super::tests::{bits, prepares, rising};
+use super::super::tests::{bits, huge, prepares, rising};
 use super::*;
 use crate::array::Array;
 use crate::dtype::{DType, Float};
@@ -134,6 +134,21 @@ fn scores_may_rise_from_tile_to_tile() {
             for (name, got, want) in [("query", gq, &dq), ("key", gk, &dk), ("value", gv, &dv)] {
                 close(&format!("d{name}, rising by {by}"), &got, want, 3.95e-3);
             }
+        }
+    }
+}
+
+#[test]
+fn scores_may_be_huge() {
+    let (mut random, dtype) = (Random(66), DType::BF16);
+    for keys in [90, 300].into_iter().filter(|_| prepares()) {
+        let (query, key) = (huge(&mut random, &[1, 1, 40, 16]), huge(&mut random, &[1, 1, keys, 16]));
+        let (value, g) = (random.dense(dtype, &[1, 1, keys, 16]), random.dense(dtype, &[1, 1, 40, 16]));
+        let operands = Operands { query: &query, key: &key, value: &value, mask: None, bias: None };
+        let settings = Settings { scale: 0.3, softcap: None, is_causal: false };
+        let [_, _, _, dv, _] = reference(&g, &operands, settings);
+        for [_, _, got, _] in found(&g, operands, settings) {
+            close(&format!("dvalue, {keys} keys"), &got, &dv, 3.95e-3);
         }
     }
 }
