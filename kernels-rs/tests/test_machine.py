@@ -47,6 +47,10 @@ def test_settings_that_say_nothing_are_refused(name: str, value: str) -> None:
     assert run.returncode
     assert f"in {name}: got {value!r}, expected" in run.stderr
     assert "hint: " in run.stderr
+    hint = run.stderr.rsplit("hint: ", 1)[1].split()[0].partition("=")
+    assert hint[0] == name
+    assert not name.endswith("_BYTES") or int(hint[2]) >= 2**20
+    assert not _run("import phlox_kernels", **{name: hint[2]}).returncode
 
 
 def _run(code: str, **settings: str) -> subprocess.CompletedProcess[str]:

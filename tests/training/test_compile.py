@@ -286,6 +286,16 @@ def test_a_model_that_is_compiled_predicts() -> None:
     assert (predict.versions, whole.versions) == (1, 1)
 
 
+def test_gradients_that_are_returned_are_told_how() -> None:
+    step = px.compile(lambda model, x: model(x).sum().backward())
+    device = Autodiff(CPU)
+    with pytest.raises(px.CompileError, match=r"got Gradients(.|\n)*hint: px\.value_and_grad\("):
+        step(mlp(device), px.ones((2, 6), device=device))
+    parts = px.compile(lambda x: map(abs, [x]))
+    with pytest.raises(px.CompileError, match=r"hint: a list of what it gives"):
+        parts(px.ones(2))
+
+
 def test_transforms_inside_are_compiled() -> None:
     px.seed(0)
     model = mlp(Autodiff(CPU)).valid()

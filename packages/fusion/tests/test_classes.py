@@ -10,6 +10,7 @@ from collections import ChainMap, UserDict, UserList
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from threading import Thread, local
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,22 @@ def test_holders_of_pythons_own_modules_are_followed() -> None:
             users["rate"] = 1.0
         goes_on(function, change, 9.0 if at == 8 else 3.0)
     globals()["RATE"] = 1.0
+
+
+def test_what_another_thread_has_is_followed() -> None:
+    held = local()
+    held.rate = 1.0
+    fast = compile(lambda x: x * held.rate)
+    found = [fast(ONE).item() for _ in range(3)]
+
+    def work() -> None:
+        held.rate = 3.0
+        found.extend(fast(ONE).item() for _ in range(3))
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [*found, fast(ONE).item()] == [1.0] * 3 + [3.0] * 3 + [1.0]
 
 
 def test_a_dataclass_that_is_taken_apart_is_followed() -> None:

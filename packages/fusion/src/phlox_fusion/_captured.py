@@ -7,6 +7,7 @@ import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, partial
+from threading import local
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, final
 
@@ -82,7 +83,10 @@ class _Open:
     def __init__(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
         space = getattr(item, "__dict__", None)
         self.item = item
-        self.space: Mapping[str, Any] = space if isinstance(space, Mapping) else {}
+        self.by_thread = isinstance(item, local)  # each thread has attributes of its own
+        self.space: Mapping[str, Any] = (
+            space if isinstance(space, Mapping) and not self.by_thread else {}
+        )
         self.label = label
         self.among = among
         self.own = own
@@ -352,7 +356,7 @@ class _Walk:
                 value = item.space[name]
                 if not isinstance(value, ModuleType):
                     item.keys[name] = value
-            elif name in slots:
+            elif name in slots or (item.by_thread and hasattr(item.item, name)):
                 value = item.slots[name] = getattr(item.item, name, NOTHING)
             elif _may_come(item, name, self._asked):
                 value = item.keys[name] = NOTHING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log, tau
+from operator import index
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -70,10 +71,10 @@ def _rows(settings: _Settings, offset: int, end: int, dtype: DType, device: Back
 
 def _turns(x: Tensor[Float], settings: _Settings, offset: int) -> _Pair:
     """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
-    end, base = offset + x.shape[-2], x.device.base
+    first, base = index(offset), x.device.base
     with unrecorded():  # how they are made is no part of a program
         home = base if base.has_data else Numpy()
-        sines, cosines = _rows(settings, offset, end, x.dtype, home)
+        sines, cosines = _rows(settings, first, first + x.shape[-2], x.dtype, home)
     if home is base and recording() is None:
         return sines.to_device(x.device), cosines.to_device(x.device)
     return _constant(sines, x.device), _constant(cosines, x.device)
