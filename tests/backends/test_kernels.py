@@ -257,11 +257,15 @@ def test_quick_calls_follow_what_stands_outside_and_join_recordings() -> None:
 
 
 def test_a_kernel_may_be_made_of_functions_with_rules_of_their_own() -> None:
-    doubled: Any = px.custom_gradient(lambda x: (x * 2, lambda g: g * 10))
+    def doubling(x: Any) -> Any:
+        return x * 2, lambda g: g * 10
+
+    doubled: Any = px.custom_gradient(doubling)
     kept: Any = px.checkpoint(lambda x: (x * 0.5).exp())
+    rows: Any = px.vmap(lambda row: row * 2)
     cases: list[Any] = [
         lambda x: doubled(x).exp(),
-        lambda x: px.vmap(lambda row: row * 2)(x) + 1,
+        lambda x: rows(x) + 1,
         lambda x: kept(x) * 2,
     ]
     for function in cases:

@@ -83,7 +83,8 @@ def test_products_of_integers_keep_the_sums_in_a_type_of_their_own() -> None:
         [(200 * -128 + 255 * 127 + 128) % 256 - 128]
     ]
     told = r'\[matmul_integer\] x2 is of a kind(.|\n)*expected Int\nhint: x2\.astype\("int64"\)'
-    for wrong in (pt.ones((2, 1)), w > 0):
+    others: list[Any] = [pt.ones((2, 1)), w > 0]
+    for wrong in others:
         with pytest.raises(pt.KindError, match=told):
             pt.matmul_integer(x, wrong)
     assert pt.matmul_integer(x, (w > 0).astype("int64")).tolist() == [[255]]

@@ -83,6 +83,7 @@ def apart(rest: Any) -> Any:
     """Return constants with copies of the lists and dicts among them."""
     if type(rest) is tuple:
         return tuple(map(apart, rest))
+    made: Any
     if isinstance(rest, dict):
         made = copy(rest)
         for key, part in rest.items():

@@ -47,8 +47,8 @@ class Number:
         self._owner: Final = owner
         self._either: Final = either
 
-    @property
-    def __class__(  # type: ignore[misc] # pyright: ignore[reportIncompatibleMethodOverride]
+    @property  # type: ignore[misc]
+    def __class__(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
     ) -> type:
         """What ``isinstance`` and ``match`` ask: int or float."""
