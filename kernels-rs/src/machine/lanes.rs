@@ -172,6 +172,23 @@ pub trait Lanes: Copy {
         }
     }
 
+    /// The first halves of both, and the second ones.
+    #[inline(always)]
+    unsafe fn halves(a: Self, b: Self) -> (Self, Self) {
+        let (half, mut lanes) = (Self::N / 2, [Self::Elem::default(); 32]);
+        // SAFETY: no register has more than 16 lanes, so the list holds two.
+        unsafe {
+            a.store(lanes.as_mut_ptr());
+            let far = Self::load(lanes.as_ptr().add(half));
+            b.store(lanes.as_mut_ptr().add(half));
+            let near = Self::load(lanes.as_ptr());
+            far.store(lanes.as_mut_ptr());
+            b.store(lanes.as_mut_ptr().add(Self::N));
+            lanes.copy_within(Self::N + half..2 * Self::N, half);
+            (near, Self::load(lanes.as_ptr()))
+        }
+    }
+
     /// The lanes from the last to the first.
     #[must_use]
     #[inline(always)]

@@ -6,6 +6,7 @@ mod butterfly;
 mod columns;
 mod line;
 mod passes;
+mod powers;
 mod real;
 mod rows;
 

@@ -137,6 +137,11 @@ impl Lanes for F32x16 {
         })
     }
     #[inline(always)]
+    unsafe fn halves(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX-512.
+        unsafe { (Self(_mm512_shuffle_f32x4::<0x44>(a.0, b.0)), Self(_mm512_shuffle_f32x4::<0xee>(a.0, b.0))) }
+    }
+    #[inline(always)]
     unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
         // SAFETY: the caller has AVX-512.
         unsafe {

@@ -4,6 +4,7 @@
 use super::Transformed;
 use super::columns::Rows;
 use super::passes::{Numbers, Passes};
+use super::powers::Powers;
 use crate::vectorize;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 /// How lines of one length are transformed.
 pub enum Line<T: Transformed> {
+    Powers(Powers<T>),
     Own(Passes<T>),
     Crate(Arc<dyn Fft<T>>),
 }
@@ -24,8 +26,20 @@ pub enum From<'a, T> {
     Pairs(&'a [T]),
 }
 
+impl<T> From<'_, T> {
+    fn numbers(self) -> Numbers<T> {
+        match self {
+            From::Parts(re, im) => Numbers::Parts(re.as_ptr(), im.as_ptr()),
+            From::Pairs(pairs) => Numbers::Pairs(pairs.as_ptr()),
+        }
+    }
+}
+
 impl<T: Transformed> Line<T> {
     pub fn new(length: usize) -> Self {
+        if let Some(powers) = Powers::new(length) {
+            return Self::Powers(powers);
+        }
         match Passes::new(length) {
             Some(passes) => Self::Own(passes),
             None => Self::Crate(FftPlanner::new().plan_fft_forward(length)),
@@ -35,6 +49,7 @@ impl<T: Transformed> Line<T> {
     /// Elements of a line.
     pub fn length(&self) -> usize {
         match self {
+            Self::Powers(powers) => powers.length,
             Self::Own(passes) => passes.length,
             Self::Crate(plan) => plan.len(),
         }
@@ -43,6 +58,7 @@ impl<T: Transformed> Line<T> {
     /// Elements of the room that a transform needs.
     pub fn room(&self) -> usize {
         match self {
+            Self::Powers(powers) => powers.room(),
             Self::Own(passes) => 2 * passes.length,
             Self::Crate(plan) => 2 * (plan.len() + plan.get_inplace_scratch_len()),
         }
@@ -57,15 +73,15 @@ impl<T: Transformed> Line<T> {
             From::Pairs(pairs) => pairs.len() == 2 * n,
         });
         match self {
+            Self::Powers(powers) => {
+                // SAFETY: all were just measured, and those that are written are borrowed for it.
+                unsafe { powers.run(from.numbers(), Rows::over(re, im, 1), room.as_mut_ptr()) };
+            }
             Self::Own(passes) => {
                 let (first, second) = room.split_at_mut(n);
                 let (to, between) = (Rows::over(re, im, 1), Rows::over(first, second, 1));
-                let from = match from {
-                    From::Parts(re, im) => Numbers::Parts(re.as_ptr(), im.as_ptr()),
-                    From::Pairs(pairs) => Numbers::Pairs(pairs.as_ptr()),
-                };
                 // SAFETY: all were just measured, and those that are written are borrowed for it.
-                unsafe { passes.run(from, to, [to, between]) };
+                unsafe { passes.run(from.numbers(), to, [to, between]) };
             }
             Self::Crate(plan) => {
                 let (line, scratch) = complex_mut(room).split_at_mut(n);

@@ -4,12 +4,16 @@ use super::line::From;
 use super::real::{tangle, untangle, weave};
 use super::{Transformed, halves_plan, lines_plan};
 use crate::array::reader::Reader;
+use crate::machine::simd::prefetch_to_write;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Room;
 use std::ops::Range;
 
 /// Elements per task.
 const TASK: usize = 1 << 13;
+/// Bytes of results that are asked for before the work that leads to them begins, at most: a quarter of the first-level cache. Of
+/// 512 numbers all 512 lines take 0.8 of the time, of 4096 they would take 1.1 times as long (Intel Xeon, family 6, model 207).
+const ASKED: usize = 12 << 10;
 
 /// What is done to some lines, with rooms for them.
 type Work<'a, T, const N: usize> = &'a (dyn Fn(Range<usize>, [&mut [T]; N]) + Sync);
@@ -76,9 +80,11 @@ impl Job {
         self.run([half + 1, half + 1, plan.room()], &|lines, [real, imag, room]: [&mut [T]; 3]| {
             for at in lines {
                 let from = re.part::<T>(at * n..(at + 1) * n, &mut []);
+                let to = results(to, at * out..(at + 1) * out);
+                ask(&to);
                 plan.run(From::Pairs(from), [&mut real[..half], &mut imag[..half]], room);
                 (real[half], imag[half]) = (real[0], imag[0]);
-                untangle([real, imag], &halves, self.sign(), results(to, at * out..(at + 1) * out));
+                untangle([real, imag], &halves, self.sign(), to);
             }
         });
     }
@@ -91,11 +97,14 @@ impl Job {
         self.run(rooms, &|lines, [whole, parts, real, imag, room]: [&mut [T]; 5]| {
             for at in lines {
                 let from = [re, im].map(|part| part.part::<T>(at * (half + 1)..(at + 1) * (half + 1), &mut []));
+                // SAFETY: tasks ask for their own lines, which are inside the results.
+                let to = [unsafe { to.slice(at * n..(at + 1) * n) }];
+                ask(&to);
                 tangle(from, &halves, [&mut *whole, &mut *parts]);
                 // The inverse, as of lines of two parts.
                 plan.run(From::Parts(&parts[..half], &whole[..half]), [&mut *imag, &mut *real], room);
-                // SAFETY: tasks ask for their own lines, which are inside the results.
-                weave(real, imag, unsafe { to.slice(at * n..(at + 1) * n) });
+                let [to] = to;
+                weave(real, imag, to);
             }
         });
     }
@@ -122,6 +131,14 @@ impl Job {
     /// Of the imaginary parts of what is real: the inverse is the conjugate.
     fn sign<T: Transformed>(&self) -> T {
         if self.inverse { -T::one() } else { T::one() }
+    }
+}
+
+/// Asks for the memory of results, unless there is much of it.
+fn ask<T>(to: &[&mut [T]]) {
+    if size_of_val(to[0]) * to.len() <= ASKED {
+        let lines = to.iter().flat_map(|part| part.chunks(64 / size_of::<T>()));
+        lines.for_each(|line| prefetch_to_write(line.as_ptr()));
     }
 }
 
