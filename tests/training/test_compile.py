@@ -410,6 +410,24 @@ def test_nothing_of_old_models_is_kept() -> None:
     assert CPU.memory().current <= held + 4096
 
 
+def test_recorded_runs_keep_none_of_their_states() -> None:
+    device = Autodiff(CPU)
+
+    def held(steps: int, *, compiled: bool, collected: bool) -> int:
+        gc.collect()
+        start = CPU.memory().current
+        run = Run(device, networks.mlp(6, 500, 3, device), optim.AdamConfig(), compiled=compiled)
+        run.go(rows(steps))
+        if collected:
+            gc.collect()
+            return CPU.memory().current - start
+        del run
+        return CPU.memory().current - start
+
+    assert held(5, compiled=True, collected=True) <= held(5, compiled=False, collected=True) + 4096
+    assert held(1, compiled=True, collected=False) <= 4096  # goes without the collector
+
+
 def test_changing_shapes_do_not_grow() -> None:
     from phlox_fusion import _flat, _layout
 

@@ -268,16 +268,21 @@ class Recording:
         )
 
     def close(self) -> None:
-        """Forget the primitives, and let others set the cells."""
+        """Forget the primitives, what cells hold, and what the graph has; let others set the cells.
+
+        Numbers know their recording for as long as a graph knows them.
+        """
         while self._held:
             self._held.popitem()[0].lock.release()
         for cell, value in self._born.items():
             cell.pack(Packed(None, tree.map(plain, value), lambda _, content: content))
-        self._born.clear()
-        self._results.clear()
-        self._kept.clear()
-        self._places.clear()
-        self._contents.clear()
+        del self._open_cell
+        for cells in (self._born, self._contents, self.outcomes):
+            cells.clear()
+        for found in (self._constants, self._places, self._results, self._guards):
+            found.clear()
+        for listed in (self._kept, self._nodes, self._numbers):
+            listed.clear()
 
 
 def _refuse_reading(name: str, spec: Spec) -> NoReturn:

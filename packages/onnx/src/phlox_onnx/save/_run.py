@@ -92,7 +92,7 @@ def run(net: Module, tensors: list[Any], params: Mapping[str, Tensor[Any]], devi
         values = tuple(made.value_of(t.device.base, t.primitive) for t in outputs)
         names = {made.value_of(t.device.base, t.primitive): path for path, t in params.items()}
         graph = made.graph(values)
-    mark()
+        mark()
     return Run(graph, names, where, base, structure)
 
 
