@@ -23,6 +23,10 @@ impl<'a, T: Element> Reader<'a, T> {
     /// The bits of elements of any dtype of this size.
     pub fn bits(x: &'a Array) -> Self {
         assert!(size_of::<T>() == x.dtype().itemsize() && (T::DTYPE != DType::Bool || x.dtype() == DType::Bool));
+        if x.is_contiguous() {
+            let source = Strided::dense(x.data(), size_of::<T>());
+            return Self { source, count: x.numel(), elements: PhantomData };
+        }
         Self::in_order(x, 0..x.rank())
     }
 

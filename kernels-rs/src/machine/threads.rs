@@ -1,23 +1,29 @@
 //! The thread pool: N-1 workers and the caller. Workers spin for a bounded time after a job, then park. Tasks are
-//! numbered and claimed one by one; what a task computes must depend on its number alone, so that results do not
-//! depend on the number of threads. Nested calls, and calls while another thread uses the pool, run serially.
+//! numbered; each thread has a share of them that follow each other, and claims one by one, first of its own share, then of
+//! others. So a thread works on the part of an array that it worked on before, which its caches hold. What a task computes
+//! must depend on its number alone, so that results do not depend on the number of threads. Nested calls, and calls while
+//! another thread uses the pool, run serially.
 //!
 //! Environment: `PHLOX_NUM_THREADS` (default: the CPUs this process may use), `PHLOX_SPIN_US` (default 50).
+
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 type Task<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// The low half of [`Pool::state`] while a job is being written down.
-const CLOSED: u32 = u32::MAX;
+/// High half: number of the job. Low half: tasks of the share that nobody has claimed. Lines of the caches come in pairs.
+#[repr(align(128))]
+struct Share(AtomicU64);
 
 struct Worker {
     parked: AtomicBool,
@@ -27,8 +33,11 @@ struct Worker {
 }
 
 struct Pool {
-    /// High half: number of the job. Low half: next unclaimed task.
-    state: AtomicU64,
+    /// Number of the last job, told when all of it can be claimed.
+    job: AtomicU32,
+    /// One for each thread, of which the job uses so many.
+    shares: Vec<Share>,
+    used: AtomicUsize,
     task_data: AtomicPtr<()>,
     task_vtable: AtomicPtr<()>,
     tasks: AtomicUsize,
@@ -85,7 +94,7 @@ pub fn set_num_threads(count: usize) {
 /// task is raised here again after the others have ended; of several, the first.
 pub fn parallel(tasks: usize, task: Task<'_>) {
     let threads = num_threads();
-    if tasks <= 1 || threads == 1 || tasks >= CLOSED as usize || INSIDE.get() {
+    if tasks <= 1 || threads == 1 || tasks > u32::MAX as usize || INSIDE.get() {
         return (0..tasks).for_each(task);
     }
     let pool = pool(threads);
@@ -130,8 +139,9 @@ pub fn tasks(least: usize) -> usize {
 /// Splits `0..len` into ranges of at least `grain` (but the last) and runs them in parallel; serial below
 /// `2 * grain`. Where the cuts lie depends on the number of threads: use it only where a cut cannot change a result.
 pub fn for_ranges(len: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
-    let pieces = (len / grain.max(1)).min(num_threads() * 4);
-    if pieces <= 1 {
+    let threads = num_threads();
+    let pieces = (len / grain.max(1)).min(threads * 4);
+    if pieces <= 1 || threads == 1 {
         if len > 0 {
             work(0..len);
         }
@@ -219,7 +229,9 @@ impl Pool {
         let new_worker =
             || Worker { parked: AtomicBool::new(false), ran: AtomicUsize::new(0), thread: OnceLock::new() };
         let pool: &'static Self = Box::leak(Box::new(Self {
-            state: AtomicU64::new(CLOSED as u64),
+            job: AtomicU32::new(0),
+            shares: (0..=workers).map(|_| Share(AtomicU64::new(0))).collect(),
+            used: AtomicUsize::new(0),
             task_data: AtomicPtr::default(),
             task_vtable: AtomicPtr::default(),
             tasks: AtomicUsize::new(0),
@@ -244,14 +256,18 @@ impl Pool {
         // SAFETY: a fat reference is two pointers; `claim` puts them together again. The borrow outlives every use,
         // since this function returns only when `unfinished` is 0.
         let [data, vtable]: [*mut (); 2] = unsafe { std::mem::transmute(task) };
-        let job = (self.state.load(SeqCst) >> 32).wrapping_add(1) << 32;
-        // Closing first means that a late worker cannot claim with the fields of two jobs mixed.
-        self.state.store(job | CLOSED as u64, SeqCst);
+        let (job, used) = (self.job.load(SeqCst).wrapping_add(1), tasks.min(helpers + 1));
+        // No task of the job before is unclaimed, so nobody claims one with fields of two jobs mixed.
         self.task_data.store(data, SeqCst);
         self.task_vtable.store(vtable, SeqCst);
         self.tasks.store(tasks, SeqCst);
+        self.used.store(used, SeqCst);
         self.unfinished.store(tasks, SeqCst);
-        self.state.store(job, SeqCst);
+        for (place, share) in self.shares[..used].iter().enumerate() {
+            let unclaimed = end_of(place, tasks, used) - place * tasks / used;
+            share.0.store(u64::from(job) << 32 | unclaimed as u64, SeqCst);
+        }
+        self.job.store(job, SeqCst);
         for worker in self.workers.iter().take(helpers.min(tasks - 1)) {
             if worker.parked.swap(false, SeqCst)
                 && let Some(thread) = worker.thread.get()
@@ -259,7 +275,7 @@ impl Pool {
                 thread.unpark();
             }
         }
-        self.work();
+        self.work(0);
         self.wait();
         self.payload().take().map_or(Ok(()), Err)
     }
@@ -268,26 +284,37 @@ impl Pool {
         self.payload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims and runs tasks until none is left.
-    fn work(&self) {
+    /// Claims and runs tasks until none is left, from the share of this thread on.
+    fn work(&self, thread: usize) {
+        let used = self.used.load(SeqCst);
+        for place in 0..used {
+            let place = (thread + place) % used;
+            while let Some((task, index)) = self.claim(place) {
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task(index))) {
+                    self.payload().get_or_insert(payload);
+                }
+                self.unfinished.fetch_sub(1, SeqCst);
+            }
+        }
+    }
+
+    /// The next task of a share, with its number.
+    fn claim(&self, place: usize) -> Option<(Task<'_>, usize)> {
         loop {
-            let state = self.state.load(SeqCst);
-            let tasks = self.tasks.load(SeqCst);
+            let share = self.shares[place].0.load(SeqCst);
+            let unclaimed = share as u32 as usize;
+            if unclaimed == 0 {
+                return None;
+            }
+            let (tasks, used) = (self.tasks.load(SeqCst), self.used.load(SeqCst));
             let data = self.task_data.load(SeqCst);
             let vtable = self.task_vtable.load(SeqCst);
-            let index = state as u32;
-            if index == CLOSED || index as usize >= tasks {
-                return;
+            if self.shares[place].0.compare_exchange(share, share - 1, SeqCst, SeqCst).is_ok() {
+                // SAFETY: the claim succeeded, so this task was unclaimed all along and the fields belong to its job,
+                // whose caller waits for us.
+                let task: Task<'_> = unsafe { std::mem::transmute([data, vtable]) };
+                return Some((task, end_of(place, tasks, used) - unclaimed));
             }
-            if self.state.compare_exchange(state, state + 1, SeqCst, SeqCst).is_err() {
-                continue;
-            }
-            // SAFETY: the claim succeeded, so the fields belong to this job, and its caller waits for us.
-            let task: Task<'_> = unsafe { std::mem::transmute([data, vtable]) };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task(index as usize))) {
-                self.payload().get_or_insert(payload);
-            }
-            self.unfinished.fetch_sub(1, SeqCst);
         }
     }
 
@@ -304,11 +331,6 @@ impl Pool {
         }
     }
 
-    fn has_work(&self) -> bool {
-        let index = self.state.load(SeqCst) as u32;
-        index != CLOSED && (index as usize) < self.tasks.load(SeqCst)
-    }
-
     /// Runs the last errand, where this worker has not run it.
     fn errand(&self, me: &Worker) {
         if me.ran.load(SeqCst) != self.errands.load(SeqCst) {
@@ -321,16 +343,17 @@ impl Pool {
     fn serve(&self, index: usize) {
         INSIDE.set(true);
         let me = &self.workers[index];
+        let mut seen = 0;
         loop {
             let start = Instant::now();
             self.errand(me);
-            while !self.has_work() {
+            while self.job.load(SeqCst) == seen {
                 for _ in 0..64 {
                     std::hint::spin_loop();
                 }
                 if start.elapsed() > spin_time() {
                     me.parked.store(true, SeqCst);
-                    while me.parked.load(SeqCst) && !self.has_work() {
+                    while me.parked.load(SeqCst) && self.job.load(SeqCst) == seen {
                         std::thread::park();
                         self.errand(me);
                     }
@@ -338,9 +361,15 @@ impl Pool {
                     break;
                 }
             }
-            self.work();
+            seen = self.job.load(SeqCst);
+            self.work(index + 1);
         }
     }
+}
+
+/// The task behind the last one of a share; shares differ by one task at most.
+fn end_of(place: usize, tasks: usize, shares: usize) -> usize {
+    (place + 1) * tasks / shares
 }
 
 #[cfg(unix)]
@@ -371,102 +400,4 @@ fn forget_workers() {
 pub(crate) fn init() {
     num_threads();
     spin_time();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_task_runs_once_for_any_thread_count() {
-        for threads in [1, 2, 3, 8] {
-            set_num_threads(threads);
-            for tasks in [0, 1, 2, 7, 100] {
-                for _ in 0..50 {
-                    let hits: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
-                    parallel(tasks, &|i| {
-                        hits[i].fetch_add(1, Relaxed);
-                    });
-                    assert!(hits.iter().all(|hit| hit.load(Relaxed) == 1), "{threads} threads, {tasks} tasks");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn an_errand_reaches_every_worker_once() {
-        static RUNS: Mutex<Vec<std::thread::ThreadId>> = Mutex::new(Vec::new());
-        set_num_threads(4);
-        parallel(8, &|_| ());
-        for wait in [0, 5] {
-            std::thread::sleep(Duration::from_millis(wait));
-            RUNS.lock().unwrap().clear();
-            on_workers(|| RUNS.lock().unwrap().push(std::thread::current().id()));
-            let ran = RUNS.lock().unwrap();
-            assert!(ran.len() >= 3 && (1..ran.len()).all(|k| !ran[k..].contains(&ran[k - 1])), "{ran:?}");
-        }
-    }
-
-    #[test]
-    fn nested_calls_and_panics() {
-        set_num_threads(3);
-        let count = AtomicUsize::new(0);
-        parallel(4, &|_| {
-            parallel(5, &|_| {
-                count.fetch_add(1, Relaxed);
-            });
-        });
-        assert_eq!(count.load(Relaxed), 20);
-        let caught = catch_unwind(|| parallel(8, &|i| assert!(i != 5, "boom")));
-        assert!(caught.is_err());
-        parallel(3, &|_| {
-            count.fetch_add(1, Relaxed);
-        });
-        assert_eq!(count.load(Relaxed), 23);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_child_starts_a_pool_though_its_parent_was_starting_one() {
-        let pid = {
-            // What another thread holds while it starts workers.
-            while STARTING.swap(true, Acquire) {
-                std::thread::yield_now();
-            }
-            install_fork_handlers();
-            // SAFETY: the child computes with atomics and its own threads, and leaves without unwinding.
-            let pid = unsafe { libc::fork() };
-            if pid == 0 {
-                set_num_threads(2);
-                let count = AtomicUsize::new(0);
-                parallel(4, &|_| {
-                    count.fetch_add(1, Relaxed);
-                });
-                // SAFETY: ends the child at once, no handler of the test program runs.
-                unsafe { libc::_exit(i32::from(count.load(Relaxed) != 4)) };
-            }
-            STARTING.store(false, Release);
-            pid
-        };
-        for _ in 0..1000 {
-            let mut status = -1;
-            // SAFETY: a child of ours and a place for its status.
-            if unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == pid {
-                return assert_eq!(status, 0);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        // SAFETY: our child, which hangs.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
-        panic!("the child hangs");
-    }
-
-    #[test]
-    fn ranges_cover_everything() {
-        let total = AtomicUsize::new(0);
-        for_ranges(100_003, 1000, &|range| {
-            total.fetch_add(range.len(), Relaxed);
-        });
-        assert_eq!(total.load(Relaxed), 100_003);
-    }
 }

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{reserved, with_scratch};
+use std::ops::Range;
 
 /// Elements that are worked on in one go: nine streams of `f64` fit a 48 KiB first-level cache.
 const BLOCK: usize = 512;
@@ -112,31 +113,37 @@ fn run<T: RowElement, const S: usize>(
             results.push(Array::uninit(T::DTYPE, array.shape())?);
         }
     }
-    let mut items = reserved(count);
-    let mut tasks = reserved(count);
-    for (k, grad) in grads.iter().enumerate() {
-        items.push(Item::<T, S> {
-            from: streams.map(|stream| stream.get(k).copied().map(Reader::new)),
-            grad: Reader::new(grad),
-            to: std::array::from_fn(|s| SharedMut::new(results[s * count + k].mut_ptr::<T>())),
-        });
-        tasks.extend((0..grad.numel()).step_by(TASK).map(|start| (k, start..(start + TASK).min(grad.numel()))));
-    }
-    let one = |index: usize| {
-        let (k, range) = &tasks[index];
+    let mut item = |k: usize| Item::<T, S> {
+        from: streams.map(|stream| stream.get(k).copied().map(Reader::new)),
+        grad: Reader::new(grads[k]),
+        to: std::array::from_fn(|s| SharedMut::new(results[s * count + k].mut_ptr::<T>())),
+    };
+    let part = |item: &Item<'_, T, S>, range: Range<usize>| {
         with_scratch((3 * S + 3) * BLOCK, |scratch: &mut [T::Wide]| {
             for start in range.clone().step_by(BLOCK) {
                 // SAFETY: ranges do not overlap, and lie inside the tensor.
-                unsafe { block(&items[*k], start..(start + BLOCK).min(range.end), scratch, rule) };
+                unsafe { block(item, start..(start + BLOCK).min(range.end), scratch, rule) };
             }
         });
     };
     let total: usize = grads.iter().map(|grad| grad.numel()).sum();
     if total < 2 * TASK {
-        (0..tasks.len()).for_each(one);
-    } else {
-        threads::parallel(tasks.len(), &one);
+        // No lists, which little tensors would spend more on than on their steps.
+        for (k, grad) in grads.iter().enumerate() {
+            part(&item(k), 0..grad.numel());
+        }
+        return Ok(results);
     }
+    let mut items = reserved(count);
+    let mut tasks = reserved(count);
+    for (k, grad) in grads.iter().enumerate() {
+        items.push(item(k));
+        tasks.extend((0..grad.numel()).step_by(TASK).map(|start| (k, start..(start + TASK).min(grad.numel()))));
+    }
+    threads::parallel(tasks.len(), &|index| {
+        let (k, range) = &tasks[index];
+        part(&items[*k], range.clone());
+    });
     Ok(results)
 }
 
@@ -146,7 +153,7 @@ fn run<T: RowElement, const S: usize>(
 /// No other task works on this part, which lies inside the tensor.
 unsafe fn block<T: RowElement, const S: usize>(
     item: &Item<'_, T, S>,
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     scratch: &mut [T::Wide],
     rule: &impl Rule<S, Wide = T::Wide>,
 ) {
@@ -154,7 +161,9 @@ unsafe fn block<T: RowElement, const S: usize>(
     let mut buffers = scratch.chunks_exact_mut(BLOCK).map(|buffer| &mut buffer[..len]);
     let mut next = || buffers.next().expect("three buffers per stream, two for the gradient, and zeros");
     let zeros = next();
-    zeros.fill(T::Wide::ZERO);
+    if item.from.iter().any(Option::is_none) {
+        zeros.fill(T::Wide::ZERO);
+    }
     let zeros = &*zeros;
     let grad = T::read(item.grad.part(range.clone(), next()), next());
     let from = item.from.each_ref().map(|from| match from {

@@ -4,7 +4,7 @@ use super::data::{Instr, Program};
 use super::handler::Handler;
 use super::moves;
 use super::sources::{Source, Split, split};
-use super::table::{Lane, of_one, of_two};
+use super::table::{Lane, of_number, of_one, of_two};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::simd::Level;
@@ -283,10 +283,10 @@ impl<'a> Writer<'a> {
         let instr = &program.instrs[value - self.first()];
         let args: Vec<usize> = instr.args.clone();
         let from = dtype_of(program, args[0]);
-        let lanes = lane(from, self.width);
         match (instr.op.as_str(), &args[..]) {
             ("cast", &[x]) => {
                 self.bring(x, &args)?;
+                let lanes = lane(from, self.width);
                 let (to, narrow) =
                     (lane(instr.dtype, self.width), instr.dtype.is_float() && instr.dtype.itemsize() == 2);
                 if lanes != to {
@@ -296,8 +296,8 @@ impl<'a> Writer<'a> {
             ("clip", &[x, low, high]) => {
                 let (low, high) = (self.memory(low)?, self.memory(high)?);
                 self.bring(x, &args)?;
-                self.step(of_two("maximum", self.level, lanes, false), low, Place::None)?;
-                self.step(of_two("minimum", self.level, lanes, false), high, Place::None)?;
+                self.row_of_two("maximum", from, false, low)?;
+                self.row_of_two("minimum", from, false, high)?;
             }
             ("where", &[condition, a, b]) => {
                 let (a, b) = (self.memory(a)?, self.memory(b)?);
@@ -342,7 +342,11 @@ impl<'a> Writer<'a> {
     }
 
     fn row_of_two(&mut self, op: &str, from: DType, swapped: bool, place: Place) -> Option<()> {
-        if let Some(handler) = of_two(op, self.level, lane(from, self.width), swapped) {
+        let lanes = lane(from, self.width);
+        // The first slots hold numbers, to the end.
+        let number = matches!(place, Place::Slot(at) if at < self.program.numbers.len());
+        let numbered = if number && lanes == Lane::F32 { of_number(op, self.level, swapped) } else { None };
+        if let Some(handler) = numbered.or_else(|| of_two(op, self.level, lanes, swapped)) {
             return self.step(Some(handler), place, Place::None);
         }
         let row = binary::ALL.iter().find(|row| row.name == op)?;

@@ -193,6 +193,37 @@ pub unsafe fn swapped<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(
     unsafe { binary::<W, R, T, U>(registers, memory, |own, other| f(other, own)) }
 }
 
+/// [`binary`] with the first element of memory for all lanes.
+///
+/// # Safety
+/// `R` is plain vector registers, and a word of `T` lies at `memory`.
+#[inline(always)]
+pub unsafe fn with_number<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(
+    registers: R,
+    memory: *const u8,
+    f: impl Fn(T, T) -> U,
+) -> R {
+    // SAFETY: the caller promises a word, and plain registers.
+    unsafe {
+        let number = T::take(memory.cast::<T::Word>().read());
+        unary::<W, R, T, U>(registers, |own| f(own, number))
+    }
+}
+
+/// [`with_number`] where the element of memory is the first operand.
+///
+/// # Safety
+/// As for [`with_number`].
+#[inline(always)]
+pub unsafe fn number_with<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(
+    registers: R,
+    memory: *const u8,
+    f: impl Fn(T, T) -> U,
+) -> R {
+    // SAFETY: as for `with_number`.
+    unsafe { with_number::<W, R, T, U>(registers, memory, |own, number| f(number, own)) }
+}
+
 /// Runs a row kernel of one operand on the registers.
 ///
 /// # Safety

@@ -1,6 +1,6 @@
 //! The handlers of those rows of the op tables that cost less than a call.
 
-use super::handler::{Cell, Handler, Jump, binary, handler, made, swapped, unary};
+use super::handler::{Cell, Handler, Jump, binary, handler, made, number_with, swapped, unary, with_number};
 use crate::array::number::Ring;
 use crate::machine::simd::Level;
 use crate::math::tabled::{self, Vectors};
@@ -128,6 +128,22 @@ macro_rules! two {
     (power $level:ident, $lane:ident, $swapped:ident => $($f:expr),*) => { None };
 }
 
+/// A row of two operands, of which one is a number, for lanes of `f32`; `swapped`: the number is the first.
+macro_rules! numbered {
+    (@to $result:ty, $level:ident, $swapped:ident, $f:expr) => {
+        if $swapped {
+            made!(4 f32, $level, |places, registers| number_with::<4, _, f32, $result>(registers, places.at, $f))
+        } else {
+            made!(4 f32, $level, |places, registers| with_number::<4, _, f32, $result>(registers, places.at, $f))
+        }
+    };
+    (num $level:ident, $swapped:ident => $f:expr) => { numbered!(@to f32, $level, $swapped, $f) };
+    (compare $level:ident, $swapped:ident => $f:expr) => { numbered!(@to bool, $level, $swapped, $f) };
+    (same $level:ident, $swapped:ident => $f:expr) => { numbered!(@to bool, $level, $swapped, $f) };
+    (quotient $level:ident, $swapped:ident => $f:expr, $g:expr) => { numbered!(@to f32, $level, $swapped, $f) };
+    ($class:ident $level:ident, $swapped:ident => $($f:expr),*) => { None };
+}
+
 macro_rules! unary_rows {
     ($($name:ident $class:ident => $($f:expr),*;)*) => {
         /// The handler of a row that is an expression.
@@ -146,6 +162,14 @@ macro_rules! binary_rows {
         pub fn of_two(name: &str, level: Level, lane: Lane, swapped: bool) -> Option<Handler> {
             match name {
                 $(stringify!($name) => two!($class level, lane, swapped => $($f),*),)*
+                _ => None,
+            }
+        }
+
+        /// [`of_two`] that reads one element of memory for all lanes of `f32`; `None` where there is only the other.
+        pub fn of_number(name: &str, level: Level, swapped: bool) -> Option<Handler> {
+            match name {
+                $(stringify!($name) => numbered!($class level, swapped => $($f),*),)*
                 _ => None,
             }
         }
