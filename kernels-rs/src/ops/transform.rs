@@ -24,7 +24,7 @@ use columns::Columns;
 use line::Line;
 use real::Halves;
 use rustfft::FftNum;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Plans of each kind that are kept for later calls.
 const KEPT: usize = 64;
@@ -66,17 +66,22 @@ fn plan<P: Clone>(plans: &mut Known<P>, n: usize, make: impl FnOnce(usize) -> Op
     Some(made)
 }
 
+/// The plans, also after one that memory did not suffice for: they are whole at any time.
+fn known<T: Transformed>() -> MutexGuard<'static, Plans<T>> {
+    T::plans().lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn lines_plan<T: Transformed>(n: usize) -> Arc<Line<T>> {
-    let lines = &mut T::plans().lock().expect("never poisoned").lines;
+    let lines = &mut known::<T>().lines;
     plan(lines, n, |n| Some(Arc::new(Line::new(n)))).expect("always one")
 }
 
 fn columns_plan<T: Transformed>(n: usize) -> Option<Arc<Columns<T>>> {
-    plan(&mut T::plans().lock().expect("never poisoned").columns, n, |n| Columns::new(n).map(Arc::new))
+    plan(&mut known::<T>().columns, n, |n| Columns::new(n).map(Arc::new))
 }
 
 fn halves_plan<T: Transformed>(n: usize) -> Arc<Halves<T>> {
-    let halves = &mut T::plans().lock().expect("never poisoned").halves;
+    let halves = &mut known::<T>().halves;
     plan(halves, n, |n| Some(Arc::new(Halves::new(n)))).expect("always one")
 }
 

@@ -179,9 +179,9 @@ fn bilinear_body<T: Place>(
         let (x0, y0) = (T::of(1.0) - x, T::of(1.0) - y);
         let first = row * width + col;
         p[i] = if above & left { first } else { -1 };
-        q[i] = if above & right { first + 1 } else { -1 };
-        r[i] = if below & left { first + width } else { -1 };
-        s[i] = if below & right { first + width + 1 } else { -1 };
+        q[i] = if above & right { first.wrapping_add(1) } else { -1 };
+        r[i] = if below & left { first.wrapping_add(width) } else { -1 };
+        s[i] = if below & right { first.wrapping_add(width).wrapping_add(1) } else { -1 };
         (a[i], b[i], c[i], d[i]) = (y0 * x0, y0 * x, y * x0, y * x);
     }
 }
@@ -214,11 +214,11 @@ fn trilinear_body<T: Place>(
         for tap in 0..8 {
             let (from, inside, share) = match tap / 2 {
                 0 => (first, before & above, z0 * y0),
-                1 => (first + width, before & below, z0 * y),
-                2 => (first + plane, behind & above, z * y0),
-                _ => (first + plane + width, behind & below, z * y),
+                1 => (first.wrapping_add(width), before & below, z0 * y),
+                2 => (first.wrapping_add(plane), behind & above, z * y0),
+                _ => (first.wrapping_add(plane).wrapping_add(width), behind & below, z * y),
             };
-            let (at, here, by) = if tap % 2 == 0 { (from, left, x0) } else { (from + 1, right, x) };
+            let (at, here, by) = if tap % 2 == 0 { (from, left, x0) } else { (from.wrapping_add(1), right, x) };
             lists[tap][i] = if inside & here { at } else { -1 };
             shares[tap][i] = share * by;
         }

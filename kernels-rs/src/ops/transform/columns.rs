@@ -140,7 +140,7 @@ impl<T: Real> Kernel<T> for Pass<'_, T> {
                 4 => self.by::<V, 4>(),
                 5 => self.by::<V, 5>(),
                 8 => self.by::<V, 8>(),
-                _ => self.by::<V, 16>(),
+                _ => unreachable!("a factor of `factors`"),
             }
         }
     }
