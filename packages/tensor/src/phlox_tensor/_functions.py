@@ -1929,9 +1929,10 @@ def grid_sample(
     """Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges;
     volumes (N, C, D, H, W) at places (N, D', H', W', 3), depth last. ``mode``: bilinear (of
     volumes trilinear), nearest or, of images, bicubic; ``padding_mode`` for places outside:
-    zeros, border or reflection. Sampling is as in PyTorch: a nan reads the first pixel with
-    border and reflection, but bicubic; of volumes PyTorch reads the last. Jaderberg et al.,
-    2015.
+    zeros, border or reflection. Sampling is as in PyTorch: with border and reflection a nan
+    reads the first pixel, but bicubic, and so does an infinity that would be reflected. Of
+    volumes PyTorch reads the last there, and 0 where a bilinear place that is not finite
+    gives nan here. Jaderberg et al., 2015.
     """
     if wrong:
         raise unknown_argument(_grid_sample, wrong)
