@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def by_triangle(reference: Entry, read: Callable[[Any], Array]) -> Entry:
-    """Return the entry of ``lstsq``: ``reference`` solves the systems of a batch that lack full rank."""
+    """Return the entry of ``lstsq``; ``reference`` solves what lacks full rank."""
 
     def run(x1: Any, x2: Any, rtol: Any) -> Any:
         (*front, m, n), (*other, _, _) = x1.shape, x2.shape
