@@ -77,6 +77,6 @@ def test_lists_of_several_lengths_are_compared_part_by_part() -> None:
 
 
 def test_tolerances_are_numbers() -> None:
-    assert_close(1.0, 1.05, rtol=pt.asarray(0.1))
+    assert_close(1.0, 1.05, rtol=NS.asarray(0.1))
     with pytest.raises(pt.ArgumentError, match="rtol is not a number"):
         assert_close(1.0, 1.0, rtol=NS.float32)

@@ -299,3 +299,5 @@ unsafe fn narrow(sums: *const f32, rows: usize, to: Matrix<BF16>, past: bool) {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unit_tests;

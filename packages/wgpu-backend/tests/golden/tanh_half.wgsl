@@ -3,10 +3,6 @@ struct Params { o0: i32, count: u32 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read> in0: array<vec4<f16>>;
 @group(0) @binding(2) var<storage, read_write> out0: array<vec4<f16>>;
-fn inf_f32() -> f32 {
-  var bits = 0x7f800000u;
-  return bitcast<f32>(bits);
-}
 fn is_nan_f32(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
@@ -17,12 +13,9 @@ fn scale_f(y: f32, n: i32) -> f32 {
   let h = n >> 1u;
   return y * bitcast<f32>(u32(h + 127) << 23u) * bitcast<f32>(u32(n - h + 127) << 23u);
 }
-fn exp_f(x: f32) -> f32 {
-  if (is_nan_f32(x)) { return x; }
-  if (x > 88.72284) { return inf_f32(); }
-  if (x < -103.97208) { return 0.0; }
-  let n = round(x * 1.44269504);
-  let r = (x - n * 0.693359375) - n * -2.12194440e-4;
+fn exp_of_sum_f(x: f32, rest: f32) -> f32 {
+  let n = round((x + rest) * 1.44269504);
+  let r = ((x - n * 0.693359375) - n * -2.12194440e-4) + rest;
   var y = 1.9875691500e-4;
   y = y * r + 1.3981999507e-3;
   y = y * r + 8.3334519073e-3;
@@ -30,6 +23,9 @@ fn exp_f(x: f32) -> f32 {
   y = y * r + 1.6666665459e-1;
   y = y * r + 5.0000001201e-1;
   return scale_f((y * r * r + r) + 1.0, i32(n));
+}
+fn exp_f(x: f32) -> f32 {
+  return select(exp_of_sum_f(clamp(x, -104.0, 89.0), 0.0), x, is_nan_f32(x));
 }
 fn tanh_f(x: f32) -> f32 {
   if (is_nan_f32(x)) { return x; }
