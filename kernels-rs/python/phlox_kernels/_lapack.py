@@ -44,11 +44,15 @@ def _svd(x: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return _run("svd_f" if full_matrices else "svd_s", endless, x)
 
 
+def uploaded(array: Array) -> Any:
+    """An array for the kernels."""
+    dense = np.ascontiguousarray(array)
+    return _native.RawTensor.from_buffer(dense, array.shape, array.dtype.name)
+
+
 def _solve(x1: Array, x2: Array) -> Array:
     """By the kernel of the op."""
-    dense = (np.ascontiguousarray(x) for x in (x1, x2))
-    given = [_native.RawTensor.from_buffer(x, x.shape, x.dtype.name) for x in dense]
-    return np.array(_native.solve(*given))  # to write to
+    return np.array(_native.solve(uploaded(x1), uploaded(x2)))  # to write to
 
 
 _ENDLESS: Final = "Eigenvalues did not converge"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phlox_kernels import _native
-from phlox_kernels._lapack import values_of
+from phlox_kernels._lapack import uploaded, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,17 +38,12 @@ def by_triangle(reference: Entry, read: Callable[[Any], Array]) -> Entry:
             return reference(x1, x2, rtol)
         if not full.all():
             # What the kernel refuses to divide by.
-            r = _uploaded(np.where(full[..., None], triangle, np.eye(n, dtype=triangle.dtype)))
+            r = uploaded(np.where(full[..., None], triangle, np.eye(n, dtype=triangle.dtype)))
         solution = _native.solve_triangular(r, rest, True, False)
-        found = (_native.cast(solution, x1.dtype), _native.cast(_uploaded(values), x1.dtype))
+        found = (_native.cast(solution, x1.dtype), _native.cast(uploaded(values), x1.dtype))
         if full.all():
             return found
-        chosen = (_uploaded(full[..., None]), _uploaded(full))
+        chosen = (uploaded(full[..., None]), uploaded(full))
         return tuple(map(_native.where, chosen, found, reference(x1, x2, rtol)))
 
     return run
-
-
-def _uploaded(array: Array) -> Any:
-    dense = np.ascontiguousarray(array)
-    return _native.RawTensor.from_buffer(dense, array.shape, array.dtype.name)
