@@ -74,8 +74,15 @@ def check(arguments: Arguments) -> int:
 def bench(arguments: Arguments) -> int:
     """Benchmark: [NAME…] [--vs PEER[,PEER…]] [--json FILE]."""
     steps.setup()
-    python = steps.peers() if {"onnxruntime", "torch"} & {*arguments} else script("python")
+    python = (
+        steps.peers() if {"jax", "onnxruntime", "torch"} & _peers(arguments) else script("python")
+    )
     return call(python, "-m", "benchmarks", *arguments)
+
+
+def _peers(arguments: Arguments) -> set[str]:
+    """Names in ``--vs jax,torch`` and ``--vs=torch``."""
+    return {name for argument in arguments for name in argument.removeprefix("--vs=").split(",")}
 
 
 def docs(arguments: Arguments) -> int:
