@@ -87,6 +87,13 @@ pub trait Lanes: Copy {
     /// Square roots, lane by lane.
     #[must_use]
     unsafe fn sqrt(self) -> Self;
+    /// Square roots of what lies between 1e-36 and 1e38, within 0.6 ulp; nan of what is below 0.
+    #[must_use]
+    #[inline(always)]
+    unsafe fn near_sqrt(self) -> Self {
+        // SAFETY: the caller has the instructions.
+        unsafe { self.sqrt() }
+    }
     /// The larger, lane by lane; `self` where either is NaN.
     #[must_use]
     unsafe fn max(self, other: Self) -> Self;
@@ -121,6 +128,60 @@ pub trait Lanes: Copy {
                 }
             }
             Self::load(lanes.as_ptr())
+        }
+    }
+
+    /// Rounded down, lane by lane.
+    #[must_use]
+    #[inline(always)]
+    unsafe fn floor(self) -> Self {
+        // SAFETY: the caller has the instructions.
+        unsafe { mapped(self, f64::floor) }
+    }
+    /// Rounded to the nearest, half to even, lane by lane.
+    #[must_use]
+    #[inline(always)]
+    unsafe fn round(self) -> Self {
+        // SAFETY: the caller has the instructions.
+        unsafe { mapped(self, f64::round_ties_even) }
+    }
+    /// Whether all lanes are at least `low` and at most `high`.
+    #[inline(always)]
+    unsafe fn all_between(self, low: Self, high: Self) -> bool {
+        let [mut lanes, mut lows, mut highs] = [[Self::Elem::default(); 16]; 3];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            low.store(lows.as_mut_ptr());
+            high.store(highs.as_mut_ptr());
+        }
+        (0..Self::N).fold(true, |all, i| all & (lanes[i] >= lows[i]) & (lanes[i] <= highs[i]))
+    }
+    /// Writes whole numbers, which the lanes are; -1 for those below 0, above `high`, which has 32 bits, and NaN.
+    #[inline(always)]
+    unsafe fn store_inside(self, high: Self, to: *mut i32) {
+        let [mut lanes, mut highs] = [[Self::Elem::default(); 16]; 2];
+        // SAFETY: no register has more than 16 lanes; the caller promises room for them.
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            high.store(highs.as_mut_ptr());
+            for (i, (&lane, &high)) in lanes.iter().zip(&highs).enumerate().take(Self::N) {
+                let inside = lane >= Self::Elem::default() && lane <= high;
+                *to.add(i) = if inside { lane.to_f64() as i32 } else { -1 };
+            }
+        }
+    }
+    /// Reads the elements at `N` places, none of which is below 0, and those behind them.
+    #[inline(always)]
+    unsafe fn gather_pairs(from: *const Self::Elem, places: *const i32) -> (Self, Self) {
+        let (mut a, mut b) = ([Self::Elem::default(); 16], [Self::Elem::default(); 16]);
+        // SAFETY: no register has more than 16 lanes; the caller promises the places, and elements there and behind.
+        unsafe {
+            for (i, (a, b)) in a.iter_mut().zip(&mut b).enumerate().take(Self::N) {
+                let at = from.add(*places.add(i) as usize);
+                (*a, *b) = (*at, *at.add(1));
+            }
+            (Self::load(a.as_ptr()), Self::load(b.as_ptr()))
         }
     }
 
@@ -249,6 +310,21 @@ pub trait Lanes: Copy {
                 }
             }
         }
+    }
+}
+
+/// A function of numbers, lane by lane.
+///
+/// # Safety
+/// The machine has the instructions.
+#[inline(always)]
+unsafe fn mapped<V: Lanes>(lanes: V, function: impl Fn(f64) -> f64) -> V {
+    let mut each = [V::Elem::default(); 16];
+    // SAFETY: no register has more than 16 lanes.
+    unsafe {
+        lanes.store(each.as_mut_ptr());
+        each.iter_mut().take(V::N).for_each(|lane| *lane = V::Elem::from_f64(function(lane.to_f64())));
+        V::load(each.as_ptr())
     }
 }
 

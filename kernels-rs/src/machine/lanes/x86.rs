@@ -4,7 +4,8 @@ pub(crate) mod squares;
 
 use super::{Block, Lanes, riffled};
 use crate::math::Fused;
-use squares::{transpose8, transpose8x64, transpose16};
+pub use avx2::{F32x8, F64x4};
+use squares::{transpose8x64, transpose16};
 use std::arch::x86_64::*;
 use std::mem::transmute_copy;
 
@@ -16,18 +17,10 @@ pub struct F32x16(__m512);
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct F64x8(__m512d);
-/// Eight `f32`.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct F32x8(__m256);
-/// Four `f64`.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct F64x4(__m256d);
 
 macro_rules! methods {
     ($elem:ident, $set1:ident, $loadu:ident, $storeu:ident, $fmadd:ident, $fmsub:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $max:ident,
-     $sqrt:ident) => {
+     $sqrt:ident, $round:ident) => {
         #[inline(always)]
         unsafe fn splat(value: $elem) -> Self {
             // SAFETY: the caller has the instructions.
@@ -84,8 +77,20 @@ macro_rules! methods {
             // SAFETY: the caller has the instructions.
             Self(unsafe { $max(other.0, self.0) })
         }
+        #[inline(always)]
+        unsafe fn floor(self) -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $round::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(self.0) })
+        }
+        #[inline(always)]
+        unsafe fn round(self) -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $round::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0) })
+        }
     };
 }
+
+mod avx2;
 
 impl Lanes for F32x16 {
     type Elem = f32;
@@ -104,7 +109,8 @@ impl Lanes for F32x16 {
         _mm512_mul_ps,
         _mm512_div_ps,
         _mm512_max_ps,
-        _mm512_sqrt_ps
+        _mm512_sqrt_ps,
+        _mm512_roundscale_ps
     );
 
     #[inline(always)]
@@ -134,6 +140,44 @@ impl Lanes for F32x16 {
             let at = _mm512_maskz_loadu_epi32(mask16(count), places);
             let inside = mask16(count) & _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512());
             _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), inside, at, from)
+        })
+    }
+    #[inline(always)]
+    unsafe fn all_between(self, low: Self, high: Self) -> bool {
+        // SAFETY: the caller has AVX-512.
+        let inside = unsafe {
+            _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, low.0), self.0, high.0)
+        };
+        inside == u16::MAX
+    }
+    #[inline(always)]
+    unsafe fn store_inside(self, high: Self, to: *mut i32) {
+        // SAFETY: the caller has AVX-512, and promises room for the lanes.
+        unsafe {
+            let above = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, _mm512_setzero_ps());
+            let inside = _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(above, self.0, high.0);
+            _mm512_storeu_epi32(to, _mm512_mask_cvttps_epi32(_mm512_set1_epi32(-1), inside, self.0));
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather_pairs(from: *const f32, places: *const i32) -> (Self, Self) {
+        // SAFETY: the caller promises the places, and two elements at each.
+        unsafe {
+            let pairs = |at: *const i32| {
+                let at = _mm256_loadu_epi32(at);
+                Self(_mm512_castpd_ps(_mm512_i32gather_pd::<4>(at, from.cast())))
+            };
+            Self::deinterleave(pairs(places), pairs(places.add(8)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn near_sqrt(self) -> Self {
+        // The root from an inverse one of 14 bits, then one step of Newton's: a fifth of the time of the divider.
+        // SAFETY: the caller has AVX-512.
+        Self(unsafe {
+            let inverse = _mm512_rsqrt14_ps(self.0);
+            let (root, half) = (_mm512_mul_ps(self.0, inverse), _mm512_mul_ps(inverse, _mm512_set1_ps(0.5)));
+            _mm512_fmadd_ps(_mm512_fnmadd_ps(root, root, self.0), half, root)
         })
     }
     #[inline(always)]
@@ -228,7 +272,8 @@ impl Lanes for F64x8 {
         _mm512_mul_pd,
         _mm512_div_pd,
         _mm512_max_pd,
-        _mm512_sqrt_pd
+        _mm512_sqrt_pd,
+        _mm512_roundscale_pd
     );
 
     #[inline(always)]
@@ -296,6 +341,28 @@ impl Lanes for F64x8 {
         })
     }
     #[inline(always)]
+    unsafe fn all_between(self, low: Self, high: Self) -> bool {
+        // SAFETY: the caller has AVX-512.
+        let inside = unsafe {
+            _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(_mm512_cmp_pd_mask::<_CMP_GE_OQ>(self.0, low.0), self.0, high.0)
+        };
+        inside == u8::MAX
+    }
+    #[inline(always)]
+    unsafe fn store_inside(self, high: Self, to: *mut i32) {
+        // SAFETY: the caller has AVX-512, and promises room for the lanes.
+        unsafe {
+            let above = _mm512_cmp_pd_mask::<_CMP_GE_OQ>(self.0, _mm512_setzero_pd());
+            let inside = _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(above, self.0, high.0);
+            _mm256_storeu_epi32(to, _mm512_mask_cvttpd_epi32(_mm256_set1_epi32(-1), inside, self.0));
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather_pairs(from: *const f64, places: *const i32) -> (Self, Self) {
+        // SAFETY: the caller promises the places, and two elements at each.
+        unsafe { (Self::gather(from, places, 8), Self::gather(from.add(1), places, 8)) }
+    }
+    #[inline(always)]
     unsafe fn transpose(from: Block<f64>, to: *mut f64, to_pitch: usize, keep: usize) {
         // SAFETY: rows and columns outside the block are masked off.
         unsafe {
@@ -313,182 +380,4 @@ impl Lanes for F64x8 {
             }
         }
     }
-}
-
-/// Sign bits set in the first `count` lanes.
-#[inline(always)]
-unsafe fn mask_ps(count: usize) -> __m256i {
-    // SAFETY: the caller has AVX2.
-    unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
-}
-
-/// Sign bits set in lanes `window.0..window.1`.
-#[inline(always)]
-unsafe fn window_ps(window: (usize, usize)) -> __m256i {
-    // SAFETY: the caller has AVX2.
-    unsafe { _mm256_andnot_si256(mask_ps(window.0), mask_ps(window.1)) }
-}
-
-impl Lanes for F32x8 {
-    type Elem = f32;
-    type Math = Fused;
-    const N: usize = 8;
-    const ROWS: usize = 6;
-    methods!(
-        f32,
-        _mm256_set1_ps,
-        _mm256_loadu_ps,
-        _mm256_storeu_ps,
-        _mm256_fmadd_ps,
-        _mm256_fmsub_ps,
-        _mm256_add_ps,
-        _mm256_sub_ps,
-        _mm256_mul_ps,
-        _mm256_div_ps,
-        _mm256_max_ps,
-        _mm256_sqrt_ps
-    );
-
-    #[inline(always)]
-    unsafe fn load_partial(from: *const f32, count: usize) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_ps(from, mask_ps(count)) })
-    }
-    #[inline(always)]
-    unsafe fn load_window(from: *const f32, window: (usize, usize)) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_ps(from, window_ps(window)) })
-    }
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut f32, count: usize) {
-        // SAFETY: masked lanes are not written.
-        unsafe { _mm256_maskstore_ps(to, mask_ps(count), self.0) }
-    }
-    #[inline(always)]
-    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            // Halves of a and of b in turns, which are brought into order.
-            let (even, odd) = (_mm256_shuffle_ps::<0x88>(a.0, b.0), _mm256_shuffle_ps::<0xdd>(a.0, b.0));
-            let (even, odd) = (_mm256_castps_pd(even), _mm256_castps_pd(odd));
-            let (even, odd) = (_mm256_permute4x64_pd::<0xd8>(even), _mm256_permute4x64_pd::<0xd8>(odd));
-            (Self(_mm256_castpd_ps(even)), Self(_mm256_castpd_ps(odd)))
-        }
-    }
-    #[inline(always)]
-    unsafe fn reverse(self) -> Self {
-        // SAFETY: the caller has AVX2.
-        Self(unsafe { _mm256_permutevar8x32_ps(self.0, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0)) })
-    }
-    #[inline(always)]
-    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let (low, high) = (_mm256_unpacklo_ps(a.0, b.0), _mm256_unpackhi_ps(a.0, b.0));
-            (Self(_mm256_permute2f128_ps::<0x20>(low, high)), Self(_mm256_permute2f128_ps::<0x31>(low, high)))
-        }
-    }
-    #[inline(always)]
-    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
-        // SAFETY: the caller has the instructions; as many registers as the array has.
-        unsafe {
-            if R != Self::N {
-                return riffled(rows);
-            }
-            let mut square: [__m256; 8] = transmute_copy(&rows);
-            transpose8(&mut square);
-            transmute_copy(&square)
-        }
-    }
-    #[inline(always)]
-    unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {
-        // SAFETY: rows and columns outside the block are masked off.
-        unsafe {
-            let (cols, kept) = (mask_ps(from.cols), mask_ps(keep));
-            let mut r = [_mm256_setzero_ps(); 8];
-            for (i, row) in r.iter_mut().enumerate() {
-                if i < from.rows {
-                    *row = _mm256_maskload_ps(from.at.add(i * from.pitch), cols);
-                }
-            }
-            transpose8(&mut r);
-            for (i, row) in r.iter().enumerate() {
-                if i < from.cols {
-                    _mm256_maskstore_ps(to.add(i * to_pitch), kept, *row);
-                }
-            }
-        }
-    }
-}
-
-impl Lanes for F64x4 {
-    type Elem = f64;
-    type Math = Fused;
-    const N: usize = 4;
-    const ROWS: usize = 6;
-    methods!(
-        f64,
-        _mm256_set1_pd,
-        _mm256_loadu_pd,
-        _mm256_storeu_pd,
-        _mm256_fmadd_pd,
-        _mm256_fmsub_pd,
-        _mm256_add_pd,
-        _mm256_sub_pd,
-        _mm256_mul_pd,
-        _mm256_div_pd,
-        _mm256_max_pd,
-        _mm256_sqrt_pd
-    );
-
-    #[inline(always)]
-    unsafe fn load_partial(from: *const f64, count: usize) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_pd(from, mask_pd(count)) })
-    }
-    #[inline(always)]
-    unsafe fn load_window(from: *const f64, window: (usize, usize)) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_pd(from, window_pd(window)) })
-    }
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut f64, count: usize) {
-        // SAFETY: masked lanes are not written.
-        unsafe { _mm256_maskstore_pd(to, mask_pd(count), self.0) }
-    }
-    #[inline(always)]
-    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let (low, high) = (_mm256_permute2f128_pd::<0x20>(a.0, b.0), _mm256_permute2f128_pd::<0x31>(a.0, b.0));
-            (Self(_mm256_unpacklo_pd(low, high)), Self(_mm256_unpackhi_pd(low, high)))
-        }
-    }
-    #[inline(always)]
-    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let (low, high) = (_mm256_unpacklo_pd(a.0, b.0), _mm256_unpackhi_pd(a.0, b.0));
-            (Self(_mm256_permute2f128_pd::<0x20>(low, high)), Self(_mm256_permute2f128_pd::<0x31>(low, high)))
-        }
-    }
-    #[inline(always)]
-    unsafe fn reverse(self) -> Self {
-        // SAFETY: the caller has AVX2.
-        Self(unsafe { _mm256_permute4x64_pd::<0x1b>(self.0) })
-    }
-}
-
-/// Sign bits set in the first `count` lanes.
-#[inline(always)]
-unsafe fn mask_pd(count: usize) -> __m256i {
-    // SAFETY: the caller has AVX2.
-    unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3)) }
-}
-
-/// Sign bits set in lanes `window.0..window.1`.
-#[inline(always)]
-unsafe fn window_pd(window: (usize, usize)) -> __m256i {
-    // SAFETY: the caller has AVX2.
-    unsafe { _mm256_andnot_si256(mask_pd(window.0), mask_pd(window.1)) }
 }

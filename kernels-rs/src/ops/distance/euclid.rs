@@ -4,15 +4,15 @@
 //! `f64`.
 
 use super::{GRAIN, WIDTH};
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
-use crate::memory::scratch::{collected, filled};
+use crate::memory::scratch::{collected, filled, reserved};
 use crate::ops::contraction::{Call, Epilogue, Matrix, multiply};
 use crate::vectorize;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Mutex;
 
 /// Rows of a tile.
@@ -22,11 +22,11 @@ const DEPTH: usize = 32;
 /// Coordinates from which on products are tried: of fewer, many rows are near each other.
 const MANY: usize = 24;
 /// Rows and columns of a block of products, which stay in the second-level cache.
-const BLOCK: [usize; 2] = [128, 256];
+const BLOCK: [usize; 2] = [256, 256];
 /// Of how many distances of a block one may be found by itself; with more, all are found by tiles.
 const FEW: usize = 16;
-/// Sums of squares between these have lost nothing that counts.
-const SAFE: Range<f32> = 1e-30..1e37;
+/// Sums of squares from the first to the second have lost nothing that counts.
+const SAFE: RangeInclusive<f32> = 1e-30..=1e37;
 
 /// Distances of `n` rows from `m` rows of `d` coordinates, for each of a batch.
 pub fn batches<T: Element>(a: &[f32], b: &[f32], out: &mut [T], (n, m, d): (usize, usize, usize)) -> Result<()> {
@@ -86,41 +86,44 @@ impl<T: Element> Job<'_, T> {
         out.iter_mut().zip(distances).for_each(|(out, &distance)| *out = T::from_f64(f64::from(distance)));
     }
 
+    /// By products, which lie where the distances go, if these are as wide.
     #[expect(clippy::cast_ptr_alignment, reason = "memory begins on a cache line")]
     fn by_products(&self, batch: usize, rows: Range<usize>, columns: Range<usize>) -> Result<()> {
-        let d = self.sizes[2];
+        let [n, m, d] = self.sizes;
         let (high, wide) = (rows.len(), columns.len());
-        let held = Memory::new(high * wide * size_of::<f32>())?;
         let others = self.others(batch, &columns);
+        let aside = if T::DTYPE == DType::F32 { None } else { Some(Memory::new(high * wide * size_of::<f32>())?) };
+        let there = self.out.ptr().wrapping_add((batch * n + rows.start) * m + columns.start);
+        let (to, pitch) = aside.as_ref().map_or((there.cast(), m), |held| (held.data().cast::<f32>(), wide));
         let call = Call {
             size: (high, d, wide),
             a: Matrix::new(self.row(batch, rows.start).as_ptr().cast_mut(), (d as isize, 1)),
             b: Matrix::new(others.as_ptr().cast_mut(), (1, d as isize)),
-            c: Matrix::new(held.data().cast(), (wide as isize, 1)),
+            c: Matrix::new(to, (pitch as isize, 1)),
             end: Epilogue::default(),
         };
-        // SAFETY: rows of both that are only read, and a block of our own, which the product fills.
-        let block = unsafe {
-            multiply(&call, false, None)?;
-            std::slice::from_raw_parts_mut(held.data().cast::<f32>(), high * wide)
-        };
+        // SAFETY: rows of both that are only read, and a block of our own, in the result or aside.
+        unsafe { multiply(&call, false, None)? };
+        // SAFETY: the product has filled a row of the block, which nobody else has.
+        let line = |row: usize| unsafe { std::slice::from_raw_parts_mut(to.add(row * pitch), wide) };
         let sizes = collected(others.chunks_exact(d).map(size));
-        let lines = || rows.clone().map(|row| (row, self.row(batch, row)));
-        let mut unknown = 0;
-        for ((_, own), line) in lines().zip(block.chunks_exact_mut(wide)) {
-            unknown += distances(size(own), &sizes, line);
-        }
-        if unknown > high * wide / FEW {
-            for first in columns.clone().step_by(WIDTH) {
-                self.by_differences(batch, rows.clone(), first..columns.end.min(first + WIDTH));
+        let own = |row: usize| self.row(batch, rows.start + row);
+        let most = high * wide / FEW;
+        let mut unknown = reserved(most + wide);
+        for row in 0..high {
+            launch(Distances { size: size(own(row)), sizes: &sizes, line: line(row), row, unknown: &mut unknown });
+            if unknown.len() > most {
+                for first in columns.clone().step_by(WIDTH) {
+                    self.by_differences(batch, rows.clone(), first..columns.end.min(first + WIDTH));
+                }
+                return Ok(());
             }
-            return Ok(());
         }
-        for ((row, own), line) in lines().zip(block.chunks_exact_mut(wide)) {
-            if unknown > 0 {
-                one_by_one(own, others, line);
-            }
-            self.put(batch, row, &columns, line);
+        for [row, column] in unknown {
+            line(row)[column] = alone(own(row), &others[column * d..(column + 1) * d]);
+        }
+        if aside.is_some() {
+            (0..high).for_each(|row| self.put(batch, rows.start + row, &columns, line(row)));
         }
         Ok(())
     }
@@ -146,20 +149,17 @@ impl<T: Element> Job<'_, T> {
     }
 }
 
-/// Finds the distances that are not known.
-fn one_by_one(own: &[f32], others: &[f32], distances: &mut [f32]) {
-    for (distance, other) in distances.iter_mut().zip(others.chunks_exact(own.len())) {
-        if *distance < 0.0 {
-            let square = gap(own, other);
-            *distance = if SAFE.contains(&square) { square.sqrt() } else { exactly(own, other) };
-        }
-    }
+/// The distance of two rows.
+fn alone(a: &[f32], b: &[f32]) -> f32 {
+    let square = gap(a, b);
+    if SAFE.contains(&square) { square.sqrt() } else { exactly(a, b) }
 }
 
 /// Distances of sums of squares.
 fn roots(sums: &mut [f32; WIDTH], width: usize, row: &[f32], others: &[f32]) {
     let squares = *sums;
-    let safe = all_roots(sums);
+    let mut safe = true;
+    launch(Roots { of: sums, safe: &mut safe });
     if safe || row.is_empty() {
         return;
     }
@@ -170,22 +170,33 @@ fn roots(sums: &mut [f32; WIDTH], width: usize, row: &[f32], others: &[f32]) {
     }
 }
 
-vectorize!(all_roots(sums: &mut [f32; WIDTH]) -> bool => all_roots_body);
-
-/// Takes the roots, and says whether none of the sums has lost anything.
-#[inline(always)]
-fn all_roots_body(sums: &mut [f32; WIDTH]) -> bool {
-    let mut safe = true;
-    for sum in sums {
-        safe &= (*sum >= SAFE.start) & (*sum < SAFE.end);
-        *sum = sum.sqrt();
-    }
-    safe
+/// Roots of numbers in their place, and whether all of these are [`SAFE`]; anything of those that are not.
+struct Roots<'a> {
+    of: &'a mut [f32; WIDTH],
+    safe: &'a mut bool,
 }
 
-fn exactly(a: &[f32], b: &[f32]) -> f32 {
-    let squares = a.iter().zip(b).map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2));
-    squares.sum::<f64>().sqrt() as f32
+impl Kernel<f32> for Roots<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = f32>>(self) {
+        for first in (0..WIDTH).step_by(V::N) {
+            // SAFETY: the caller promises the instructions; a whole number of registers.
+            unsafe {
+                let at = self.of.as_mut_ptr().add(first);
+                let squares = V::load(at);
+                *self.safe &= squares.all_between(V::splat(*SAFE.start()), V::splat(*SAFE.end()));
+                squares.near_sqrt().store(at);
+            }
+        }
+    }
+}
+
+vectorize!(exactly(a: &[f32], b: &[f32]) -> f32 => exactly_body);
+
+#[inline(always)]
+fn exactly_body(a: &[f32], b: &[f32]) -> f32 {
+    let gap = |a: f32, b: f32| f64::from(a) - f64::from(b);
+    in_sixteen(a, b, |sum: f64, a, b| sum + gap(a, b) * gap(a, b)).sqrt() as f32
 }
 
 vectorize!(size(row: &[f32]) -> f32 => size_body);
@@ -193,13 +204,7 @@ vectorize!(size(row: &[f32]) -> f32 => size_body);
 /// The sum of the squares of some coordinates.
 #[inline(always)]
 fn size_body(row: &[f32]) -> f32 {
-    let mut sums = [0.0; 16];
-    let (runs, rest) = row.as_chunks::<16>();
-    for run in runs {
-        sums.iter_mut().zip(run).for_each(|(sum, &x)| *sum += x * x);
-    }
-    sums.iter_mut().zip(rest).for_each(|(sum, &x)| *sum += x * x);
-    sums.iter().sum()
+    in_sixteen(row, row, |sum: f32, x, _| sum + x * x)
 }
 
 vectorize!(gap(a: &[f32], b: &[f32]) -> f32 => gap_body);
@@ -207,34 +212,61 @@ vectorize!(gap(a: &[f32], b: &[f32]) -> f32 => gap_body);
 /// The sum of the squares of the differences of some coordinates.
 #[inline(always)]
 fn gap_body(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0; 16];
-    let ((a, x), (b, y)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
-    for (a, b) in a.iter().zip(b) {
-        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-            *sum += (a - b) * (a - b);
-        }
-    }
-    for (sum, (a, b)) in sums.iter_mut().zip(x.iter().zip(y)) {
-        *sum += (a - b) * (a - b);
-    }
-    sums.iter().sum()
+    in_sixteen(a, b, |sum: f32, a, b| sum + (a - b) * (a - b))
 }
 
-vectorize!(distances(own: f32, sizes: &[f32], products: &mut [f32]) -> usize => distances_body);
-
-/// Distances in the place of products; -1 where too much cancelled or left the range. Returns how many of these there are.
+/// A sum of pairs, in sixteen parts that are added by halves: one after another, each would wait for the one before it.
 #[inline(always)]
-fn distances_body(own: f32, sizes: &[f32], products: &mut [f32]) -> usize {
-    let mut unknown = 0;
-    for (product, &size) in products.iter_mut().zip(sizes) {
-        let both = own + size;
-        let square = both - 2.0 * *product;
-        // Not so for a nan.
-        let known = (square >= 0.5 * both) & SAFE.contains(&square);
-        unknown += u32::from(!known);
-        *product = if known { square.sqrt() } else { -1.0 };
+fn in_sixteen<T: Real>(a: &[f32], b: &[f32], step: impl Fn(T, f32, f32) -> T) -> T {
+    let mut sums = [T::default(); 16];
+    let ((a, x), (b, y)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    for (a, b) in a.iter().zip(b) {
+        (0..16).for_each(|i| sums[i] = step(sums[i], a[i], b[i]));
     }
-    unknown as usize
+    for (sum, (&a, &b)) in sums.iter_mut().zip(x.iter().zip(y)) {
+        *sum = step(*sum, a, b);
+    }
+    for width in [8, 4, 2, 1] {
+        (0..width).for_each(|i| sums[i] = sums[i] + sums[i + width]);
+    }
+    sums[0]
+}
+
+/// Distances of a row in the place of products; those where too much cancelled or left the range are told instead.
+struct Distances<'a> {
+    /// The sum of the squares of the row, and of each of the others.
+    size: f32,
+    sizes: &'a [f32],
+    line: &'a mut [f32],
+    row: usize,
+    /// Rows and columns.
+    unknown: &'a mut Vec<[usize; 2]>,
+}
+
+impl Kernel<f32> for Distances<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = f32>>(self) {
+        let Self { size, sizes, line, row, unknown } = self;
+        assert_eq!(sizes.len(), line.len(), "a product of each");
+        for first in (0..line.len()).step_by(V::N) {
+            let some = V::N.min(line.len() - first);
+            // SAFETY: the caller promises the instructions; as many products and sizes, and no register has more than 16 lanes.
+            unsafe {
+                let at = line.as_mut_ptr().add(first);
+                let both = V::splat(size).add(V::load_some(sizes.as_ptr().add(first), some));
+                let squares = V::load_some(at, some).mul_add(V::splat(-2.0), both);
+                let least = both.mul(V::splat(0.5)).max(V::splat(*SAFE.start()));
+                squares.near_sqrt().store_some(at, some);
+                if !squares.all_between(least, V::splat(*SAFE.end())) {
+                    let [mut lanes, mut limits] = [[0.0; 16]; 2];
+                    squares.store(lanes.as_mut_ptr());
+                    least.store(limits.as_mut_ptr());
+                    let known = |lane: usize| lanes[lane] >= limits[lane] && lanes[lane] <= *SAFE.end();
+                    unknown.extend((0..some).filter(|&lane| !known(lane)).map(|lane| [row, first + lane]));
+                }
+            }
+        }
+    }
 }
 
 /// Sums of squares of differences of rows and the columns of a panel.

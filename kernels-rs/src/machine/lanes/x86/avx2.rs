@@ -1,0 +1,236 @@
+//! AVX2 registers.
+
+use super::squares::transpose8;
+use crate::machine::lanes::{Block, Lanes, riffled};
+use crate::math::Fused;
+use std::arch::x86_64::*;
+use std::mem::transmute_copy;
+
+/// Eight `f32`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct F32x8(__m256);
+/// Four `f64`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct F64x4(__m256d);
+
+/// Sign bits set in the first `count` lanes.
+#[inline(always)]
+unsafe fn mask_ps(count: usize) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
+}
+
+/// Sign bits set in lanes `window.0..window.1`.
+#[inline(always)]
+unsafe fn window_ps(window: (usize, usize)) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe { _mm256_andnot_si256(mask_ps(window.0), mask_ps(window.1)) }
+}
+
+impl Lanes for F32x8 {
+    type Elem = f32;
+    type Math = Fused;
+    const N: usize = 8;
+    const ROWS: usize = 6;
+    methods!(
+        f32,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_fmadd_ps,
+        _mm256_fmsub_ps,
+        _mm256_add_ps,
+        _mm256_sub_ps,
+        _mm256_mul_ps,
+        _mm256_div_ps,
+        _mm256_max_ps,
+        _mm256_sqrt_ps,
+        _mm256_round_ps
+    );
+
+    #[inline(always)]
+    unsafe fn all_between(self, low: Self, high: Self) -> bool {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (above, below) =
+                (_mm256_cmp_ps::<_CMP_GE_OQ>(self.0, low.0), _mm256_cmp_ps::<_CMP_LE_OQ>(self.0, high.0));
+            _mm256_movemask_ps(_mm256_and_ps(above, below)) == 0xff
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_inside(self, high: Self, to: *mut i32) {
+        // SAFETY: the caller has AVX2, and promises room for the lanes.
+        unsafe {
+            let above = _mm256_cmp_ps::<_CMP_GE_OQ>(self.0, _mm256_setzero_ps());
+            let inside = _mm256_and_ps(above, _mm256_cmp_ps::<_CMP_LE_OQ>(self.0, high.0));
+            let whole = _mm256_blendv_ps(_mm256_set1_ps(-1.0), self.0, inside);
+            _mm256_storeu_si256(to.cast(), _mm256_cvttps_epi32(whole));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_partial(from: *const f32, count: usize) -> Self {
+        // SAFETY: masked lanes are not read.
+        Self(unsafe { _mm256_maskload_ps(from, mask_ps(count)) })
+    }
+    #[inline(always)]
+    unsafe fn load_window(from: *const f32, window: (usize, usize)) -> Self {
+        // SAFETY: masked lanes are not read.
+        Self(unsafe { _mm256_maskload_ps(from, window_ps(window)) })
+    }
+    #[inline(always)]
+    unsafe fn store_partial(self, to: *mut f32, count: usize) {
+        // SAFETY: masked lanes are not written.
+        unsafe { _mm256_maskstore_ps(to, mask_ps(count), self.0) }
+    }
+    #[inline(always)]
+    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            // Halves of a and of b in turns, which are brought into order.
+            let (even, odd) = (_mm256_shuffle_ps::<0x88>(a.0, b.0), _mm256_shuffle_ps::<0xdd>(a.0, b.0));
+            let (even, odd) = (_mm256_castps_pd(even), _mm256_castps_pd(odd));
+            let (even, odd) = (_mm256_permute4x64_pd::<0xd8>(even), _mm256_permute4x64_pd::<0xd8>(odd));
+            (Self(_mm256_castpd_ps(even)), Self(_mm256_castpd_ps(odd)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn reverse(self) -> Self {
+        // SAFETY: the caller has AVX2.
+        Self(unsafe { _mm256_permutevar8x32_ps(self.0, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0)) })
+    }
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_ps(a.0, b.0), _mm256_unpackhi_ps(a.0, b.0));
+            (Self(_mm256_permute2f128_ps::<0x20>(low, high)), Self(_mm256_permute2f128_ps::<0x31>(low, high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
+        // SAFETY: the caller has the instructions; as many registers as the array has.
+        unsafe {
+            if R != Self::N {
+                return riffled(rows);
+            }
+            let mut square: [__m256; 8] = transmute_copy(&rows);
+            transpose8(&mut square);
+            transmute_copy(&square)
+        }
+    }
+    #[inline(always)]
+    unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {
+        // SAFETY: rows and columns outside the block are masked off.
+        unsafe {
+            let (cols, kept) = (mask_ps(from.cols), mask_ps(keep));
+            let mut r = [_mm256_setzero_ps(); 8];
+            for (i, row) in r.iter_mut().enumerate() {
+                if i < from.rows {
+                    *row = _mm256_maskload_ps(from.at.add(i * from.pitch), cols);
+                }
+            }
+            transpose8(&mut r);
+            for (i, row) in r.iter().enumerate() {
+                if i < from.cols {
+                    _mm256_maskstore_ps(to.add(i * to_pitch), kept, *row);
+                }
+            }
+        }
+    }
+}
+
+impl Lanes for F64x4 {
+    type Elem = f64;
+    type Math = Fused;
+    const N: usize = 4;
+    const ROWS: usize = 6;
+    methods!(
+        f64,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_fmadd_pd,
+        _mm256_fmsub_pd,
+        _mm256_add_pd,
+        _mm256_sub_pd,
+        _mm256_mul_pd,
+        _mm256_div_pd,
+        _mm256_max_pd,
+        _mm256_sqrt_pd,
+        _mm256_round_pd
+    );
+
+    #[inline(always)]
+    unsafe fn all_between(self, low: Self, high: Self) -> bool {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (above, below) =
+                (_mm256_cmp_pd::<_CMP_GE_OQ>(self.0, low.0), _mm256_cmp_pd::<_CMP_LE_OQ>(self.0, high.0));
+            _mm256_movemask_pd(_mm256_and_pd(above, below)) == 0xf
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_inside(self, high: Self, to: *mut i32) {
+        // SAFETY: the caller has AVX2, and promises room for the lanes.
+        unsafe {
+            let above = _mm256_cmp_pd::<_CMP_GE_OQ>(self.0, _mm256_setzero_pd());
+            let inside = _mm256_and_pd(above, _mm256_cmp_pd::<_CMP_LE_OQ>(self.0, high.0));
+            let whole = _mm256_blendv_pd(_mm256_set1_pd(-1.0), self.0, inside);
+            _mm_storeu_si128(to.cast(), _mm256_cvttpd_epi32(whole));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_partial(from: *const f64, count: usize) -> Self {
+        // SAFETY: masked lanes are not read.
+        Self(unsafe { _mm256_maskload_pd(from, mask_pd(count)) })
+    }
+    #[inline(always)]
+    unsafe fn load_window(from: *const f64, window: (usize, usize)) -> Self {
+        // SAFETY: masked lanes are not read.
+        Self(unsafe { _mm256_maskload_pd(from, window_pd(window)) })
+    }
+    #[inline(always)]
+    unsafe fn store_partial(self, to: *mut f64, count: usize) {
+        // SAFETY: masked lanes are not written.
+        unsafe { _mm256_maskstore_pd(to, mask_pd(count), self.0) }
+    }
+    #[inline(always)]
+    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (low, high) = (_mm256_permute2f128_pd::<0x20>(a.0, b.0), _mm256_permute2f128_pd::<0x31>(a.0, b.0));
+            (Self(_mm256_unpacklo_pd(low, high)), Self(_mm256_unpackhi_pd(low, high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
+        // SAFETY: the caller has AVX2.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_pd(a.0, b.0), _mm256_unpackhi_pd(a.0, b.0));
+            (Self(_mm256_permute2f128_pd::<0x20>(low, high)), Self(_mm256_permute2f128_pd::<0x31>(low, high)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn reverse(self) -> Self {
+        // SAFETY: the caller has AVX2.
+        Self(unsafe { _mm256_permute4x64_pd::<0x1b>(self.0) })
+    }
+}
+
+/// Sign bits set in the first `count` lanes.
+#[inline(always)]
+unsafe fn mask_pd(count: usize) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3)) }
+}
+
+/// Sign bits set in lanes `window.0..window.1`.
+#[inline(always)]
+unsafe fn window_pd(window: (usize, usize)) -> __m256i {
+    // SAFETY: the caller has AVX2.
+    unsafe { _mm256_andnot_si256(mask_pd(window.0), mask_pd(window.1)) }
+}
