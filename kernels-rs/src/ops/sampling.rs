@@ -1,6 +1,7 @@
 //! Images read at places between their pixels. Where a place reads, and with which weights, is found once for all
-//! channels, some places at a time.
+//! channels, some places at a time, in vectors.
 
+mod direct;
 mod overlap;
 mod taps;
 #[cfg(test)]
@@ -15,16 +16,17 @@ use crate::machine::lanes::{Block, Kernel, Lanes, launch};
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
+use direct::{Direct, EXACT};
 pub use overlap::nms;
 use std::ops::Range;
+use taps::{Axis, PLACES, Place, Tap, Taps};
 pub use taps::{Margin, Mode};
-use taps::{Place, Taps};
 
-/// Places of a task: their taps stay in the second-level cache while all channels are read.
+/// Places of a task.
 const TASK: usize = 1 << 11;
 
 /// Channels from which all of a pixel are read together, from a copy with the channels last.
-const SIDE_BY_SIDE: usize = 4;
+const SIDE_BY_SIDE: usize = 8;
 
 /// How images are read.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +86,11 @@ fn sampled<T: Place>(x: &Array, grid: &Array, settings: Settings) -> Result<Arra
         let (from, places) = (x.as_slice::<T>().expect("made dense"), grid.as_slice::<T>().expect("made dense"));
         // Nobody else has seen the result, of which this is a part.
         let lines = SharedMut::new(read.data().cast_mut().cast::<T>());
+        let exact = sizes.iter().all(|&n| n <= EXACT);
+        let direct = rank == 4 && exact && !together && settings.margin != Margin::Reflection;
         match (settings.mode, rank) {
+            (Mode::Nearest, _) if direct => job.directly::<T, 1>(from, places, lines),
+            (Mode::Bilinear, _) if direct => job.directly::<T, 4>(from, places, lines),
             (Mode::Nearest, _) => job.read::<T, 1>(from, places, lines, together),
             (Mode::Bilinear, 4) => job.read::<T, 4>(from, places, lines, together),
             (Mode::Bilinear, _) => job.read::<T, 8>(from, places, lines, together),
@@ -98,9 +104,6 @@ fn sampled<T: Place>(x: &Array, grid: &Array, settings: Settings) -> Result<Arra
     Ok(out)
 }
 
-/// Called with an image, some of its places, and their taps.
-type Work<'a, T, const K: usize> = &'a (dyn Fn(usize, Range<usize>, &Taps<T, K>) + Sync);
-
 struct Job<'a> {
     /// Of an image, or of a volume.
     sizes: &'a [usize],
@@ -113,36 +116,50 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Calls `work(image, places, taps)` for all blocks of places, in parallel.
-    fn run<T: Place, const K: usize>(&self, grid: &[T], work: Work<'_, T, K>) {
-        let axes = self.sizes.len();
-        let blocks = self.count.div_ceil(TASK);
-        let images = grid.len() / (axes * self.count.max(1));
+    /// Calls `work(image, places, of_grid)` for the places of all tasks, in parallel; the last are their numbers in the grid.
+    fn run(&self, len: usize, work: &(dyn Fn(usize, Range<usize>, Range<usize>) + Sync)) {
+        let (axes, blocks) = (self.sizes.len(), self.count.div_ceil(TASK));
+        let images = len / (axes * self.count.max(1));
         threads::parallel(images * blocks, &|task| {
             let (image, block) = (task / blocks, task % blocks);
             let places = block * TASK..self.count.min((block + 1) * TASK);
-            let first = image * self.count;
-            let from = &grid[axes * (first + places.start)..axes * (first + places.end)];
-            let taps = Taps::new(from, self.sizes, self.settings);
-            assert!(taps.all_below(self.pixels) && taps.len() == places.len(), "taps of this image");
-            work(image, places, &taps);
+            let before = image * self.count;
+            work(image, places.clone(), axes * (before + places.start)..axes * (before + places.end));
         });
+    }
+
+    /// An image, and where its results from a place on go.
+    fn parts<'x, T>(&self, x: &'x [T], image: usize, to: SharedMut<T>, place: usize) -> (&'x [T], *mut T) {
+        let size = self.pixels * self.channels;
+        let to = to.ptr().wrapping_add(image * self.channels * self.count + place);
+        (&x[image * size..(image + 1) * size], to)
     }
 
     /// Into (N, C, H', W').
     fn read<T: Place, const K: usize>(&self, x: &[T], grid: &[T], to: SharedMut<T>, together: bool) {
-        let size = self.pixels * self.channels;
-        self.run::<T, K>(grid, &|image, places, taps| {
-            let image_of = &x[image * size..(image + 1) * size];
-            let first = image * self.channels * self.count + places.start;
-            let (channels, pitch) = (self.channels, self.count);
-            // SAFETY: inside the result; each task has its own places of each channel.
-            let to = unsafe { to.ptr().add(first) };
-            if together {
-                launch(Pixels { image: image_of, taps, channels, to, pitch });
-            } else {
-                launch(Planes { image: image_of, taps, channels, to, pitch });
+        let (channels, pitch, axes) = (self.channels, self.count, self.sizes.len());
+        self.run(grid.len(), &|image, places, part| {
+            let mut taps = Taps::<T, K>::new();
+            for (first, grid) in places.step_by(PLACES).zip(grid[part].chunks(PLACES * axes)) {
+                let (image, to) = self.parts(x, image, to, first);
+                let (count, taps) = (grid.len() / axes, taps.find(grid, self.sizes, self.settings));
+                if together {
+                    launch(Pixels { image, taps, count, channels, to, pitch });
+                } else {
+                    launch(Planes { image, taps, count, channels, to, pitch });
+                }
             }
+        });
+    }
+
+    /// As [`Self::read`], from planes.
+    fn directly<T: Place, const K: usize>(&self, x: &[T], grid: &[T], to: SharedMut<T>) {
+        let (channels, pitch, settings) = (self.channels, self.count, self.settings);
+        self.run(grid.len(), &|image, places, part| {
+            let (image, to) = self.parts(x, image, to, places.start);
+            let [down, across] =
+                [(self.sizes[0], self.sizes[1]), (self.sizes[1], 1)].map(|(n, step)| Axis { n, step, settings });
+            launch(Direct::<T, K> { image, grid: &grid[part], axes: [across, down], channels, to, pitch });
         });
     }
 }
@@ -150,7 +167,9 @@ impl Job<'_> {
 /// All channels of some places, from planes of (C, H, W).
 struct Planes<'a, T, const K: usize> {
     image: &'a [T],
-    taps: &'a Taps<T, K>,
+    taps: &'a [Tap<T>; K],
+    /// Places.
+    count: usize,
     channels: usize,
     /// The first place in the first channel of the result.
     to: *mut T,
@@ -161,38 +180,84 @@ struct Planes<'a, T, const K: usize> {
 impl<T: Place, const K: usize> Kernel<T> for Planes<'_, T, K> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
-        let Self { image, taps, channels, to, pitch } = self;
+        let Self { image, taps, count, channels, to, pitch } = self;
         let plane = image.len() / channels;
-        let lists: [_; K] = std::array::from_fn(|tap| (taps.pixels(tap), taps.weights(tap)));
-        for first in (0..taps.len()).step_by(V::N) {
-            let count = V::N.min(taps.len() - first);
+        for first in (0..count).step_by(V::N) {
+            let places = first..first + V::N;
+            let paired = K > 1
+                && taps
+                    .as_chunks::<2>()
+                    .0
+                    .iter()
+                    .all(|[a, b]| follow(&a.pixels[places.clone()], &b.pixels[places.clone()]));
             for channel in 0..channels {
-                // SAFETY: the machine has the instructions, as the caller promises; `run` has looked at the numbers of all
-                // pixels, which lie in each plane; places are below their number, and their room in the result is the task's.
+                // SAFETY: the machine has the instructions, as the caller promises; numbers are of pixels, which lie in each
+                // plane, also behind the last place; places are below their number, and their room in the result is the
+                // task's.
                 unsafe {
                     let from = image.as_ptr().add(channel * plane);
-                    let part = |tap: usize| {
-                        let (pixels, weights): (&[i32], &[T]) = lists[tap];
-                        let pixel = V::gather(from, pixels.as_ptr().add(first), count);
-                        (pixel, V::load_some(weights.as_ptr().add(first), count))
-                    };
-                    let (pixel, weight) = part(0);
-                    let mut sum = pixel.mul(weight);
-                    for tap in 1..K {
-                        let (pixel, weight) = part(tap);
-                        sum = pixel.mul_add(weight, sum);
-                    }
-                    sum.store_some(to.add(channel * pitch + first), count);
+                    let sum =
+                        if paired { pairs::<T, V, K>(from, taps, first) } else { alone::<T, V, K>(from, taps, first) };
+                    sum.store_some(to.add(channel * pitch + first), V::N.min(count - first));
                 }
             }
         }
     }
 }
 
+/// Whether each of the first is a pixel, and that of the second is the next.
+#[inline(always)]
+fn follow(a: &[i32], b: &[i32]) -> bool {
+    a.iter().zip(b).fold(0, |gaps, (&a, &b)| gaps | a >> 31 | (b ^ (a + 1))) == 0
+}
+
+/// Sums of weighted pixels.
+///
+/// # Safety
+/// The machine has the instructions; from `first` on there are the places of a register, all of whose pixels are there.
+#[inline(always)]
+unsafe fn alone<T: Place, V: Lanes<Elem = T>, const K: usize>(from: *const T, taps: &[Tap<T>; K], first: usize) -> V {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let part = |tap: &Tap<T>| {
+            let pixels = V::gather(from, tap.pixels.as_ptr().add(first), V::N);
+            (pixels, V::load(tap.weights.as_ptr().add(first)))
+        };
+        let (pixels, weights) = part(&taps[0]);
+        let mut sum = pixels.mul(weights);
+        for tap in &taps[1..] {
+            let (pixels, weights) = part(tap);
+            sum = pixels.mul_add(weights, sum);
+        }
+        sum
+    }
+}
+
+/// The same sums, to the bit, where each second pixel is behind the one before it.
+///
+/// # Safety
+/// As [`alone`], and no number is -1.
+#[inline(always)]
+unsafe fn pairs<T: Place, V: Lanes<Elem = T>, const K: usize>(from: *const T, taps: &[Tap<T>; K], first: usize) -> V {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut sum = V::splat(T::default());
+        for (pair, [a, b]) in taps.as_chunks::<2>().0.iter().enumerate() {
+            let (left, right) = V::gather_pairs(from, a.pixels.as_ptr().add(first));
+            let (by, behind) = (V::load(a.weights.as_ptr().add(first)), V::load(b.weights.as_ptr().add(first)));
+            sum = if pair == 0 { left.mul(by) } else { left.mul_add(by, sum) };
+            sum = right.mul_add(behind, sum);
+        }
+        sum
+    }
+}
+
 /// All channels of some places, from pixels of (H, W, C).
 struct Pixels<'a, T, const K: usize> {
     image: &'a [T],
-    taps: &'a Taps<T, K>,
+    taps: &'a [Tap<T>; K],
+    /// Places.
+    count: usize,
     channels: usize,
     /// The first place in the first channel of the result.
     to: *mut T,
@@ -203,28 +268,26 @@ struct Pixels<'a, T, const K: usize> {
 impl<T: Place, const K: usize> Kernel<T> for Pixels<'_, T, K> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
-        let Self { image, taps, channels, to, pitch } = self;
-        let lists: [_; K] = std::array::from_fn(|tap| (taps.pixels(tap), taps.weights(tap)));
+        let Self { image, taps, count, channels, to, pitch } = self;
         let (outside, mut tile) = ([T::default(); 16], [T::default(); 256]);
-        for first in (0..taps.len()).step_by(V::N) {
-            let places = V::N.min(taps.len() - first);
+        for first in (0..count).step_by(V::N) {
+            let places = V::N.min(count - first);
             for channel in (0..channels).step_by(V::N) {
                 let width = V::N.min(channels - channel);
                 for place in 0..places {
                     // SAFETY: the machine has the instructions, as the caller promises; places are below their number, and
-                    // `run` has looked at the numbers of all pixels.
+                    // numbers are of pixels.
                     unsafe {
-                        let part = |tap: usize| {
-                            let (pixels, weights): (&[i32], &[T]) = lists[tap];
+                        let part = |tap: &Tap<T>| {
                             let (pixel, weight) =
-                                (*pixels.get_unchecked(first + place), *weights.get_unchecked(first + place));
+                                (*tap.pixels.get_unchecked(first + place), *tap.weights.get_unchecked(first + place));
                             let inside = image.as_ptr().wrapping_offset(pixel as isize * channels as isize);
                             let from = if pixel < 0 { outside.as_ptr() } else { inside.wrapping_add(channel) };
                             (V::load_some(from, width), V::splat(weight))
                         };
-                        let (pixel, weight) = part(0);
+                        let (pixel, weight) = part(&taps[0]);
                         let mut sum = pixel.mul(weight);
-                        for tap in 1..K {
+                        for tap in &taps[1..] {
                             let (pixel, weight) = part(tap);
                             sum = pixel.mul_add(weight, sum);
                         }

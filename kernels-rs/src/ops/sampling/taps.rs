@@ -3,7 +3,6 @@
 use super::Settings;
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
-use crate::memory::scratch::{cut, filled};
 use crate::vectorize;
 
 /// Which pixels are read.
@@ -66,7 +65,7 @@ pub trait Place: Real {
     fn round(self) -> Self;
     /// From a number.
     fn of(value: f64) -> Self;
-    /// As a whole number; NaN is 0.
+    /// As a whole number; 0 for what is none from 0 to 2³¹ - 1. In vectors, which a cast that saturates is not.
     fn whole(self) -> i32;
 }
 
@@ -80,290 +79,221 @@ macro_rules! places {
             #[inline(always)]
             fn of(value: f64) -> Self { value as $ty }
             #[inline(always)]
-            fn whole(self) -> i32 { self as i32 }
+            fn whole(self) -> i32 {
+                let fits = (self >= 0.0) & (self < 2_147_483_648.0);
+                // SAFETY: a number in the range of the type, and no NaN.
+                unsafe { (if fits { self } else { 0.0 }).to_int_unchecked() }
+            }
         }
     )*};
 }
 places!(f32 f64);
 
-/// The pixels of some places, by number in the plane, and their weights: `K` lists of each. A number of -1 stands for 0.
+/// Places whose pixels are found at once: what is said of them stays in the first-level cache.
+pub const PLACES: usize = 128;
+
+/// One pixel of each place: its number in the plane, where -1 stands for 0, and its weight.
+#[derive(Clone, Copy)]
+pub struct Tap<T> {
+    /// The numbers.
+    pub pixels: [i32; PLACES],
+    /// The weights.
+    pub weights: [T; PLACES],
+}
+
+impl<T: Place> Tap<T> {
+    fn none() -> Self {
+        Self { pixels: [-1; PLACES], weights: [T::default(); PLACES] }
+    }
+}
+
+/// The pixels of some places: `K` of each.
 pub struct Taps<T, const K: usize> {
-    pixels: Vec<i32>,
-    weights: Vec<T>,
-    len: usize,
+    taps: [Tap<T>; K],
+    /// Along each axis, and of the first two of three.
+    lines: [[Tap<T>; 4]; 4],
 }
 
 impl<T: Place, const K: usize> Taps<T, K> {
-    /// Of pairs of column and row, or of column, row and layer: last axes first.
-    pub fn new(grid: &[T], sizes: &[usize], settings: Settings) -> Self {
-        let len = grid.len() / sizes.len();
-        let mut taps = Self { pixels: filled(-1, K * len), weights: filled(T::default(), K * len), len };
-        match *sizes {
-            _ if settings.margin == Margin::Reflection || K == 16 => taps.fill(grid, sizes, settings),
-            [rows, cols] if K == 1 => nearest(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights),
-            [rows, cols] => bilinear(grid, [rows, cols], settings, &mut taps.pixels, &mut taps.weights),
-            [layers, rows, cols] if K == 8 => {
-                trilinear(grid, [layers, rows, cols], settings, &mut taps.pixels, &mut taps.weights);
-            }
-            _ => taps.fill(grid, sizes, settings),
+    /// Of no places.
+    pub fn new() -> Self {
+        Self { taps: [Tap::none(); K], lines: [[Tap::none(); 4]; 4] }
+    }
+
+    /// Of pairs of column and row, or of column, row and layer: last axes first. Every number is below the product of the
+    /// sizes, which is below 2³¹; also behind the last place, up to [`PLACES`].
+    pub fn find(&mut self, grid: &[T], sizes: &[usize], settings: Settings) -> &[Tap<T>; K] {
+        let (side, axes, mut step) = (if K == 16 { 4 } else { K.min(2) }, sizes.len(), 1);
+        for (from, &n) in sizes.iter().rev().enumerate() {
+            let axis = Axis { n, step, settings };
+            along(grid, (axes, from), &axis, &mut self.lines[axes - 1 - from]);
+            step *= n;
         }
-        taps
-    }
-
-    /// Place after place, in any way.
-    fn fill(&mut self, grid: &[T], sizes: &[usize], settings: Settings) {
-        let side = if K == 16 { 4 } else { K.min(2) };
-        let (axes, one) = (sizes.len(), T::of(1.0));
-        for (i, place) in grid.chunks_exact(axes).enumerate() {
-            let mut lines = [[(Some(0), one); 4]; 3];
-            for (axis, (line, &n)) in lines.iter_mut().zip(sizes).enumerate() {
-                *line = Axis { n, settings }.taps(place[axes - 1 - axis]);
-            }
-            for tap in 0..K {
-                let (mut pixel, mut weight, mut rest) = (Some(0), one, K);
-                for (line, &n) in lines.iter().zip(sizes) {
-                    rest /= side;
-                    let (at, share) = line[tap / rest % side];
-                    pixel = pixel.zip(at).map(|(before, at)| before * n + at);
-                    weight = weight * share;
-                }
-                self.pixels[tap * self.len + i] = pixel.map_or(-1, |pixel| pixel as i32);
-                self.weights[tap * self.len + i] = weight;
-            }
+        let [first, second, third, both] = &mut self.lines;
+        if axes == 2 {
+            outer(&first[..side], &second[..side], &mut self.taps);
+        } else {
+            outer(&first[..side], &second[..side], &mut both[..side * side]);
+            outer(&both[..side * side], &third[..side], &mut self.taps);
         }
-    }
-
-    /// Places.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether every number is below this one.
-    pub fn all_below(&self, size: usize) -> bool {
-        self.pixels.iter().fold(i32::MIN, |most, &pixel| most.max(pixel)) < size.min(i32::MAX as usize) as i32
-    }
-
-    /// The numbers of a tap.
-    pub fn pixels(&self, tap: usize) -> &[i32] {
-        &self.pixels[tap * self.len..(tap + 1) * self.len]
-    }
-
-    /// The weights of a tap.
-    pub fn weights(&self, tap: usize) -> &[T] {
-        &self.weights[tap * self.len..(tap + 1) * self.len]
+        &self.taps
     }
 }
 
-vectorize!(
-    bilinear[T: Place](grid: &[T], size: [usize; 2], settings: Settings, pixels: &mut [i32], weights: &mut [T])
-        => bilinear_body::<T>
-);
+vectorize!(outer[T: Place](a: &[Tap<T>], b: &[Tap<T>], to: &mut [Tap<T>]) => outer_body::<T>);
 
-/// The four lists of [`Taps`], many places at a time: as by [`Axis::taps`], without a branch.
+/// Each of the first with each of the second.
 #[inline(always)]
-fn bilinear_body<T: Place>(
-    grid: &[T],
-    [rows, cols]: [usize; 2],
-    settings: Settings,
-    pixels: &mut [i32],
-    weights: &mut [T],
-) {
-    let len = grid.len() / 2;
-    let [p, q, r, s] = cut(pixels, [len; 4]);
-    let [a, b, c, d] = cut(weights, [len; 4]);
-    let (across, down) = (Axis { n: cols, settings }, Axis { n: rows, settings });
-    let width = cols as i32;
-    for (i, place) in grid.as_chunks::<2>().0.iter().enumerate() {
-        let ((col, left, right), x) = across.pair(place[0]);
-        let ((row, above, below), y) = down.pair(place[1]);
-        let (x0, y0) = (T::of(1.0) - x, T::of(1.0) - y);
-        let first = row * width + col;
-        p[i] = if above & left { first } else { -1 };
-        q[i] = if above & right { first.wrapping_add(1) } else { -1 };
-        r[i] = if below & left { first.wrapping_add(width) } else { -1 };
-        s[i] = if below & right { first.wrapping_add(width).wrapping_add(1) } else { -1 };
-        (a[i], b[i], c[i], d[i]) = (y0 * x0, y0 * x, y * x0, y * x);
-    }
-}
-
-vectorize!(
-    trilinear[T: Place](grid: &[T], size: [usize; 3], settings: Settings, pixels: &mut [i32], weights: &mut [T])
-        => trilinear_body::<T>
-);
-
-/// The eight lists of [`Taps`] of a volume, as those of [`bilinear`].
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // A number of two lists, and of what they are made of.
-fn trilinear_body<T: Place>(
-    grid: &[T],
-    [layers, rows, cols]: [usize; 3],
-    settings: Settings,
-    pixels: &mut [i32],
-    weights: &mut [T],
-) {
-    let len = grid.len() / 3;
-    let (lists, shares) = (cut(pixels, [len; 8]), cut(weights, [len; 8]));
-    let [across, down, deep] = [cols, rows, layers].map(|n| Axis { n, settings });
-    let (width, plane) = (cols as i32, (rows * cols) as i32);
-    for (i, place) in grid.as_chunks::<3>().0.iter().enumerate() {
-        let ((col, left, right), x) = across.pair(place[0]);
-        let ((row, above, below), y) = down.pair(place[1]);
-        let ((layer, before, behind), z) = deep.pair(place[2]);
-        let first = layer * plane + row * width + col;
-        let [x0, y0, z0] = [x, y, z].map(|share| T::of(1.0) - share);
-        for tap in 0..8 {
-            let (from, inside, share) = match tap / 2 {
-                0 => (first, before & above, z0 * y0),
-                1 => (first.wrapping_add(width), before & below, z0 * y),
-                2 => (first.wrapping_add(plane), behind & above, z * y0),
-                _ => (first.wrapping_add(plane).wrapping_add(width), behind & below, z * y),
-            };
-            let (at, here, by) = if tap % 2 == 0 { (from, left, x0) } else { (from.wrapping_add(1), right, x) };
-            lists[tap][i] = if inside & here { at } else { -1 };
-            shares[tap][i] = share * by;
+fn outer_body<T: Place>(a: &[Tap<T>], b: &[Tap<T>], to: &mut [Tap<T>]) {
+    for (a, to) in a.iter().zip(to.chunks_exact_mut(b.len())) {
+        for (b, to) in b.iter().zip(to) {
+            for i in 0..PLACES {
+                let (p, q) = (a.pixels[i], b.pixels[i]);
+                to.pixels[i] = together(p, q, 1);
+                to.weights[i] = a.weights[i] * b.weights[i];
+            }
         }
     }
 }
 
-vectorize!(
-    nearest[T: Place](grid: &[T], size: [usize; 2], settings: Settings, pixels: &mut [i32], weights: &mut [T])
-        => nearest_body::<T>
-);
-
-/// The one list of [`Taps`], many places at a time: as by [`Axis::taps`], without a branch.
+/// The number of a pixel by those of its row and its column, with so many pixels from row to row: -1 where one of them is.
 #[inline(always)]
-fn nearest_body<T: Place>(
-    grid: &[T],
-    [rows, cols]: [usize; 2],
-    settings: Settings,
-    pixels: &mut [i32],
-    weights: &mut [T],
-) {
-    let (across, down) = (Axis { n: cols, settings }, Axis { n: rows, settings });
-    weights.fill(T::of(1.0));
-    for (slot, place) in pixels.iter_mut().zip(grid.as_chunks::<2>().0) {
-        let ((col, left), (row, above)) = (across.one(place[0]), down.one(place[1]));
-        *slot = if left & above { row * cols as i32 + col } else { -1 };
-    }
+pub fn together(row: i32, column: i32, step: i32) -> i32 {
+    (row | column) >> 31 | (row * step + column)
 }
 
 /// An axis of an image.
-struct Axis {
-    n: usize,
-    settings: Settings,
+pub struct Axis {
+    /// How many.
+    pub n: usize,
+    /// Pixels from one of this axis to the next.
+    pub step: usize,
+    /// How it is read.
+    pub settings: Settings,
 }
 
-/// A position along an axis, None outside; and its weight.
-type Tap<T> = (Option<usize>, T);
+vectorize!(
+    along[T: Place](grid: &[T], from: (usize, usize), axis: &Axis, taps: &mut [Tap<T>; 4]) => along_body::<T>
+);
+
+/// What places read along an axis, which is number `from` of so many `axes` of each.
+#[inline(always)]
+fn along_body<T: Place>(grid: &[T], (axes, from): (usize, usize), axis: &Axis, taps: &mut [Tap<T>; 4]) {
+    let mut at = [T::default(); PLACES];
+    if axes == 2 {
+        at.iter_mut().zip(grid.as_chunks::<2>().0).for_each(|(at, place)| *at = place[from]);
+    } else {
+        at.iter_mut().zip(grid.as_chunks::<3>().0).for_each(|(at, place)| *at = place[from]);
+    }
+    axis.spread(&mut at);
+    let one = T::of(1.0);
+    match axis.settings.mode {
+        Mode::Nearest => {
+            axis.bring_inside(&mut at);
+            at = at.map(T::round);
+            axis.number(&at, &mut taps[0].pixels);
+            taps[0].weights = [one; PLACES];
+        }
+        Mode::Bilinear => {
+            axis.bring_inside(&mut at);
+            let mut next = at;
+            for (i, next) in next.iter_mut().enumerate() {
+                let first = at[i].floor();
+                let t = at[i] - first;
+                (taps[0].weights[i], taps[1].weights[i]) = (one - t, t);
+                (at[i], *next) = (first, first + one);
+            }
+            axis.number(&at, &mut taps[0].pixels);
+            axis.number(&next, &mut taps[1].pixels);
+        }
+        Mode::Bicubic => {
+            for (i, at) in at.iter_mut().enumerate() {
+                let first = at.floor();
+                let t = *at - first;
+                let weights = [far(one + t), near(t), near(one - t), far(T::of(2.0) - t)];
+                taps.iter_mut().zip(weights).for_each(|(tap, weight)| tap.weights[i] = weight);
+                *at = first;
+            }
+            for (shift, tap) in [-1.0, 0.0, 1.0, 2.0].into_iter().zip(taps) {
+                let mut moved = at.map(|at| at + T::of(shift));
+                axis.bring_inside(&mut moved);
+                axis.number(&moved, &mut tap.pixels);
+            }
+        }
+    }
+}
 
 impl Axis {
-    /// What a place between -1 and 1 reads.
-    fn taps<T: Place>(&self, place: T) -> [Tap<T>; 4] {
-        let (one, at) = (T::of(1.0), self.at(place));
-        let none = (None, T::default());
-        match self.settings.mode {
-            Mode::Nearest => [(self.pixel(self.inside(at).round()), one), none, none, none],
-            Mode::Bilinear => {
-                let at = self.inside(at);
-                let first = at.floor();
-                let t = at - first;
-                [(self.pixel(first), one - t), (self.pixel(first + one), t), none, none]
-            }
-            Mode::Bicubic => {
-                let first = at.floor();
-                let t = at - first;
-                let weights = [far(one + t), near(t), near(one - t), far(T::of(2.0) - t)];
-                let mut i = -2.0;
-                weights.map(|weight| {
-                    i += 1.0;
-                    (self.pixel(self.inside(first + T::of(i))), weight)
-                })
-            }
-        }
-    }
-
-    /// Where a place between -1 and 1 lies among the pixels.
+    /// From places between -1 and 1 to where they lie among the pixels.
     #[inline(always)]
-    fn at<T: Place>(&self, place: T) -> T {
-        let (one, n) = (T::of(1.0), T::of(self.n as f64));
+    fn spread<T: Place>(&self, places: &mut [T; PLACES]) {
+        let (one, half, n) = (T::of(1.0), T::of(0.5), T::of(self.n as f64));
         if self.settings.align_corners {
-            (place + one) * T::of((self.n as f64 - 1.0) / 2.0)
+            let scale = T::of((self.n as f64 - 1.0) / 2.0);
+            places.iter_mut().for_each(|at| *at = (*at + one) * scale);
         } else {
-            ((place + one) * n - one) * T::of(0.5)
+            places.iter_mut().for_each(|at| *at = ((*at + one) * n - one) * half);
         }
     }
 
-    /// The pixel before a place, whether it and the next are there, and the weight of the next.
+    /// The numbers of pixels; -1 for what is outside.
     #[inline(always)]
-    fn pair<T: Place>(&self, place: T) -> ((i32, bool, bool), T) {
-        let at = self.at(place);
-        let at = if self.settings.margin == Margin::Border { clipped(at, self.n) } else { at };
-        let (first, zero, last) = (at.floor(), T::default(), T::of(self.n as f64 - 1.0));
-        let next = first + T::of(1.0);
-        let (here, there) = ((first >= zero) & (first <= last), (next >= zero) & (next <= last));
-        // Just before the first pixel at least, so that nothing overflows.
-        let near = if here | there { first } else { zero };
-        ((near.whole(), here, there), at - first)
+    fn number<T: Place>(&self, places: &[T; PLACES], pixels: &mut [i32; PLACES]) {
+        let (last, step) = (self.n as i32 - 1, self.step as i32);
+        let most = T::of(f64::from(last));
+        for (pixel, &at) in pixels.iter_mut().zip(places) {
+            // What was rounded up to the last is none behind it.
+            *pixel = if (at >= T::default()) & (at <= most) { at.whole().min(last) * step } else { -1 };
+        }
     }
 
-    /// The pixel nearest to a place, and whether it is there.
     #[inline(always)]
-    fn one<T: Place>(&self, place: T) -> (i32, bool) {
-        let at = self.at(place);
-        let at = (if self.settings.margin == Margin::Border { clipped(at, self.n) } else { at }).round();
-        let here = (at >= T::default()) & (at <= T::of(self.n as f64 - 1.0));
-        ((if here { at } else { T::default() }).whole(), here)
-    }
-
-    fn pixel<T: Place>(&self, at: T) -> Option<usize> {
-        (at >= T::default() && at <= T::of(self.n as f64 - 1.0)).then(|| at.whole() as usize)
-    }
-
-    fn inside<T: Place>(&self, at: T) -> T {
+    fn bring_inside<T: Place>(&self, places: &mut [T; PLACES]) {
+        let most = T::of(self.n as f64 - 1.0);
         match self.settings.margin {
-            Margin::Zeros => at,
-            Margin::Border => clipped(at, self.n),
-            Margin::Reflection => self.mirrored(at),
+            Margin::Zeros => {}
+            Margin::Border => places.iter_mut().for_each(|at| *at = clipped(*at, most)),
+            Margin::Reflection => self.mirror(places, most),
         }
     }
 
-    /// Reflected at the edges until it is inside.
-    fn mirrored<T: Place>(&self, at: T) -> T {
+    /// Reflects at the edges until all is inside.
+    #[inline(always)]
+    fn mirror<T: Place>(&self, places: &mut [T; PLACES], most: T) {
         let count = self.n as f64;
         let (low, span) = if self.settings.align_corners { (0.0, count - 1.0) } else { (-0.5, count) };
         if span == 0.0 {
-            return T::default();
+            *places = [T::default(); PLACES];
+            return;
         }
-        let (low, span) = (T::of(low), T::of(span));
-        let off = at - low;
-        let off = if off < T::default() { T::default() - off } else { off };
-        let turns = (off / span).floor();
-        let rest = off - turns * span;
-        let even = turns - T::of(2.0) * (turns * T::of(0.5)).floor() == T::default();
-        clipped((if even { rest } else { span - rest }) + low, self.n)
+        let (low, span, two, half) = (T::of(low), T::of(span), T::of(2.0), T::of(0.5));
+        for at in places {
+            let off = *at - low;
+            let off = if off < T::default() { T::default() - off } else { off };
+            let turns = (off / span).floor();
+            let rest = off - turns * span;
+            let even = turns - two * (turns * half).floor() == T::default();
+            *at = clipped((if even { rest } else { span - rest }) + low, most);
+        }
     }
 }
 
 /// NaN is the first pixel, as in `PyTorch`.
 #[inline(always)]
-fn clipped<T: Place>(at: T, n: usize) -> T {
-    let last = T::of(n as f64 - 1.0);
-    if at > last {
-        last
-    } else if at > T::default() {
-        at
-    } else {
-        T::default()
-    }
+fn clipped<T: Place>(at: T, most: T) -> T {
+    let at = if at > T::default() { at } else { T::default() };
+    if at > most { most } else { at }
 }
 
 const CUBIC: f64 = -0.75;
 
+#[inline(always)]
 fn far<T: Place>(t: T) -> T {
     let [five, eight, a] = [5.0, 8.0, CUBIC].map(T::of);
     ((t - five) * t + eight) * t * a - T::of(4.0 * CUBIC)
 }
 
+#[inline(always)]
 fn near<T: Place>(t: T) -> T {
     (T::of(CUBIC + 2.0) * t - T::of(CUBIC + 3.0)) * t * t + T::of(1.0)
 }

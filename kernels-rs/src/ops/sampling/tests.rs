@@ -1,4 +1,5 @@
 use super::*;
+use crate::machine::threads::set_num_threads;
 use crate::ops::samples::{Rng, dense, floats, view_of};
 
 fn settings(mode: Mode, margin: Margin, align_corners: bool) -> Settings {
@@ -138,5 +139,79 @@ fn places_that_are_no_numbers_read_the_first_pixel_inside_a_margin() {
     for mode in [Mode::Nearest, Mode::Bilinear] {
         assert_eq!(found(mode, Margin::Border), [1.0, 4.0]);
         assert_eq!(found(mode, Margin::Reflection), [1.0, 1.0]);
+    }
+}
+
+/// The pixels along an axis of `n` that a place reads, None outside, and their weights: in the plainest way.
+fn plain(place: f64, n: usize, how: Settings) -> Vec<(Option<usize>, f64)> {
+    let (last, size) = (n as f64 - 1.0, n as f64);
+    let at = if how.align_corners { (place + 1.0) * last / 2.0 } else { ((place + 1.0) * size - 1.0) / 2.0 };
+    let (low, span) = if how.align_corners { (0.0, last) } else { (-0.5, size) };
+    let inside = |at: f64| match how.margin {
+        Margin::Zeros => at,
+        _ if at.is_nan() || n == 1 => 0.0,
+        Margin::Border => at.clamp(0.0, last),
+        Margin::Reflection => {
+            let rest = (at - low).abs() % (2.0 * span);
+            (if rest > span { 2.0 * span - rest } else { rest } + low).clamp(0.0, last)
+        }
+    };
+    let pixel = |at: f64| (at >= 0.0 && at <= last).then_some(at as usize);
+    let t = at - at.floor();
+    match how.mode {
+        Mode::Nearest => vec![(pixel(inside(at).round_ties_even()), 1.0)],
+        Mode::Bilinear => {
+            let at = inside(at);
+            let t = at - at.floor();
+            vec![(pixel(at.floor()), 1.0 - t), (pixel(at.floor() + 1.0), t)]
+        }
+        Mode::Bicubic => {
+            let near = |t: f64| (1.25 * t - 2.25) * t * t + 1.0;
+            let far = |t: f64| ((-0.75 * t + 3.75) * t - 6.0) * t + 3.0;
+            let weights = [far(1.0 + t), near(t), near(1.0 - t), far(2.0 - t)];
+            (-1..3).map(|i| pixel(inside(at.floor() + f64::from(i)))).zip(weights).collect()
+        }
+    }
+}
+
+#[test]
+fn every_mode_margin_and_size_is_as_place_by_place() {
+    let mut rng = Rng::new(8);
+    for round in 0..300 {
+        let dtype = [DType::F32, DType::F64][round % 2];
+        let how = settings(
+            [Mode::Nearest, Mode::Bilinear, Mode::Bicubic][round % 3],
+            [Margin::Border, Margin::Reflection, Margin::Zeros][round / 3 % 3],
+            round / 9 % 2 == 0,
+        );
+        let (channels, rows, cols) = (rng.pick(&[1, 3, 9]), rng.pick(&[1, 2, 5, 40]), rng.pick(&[1, 2, 7, 33]));
+        let count = rng.pick(&[1, 15, 16, 17, 130, 300]);
+        let x = dense(&mut rng, dtype, &[2, channels, rows, cols], false);
+        // No place is between two pixels, to a rounding: inside, all around, or anywhere with some that are no numbers.
+        let kind = rng.below(3);
+        let places: Vec<f64> = (0..4 * count)
+            .map(|_| match (kind, rng.below(40)) {
+                (2, 0) => f64::NAN,
+                (0, _) => rng.below(28) as f64 / 16.0 - 0.9137,
+                _ => rng.below(97) as f64 / 16.0 - 3.0291,
+            })
+            .collect();
+        let grid = Array::from_slice(&places, &[2, 1, count, 2]).unwrap();
+        let grid = crate::ops::elementwise::convert::cast(&grid, dtype).unwrap();
+        set_num_threads(1 + round % 2);
+        let (found, image, places) = (floats(&grid_sample(&x, &grid, how).unwrap()), floats(&x), floats(&grid));
+        for (at, found) in found.iter().enumerate() {
+            let (plane, place) = (at / count, 2 * (at / count / channels * count + at % count));
+            let (down, across) = (plain(places[place + 1], rows, how), plain(places[place], cols, how));
+            let pairs = down.iter().flat_map(|row| across.iter().map(move |col| (row.0.zip(col.0), row.1 * col.1)));
+            let parts = pairs.map(|(pixel, weight)| {
+                weight * pixel.map_or(0.0, |(row, col)| image[(plane * rows + row) * cols + col])
+            });
+            let wanted: f64 = parts.sum();
+            // A position of f32 among 40 pixels, far outside, is within 2e-5 of a pixel, and pixels differ by 8 at most.
+            let part = [1e-3, 1e-12][round % 2];
+            let same = (found - wanted).abs() <= part * (1.0 + wanted.abs()) || found.is_nan() && wanted.is_nan();
+            assert!(same, "{found} for {wanted} at {place}: {how:?} of {rows}x{cols} {dtype:?}");
+        }
     }
 }
