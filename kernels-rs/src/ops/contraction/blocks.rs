@@ -10,7 +10,7 @@ use crate::machine::simd::{Level, level};
 use crate::machine::threads;
 
 /// Registers across a wide panel.
-const WIDE: usize = 4;
+pub const WIDE: usize = 4;
 /// Bytes of a second-level cache from which wide panels pay: they are read from there, narrow ones from the first level.
 const LARGE_CACHE: usize = 2 << 20;
 /// Depth of a block of narrow panels, in cells. Measured for f32 512^3 and 1024^3, GF/s on one thread of AMD EPYC (Zen 4): 128
@@ -34,17 +34,26 @@ pub fn wide() -> bool {
     level() == Level::Avx512 && second_level() >= LARGE_CACHE
 }
 
+/// Cells along `k` of a wide panel, which is a sixteenth of the second-level cache. Panels twice as deep are as fast, and their
+/// sums twice as long.
+pub fn depth_of_wide() -> usize {
+    second_level() / 16 / (WIDE * register_bytes()) / LYING_DEPTH * LYING_DEPTH
+}
+
+/// Whether wide panels of a right side that is read where it lies are as deep as packed ones, whatever the threads. Few rows walk
+/// in the steps of [`keeps_few`]. Measured on Xeon (family 6, model 207), two threads, GF/s of f32, 8 rows by 2 registers 128
+/// deep / 6 by 4 as deep as here: 128^3 182/229, 256^3 290/329, 384^3 231/243, 512^3 223/255; on one thread 165/170, 124/139,
+/// 128/141, 90/114.
+pub fn reads_deep<F: Format>(m: usize, n: usize) -> bool {
+    F::DIRECT && wide() && m > FEW_KEPT && n >= WIDE * lane_count::<Wide<F>>()
+}
+
 /// Rows of the result up to which a right side in rows, `step` bytes apart, of `size` bytes, is read where it lies, where there
 /// are columns enough to share out. One that fills the second-level cache is packed; measured on Xeon (family 6, model 207),
-/// one thread, GF/s of f32, as it lies / packed each time: 128x1536x512 116/152, 256x1536x256 129/165, but 128x512x512 161/163.
+/// one thread, GF/s of f32, as it lies / packed each time: 128x1536x512 116/152, 256x1536x256 129/165, but 512^3 114/105.
 pub fn fewer_than_columns(step: isize, size: usize) -> usize {
-    if !wide() {
-        FEWER_THAN_COLUMNS
-    } else if step.abs() < PAGE && size <= second_level() / 2 {
-        FEWER_THAN_COLUMNS / 2
-    } else {
-        0
-    }
+    let lies = !wide() || step.abs() < PAGE && size <= second_level() / 2;
+    if lies { FEWER_THAN_COLUMNS } else { 0 }
 }
 
 /// Rows of the result up to which a right side in rows, `step` bytes apart, is read where it lies, however few its columns.
@@ -58,6 +67,12 @@ pub fn few_rows(step: isize) -> usize {
 pub fn keeps_few<F: Format>((m, k, n): (usize, usize, usize)) -> bool {
     let few = m <= FEW_KEPT && n >= WIDE * lane_count::<Wide<F>>();
     F::DIRECT && few && wide() && k * n * size_of::<F::Cell>() >= second_level() / 8
+}
+
+/// Whether a right side in rows that could be read where it lies is packed from its second use on. Measured on Xeon (family 6,
+/// model 207), one thread, GF/s of f32, where it lies / kept / packed each time: 384^3 144/147/138, 512^3 114/120/105.
+pub fn keeps<F: Format>(size @ (m, _, n): (usize, usize, usize)) -> bool {
+    keeps_few::<F>(size) || m > FEWER_THAN_COLUMNS / 2 && reads_deep::<F>(m, n)
 }
 
 /// The blocks of a packed product.
@@ -82,9 +97,8 @@ impl Blocks {
     pub fn new<F: Format>(size: (usize, usize, usize)) -> Self {
         let (lanes, n) = (lane_count::<Wide<F>>(), size.2);
         if F::DIRECT && wide() && n >= WIDE * lanes {
-            // A panel is a sixteenth of the second-level cache, the left side of a task half of it. Panels twice as deep are
-            // as fast, and their sums twice as long.
-            let depth = second_level() / 16 / (WIDE * register_bytes()) / LYING_DEPTH * LYING_DEPTH;
+            let depth = depth_of_wide();
+            // The left side of a task is half of the second-level cache.
             let rows = second_level() / 2 / (depth * size_of::<F::Cell>());
             let step = if keeps_few::<F>(size) { LYING_DEPTH } else { depth };
             return Self { width: WIDE, panel: WIDE * lanes, high: wide_rows(), depth, step, rows };
@@ -98,10 +112,12 @@ impl Blocks {
         k.div_ceil(F::DEPTH) * n.next_multiple_of(self.panel) * size_of::<F::Cell>()
     }
 
-    /// Whether a left side is read where it lies: its few rows of a wide tile are read in runs. Measured on Xeon (family 6, model
-    /// 207), one thread, GF/s of f32, packed / as it lies: 1536x512x128 149/197, 512^3 164/182, 1024^3 158/160.
-    pub fn left_lies<F: Format>(&self, a: Matrix<F::Elem>) -> bool {
-        F::DIRECT && self.width == WIDE && a.col == 1
+    /// Whether a left side of `m` rows is read where it lies: its few rows of a wide tile are read in runs. Measured on Xeon
+    /// (family 6, model 207), one thread, GF/s of f32, packed / as it lies: 1536x512x128 149/197, 512^3 164/182; but many rows
+    /// that lie 4 KiB and more apart share sets of the second-level cache: 1024^3 123/118, 2048^3 116/109.
+    pub fn left_lies<F: Format>(&self, a: Matrix<F::Elem>, m: usize) -> bool {
+        let apart = m > FEW_ROWS && a.row.abs() * size_of::<F::Elem>() as isize >= PAGE;
+        F::DIRECT && self.width == WIDE && a.col == 1 && !apart
     }
 
     /// Rows and columns of a task. `split`: more than one thread may help.

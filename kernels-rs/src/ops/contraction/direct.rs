@@ -2,7 +2,7 @@
 //! pay.
 
 use super::SERIAL;
-use super::blocks::keeps_few;
+use super::blocks::{WIDE, depth_of_wide, keeps_few, reads_deep, wide};
 use super::call::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, LYING_DEPTH, cells, finish, first_addend, in_place, shifted};
 use super::epilogue::Sum;
 use super::format::{Format, Same, Single, Streamed, Wide};
@@ -67,11 +67,30 @@ impl<T: Float<Wide: Sum>> Way for Widened<T> {
     }
 }
 
-/// Elements along `k` of a block: a strip of it stays in the first-level cache for all rows of the left side. One or two
-/// rows of a matrix beyond the caches read few lines of it at a time, in long runs, unless they are to be kept.
+/// Elements along `k` of a block: a strip of it stays in the first-level cache for all rows of the left side, or in the second
+/// where wide panels are read from there. One or two rows of a matrix beyond the caches read few lines of it at a time, in long
+/// runs, unless they are to be kept.
 fn depth_of<W: Way>(width: usize, (m, k, n): (usize, usize, usize)) -> usize {
-    let long = width == 4 && m <= 2 && k * n >= 1 << 22 && !keeps_few::<W::Packed>((m, k, n));
-    W::Packed::DEPTH * if long { 8 } else { LYING_DEPTH }
+    let long = width == WIDE && m <= 2 && k * n >= 1 << 22 && !keeps_few::<W::Packed>((m, k, n));
+    let deep = !W::PACKS && reads_deep::<W::Packed>(m, n);
+    W::Packed::DEPTH
+        * match (long, deep) {
+            (true, _) => 8,
+            (_, true) => depth_of_wide(),
+            _ => LYING_DEPTH,
+        }
+}
+
+/// Registers across a strip. Tasks are whole strips: narrow ones where wide ones would leave threads without work.
+fn width_of<W: Way>((m, _, n): (usize, usize, usize), split: bool, lanes: usize) -> usize {
+    let few = split && n < WIDE * lanes * threads::num_threads();
+    if n <= lanes {
+        1
+    } else if n >= WIDE * lanes && (m <= wide_rows() || !W::PACKS && wide() && !few) {
+        WIDE
+    } else {
+        2
+    }
 }
 
 /// Where the left side is: steps of rows and cells, or blocks of panels along `k`.
@@ -105,11 +124,7 @@ where
         return Ok(false);
     }
     let lanes = lane_count::<Wide<W::Packed>>();
-    let width = match call.size {
-        (_, _, n) if n <= lanes => 1,
-        (m, _, n) if m <= wide_rows() && n >= 4 * lanes => 4,
-        _ => 2,
-    };
+    let width = width_of::<W>(call.size, split, lanes);
     let (m, k, n) = call.size;
     let tall = m.div_ceil(threads::tasks(16)).max(FEWER_THAN_COLUMNS);
     let by_columns = n > width * lanes || m <= tall;
@@ -195,6 +210,7 @@ pub unsafe fn tiny((m, k, n): (usize, usize, usize), x1: &Array, x2: &Array, to:
         right: x2.ptr(),
         right_step: x2.strides()[0],
         prefetch: (width * lanes) as isize,
+        next: (x2.ptr(), 0),
         start: Start::Zero,
         to,
         pitch: n as isize,
@@ -236,7 +252,8 @@ where
                 left_steps: left.steps,
                 right: b.at(depth, 0).start,
                 right_step: b.row * W::Packed::DEPTH as isize,
-                prefetch: panel as isize,
+                prefetch: if most > LYING_DEPTH * W::Packed::DEPTH { 0 } else { panel as isize },
+                next: (b.start, 0),
                 start,
                 to: sums,
                 pitch,

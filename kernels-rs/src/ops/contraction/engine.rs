@@ -14,8 +14,8 @@
 use super::Matrix;
 #[cfg(target_arch = "x86_64")]
 use super::amx;
-use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps_few};
-use super::call::{CACHED, Call, FEW_DOTS, cells, finish, first_addend, in_place, run, shifted};
+use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps, keeps_few, reads_deep};
+use super::call::{CACHED, Call, FEW_DOTS, FEW_ROWS, cells, finish, first_addend, in_place, run, shifted};
 use super::direct::{self, InPlace, Widened};
 use super::dots::{Dots, dot};
 use super::epilogue::{Epilogue, Finish, Sum};
@@ -129,8 +129,9 @@ const FEW_DEEP: usize = 16;
 /// Elements of a right side by columns, as in batches of scores of attention, up to which a copy in rows is read in place:
 /// packing both sides took longer (64 times 128x64x128 on AMD EPYC, Zen 3, one thread: 2.7 ms).
 const TURNED: usize = 1 << 15;
-/// Computes a product. `split` allows more than one thread; `weights`, the array behind the right side, allows keeping it
-/// packed. Neither changes a bit.
+/// Computes a product. `split` allows more than one thread, which changes no bit. `weights`, the array behind the right side,
+/// allows keeping it packed: what is kept changes no bit, but few rows, and a right side by columns, go another way where it is
+/// allowed, so a product of a batch, which keeps nothing, may differ in the last bits from the same one alone.
 ///
 /// # Safety
 /// The matrices and addends are valid for these sizes; `c` has distinct elements and overlaps nothing. The right side is
@@ -165,7 +166,7 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
             return dots(call, split);
         }
         let few = reads_in_place(call);
-        let kept = weights.is_some() && call.b.col == 1 && keeps_few::<Single<T>>(call.size);
+        let kept = weights.is_some() && call.b.col == 1 && keeps::<Single<T>>(call.size);
         if few && !kept && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
             return Ok(());
         }
@@ -181,6 +182,12 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
 fn reads_in_place<T>(&Call { size: (m, k, n), b: Matrix { row: step, .. }, .. }: &Call<T>) -> bool {
     let (step, size) = (step * size_of::<T>() as isize, k * n * size_of::<T>());
     m <= few_rows(step) || (m <= fewer_than_columns(step, size) && n >= m) || k * n <= CACHED
+}
+
+/// Whether a right side is read where it lies as long as it is not kept.
+fn lies_until_kept<F: Format>(call: &Call<F::Elem>) -> bool {
+    let (m, _, n) = call.size;
+    call.b.col == 1 && (keeps_few::<F>(call.size) || reads_deep::<F>(m, n) && reads_in_place(call))
 }
 
 /// `c += a @ b`, where `c` lies in rows and has the type of the sums.
@@ -281,14 +288,28 @@ struct Panels<C> {
     count: usize,
     /// The first that is meant.
     first: usize,
+    /// Cells across one.
+    panel: usize,
+    /// Lines of all blocks together, and of one at most.
+    depth: (usize, usize),
 }
 
 impl<C> Panels<C> {
-    /// Line `at` of panel `place`, where blocks are at most `most` of the `depth` lines and a line has `panel` cells.
-    fn line(&self, at: usize, place: usize, (depth, most): (usize, usize), panel: usize) -> *const C {
+    /// Where the panel from column `j` on has line `at`.
+    fn line(&self, at: usize, j: usize) -> *const C {
+        let (depth, most) = self.depth;
         let first = at / most * most;
         let deep = most.min(depth - first);
-        self.start.wrapping_add((first * self.count + (self.first + place) * deep + at - first) * panel)
+        let place = self.first + j / self.panel;
+        self.start.wrapping_add((first * self.count + place * deep + at - first) * self.panel)
+    }
+
+    /// Where a task of some columns reads after `step` lines from `at` on of the panel from column `j` on, and how many cells.
+    fn after(&self, (at, j): (usize, usize), columns: &Range<usize>, step: usize) -> (*const C, usize) {
+        let next = j + self.panel;
+        let (at, j) = if next < columns.end { (at, next) } else { (at + step, columns.start) };
+        let lines = step.min(self.depth.0.saturating_sub(at));
+        (if lines > 0 { self.line(at, j) } else { self.start }, lines * self.panel)
     }
 }
 
@@ -316,7 +337,7 @@ where
         Right::Kept(cells, columns) => multiply(call, cells, columns),
         Right::Wanted(layout, list) => multiply(call, list.keep(layout, fresh(call)?), all(n)),
         // SAFETY: the operands and the result are as the caller promises.
-        Right::Once if call.b.col == 1 && keeps_few::<F>(call.size) && unsafe { F::Elem::direct(call, split)? } => {}
+        Right::Once if lies_until_kept::<F>(call) && unsafe { F::Elem::direct(call, split)? } => {}
         Right::Once => {
             // Parts have the blocks of the whole, whatever their own columns: so they have the sums of what is kept.
             for part in held::parts(call, held::columns(k * size_of::<F::Cell>(), panel)) {
@@ -346,7 +367,8 @@ unsafe fn by_panels<F: Format<Elem: Gemm>>(
     run(split, m.div_ceil(rows) * across, &|index| {
         let (i, j) = (index / across * rows, index % across * cols);
         let (count, first) = (columns.count.div_ceil(blocks.panel), columns.first / blocks.panel);
-        let right = Panels { start: start.ptr().cast_const(), count, first };
+        let depth = (call.size.1.div_ceil(F::DEPTH), blocks.depth);
+        let right = Panels { start: start.ptr().cast_const(), count, first, panel: blocks.panel, depth };
         // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
         // task has its own part of the result.
         unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, blocks) };
@@ -424,12 +446,13 @@ unsafe fn block<F: Format<Elem: Gemm>>(
     Wide<F>: Sum,
 {
     let (m, k, _) = call.size;
-    let &Blocks { width, panel, high, depth: most, step, .. } = blocks;
-    let (rows, cols) = (row_range.len(), col_range.len());
-    let (depth, lanes) = (k.div_ceil(F::DEPTH), lane_count::<Wide<F>>());
+    let &Blocks { width, panel, high, step, .. } = blocks;
+    let (rows, cols, depth, lanes) = (row_range.len(), col_range.len(), right.depth.0, lane_count::<Wide<F>>());
     let (mut end, c) = (call.end.at(row_range.start, col_range.start), call.c.at(row_range.start, col_range.start));
     let first = first_addend(&mut end);
-    let lies = blocks.left_lies::<F>(call.a);
+    // Few rows are bound by what they read: asking for more of it holds it up.
+    let asked = if F::DIRECT && m > FEW_ROWS { step } else { 0 };
+    let lies = blocks.left_lies::<F>(call.a, m);
     let left_len = if lies { 0 } else { cells::<F::Cell, Wide<F>>(rows * step.min(depth) + SLACK) };
     let sums = in_place(c);
     let sums_cols = if depth <= step { panel } else { cols.next_multiple_of(panel) };
@@ -440,16 +463,14 @@ unsafe fn block<F: Format<Elem: Gemm>>(
         for at in (0..depth).step_by(step) {
             let deep = step.min(depth - at);
             let length = (deep * F::DEPTH).min(k - at * F::DEPTH);
-            let start = if at == 0 { first } else { Start::Kept };
-            let from = call.a.at(row_range.start, at * F::DEPTH);
+            let (start, from) = (if at == 0 { first } else { Start::Kept }, call.a.at(row_range.start, at * F::DEPTH));
             // SAFETY: inside the left side, and room for its rows.
             let (left, left_steps) = unsafe { left_block::<F>(from, (rows, m - row_range.start), length, room, lies) };
             for j in (0..cols).step_by(panel) {
                 let wide = panel.min(cols - j);
-                let aside_at = if depth <= step { 0 } else { j };
-                let (to, pitch) = sums.map_or((aside.as_mut_ptr().wrapping_add(aside_at), sums_cols as isize), |to| {
-                    (to.wrapping_add(j), c.row)
-                });
+                let aside = aside.as_mut_ptr().wrapping_add(if depth <= step { 0 } else { j });
+                let (to, pitch) = sums.map_or((aside, sums_cols as isize), |to| (to.wrapping_add(j), c.row));
+                let column = col_range.start + j;
                 F::Product::launch(Strip::<F::Product> {
                     k: deep,
                     rows,
@@ -459,9 +480,10 @@ unsafe fn block<F: Format<Elem: Gemm>>(
                     strips: 1,
                     left,
                     left_steps,
-                    right: right.line(at, (col_range.start + j) / panel, (depth, most), panel),
+                    right: right.line(at, column),
                     right_step: panel as isize,
                     prefetch: 0,
+                    next: right.after((at, column), &col_range, asked),
                     start: shifted(start, j),
                     to,
                     pitch,

@@ -1,7 +1,7 @@
 //! The register tile: `rows x (width * N)` sums that stay in registers while they walk over `k`.
 
 use crate::machine::lanes::{Kernel, Lanes, Real};
-use crate::machine::simd::{Level, level, prefetch};
+use crate::machine::simd::{Level, level, prefetch, prefetch_near};
 
 /// How a cell of the left side meets a register of the right side.
 pub trait Multiply: 'static {
@@ -70,6 +70,9 @@ pub enum Start<R> {
     Kept,
 }
 
+/// Depths after which a tile asks for another part of what is read next.
+const ASKS: usize = 4;
+
 /// Products of a block of the left side with one panel of the right side, or several that are not packed.
 pub struct Strip<M: Multiply> {
     /// Cells to walk over.
@@ -94,6 +97,9 @@ pub struct Strip<M: Multiply> {
     pub right_step: isize,
     /// How many cells ahead to ask for; 0 for a right side that needs no asking.
     pub prefetch: isize,
+    /// Where the products after these read, and how many cells: each tile asks for its share of them, so that they have come to
+    /// the second-level cache by then. None: 0 cells.
+    pub next: (*const M::Right, usize),
     /// What the sums begin with.
     pub start: Start<M::Real>,
     /// The sums.
@@ -200,14 +206,15 @@ impl<M: Multiply> Strip<M> {
         // SAFETY: the caller promises the operands; lanes past `cols` are neither read from the start values nor written.
         unsafe {
             let full = self.cols == W * V::N;
+            let next = self.share(first);
             let mut sums = self.start_values::<V, R, W>(first, skipped, to);
             match self.left_steps {
                 Some(steps) if !P => {
                     let left = self.left.wrapping_offset(first as isize * steps.0);
-                    self.walk_direct::<V, R, W>(left, steps, right, &mut sums);
+                    self.walk_direct::<V, R, W>(left, steps, right, next, &mut sums);
                 }
                 _ if P || W == 4 => {
-                    self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, &mut sums);
+                    self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, next, &mut sums);
                 }
                 _ => unreachable!("packed tiles are told so"),
             }
@@ -276,7 +283,32 @@ impl<M: Multiply> Strip<M> {
         let Self {
             k, rows, cols, width, high, strips, left, left_steps, right_step, prefetch, start, to, pitch, ..
         } = *self;
-        Strip { k, rows, cols, width, high, strips, left, left_steps, right, right_step, prefetch, start, to, pitch }
+        let next = (right, 0);
+        Strip {
+            k,
+            rows,
+            cols,
+            width,
+            high,
+            strips,
+            left,
+            left_steps,
+            right,
+            right_step,
+            prefetch,
+            next,
+            start,
+            to,
+            pitch,
+        }
+    }
+
+    /// Where the tile from row `first` on asks for cells of `next`, and the step to those that it asks for then.
+    #[inline(always)]
+    fn share(&self, first: usize) -> (*const M::Right, usize) {
+        let (start, cells) = self.next;
+        let each = cells / self.rows;
+        (start.wrapping_add(first * each), (each * self.high).div_ceil(self.k.div_ceil(ASKS)))
     }
 
     /// Columns under register `w`.
@@ -295,11 +327,16 @@ impl<M: Multiply> Strip<M> {
         &self,
         mut left: *const M::Left,
         mut right: *const M::Right,
+        (mut next, next_step): (*const M::Right, usize),
         sums: &mut [[V; W]; R],
     ) {
         // A copy of which no address is taken: it stays in registers.
         let mut kept = *sums;
-        for _ in 0..self.k {
+        for at in 0..self.k {
+            if at % ASKS == 0 {
+                prefetch_near(next);
+                next = next.wrapping_add(next_step);
+            }
             // SAFETY: inside the operands.
             unsafe {
                 let values = M::load_all::<V, W>(right, self.right_step);
@@ -326,6 +363,7 @@ impl<M: Multiply> Strip<M> {
         left: *const M::Left,
         (row, deep): (isize, isize),
         mut right: *const M::Right,
+        (mut next, next_step): (*const M::Right, usize),
         sums: &mut [[V; W]; R],
     ) {
         let mut kept = *sums;
@@ -334,7 +372,11 @@ impl<M: Multiply> Strip<M> {
         for (g, group) in groups.iter_mut().enumerate() {
             *group = left.wrapping_offset(3 * g as isize * row);
         }
-        for _ in 0..self.k {
+        for at in 0..self.k {
+            if at % ASKS == 0 {
+                prefetch_near(next);
+                next = next.wrapping_add(next_step);
+            }
             // SAFETY: inside the operands; prefetching never faults.
             unsafe {
                 let values = M::load_all::<V, W>(right, self.right_step);
