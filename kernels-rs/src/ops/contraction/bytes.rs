@@ -121,7 +121,11 @@ pub fn run<A: Value, B: Value>(product: &Product, x1: &Array, x2: &Array, out: &
     if !simd::has_byte_products() || m.min(k).min(n) < FEWEST || out.numel() == 0 {
         return Ok(false);
     }
-    let x1 = x1.contiguous()?;
+    let one = x2.numel() == k * n;
+    // Rows of a batch may follow each other before they are made dense or after: what is read says how many there are.
+    let (x1, right) = (x1.contiguous()?, if one { x2.clone() } else { x2.contiguous()? });
+    let product = Product::new(&x1, &right)?;
+    let m = product.m;
     let Some(values) = x1.as_slice::<A>() else { return Ok(false) };
     let Some(left) = Left::new(values, (m, k))? else { return Ok(false) };
     let to = SharedMut::new(out.mut_ptr::<i32>());
@@ -131,7 +135,6 @@ pub fn run<A: Value, B: Value>(product: &Product, x1: &Array, x2: &Array, out: &
     let all = |cells: &Memory| {
         (0..product.count()).for_each(|item| work(item, Panels::of(cells, n), item));
     };
-    let one = x2.numel() == k * n;
     let list = x2.storage().kept();
     let steps = (x2.strides()[x2.rank() - 2], x2.strides()[x2.rank() - 1]);
     let layout = held::layout(x2, (k, n), steps, (COLS, DEEP));
@@ -139,8 +142,8 @@ pub fn run<A: Value, B: Value>(product: &Product, x1: &Array, x2: &Array, out: &
         all(kept);
         return Ok(true);
     }
-    let x2 = x2.contiguous()?;
-    let Some(right) = x2.as_slice::<B>() else { return Ok(false) };
+    let right = right.contiguous()?;
+    let Some(right) = right.as_slice::<B>() else { return Ok(false) };
     let Some(middle) = lowest(right) else { return Ok(false) };
     let pack = |right: &[B]| packed(right, (k, n), middle.wrapping_add(128));
     if one {
@@ -156,7 +159,6 @@ pub fn run<A: Value, B: Value>(product: &Product, x1: &Array, x2: &Array, out: &
         all(cells);
         return Ok(true);
     }
-    let product = Product::new(&x1, &x2)?;
     for item in 0..product.count() {
         let (at_left, at_right) = product.offsets(item);
         let cells = pack(&right[at_right as usize..])?;
@@ -225,6 +227,7 @@ impl<T: Value> Job<'_, T> {
                         right: start.wrapping_add((panel * pitch + line) * COLS),
                         right_step: COLS as isize,
                         prefetch: 0,
+                        next: (start, 0),
                         start: Start::Zero,
                         to: sums.as_mut_ptr().cast(),
                         pitch: COLS as isize,
@@ -447,6 +450,32 @@ mod tests {
             assert!(matmul(&a, &columns).unwrap().to_vec::<i32>().unwrap() == wanted);
         }
         there_are(2);
+    }
+
+    #[test]
+    fn batches_of_any_layout_are_those_of_dense_operands() {
+        let mut random = Random(33);
+        let a = values(&mut random, &[4, 16, 8, 32], (-3, 200));
+        let (one, two) = (values(&mut random, &[32, 24], (0, 100)), values(&mut random, &[4, 1, 32, 24], (0, 100)));
+        let turned = crate::array::view::permute_dims(&a, &[0, 2, 1, 3]).unwrap();
+        let wide = crate::array::view::broadcast_to(&one, &[4, 16, 32, 24]).unwrap();
+        for (a, b) in [(&a, &wide), (&turned, &two), (&turned, &one)] {
+            let [dense_a, dense_b] = [a, b].map(|x| x.contiguous().unwrap());
+            let (got, m) = (matmul(a, b).unwrap(), a.shape()[2]);
+            let (x, y) = (dense_a.as_slice::<i32>().unwrap(), dense_b.as_slice::<i32>().unwrap());
+            let (across, size) = (a.shape()[1], (m, 32, 24));
+            for (item, got) in got.to_vec::<i32>().unwrap().chunks_exact(m * 24).enumerate() {
+                let right = match b.rank() {
+                    2 => 0,
+                    _ if b.shape()[1] == 1 => item / across,
+                    _ => item,
+                };
+                assert!(
+                    got == want(&x[item * m * 32..], &y[right * 32 * 24..], size),
+                    "product {item} of {a:?} and {b:?}"
+                );
+            }
+        }
     }
 
     #[test]
