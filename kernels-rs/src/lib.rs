@@ -48,4 +48,5 @@ pub fn init() {
     machine::threads::init();
     machine::threads::install_fork_handlers();
     memory::alloc::install_fork_handlers();
+    ops::transform::install_fork_handlers();
 }

@@ -6,6 +6,7 @@ mod butterfly;
 mod columns;
 mod line;
 mod passes;
+mod plans;
 mod powers;
 mod real;
 mod rows;
@@ -15,87 +16,17 @@ use crate::array::reader::Reader;
 use crate::array::view;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::machine::lanes::{Real, lane_count};
+use crate::machine::lanes::lane_count;
 use crate::machine::threads::SharedMut;
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use bands::Bands;
 use columns::Columns;
-use line::Line;
-use real::Halves;
-use rustfft::FftNum;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub use plans::{Transformed, forget as forget_plans, install_fork_handlers};
+use plans::{columns_plan, halves_plan};
 
-/// Plans of each kind that are kept for later calls.
-const KEPT: usize = 64;
 /// Elements of columns that are transformed side by side, at most: longer ones leave the caches.
 const LONGEST: usize = 1 << 14;
-
-/// A float with transforms.
-pub trait Transformed: Real + FftNum {
-    /// The plans of this type, which are kept.
-    fn plans() -> &'static Mutex<Plans<Self>>;
-}
-
-/// Plans by length.
-type Known<P> = Vec<(usize, P)>;
-
-/// Plans by length: of complex lines and columns, and what turns the halves of real ones of even length.
-pub struct Plans<T: Transformed> {
-    lines: Known<Arc<Line<T>>>,
-    columns: Known<Arc<Columns<T>>>,
-    halves: Known<Arc<Halves<T>>>,
-}
-
-impl<T: Transformed> Plans<T> {
-    const fn new() -> Self {
-        Self { lines: Vec::new(), columns: Vec::new(), halves: Vec::new() }
-    }
-}
-
-/// The plan for a length: one of the last that were made, or a new one, if there is one.
-fn plan<P: Clone>(plans: &mut Known<P>, n: usize, make: impl FnOnce(usize) -> Option<P>) -> Option<P> {
-    if let Some((_, plan)) = plans.iter().find(|(other, _)| *other == n) {
-        return Some(plan.clone());
-    }
-    let made = make(n)?;
-    if plans.len() >= KEPT {
-        plans.remove(0);
-    }
-    plans.push((n, made.clone()));
-    Some(made)
-}
-
-/// The plans, also after one that memory did not suffice for: they are whole at any time.
-fn known<T: Transformed>() -> MutexGuard<'static, Plans<T>> {
-    T::plans().lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn lines_plan<T: Transformed>(n: usize) -> Arc<Line<T>> {
-    let lines = &mut known::<T>().lines;
-    plan(lines, n, |n| Some(Arc::new(Line::new(n)))).expect("always one")
-}
-
-fn columns_plan<T: Transformed>(n: usize) -> Option<Arc<Columns<T>>> {
-    plan(&mut known::<T>().columns, n, |n| Columns::new(n).map(Arc::new))
-}
-
-fn halves_plan<T: Transformed>(n: usize) -> Arc<Halves<T>> {
-    let halves = &mut known::<T>().halves;
-    plan(halves, n, |n| Some(Arc::new(Halves::new(n)))).expect("always one")
-}
-
-macro_rules! transformed {
-    ($($ty:ident)*) => {$(
-        impl Transformed for $ty {
-            fn plans() -> &'static Mutex<Plans<Self>> {
-                static PLANS: Mutex<Plans<$ty>> = Mutex::new(Plans::new());
-                &PLANS
-            }
-        }
-    )*};
-}
-transformed!(f32 f64);
 
 /// Which transform.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use crate::machine::simd;
 use crate::machine::threads;
 use crate::memory::alloc;
 use crate::memory::trim::trim;
+use crate::ops::transform::forget_plans;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -270,7 +271,10 @@ fn _reset_peak() {
 /// Gives memory that waits for reuse back to the system.
 #[pyfunction]
 fn _trim(py: Python<'_>) {
-    py.detach(trim);
+    py.detach(|| {
+        forget_plans();
+        trim();
+    });
 }
 
 /// Measured f32 multiply-add operations per second on a number of threads.

@@ -1,8 +1,8 @@
 //! Lines one after another.
 
 use super::line::From;
+use super::plans::{Transformed, halves_plan, lines_plan};
 use super::real::{tangle, untangle, weave};
-use super::{Transformed, halves_plan, lines_plan};
 use crate::array::reader::Reader;
 use crate::machine::simd::prefetch_to_write;
 use crate::machine::threads::{self, SharedMut};
