@@ -87,7 +87,8 @@ pub trait Lanes: Copy {
     /// Square roots, lane by lane.
     #[must_use]
     unsafe fn sqrt(self) -> Self;
-    /// Square roots of what lies between 1e-36 and 1e38, within 0.6 ulp; nan of what is below 0.
+    /// Square roots of what lies between 1e-36 and 1e38, within 0.6 ulp; NaN of what is below 0, and anything of what else there is, 0
+    /// among it.
     #[must_use]
     #[inline(always)]
     unsafe fn near_sqrt(self) -> Self {

@@ -75,7 +75,8 @@ fn sampled<T: Place>(x: &Array, grid: &Array, settings: Settings) -> Result<Arra
         return Ok(out);
     }
     let together = channels >= SIDE_BY_SIDE;
-    let bytes = (x.numel() + grid.numel() + out.numel() * usize::from(dtype != T::DTYPE)) * size_of::<T>();
+    let turned = if together { x.numel() * size_of::<T>() } else { 0 };
+    let bytes = parts::made(&[x, grid, &out], T::DTYPE) + turned;
     for images in parts::ranges(n, bytes, parts::PART) {
         let [x, grid, to] =
             [parts::narrowed(x, 0, &images)?, parts::narrowed(grid, 0, &images)?, parts::narrowed(&out, 0, &images)?];

@@ -17,7 +17,7 @@ pub struct F64x2(float64x2_t);
 
 macro_rules! lanes {
     ($name:ident $elem:ident $n:literal, $splat:ident $load:ident $store:ident $mul_add:ident $add:ident $sub:ident $mul:ident $div:ident
-     $sqrt:ident $above:ident $choose:ident $negate:ident $even:ident $odd:ident $low:ident $high:ident, $transpose:item) => {
+     $sqrt:ident $floor:ident $round:ident $above:ident $choose:ident $negate:ident $even:ident $odd:ident $low:ident $high:ident, $transpose:item) => {
         impl Lanes for $name {
             type Elem = $elem;
             type Math = Fused;
@@ -103,6 +103,16 @@ macro_rules! lanes {
                 Self(unsafe { $sqrt(self.0) })
             }
             #[inline(always)]
+            unsafe fn floor(self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $floor(self.0) })
+            }
+            #[inline(always)]
+            unsafe fn round(self) -> Self {
+                // SAFETY: each aarch64 processor has the instruction.
+                Self(unsafe { $round(self.0) })
+            }
+            #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
                 // The instruction for it would give NaN where either is.
                 // SAFETY: each aarch64 processor has the instruction.
@@ -124,7 +134,7 @@ macro_rules! lanes {
     };
 }
 
-lanes!(F32x4 f32 4, vdupq_n_f32 vld1q_f32 vst1q_f32 vfmaq_f32 vaddq_f32 vsubq_f32 vmulq_f32 vdivq_f32 vsqrtq_f32 vcgtq_f32 vbslq_f32
+lanes!(F32x4 f32 4, vdupq_n_f32 vld1q_f32 vst1q_f32 vfmaq_f32 vaddq_f32 vsubq_f32 vmulq_f32 vdivq_f32 vsqrtq_f32 vrndmq_f32 vrndnq_f32 vcgtq_f32 vbslq_f32
     vnegq_f32 vuzp1q_f32 vuzp2q_f32 vzip1q_f32 vzip2q_f32,
     unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {
         // SAFETY: rows and columns outside the block are not read; what is written has `keep` elements in each row.
@@ -142,7 +152,7 @@ lanes!(F32x4 f32 4, vdupq_n_f32 vld1q_f32 vst1q_f32 vfmaq_f32 vaddq_f32 vsubq_f3
         }
     }
 );
-lanes!(F64x2 f64 2, vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddq_f64 vsubq_f64 vmulq_f64 vdivq_f64 vsqrtq_f64 vcgtq_f64 vbslq_f64
+lanes!(F64x2 f64 2, vdupq_n_f64 vld1q_f64 vst1q_f64 vfmaq_f64 vaddq_f64 vsubq_f64 vmulq_f64 vdivq_f64 vsqrtq_f64 vrndmq_f64 vrndnq_f64 vcgtq_f64 vbslq_f64
     vnegq_f64 vuzp1q_f64 vuzp2q_f64 vzip1q_f64 vzip2q_f64,
     unsafe fn transpose(from: Block<f64>, to: *mut f64, to_pitch: usize, keep: usize) {
         // SAFETY: as for `f32`.

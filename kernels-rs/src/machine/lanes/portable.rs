@@ -102,6 +102,14 @@ macro_rules! array_lanes {
                 Self(self.0.map($elem::sqrt))
             }
             #[inline(always)]
+            unsafe fn floor(self) -> Self {
+                Self(self.0.map($elem::floor))
+            }
+            #[inline(always)]
+            unsafe fn round(self) -> Self {
+                Self(self.0.map($elem::round_ties_even))
+            }
+            #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
                 let mut out = self.0;
                 for i in 0..$n {

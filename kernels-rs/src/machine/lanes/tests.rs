@@ -1,6 +1,7 @@
 //! What moves between lanes, in registers of every kind that this machine has, against plain loops.
 
 use super::{Lanes, Real};
+use crate::dtype::Element;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::simd::{Level, level};
 
@@ -56,6 +57,78 @@ unsafe fn gathers<V: Lanes>() {
     }
 }
 
+/// Numbers in the places of a register, some at a time, so that each stands in each place.
+fn numbers<V: Lanes>(all: &[f64]) -> Vec<Vec<V::Elem>> {
+    let lane = |at: usize| V::Elem::from_f64(all[at % all.len()]);
+    (0..all.len()).map(|first| (first..first + V::N).map(lane).collect()).collect()
+}
+
+unsafe fn rounds<V: Lanes>() {
+    const ALL: [f64; 13] =
+        [-0.0, 0.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.25, 7.0, 8.0, 1e9, f64::INFINITY, f64::NEG_INFINITY];
+    for x in numbers::<V>(&ALL) {
+        let map =
+            |function: fn(f64) -> f64| x.iter().map(|x| V::Elem::from_f64(function(x.to_f64()))).collect::<Vec<_>>();
+        // SAFETY: as many numbers as are read; the caller has the instructions.
+        unsafe {
+            let lanes = V::load(x.as_ptr());
+            same(&lanes_of(lanes.floor()), &map(f64::floor), "rounded down");
+            same(&lanes_of(lanes.round()), &map(f64::round_ties_even), "rounded");
+        }
+    }
+}
+
+unsafe fn ranges<V: Lanes>() {
+    const ALL: [f64; 9] = [-1.0, -0.0, 0.0, 1.0, 7.0, 8.0, 1e12, f64::NAN, f64::NEG_INFINITY];
+    let high = 7.0;
+    for x in numbers::<V>(&ALL) {
+        let inside = |x: f64| (0.0..=high).contains(&x);
+        let want: Vec<i32> = x.iter().map(|x| if inside(x.to_f64()) { x.to_f64() as i32 } else { -1 }).collect();
+        // SAFETY: as many numbers as are read, room for as many; the caller has the instructions.
+        unsafe {
+            let (lanes, zero, high) =
+                (V::load(x.as_ptr()), V::splat(value(0)).sub(V::splat(value(0))), V::splat(V::Elem::from_f64(high)));
+            let mut got = vec![0; V::N];
+            lanes.store_inside(high, got.as_mut_ptr());
+            assert_eq!(got, want);
+            assert_eq!(lanes.all_between(zero, high), want.iter().all(|&at| at >= 0), "{want:?}");
+            assert!(high.all_between(zero, high) && zero.all_between(zero, high) && !zero.all_between(high, high));
+        }
+    }
+}
+
+unsafe fn pairs<V: Lanes>() {
+    let from: Vec<V::Elem> = (0..100).map(value).collect();
+    let places: Vec<i32> = (0..V::N as i32).map(|i| 98 - 6 * i).collect();
+    let want = |behind: usize| places.iter().map(|&at| from[at as usize + behind]).collect::<Vec<_>>();
+    // SAFETY: places of the list but the last; the caller has the instructions.
+    let (a, b) = unsafe { V::gather_pairs(from.as_ptr(), places.as_ptr()) };
+    // SAFETY: as above.
+    unsafe {
+        same(&lanes_of(a), &want(0), "first of pairs");
+        same(&lanes_of(b), &want(1), "second of pairs");
+    }
+}
+
+unsafe fn roots<V: Lanes>() {
+    for step in 0..20_000 {
+        let x: Vec<V::Elem> = (0..V::N)
+            .map(|lane| V::Elem::from_f64(10f64.powf(f64::from(step) * 0.0037 - 36.0) * (1.0 + lane as f64 / 17.0)))
+            .collect();
+        // SAFETY: as many numbers as are read; the caller has the instructions.
+        let got = unsafe { lanes_of(V::load(x.as_ptr()).near_sqrt()) };
+        for (x, got) in x.iter().zip(got) {
+            let want = x.to_f64().sqrt();
+            // A unit in the last place of float32, as wide as it is where it is widest.
+            let close = 0.6 * 2f64.powi(-23) * 2f64.powf(want.log2().floor());
+            assert!((got.to_f64() - want).abs() <= close, "root {want} of {}", x.to_f64());
+        }
+    }
+    // SAFETY: the caller has the instructions.
+    let below = unsafe { lanes_of(V::splat(V::Elem::from_f64(-1.0)).near_sqrt()) };
+    assert!(below.iter().all(|root| root.to_f64().is_nan()));
+}
+
 unsafe fn turns<V: Lanes, const R: usize>() {
     let rows: Vec<V::Elem> = (0..R * V::N).map(value).collect();
     // SAFETY: as many numbers as are read; the caller has the instructions.
@@ -72,6 +145,10 @@ unsafe fn all<V: Lanes>() {
     unsafe {
         moves::<V>();
         gathers::<V>();
+        rounds::<V>();
+        ranges::<V>();
+        pairs::<V>();
+        roots::<V>();
         turns::<V, 2>();
         if V::N >= 4 {
             turns::<V, 4>();

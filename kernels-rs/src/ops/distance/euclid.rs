@@ -157,10 +157,14 @@ fn alone(a: &[f32], b: &[f32]) -> f32 {
 
 /// Distances of sums of squares.
 fn roots(sums: &mut [f32; WIDTH], width: usize, row: &[f32], others: &[f32]) {
+    // Without coordinates all is 0, which is its own root.
+    if row.is_empty() {
+        return;
+    }
     let squares = *sums;
     let mut safe = true;
     launch(Roots { of: sums, safe: &mut safe });
-    if safe || row.is_empty() {
+    if safe {
         return;
     }
     for ((sum, square), other) in sums.iter_mut().zip(&squares).take(width).zip(others.chunks_exact(row.len())) {
