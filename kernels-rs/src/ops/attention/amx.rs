@@ -100,6 +100,8 @@ struct Buffers<'a> {
     /// The keys of a tile, and its values turned over, packed as left sides.
     keys: &'a mut [u8],
     values: &'a mut [u8],
+    /// Whether all these values are finite: a hidden one is multiplied with 0 then.
+    finite: bool,
     stage: &'a mut [f32],
     changes: &'a mut [f32],
 }
@@ -132,7 +134,7 @@ impl<U: Unit> Task<'_, U> {
             let [queries, weights, keys, values] = bytes.map(|len| room.take(len));
             let [sums, state, scores, stage] = floats.map(|len| room.take(len));
             let changes = room.take(changes);
-            let buffers = Buffers { queries, sums, state, scores, weights, keys, values, stage, changes };
+            let buffers = Buffers { queries, sums, state, scores, weights, keys, values, finite: true, stage, changes };
             // SAFETY: whoever chose the unit says that it is there, and all that comes with it.
             unsafe {
                 U::rows(LINES, LINES);
@@ -189,6 +191,8 @@ impl<U: Unit> Task<'_, U> {
             sides::left(keys, (count, job.size), buffers.keys);
             sides::left(sides::turned(values), (job.values, count), buffers.values);
         }
+        let packed = &buffers.values[..self.plan.across * count.div_ceil(DEEP) * STEP];
+        buffers.finite = finite(packed);
     }
 
     /// One block of queries against one tile of keys.
@@ -217,7 +221,13 @@ impl<U: Unit> Task<'_, U> {
             if rose && keys.0 > 0 {
                 lanes::fade(sums, fade);
             }
-            let long = keys.1.div_ceil(DEEP);
+            let mut long = keys.1.div_ceil(DEEP);
+            if !buffers.finite {
+                // Those that no query of the block sees, which others of the task may see, are left out.
+                let values = job.value.get(place.head / (job.heads / job.shared)).from(keys.0, 0);
+                sides::left(sides::turned(values), (job.values, count), buffers.values);
+                long = count.div_ceil(DEEP);
+            }
             for (across, sums) in sums.chunks_exact_mut(SIDE * SIDE).enumerate() {
                 let left = &buffers.values[across * long * STEP..];
                 let sides = sides::packed(left, buffers.weights, count.div_ceil(DEEP), STEP);
@@ -249,6 +259,17 @@ impl<U: Unit> Task<'_, U> {
         // SAFETY: each task has its own rows.
         BF16::save(rows, unsafe { self.out.slice(start..start + rows.len()) });
     }
+}
+
+vectorize!(finite(packed: &[u8]) -> bool => finite_body);
+
+/// Whether all of these bfloat16 are finite.
+#[inline(always)]
+fn finite_body(packed: &[u8]) -> bool {
+    const EXPONENT: u8 = 0x7f;
+    // The upper half of the exponent, and its last bit in the byte before.
+    let all = |[low, high]: &[u8; 2]| u8::from(high & EXPONENT == EXPONENT && low & 0x80 != 0);
+    packed.as_chunks::<2>().0.iter().fold(0, |found, cell| found | all(cell)) == 0
 }
 
 vectorize!(scale(values: &mut [f32], by: f32) => scale_body);

@@ -126,6 +126,25 @@ fn scores_may_be_huge() {
 }
 
 #[test]
+fn values_that_no_query_of_a_block_sees_leave_no_trace() {
+    let (mut random, dtype) = (Random(56), DType::BF16);
+    let (query, key) = (random.dense(dtype, &[1, 1, 64, 16]), random.dense(dtype, &[1, 1, 69, 16]));
+    let mut values = random.dense(dtype, &[1, 1, 69, 16]).to_vec::<BF16>().unwrap();
+    values[40 * 16 + 3] = BF16::narrow(f32::INFINITY);
+    let value = Array::from_slice(&values, &[1, 1, 69, 16]).unwrap();
+    let operands = Operands { query: &query, key: &key, value: &value, mask: None, bias: None };
+    let settings = Settings { scale: 0.25, softcap: None, is_causal: true };
+    // The first block, which sees keys up to number 36, in one task with the second and in one of its own.
+    for threads in [1, 64].into_iter().filter(|_| prepares()) {
+        set_num_threads(threads);
+        for got in found(operands, settings) {
+            let first = &got.to_vec::<BF16>().unwrap()[..32 * 16];
+            assert!(first.iter().all(|x| x.widen().is_finite()), "{threads} threads");
+        }
+    }
+}
+
+#[test]
 fn scores_are_split_without_loss() {
     let mut random = Random(54);
     let block: Vec<f32> = (0..34 * SIDE).map(|_| random.next(1 << 24) as f32 / (1 << 23) as f32 - 1.0).collect();
