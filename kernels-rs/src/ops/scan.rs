@@ -31,8 +31,8 @@ const WIDTH: usize = 256;
 /// The same of narrow matrices, which should not pay for the whole width.
 const NARROW: usize = 16;
 
-/// Running sum along an axis, as `dtype`. Integers wrap; narrow floats accumulate in `f32`. The elements are cast before
-/// they are summed, unless they are the wider floats.
+/// Running sum along an axis, as `dtype`. Integers wrap; narrow floats accumulate in `f32`. Sums of floats are in the wider type,
+/// sums of integers as floats in 64 bits, and rounded once.
 pub fn cumsum(x: &Array, axis: usize, dtype: DType) -> Result<Array> {
     if x.dtype() == DType::Bool {
         return Err(Error::Rejected("cumsum takes numbers"));
@@ -40,10 +40,14 @@ pub fn cumsum(x: &Array, axis: usize, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype {
         return scanned(x, axis);
     }
-    if x.dtype().is_float() && dtype.is_float() && x.dtype().itemsize() > dtype.itemsize() {
-        return cast(&scanned(x, axis)?, dtype);
-    }
-    scanned(&cast(x, dtype)?, axis)
+    let through = match (x.dtype(), dtype.is_float()) {
+        (DType::F16 | DType::BF16, true) if dtype.itemsize() == 2 => DType::F32,
+        (from, true) if from.is_float() && from.itemsize() > dtype.itemsize() => from,
+        (DType::U64, true) => DType::U64,
+        (from, true) if !from.is_float() => DType::I64,
+        _ => dtype,
+    };
+    cast(&scanned(&cast(x, through)?, axis)?, dtype)
 }
 
 fn scanned(x: &Array, axis: usize) -> Result<Array> {
@@ -260,6 +264,7 @@ fn add_totals_from<T: Ring>(mut before: T, row: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::{BF16, Element, F16};
     use crate::machine::threads::set_num_threads;
     use crate::ops::elementwise::convert::cast;
     use crate::ops::samples::{Rng, elements, floats, shape, view_of};
@@ -338,5 +343,19 @@ mod tests {
         assert!(out[1].is_sign_negative() && out[2] == 1.0 && out[3].is_nan() && out[4].is_nan());
         assert!(cumsum(&x, 1, DType::F32).is_err());
         assert!(cumsum(&Array::zeros(DType::Bool, &[2]).unwrap(), 0, DType::I64).is_err());
+    }
+
+    #[test]
+    fn sums_are_rounded_once() {
+        let halves = Array::from_slice(&[1.001, -1.0].map(F16::from_f64), &[2]).unwrap();
+        let out = elements::<BF16>(&cumsum(&halves, 0, DType::BF16).unwrap());
+        assert_eq!(out[1], BF16::from_f64(F16::from_f64(1.001).to_f64() - 1.0));
+        let large = Array::from_slice(&[16_777_217, 1, 1], &[3]).unwrap();
+        assert_eq!(
+            elements::<f32>(&cumsum(&large, 0, DType::F32).unwrap()),
+            [16_777_216.0, 16_777_218.0, 16_777_220.0]
+        );
+        let wide = Array::from_slice(&[u64::MAX, 0], &[2]).unwrap();
+        assert_eq!(elements::<f32>(&cumsum(&wide, 0, DType::F32).unwrap())[1], u64::MAX as f32);
     }
 }
