@@ -345,3 +345,16 @@ def test_counts_that_no_memory_holds_are_refused(device: Backend) -> None:
 def test_numbers_that_are_too_far_to_count_are_refused(device: Backend, number: int) -> None:
     with pytest.raises(px.ArgumentError, match=f"up to the largest: got {number}, expected below"):
         px.bincount(px.asarray([1, number], device=device))
+
+
+@each_device
+@pytest.mark.parametrize("hold", [px.int8, px.int16, px.int32])
+def test_a_quantized_weight_keeps_the_range_of_float32(device: Backend, hold: px.DType) -> None:
+    if hold not in device.dtypes:
+        pytest.skip("the device has no such integers")
+    weight = px.full((64, 8), 100, dtype=hold, device=device)
+    scale = px.full((1, 8), 1000.0, dtype="float16", device=device)
+    for rows in (1, 16, 17):
+        x = px.full((rows, 64), 0.001, dtype="float16", device=device)
+        found = px.quantized_linear(x, weight, scale)
+        assert (found == 6404.0).all().item(), rows

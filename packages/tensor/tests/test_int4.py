@@ -92,3 +92,10 @@ def test_products_of_integers_keep_the_sums_in_a_type_of_their_own() -> None:
         pt.matmul_integer(x, w.mT)
     with pytest.raises(pt.ArgumentError, match=r"\[matmul_integer\] no integers: got float32"):
         pt.matmul_integer(x, w, dtype="float32")
+
+
+def test_a_product_says_how_its_weight_is_packed() -> None:
+    x, weight, scale = pt.ones((17, 4)), pt.ones((4, 32), dtype="int8"), pt.ones((1, 32))
+    with pytest.raises(ShapeError, match=r"hint: px\.pack_int4\(weight, axis=0\)"):
+        pt.quantized_linear(x, pt.pack_int4(weight), scale, bits=4)
+    assert pt.quantized_linear(x, pt.pack_int4(weight, axis=0), scale, bits=4).shape == (17, 32)

@@ -9,6 +9,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
+use crate::machine::simd::{has_amx, has_bf16_pairs};
 use crate::machine::threads::{self, SharedMut};
 use crate::math::Fma;
 use crate::ops::elementwise::convert::cast;
@@ -52,12 +53,18 @@ pub fn quantized_linear(x: &Array, weight: &Array, scale: &Array, bias: Option<&
     if whole && weight.dtype() == DType::I8 && dtype != DType::F64 && (1..=FEW).contains(&rows) {
         return few(x, weight, scale, bias, bits);
     }
-    linear(x, &floats_of(weight, scale, (k, n), bits, dtype)?, bias)
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let floats = floats_of(weight, scale, (k, n), bits, wide)?;
+    if dtype == DType::BF16 && (has_amx() || has_bf16_pairs()) {
+        return linear(x, &cast(&floats, dtype)?, bias);
+    }
+    // A weight that was rounded to float16 might leave its range.
+    let bias = bias.map(|bias| cast(bias, wide)).transpose()?;
+    cast(&linear(&cast(x, wide)?, &floats, bias.as_ref())?, dtype)
 }
 
-/// The weight as floats.
-fn floats_of(weight: &Array, scale: &Array, (k, n): (usize, usize), bits: usize, dtype: DType) -> Result<Array> {
-    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+/// The weight as floats of 4 or 8 bytes.
+fn floats_of(weight: &Array, scale: &Array, (k, n): (usize, usize), bits: usize, wide: DType) -> Result<Array> {
     let (weight, scale) = (weight.contiguous()?, parts::ready(scale, wide)?);
     let mut out = Array::uninit(wide, &[k, n])?;
     match (weight.dtype(), wide) {
@@ -67,7 +74,7 @@ fn floats_of(weight: &Array, scale: &Array, (k, n): (usize, usize), bits: usize,
         _ => dispatch!(int weight.dtype(), T => spread::<T, f64>(&weight, &scale, bits, &mut out, line),
             else return Err(Error::Rejected("quantized_linear wants integers"))),
     }
-    cast(&out, dtype)
+    Ok(out)
 }
 
 /// A line of integers, their scales, the floats, and which of two neighbors is meant where an integer holds two.

@@ -95,7 +95,9 @@ def weight_of(weight: Tensor[Int], scale: Tensor, bits: int) -> Tensor:
 def _quantized_linear(
     x: Tensor, weight: Tensor[Int], scale: Tensor, bias: Tensor | None, bits: int
 ) -> Tensor:
-    return products.linear(x, weight_of(weight, scale, bits).astype(x.dtype), bias)
+    floats = weight_of(weight, scale.to_full_precision(), bits)
+    wide = None if bias is None else bias.to_full_precision()
+    return products.linear(x.to_full_precision(), floats, wide).astype(x.dtype)
 
 
 dequantize = quantization(
@@ -158,6 +160,8 @@ quantized_linear = contraction(
     example="pt.quantized_linear(pt.ones((2,)), pt.asarray([[1], [2]]), pt.asarray([[0.5]]), None)",
     doc="``x @ (weight·scale) + bias`` with integers of shape (in, out) and scales of shape "
     "(groups, out), each for in/groups neighbors of a column. With 4 ``bits`` a weight of int8 has "
-    "the shape (in/2, out): each integer is two, as ``pack_int4`` made it. The backward pass "
-    "keeps the integers, never the weight that they stand for.",
+    "the shape (in/2, out): each integer is two, as ``pack_int4(weight, axis=0)`` made it. The "
+    "backward pass keeps the integers, never the weight that they stand for. ``weight·scale`` is "
+    "float32 where the others are narrow; where a processor multiplies pairs or tiles of bfloat16, "
+    "more than 16 rows take it rounded to that.",
 )

@@ -72,6 +72,7 @@ def quantized_linear(op: Op, specs: Specs, attributes: Attributes) -> list[Shape
             "inner sizes differ",
             got=f"x {x.shape}, weight {weight.shape}",
             expected=f"x (…, in), weight ({rows}, out)",
+            hint="px.pack_int4(weight, axis=0)" if bits == 4 else None,
         )
     columns = weight.shape[1]
     fits = len(scale.shape) == 2 and scale.shape[1] == columns and scale.shape[0] > 0
