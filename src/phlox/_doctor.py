@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from phlox_tensor import BackendUnavailableError, default_device
+from phlox_tensor import PhloxError, default_device
 from phlox_tensor._device import backend_classes, load_class
 
 from ._table import table
@@ -17,7 +17,14 @@ _PACKAGES = ("tensor", "autodiff", "record", "nn", "optim", "fusion", "onnx", "k
 
 def report(*, peaks: bool = False) -> str:
     """Return the report as text; with ``peaks``, what devices measure about themselves too."""
-    return "\n\n".join([_versions(), _devices(peaks), f"default device: {default_device()!r}"])
+    return "\n\n".join([_versions(), _devices(peaks), f"default device: {_default()}"])
+
+
+def _default() -> str:
+    try:
+        return repr(default_device())
+    except PhloxError as error:
+        return str(error)
 
 
 def _versions() -> str:
@@ -42,7 +49,8 @@ def _devices(peaks: bool) -> str:
                 item.update(measured)
                 rows.append([item.pop("device"), item.pop("name")])
                 details.extend(_lines(rows[-1][0], item))
-        except (BackendUnavailableError, ImportError) as error:
+        # A setting that a backend refuses is what the reader of this report looks for.
+        except (ImportError, PhloxError) as error:
             rows.append([name, "not available"])
             details.append(str(error))
     return "\n\n".join([table(["device", "what"], rows), "\n".join(details)])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from phlox._cli import main
@@ -23,3 +27,12 @@ def test_the_report_names_devices_and_processor(capsys: pytest.CaptureFixture[st
 def test_peaks_are_measured_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--peaks"]) == 0
     assert "float32 peak: " in capsys.readouterr().out
+
+
+def test_a_setting_that_is_refused_is_part_of_the_report() -> None:
+    command = [sys.executable, "-m", "phlox", "doctor"]
+    environment = os.environ | {"PHLOX_SIMD": "sse"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0
+    assert "no such level in PHLOX_SIMD: got 'sse'" in done.stdout
+    assert "Traceback" not in done.stderr

@@ -22,8 +22,12 @@ _KNOWN: Final = (
     "avx2",
     "avx512_bf16",
     "avx512_vnni",
+    "avx512bw",
+    "avx512dq",
     "avx512f",
+    "avx512vl",
     "bf16",
+    "f16c",
     "fma",
     "sse2",
 )
