@@ -37,6 +37,11 @@ CALLS: list[tuple[str, Callable[[], Any], str]] = [
         r"\[roi_align\] image of a box out of range: got -1",
     ),
     (
+        "a number behind the images",
+        lambda: pt.roi_align(pt.ones((2, 1, 4, 4)), pt.asarray([[5.0, 0.0, 0.0, 1.0, 1.0]]), 1),
+        r"\[roi_align\] image of a box out of range: got 5",
+    ),
+    (
         "many counts",
         lambda: pt.bincount(pt.asarray([1]), minlength=2**40),
         "a count for each number up to the largest: got minlength=1099511627776",

@@ -296,8 +296,9 @@ def _of_images(x: Tensor, numbers: Tensor[Int], rows: list[Tap], columns: list[T
 def _numbers(boxes: Tensor, count: int) -> Tensor[Int]:
     """The image of each box, by its number without what is behind the point."""
     given = boxes[:, 0]
-    there = (given >= 0) & (given < count)
-    numbers = there.where(given, -1.0).astype(boxes.device.default_int)
+    # The number of no image goes on as it is, for its error, where an integer holds it.
+    held_by_integers = (given > -(2.0**31)) & (given < 2.0**31)
+    numbers = held_by_integers.where(given, -1.0).floor().astype(boxes.device.default_int)
     return held("roi_align", "image of a box", numbers, count - 1)
 
 
