@@ -52,3 +52,9 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     program = _program(page)
     code = compile(program, str(page), "exec", dont_inherit=True)  # not this file's __future__
     exec(code, {"__name__": "page"})
+
+
+def test_the_table_of_kernels_names_each_folder() -> None:
+    page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
+    folders = sorted(part.name for part in (ROOT / "kernels-rs/src/ops").iterdir() if part.is_dir())
+    assert [name for name in folders if f"ops/{name}" not in page] == []
