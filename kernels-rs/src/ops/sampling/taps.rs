@@ -79,6 +79,7 @@ macro_rules! places {
             #[inline(always)]
             fn of(value: f64) -> Self { value as $ty }
             #[inline(always)]
+            #[expect(clippy::manual_range_contains, reason = "a second comparison that waits for the first is a branch")]
             fn whole(self) -> i32 {
                 let fits = (self >= 0.0) & (self < 2_147_483_648.0);
                 // SAFETY: a number in the range of the type, and no NaN.
@@ -230,9 +231,13 @@ impl Axis {
         let (one, half, n) = (T::of(1.0), T::of(0.5), T::of(self.n as f64));
         if self.settings.align_corners {
             let scale = T::of((self.n as f64 - 1.0) / 2.0);
-            places.iter_mut().for_each(|at| *at = (*at + one) * scale);
+            for at in places {
+                *at = (*at + one) * scale;
+            }
         } else {
-            places.iter_mut().for_each(|at| *at = ((*at + one) * n - one) * half);
+            for at in places {
+                *at = ((*at + one) * n - one) * half;
+            }
         }
     }
 
