@@ -81,6 +81,28 @@ def test_decibels_have_a_floor_and_a_span() -> None:
     assert fft.decibels(x[0, 0], span=1.0).item() == pytest.approx(30)
 
 
+@pytest.mark.parametrize("power", [1.0, 2.0, 3.0])
+def test_energies_of_half_are_summed_wide(power: float) -> None:
+    loud = 3 * np.sin(np.arange(4000) * 0.3)
+    x = pt.asarray(loud.astype(np.float16))
+    filters = fft.mel_filters(40, 400, 16000.0, area=True, dtype="float16")
+    got = fft.mel_spectrogram(x, filters, 400, power=power)
+    assert got.dtype is pt.float16
+    window = fft.window("hann", 400, dtype="float16").astype("float32")
+    wide = fft.mel_spectrogram(
+        x.astype("float32"), filters.astype("float32"), 400, window=window, power=power
+    )
+    np.testing.assert_array_equal(got.numpy(), wide.astype("float16").numpy())
+    assert not got.isnan().any()
+
+
+def test_decibels_of_half_keep_their_floor() -> None:
+    x = pt.asarray([0.0, 1.0, 100.0], dtype="float16")
+    assert fft.decibels(x).tolist() == [-100.0, 0.0, 20.0]
+    assert fft.decibels(x, span=30.0).tolist() == [-10.0, 0.0, 20.0]
+    assert fft.decibels(x, span=1e9).dtype is pt.float16
+
+
 def plain_sum(x: Any, old: int, new: int, width: int, rolloff: float) -> Any:
     """Each sample as the sum of all others, weighed by a sinc under a Hann window."""
     cutoff = rolloff * min(1.0, new / old)

@@ -159,3 +159,61 @@ def test_a_shorter_window_is_in_the_middle_of_its_piece() -> None:
     found = fft.stft(x, 16, hop_length=3, window=short)
     close(found, fft.stft(x, 16, hop_length=3, window=whole).numpy())
     close(fft.istft(found, 16, hop_length=3, window=short), x.numpy()[:63])
+
+
+def test_factors_come_before_the_rounding_to_half() -> None:
+    """Sums beyond 65504 whose means float16 holds."""
+    many = pt.ones(70000, dtype="float16")
+    found = fft.fft(many, norm="forward")
+    assert found.real.dtype is found.imag.dtype is pt.float16
+    assert float(found.real[0]) == 1
+    assert float(fft.rfft(many, norm="ortho").real[0]) == pytest.approx(70000**0.5, rel=1e-3)
+    assert float(fft.ihfft(many).real[0]) == 1
+    line = fft.Spectrum(many, pt.zeros_like(many))
+    assert float(fft.ifft(line).real[0]) == 1
+    assert float(fft.irfft(line, norm="backward")[0]) == 1
+    square = pt.full((300, 300), 300.0, dtype="float16")
+    for call in (fft.fftn, fft.rfftn):
+        assert float(call(square, norm="forward").real[0, 0]) == 300
+    assert fft.fftn(square, norm="forward").dtype is pt.float16
+    assert float(fft.ifftn(square).real[0, 0]) == 300
+    half = pt.full((300, 151), 300.0, dtype="float16")
+    assert (fft.irfftn(half).dtype, float(fft.irfftn(half)[0, 0])) == (pt.float16, 300)
+
+
+def test_axes_are_rounded_to_half_once() -> None:
+    x = pt.asarray(RANDOM.standard_normal((9, 10)).astype(np.float16))
+    wide = x.astype("float32")
+    for name in ("fftn", "ifftn", "rfftn"):
+        got, want = getattr(fft, name)(x), getattr(fft, name)(wide)
+        for part, whole in zip(got, want, strict=True):
+            np.testing.assert_array_equal(part.numpy(), whole.astype("float16").numpy())
+    pair = fft.rfftn(x)
+    got = fft.irfftn(pair)
+    want = fft.irfftn(pair.astype("float32")).astype("float16")
+    np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+def test_pieces_of_loud_signals_stay_within_half() -> None:
+    loud = pt.full(4000, 600.0, dtype="float16")
+    found = fft.stft(loud, 400, normalized=True)
+    assert found.dtype is pt.float16
+    assert float(found.real[0, 5]) == 12000
+    back = fft.istft(found, 400, normalized=True)
+    assert back.dtype is pt.float16
+    np.testing.assert_allclose(back.numpy(), loud.numpy(), rtol=2e-3)
+    faded = fft.window("hann", 400, dtype="float16")
+    for window in (faded, faded * 200.0):
+        assert fft.stft(loud, 400, window=window, normalized=True).real.dtype is pt.float16
+    assert fft.stft(loud, 400, window=faded.astype("float32")).dtype is pt.float32
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_many_frequencies_are_those_of_wide_types(dtype: str) -> None:
+    for name in ("fftfreq", "rfftfreq"):
+        got = getattr(fft, name)(200000, dtype=dtype)
+        want = pt.asarray(getattr(np.fft, name)(200000).astype(np.float32)).astype(dtype)
+        assert got.dtype is want.dtype
+        np.testing.assert_allclose(
+            got.astype("float32").numpy(), want.astype("float32").numpy(), rtol=1e-6, atol=1e-9
+        )

@@ -9,11 +9,13 @@ import numpy as np
 
 from ._backend import Backend
 from ._called import as_called
+from ._composite import result_type
 from ._conversion import asarray
 from ._device import as_device
 from ._dtype import DTypeLike
 from ._errors import ArgumentError, ShapeError
 from ._spectrogram import stft
+from ._spectrum import check_floats
 from ._tensor import Tensor
 from ._windows import window as make_window
 from .ops import convolution_nd
@@ -135,6 +137,8 @@ def mel_spectrogram(
         >>> mel_spectrogram(ones(64), mel_filters(3, 16, 8000.0), 16).shape
         (3, 17)
     """
+    check_floats("mel_spectrogram", x)
+    check_floats("mel_spectrogram", filters)
     if filters.ndim != 2 or filters.shape[1] != n_fft // 2 + 1:
         expected = f"(filters, {n_fft // 2 + 1})"
         raise ShapeError(
@@ -146,11 +150,13 @@ def mel_spectrogram(
         )
     if window is None:
         window = make_window("hann", n_fft, dtype=x.dtype, device=x.device)
+    dtype = result_type(x, window, filters)
+    x, filters = x.to_full_precision(), filters.to_full_precision()
     found = stft(x, n_fft, hop_length=hop_length, window=window, center=center)
     if power == 2:
-        return filters @ (found.real.square() + found.imag.square())
+        return (filters @ (found.real.square() + found.imag.square())).astype(dtype)
     size = found.abs()
-    return filters @ (size if power == 1 else size**power)
+    return (filters @ (size if power == 1 else size**power)).astype(dtype)
 
 
 @as_called
@@ -172,11 +178,11 @@ def decibels(x: Tensor, /, *, floor: float = 1e-10, span: float | None = None) -
     if not (floor > 0 and isfinite(floor)) or (span is not None and not span > 0):
         got = f"floor {floor}, span {span}"
         raise ArgumentError("decibels", "not positive", got=got, expected="numbers > 0")
-    found = x.maximum(floor).log10() * 10.0
+    found = x.to_full_precision().maximum(floor).log10() * 10.0  # float16 has no 1e-10
     if span is None:
-        return found
+        return found.astype(x.dtype)
     axes = (-2, -1) if x.ndim > 1 else None
-    return found.maximum(found.max(axis=axes, keepdims=True) - span)
+    return found.maximum(found.max(axis=axes, keepdims=True) - span).astype(x.dtype)
 
 
 def _interpolating(old: int, new: int, width: int, rolloff: float) -> tuple[np.ndarray, int]:

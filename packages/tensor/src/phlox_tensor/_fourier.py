@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Any, TypeVar
 
@@ -11,8 +11,9 @@ from ._attributes import NORMALIZERS, normalize_axis
 from ._backend import Backend
 from ._called import as_called
 from ._creation import arange
-from ._dtype import DTypeLike
+from ._dtype import DType, DTypeLike
 from ._errors import ArgumentError, ShapeError
+from ._parameters import of_the_result
 from ._spectrum import Complex, Spectrum, as_pair, check_floats, spectrum
 from ._tensor import Tensor
 from .ops import movement
@@ -65,9 +66,7 @@ def fftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "back
         >>> fftn(ones((2, 2))).real.tolist()
         [[4.0, 0.0], [0.0, 0.0]]
     """
-    for n, axis in _each("fftn", x, s, axes):
-        x = fft(x, n=n, axis=axis, norm=norm)
-    return as_pair("fftn", x)
+    return _along_each("fftn", fft, x, s, axes, norm)
 
 
 @as_called
@@ -78,9 +77,7 @@ def ifftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "bac
         >>> ifftn(fftn(ones((2, 2)))).real.tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
-    for n, axis in _each("ifftn", x, s, axes):
-        x = ifft(x, n=n, axis=axis, norm=norm)
-    return as_pair("ifftn", x)
+    return _along_each("ifftn", ifft, x, s, axes, norm)
 
 
 @as_called
@@ -93,8 +90,8 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     """
     place = normalize_axis(axis, "rfft", x.ndim)
     x = _sized("rfft", x, n, place)
-    real, imag = ops.dft(x, None, place, False, True)
-    return _scaled(real, imag, _factor("rfft", x.shape[place], norm, inverse=False))
+    factor = _factor("rfft", x.shape[place], norm, inverse=False)
+    return _scaled(*ops.dft(_room(x, factor), None, place, False, True), factor, x.dtype)
 
 
 @as_called
@@ -115,9 +112,10 @@ def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     place = normalize_axis(axis, "irfft", given.real.ndim)
     count = 2 * (given.real.shape[place] - 1) if n is None else n
     _require_length("irfft", count)
-    real, imag = (_sized("irfft", part, count // 2 + 1, place) for part in given)
-    out: Tensor = ops.irdft(real, imag, place, count)
-    return _times(out, _factor("irfft", count, norm, inverse=True))
+    factor = _factor("irfft", count, norm, inverse=True)
+    real, imag = (_room(_sized("irfft", part, count // 2 + 1, place), factor) for part in given)
+    out: Tensor = _times(ops.irdft(real, imag, place, count), factor, given.dtype)
+    return out
 
 
 @as_called
@@ -129,10 +127,10 @@ def rfftn(x: Tensor, /, *, s: Sizes = None, axes: Axes = None, norm: str = "back
         (2, 3)
     """
     *others, (n, axis) = _each("rfftn", x, s, axes)
-    out = rfft(x, n=n, axis=axis, norm=norm)
+    out = rfft(x.to_full_precision(), n=n, axis=axis, norm=norm)
     for size, place in reversed(others):
         out = fft(out, n=size, axis=place, norm=norm)
-    return out
+    return out.astype(x.dtype)
 
 
 @as_called
@@ -144,9 +142,12 @@ def irfftn(x: Complex, /, *, s: Sizes = None, axes: Axes = None, norm: str = "ba
         (2, 4)
     """
     *others, (_, axis) = _each("irfftn", x, s, axes)
+    given = as_pair("irfftn", x)
+    out = given.to_full_precision()
     for size, place in others:
-        x = ifft(x, n=size, axis=place, norm=norm)
-    return irfft(x, n=None if s is None else s[-1], axis=axis, norm=norm)
+        out = ifft(out, n=size, axis=place, norm=norm)
+    found = irfft(out, n=None if s is None else s[-1], axis=axis, norm=norm)
+    return found.astype(given.dtype)
 
 
 @as_called
@@ -194,7 +195,7 @@ def fftfreq(
     _require_distance("fftfreq", d)
     places: Any = arange(n, device=device)
     places = places - (places > (n - 1) // 2).astype(places.dtype) * n
-    return _typed(places, dtype) * (1.0 / (n * d))
+    return _spaced("fftfreq", places, 1.0 / (n * d), dtype)
 
 
 @as_called
@@ -214,7 +215,7 @@ def rfftfreq(
     """
     _require_length("rfftfreq", n)
     _require_distance("rfftfreq", d)
-    return _typed(arange(n // 2 + 1, device=device), dtype) * (1.0 / (n * d))
+    return _spaced("rfftfreq", arange(n // 2 + 1, device=device), 1.0 / (n * d), dtype)
 
 
 @as_called
@@ -253,10 +254,10 @@ def _rolled(op: str, x: Any, axes: int | Sequence[int] | None, sign: int) -> Any
     return Spectrum(*(part.roll(steps, axis=places) for part in given))
 
 
-def _typed(places: Tensor[Any], dtype: DTypeLike | None) -> Tensor:
-    wanted = places.device.default_float if dtype is None else dtype
-    out: Tensor = places.astype(wanted)
-    return out
+def _spaced(op: str, places: Tensor[Any], step: float, dtype: DTypeLike | None) -> Tensor:
+    """Whole numbers times a step; narrow types hold the products, not all of the numbers."""
+    like = of_the_result(op, dtype, places.device)
+    return (places.astype(like.to_full_precision().dtype) * step).astype(like.dtype)
 
 
 def _axes(op: str, rank: int, axes: int | Sequence[int] | None) -> list[int]:
@@ -278,6 +279,17 @@ def _each(op: str, x: Complex, s: Sizes, axes: Axes) -> list[tuple[int | None, i
     return list(zip(counts, places, strict=True))
 
 
+def _along_each(
+    op: str, transform: Callable[..., Spectrum], x: Complex, s: Sizes, axes: Axes, norm: str
+) -> Spectrum:
+    """One transform after the other, rounded to the type of x behind the last."""
+    places, dtype = _each(op, x, s, axes), as_pair(op, x).dtype
+    out: Any = (x if isinstance(x, Tensor) else as_pair(op, x)).to_full_precision()
+    for n, axis in places:
+        out = transform(out, n=n, axis=axis, norm=norm)
+    return as_pair(op, out).astype(dtype)
+
+
 def _transformed(
     op: str, x: Complex, n: int | None, axis: int, norm: str, *, inverse: bool
 ) -> Spectrum:
@@ -286,8 +298,10 @@ def _transformed(
     real = _sized(op, real, n, place)
     if imag is not None:
         imag = _sized(op, imag, n, place)
-    found, other = ops.dft(real, imag, place, inverse, False)
-    return _scaled(found, other, _factor(op, real.shape[place], norm, inverse=inverse))
+    factor = _factor(op, real.shape[place], norm, inverse=inverse)
+    other = None if imag is None else _room(imag, factor)
+    found = ops.dft(_room(real, factor), other, place, inverse, False)
+    return _scaled(*found, factor, real.dtype)
 
 
 def _require_length(op: str, n: int) -> None:
@@ -328,9 +342,14 @@ def _turned(op: str, norm: str) -> str:
     return {"backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
-def _times(x: Tensor, factor: float) -> Tensor:
-    return x if factor == 1 else x * factor
+def _room(x: Tensor, factor: float) -> Tensor:
+    """What a factor follows is kept wide till then: sums leave float16 long before means do."""
+    return x if factor == 1 else x.to_full_precision()
 
 
-def _scaled(real: Tensor, imag: Tensor, factor: float) -> Spectrum:
-    return spectrum(_times(real, factor), _times(imag, factor))
+def _times(x: Tensor, factor: float, dtype: DType) -> Tensor:
+    return x if factor == 1 else (x * factor).astype(dtype)
+
+
+def _scaled(real: Tensor, imag: Tensor, factor: float, dtype: DType) -> Spectrum:
+    return spectrum(_times(real, factor, dtype), _times(imag, factor, dtype))

@@ -8,11 +8,12 @@ import numpy as np
 
 from ._attributes import NORMALIZERS
 from ._called import as_called
+from ._composite import result_type
 from ._conversion import asarray
 from ._errors import ArgumentError, ShapeError
 from ._fourier import irfft, rfft
 from ._parameters import may_look_at
-from ._spectrum import Complex, Spectrum, as_pair
+from ._spectrum import Complex, Spectrum, as_pair, check_floats
 from ._tensor import Tensor
 from .ops import movement
 
@@ -55,6 +56,7 @@ def stft(
         >>> stft(ones(64), 16).real.shape
         (9, 17)
     """
+    check_floats("stft", x)
     hop, window = _checked("stft", n_fft, hop_length, win_length, window, x)
     if not x.ndim:
         raise ShapeError("stft", "no signal", got=(), expected="(…, length)")
@@ -67,10 +69,12 @@ def stft(
     if length < n_fft:
         raise ShapeError("stft", "shorter than a piece", got=length, expected=f"{n_fft} or more")
     pieces = _cut(x, n_fft, hop, 1 + (length - n_fft) // hop)
-    if window is not None:
-        pieces = pieces * window
-    found = rfft(pieces, norm="ortho" if normalized else "backward")
-    return Spectrum(found.real.mT, found.imag.mT)
+    norm = "ortho" if normalized else "backward"
+    if window is None:
+        return rfft(pieces, norm=norm).mT
+    dtype = result_type(pieces, window)
+    wide = pieces.to_full_precision() * window.to_full_precision()
+    return rfft(wide, norm=norm).mT.astype(dtype)
 
 
 @as_called
@@ -113,9 +117,9 @@ def istft(
         expected = f"(…, {n_fft // 2 + 1}, pieces)"
         raise ShapeError("istft", "not the spectra of pieces", got=real.shape, expected=expected)
     norm = "ortho" if normalized else "backward"
-    pieces = irfft(Spectrum(real.mT, imag.mT), n=n_fft, norm=norm)
+    pieces = irfft(Spectrum(real.mT, imag.mT).to_full_precision(), n=n_fft, norm=norm)
     *batch, count, _ = pieces.shape
-    pieces = pieces if window is None else pieces * window
+    pieces = pieces if window is None else pieces * window.to_full_precision()
     total = n_fft + hop * (count - 1)
     start = n_fft // 2 if center else 0
     end = total - start if length is None else min(start + length, total)
@@ -123,7 +127,7 @@ def istft(
     weight = _covered(weights.to_full_precision().square(), hop, count)[start:end]
     if end > start and may_look_at(weight) and not float(weight.detach().min()) >= _FAINT:
         raise ArgumentError("istft", "windows leave gaps", got=f"hop {hop}", expected="overlap")
-    out = _added(pieces.to_full_precision(), hop)[..., start:end]
+    out = _added(pieces, hop)[..., start:end]
     out = (out / weight).astype(real.dtype)
     missing = 0 if length is None else length - (end - start)
     return movement.concat([out, out.zeros((*batch, missing))], axis=-1) if missing > 0 else out

@@ -119,6 +119,10 @@ class Spectrum(_Pair):
         """Return the parts in another float type."""
         return Spectrum(self.real.astype(dtype), self.imag.astype(dtype))
 
+    def to_full_precision(self) -> Spectrum:
+        """Return narrow floats as float32, anything else as it is."""
+        return spectrum(self.real.to_full_precision(), self.imag.to_full_precision())
+
     def to_device(self, device: Backend | str) -> Spectrum:
         """Return the parts on another device."""
         return Spectrum(self.real.to_device(device), self.imag.to_device(device))
