@@ -28,8 +28,11 @@ def drawn(make: Callable[[], Tensor[Any]], device: Backend, seed: int) -> np.nda
 
 EXACT: dict[str, Callable[[], Any]] = {
     "bernoulli": lambda: px.random.bernoulli((7, 11), 0.3),
+    "bernoulli_rare": lambda: px.random.bernoulli((7, 11), 1e-9),
     "permutation": lambda: px.random.permutation(37),
     "randint": lambda: px.random.randint((5, 3), -40, 40),
+    "randint_even": lambda: px.random.randint(9, 0, 2**16 + 1),
+    "randint_wide": lambda: px.random.randint((5, 300), -(2**30), 2**30 - 7),
     "uniform": lambda: px.random.uniform((4, 7), -2.0, 3.0),
     "uniform16": lambda: px.random.uniform(9, dtype="float16"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, DTypeError, KindError
+from phlox_tensor import ArgumentError, DTypeError, KindError, Numpy
 from phlox_tensor.random import Generator, generator, use_generator
 from phlox_tensor.reference.random import bits, philox
 
@@ -211,6 +212,55 @@ def test_wide_integers_are_drawn_from_two_words() -> None:
     assert len({*(pt.random.randint(1000, 0, 2**40).numpy() % 2**20).tolist()}) > 990
 
 
+@pytest.mark.parametrize("device", [Numpy(), Numpy(int="int32")], ids=repr)
+@pytest.mark.parametrize("span", [2**16 + 1, 2**31 - 5, 3 << 29, 2**31])
+def test_wide_integers_are_digits_of_one_fraction(device: Numpy, span: int) -> None:
+    with pt.use_device(device):
+        pt.seed(5)
+        got = pt.random.randint(200, -7, span - 7, dtype="int32").tolist()
+    pt.seed(5)
+    words = bits(400, *generator().draw(100)).astype(object)
+    want = [int((high << 32 | low) * span >> 64) - 7 for high, low in words.reshape(-1, 2)]
+    assert got == want
+
+
+@pytest.mark.parametrize("span", [2**32, 2**32 + 1, 2**48 - 1, 3 << 61, 2**63])
+def test_the_widest_integers_are_digits_of_one_fraction(span: int) -> None:
+    pt.seed(5)
+    low = -(span // 2)
+    got = pt.random.randint(100, low, low + span).tolist()
+    each = 2 if span == 2**32 else 3
+    pt.seed(5)
+    drawn = bits(100 * each, *generator().draw(25 * each)).reshape(-1, each).tolist()
+    whole = [sum(word << 32 * (each - 1 - i) for i, word in enumerate(line)) for line in drawn]
+    assert got == [low + (u * span >> 32 * each) for u in whole]
+
+
+@pytest.mark.parametrize("span", [3 << 15, 3 << 29, 2**31 - 1, 3 << 30, 3 << 61])
+def test_wide_integers_fall_evenly(span: int) -> None:
+    """By chi-squared, 11 degrees of freedom; 1 in 10⁵ is above 43."""
+    pt.seed(17)
+    values = pt.random.randint(120_000, 0, span).tolist()
+    counts = np.bincount([value * 12 // span for value in values], minlength=12)
+    assert counts.sum() == 120_000
+    assert ((counts - 10_000.0) ** 2).sum() / 10_000 < 43
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ((0, 10), "px.random.randint((), 0, 10)"),
+        ((10, (3,)), "px.random.randint((3,), 0, 10)"),
+        (([3], 10), "px.random.randint((3,), 0, 10)"),
+    ],
+)
+def test_two_numbers_alone_are_no_draw(given: Any, hint: str) -> None:
+    with pytest.raises(TypeError, match=r"\[randint\] an argument is missing") as caught:
+        pt.random.randint(*given)
+    assert f"hint: {hint}" in str(caught.value)
+    assert "high: int," in str(inspect.signature(pt.random.randint)).replace("'", "")
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 def test_no_uniform_number_is_the_upper_end(dtype: str) -> None:
     pt.seed(13)
@@ -223,6 +273,31 @@ def test_a_range_wider_than_the_type_is_refused() -> None:
     with pytest.raises(ArgumentError, match="wider than float32"):
         pt.random.uniform(3, -3e38, 3e38)
     assert pt.random.uniform(3, -3e38, 3e38, dtype="float64").isfinite().all()
+
+
+@pytest.mark.parametrize("probability", [1e-9, 1e-4, 0.3, 1 - 1e-9])
+def test_rare_truth_is_as_rare_as_it_should_be(probability: float) -> None:
+    pt.seed(21)
+    state = generator().state()
+    got = pt.random.bernoulli(1 << 19, probability).numpy()
+    want = (1 << 19) * probability
+    assert abs(got.sum() - want) < 5 * max(want * (1 - probability), 1) ** 0.5
+    generator().set_state(*state)
+    high = pt.random.uniform(1 << 19, dtype="float32").numpy().astype(np.float64)
+    low = pt.random.uniform(1 << 19, dtype="float32").numpy() * 2.0**-24
+    fine = 2**-8 <= probability <= 1 - 2**-8
+    np.testing.assert_array_equal(got, (high if fine else high + low) < probability)
+
+
+def test_a_uniform_of_zero_is_no_rare_truth_by_itself() -> None:
+    """The first word of block 13359172 of key 21 is 234: below 2⁸, so that its uniform is 0."""
+    for draw, want in ((lambda: pt.random.uniform(1), 0.0), (rare, False)):
+        generator().set_state(21, 13359172)
+        assert draw().tolist() == [want]
+
+
+def rare() -> Any:
+    return pt.random.bernoulli(1, 1e-9)
 
 
 def test_bernoulli_and_permutations() -> None:

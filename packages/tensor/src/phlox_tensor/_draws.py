@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, prod
-from typing import Any
+from math import floor, inf, prod
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,15 +13,19 @@ from ._called import as_called
 from ._creation import number, sizes
 from ._device import as_device
 from ._dtype import DType, DTypeLike, as_dtype, finfo, number_for, uint32, uint64
-from ._errors import ArgumentError, KindError
+from ._errors import ArgumentError, KindError, UnknownArgumentError
 from ._kinds import Bool, Float, Int
 from ._number import call
 from ._operands import check_shape, require_dtype
 from ._random_state import drawing_device, generator
+from ._signature import REQUIRED
 from ._tensor import Tensor
 
 Device = Backend | str | None
 _WORDS_PER_BLOCK = 4
+# Uniforms of float32 are steps of 2**-24, each a part of 2**-16 of this much, or a smaller one.
+_FINE: Final = 2.0**-8
+_MISSING: Final[Any] = REQUIRED
 
 
 def _device(device: Device) -> Backend:
@@ -180,31 +184,49 @@ def bernoulli(
         raise ArgumentError(
             "bernoulli", "not a probability", got=probability, expected="0 <= p <= 1"
         )
-    return uniform(shape, dtype="float32", device=device) < probability
+    unit = uniform(shape, dtype="float32", device=device)
+    if _FINE <= probability <= 1 - _FINE:
+        return unit < probability
+    # A second number tells between the two steps of the first around the probability.
+    given = number(probability, "probability", "bernoulli")
+    step, part = call(_whole_steps, given), call(_part_of_a_step, given)
+    rest = uniform(shape, dtype="float32", device=device)
+    return (unit < step) | ((unit == step) & (rest < part))
+
+
+def _whole_steps(probability: float) -> float:
+    return floor(probability * 2.0**24) / 2.0**24
+
+
+def _part_of_a_step(probability: float) -> float:
+    return float(probability * 2.0**24 % 1)
 
 
 def randint(
     shape: int | Sequence[int],
     low: int,
-    high: int,
+    high: int = _MISSING,
     *,
     dtype: DTypeLike | None = None,
     device: Device = None,
 ) -> Tensor[Int]:
     """Return integers in [low, high), each with nearly equal probability.
 
-    A word of 32 bits is taken modulo the range, so the bias is below (high - low) / 2**32; of a
-    range wider than 2**31 one of 64 bits, where the device has these.
+    No probability is off by more than a part in 2**16: a range up to there is taken of a word of
+    32 bits, a wider one of 64 bits, and of 96 beyond 2**32, where the device draws these.
 
     Raises:
         ArgumentError: when the range is empty, or wider than the device draws.
         DTypeError: when the type does not hold the range.
         KindError: for a type that is no integer.
+        UnknownArgumentError: for two numbers alone, with what to type.
 
     Example:
         >>> bool((randint((100,), 0, 10) < 10).all())
         True
     """
+    if high is _MISSING:
+        raise _two_alone(shape, low)
     backend = _device(device)
     if isinstance(high, Sequence):
         raise ArgumentError(
@@ -226,16 +248,62 @@ def randint(
         raise KindError("randint", "not an integer type", got=chosen, expected="Int")
     for end in (low, high - 1):
         number_for(end, chosen, "randint")
-    wide = high - low > 2**31
-    count = prod(dims) * (2 if wide else 1)
-    key, counter = _draw(count)
-    words: Tensor[Any] = Tensor(backend.ops.random_bits(count, key, counter, uint32), backend)
-    if wide:
-        words = words.astype(uint64)
-        words = (words[0::2] << 32) | words[1::2]
     # The offset wraps into place: int8 does not hold 200, but it holds -100 + 200.
-    offsets = (words % (high - low)).astype(chosen).reshape(dims)
+    offsets = _offsets(prod(dims), high - low, backend).astype(chosen).reshape(dims)
     return offsets + low
+
+
+def _two_alone(shape: Any, low: Any) -> UnknownArgumentError:
+    """NumPy's order without a shape, PyTorch's without a low end, or ours without one."""
+    got = f"{shape}, {low}"
+    if isinstance(shape, Sequence) or isinstance(low, Sequence):
+        dims, end = (shape, low) if isinstance(shape, Sequence) else (low, shape)
+        shape, low, dims = 0, end, tuple(dims)
+    else:
+        dims = ()
+    return UnknownArgumentError(
+        "randint",
+        "an argument is missing",
+        got=got,
+        expected="shape, low, high",
+        hint=f"px.random.randint({dims}, {shape}, {low})",
+    )
+
+
+def _offsets(count: int, span: int, backend: Backend) -> Tensor[Any]:
+    """Whole numbers below ``span``: ``floor(span·u)``, the words being digits of u in [0, 1)."""
+    each = 1 if span <= 2**16 else 2 if span <= 2**32 else 3
+    key, counter = _draw(count * each)
+    drawn = backend.ops.random_bits(count * each, key, counter, uint32)
+    words: Tensor[Any] = Tensor(drawn, backend)
+    if each == 1:
+        return words % span
+    digits = [words[place::each] for place in reversed(range(each))]
+    wide = uint64 in backend.dtypes
+    digits = [digit.astype(uint64) for digit in digits] if wide else digits
+    out, times = digits[0].zeros(), _times_wide if wide else _times_narrow
+    for digit in digits:
+        out = times(digit, span, out)
+    return out
+
+
+def _times_wide(digit: Tensor[Any], span: int, carry: Tensor[Any]) -> Tensor[Any]:
+    """``(digit·span + carry) >> 32`` in uint64, of a digit below 2**32 and a carry below span."""
+    high, low = divmod(span, 2**32)
+    if span <= 2**32:
+        return (digit * span + carry) >> 32
+    return digit * high + (carry >> 32) + ((digit * low + (carry & 0xFFFFFFFF)) >> 32)
+
+
+def _times_narrow(digit: Tensor[Any], span: int, carry: Tensor[Any]) -> Tensor[Any]:
+    """The same in uint32, by halves of words; the span is below 2**32."""
+    high, low = divmod(span, 2**16)
+    first, second = digit & 0xFFFF, digit >> 16
+    middle = second * low + ((first * low) >> 16)
+    other = first * high + (middle & 0xFFFF)
+    above = second * high + (middle >> 16) + (other >> 16)
+    below = digit * span
+    return above + (below + carry < below).astype(above.dtype)
 
 
 @as_called
