@@ -46,6 +46,56 @@ def test_parts_of_pairs() -> None:
     np.testing.assert_array_equal(np.asarray(z), Z)
 
 
+def test_arrays_of_numpy_keep_infinities_and_signs_of_zeros() -> None:
+    values = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.5]
+    real, imag = (part.ravel() for part in np.meshgrid(values, values))
+    for dtype, want in (("float64", np.complex128), ("float32", np.complex64)):
+        z = fft.Spectrum(*(pt.asarray(part, dtype=dtype) for part in (real, imag)))
+        got = z.numpy()
+        assert got.dtype == want
+        for part, given in ((got.real, real), (got.imag, imag)):
+            np.testing.assert_array_equal(part, given)
+            np.testing.assert_array_equal(np.signbit(part), np.signbit(given))
+    narrow = fft.Spectrum(pt.ones((), dtype="bfloat16"), pt.ones((), dtype="bfloat16"))
+    assert (narrow.numpy().dtype, narrow.numpy().shape) == (np.complex64, ())
+
+
+def test_an_array_of_both_parts_is_a_copy() -> None:
+    with pytest.raises(ValueError, match=r"\[array\] a copy is needed"):
+        np.asarray(pair(Z), copy=False)
+    assert np.asarray(pair(Z), "complex64", copy=True).dtype == np.complex64
+
+
+def test_pairs_are_equal_element_by_element() -> None:
+    z, other = pair(Z), Z.copy()
+    other[0, 1] = Z[0, 1].real
+    other[1, 2] = np.nan
+    for there in (Z, other, Z[0]):
+        for call in (operator.eq, operator.ne):
+            got = call(z, pair(there))
+            assert got.dtype is pt.bool_
+            np.testing.assert_array_equal(got.numpy(), call(Z, there))
+    whole = fft.Spectrum(pt.asarray([1.0, 1.0, 2.0]), pt.asarray([0.0, 3.0, 0.0]))
+    x: Any = pt.asarray([1.0, 1.0, 1.0])
+    assert (whole == x).tolist() == (x == whole).tolist() == [True, False, False]
+    assert (whole == 1).tolist() == (whole == 1 + 0j).tolist() == [True, False, False]
+    assert (whole != 1 + 3j).tolist() == [True, False, True]
+    nothing: Any = None
+    assert [whole == "a", whole != nothing] == [False, True]
+    assert len({whole, fft.Spectrum(*whole)}) == 2
+    for wrong in (Z[0], [1.0, 2.0, 3.0], (x, x)):
+        with pytest.raises(ArgumentError, match=r"\[equal\] not complex numbers"):
+            bool(whole == wrong)
+
+
+@pytest.mark.parametrize("name", ["ge", "gt", "le", "lt"])
+def test_pairs_have_no_order(name: str) -> None:
+    for other in (pair(W), pt.asarray(W.real.copy()), 1.0):
+        for given in ((pair(Z), other), (other, pair(Z))):
+            with pytest.raises(TypeError, match=r"complex numbers have no order(.|\n)*z\.abs\(\)"):
+                getattr(operator, name)(*given)
+
+
 def test_quotients_stay_within_the_range_of_numbers() -> None:
     large = fft.Spectrum(*(pt.asarray([n], dtype=pt.float64) for n in (1e200, -1e200)))
     assert (large / large).numpy().tolist() == [1.0]

@@ -91,7 +91,8 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     place = normalize_axis(axis, "rfft", x.ndim)
     x = _sized("rfft", x, n, place)
     factor = _factor("rfft", x.shape[place], norm, inverse=False)
-    return _scaled(*ops.dft(_room(x, factor), None, place, False, True), factor, x.dtype)
+    real, imag = ops.dft(_room(x, factor), None, place, False, True)
+    return _scaled(real, imag, factor, x.dtype)
 
 
 @as_called
@@ -300,8 +301,8 @@ def _transformed(
         imag = _sized(op, imag, n, place)
     factor = _factor(op, real.shape[place], norm, inverse=inverse)
     other = None if imag is None else _room(imag, factor)
-    found = ops.dft(_room(real, factor), other, place, inverse, False)
-    return _scaled(*found, factor, real.dtype)
+    found, behind = ops.dft(_room(real, factor), other, place, inverse, False)
+    return _scaled(found, behind, factor, real.dtype)
 
 
 def _require_length(op: str, n: int) -> None:

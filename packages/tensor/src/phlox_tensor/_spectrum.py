@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
 from ._backend import Backend
-from ._dtype import DType, DTypeLike
+from ._dtype import DType, DTypeLike, float64
 from ._errors import (
     ArgumentError,
     DTypeError,
@@ -17,7 +17,8 @@ from ._errors import (
     UnknownNameError,
     WrongTypeError,
 )
-from ._number import Number
+from ._kinds import Bool
+from ._number import Scalar
 from ._tensor import Tensor
 
 _PARTS = "px.fft.Spectrum(px.asarray(z.real), px.asarray(z.imag))"
@@ -38,6 +39,7 @@ class _Pair(NamedTuple):
 class Spectrum(_Pair):
     """Complex numbers as two tensors of one shape; they add, multiply and divide as such.
 
+    ``==`` and ``!=`` compare element by element; there is no order.
     An index takes the same elements of both; ``real, imag = z`` and ``z.real`` take them apart.
 
     Attributes:
@@ -162,12 +164,42 @@ class Spectrum(_Pair):
         return Spectrum(self.real, -self.imag)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """Return a complex array of NumPy."""
-        made: np.ndarray[Any, Any] = self.real.numpy() + 1j * self.imag.numpy()
+        """Return a complex array of NumPy, complex64 but for parts in float64."""
+        # By parts: a product with 1j makes nan of an infinity, and 0.0 of -0.0.
+        made = np.empty(self.shape, np.complex128 if self.dtype is float64 else np.complex64)
+        made.real, made.imag = self.real.numpy(), self.imag.numpy()
         return made
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("[array] a copy is needed: got two tensors, expected a complex array")
         return np.asarray(self.numpy(), dtype)
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object, /) -> Tensor[Bool]:  # type: ignore[override]
+        parts = _compared("equal", other)
+        if parts is None:
+            return NotImplemented
+        return (self.real == parts[0]) & (self.imag == parts[1])
+
+    def __ne__(self, other: object, /) -> Tensor[Bool]:  # type: ignore[override]
+        parts = _compared("not_equal", other)
+        if parts is None:
+            return NotImplemented
+        return (self.real != parts[0]) | (self.imag != parts[1])
+
+    def __lt__(self, other: object, /) -> NoReturn:
+        raise _no_order("less")
+
+    def __le__(self, other: object, /) -> NoReturn:
+        raise _no_order("less_equal")
+
+    def __gt__(self, other: object, /) -> NoReturn:
+        raise _no_order("greater")
+
+    def __ge__(self, other: object, /) -> NoReturn:
+        raise _no_order("greater_equal")
 
     def __abs__(self) -> Tensor:
         return self.abs()
@@ -247,6 +279,27 @@ def spectrum(real: Tensor, imag: Tensor) -> Spectrum:
     return tuple.__new__(Spectrum, (real, imag))
 
 
+def _compared(op: str, other: Any) -> tuple[Any, Any] | None:
+    """Parts to compare with, None for what is no number, and so equals none.
+
+    Raises:
+        ArgumentError: for an array, or numbers in a list.
+    """
+    if isinstance(other, Spectrum | Tensor | Scalar | complex | list | tuple) or hasattr(
+        other, "__array__"
+    ):
+        real, imag = _parts(op, other)
+        return real, 0.0 if imag is None else imag
+    return None
+
+
+def _no_order(op: str) -> WrongTypeError:
+    got, expected, hint = "a Spectrum", "real numbers", "z.abs(), z.real or z.imag, then compare"
+    return WrongTypeError(
+        op, "complex numbers have no order", got=got, expected=expected, hint=hint
+    )
+
+
 def _nothing(real: Any) -> Any:
     """The imaginary part of a real operand: 0, of its shape and type."""
     return real.zeros() if isinstance(real, Tensor) else 0.0
@@ -283,7 +336,7 @@ def _parts(op: str, value: Any) -> tuple[Any, Any]:
         return value.real, value.imag
     if isinstance(value, complex):
         return value.real, value.imag
-    if isinstance(value, Tensor | Number | bool | int | float):
+    if isinstance(value, Tensor | Scalar):
         return value, None
     expected, hint = "a Spectrum, a Tensor or a number", _PARTS
     raise ArgumentError(
