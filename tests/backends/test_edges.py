@@ -213,6 +213,25 @@ def test_covariances_take_any_correction_and_one_row(device: Backend) -> None:
 
 
 @each_device
+@pytest.mark.parametrize("scales", [(1e25, 1e-25), (1e-25, 1.0), (1e30, 1e30)])
+def test_correlations_do_not_depend_on_units(device: Backend, scales: tuple[float, float]) -> None:
+    rows = np.array([[1.0, 2.0, 4.0, 3.0], [0.0, 1.0, 5.0, 1.0]]) * np.array(scales)[:, None]
+    close(px.corrcoef(px.asarray(rows.astype(np.float32), device=device)), np.corrcoef(rows))
+    assert np.isnan(px.corrcoef(px.zeros((2, 0), device=device)).numpy()).all()
+    if px.float64 in device.dtypes:
+        close(
+            px.corrcoef(px.asarray(rows * 1e200, dtype="float64", device=device)), np.corrcoef(rows)
+        )
+    recorded = px.asarray(rows.astype(np.float32), device=px.Autodiff(device))
+    x = recorded.require_grad()
+    slope = x.grad(x.corrcoef()[0, 1].backward()).numpy() * np.array(scales)[:, None]
+    unit = px.asarray(rows / np.array(scales)[:, None], device=px.Autodiff(Numpy()))
+    unit = unit.astype("float64").require_grad()
+    want = unit.grad(unit.corrcoef()[0, 1].backward()).numpy()
+    np.testing.assert_allclose(slope, want, rtol=1e-4, atol=1e-5)
+
+
+@each_device
 def test_quantiles_beside_infinities_and_between_far_numbers(device: Backend) -> None:
     def of(values: list[float], q: float = 0.5) -> float:
         return px.quantile(px.asarray(values, device=device), q).item()

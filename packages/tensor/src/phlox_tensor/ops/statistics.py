@@ -115,6 +115,8 @@ def _cov(x: Tensor, correction: float) -> Tensor:
 
 def _corrcoef(x: Tensor) -> Tensor:
     rows = _center(x)
+    if rows.shape[1]:  # parts of the largest gap, whose squares are in the range of the type
+        rows = rows / scale_of(rows.abs().max(axis=1, keepdims=True))
     products = rows @ rows.mT
     size = rows.square().sum(axis=1).sqrt()
     out = (products / size[:, None] / size[None]).clip(-1.0, 1.0)

@@ -21,7 +21,7 @@ def cdist(x1: Array, x2: Array, p: float) -> Array:
 
 def _gaps(x: Array) -> Array:
     rows = np.atleast_2d(wide64(x))
-    return rows - rows.mean(axis=1, keepdims=True)
+    return rows - rows.mean(axis=1, keepdims=True) if rows.shape[1] else rows
 
 
 def cov(x: Array, correction: float) -> Array:
@@ -34,6 +34,7 @@ def cov(x: Array, correction: float) -> Array:
 def corrcoef(x: Array) -> Array:
     with np.errstate(all="ignore"):
         gaps = _gaps(x)
+        gaps = gaps / np.abs(gaps).max(axis=1, keepdims=True, initial=np.finfo(np.float64).tiny)
         size = np.linalg.norm(gaps, axis=1)
         out = np.clip(gaps @ gaps.T / np.outer(size, size), -1, 1)
     return out.reshape(x.shape[:-1] * 2).astype(x.dtype)
