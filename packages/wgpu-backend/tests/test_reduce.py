@@ -150,6 +150,31 @@ def test_cumsum(gpu: Wgpu, up: Up, rng: np.random.Generator, shape: tuple[int, .
         )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_integers_are_summed_before_they_are_rounded(gpu: Wgpu, up: Up, dtype: str) -> None:
+    wanted = pt.as_dtype(dtype)
+    if wanted not in gpu.dtypes:
+        pytest.skip("the adapter lacks float16")
+    far = 2**31 - 1
+    lines = np.array(
+        [
+            [70000, -69999, 3, -5],
+            [16777217, 1, 1, -16777217],
+            [far, far, far, 7],
+            [-far, -far, -far, -far],
+            [far, far, -far, -far],
+        ],
+        np.int32,
+    )
+    for given in (lines, lines.astype(np.uint32)):
+        with np.errstate(over="ignore"):
+            want = np.cumsum(given, 1, dtype=np.float64).astype(np.float32).astype(wanted.numpy)
+        np.testing.assert_array_equal(gpu.read(gpu.ops.cumsum(up(given), 1, wanted)), want)
+    many = np.resize(lines, 100_003)
+    got = gpu.read(gpu.ops.cumsum(up(many), 0, pt.float32))
+    np.testing.assert_array_equal(got, np.cumsum(many, dtype=np.float64).astype(np.float32))
+
+
 HUGE = (1 << 17, (1 << 16) + 1, 3)  # 25,769,803,776 + 393,216 elements, and 12 bytes
 
 

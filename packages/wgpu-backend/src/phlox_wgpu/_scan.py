@@ -7,12 +7,15 @@ import math
 from phlox_tensor import DType, float32
 
 from ._array import GpuArray, dense_strides
+from ._elementwise import ENTRIES as ELEMENTWISE
 from ._elementwise import cast
 from ._layout import merge_axes
 from ._runtime import GpuDevice
 from ._table import Entries
 from .wgsl import scan as kernels
 from .wgsl.walk import WORKGROUP
+
+_COUNTING = ("add", "multiply", "round", "subtract")
 
 
 def cumsum(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
@@ -76,8 +79,22 @@ def _scan(
     )
 
 
+def _of_integers(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
+    """Sums of integers in float32, rounded once.
+
+    Whole sums wrap at 2**32; how often they did is told by those of float32, which come near.
+    """
+    add, multiply, whole, subtract = (ELEMENTWISE[name] for name in _COUNTING)
+    rest = cast(device, cumsum(device, x, axis), float32)
+    near = cumsum(device, cast(device, x, float32), axis)
+    turns = whole(device, multiply(device, subtract(device, near, rest), 2.0**-32))
+    return add(device, rest, multiply(device, turns, 2.0**32))
+
+
 def _cumsum(device: GpuDevice, x: GpuArray, axis: int, dtype: DType) -> GpuArray:
     """Sum up along an axis in a type: the wider of the two floats, where both are."""
+    if x.dtype.kind == "Int" and dtype.kind == "Float":
+        return cast(device, _of_integers(device, x, axis), dtype)
     if x.dtype.kind == "Float" and x.dtype.itemsize > dtype.itemsize:
         return cast(device, cumsum(device, x, axis), dtype)
     return cumsum(device, x if x.dtype is dtype else cast(device, x, dtype), axis)
