@@ -13,6 +13,7 @@ import phlox_tensor as pt
 from phlox_tensor import (
     ArgumentError,
     DTypeError,
+    KindError,
     ShapeError,
     UnknownNameError,
     WrongTypeError,
@@ -171,6 +172,39 @@ def test_sums_products_and_shapes_are_those_of_complex_arrays() -> None:
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
     assert z.astype("float32").dtype is pt.float32
     assert (z.ndim, z.size, z.to_device(z.device).device) == (2, 6, z.device)
+
+
+TAKING_FLOATS: dict[str, Callable[[Any], Any]] = {
+    "fake_quantize": lambda x: pt.fake_quantize(x, 0.5),
+    "ihfft": fft.ihfft,
+    "matrix_norm": lambda x: pt.linalg.matrix_norm(x, ord=1),
+    "mel_spectrogram": lambda x: fft.mel_spectrogram(x, pt.ones((3, 2)), 2),
+    "rfft": fft.rfft,
+    "rfftn": fft.rfftn,
+    "stft": lambda x: fft.stft(x, 2),
+    "vector_norm": pt.linalg.vector_norm,
+}
+
+
+@pytest.mark.parametrize("name", TAKING_FLOATS)
+def test_what_is_no_tensor_is_told_before_its_type(name: str) -> None:
+    call = TAKING_FLOATS[name]
+    for given in (np.ones((2, 2)), [[1.0, 2.0]]):
+        with pytest.raises(WrongTypeError, match=rf"\[{name}\] x is not a tensor") as caught:
+            call(given)
+        assert str(caught.value).endswith("hint: px.asarray(x)")
+    with pytest.raises(WrongTypeError, match=r"hint: x\.abs\(\), x\.real or x\.imag"):
+        call(pair(Z))
+    with pytest.raises(KindError, match=rf"\[{name}\] not of floats: got Int \(int32\)"):
+        call(pt.ones((4, 4), dtype="int32"))
+
+
+def test_windows_and_filters_are_named() -> None:
+    array: Any = np.ones(2)
+    with pytest.raises(WrongTypeError, match=r"hint: px\.asarray\(window\)"):
+        fft.stft(pt.ones(8), 2, window=array)
+    with pytest.raises(WrongTypeError, match=r"hint: px\.asarray\(filters\)"):
+        fft.mel_spectrogram(pt.ones(8), array, 2)
 
 
 ns: Any = pt

@@ -138,7 +138,7 @@ def mel_spectrogram(
         (3, 17)
     """
     check_floats("mel_spectrogram", x)
-    check_floats("mel_spectrogram", filters)
+    check_floats("mel_spectrogram", filters, "filters")
     if filters.ndim != 2 or filters.shape[1] != n_fft // 2 + 1:
         expected = f"(filters, {n_fft // 2 + 1})"
         raise ShapeError(

@@ -88,6 +88,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
         >>> rfft(asarray([1.0, 2.0, 3.0, 2.0])).real.tolist()
         [8.0, -2.0, 0.0]
     """
+    check_floats("rfft", x)
     place = normalize_axis(axis, "rfft", x.ndim)
     x = _sized("rfft", x, n, place)
     factor = _factor("rfft", x.shape[place], norm, inverse=False)
@@ -127,6 +128,7 @@ def rfftn(x: Tensor, /, *, s: Sizes = None, axes: Axes = None, norm: str = "back
         >>> rfftn(ones((2, 4))).real.shape
         (2, 3)
     """
+    check_floats("rfftn", x)
     *others, (n, axis) = _each("rfftn", x, s, axes)
     out = rfft(x.to_full_precision(), n=n, axis=axis, norm=norm)
     for size, place in reversed(others):

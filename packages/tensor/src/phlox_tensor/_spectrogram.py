@@ -147,6 +147,8 @@ def _checked(
         ArgumentError: for lengths below 1.
         ShapeError: for a window of another length, or longer than a piece.
     """
+    if window is not None:
+        check_floats(op, window, "window")
     whole = NORMALIZERS["int"]
     n_fft = whole(n_fft, "n_fft", op, 0)
     hop = max(n_fft // 4, 1) if hop_length is None else whole(hop_length, "hop_length", op, 0)

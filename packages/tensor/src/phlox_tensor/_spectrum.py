@@ -20,6 +20,7 @@ from ._errors import (
 from ._kinds import Bool
 from ._number import Scalar
 from ._tensor import Tensor
+from .no_operand import NoOperand, refused_operand
 
 _PARTS = "px.fft.Spectrum(px.asarray(z.real), px.asarray(z.imag))"
 
@@ -344,14 +345,23 @@ def _parts(op: str, value: Any) -> tuple[Any, Any]:
     )
 
 
-def check_floats(op: str, x: Tensor) -> None:
-    """Refuse whole numbers by the name of the call.
+def check_floats(op: str, x: Tensor, name: str = "x") -> None:
+    """Refuse whole numbers, and what is no tensor, by the name of the call.
 
     Raises:
-        KindError: for them.
+        KindError: for whole numbers.
+        WrongTypeError: for what is no tensor.
     """
+    given: Any = x  # as type checkers cannot know it
+    if isinstance(given, NoOperand):
+        raise refused_operand(op, given)
+    if not isinstance(given, Tensor):
+        parts = f"{name}.abs(), {name}.real or {name}.imag"
+        hint = parts if isinstance(given, Spectrum) else f"px.asarray({name})"
+        what, got = f"{name} is not a tensor", type(given).__name__
+        raise WrongTypeError(op, what, got=got, expected="a Tensor", hint=hint)
     if x.dtype.kind != "Float":
-        got, hint = f"{x.dtype.kind} ({x.dtype})", 'x.astype("float32")'
+        got, hint = f"{x.dtype.kind} ({x.dtype})", f'{name}.astype("float32")'
         raise KindError(op, "not of floats", got=got, expected="Float", hint=hint)
 
 

@@ -221,11 +221,13 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro") -> 
 
     Raises:
         ArgumentError: for another order.
+        KindError: for whole numbers.
 
     Example:
         >>> matrix_norm(asarray([[3.0, 0.0], [0.0, 4.0]])).item()
         5.0
     """
+    check_floats("matrix_norm", x)
     if x.ndim < 2:
         raise ShapeError("matrix_norm", "not a matrix", got=x.shape, expected="(…, n, m)")
     if ord == "fro":
