@@ -29,6 +29,7 @@ def drawn(make: Callable[[], Tensor[Any]], device: Backend, seed: int) -> np.nda
 EXACT: dict[str, Callable[[], Any]] = {
     "bernoulli": lambda: px.random.bernoulli((7, 11), 0.3),
     "bernoulli_rare": lambda: px.random.bernoulli((7, 11), 1e-9),
+    "choice": lambda: px.random.choice(px.arange(50), 5, replacement=False),
     "permutation": lambda: px.random.permutation(37),
     "randint": lambda: px.random.randint((5, 3), -40, 40),
     "randint_even": lambda: px.random.randint(9, 0, 2**16 + 1),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_tensor import ArgumentError, DTypeError, KindError, ShapeError, random
+from phlox_tensor import ArgumentError, DTypeError, KindError, ShapeError, Tensor, random
 
 Array = np.ndarray[Any, Any]
 MANY = 20_000
@@ -198,6 +198,31 @@ def test_without_replacement_nothing_comes_twice() -> None:
     assert all(
         set(random.multinomial(heavy, 2, replacement=False).tolist()) == {1, 2} for _ in range(20)
     )
+
+
+def test_what_is_not_drawn_is_not_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    pt.seed(4)
+    order = random.permutation(60).tolist()
+    monkeypatch.delattr(Tensor, "argsort")
+    pt.seed(4)
+    assert random.choice(pt.arange(60), 7, replacement=False).tolist() == order[:7]
+    assert random.choice(pt.arange(60), 0, replacement=False).shape == (0,)
+    assert random.multinomial(pt.ones((3, 60)), 7, replacement=False).shape == (3, 7)
+
+
+def test_several_draws_of_categories_take_a_number_each() -> None:
+    before = random.generator().state()[1]
+    drawn = random.categorical(pt.zeros((2, 1000)), (4, 5))
+    assert drawn.shape == (4, 5, 2)
+    assert random.generator().state()[1] - before == 10  # 40 numbers, four in a block
+    lines = np.array([[0.1, 0.2, 0.7], [0.0, 1.0, 0.0]])
+    with np.errstate(divide="ignore"):
+        logits = pt.asarray(np.log(lines).astype(np.float32).T + 200)
+    found = random.categorical(logits, (MANY,), axis=0).numpy()
+    for line, places in zip(lines, found.T, strict=True):
+        part = np.bincount(places, minlength=3) / MANY
+        np.testing.assert_allclose(part, line, atol=5 * 0.5 / sqrt(MANY))
+    np.testing.assert_array_equal(random.categorical(logits.T, (4,))[:, 1].numpy(), 1)
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:

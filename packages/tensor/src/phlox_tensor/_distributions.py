@@ -9,7 +9,7 @@ from typing import Any, Final
 from ._attributes import refuse_recorded
 from ._called import as_called
 from ._creation import sizes
-from ._draws import normal, permutation, randint, uniform
+from ._draws import first_of_permutation, normal, randint, uniform
 from ._dtype import DTypeLike
 from ._errors import ShapeError
 from ._kinds import AnyKind, Float, Int
@@ -248,12 +248,12 @@ def categorical(logits: Tensor, shape: Shape = (), *, axis: int = -1) -> Tensor[
     if may_look_at(wide):
         fits = bool(wide.max(axis=axis).isfinite().all())
         require("categorical", fits, "nan, inf, or -inf alone", "a largest finite logit")
-    return _drawn(wide, dims, axis - logits.ndim if axis >= 0 else axis)
-
-
-def _drawn(logits: Tensor, shape: tuple[int, ...], axis: int) -> Tensor[Int]:
-    """Places along an axis, which counts from the end, by logits that were looked at."""
-    return (logits + _gumbel((*shape, *logits.shape), logits)).argmax(axis=axis)
+    if prod(dims) > 1 and wide.size:
+        lines = wide.moveaxis(axis, -1)
+        weights = (lines - lines.max(axis=-1, keepdims=True)).exp()
+        return _by_sums(weights, prod(dims)).moveaxis(-1, 0).reshape((*dims, *lines.shape[:-1]))
+    noisy = wide + _gumbel((*dims, *wide.shape), wide)
+    return noisy.argmax(axis=axis - wide.ndim if axis >= 0 else axis)
 
 
 @as_called
@@ -293,7 +293,8 @@ def multinomial(weights: Tensor, count: int, *, replacement: bool = True) -> Ten
     if replacement:
         return wide.zeros((*wide.shape[:-1], count)).astype(wide.device.default_int)
     noisy = wide.log() + _gumbel(wide.shape, wide)
-    return noisy.argsort(axis=-1, descending=True)[..., :count]
+    _, places = noisy.topk(count)
+    return places
 
 
 def _by_sums(weights: Tensor, count: int) -> Tensor[Int]:
@@ -351,7 +352,7 @@ def choice(
     elif replacement:
         places = randint(count, 0, n, device=x.device)
     else:
-        places = permutation(n, device=x.device)[:count]
+        places = first_of_permutation(n, count, x.device)
     return x.take(places.reshape(dims), axis=0)
 
 

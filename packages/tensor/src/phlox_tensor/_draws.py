@@ -273,9 +273,7 @@ def _two_alone(shape: Any, low: Any) -> UnknownArgumentError:
 def _offsets(count: int, span: int, backend: Backend) -> Tensor[Any]:
     """Whole numbers below ``span``: ``floor(span·u)``, the words being digits of u in [0, 1)."""
     each = 1 if span <= 2**16 else 2 if span <= 2**32 else 3
-    key, counter = _draw(count * each)
-    drawn = backend.ops.random_bits(count * each, key, counter, uint32)
-    words: Tensor[Any] = Tensor(drawn, backend)
+    words = _words(count * each, backend)
     if each == 1:
         return words % span
     digits = [words[place::each] for place in reversed(range(each))]
@@ -320,6 +318,15 @@ def permutation(n: int, *, device: Device = None) -> Tensor[Int]:
     _require_numbers("permutation", "x[px.random.permutation(len(x))]", n)
     backend = _device(device)
     (n,) = sizes(n, "permutation")
-    key, counter = _draw(n)
-    words: Tensor[Any] = Tensor(backend.ops.random_bits(n, key, counter, uint32), backend)
-    return words.argsort()
+    return _words(n, backend).argsort()
+
+
+def first_of_permutation(n: int, count: int, device: Device) -> Tensor[Int]:
+    """Return ``permutation(n)[:count]``, without putting the others in order."""
+    _, places = _words(n, _device(device)).topk(count, largest=False)
+    return places
+
+
+def _words(count: int, backend: Backend) -> Tensor[Any]:
+    key, counter = _draw(count)
+    return Tensor(backend.ops.random_bits(count, key, counter, uint32), backend)
