@@ -136,6 +136,7 @@ def test_compiled_dropout_draws_inside_a_program(
     assert "program of" in line
     assert "random_normal" in line
     assert len({each.tobytes() for each in eager}) == 5
+    assert fast.fallbacks == 0
     for mine, wanted in zip(got, eager, strict=True):
         if make is Cpu:
             assert mine.tobytes() == wanted.tobytes()

@@ -112,6 +112,7 @@ def run_beside_ops(
         number = 0.5 + turn
         for got, wanted in zip(fast(number, *args), function(steps, args, number), strict=True):
             yield got.numpy(), wanted.numpy()
+    assert fast.fallbacks == 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -156,6 +157,7 @@ def test_a_replay_never_holds_more_than_the_ops(steps: Any) -> None:
         patch.setattr(Cpu, "limits", ProgramLimits())
         wanted = peak(plain)
     assert peak(fast) <= wanted
+    assert (fast.fallbacks, plain.fallbacks) == (0, 0)
 
 
 def test_a_recorded_run_holds_no_more_than_the_function() -> None:
@@ -194,6 +196,7 @@ def test_a_large_product_ends_in_its_activation(dtype: str) -> None:
         for _ in range(4):
             got = fast(x, w, bias)
             assert np.asarray(got).tobytes() == np.asarray(wanted).tobytes()
+        assert fast.fallbacks == 0
         ends = "fused_linear" in fast.sources[0]
         assert ends is (rows == 300 and dtype != "float16")
         assert ("1 relu: by the product before" in fast.explain(x, w, bias)) is ends

@@ -33,6 +33,7 @@ WAITING = [n for n, op in REGISTRY.items() if op.op_class.diagonal and not op.si
 def test_ops_that_wait_conform(check: Check) -> None:
     with px.use_device(LAZY):
         check()
+    assert LAZY.fallbacks == 0
 
 
 @pytest.mark.long
@@ -85,6 +86,7 @@ def test_random_programs_have_the_bits_of_their_ops(seed: int, size: int) -> Non
     got, wanted = steps(LAZY, seed, 20, size), steps(Cpu(), seed, 20, size)
     for mine, own in zip(got, wanted, strict=True):
         assert mine.numpy().tobytes() == own.numpy().tobytes()
+    assert LAZY.fallbacks == 0
 
 
 def test_what_waits_folds_with_the_bits_of_its_ops() -> None:
@@ -143,6 +145,7 @@ def test_training_gives_the_same_bits() -> None:
     assert len(weights) == len(own) > 0
     for a, b in zip(weights, own, strict=True):
         assert a.tobytes() == b.tobytes()
+    assert LAZY.fallbacks == 0
 
 
 def test_the_gpu_runs_what_waits() -> None:

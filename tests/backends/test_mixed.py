@@ -127,4 +127,5 @@ def test_a_model_trains_in_float32_parameters(compiled: bool) -> None:
         model, loss = run(model, rule)
         losses.append(float(loss))
     assert losses[-1] < 0.2 * losses[0]
+    assert getattr(run, "fallbacks", 0) == 0
     assert {p.value.dtype for p in model.param_list()} == {px.float32}

@@ -132,6 +132,7 @@ def test_a_training_step_is_one_native_call_with_equal_bits() -> None:
     step, model, device = _step()
     fast = px.compile(step)
     assert _trained(fast, model, device) == expected
+    assert fast.fallbacks == 0
     text = fast.sources[-1]
     assert text.count(" = sequence_") == 1
     assert not [line for line in text.splitlines() if " = linear_" in line and line[0] != "#"]
@@ -166,6 +167,7 @@ def test_threads_share_a_plan() -> None:
     for thread in threads:
         thread.join()
     assert found == [True] * 10
+    assert fast.fallbacks == 0
 
 
 def test_a_plan_lets_go_of_arrays_with_their_last_use() -> None:

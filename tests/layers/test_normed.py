@@ -209,6 +209,7 @@ def test_compiled_steps_and_transforms_are_those_of_plain_ones() -> None:
     one, other = rule.init(), rule.init()
     for _ in range(4):
         plain, compiled = step(plain, one), fast(compiled, other)
+    assert fast.fallbacks == 0
     for path, param in plain.params().items():
         got = compiled.params()[path].value.numpy()
         np.testing.assert_allclose(got, param.value.numpy(), rtol=1e-5, atol=1e-6, err_msg=path)

@@ -50,6 +50,7 @@ class Run:
             given = px.asarray(x, device=self.device), px.asarray(y, device=self.device)
             self.model, loss = self.step(self.model, *given)
             self.losses.append(loss.item())
+        assert getattr(self.step, "fallbacks", 0) == 0
         return self
 
     def all(self) -> Any:
@@ -154,7 +155,9 @@ def test_fifty_compiled_steps_have_the_bits_of_eager_ones(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_fifty_steps_of_ops_that_wait_have_the_bits_of_eager_ones(name: str) -> None:
     eager = trained(Autodiff(CPU), name, 50, compiled=False).all()
-    assert trained(Autodiff(px.Fusion(CPU, least=0)), name, 50, compiled=False).all() == eager
+    lazy = px.Fusion(CPU, least=0)
+    assert trained(Autodiff(lazy), name, 50, compiled=False).all() == eager
+    assert lazy.fallbacks == 0
 
 
 @pytest.mark.parametrize("name", ["mlp-adam", "cnn-adamw-clipped"])
@@ -284,6 +287,7 @@ def test_a_model_that_is_compiled_predicts() -> None:
         given = px.asarray(x, device=CPU)
         assert whole(given).numpy().tobytes() == model.valid()(given).numpy().tobytes()
     assert (predict.versions, whole.versions) == (1, 1)
+    assert (predict.fallbacks, whole.fallbacks) == (0, 0)
 
 
 def test_gradients_that_are_returned_are_told_how() -> None:
@@ -315,6 +319,7 @@ def test_transforms_inside_are_compiled() -> None:
         second = hessian(given)
         by_hand = 2 * given.cos() - given * given.sin()
         assert np.allclose(second.numpy(), by_hand.numpy(), rtol=1e-5, atol=1e-5)
+    assert (both.fallbacks, hessian.fallbacks) == (0, 0)
 
 
 @pytest.mark.parametrize("given", [px.ones((3, 2)), {"a": [px.ones((3, 2))]}], ids=["bare", "tree"])
@@ -339,6 +344,7 @@ def test_one_leaf_given_twice_has_one_gradient() -> None:
         v = px.full((1,), 10.0, device=device).require_grad()
         assert fast(w, w).tolist() == [2 * value]
         assert fast(w, v).tolist() == [10.0]
+    assert fast.fallbacks == 0
 
 
 class Tied(nn.Module):
@@ -363,6 +369,7 @@ def test_shared_parameters_stay_shared() -> None:
         for i in range(6):
             model = run(model, px.full((3,), 1.0 + i, device=Autodiff(CPU)))
             assert model.w is model.again
+        assert getattr(run, "fallbacks", 0) == 0
         return model.w.value.tolist()
 
     assert run(True) == run(False)

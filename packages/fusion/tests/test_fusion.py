@@ -137,6 +137,22 @@ def test_an_interrupt_is_raised_once_and_told_afterwards() -> None:
     assert x.exp().tolist() == pytest.approx([2.7182817] * 3)
 
 
+def test_a_program_that_fails_alone_is_one_warning_and_a_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device = Fusion(Noting([], failing="programs"), 34, 0)
+    x = pt.ones(3, device=device)
+    with pytest.warns(UserWarning, match=r"a program of .*failed.* NameError: v3") as told:
+        assert (x * 2 + 1).exp().tolist() == pytest.approx([20.085537] * 3)
+    assert (told[0].filename, device.fallbacks) == (__file__, 1)
+    assert (x * 3 + 1).tolist() == [4.0] * 3
+    assert device.fallbacks == 2
+    monkeypatch.setenv("PHLOX_FUSION", "check")
+    bad = pt.ones(3, device=Fusion(Noting([], failing="programs"), 35, 0)) * 2 + 1
+    with pytest.raises(pt.DisagreementError, match="a program failed where its ops"):
+        bad.tolist()
+
+
 def test_a_device_inside_and_counts_are_asked_for() -> None:
     nothing: Any = None
     with pytest.raises(pt.ArgumentError, match="no device inside"):
@@ -187,6 +203,12 @@ def test_it_nests_and_takes_kernels_and_compiled_functions() -> None:
         assert got.tolist() == ((pt.asarray([0.5, -1.0]) + 1) * n + 1).exp().tolist()
 
 
+def _failing(*args: Any) -> Any:
+    """Stands in the place of a kernel."""
+    del args
+    raise NameError("v3")
+
+
 @final
 class Noting(Backend):
     """NumPy that notes what it runs, and fails where it should."""
@@ -198,9 +220,11 @@ class Noting(Backend):
     def __init__(self, seen: list[str], failing: str = "", wrong: str = "") -> None:
         self.settings = (id(seen), failing, wrong)
         self._seen, self._failing, self._wrong = seen, failing, wrong
-        self.limits = ProgramLimits(bindings=8 if wrong else 0)
+        self.limits = ProgramLimits(bindings=8 if wrong or failing == "programs" else 0)
 
     def kernel(self, program: Program, /) -> Kernel | None:
+        if self._failing == "programs":
+            return _failing
         if len(program.instrs) == 1:
             return interpreted(program)
         off = [i._replace(op="sin") if i.op == self._wrong else i for i in program.instrs]

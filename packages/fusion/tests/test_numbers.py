@@ -194,3 +194,4 @@ def test_arithmetic_is_pythons(steps: list[Any], start: float) -> None:
         _, out = fast(pt.ones(1), value)
         assert type(out) is type(expected)
         assert out == expected
+    assert fast.fallbacks == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, final
 
@@ -374,6 +375,7 @@ def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(
             before = device.calls
             got, wanted = fast(number, *args), run(steps, kept, args, number)
             assert [*map(bits, got)] == [*map(bits, wanted)]
+        assert fast.fallbacks == 0
         graph = fast.trace(0.5, *args)
     nodes, _ = folded(graph)
     wanted_values = {*graph.outputs}
@@ -429,11 +431,12 @@ def is_found(device: Programs) -> None:
         fast = compile(lambda number, *args: run(steps, kept, args, number))
         args = tuple(pt.random.normal(shape, device=device) * 3 for shape in shapes)
         before = 0
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the count of what does not run says enough
             for turn in range(3):
                 number, before = 0.25 + turn, device.calls
                 got, wanted = fast(number, *args), run(steps, kept, args, number)
-                if [*map(bits, got)] != [*map(bits, wanted)]:
+                if fast.fallbacks or [*map(bits, got)] != [*map(bits, wanted)]:
                     return True
             graph = fast.trace(0.5, *args)
         called = device.calls - before

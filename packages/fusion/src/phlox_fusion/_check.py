@@ -10,6 +10,7 @@ from phlox_tensor import DisagreementError
 from phlox_tensor.capture import Cell, Packed, same, same_bits
 
 from ._bisect import fault, program_parts
+from ._fallback import of_a_function
 from ._layout import Layout, TensorPart, flatten
 from ._replay import MISS, Replay, undo_all
 from ._trace import Trace, packed
@@ -48,10 +49,10 @@ def _compared(
     undo: list[Any] = []
     try:
         out = replay(leaves, undo)
-    except Exception:
-        # The function itself raises from the line at fault, as without a check.
+    except Exception as error:
         undo_all(undo)
-        return function(*args, **kwargs)
+        function(*args, **kwargs)  # raises from the line at fault, as without a check
+        raise of_a_function().disagreement(error) from error
     if out is MISS:
         return out
     after = [packed(cell) for cell in cells]

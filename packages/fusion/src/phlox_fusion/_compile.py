@@ -20,6 +20,7 @@ from ._agree import difference, same_refs, two_runs_differ
 from ._captured import watches
 from ._check import compared
 from ._explain import explained
+from ._fallback import of_a_function
 from ._flat import flat
 from ._form import Form, form_of, most_changed
 from ._join import Join
@@ -99,6 +100,7 @@ class Compiled(Generic[P, R]):
         self._clock = 0
         self._made = 0
         self._lock = RLock()
+        self._fallbacks = of_a_function()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what the function gives.
@@ -108,7 +110,7 @@ class Compiled(Generic[P, R]):
         Raises:
             CompileError: from the first two calls of a form, where a replay would not do what the
                 function does: it reads a value, changes what is outside, or runs differ.
-            DisagreementError: in check mode, where a replay gives other bits.
+            DisagreementError: in check mode, where a replay gives other bits, or fails alone.
         """
         given = (*self._bound, *args) if self._bound else args
         probe = self._probe
@@ -118,10 +120,8 @@ class Compiled(Generic[P, R]):
                 out = probe(given, undo)
             except DisagreementError:
                 raise
-            except Exception:
-                # The function itself raises from the line at fault.
-                undo_all(undo)
-                return self._called(*given)
+            except Exception as error:
+                return self._instead(error, undo, given, kwargs)
             if out is not MISS:
                 return out
         if (
@@ -164,10 +164,17 @@ class Compiled(Generic[P, R]):
             return version.join.run(given, kwargs, leaves, undo)
         except DisagreementError:
             raise
-        except Exception:
-            # The function itself raises from the line at fault.
-            undo_all(undo)
-            return self._called(*given, **kwargs)
+        except Exception as error:
+            return self._instead(error, undo, given, kwargs)
+
+    def _instead(
+        self, error: Exception, undo: list[Any], given: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What the function gives where a replay failed; it raises from the line at fault."""
+        undo_all(undo)
+        out = self._called(*given, **kwargs)
+        self._fallbacks.note(error, self, check=self._mode == "check")
+        return out
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Let a compiled function be a method."""
@@ -177,6 +184,15 @@ class Compiled(Generic[P, R]):
     def versions(self) -> int:
         """The number of recordings that are kept."""
         return sum(map(len, self._versions.values()))
+
+    @property
+    def fallbacks(self) -> int:
+        """How often a replay failed and the function, run in its place, did not.
+
+        More than 0 is a fault of phlox or of a backend. The first one is a warning; in check mode
+        each is a ``DisagreementError``.
+        """
+        return self._fallbacks.count
 
     @property
     def sources(self) -> list[str]:

@@ -249,6 +249,15 @@ class Fusion(Decorator):
         """The number of plans that were made: one for each sequence of ops that waited."""
         return self._plans.made
 
+    @property
+    def fallbacks(self) -> int:
+        """How often a program failed and its ops, run one by one in its place, did not.
+
+        More than 0 is a fault of phlox or of a backend. The first one is a warning; with
+        PHLOX_FUSION=check each is a ``DisagreementError``.
+        """
+        return self._plans.fallbacks.count
+
     def flush(self) -> None:
         """Run what waits in this thread."""
         if self._lazy:

@@ -11,6 +11,7 @@ from phlox_tensor import Backend, DeviceError, Entry, Op, Spec
 from phlox_tensor.capture import NOBODY, Node, Number, Value, filled, line_of_user
 
 from ._bisect import parting, program_parts, ran
+from ._fallback import of_a_device
 from ._fused import Fused, gives, last_uses, takes
 from ._plan import planned
 
@@ -94,11 +95,18 @@ class Task(NamedTuple):
 
 @final
 class Plans:
-    """The plans of a device, by what waits and what of it is needed."""
+    """The plans of a device, by what waits and what of it is needed.
+
+    Attributes:
+        check: whether streams run each program beside its ops.
+        fallbacks: programs that failed where their ops did not.
+        made: how many plans were.
+    """
 
     def __init__(self, *, check: bool) -> None:
         """Start empty; ``check`` lets streams run each program beside its ops."""
         self.check: Final = check
+        self.fallbacks: Final = of_a_device()
         self._kept: dict[Hashable, tuple[Task, ...]] = {}
         self.made = 0
 
@@ -200,7 +208,7 @@ class Stream:
             values = {item.place: item.primitive for item in inputs if item.place in used}
             inputs.clear()
             try:
-                _run(steps, values, numbers, specs if self._plans.check else None)
+                self._run(steps, values, numbers, specs)
             except BaseException as error:
                 # An interrupt is over once it is raised; who asks later is told what became of it.
                 _fail(
@@ -210,6 +218,51 @@ class Stream:
                 raise
             for made in needed:
                 made.value, made.stream = values[made.place], None
+
+    def _run(
+        self,
+        steps: Sequence[Task],
+        values: dict[int, Any],
+        numbers: Sequence[int | float],
+        specs: Sequence[Spec],
+    ) -> None:
+        """Run a plan on its values."""
+        check = self._plans.check
+        for step in steps:
+            if step.fused is None:
+                values[step.results[0]] = step.function(
+                    *[filled(x, values, numbers) for x in step.args]
+                )
+            else:
+                if check:
+                    self._compare(step.fused, specs, values, numbers)
+                try:
+                    out = step.function(*[filled(x, values, numbers) for x in step.args])
+                except Exception as error:
+                    out = _one_by_one(step.fused, values, numbers)  # raises from the op at fault
+                    self._plans.fallbacks.note(error, self._device, check=check)
+                values.update(zip(step.results, out, strict=True))
+                del out
+            for value in step.ended:
+                values.pop(value, None)
+
+    def _compare(
+        self, fused: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
+    ) -> None:
+        """Run a program beside its ops.
+
+        Raises:
+            DisagreementError: naming the op at which it parts.
+        """
+        inside = dict(values)
+        for node in fused.nodes:
+            inside.update(ran(node, inside, numbers))
+        try:
+            found = parting(fused, specs, inside, numbers)
+        except Exception as error:
+            raise self._plans.fallbacks.disagreement(error) from error
+        if found is not None:
+            raise program_parts("fusion", "a program parts from its ops", found)
 
 
 class Failed(NamedTuple):
@@ -234,53 +287,12 @@ def _fail(needed: Sequence[Deferred], values: dict[int, Any], error: Exception) 
         made.value, made.stream = values.get(made.place, Failed(error)), None
 
 
-def _run(
-    steps: Sequence[Task],
-    values: dict[int, Any],
-    numbers: Sequence[int | float],
-    check: Sequence[Spec] | None,
-) -> None:
-    """Run a plan on its values; ``check`` has their specs where programs are compared."""
-    for step in steps:
-        if step.fused is None:
-            values[step.results[0]] = step.function(
-                *[filled(x, values, numbers) for x in step.args]
-            )
-        else:
-            if check is not None:
-                _compare(step.fused, check, values, numbers)
-            try:
-                out = step.function(*[filled(x, values, numbers) for x in step.args])
-            except Exception:
-                out = _one_by_one(step.fused, values, numbers)  # raises from the op at fault
-            values.update(zip(step.results, out, strict=True))
-            del out
-        for value in step.ended:
-            values.pop(value, None)
-
-
 def _one_by_one(fused: Fused, values: dict[int, Any], numbers: Sequence[Any]) -> list[Any]:
     """What a program gives, by its ops."""
     inside = dict(values)
     for node in fused.nodes:
         inside.update(ran(node, inside, numbers))
     return [inside[value] for value in fused.lowered.results]
-
-
-def _compare(
-    fused: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
-) -> None:
-    """Run a program beside its ops.
-
-    Raises:
-        DisagreementError: naming the op at which it parts.
-    """
-    inside = dict(values)
-    for node in fused.nodes:
-        inside.update(ran(node, inside, numbers))
-    found = parting(fused, specs, inside, numbers)
-    if found is not None:
-        raise program_parts("fusion", "a program parts from its ops", found)
 
 
 def _steps(
