@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
 from collections.abc import Callable
 from typing import Any, Final
@@ -382,3 +383,30 @@ def test_lists_of_a_model_that_steps_give_are_followed() -> None:
             model.settings["rate"] = 2.0
         else:
             model.layers[0] = nn.Linear(2, 2, device=device)
+
+
+@pytest.mark.parametrize("device", [Cpu(), px.Autodiff(Cpu())])
+def test_check_mode_compares_what_is_left_in_cells(
+    device: px.Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, other = px.Cell(0), px.Cell(0)
+
+    def counted(x: px.Tensor) -> px.Tensor:
+        (other if "PHLOX_TEST_OTHER" in os.environ else count).set(
+            count.get() + int(os.environ["PHLOX_TEST_STEP"])
+        )
+        return x * 2
+
+    x = px.ones(3, device=device)
+    x = x if device is Cpu() else x.require_grad()
+    monkeypatch.setenv("PHLOX_TEST_STEP", "1")
+    fast = px.compile(counted, check=True)
+    for _ in range(4):
+        fast(x)
+    assert count.get() == 4
+    monkeypatch.setenv("PHLOX_TEST_STEP", "5")
+    with pytest.raises(px.DisagreementError, match="what it leaves in a cell that holds int"):
+        fast(x)
+    monkeypatch.setenv("PHLOX_TEST_OTHER", "")
+    with pytest.raises(px.DisagreementError, match="what it leaves in a cell that holds int"):
+        fast(x)

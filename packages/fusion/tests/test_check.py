@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from builtins import compile as compile_text
 from math import nan
 from threading import Thread
@@ -199,3 +200,20 @@ def test_threads_that_draw_numbers_are_compared_one_after_the_other() -> None:
     for thread in threads:
         thread.join()
     assert not told
+
+
+def test_other_containers_and_texts_are_other_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(x: pt.Tensor) -> Any:
+        return {"x": x, "mode": os.environ["PHLOX_TEST_MODE"]}
+
+    def held(x: pt.Tensor) -> Any:
+        return [x, x + 1] if os.environ["PHLOX_TEST_MODE"] == "a" else (x, x + 1)
+
+    for function, how in ((told, "got 'a', not 'b'"), (held, "list of 2 parts, not tuple of")):
+        monkeypatch.setenv("PHLOX_TEST_MODE", "a")
+        fast = compile(function, check=True)
+        for _ in range(4):
+            fast(pt.ones(2))
+        monkeypatch.setenv("PHLOX_TEST_MODE", "b")
+        with pytest.raises(pt.DisagreementError, match=how):
+            fast(pt.ones(2))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 from phlox_tensor import DisagreementError
 from phlox_tensor.capture import Cell, Packed, same, same_bits
 
 from ._bisect import fault, program_parts
 from ._fallback import of_a_function
+from ._form import other_form
 from ._layout import Layout, TensorPart, flatten
 from ._replay import MISS, Replay, undo_all
-from ._trace import Trace, packed
+from ._trace import Run, Trace, packed
 
 
 def compared(
@@ -74,6 +75,45 @@ def _compared(
     return out
 
 
+class Seen(NamedTuple):
+    """What one replay gave.
+
+    Attributes:
+        out: it.
+        before: what the cells held that it may read or set.
+        after: what it left in them.
+    """
+
+    out: Any
+    before: dict[Cell[Any], Packed]
+    after: dict[Cell[Any], Packed]
+
+
+def seen(replay: Replay, leaves: list[Any], undo: list[Any], trace: Trace) -> Seen:
+    """Run a replay while no other thread sets its cells."""
+    cells = {**trace.opened, **trace.left}
+    with ExitStack() as held:
+        for cell in cells:
+            held.enter_context(cell.lock)
+        before = {cell: packed(cell) for cell in cells}
+        out = replay(leaves, undo)
+        return Seen(out, before, {cell: packed(cell) for cell in cells})
+
+
+def agree_on_a_run(found: Seen, mine: Packed, run: Run, trace: Trace) -> None:
+    """Compare the result of a replay, and what it left in cells, with a recorded run.
+
+    Raises:
+        DisagreementError: at the first part that differs.
+    """
+    agree("the result", mine, run.trace.result.layout.pack(run.leaves), trace)
+    for cell in {**found.after, **run.left}:
+        own = run.left.get(cell) or found.before[cell]
+        if cell not in found.after:
+            raise _parted(f"what it leaves in {_name(cell)}", "nothing", trace)
+        agree(f"what it leaves in {_name(cell)}", found.after[cell], own, trace)
+
+
 def _name(cell: Cell[Any]) -> str:
     return f"a cell that holds {type(cell.current()).__name__}"
 
@@ -91,8 +131,8 @@ def agree(what: str, mine: Packed, own: Packed, trace: Trace) -> None:
         DisagreementError: at the first part that differs.
     """
     layout: Layout = own.layout
-    if len(mine.layout.leaves) != len(layout.leaves):
-        raise _parted(what, "another number of parts", trace)
+    if mine.layout is not layout:
+        raise _parted(what, other_form(mine.layout, layout), trace)
     for place, part in enumerate(layout.leaves):
         a, b = mine.leaves[place], own.leaves[place]
         if isinstance(part, TensorPart):

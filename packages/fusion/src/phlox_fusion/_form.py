@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -32,10 +32,21 @@ def most_changed(forms: Sequence[Form]) -> str:
     if not name or len(seen[name]) < 2:
         return ""
     *_, before, after = seen[name]
+    for a, b in _other_parts(before, after):
+        return f": {name} was {_shown(a)}, then {_shown(b)}{_advice(b)}"
+    return ""
+
+
+def other_form(mine: Layout, own: Layout) -> str:
+    """Return text that says where two layouts differ first."""
+    a, b = next(_other_parts(mine, own), (None, None))
+    return f"{_shown(a)}, not {_shown(b)}"
+
+
+def _other_parts(before: Layout, after: Layout) -> Iterator[tuple[Part | None, Part | None]]:
     for a, b in zip_longest(before.parts, after.parts):
         if a is None or b is None or not equal_parts(a, b):
-            return f": {name} was {_shown(a)}, then {_shown(b)}{_advice(b)}"
-    return ""
+            yield a, b
 
 
 def _shown(part: Part | None) -> str:

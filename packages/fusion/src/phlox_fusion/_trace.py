@@ -65,6 +65,7 @@ class Run(NamedTuple):
         joins: the result goes on with the history of arguments.
         same: results that are tensors among the arguments, by leaf: a result, an argument.
         contents: what the cells held that were read first.
+        left: what it leaves in the cells that it set.
     """
 
     leaves: list[Any]
@@ -73,6 +74,7 @@ class Run(NamedTuple):
     joins: bool
     same: dict[int, int]
     contents: dict[Cell[Any], Packed]
+    left: dict[Cell[Any], Packed]
 
 
 class Pulled(NamedTuple):
@@ -153,15 +155,16 @@ def _run(
     own_args, own_kwargs = layout.build(given)
     own_layout, own_leaves, own = flatten((own_args, own_kwargs))
     left: dict[Cell[Any], Place] = {}
+    outcomes: dict[Cell[Any], Packed] = {}
     behind: Any = None
     with recorded(made):
         try:
             out = function(*own_args, **own_kwargs)
         finally:  # as after an error in a run that nobody records
             for cell, value in made.outcomes.items():
-                left[cell], content = _left(made, value)
+                left[cell], outcomes[cell] = _left(made, value)
                 if then is None:
-                    cell.pack(content)
+                    cell.pack(outcomes[cell])
         now, now_leaves, _ = flatten((own_args, own_kwargs))
         if now is not own_layout or not all(map(is_, own_leaves, now_leaves)):
             raise changes("a container among the arguments")
@@ -180,7 +183,8 @@ def _run(
     by_id = {id(p): place for place, p in enumerate(own) if p is not None}
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
     joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
-    return Run([*map(plain, result_leaves)], trace, layout, joins, same, contents), behind
+    plain_leaves = [*map(plain, result_leaves)]
+    return Run(plain_leaves, trace, layout, joins, same, contents, outcomes), behind
 
 
 def changes(name: str) -> CompileError:
