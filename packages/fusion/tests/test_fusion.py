@@ -126,6 +126,31 @@ def test_an_op_that_fails_tells_whoever_asks() -> None:
     assert (x * 3).tolist() == [3.0, 3.0, 3.0]
 
 
+@pytest.mark.parametrize("wrong", ["", "programs"])
+def test_an_op_that_failed_tells_nobody_else(wrong: str) -> None:
+    device = Fusion(Noting([], failing="exp", wrong=wrong), pending=3, least=0)
+    x = pt.ones(3, device=device)
+    bad = x.exp()
+    for use in (lambda: float((bad * 2)[0]), lambda: bad.sum().item(), lambda: bad + x):
+        with pytest.raises(MemoryError, match="exp"):
+            use()
+    uses: list[Any] = [
+        lambda: pt.ones(2, device=device),
+        lambda: pt.asarray([1.0], device=device),
+        lambda: x.sum(axis=0).item(),
+        lambda: float((x * 3)[0]),
+        lambda: x + 1 + 2 + 3,
+    ]
+    for use in uses:
+        bad = x.exp()
+        use()
+        with pytest.raises(MemoryError, match="exp"):
+            bad.detach().tolist()
+    bad = x.exp()
+    with pytest.raises(MemoryError, match="exp"):
+        device.flush()
+
+
 def test_an_interrupt_is_raised_once_and_told_afterwards() -> None:
     device = Fusion(Noting([], failing="exp, once interrupted"), least=0)
     x = pt.ones(3, device=device)
@@ -223,7 +248,7 @@ class Noting(Backend):
         self.limits = ProgramLimits(bindings=8 if wrong or failing == "programs" else 0)
 
     def kernel(self, program: Program, /) -> Kernel | None:
-        if self._failing == "programs":
+        if "programs" in (self._failing, self._wrong):
             return _failing
         if len(program.instrs) == 1:
             return interpreted(program)

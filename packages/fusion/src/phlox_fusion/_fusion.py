@@ -18,7 +18,7 @@ from phlox_tensor.capture import (
 )
 
 from ._mode import mode_of
-from ._stream import Deferred, Failed, Plans, Stream
+from ._stream import Deferred, Plans, Stream, there
 from ._tuning import tuning_mode
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Fusion(Decorator):
         count, several = len(op.signature.operands), op.signature.several
 
         def run(*args: Any) -> Any:
-            self._stream().flush()  # so that all memory is taken in the order of the ops
+            self._stream().settle()  # so that all memory is taken in the order of the ops
             return self.lift_all(op, inside(*self.lower_all(op, args)))
 
         folds = op.folds and self._inner.limits.folds
@@ -168,8 +168,8 @@ class Fusion(Decorator):
         return op.derive is None and self._inner.checks_operands(op)
 
     def _own(self, item: Any, stream: Stream) -> Any:
-        """An argument for a stream: what waits in another thread is made first."""
-        if type(item) is Deferred and item.stream is not None and item.stream is not stream:
+        """An argument for a stream: what does not wait there is made first, or tells why not."""
+        if type(item) is Deferred and item.stream is not stream:
             self.lower(item)
         return item
 
@@ -195,10 +195,8 @@ class Fusion(Decorator):
             return primitive
         stream = primitive.stream
         if stream is not None:
-            stream.flush()
-        if type(primitive.value) is Failed:
-            raise primitive.value.error.with_traceback(None)
-        return primitive.value
+            stream.settle()
+        return there(primitive)
 
     def detach(self, primitive: Any, /) -> Any:
         """Return the primitive without its history; what waits goes on waiting."""
@@ -227,7 +225,8 @@ class Fusion(Decorator):
 
     def upload(self, array: Any, dtype: DType, /) -> Any:
         """Copy an array to the device inside."""
-        self.flush()
+        if self._lazy:
+            self._stream().settle()
         return self.lift(self._inner.upload(array, dtype))
 
     def is_readable(self, primitive: Any, /) -> bool:

@@ -7,8 +7,8 @@ from threading import RLock
 from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
-from phlox_tensor import Backend, DeviceError, Entry, Op, Spec
-from phlox_tensor.capture import NOBODY, Node, Number, Value, filled, line_of_user
+from phlox_tensor import Backend, DeviceError, DisagreementError, Entry, Op, Spec
+from phlox_tensor.capture import NOBODY, Node, Number, Value, filled, line_of_user, values_of
 
 from ._bisect import parting, program_parts, ran
 from ._fallback import of_a_device
@@ -163,7 +163,7 @@ class Stream:
             self._calls.append(Waiting(op, entry, operands, attributes, place, ref(made), line))
             self._key.append((op, *map(_key, operands), *map(_key, attributes), spec))
             if len(self._calls) >= self._most:
-                self.flush()
+                self.settle()
             return made
 
     def _operand(self, item: Any) -> Any:
@@ -188,36 +188,48 @@ class Stream:
     # Running
 
     def flush(self) -> None:
-        """Run what waits, as far as anybody needs it."""
+        """Run what waits, as far as anybody needs it, and raise what the first op raised."""
+        error = self.settle()
+        if error is not None:
+            raise error.with_traceback(None)
+
+    def settle(self) -> Exception | None:
+        """Run what waits, as far as anybody needs it, and return what the first op raised.
+
+        It tells those alone who ask for what that op would give.
+
+        Raises:
+            DisagreementError: in check mode.
+        """
         with self.lock:
             if not self._calls:
-                return
+                return None
             calls, inputs, numbers = self._calls, self._inputs, self._numbers
             specs, key = tuple(self._specs), tuple(self._key)
             self._clear()
             needed = [made for call in calls if (made := call.made()) is not None]
             wanted = tuple([made.place for made in needed])
             if not wanted:
-                return
+                return None
             owned = tuple([item.place for item in inputs if item.alive() is None])
             steps = self._plans.find(
                 (key, wanted, owned),
                 lambda: _steps(self._device, calls, specs, {*wanted}, frozenset(owned)),
             )
-            used = {item.number for step in steps for item in step.args if type(item) is Value}
+            used = {value for step in steps for value in _taken(step)}
             values = {item.place: item.primitive for item in inputs if item.place in used}
             inputs.clear()
+            failed: dict[int, Exception] = {}
             try:
-                self._run(steps, values, numbers, specs)
+                self._run(steps, values, numbers, specs, failed)
             except BaseException as error:
                 # An interrupt is over once it is raised; who asks later is told what became of it.
-                _fail(
-                    needed, values, error if isinstance(error, Exception) else _interrupted(error)
-                )
+                own = error if isinstance(error, Exception) else _interrupted(error)
+                _give(needed, values, failed, Failed(own))
                 values.clear()  # the traceback would keep these arrays
                 raise
-            for made in needed:
-                made.value, made.stream = values[made.place], None
+            _give(needed, values, failed)
+            return next(iter(failed.values()), None)
 
     def _run(
         self,
@@ -225,26 +237,55 @@ class Stream:
         values: dict[int, Any],
         numbers: Sequence[int | float],
         specs: Sequence[Spec],
+        failed: dict[int, Exception],
     ) -> None:
-        """Run a plan on its values."""
-        check = self._plans.check
+        """Run a plan on its values, and note what failed by what it would have given."""
         for step in steps:
-            if step.fused is None:
-                values[step.results[0]] = step.function(
-                    *[filled(x, values, numbers) for x in step.args]
-                )
-            else:
-                if check:
-                    self._compare(step.fused, specs, values, numbers)
+            lost = _lost(_taken(step), failed) if failed else None
+            if lost is None:
                 try:
+                    if self._plans.check and step.fused is not None:
+                        self._compare(step.fused, specs, values, numbers)
                     out = step.function(*[filled(x, values, numbers) for x in step.args])
+                    values.update(zip(step.results, out if step.fused else (out,), strict=True))
+                    del out
+                except DisagreementError:
+                    raise
                 except Exception as error:
-                    out = _one_by_one(step.fused, values, numbers)  # raises from the op at fault
-                    self._plans.fallbacks.note(error, self._device, check=check)
-                values.update(zip(step.results, out, strict=True))
-                del out
+                    lost = error
+            if lost is not None:
+                self._without(step, lost, values, numbers, failed)
+                lost = None
             for value in step.ended:
                 values.pop(value, None)
+
+    def _without(
+        self,
+        step: Task,
+        error: Exception,
+        values: dict[int, Any],
+        numbers: Sequence[int | float],
+        failed: dict[int, Exception],
+    ) -> None:
+        """Run those ops of a program that can be run; an op alone has failed."""
+        if step.fused is None:
+            failed[step.results[0]] = _bare(error)
+            return
+        alone, inside, own = True, dict(values), dict(failed)
+        for node in step.fused.nodes:
+            lost = _lost(values_of(node), own)
+            if lost is None:
+                try:
+                    inside.update(ran(node, inside, numbers))
+                    continue
+                except Exception as found:
+                    lost = _bare(found)
+            own.update(dict.fromkeys(node.results, lost))
+            alone = False
+        failed.update({value: own[value] for value in step.results if value in own})
+        values.update({value: inside[value] for value in step.results if value in inside})
+        if alone:
+            self._plans.fallbacks.note(_bare(error), self._device, check=self._plans.check)
 
     def _compare(
         self, fused: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
@@ -271,6 +312,13 @@ class Failed(NamedTuple):
     error: Exception
 
 
+def there(item: Deferred) -> Any:
+    """Return a primitive of the device inside that waits no more; or raise what it failed with."""
+    if type(item.value) is Failed:
+        raise item.value.error.with_traceback(None)
+    return item.value
+
+
 def _interrupted(error: BaseException) -> DeviceError:
     return DeviceError(
         "fusion",
@@ -281,18 +329,32 @@ def _interrupted(error: BaseException) -> DeviceError:
     )
 
 
-def _fail(needed: Sequence[Deferred], values: dict[int, Any], error: Exception) -> None:
-    """Leave what was made; who asks for the rest gets the error."""
+def _give(
+    needed: Sequence[Deferred],
+    values: dict[int, Any],
+    failed: dict[int, Exception],
+    other: Failed | None = None,
+) -> None:
+    """Leave what was made; who asks for what failed gets its error, and ``other`` for the rest."""
     for made in needed:
-        made.value, made.stream = values.get(made.place, Failed(error)), None
+        own = failed.get(made.place)
+        made.value = values.get(made.place, other) if own is None else Failed(own)
+        made.stream = None
 
 
-def _one_by_one(fused: Fused, values: dict[int, Any], numbers: Sequence[Any]) -> list[Any]:
-    """What a program gives, by its ops."""
-    inside = dict(values)
-    for node in fused.nodes:
-        inside.update(ran(node, inside, numbers))
-    return [inside[value] for value in fused.lowered.results]
+def _lost(taken: Sequence[int], failed: dict[int, Exception]) -> Exception | None:
+    """Why a step cannot run, for want of what it takes; None where all is there."""
+    return next((failed[v] for v in taken if v in failed), None)
+
+
+def _taken(step: Task) -> list[int]:
+    return [item.number for item in step.args if type(item) is Value]
+
+
+def _bare(error: Exception) -> Exception:
+    """The error without frames, which would keep arrays for as long as somebody may ask for it."""
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _steps(
