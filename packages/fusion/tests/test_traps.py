@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import tracemalloc
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +55,24 @@ def test_host_data_that_changes_is_found() -> None:
         fast(pt.ones(2))
     same = compile(lambda x: x + pt.asarray([1.0, 2.0]))
     assert [same(pt.ones(2)).tolist() for _ in range(4)] == [[2.0, 3.0]] * 4
+
+
+def test_no_second_copy_of_host_data_is_kept() -> None:
+    def plus_many(x: Tensor) -> Tensor:
+        return x + pt.asarray(np.ones(1 << 20, np.float32))
+
+    x = pt.ones(1)
+    tracemalloc.start()
+    try:
+        fast = compile(plus_many)
+        for _ in range(3):
+            fast(x)
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert fast.versions == 1
+    assert 1 << 22 < held < 6 << 20  # the constant, and what is made once in a process
 
 
 def test_a_tensor_from_outside_that_changes_is_found() -> None:

@@ -43,7 +43,7 @@ class Trace(NamedTuple):
         left: the cells that were set, with what they hold in the end.
         result: what was returned.
         kept: the parts of a result that never change, by their place in it; None: the whole.
-        copied: host data that became constants, with the line.
+        copied: digests of host data that became constants, with the line.
     """
 
     graph: Graph
