@@ -10,7 +10,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import Numpy, Tensor, capture
-from phlox_tensor.capture import Graph, Instr, Program, interpreted, program_of
+from phlox_tensor.capture import Graph, Instr, Program, interpreted, lowered
 
 CHAIN = Program(
     ("float32", "float32"),
@@ -30,6 +30,12 @@ def graph_of(function: Callable[..., Any], *given: Tensor[Any]) -> Graph:
         out = function(*[Tensor(h, x.device) for x, h in zip(given, handles, strict=True)])
         outs = out if isinstance(out, tuple) else (out,)
         return made.graph(tuple(made.value_of(t.device, t.primitive) for t in outs))
+
+
+def program_of(function: Callable[..., Any], *given: Tensor[Any]) -> Program:
+    """A function of elements as a program."""
+    graph = graph_of(function, *given)
+    return lowered(graph.live(), graph.specs, graph.outputs).program
 
 
 def test_a_program_prints_line_by_line() -> None:
@@ -82,7 +88,7 @@ def test_a_graph_of_elementwise_ops_is_a_program() -> None:
         return z.astype(pt.float16), pt.where(z > 1, z, 0.5 * y)
 
     with pt.use_device(Numpy()):
-        program = program_of(graph_of(function, x, y))
+        program = program_of(function, x, y)
         assert program.inputs == ("float32", "float32")
         assert program.numbers == ("float32",) * 5
         assert [i.op for i in program.instrs][:4] == ["multiply", "add", "clip", "cast"]
@@ -103,7 +109,7 @@ def test_a_graph_of_elementwise_ops_is_a_program() -> None:
 )
 def test_the_op_in_the_way_is_named(function: Callable[..., Any], message: str) -> None:
     with pt.use_device(Numpy()), pytest.raises(pt.CompileError, match=message):
-        program_of(graph_of(function, pt.ones((3, 3))))
+        program_of(function, pt.ones((3, 3)))
 
 
 def test_a_backend_has_no_programs_unless_it_says_so() -> None:

@@ -19,7 +19,7 @@ from phlox_tensor.capture import (
 )
 
 from ._cluster import spans
-from ._fused import Fused
+from ._fused import Fused, run_steps
 from ._paste import pasted
 from ._replay import folded, plan_of
 from ._trace import Place, Ref, Trace
@@ -37,8 +37,7 @@ def fault(trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]) 
     values, numbers = _given(trace, leaves, opened)
     nodes, constants = folded(graph)
     values |= constants
-    for node in nodes:
-        values.update(ran(node, values, numbers))
+    run_steps(nodes, values, numbers)
     for step in plan_of(graph).steps:
         if isinstance(step, Fused) and (found := parting(step, graph.specs, values, numbers)):
             return found
@@ -68,13 +67,6 @@ def _given(
         own = [filled(a, values, numbers) for a in args]
         numbers.append(known[at] if function is None else function(*own))
     return values, numbers
-
-
-def ran(node: Node, values: dict[int, Any], numbers: Sequence[Any]) -> dict[int, Any]:
-    """What an op gives, by value."""
-    given = [filled(x, values, numbers) for x in (*node.operands, *node.attributes)]
-    out = node.entry(*given)
-    return dict(zip(node.results, out if node.op.signature.several else (out,), strict=True))
 
 
 def parting(

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from phlox_tensor.capture import Kernel, Lowered, Node, Number, Run, SequenceRun, values_of
+from phlox_tensor.capture import (
+    Kernel,
+    Lowered,
+    Node,
+    Number,
+    Run,
+    SequenceRun,
+    Value,
+    filled,
+    values_of,
+)
 
 
 class Fused(NamedTuple):
@@ -14,6 +24,11 @@ class Fused(NamedTuple):
     nodes: tuple[Node, ...]
     lowered: Lowered
     kernel: Kernel
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """What the kernel is called with: values as ``Value``, and numbers."""
+        return (*map(Value, self.lowered.inputs), *self.lowered.numbers)
 
 
 Step = Node | Fused
@@ -66,6 +81,33 @@ def gives(step: Line) -> Sequence[int]:
     if isinstance(step, Together):
         return [value for each in step.each for value in gives(each)]
     return step.lowered.results if isinstance(step, Fused) else step.results
+
+
+def taken(steps: Sequence[Line], constants: Mapping[int, Any]) -> tuple[int, ...]:
+    """Return the values that steps take and none of them gives, without constants."""
+    made = {value for step in steps for value in gives(step)} | constants.keys()
+    own = dict.fromkeys(value for step in steps for value in takes(step))
+    return tuple(value for value in own if value not in made)
+
+
+def run_steps(
+    steps: Sequence[Step], values: dict[int, Any], numbers: Sequence[Any] | None = None
+) -> None:
+    """Run steps on values, and add what they give.
+
+    Args:
+        steps: ops and programs.
+        values: what they take.
+        numbers: what numbers stand for; None: what they were when they were recorded.
+    """
+    for step in steps:
+        if isinstance(step, Fused):
+            out = step.kernel(*[filled(x, values, numbers) for x in step.args])
+        else:
+            given = [filled(x, values, numbers) for x in (*step.operands, *step.attributes)]
+            out = step.entry(*given)
+            out = out if step.op.signature.several else (out,)
+        values.update(zip(gives(step), out, strict=True))
 
 
 def last_uses(steps: Sequence[Line]) -> dict[int, int]:

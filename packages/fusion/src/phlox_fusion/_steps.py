@@ -19,6 +19,7 @@ from ._fused import (
     Together,
     gives,
     last_uses,
+    taken,
     takes,
 )
 from ._source import Source
@@ -72,10 +73,10 @@ def _text(source: Source, step: Single | Repeated, constants: Mapping[int, Any])
         given = (tuple(map(Value, step.inputs)),)
         entry, several = source.constant(step.run, "repeated"), True
     elif isinstance(step, Together):
-        given = (_Calls(map(_given, step.each)),)
+        given = (_Calls(each.args for each in step.each),)
         entry, several = source.constant(step.over, "kernel"), True
     elif isinstance(step, Fused):
-        given = _given(step)
+        given = step.args
         entry, several = source.constant(step.kernel, "kernel"), True
     else:
         given = (*step.operands, *step.attributes)
@@ -88,10 +89,6 @@ def _text(source: Source, step: Single | Repeated, constants: Mapping[int, Any])
 
 class _Calls(list[Any]):
     """The arguments of several calls, which are one."""
-
-
-def _given(step: Fused) -> tuple[Any, ...]:
-    return (*map(Value, step.lowered.inputs), *step.lowered.numbers)
 
 
 def _operand(source: Source, item: Any, constants: Mapping[int, Any]) -> str:
@@ -136,10 +133,8 @@ def with_repeated(
 def _repeated(
     device: Backend, steps: Sequence[Single], wanted: set[int], constants: Mapping[int, Any]
 ) -> Repeated | None:
-    given = {v for step in steps for v in gives(step)}
-    taken = dict.fromkeys(v for step in steps for v in takes(step))
-    inputs = tuple(v for v in taken if v not in given and v not in constants)
-    results = tuple(v for v in sorted(given) if v in wanted)
+    inputs = taken(steps, constants)
+    results = tuple(v for v in sorted({v for s in steps for v in gives(s)}) if v in wanted)
     run = device.repeated(partial(_function, steps, inputs, results, constants))
     return None if run is None else Repeated((*steps,), inputs, results, run)
 
@@ -248,8 +243,7 @@ def _sequenced(
         ended = tuple(v for v in own if going.get(v) == at and v not in constants)
         calls.append(_call(step, constants, ended))
     made = {v for step in steps for v in gives(step)}
-    taken = dict.fromkeys(v for step in steps for v in takes(step))
-    inputs = tuple(v for v in taken if v not in made and v not in constants)
+    inputs = taken(steps, constants)
     numbers = {number.place: number for step in steps for number in _numbers(step)}
     results = tuple(v for v in sorted(made) if v not in going)
     used = [v for step in steps for v in (*takes(step), *gives(step))]
@@ -264,9 +258,9 @@ def _sequenced(
 def _call(step: Single, constants: Mapping[int, Any], ended: tuple[int, ...]) -> Call:
     function: Any
     if isinstance(step, Together):
-        function, each = step.each[0].kernel, tuple(map(_given, step.each))
+        function, each = step.each[0].kernel, tuple(one.args for one in step.each)
     elif isinstance(step, Fused):
-        function, each = step.kernel, (_given(step),)
+        function, each = step.kernel, (step.args,)
     else:
         function, each = step.entry, ((*step.operands, *step.attributes),)
     filled = tuple(tuple(_filled(item, constants) for item in args) for args in each)

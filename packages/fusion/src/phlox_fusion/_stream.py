@@ -8,11 +8,20 @@ from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
 from phlox_tensor import Backend, DeviceError, DisagreementError, Entry, Op, Spec
-from phlox_tensor.capture import NOBODY, Node, Number, Value, filled, line_of_user, values_of
+from phlox_tensor.capture import (
+    NOBODY,
+    Node,
+    Number,
+    Value,
+    filled,
+    line_of_user,
+    needed,
+    values_of,
+)
 
-from ._bisect import parting, program_parts, ran
+from ._bisect import parting, program_parts
 from ._fallback import of_a_device
-from ._fused import Fused, gives, last_uses, takes
+from ._fused import Fused, gives, last_uses, run_steps, takes
 from ._plan import planned
 
 _MOST_PLANS: Final = 1024
@@ -207,8 +216,8 @@ class Stream:
             calls, inputs, numbers = self._calls, self._inputs, self._numbers
             specs, key = tuple(self._specs), tuple(self._key)
             self._clear()
-            needed = [made for call in calls if (made := call.made()) is not None]
-            wanted = tuple([made.place for made in needed])
+            asked = [made for call in calls if (made := call.made()) is not None]
+            wanted = tuple([made.place for made in asked])
             if not wanted:
                 return None
             owned = tuple([item.place for item in inputs if item.alive() is None])
@@ -225,10 +234,10 @@ class Stream:
             except BaseException as error:
                 # An interrupt is over once it is raised; who asks later is told what became of it.
                 own = error if isinstance(error, Exception) else _interrupted(error)
-                _give(needed, values, failed, Failed(own))
+                _give(asked, values, failed, Failed(own))
                 values.clear()  # the traceback would keep these arrays
                 raise
-            _give(needed, values, failed)
+            _give(asked, values, failed)
             return next(iter(failed.values()), None)
 
     def _run(
@@ -276,7 +285,7 @@ class Stream:
             lost = _lost(values_of(node), own)
             if lost is None:
                 try:
-                    inside.update(ran(node, inside, numbers))
+                    run_steps([node], inside, numbers)
                     continue
                 except Exception as found:
                     lost = _bare(found)
@@ -296,8 +305,7 @@ class Stream:
             DisagreementError: naming the op at which it parts.
         """
         inside = dict(values)
-        for node in fused.nodes:
-            inside.update(ran(node, inside, numbers))
+        run_steps(fused.nodes, inside, numbers)
         try:
             found = parting(fused, specs, inside, numbers)
         except Exception as error:
@@ -330,13 +338,13 @@ def _interrupted(error: BaseException) -> DeviceError:
 
 
 def _give(
-    needed: Sequence[Deferred],
+    asked: Sequence[Deferred],
     values: dict[int, Any],
     failed: dict[int, Exception],
     other: Failed | None = None,
 ) -> None:
     """Leave what was made; who asks for what failed gets its error, and ``other`` for the rest."""
-    for made in needed:
+    for made in asked:
         own = failed.get(made.place)
         made.value = values.get(made.place, other) if own is None else Failed(own)
         made.stream = None
@@ -365,22 +373,16 @@ def _steps(
     owned: frozenset[int],
 ) -> tuple[Task, ...]:
     """The plan of what waits: programs and ops, and what ends with each."""
-    live = set(wanted)
-    nodes: list[Node] = []
-    for call in reversed(calls):
-        if call.result in live:
-            live.update(item.number for item in call.operands if type(item) is Value)
-            given = call.operands, call.attributes, (call.result,), call.line
-            nodes.append(Node(call.op, device, call.entry, *given))
-    nodes.reverse()
-    steps = planned(nodes, specs, wanted, owned).steps
+    nodes = [
+        Node(c.op, device, c.entry, c.operands, c.attributes, (c.result,), c.line) for c in calls
+    ]
+    steps = planned(needed(nodes, wanted), specs, wanted, owned).steps
     last = last_uses(steps)
     found: list[Task] = []
     for at, step in enumerate(steps):
         ended = tuple(v for v in {*takes(step), *gives(step)} if last[v] == at and v not in wanted)
         if isinstance(step, Fused):
-            args = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
-            found.append(Task(step.kernel, args, step.lowered.results, step, ended))
+            found.append(Task(step.kernel, step.args, step.lowered.results, step, ended))
         else:
             args = (*step.operands, *step.attributes)
             found.append(Task(step.entry, args, step.results, None, ended))

@@ -15,9 +15,9 @@ from time import perf_counter
 from typing import Any, Final
 
 from phlox_tensor import Backend, CompileError, Spec
-from phlox_tensor.capture import Lowered, ProgramLimits, Value, filled
+from phlox_tensor.capture import Lowered, ProgramLimits
 
-from ._fused import Fused, Step
+from ._fused import Fused, Step, run_steps
 
 _MODES: Final = ("off", "on", "read")
 _ROUNDS: Final = 5
@@ -100,7 +100,7 @@ def _fastest(
     for turn in range(_ROUNDS):
         for name, steps in variants.items():
             start = perf_counter()
-            _run(steps, dict(values))
+            run_steps(steps, dict(values))
             device.sync()
             if turn:  # the first round warms up
                 best[name] = min(best[name], perf_counter() - start)
@@ -108,18 +108,6 @@ def _fastest(
             break
     name = min(best, key=best.__getitem__)
     return name if best[name] < _CLEARLY * best["usual"] else "usual"
-
-
-def _run(steps: Sequence[Step], values: dict[int, Any]) -> None:
-    """Run steps on values, with the numbers that the recording had."""
-    for step in steps:
-        if isinstance(step, Fused):
-            args = (*map(Value, step.lowered.inputs), *step.lowered.numbers)
-            results = step.kernel(*[filled(x, values) for x in args])
-            values.update(zip(step.lowered.results, results, strict=True))
-        else:
-            given = [filled(x, values) for x in (*step.operands, *step.attributes)]
-            values[step.results[0]] = step.entry(*given)
 
 
 class _Store:

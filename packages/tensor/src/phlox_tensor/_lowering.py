@@ -6,10 +6,9 @@ from collections.abc import Hashable, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from ._composite import broadcast_shapes
 from ._dtype import DType
 from ._errors import CompileError
-from ._graph import Graph, Node, Value, values_of
+from ._graph import Node, Value, values_of
 from ._number import Number, Scalar
 from ._op import Op, Spec
 from ._program import Instr, Program
@@ -167,36 +166,6 @@ def lowered(
         program = program._replace(inner=inner, keepdims=keepdims, rows=tuple(rows))
     program.check()
     return Lowered(program, tuple(inputs), tuple(given), tuple(wanted))
-
-
-def program_of(graph: Graph) -> Program:
-    """Return a graph of elementwise ops, whose results have one shape, as a program.
-
-    Raises:
-        CompileError: naming the op in the way, or where a result is not the result of an op.
-    """
-    nodes = graph.live()
-    for node in nodes:
-        args = arguments_of(node, graph.specs)
-        if isinstance(args, str):
-            raise in_the_way("kernel", node, args)
-    outputs = tuple(dict.fromkeys(graph.outputs))
-    made = {node.results[0]: node for node in nodes}
-    shapes = {graph.specs[value].shape for node in nodes for value in values_of(node)}
-    full = broadcast_shapes(*shapes)
-    for value in outputs:
-        if value not in made:
-            raise CompileError(
-                "kernel",
-                "a result is no result of an op",
-                got="an argument, or a tensor from outside, as it is",
-                expected="results of elementwise ops",
-                hint="return it outside of the kernel",
-            )
-        if graph.specs[value].shape != full:
-            why = f"a result of shape {graph.specs[value].shape} beside a space of {full}"
-            raise in_the_way("kernel", made[value], why)
-    return lowered(nodes, graph.specs, outputs).program
 
 
 def _key(arg: Taken) -> Hashable:

@@ -7,10 +7,10 @@ from ._cell import RECORDINGS, Cell, Packed
 from ._compare import same_bits
 from ._each import each_primitive, on_primitives
 from ._formula import Direct, ElementFormula
-from ._graph import Formula, Graph, Guard, Node, Value, filled, shown, values_of, written
+from ._graph import Formula, Graph, Guard, Node, Value, filled, needed, shown, values_of, written
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
-from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, program_of, source_of
+from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
 from ._number import NOBODY, Number, call, plain, same
 from ._ours import is_ours
 from ._program import (
@@ -71,9 +71,9 @@ __all__ = [
     "is_ours",
     "line_of_user",
     "lowered",
+    "needed",
     "on_primitives",
     "plain",
-    "program_of",
     "recorded",
     "recording",
     "run_together",
