@@ -165,6 +165,7 @@ def _run(
                 left[cell], outcomes[cell] = _left(made, value)
                 if then is None:
                     cell.pack(outcomes[cell])
+        made.raise_caught()
         now, now_leaves, _ = flatten((own_args, own_kwargs))
         if now is not own_layout or not all(map(is_, own_leaves, now_leaves)):
             raise changes("a container among the arguments")
@@ -176,6 +177,7 @@ def _run(
         kept = _kept(made, out)
         if then is not None:
             behind = _behind(made, then, (own_args, own_kwargs), out)
+            made.raise_caught()
         places = [result, *left.values(), *([behind[1].place] if behind else [])]
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
         graph = made.graph(outputs)

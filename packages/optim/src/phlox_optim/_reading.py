@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phlox_tensor import CompileError
-from phlox_tensor.capture import line_of_user, recording
+from phlox_tensor.capture import line_of_user, recording, refuse
 
 
 def refuse_recorded(what: str, hint: str) -> None:
@@ -13,10 +13,12 @@ def refuse_recorded(what: str, hint: str) -> None:
         CompileError: naming what reads, and what to type.
     """
     if recording() is not None:
-        raise CompileError(
-            "compile",
-            f"{what} decides by numbers on the device, which a replay could not read",
-            got=f"a call at {line_of_user()}",
-            expected="loss and gradients in the compiled function, this call outside",
-            hint=hint,
+        refuse(
+            CompileError(
+                "compile",
+                f"{what} decides by numbers on the device, which a replay could not read",
+                got=f"a call at {line_of_user()}",
+                expected="loss and gradients in the compiled function, this call outside",
+                hint=hint,
+            )
         )

@@ -77,6 +77,7 @@ class Recording:
         self.outcomes: dict[Cell[Any], Any] = {}
         self._held: dict[Cell[Any], None] = {}
         self._born: dict[Cell[Any], Any] = {}
+        self._refused: CompileError | None = None
         self._busy = False
 
     # Values
@@ -227,7 +228,7 @@ class Recording:
         specs = [spec(item) for item in operands]
         found = infer_prepared(op, specs, tuple(map(plain, attributes)), device.default_int)
         if any(-1 in each.shape for each in found):
-            raise CompileError(
+            error = CompileError(
                 op.name,
                 "the size of the result depends on values, and shapes are fixed when a function "
                 "is compiled",
@@ -236,6 +237,8 @@ class Recording:
                 hint="mask.where(x, 0) keeps the shape of x; or call this op outside of the "
                 "compiled function",
             )
+            self.remember(error)
+            raise error
 
     def read(self, device: Backend, primitive: Any) -> None:
         """Refuse to read a value that the next call may not find."""
@@ -243,7 +246,22 @@ class Recording:
             return
         value = self.value_of(device, primitive)
         if value not in self._constants:
-            _refuse_reading(self._name, self._specs[value])
+            error = _reading(self._name, self._specs[value])
+            self.remember(error)
+            raise error
+
+    def remember(self, error: CompileError) -> None:
+        """Keep why a replay could not do what the function does, should the function catch it."""
+        self._refused = self._refused or error
+
+    def raise_caught(self) -> None:
+        """Raise what the function has caught and went on after: other values go another way.
+
+        Raises:
+            CompileError: the first refusal.
+        """
+        if self._refused is not None:
+            raise self._refused
 
     def uploaded(self, device: Backend, array: np.ndarray[Any, Any], out: Any) -> None:
         """Note host data that became a tensor: it must be the same in the next run."""
@@ -278,6 +296,7 @@ class Recording:
         for cell, value in self._born.items():
             cell.pack(Packed(None, tree.map(plain, value), lambda _, content: content))
         del self._open_cell
+        self._refused = None  # it has frames of the function
         for cells in (self._born, self._contents, self.outcomes):
             cells.clear()
         for found in (self._constants, self._places, self._results, self._guards):
@@ -286,9 +305,9 @@ class Recording:
             listed.clear()
 
 
-def _refuse_reading(name: str, spec: Spec) -> NoReturn:
+def _reading(name: str, spec: Spec) -> CompileError:
     one = prod(spec.shape) == 1
-    raise CompileError(
+    return CompileError(
         name,
         "the function reads a value, which a replay could not do",
         got=f"{'a tensor of one element' if one else f'a tensor of shape {spec.shape}'} read at "
@@ -323,6 +342,14 @@ def line_of_error(error: BaseException) -> str:
 def recording() -> Recording | None:
     """Return the recording under way in this thread or task, or None."""
     return recording_here.get() if RECORDINGS.count else None
+
+
+def refuse(error: CompileError) -> NoReturn:
+    """Raise, also where a function that is recorded catches it, once it returns."""
+    made = recording()
+    if made is not None:
+        made.remember(error)
+    raise error
 
 
 # A recording holds the cells that it met; two could wait for each other.

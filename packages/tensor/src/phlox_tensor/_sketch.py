@@ -14,7 +14,7 @@ from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
 from ._op import REGISTRY, Shape, Spec
 from ._random_state import is_stream
-from ._recording import Recording, line_of_error, recorded
+from ._recording import Recording, line_of_error, recorded, refuse
 from ._stand_in import StandIn
 from ._tensor import Tensor
 from .inference import infer_prepared
@@ -131,12 +131,14 @@ def _run(
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
         if is_stream(cell):  # to go back there, should somebody draw; who does is found as an op
             return cell.current()
-        raise CompileError(
-            name,
-            "the function reads state, which a kernel cannot",
-            got=repr(cell),
-            expected="a function of its arguments alone",
-            hint="give what changes as an argument",
+        refuse(
+            CompileError(
+                name,
+                "the function reads state, which a kernel cannot",
+                got=repr(cell),
+                expected="a function of its arguments alone",
+                hint="give what changes as an argument",
+            )
         )
 
     made = Recording(open_cell, name)
@@ -156,6 +158,7 @@ def _run(
                 out = function(*given)
             except (DeviceError, ShapeError) as error:
                 raise _failed(name, error, made.graph(())) from None
+        made.raise_caught()
         _refuse_changes(name, made)
         if type(out) is not Tensor or out.device is not sketch:
             raise CompileError(

@@ -16,7 +16,7 @@ from ._limits import too_much
 from ._lowering import lowered
 from ._number import Number
 from ._program import Kernel
-from ._recording import Recording, recorded, recording
+from ._recording import Recording, recorded, recording, refuse
 from ._tensor import Tensor
 from ._trial import Tape, Trial
 
@@ -190,6 +190,7 @@ def _tried(
     try:
         with recorded(made, watching=False):
             out = function(argument)
+            made.raise_caught()
     except Exception as error:  # whatever it is: it comes again where there is data
         raise _not_one(f"{type(error).__name__}: {error}".splitlines()[0]) from error
     tensors = [_at(out, path) for path in _paths(out)]
@@ -200,7 +201,7 @@ def _tried(
 
 
 def _open_cell(cell: Cell[Any], _: Recording) -> NoReturn:
-    raise CompileError("trial", "the function reads state", got=repr(cell))
+    refuse(CompileError("trial", "the function reads state", got=repr(cell)))
 
 
 def _planned(device: Backend, tape: Tape, wanted: Sequence[int]) -> _Plan | None:

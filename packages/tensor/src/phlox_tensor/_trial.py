@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 
 from ._dtype import DType
-from ._errors import CompileError, Rejected
+from ._errors import BackendUnavailableError, CompileError, Rejected
 from ._graph import Node, Value
 from ._number import NOBODY, Number, Scalar
 from ._op import REGISTRY, Op, Shape, Spec
+from ._recording import refuse
 from ._stand_in import StandIn
 from .inference import result_dtype
 
@@ -142,15 +143,22 @@ class Trial(StandIn):
 
         return run
 
+    def resolve(self, op: Op) -> Entry:
+        """Raise for an op of more than elements."""
+        try:
+            return super().resolve(op)
+        except BackendUnavailableError:
+            what = f"the function calls {op.name}"
+            refuse(CompileError("trial", what, expected="elementwise ops"))
+
     def checks_operands(self, op: Op) -> bool:
         """Whether the entry notes the op itself."""
         return op.op_class.diagonal
 
     def shape_of(self, primitive: Element, /) -> Shape:
         """Raise: what asks for a shape may do another thing for another one."""
-        raise CompileError(
-            "trial", "the function asks for a shape", expected="a function of elements"
-        )
+        what = "the function asks for a shape"
+        refuse(CompileError("trial", what, expected="a function of elements"))
 
     def dtype_of(self, primitive: Element, /) -> DType:
         """Return the element type."""
@@ -162,11 +170,13 @@ class Trial(StandIn):
 
     def upload(self, array: np.ndarray[Any, Any], dtype: DType, /) -> NoReturn:
         """Raise: data from outside is no element of an argument."""
-        raise CompileError("trial", "the function makes a tensor", expected="ops of its arguments")
+        what = "the function makes a tensor"
+        refuse(CompileError("trial", what, expected="ops of its arguments"))
 
     def read(self, primitive: Element, /) -> NoReturn:
         """Raise: there are no values."""
-        raise CompileError("trial", "the function reads a value", expected="ops of its arguments")
+        what = "the function reads a value"
+        refuse(CompileError("trial", what, expected="ops of its arguments"))
 
 
 def _require_alike(op: Op, kinds: Sequence[str], types: Sequence[DType | None]) -> None:

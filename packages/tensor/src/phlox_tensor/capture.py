@@ -24,7 +24,7 @@ from ._program import (
     SequenceRun,
 )
 from ._random_state import drawing_by_lane, drawing_once
-from ._recording import Recording, line_of_user, recorded, recording, unrecorded
+from ._recording import Recording, line_of_user, recorded, recording, refuse, unrecorded
 from ._together import run_together
 from .inference import infer_prepared
 
@@ -76,6 +76,7 @@ __all__ = [
     "plain",
     "recorded",
     "recording",
+    "refuse",
     "run_together",
     "runs_eagerly",
     "same",

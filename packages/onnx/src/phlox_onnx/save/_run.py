@@ -81,6 +81,7 @@ def run(net: Module, tensors: list[Any], params: Mapping[str, Tensor[Any]], devi
     with recorded(made), watching(around):
         try:
             found = net(*given)
+            made.raise_caught()
         except CompileError as error:
             raise OnnxError("save", "what runs hangs on a value", got=str(error)) from error
         leaves, structure = tree.flatten(found)
