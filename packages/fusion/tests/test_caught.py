@@ -69,3 +69,61 @@ def test_an_error_behind_a_reading_is_the_functions_own() -> None:
 
     with pytest.raises(LookupError, match="nothing there"):
         compile(failing)(pt.ones(2))
+
+
+def test_an_error_that_values_decide_is_refused_where_the_function_catches_it() -> None:
+    def factor(x: Tensor) -> Tensor:
+        try:
+            return pt.linalg.cholesky(x)
+        except pt.ArgumentError:
+            return pt.linalg.cholesky(x + pt.eye(2) * 2)
+
+    bad, good = pt.asarray([[1.0, 2.0], [2.0, 1.0]]), pt.eye(2) * 4
+    with pytest.raises(CompileError, match=rf"cholesky caught at .*{HERE}(.|\n)*ArgumentError"):
+        compile(factor)(bad)
+    fast = compile(factor)
+    for x in (good, good, good, bad, good):
+        assert fast(x).tolist() == factor(x).tolist()
+
+    def picked(x: Tensor, i: Tensor[Any]) -> Tensor:
+        try:
+            return x[i]
+        except IndexError:
+            return x[0] * 100
+
+    with pytest.raises(CompileError, match="IndexOutOfRangeError"):
+        compile(picked)(pt.ones(3), pt.asarray(7))
+    numbered: Any = compile(picked)  # of numbers the program asks as it goes on
+    for _ in range(3):
+        assert [numbered(pt.ones(3), i).item() for i in (7, 1)] == [100.0, 1.0]
+
+
+def test_an_error_that_follows_from_shapes_and_types_may_be_caught() -> None:
+    def of_shapes(x: Tensor) -> Tensor:
+        try:
+            return x + pt.ones(4)
+        except pt.ShapeError:
+            return x * 100
+
+    def of_places(x: Tensor) -> Tensor:
+        try:
+            return x[5]
+        except IndexError:
+            return x[0] * 100
+
+    def of_types(x: Tensor) -> Tensor:
+        try:
+            return ~x
+        except pt.KindError:
+            return x * 100
+
+    def of_constants(x: Tensor) -> Tensor:
+        try:
+            return x + pt.linalg.cholesky(pt.eye(3) * -1)
+        except pt.ArgumentError:
+            return x * 100
+
+    for function in (of_shapes, of_places, of_types, of_constants):
+        fast = compile(function)
+        for _ in range(4):
+            assert fast(pt.ones(3)).max().item() == 100.0

@@ -15,12 +15,13 @@ from . import _backend
 from . import _tree as tree
 from ._backend import Backend
 from ._cell import RECORDINGS, Cell, Packed, recording_here
-from ._each import on_primitives
-from ._errors import CompileError
+from ._each import each_primitive, on_primitives
+from ._errors import CompileError, PhloxError
 from ._graph import Formula, Graph, Guard, Node, Value
 from ._number import Number, Scalar, either, plain
 from ._op import Op, Spec, is_built_in
 from ._ours import is_ours
+from ._raising import BY_TYPES, follows_from_shapes, has_number, moving
 from .inference import infer_prepared
 
 if TYPE_CHECKING:
@@ -198,6 +199,9 @@ class Recording:
         self._busy = True
         try:
             out = entry(*map(plain, given))
+        except Exception as error:
+            self._raised(device, op, given, error)
+            raise
         finally:
             self._busy = False
         count = len(op.signature.operands)
@@ -209,6 +213,30 @@ class Recording:
         line = line_of_user()
         self._nodes.append(Node(op, device, entry, operands, given[count:], results, line))
         return out
+
+    def _raised(self, device: Backend, op: Op, given: tuple[Any, ...], error: Exception) -> None:
+        """Keep that values made an op raise: the function may catch it, as it will not with others."""
+        count = len(op.signature.operands)
+        if isinstance(error, BY_TYPES):
+            return
+        if not has_number(given):
+            taken = {self._places.get(id(p)) for p in each_primitive(given[:count])}
+            if taken.isdisjoint(moving(self._inputs, self._nodes)):
+                return
+            if follows_from_shapes(error, device, op, given[:count], given[count:]):
+                return
+        kind = type(error).__name__
+        name = f"px.{kind}" if isinstance(error, PhloxError) else kind
+        self.remember(
+            CompileError(
+                self._name,
+                "the function goes on after an error that depends on values, as a replay could not",
+                got=f"{kind} of {op.name} caught at {line_of_user()}",
+                expected="ops of tensors alone, whose errors leave the function",
+                hint=f"try: step(x) / except {name}: ... around the call of the compiled "
+                "function; or px.where(condition, a, b) in place of except",
+            )
+        )
 
     def _operand(self, device: Backend, item: Any) -> Any:
         if type(item) is tuple or item is None or isinstance(item, Scalar):
