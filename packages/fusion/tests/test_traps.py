@@ -314,6 +314,33 @@ def test_a_cell_may_change_its_structure() -> None:
     assert difference(pt.asarray(7.0)).item() == 7.0
 
 
+def test_what_a_cell_holds_is_not_changed_in_place() -> None:
+    parts: Cell[list[int]] = Cell([0])
+    table: Cell[dict[str, list[int]]] = Cell({"n": [0]})
+
+    def in_list(x: Tensor) -> Tensor:
+        parts.get()[0] += 1
+        return x * parts.get()[0]
+
+    def in_dict(x: Tensor) -> Tensor:
+        table.get()["n"].append(1)
+        return x * len(table.get()["n"])
+
+    for function in (in_list, in_dict):
+        with pytest.raises(CompileError, match=r"the content of a cell(.|\n)*cell\.set"):
+            compile(function)(pt.ones(1))
+    assert (parts.get(), table.get()) == ([0], {"n": [0]})
+
+    def and_set(x: Tensor) -> Tensor:
+        found = parts.get()
+        found[0] += 1
+        parts.set(found)
+        return x * found[0]
+
+    fast = compile(and_set)
+    assert [fast(pt.ones(1)).item() for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
+
+
 def test_a_result_that_no_replay_can_make_is_refused() -> None:
     class Strange:
         __slots__ = ("value",)

@@ -23,6 +23,8 @@ from ._layout import Layout, StaticPart, TensorPart, flatten, levels_of
 
 # Where an output comes from: a value of the graph, a number, or a plain number as it is.
 Ref = Value | Number | int | float
+# A tree taken apart.
+Flat = tuple[Layout, list[Any], list[Any]]
 _PLAIN = (bool, bytes, str, type(None), DType, Backend, type)
 
 
@@ -143,17 +145,20 @@ def _run(
     then: Then | None,
 ) -> tuple[Run, Any]:
     opened: dict[Cell[Any], Place] = {}
+    contained: dict[Cell[Any], tuple[Any, Flat]] = {}
 
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
         found = contents.setdefault(cell, packed(cell))
         refs, given = _given(made, found.layout, found.leaves)
         opened[cell] = Place(found.layout, refs)
-        return found.layout.build(given)
+        content = found.layout.build(given)
+        contained[cell] = content, flatten(content)
+        return content
 
     made = Recording(open_cell)
     refs, given = _given(made, layout, leaves)
     own_args, own_kwargs = layout.build(given)
-    own_layout, own_leaves, own = flatten((own_args, own_kwargs))
+    own_flat = flatten((own_args, own_kwargs))
     left: dict[Cell[Any], Place] = {}
     outcomes: dict[Cell[Any], Packed] = {}
     behind: Any = None
@@ -166,9 +171,13 @@ def _run(
                 if then is None:
                     cell.pack(outcomes[cell])
         made.raise_caught()
-        now, now_leaves, _ = flatten((own_args, own_kwargs))
-        if now is not own_layout or not all(map(is_, own_leaves, now_leaves)):
+        if _changed((own_args, own_kwargs), own_flat):
             raise changes("a container among the arguments")
+        for cell, (content, before) in contained.items():
+            if cell not in made.outcomes and _changed(content, before):
+                raise changes(
+                    "the content of a cell", "cell.set([*old, x]), cell.set({**old, k: x})"
+                )
         result_layout, result_leaves, known = flatten(out, given=False)
         if result_layout.transient:
             raise _from_transform()
@@ -182,22 +191,33 @@ def _run(
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
         graph = made.graph(outputs)
     trace = Trace(graph, refs, opened, left, result, kept, made.copied)
-    by_id = {id(p): place for place, p in enumerate(own) if p is not None}
+    by_id = {id(p): place for place, p in enumerate(own_flat[2]) if p is not None}
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
     joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
     plain_leaves = [*map(plain, result_leaves)]
     return Run(plain_leaves, trace, layout, joins, same, contents, outcomes), behind
 
 
-def changes(name: str) -> CompileError:
-    """The error for a function that changes what is neither a result nor in a cell."""
+def _changed(tree: Any, before: Flat) -> bool:
+    """Whether a tree has come to hold something else than it did."""
+    layout, leaves, _ = flatten(tree)
+    return layout is not before[0] or not all(map(is_, before[1], leaves))
+
+
+def changes(name: str, hint: str = "") -> CompileError:
+    """The error for a function that changes what is neither a result nor in a cell.
+
+    Args:
+        name: of what it changes.
+        hint: what to write instead.
+    """
     return CompileError(
         "compile",
         "the function changes what a replay would leave as it is",
         got=f"{name} holds something else after the call",
         expected="changes that are returned, or kept in a Cell",
-        hint=f"return {name.removeprefix('self.') if ' ' not in name else 'it'}; "
-        "px.Cell for a count",
+        hint=hint
+        or f"return {name.removeprefix('self.') if ' ' not in name else 'it'}; px.Cell for a count",
     )
 
 

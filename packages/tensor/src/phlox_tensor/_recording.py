@@ -215,7 +215,7 @@ class Recording:
         return out
 
     def _raised(self, device: Backend, op: Op, given: tuple[Any, ...], error: Exception) -> None:
-        """Keep that values made an op raise: the function may catch it, as it will not with others."""
+        """Keep that values made an op raise, should the function catch it and go on."""
         count = len(op.signature.operands)
         if isinstance(error, BY_TYPES):
             return
