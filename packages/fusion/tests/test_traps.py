@@ -187,6 +187,38 @@ def test_an_object_may_remember_what_it_finds_out() -> None:
     assert [fast(pt.ones(1)).item() for _ in range(4)] == [3.0] * 4
 
 
+TABLES: dict[str, Tensor] = {}
+NOTES: list[Tensor] = []
+
+
+def table_of(name: str) -> Tensor:
+    if name not in TABLES:
+        TABLES[name] = pt.ones(3) * 2
+    return TABLES[name]
+
+
+def noted() -> Tensor:
+    NOTES.append(pt.ones(3) * len(NOTES))
+    return NOTES[-1]
+
+
+def test_a_helper_may_remember_a_tensor_that_it_makes() -> None:
+    TABLES.clear()
+    fast = compile(lambda x: x * table_of("a"))
+    assert [fast(pt.ones(3) * i).tolist() for i in range(5)] == [[2.0 * i] * 3 for i in range(5)]
+    assert (fast.versions, len(fast.sources)) == (1, 1)
+    TABLES["a"] = pt.ones(3) * 5
+    assert [fast(pt.ones(3)).tolist() for _ in range(3)] == [[5.0] * 3] * 3
+
+
+def test_a_helper_that_remembers_another_tensor_each_time_is_refused() -> None:
+    NOTES.clear()
+    fast = compile(lambda x: x * noted())
+    assert [fast(pt.ones(3)).tolist() for _ in range(2)] == [[0.0] * 3, [1.0] * 3]
+    with pytest.raises(CompileError, match="two runs"):
+        fast(pt.ones(3))
+
+
 def test_an_argument_that_is_also_captured_is_two_things() -> None:
     w = pt.ones(1)
     fast = compile(lambda x: x * 10 + w)

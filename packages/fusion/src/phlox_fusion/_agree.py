@@ -18,7 +18,7 @@ def two_runs_differ(how: str) -> CompileError:
         got=how,
         expected="ops and captured data that depend on arguments and cells alone",
         hint="give what changes as an argument, or keep it in px.Cell; "
-        "px.random in place of other random numbers",
+        "px.random in place of other random numbers; helper() once before, where it caches",
     )
 
 

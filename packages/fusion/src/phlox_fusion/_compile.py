@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import update_wrapper
+from operator import is_
 from threading import RLock
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, final, overload
@@ -51,11 +52,15 @@ class Version:
         text: the replay as Python.
         used: when it was used last.
         join: how results go on with the history of arguments; None where they have none.
+        found_out: the first run left something outside that the second one may find.
     """
 
-    def __init__(self, outside: list[Watch], trace: _trace.Trace, form: Form) -> None:
+    def __init__(
+        self, outside: list[Watch], trace: _trace.Trace, form: Form, *, found_out: bool
+    ) -> None:
         """Keep the first run."""
         self.form: Final = form
+        self.found_out: Final = found_out
         self.outside = outside
         self.trace: Final = trace
         self.replay: Replay | None = None
@@ -108,7 +113,7 @@ class Compiled(Generic[P, R]):
         An error of an op in a replay is that of the function, which then runs as it is written.
 
         Raises:
-            CompileError: from the first two calls of a form, where a replay would not do what the
+            CompileError: from the first calls of a form, where a replay would not do what the
                 function does: it reads a value, changes what is outside, or runs differ.
             DisagreementError: in check mode, where a replay gives other bits, or fails alone.
         """
@@ -316,39 +321,31 @@ class Compiled(Generic[P, R]):
         name = first_change(outside)
         if name is not None:
             raise _trace.changes(name)
-        outside = left_of(outside)
+        left = left_of(outside)
+        found_out = len(left) < len(outside) or not all(map(is_, left, outside))
         with self._lock:
             version = next((v for v in waiting if _fits(v.trace, found.trace)), None)
+            other = None if version is None else difference(version.trace, found.trace)
+            if version is not None and other is not None:
+                self._drop(key, version)
+                if not version.found_out:
+                    raise two_runs_differ(other)
+                version, found_out = None, False  # the next run has to agree with this one
             if version is None:
-                version = Version(outside, found.trace, form)
+                version = Version(left, found.trace, form, found_out=found_out)
                 if found.joins:
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
                 self._keep(key, version)
             else:
-                version.outside = outside  # what both runs found out for themselves is there now
-                self._agreed(key, version, found.trace, args, kwargs)
+                version.outside = left  # what both runs found out for themselves is there now
+                self._agreed(version, args, kwargs)
         if version.join is None:
             return found.trace.result.layout.build(found.leaves)
         return version.join.recorded(found, args, kwargs)
 
-    def _agreed(
-        self,
-        key: Any,
-        version: Version,
-        trace: _trace.Trace,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> None:
-        """Make a replay of a version, whose second run this was.
-
-        Raises:
-            CompileError: when the two runs differ.
-        """
-        other = difference(version.trace, trace)
-        if other is not None:
-            self._drop(key, version)
-            raise two_runs_differ(other)
+    def _agreed(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Make a replay of a version, whose second run agreed with the first."""
         if version.join is None:
             placed = _trace.positioned(version.trace, _trace.order_of(args, kwargs))
             version.replay, version.text = replay_of(placed)
