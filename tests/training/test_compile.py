@@ -488,3 +488,19 @@ def test_positions_that_are_computed_on_the_host_are_constants(layer: nn.Module)
             values = np.random.default_rng(seed).normal(size=(2, length, 8)).astype(np.float32)
             x = px.asarray(values, device=px.Cpu())
             assert np.array_equal(replay(layer, x).numpy(), layer(x).numpy())
+
+
+def test_a_part_is_compiled_by_its_forward() -> None:
+    class Part(nn.Module):
+        inner: nn.Linear
+
+        @px.compile
+        def forward(self, x: Tensor) -> Tensor:
+            return self.inner(x).relu()
+
+    inner = nn.Linear(3, 3)
+    whole = nn.Sequential(Part(inner), inner)
+    x = px.ones((2, 3))
+    assert [whole(x).tolist() for _ in range(4)] == [inner(inner(x).relu()).tolist()] * 4
+    with pytest.raises(px.TreeError, match=r"layers of Sequential(.|\n)*@px\.compile above forw"):
+        nn.Sequential(px.compile(inner), inner)

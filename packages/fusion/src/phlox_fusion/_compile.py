@@ -8,7 +8,7 @@ from functools import update_wrapper
 from operator import is_
 from threading import RLock
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar, final, overload
 
 import numpy as np
 
@@ -72,7 +72,15 @@ class Version:
 
 @final
 class Compiled(Generic[P, R]):
-    """A function that is replayed: what ``compile`` gives."""
+    """A function that is replayed: what ``compile`` gives.
+
+    Attributes:
+        instead_in_trees: what to write where a module that is compiled would be a part of another.
+    """
+
+    instead_in_trees: ClassVar = (
+        "px.compile(model) for the whole model; or @px.compile above forward of the part"
+    )
 
     def __init__(self, function: Callable[P, R], *, check: bool, versions: int) -> None:
         """Keep the function."""

@@ -220,7 +220,7 @@ def nothing_hidden(value: Any, place: str = "") -> None:
     """Refuse an object of an unknown class that holds a tensor or a registered value.
 
     Raises:
-        TreeError: naming the place.
+        TreeError: naming the place; its hint is what the class has as ``instead_in_trees``, if any.
     """
     attributes = getattr(value, "__dict__", None)
     parts = list(attributes.values()) if isinstance(attributes, dict) else []
@@ -230,12 +230,13 @@ def nothing_hidden(value: Any, place: str = "") -> None:
         parts.extend(value)
     if any(_tensors_in(part, closed=True) for part in parts):
         name = type(value).__name__
+        register = f"phlox_tensor.tree.register({name}, flatten, rebuild), or a list"
         raise TreeError(
             "tree",
             f"a container of an unknown type holds a tensor{place}",
             got=name,
             expected="lists, tuples, dicts, deques, dataclasses or registered types",
-            hint=f"phlox_tensor.tree.register({name}, flatten, rebuild), or a list",
+            hint=getattr(type(value), "instead_in_trees", register),
         )
 
 
