@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -495,12 +495,13 @@ def test_a_part_is_compiled_by_its_forward() -> None:
         inner: nn.Linear
 
         @px.compile
-        def forward(self, x: Tensor) -> Tensor:
+        def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - no plain function
+            self, x: Tensor
+        ) -> Tensor:
             return self.inner(x).relu()
 
-    inner = nn.Linear(3, 3)
-    whole = nn.Sequential(Part(inner), inner)
-    x = px.ones((2, 3))
+    inner, x, sequential = nn.Linear(3, 3), px.ones((2, 3)), cast(Any, nn.Sequential)
+    whole = sequential(Part(inner), inner)
     assert [whole(x).tolist() for _ in range(4)] == [inner(inner(x).relu()).tolist()] * 4
     with pytest.raises(px.TreeError, match=r"layers of Sequential(.|\n)*@px\.compile above forw"):
-        nn.Sequential(px.compile(inner), inner)
+        sequential(px.compile(inner), inner)
