@@ -12,6 +12,7 @@ import numpy as np
 
 import phlox_tensor as pt
 from phlox_tensor import DTYPES, REGISTRY, Backend, Numpy, Tensor
+from phlox_tensor._compare import narrow_error
 from phlox_tensor.testing import LAYOUTS, disagreement
 from tests.backends.program import Array, Leaf, Program, gather, reference
 
@@ -61,6 +62,7 @@ def judge(program: Program, done: list[tuple[Tensor[Any], ...]], backend: Backen
                 np.asarray(exact),
                 ulp=op.ulp * slack,
                 atol=op.atol * slack,
+                rounded=narrow_error(op),
             )
             assert problem is None, f"{place}: {node}: {problem}\n{program}"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._backend import Backend
 from ._cell import RECORDINGS, recording_here
-from ._compare import disagreement
+from ._compare import disagreement, narrow_error
 from ._decorator import Decorator
 from ._device import as_device
 from ._each import each_primitive, on_primitives
@@ -89,11 +89,14 @@ class Checked(Decorator):
     def _differ(self, op: Op, got: Array, want: Array, args: tuple[Any, ...]) -> str | None:
         """How results differ, each allowed its own error."""
         slack = self._inner.slack + self.reference.slack
+        scale = self._scale(got, self._operands(op, args))
+        rounded = narrow_error(op)
         return disagreement(
             got,
             want,
             ulp=op.ulp * slack,
-            atol=op.atol * slack * self._scale(got, self._operands(op, args)),
+            atol=op.atol * slack * scale,
+            rounded=None if rounded is None else (rounded + 1) * scale,  # the other one rounds too
             signed_zeros=op.keeps_signs and self._inner.strict and self.reference.strict,
             denormals=self._inner.strict and self.reference.strict,
         )

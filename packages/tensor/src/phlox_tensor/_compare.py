@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ._dtype import DType, finfo
+from ._dtype import DType, finfo, float32
+from ._op import Op, is_built_in
 
 if TYPE_CHECKING:
     from ._backend import Backend
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 # In units of epsilon of the largest value: drivers of GPUs choose how a kernel rounds.
 _CONTRACTED: Final = 256
+# In ulp: a narrow result is rounded, and what it is made of may have been rounded once.
+_ROUNDINGS: Final = 2.0
 
 
 def same_bits(left: Array, right: Array, dtype: DType, device: Backend) -> bool:
@@ -31,12 +34,21 @@ def same_bits(left: Array, right: Array, dtype: DType, device: Backend) -> bool:
     return bool((abs(mine[finite] - own[finite]) <= _CONTRACTED * finfo(dtype).eps * largest).all())
 
 
+def narrow_error(op: Op) -> float | None:
+    """What ``disagreement`` takes as ``rounded`` for an op.
+
+    Those of the package compute narrow floats wide and round once, unless they declare it.
+    """
+    return 0.0 if op.rounded is None and is_built_in(op) else op.rounded
+
+
 def disagreement(
     got: Array,
     want: Array,
     *,
     ulp: float,
     atol: float,
+    rounded: float | None = None,
     signed_zeros: bool = False,
     denormals: bool = True,
 ) -> str | None:
@@ -47,6 +59,8 @@ def disagreement(
         want: the expected values, perhaps wider than the result.
         ulp: allowed difference relative to the expected value, in units of epsilon.
         atol: allowed absolute difference in units of epsilon.
+        rounded: given, that epsilon is float32's for narrower results too; they may be rounded,
+            and off by so many of their own epsilons.
         signed_zeros: whether the sign of a zero counts.
         denormals: whether denormals are told from zero.
     """
@@ -61,18 +75,24 @@ def disagreement(
     with np.errstate(over="ignore"):
         wide_want = want.astype(got.dtype).astype(np.float64)
         exact = want.astype(np.float64)
-    eps = float(finfo(got.dtype).eps)
+    eps, steps = float(finfo(got.dtype).eps), ulp
+    narrow = rounded is not None and got.dtype.itemsize < float32.itemsize
+    if narrow:
+        steps = min(ulp + atol, _ROUNDINGS)
     finite = np.isfinite(wide_want) & np.isfinite(wide_got)
     with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(wide_got - exact) <= eps * (ulp * np.abs(exact) + atol)
+        allowed = (finfo(float32).eps if narrow else eps) * (ulp * np.abs(exact) + atol)
+        if narrow:
+            allowed = allowed + eps * (steps * np.abs(exact) + (rounded or 0.0))
+        near = np.abs(wide_got - exact) <= allowed
         # Rounding to the result's type is free: half an ulp, and denormals all of one.
-        near |= np.abs(wide_got - wide_want) <= _spacing(wide_want, got.dtype) * max(ulp, 0) / 2
+        near |= np.abs(wide_got - wide_want) <= _spacing(wide_want, got.dtype) * max(steps, 0) / 2
         near |= wide_got == wide_want
     if not denormals:
         least = float(finfo(got.dtype).smallest_normal)
         near |= finite & (np.abs(wide_got) < least) & (np.abs(wide_want) < least)
     same = (wide_got == wide_want) | (np.isnan(wide_got) & np.isnan(wide_want))
-    edge = _near_overflow(wide_got, exact, got.dtype, ulp)
+    edge = _near_overflow(wide_got, exact, got.dtype, steps)
     bad = ~np.where(finite, near, same | edge)
     if signed_zeros:
         zeros = (wide_got == 0) & (wide_want == 0)

@@ -48,6 +48,10 @@ def _is_three_way(value: Any) -> bool:
     return value is None or isinstance(value, bool)
 
 
+def _is_error_or_none(value: Any) -> bool:
+    return value is None or _is_error(value)
+
+
 def _are_cases(value: Any) -> bool:
     return isinstance(value, tuple) and all(hasattr(each, "operands") for each in value)
 
@@ -90,6 +94,7 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "numpy": _FUNCTION,
     "prepare": _FUNCTION,
     "refuses": (_are_refusals, "a tuple of refusal(ShapeError, (2, 3), axis=5)"),
+    "rounded": (_is_error_or_none, "a number from 0, or None"),
     "shape": _FUNCTION,
     "signed_zeros": (_is_three_way, "True, False or None"),
     "source": _BOOL,

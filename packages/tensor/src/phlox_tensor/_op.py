@@ -189,6 +189,9 @@ class Op:
         domain: the interval that tests draw from, or one per operand name.
         ulp: allowed error in units of the result type's epsilon.
         atol: allowed absolute error, in units of epsilon, for results near zero.
+        rounded: given, ``ulp`` and ``atol`` are in units of float32's epsilon for narrower types
+            too, whose results are rounded and may be off by so many of their epsilons more, for
+            what is rounded on the way. For ops of the package it is 0 by default.
         cases: test cases for ops whose class cannot make them up.
         refuses: calls that are refused, by the same error on every device.
         unpromised: operands whose nan and infinities give what the device makes of them, each with
@@ -232,6 +235,7 @@ class Op:
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)
     ulp: float = 0.0
     atol: float = 0.0
+    rounded: float | None = None
     cases: tuple[Case, ...] = ()
     refuses: tuple[Refusal, ...] = ()
     unpromised: Mapping[str, str] = field(default_factory=dict)

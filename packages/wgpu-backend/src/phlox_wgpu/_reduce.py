@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from phlox_tensor import REGISTRY, DType, bool_, float32, int32, uint32
+from phlox_tensor import REGISTRY, DType, bool_, float16, float32, int32, uint32
 from phlox_tensor.inference import result_dtype
 
 from ._array import WGSL_TYPES, GpuArray
@@ -261,11 +261,18 @@ def _entry(op: str) -> Callable[..., GpuArray]:
         device: GpuDevice, x: GpuArray, axis: Axes | int | None, keepdims: bool, *dtype: DType
     ) -> GpuArray:
         axes = axis if isinstance(axis, tuple) else _axes(x, axis)
-        # Summed in the type asked for; a bool is as it is stored, as 0 and 1.
-        source = cast(device, x, dtype[0]) if typed and x.dtype is not bool_ else x
+        # Summed in the type asked for or a wider one; a bool is as it is stored, as 0 and 1.
+        source = cast(device, x, _summed_in(x.dtype, dtype[0])) if typed else x
         return reduce(device, op, source, axes, keepdims, dtype)
 
     return run
+
+
+def _summed_in(dtype: DType, asked: DType) -> DType:
+    """The type of the terms of a sum: what is cut off before adding is lost."""
+    if dtype is bool_ or (asked is float16 and dtype.kind == "Float"):
+        return dtype
+    return float32 if asked is float16 else asked
 
 
 def _axes(x: GpuArray, axis: int | None) -> Axes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from math import sqrt
 
-from phlox_tensor import DType, Rejected
+from phlox_tensor import DType, Rejected, float32
 
 from ._array import GpuArray
 from ._elementwise import Chained, run_program
@@ -18,28 +18,34 @@ Arrays = Sequence[GpuArray]
 
 
 class _Chain:
-    """A chain in the making over inputs with names."""
+    """A chain in the making over arrays and numbers with names; it computes in float32."""
 
-    def __init__(self, dtype: DType, names: Sequence[str]) -> None:
+    def __init__(self, dtype: DType, arrays: Sequence[str], numbers: Sequence[str]) -> None:
         self.dtype = dtype
-        self.names = {name: i for i, name in enumerate(names)}
+        self.inputs = (dtype.name,) * len(arrays) + (float32.name,) * len(numbers)
+        self.names = {name: i for i, name in enumerate((*arrays, *numbers))}
         self.nodes: list[Node] = []
 
     def __call__(self, op: str, *args: int) -> int:
         """Add an op."""
-        self.nodes.append(Node(op, args, self.dtype.name))
+        return self._add(op, args, float32)
+
+    def _add(self, op: str, args: tuple[int, ...], dtype: DType) -> int:
+        self.nodes.append(Node(op, args, dtype.name))
         return len(self.names) + len(self.nodes) - 1
 
     def done(self, outputs: tuple[int, ...]) -> Chained:
-        """The chain, which gives these values."""
-        chain = Chain((self.dtype.name,) * len(self.names), tuple(self.nodes), outputs)
+        """The chain, which gives these values in the type of the arrays."""
+        if self.dtype is not float32:
+            outputs = tuple(self._add("cast", (value,), self.dtype) for value in outputs)
+        chain = Chain(self.inputs, tuple(self.nodes), outputs)
         return Chained(chain, (self.dtype,) * len(outputs))
 
 
 @cache
 def _adam(dtype: DType, arrays: tuple[str, ...], numbers: tuple[str, ...]) -> Chained:
     """Adam on one parameter; what is not among the names is left out of the formula."""
-    emit = _Chain(dtype, (*arrays, *numbers))
+    emit = _Chain(dtype, arrays, numbers)
     of = emit.names
     x, g = of["x"], of["g"]
     if "decay" in of:
@@ -99,7 +105,7 @@ def adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
 @cache
 def _sgd(dtype: DType, arrays: tuple[str, ...], numbers: tuple[str, ...]) -> Chained:
     """Gradient descent on one parameter; what is not among the names is left out."""
-    emit = _Chain(dtype, (*arrays, *numbers))
+    emit = _Chain(dtype, arrays, numbers)
     of = emit.names
     x, g = of["x"], of["g"]
     if "decay" in of:

@@ -191,11 +191,13 @@ rms_norm = row(
 def _rms_norm_backward(
     g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor]:
-    scale = (x.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
-    normal = x * scale
-    inner = g if weight is None else g * weight
+    wide, g = x.to_full_precision(), g.to_full_precision()
+    scale = (wide.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+    normal = wide * scale
+    inner = g if weight is None else g * weight.to_full_precision()
     dx = scale * (inner - normal * (inner * normal).mean(axis=-1, keepdims=True))
-    return dx, (g * normal).sum(axis=tuple(range(x.ndim - 1)))
+    dweight = (g * normal).sum(axis=tuple(range(x.ndim - 1)))
+    return dx.astype(x.dtype), dweight.astype(x.dtype)
 
 
 rms_norm_backward = row(

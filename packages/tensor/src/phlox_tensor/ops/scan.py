@@ -117,9 +117,10 @@ def _diff(x: Tensor, prepend: Tensor | None, append: Tensor | None, axis: int, n
     if len(parts) > 1:
         x = movement.concat(parts, axis)
     front = (slice(None),) * axis
+    out = x.to_full_precision() if n > 1 else x
     for _ in range(min(n, x.shape[axis])):
-        x = x[(*front, slice(1, None))] - x[(*front, slice(0, -1))]
-    return x
+        out = out[(*front, slice(1, None))] - out[(*front, slice(0, -1))]
+    return out.astype(x.dtype)
 
 
 diff = scan(

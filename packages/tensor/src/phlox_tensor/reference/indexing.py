@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import IndexOutOfRangeError
+from ._precision import widen
 
 Array = np.ndarray[Any, Any]
 
@@ -61,22 +62,22 @@ _UPDATES: dict[str, Any] = {
 
 def scatter(x: Array, indices: Array, values: Array, axis: int, update: str) -> Array:
     index = checked("scatter", indices, x.shape[axis])
-    out = x.copy()
+    out = np.array(widen(x))  # repeats are combined wide
     places: list[Any] = list(np.indices(index.shape, sparse=True))
     places[axis] = index
     if update == "set":
         out[tuple(places)] = values
     else:
         _UPDATES[update].at(out, tuple(places), values)
-    return out
+    return out.astype(x.dtype)
 
 
 def index_add(x: Array, indices: Array, values: Array, axis: int) -> Array:
     index = checked("index_add", indices, x.shape[axis])
-    out = x.copy()
+    out = np.array(widen(x))
     place: Any = (slice(None),) * axis + (index,)
     np.add.at(out, place, values)
-    return out
+    return out.astype(x.dtype)
 
 
 def nonzero(mask: Array) -> Array:

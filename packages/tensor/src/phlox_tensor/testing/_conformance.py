@@ -10,7 +10,7 @@ import numpy as np
 
 from .._backend import Backend, lacks
 from .._call import call_by_signature
-from .._compare import disagreement
+from .._compare import disagreement, narrow_error
 from .._device import use_device
 from .._dtype import DTYPES, DType, float64
 from .._errors import PhloxError
@@ -163,6 +163,7 @@ class Check:
             wanted,
             ulp=ulp,
             atol=self.op.atol * slack,
+            rounded=narrow_error(self.op),
             signed_zeros=trial.grid and self.backend.strict and self.op.keeps_signs,
             denormals=self.backend.strict,
         )
