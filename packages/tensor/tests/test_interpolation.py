@@ -121,3 +121,14 @@ def test_what_is_outside_a_crop_does_not_move_with_the_tensor() -> None:
     x = pt.asarray(LINE, dtype=pt.float64)
     moved = pt.resize(x + 1, (4,), **how) - pt.resize(x, (4,), **how)
     assert moved.tolist() == [0.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("mode", "word"), [("cubic", "bicubic"), ("linear", "bilinear")])
+def test_each_word_for_a_mode_leads_to_the_other(mode: str, word: str) -> None:
+    x = pt.ones((1, 1, 2, 2))
+    with pytest.raises(pt.ArgumentError) as caught:
+        pt.interpolate2d(x, (4, 4), mode=mode)
+    assert caught.value.hint == f'mode="{word}"'
+    with pytest.raises(pt.ArgumentError) as caught:
+        pt.interpolate(x, (4, 4), mode=word)
+    assert caught.value.hint == f'mode="{mode}"'

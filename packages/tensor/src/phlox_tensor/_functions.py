@@ -2098,7 +2098,8 @@ def interpolate(
     """Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest
     (``floor(i·n / size)``), nearest_exact (the pixel around the middle), linear, cubic (Keys
     with a = -0.75) or lanczos3. ``antialias`` widens the filter when the tensor shrinks
-    (cubic has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``.
+    (cubic has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``,
+    and align_corners is False by default as there; in ``interpolate2d`` it is True.
     """
     if wrong:
         raise unknown_argument(_interpolate, wrong)
@@ -2126,7 +2127,8 @@ def interpolate2d(
     sum of 2 x 2 (bilinear) or 4 x 4 (bicubic, Keys with a = -0.75) around each place. With
     align_corners the corner pixels keep their places, else the corners of the images do;
     nearest does not look at it. Pixels beyond the edge are those of the edge. Sampling is as
-    in PyTorch's ``interpolate``.
+    in PyTorch's ``interpolate``, whose align_corners is False by default; here it is True,
+    and in ``interpolate`` False.
     """
     if wrong:
         raise unknown_argument(_interpolate2d, wrong)

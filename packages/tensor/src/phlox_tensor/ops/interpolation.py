@@ -7,7 +7,6 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from .._conversion import asarray
-from .._dtype import float32
 from .._errors import ArgumentError, ShapeError
 from .._op import case, refusal
 from ..reference import interpolation as ref
@@ -25,11 +24,6 @@ _CANCEL = "elements of weight 0 are multiplied or left out, and sums come in any
 _HOW = "mode: str = 'nearest', align_corners: bool = True"
 
 
-def _wide(x: Tensor) -> Tensor:
-    """Narrow floats are computed in float32."""
-    return x.astype(float32) if x.dtype.itemsize < float32.itemsize else x
-
-
 def _taps(x: Tensor, axis: int, n: int, count: int, *how: Any) -> list[Tap]:
     """For each tap the positions along an axis of n, and weights that broadcast along it."""
     positions, weights = places.taps(n, count, *how)
@@ -44,7 +38,7 @@ def _taps(x: Tensor, axis: int, n: int, count: int, *how: Any) -> list[Tap]:
 
 
 def _interpolate2d(x: Tensor, size: tuple[int, int], mode: str, align_corners: bool) -> Tensor:
-    out = _wide(x)
+    out = x.to_full_precision()
     for axis in (3, 2):
         taps = _taps(out, axis, x.shape[axis], size[axis - 2], mode, align_corners)
         terms = [out.take(position, axis=axis) * weight for position, weight in taps]
@@ -85,12 +79,13 @@ interpolate2d = window(
     "weighted sum of 2 x 2 (bilinear) or 4 x 4 (bicubic, Keys with a = -0.75) around each place. "
     "With align_corners the corner pixels keep their places, else the corners of the images do; "
     "nearest does not look at it. Pixels beyond the edge are those of the edge. Sampling is as in "
-    "PyTorch's ``interpolate``.",
+    "PyTorch's ``interpolate``, whose align_corners is False by default; here it is True, and in "
+    "``interpolate`` False.",
 )
 
 
 def _backward(g: Tensor, input_shape: tuple[int, ...], mode: str, align_corners: bool) -> Tensor:
-    out = _wide(g)
+    out = g.to_full_precision()
     for axis in (2, 3):
         taps = _taps(out, axis, input_shape[axis], g.shape[axis], mode, align_corners)
         shape = tuple(input_shape[i] if i == axis else n for i, n in enumerate(out.shape))
@@ -153,7 +148,7 @@ def _resize(x: Tensor, *attributes: Any) -> Tensor:
         planes = x.reshape((-1, 1, *(1, *x.shape[x.ndim - len(size) :])[-2:]))
         resized: Tensor = interpolate2d(planes, (height, width), *images)
         return resized.reshape((*x.shape[: x.ndim - len(size)], *size))
-    out, outside = _wide(x), None
+    out, outside = x.to_full_precision(), None
     for axis, (positions, weights, beyond) in reversed(list(places.lines(x.shape, attributes))):
         behind = (len(positions), *(1 for _ in range(x.ndim - 1 - axis)))
         taps = [
@@ -254,5 +249,6 @@ interpolate = window(
     doc="Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest "
     "(``floor(i·n / size)``), nearest_exact (the pixel around the middle), linear, cubic (Keys "
     "with a = -0.75) or lanczos3. ``antialias`` widens the filter when the tensor shrinks (cubic "
-    "has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``.",
+    "has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``, and "
+    "align_corners is False by default as there; in ``interpolate2d`` it is True.",
 )

@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
 
 MODES = ("bicubic", "bilinear", "nearest")
+# What ``interpolate`` calls them.
+_OF_ANY_RANK = {"cubic": "bicubic", "linear": "bilinear"}
 
 
 def _check(op: Op, shape: Shape, size: Shape, mode: str) -> None:
     """An image with something to read from where something is written."""
     if mode not in MODES:
-        raise ArgumentError(op.name, "unknown mode", got=mode, expected=", ".join(MODES))
+        hint = f'mode="{_OF_ANY_RANK[mode]}"' if mode in _OF_ANY_RANK else None
+        expected = ", ".join(MODES)
+        raise ArgumentError(op.name, "unknown mode", got=mode, expected=expected, hint=hint)
     if len(shape) != IMAGE_RANK or len(size) != 2:
         raise ShapeError(
             op.name,
