@@ -58,3 +58,12 @@ def test_the_table_of_kernels_names_each_folder() -> None:
     page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
     folders = sorted(part.name for part in (ROOT / "kernels-rs/src/ops").iterdir() if part.is_dir())
     assert [name for name in folders if f"ops/{name}" not in page] == []
+
+
+def test_pages_of_ops_show_the_whole_bound_that_is_tested() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/ops").glob("*.md"))
+    sections = {part.partition("\n")[0]: part for part in text.split("\n## ")}
+    shown = [op for op in REGISTRY.values() if op.name in sections and op.atol]
+    assert len(shown) > 100
+    for op in shown:
+        assert f"{op.atol:g}·epsilon" in sections[op.name], op.name
