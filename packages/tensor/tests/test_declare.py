@@ -177,6 +177,7 @@ WRONG: dict[str, Any] = {
     "numpy": "np.exp",
     "prepare": 6,
     "refuses": (3,),
+    "rounded": -1.0,
     "shape": (2, 3),
     "signed_zeros": "some",
     "source": "some",
