@@ -151,7 +151,7 @@ quantized_linear = contraction(
     domain={"weight": (-3, 3)},
     ulp=8,
     atol=64,  # sums of products up to 27
-    rounded=4,  # weights are rounded as they are unpacked
+    rounded=4,  # weights are rounded where pairs or tiles of bfloat16 are multiplied
     cases=(
         case((3, 4), (4, 5), (1, 5), (5,)),
         case((2, 3, 4), (4, 2), (2, 2), None),
