@@ -202,8 +202,8 @@ class Compiled(Generic[P, R]):
     def fallbacks(self) -> int:
         """How often a replay failed and the function, run in its place, did not.
 
-        More than 0 is a fault of phlox or of a backend. The first one is a warning; in check mode
-        each is a ``DisagreementError``.
+        Where the function catches no error that values decide, more than 0 is a fault of phlox or
+        of a backend. The first one is a warning; in check mode each is a ``DisagreementError``.
         """
         return self._fallbacks.count
 

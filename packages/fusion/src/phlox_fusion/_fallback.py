@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Final, final
 
 from phlox_tensor import DisagreementError
-from phlox_tensor.capture import line_of_user
+from phlox_tensor.capture import line_of_user, may_be_of_values
 
 
 @final
@@ -18,7 +18,9 @@ class Fallbacks:
         count: it.
     """
 
-    def __init__(self, op: str, replacement: str, written: str, hint: str) -> None:
+    def __init__(
+        self, op: str, replacement: str, written: str, hint: str, *, catches: bool
+    ) -> None:
         """Start at 0.
 
         Args:
@@ -26,16 +28,21 @@ class Fallbacks:
             replacement: what may fail.
             written: what runs in its place.
             hint: how to do without replacements.
+            catches: what is written may catch errors that values decide.
         """
         self.count = 0
+        self._catches: Final = catches
         self._op: Final = op
         self._replacement: Final = replacement
         self._written: Final = written
         self._hint: Final = hint
         self._lock: Final = Lock()
+        self._told = False
 
     def note(self, error: Exception, whose: object, *, check: bool) -> None:
         """Count an error; the first one is a warning at the line of the user.
+
+        One that may have been caught is counted alone.
 
         Args:
             error: of the replacement.
@@ -45,11 +52,13 @@ class Fallbacks:
         Raises:
             DisagreementError: in check mode.
         """
-        if check:
+        caught = self.may_be_caught(error)
+        if check and not caught:
             raise self.disagreement(error) from error
         with self._lock:
             self.count += 1
-            first = self.count == 1
+            first = not (caught or self._told)
+            self._told |= first
         if first:
             text = (
                 f"[{self._op}] {self._replacement} of {whose!r} failed, a fault of phlox; "
@@ -57,6 +66,10 @@ class Fallbacks:
             )
             file, _, line = line_of_user().rpartition(":")
             warnings.warn_explicit(text, UserWarning, file, int(line))
+
+    def may_be_caught(self, error: Exception) -> bool:
+        """Whether what is written may have had this error, and caught it."""
+        return self._catches and may_be_of_values(error)
 
     def disagreement(self, error: Exception) -> DisagreementError:
         """Return the error of check mode."""
@@ -72,12 +85,13 @@ class Fallbacks:
 def of_a_function() -> Fallbacks:
     """Return the count of a compiled function, from 0."""
     hint = "PHLOX_COMPILE=off runs functions as they are"
-    return Fallbacks("compile", "a replay", "the function", hint)
+    return Fallbacks("compile", "a replay", "the function", hint, catches=True)
 
 
 def of_a_device() -> Fallbacks:
     """Return the count of a lazy device, from 0."""
-    return Fallbacks("fusion", "a program", "its ops one by one", "PHLOX_FUSION=off runs ops alone")
+    hint = "PHLOX_FUSION=off runs ops alone"
+    return Fallbacks("fusion", "a program", "its ops one by one", hint, catches=False)
 
 
 def _shown(error: Exception) -> str:

@@ -7,13 +7,18 @@ from typing import Any, Final
 
 from ._backend import Backend
 from ._each import on_primitives
-from ._errors import DeviceError, DTypeError, KindError, Rejected
+from ._errors import DeviceError, DTypeError, KindError, PhloxError, Rejected, ShapeError
 from ._graph import Node, values_of
 from ._number import Number
 from ._op import REGISTRY, Op, Spec
 
 # What no values decide.
 BY_TYPES: Final = (DTypeError, DeviceError, KindError, MemoryError, Rejected)
+
+
+def may_be_of_values(error: Exception) -> bool:
+    """Whether an error of an op may be one that other values of the same shapes do not raise."""
+    return isinstance(error, PhloxError) and not isinstance(error, (*BY_TYPES, ShapeError))
 
 
 def follows_from_shapes(

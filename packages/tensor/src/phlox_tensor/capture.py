@@ -23,6 +23,7 @@ from ._program import (
     Run,
     SequenceRun,
 )
+from ._raising import may_be_of_values
 from ._random_state import drawing_by_lane, drawing_once
 from ._recording import Recording, line_of_user, recorded, recording, refuse, unrecorded
 from ._together import run_together
@@ -71,6 +72,7 @@ __all__ = [
     "is_ours",
     "line_of_user",
     "lowered",
+    "may_be_of_values",
     "needed",
     "on_primitives",
     "plain",

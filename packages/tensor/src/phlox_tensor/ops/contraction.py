@@ -190,9 +190,9 @@ prepacked = view(
     "``Cpu`` it is packed now, not at its second use, and what is packed stays beside its data as "
     "long as any tensor shows them: products with it and with its columns read that; what other "
     "parts become is kept from their first use. It takes as many bytes again, which count as in "
-    "use, and are not bound by ``PHLOX_PACKED_BYTES``. A matrix that is used transposed is packed so: ``prepacked(w.mT)``. "
-    "A weight that was stepped is another tensor. Other devices read a matrix as it lies: there "
-    "nothing is done. No value changes.",
+    "use, and are not bound by ``PHLOX_PACKED_BYTES``. A matrix that is used transposed is packed "
+    "so: ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other devices read a "
+    "matrix as it lies: there nothing is done. No value changes.",
 )
 tensordot = contraction(
     "tensordot",
