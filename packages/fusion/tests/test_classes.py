@@ -10,6 +10,7 @@ from collections import ChainMap, UserDict, UserList
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from functools import partialmethod, singledispatch, singledispatchmethod
 from threading import Thread, local
 from typing import Any
 
@@ -217,3 +218,65 @@ def test_a_view_that_may_not_be_written_to_is_followed_to_its_array() -> None:
         fast(pt.ones(1))
     many.setflags(write=False)
     assert fast(pt.ones(1)).item() == 1.0
+
+
+def test_what_bound_methods_of_python_are_bound_to_is_followed() -> None:
+    table, numbers, members = {"rate": 1.0}, [1.0], {1.0}
+    got, item, size = table.get, numbers.__getitem__, members.__len__
+    goes_on(lambda x: x * got("rate"), lambda: table.update(rate=3.0))
+    goes_on(lambda x: x * item(0), lambda: numbers.__setitem__(0, 3.0))
+    goes_on(lambda x: x * size(), lambda: members.update((2.0, 3.0)))
+
+
+def test_functions_by_the_type_of_their_argument_are_followed() -> None:
+    @singledispatch
+    def scaled(name: object, x: Tensor) -> Tensor:
+        return x * 1.0
+
+    by_type = compile(lambda x: scaled("a", x))
+
+    @singledispatch
+    def of_tensor(x: object) -> Any:
+        return x
+
+    alone, inside = compile(of_tensor), compile(lambda x: of_tensor(x) * 1.0)
+    for fast in (by_type, alone, inside):
+        assert [fast(ONE).item() for _ in range(3)] == [1.0] * 3
+    scaled.register(str, lambda name, x: x * 2.0)
+    of_tensor.register(Tensor, lambda x: x * 2.0)
+    for fast in (by_type, alone, inside):
+        assert [fast(ONE).item() for _ in range(3)] == [2.0] * 3
+
+
+def test_what_methods_with_given_arguments_and_by_type_read_is_followed() -> None:
+    read = {"rate": 1.0}
+
+    class Scaling:
+        def of(self, x: Tensor, factor: float) -> Tensor:
+            return x * factor * read["rate"]
+
+        once = partialmethod(of, factor=1.0)
+
+        @singledispatchmethod
+        def by(self, factor: float, x: Tensor) -> Tensor:
+            return x * factor
+
+        @by.register
+        def _(self, factor: str, x: Tensor) -> Tensor:
+            return x * len(factor) * read["rate"]
+
+    item = Scaling()
+    for function in (lambda x: item.once(x) * 1.0, lambda x: item.by("a", x)):
+        read["rate"] = 1.0
+        goes_on(function, lambda: read.update(rate=3.0))
+
+
+def test_an_attribute_that_a_class_worked_out_before_is_followed() -> None:
+    class Lazy:
+        def __getattr__(self, name: str) -> float:
+            if name != "rate":
+                raise AttributeError(name)
+            return 1.0
+
+    lazy = Lazy()
+    goes_on(lambda x: x * lazy.rate, lambda: setattr(lazy, "rate", 3.0))

@@ -6,7 +6,7 @@ import sys
 import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from threading import local
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, final
@@ -16,8 +16,8 @@ import numpy as np
 from phlox_tensor import Backend, CompileError, DType, Tensor, tree
 from phlox_tensor.capture import is_ours
 
-from ._code import Names, names_of
-from ._holders import held_by, names_asked
+from ._code import Names, absolute, names_of
+from ._holders import behind, held_by, names_asked
 from ._layout import Layout, NodePart, StaticPart
 from ._slots import Slots, is_data
 from ._watch import (
@@ -47,6 +47,7 @@ _ASKING: Final = frozenset(
     {"attrgetter", "delattr", "getattr", "hasattr", "methodcaller", "setattr"}
 )
 _WHOLE: Final = frozenset({"__dict__", "asdict", "astuple", "dir", "getmembers", "vars"})
+_COMPUTING: Final = frozenset({"__getattr__"})
 _METHODS: Final = frozenset({"forward"})  # those that are called by no name of the user's
 
 
@@ -104,6 +105,7 @@ class _Walk:
         self._work: deque[tuple[Any, str, str, bool, int]] = deque()
         self._seen: dict[int, Any] = {}
         self._globals: dict[int, set[str]] = {}
+        self._imported: set[str] = set()
         self._watches: list[Watch] = []
         self._open: list[_Open] = []
         self._classes: dict[type, Slots] = {}
@@ -200,16 +202,13 @@ class _Walk:
         self._seen[id(item)] = item
         if isinstance(item, FunctionType):
             self._function(item)
-        elif isinstance(item, MethodType):
-            self.add(item.__func__, label)
-            self.add(item.__self__, label, depth=depth + 1)
         elif isinstance(item, partial):
             self._container(item.keywords, label, among, own=own, depth=depth)
             for part in (item.func, *item.args):
                 self.add(part, label, depth=depth + 1)
-        elif isinstance(item, property | cached_property | classmethod | staticmethod):
-            inside = getattr(item, "fget", None) or getattr(item, "func", None)
-            self.add(inside or getattr(item, "__func__", None), label)
+        elif (parts := behind(item)) is not None:
+            for part in parts:
+                self.add(part, label, depth=depth + 1)
         elif isinstance(item, np.ndarray):
             self._array(item, label, among, own=own)
         elif isinstance(item, list | tuple | dict | set | frozenset | deque):
@@ -225,9 +224,9 @@ class _Walk:
     def _object(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
         if isinstance(item, ModuleType | type):
             module = item.__name__ if isinstance(item, ModuleType) else item.__module__
+            self.look_up(type(item))
             if isinstance(item, type):
                 self.look_up(item, called=True)
-                self.look_up(type(item))
             elif is_users(module):
                 self._open.append(_Open(item, label, among, own, depth))
         elif is_ours(type(item).__module__):
@@ -248,6 +247,8 @@ class _Walk:
         space = function.__globals__
         free = function.__code__.co_freevars
         cells = [*zip(free, function.__closure__ or (), strict=True)]
+        if space.get("__name__") == "functools":  # of singledispatch: functions by type
+            self.add(vars(function).get("registry"), function.__name__)
         if not own and not is_users(str(space.get("__name__", ""))):
             for name, cell in cells:
                 self._function_in(inside(cell), name)
@@ -259,11 +260,13 @@ class _Walk:
             self.add(now, name, own=own)
         known = self._code(function.__code__)
         seen = self._globals.setdefault(id(space), set())
-        new = [name for name in known.of_globals if name not in seen]
+        named = known.of_globals | (known.texts if "globals" in known.of_globals else set())
+        new = [name for name in named if name not in seen]
         seen.update(new)
         keys = {name: space.get(name, NOTHING) for name in new}
         for name, item in keys.items():
             self.add(item, name, own=own)
+        self._imports(known, space, own=own)
         looked = {k: v for k, v in keys.items() if _may_change(k, v)}
         if looked:
             self._watch(names_in, space, looked, own=own)
@@ -278,6 +281,17 @@ class _Walk:
         if vars(function):
             self._open.append(_Open(function, function.__name__, "", False, 0))
             self._wrapped(function, function.__name__)
+
+    def _imports(self, known: Names, space: dict[str, Any], *, own: bool) -> None:
+        """Go on to modules of the user's that code imports as it runs, and watch which they are."""
+        for level, name in known.imports:
+            full = absolute(name, level, space)
+            for place in {full, full.partition(".")[0]} - self._imported:
+                self._imported.add(place)
+                found = sys.modules.get(place, NOTHING)
+                if found is NOTHING or is_users(place):
+                    self._watch(names_in, sys.modules, {place: found})
+                self.add(found, place, own=own)
 
     def _code(self, code: CodeType) -> Names:
         known = names_of(code)
@@ -348,7 +362,9 @@ class _Walk:
 
     def _look_into(self, item: _Open) -> None:
         """Take up attributes of an object that code names since the last look."""
-        names = self._names | {*filter(_is_text, item.space)} if self._whole else self._names
+        names = self._names | (_COMPUTING & item.space.keys())  # of a module
+        if self._whole:
+            names |= {*filter(_is_text, item.space)}
         cls = type(item.item)
         slots = tree.slots_of(cls)
         for name in names - item.done:
@@ -384,10 +400,15 @@ def _may_come(item: _Open, name: str, asked: set[str]) -> bool:
         return False
     found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), NOTHING)
     if found is NOTHING:
-        return name in asked
+        return name in asked or bool(_COMPUTING & item.space.keys()) or _computes(cls)
     if not hasattr(type(found), "__get__"):
         return True
     return name[:2] != "__" and is_users(cls.__module__) and not is_data(found)
+
+
+def _computes(cls: type) -> bool:
+    """Whether a class of the user's says what attributes are that its objects lack."""
+    return any("__getattr__" in vars(base) for base in cls.__mro__ if is_users(base.__module__))
 
 
 def _writable(item: np.ndarray[Any, Any]) -> Any:

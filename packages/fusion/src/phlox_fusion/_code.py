@@ -1,10 +1,11 @@
-"""The names that code uses: global ones, attributes, and texts that may be names of attributes."""
+"""The names that code uses: global ones, attributes, modules, and texts that may be attributes."""
 
 from __future__ import annotations
 
-from dis import get_instructions
+from collections.abc import Iterator, Mapping, Sequence
+from dis import Instruction, get_instructions
 from types import CodeType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 _GLOBAL: Final = frozenset(
@@ -19,11 +20,13 @@ class Names(NamedTuple):
         of_globals: global names.
         attributes: all other names: attributes and methods.
         texts: constants that may be names of attributes, as ``getattr`` takes them.
+        imports: modules that it imports as it runs, each with how many packages up it starts.
     """
 
     of_globals: frozenset[str]
     attributes: frozenset[str]
     texts: frozenset[str]
+    imports: frozenset[tuple[int, str]]
 
 
 _RUNNING: Final = frozenset({"eval", "exec"})
@@ -35,7 +38,9 @@ def names_of(code: CodeType) -> Names:
     """Return the names in a function and in those written inside of it."""
     found = _KNOWN.get(code)
     if found is None:
-        of_globals = {i.argval for i in get_instructions(code) if i.opname in _GLOBAL}
+        steps = [step for step in get_instructions(code) if step.opname != "EXTENDED_ARG"]
+        of_globals = {step.argval for step in steps if step.opname in _GLOBAL}
+        imports = set(_imported(steps))
         attributes = set(code.co_names)
         written = [x for x in code.co_consts if isinstance(x, str)]
         texts = {part for x in written for part in x.split(".") if part.isidentifier()}
@@ -46,9 +51,37 @@ def names_of(code: CodeType) -> Names:
                 of_globals |= inside.of_globals
                 attributes |= inside.attributes
                 texts |= inside.texts
-        found = Names(frozenset(of_globals), frozenset(attributes), frozenset(texts))
+                imports |= inside.imports
+        found = Names(
+            frozenset(of_globals), frozenset(attributes), frozenset(texts), frozenset(imports)
+        )
         _KNOWN[code] = found
     return found
+
+
+def _imported(steps: Sequence[Instruction]) -> Iterator[tuple[int, str]]:
+    """The modules that code imports: the level lies on the stack before the names asked for."""
+    for level, _, step in zip(steps, steps[1:], steps[2:], strict=False):
+        if step.opname == "IMPORT_NAME":
+            yield level.argval, step.argval
+
+
+def absolute(name: str, level: int, space: Mapping[str, Any]) -> str:
+    """The full name of a module that code imports.
+
+    Args:
+        name: as it stands there.
+        level: how many packages up it starts; 0 for a full name.
+        space: the globals of the code.
+    """
+    if not level:
+        return name
+    package = space.get("__package__")
+    if package is None:
+        own = str(space.get("__name__", ""))
+        package = own if "__path__" in space else own.rpartition(".")[0]
+    above = package.rsplit(".", level - 1)[0]
+    return f"{above}.{name}" if name else above
 
 
 def _code_in(text: str) -> CodeType | None:

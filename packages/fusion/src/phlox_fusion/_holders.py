@@ -1,4 +1,4 @@
-"""Holders of Python's own modules that are no plain containers: what is in them, to be watched."""
+"""Holders of Python's own modules that are no plain containers: what is in or behind them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from array import array
 from collections import ChainMap, UserDict, UserList, UserString
 from collections.abc import Iterable
 from contextvars import ContextVar
-from functools import partial
+from functools import cached_property, partial, partialmethod, singledispatchmethod
 from operator import attrgetter, methodcaller
-from types import MappingProxyType
+from types import BuiltinMethodType, MappingProxyType, MethodType, MethodWrapperType
 from typing import Any, Final, NamedTuple
 from weakref import (
     ReferenceType,
@@ -61,6 +61,27 @@ def held_by(item: Any) -> Held | None:
         if isinstance(item, base):
             return Held(attributes_in, {name: (now := getattr(item, name))}, (now,))
     return None
+
+
+def behind(item: Any) -> tuple[Any, ...] | None:
+    """What a method or descriptor runs, and what it is bound to; None for anything else."""
+    match item:
+        case MethodType():
+            return item.__func__, item.__self__
+        case BuiltinMethodType() | MethodWrapperType():
+            return (item.__self__,)
+        case classmethod() | staticmethod():
+            return (item.__func__,)
+        case property():
+            return (item.fget,)
+        case cached_property():
+            return (item.func,)
+        case partialmethod():
+            return item.func, item.args, item.keywords
+        case singledispatchmethod():
+            return item.func, item.dispatcher
+        case _:
+            return None
 
 
 def names_asked(item: Any) -> Iterable[str]:
