@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,6 +15,8 @@ import pytest
 import phlox_tensor as pt
 from phlox_fusion import Kernel, compile, kernel
 from phlox_tensor import CompileError, Tensor, _formula, ops
+
+ONE = pt.ones(1)
 
 
 @kernel
@@ -267,6 +272,58 @@ def test_a_kernel_may_be_a_method_and_follows_its_object() -> None:
         assert (again.of(pt.ones(1)).item(), two.of(pt.ones(1)).item()) == (8.0, 6.0)
     with pytest.raises(CompileError, match=r"no method(.|\n)*outside of the class"):
         Layer().of(pt.ones(1))
+
+
+def test_the_kernel_of_an_object_is_not_that_of_a_copy_or_of_another_class() -> None:
+    @dataclass
+    class Field:
+        factor: float
+        of = kernel(lambda self, x: x * self.factor + 1)
+
+    for kind in (Scaled, Field):
+        two = kind(2.0)
+        assert [two.of(ONE).item() for _ in range(3)] == [3.0] * 3
+        assert two.of is two.of
+        again = copy.copy(two)
+        again.factor = 5.0
+        assert [again.of(ONE).item() for _ in range(3)] == [6.0] * 3
+        assert [two.of(ONE).item() for _ in range(3)] == [3.0] * 3
+        assert "of" not in vars(two)
+
+
+def test_the_kernel_of_an_object_is_that_of_its_class_now() -> None:
+    class Other(Scaled):
+        def behind(self, x: Tensor) -> Tensor:
+            return super().of(x)
+
+    other: Any = Other
+    other.of = kernel(lambda self, x: x * self.factor * 10)
+    two: Any = Scaled(2.0)
+    assert [two.of(ONE).item() for _ in range(3)] == [3.0] * 3
+    two.__class__ = Other
+    for _ in range(3):
+        assert (two.of(ONE).item(), two.behind(ONE).item()) == (20.0, 3.0)
+
+
+def test_a_kernel_that_a_class_gets_later_takes_the_place_of_the_first() -> None:
+    class Later:
+        of = kernel(lambda self, x: x * 2)
+
+    item = Later()
+    assert item.of(ONE).item() == 2.0
+    later: Any = Later
+    later.of = kernel(lambda self, x: x * 3)
+    assert [item.of(ONE).item() for _ in range(3)] == [3.0] * 3
+    assert item.of is item.of
+
+
+def test_an_object_with_a_kernel_goes_when_nobody_has_it() -> None:
+    item = Scaled(2.0)
+    item.of(ONE)
+    gone = weakref.ref(item)
+    del item
+    gc.collect()
+    assert gone() is None
 
 
 def test_what_is_static_is_wrapped_inside() -> None:

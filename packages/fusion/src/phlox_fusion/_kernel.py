@@ -60,6 +60,7 @@ class Kernel(Generic[P]):
         self._function: Final = _positional(function, named)
         self._own: Final = function
         self._attribute = ""
+        self._place = f"kernel {getattr(function, '__qualname__', self._name)}"
         self._kept: list[_Kept] = []  # the last one first
         self._quick: Quick | None = None
         self._made_quick = 0
@@ -95,6 +96,9 @@ class Kernel(Generic[P]):
         if instance is None:
             return self
         space = getattr(instance, "__dict__", None)
+        known = space.get(self._place) if type(space) is dict else None
+        if known is not None and known.kernel is self and known.owner is instance:
+            return known.made  # that of a copied object has another owner
         if is_frozen(instance) or not isinstance(space, dict):
             raise CompileError(
                 self._name,
@@ -105,8 +109,7 @@ class Kernel(Generic[P]):
             )
         made: Kernel[Any] = Kernel(MethodType(self._own, instance))
         made._attribute = self._attribute
-        if self._attribute:  # the next time it is found at once
-            space[self._attribute] = made
+        space[self._place] = _Bound(self, instance, made)  # the collector of cycles finds it there
         return made
 
     def __reduce__(self) -> Any:
@@ -148,6 +151,22 @@ class Kernel(Generic[P]):
 
     def __repr__(self) -> str:
         return f"<{self._name}>"
+
+
+@final
+class _Bound:
+    """The kernel of an object, which lies among its attributes; copies and pickles do without."""
+
+    __slots__ = "kernel", "made", "owner"
+
+    def __init__(self, kernel: Any = None, owner: Any = None, made: Any = None) -> None:
+        """Keep what was made of which kernel for which object."""
+        self.kernel: Final = kernel
+        self.owner: Final = owner
+        self.made: Final = made
+
+    def __reduce__(self) -> Any:
+        return _Bound, ()
 
 
 def _positional(function: Callable[..., Any], named: list[str]) -> Callable[..., Any]:
