@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import tracemalloc
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ import phlox_tensor as pt
 from phlox_fusion import _layout, compile
 from phlox_tensor import Cell, CompileError, Numpy, Tensor, tree
 
+ONE = pt.ones(1)
 HERE = r"test_traps\.py:\d+"
 
 
@@ -490,3 +492,33 @@ def test_statics_are_one_by_their_parts() -> None:
     ]
     assert all(_layout.same_static(a, b) for a, b in equal)
     assert not any(_layout.same_static(a, b) for a, b in apart)
+
+
+def test_keys_that_are_equal_are_told_apart_by_their_type() -> None:
+    class Name(StrEnum):
+        A = "a"
+
+    alike: tuple[tuple[Any, ...], ...] = (
+        (1, True, 1.0),
+        ((1,), (True,)),
+        (0.0, -0.0),
+        ("a", Name.A),
+        (frozenset({1}), frozenset({True})),
+    )
+    for keys in alike:
+        given = compile(lambda d: {key: part * 2 for key, part in d.items()})
+        known = compile(lambda x, held: dict.fromkeys(held, x * 2))
+        for _ in range(3):
+            for key in keys:
+                for out in (given({key: ONE}), known(ONE, {key: None})):
+                    assert repr([*out]) == repr([key])
+        assert given.versions == len(keys)
+
+
+def test_members_of_a_set_that_are_equal_are_told_apart_by_their_type() -> None:
+    members: set[Any] = {1}
+    fast = compile(lambda x: x * (1.0 if type(next(iter(members))) is int else 2.0))
+    for member, out in ((1, 1.0), (True, 2.0), (1, 1.0)):
+        members.clear()
+        members.add(member)
+        assert [fast(ONE).item() for _ in range(3)] == [out] * 3

@@ -157,7 +157,7 @@ def equal_parts(a: Part, b: Part) -> bool:
         return same_static(a.value, b.value)
     if isinstance(a, NodePart) and isinstance(b, NodePart):
         shape = (a.type, a.keys, a.size) == (b.type, b.keys, b.size)
-        return shape and same_static(a.static, b.static)
+        return shape and _same_keys(a.keys, b.keys) and same_static(a.static, b.static)
     return a == b
 
 
@@ -183,7 +183,7 @@ def same_static(a: Any, b: Any) -> bool:
                 return False
             work.extend(zip(a, b, strict=True))
         elif cls is dict:
-            if (*a,) != (*b,):
+            if (*a,) != (*b,) or not _same_keys((*a,), (*b,)):
                 return False
             if (id(a), id(b)) not in met:
                 met.add((id(a), id(b)))
@@ -205,12 +205,22 @@ def _same_value(a: Any, b: Any) -> bool:
         left, structure = tree.flatten(a)
         right, other = tree.flatten(b)
         return structure == other and all(map(same_static, left, right))
-    if type(a) is set:
+    if type(a) in (frozenset, set):
         return bool(a == b and {*map(_typed, a)} == {*map(_typed, b)})
     return bool(type(a).__hash__ is not None and a == b)
 
 
+def _same_keys(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None) -> bool:
+    """Whether keys that are equal are one: 1, 1.0 and True are three."""
+    return a is None or b is None or {str}.issuperset(map(type, (*a, *b))) or same_static(a, b)
+
+
 def _typed(member: Any) -> tuple[type, Any]:
+    if type(member) is float:  # two zeros are equal
+        return float, member.hex()
+    if isinstance(member, frozenset | tuple):
+        parts = map(_typed, member)
+        return type(member), frozenset(parts) if isinstance(member, frozenset) else (*parts,)
     return type(member), member
 
 

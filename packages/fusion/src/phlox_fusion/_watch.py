@@ -150,9 +150,9 @@ def items_of(item: dict[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def members_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is in a set, as what does not change."""
+    """What is in a set, each with its type, as what does not change."""
     del keys
-    return (frozenset(item),)
+    return (frozenset(zip(map(type, item), item, strict=True)),)
 
 
 def bytes_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
