@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
+from phlox_fusion._replay import MISS
 from phlox_tensor import Tensor
 from phlox_tensor.capture import call
 
@@ -195,3 +196,46 @@ def test_arithmetic_is_pythons(steps: list[Any], start: float) -> None:
         assert type(out) is type(expected)
         assert out == expected
     assert fast.fallbacks == 0
+
+
+def test_equal_numbers_are_no_version_of_their_own_and_stay_on_the_fast_path() -> None:
+    x, y = pt.ones(2), pt.zeros(2)
+    for first, later in (((7, 7), (8, 9)), ((0.5, 0.25), (2.5, 2.5)), ((0.5, 0.5), (2.0, 3.0))):
+        alone = compile(lambda x, a, b: x * a - b)
+        nested = compile(lambda x, y, held: (x * held["a"] - held["b"][0]) + y)
+        for a, b in (first, first, first, later, later):
+            assert alone(x, a, b).tolist() == [float(a - b)] * 2
+            assert nested(x, y, {"a": a, "b": [b]}).tolist() == [float(a - b)] * 2
+        assert (alone.versions, nested.versions) == (1, 1)
+        for number in later:
+            for fast, args in (
+                (alone, (x, number, number)),
+                (nested, (x, y, {"a": number, "b": [number]})),
+            ):
+                probe: Any = fast._probe
+                assert probe(args, {}, []).tolist() == [0.0] * 2
+    assert nested(x, x, {"a": 1.5, "b": [1.5]}).tolist() == [1.0] * 2
+    assert nested.versions == 2  # one tensor at two places
+
+
+def test_calls_by_keyword_are_known_at_once() -> None:
+    fast = compile(lambda x, a, b=0.0: x * a - b)
+    x = pt.ones(1)
+    for _ in range(3):
+        assert fast(x, a=3.0, b=2.0).item() == 1.0
+    probe: Any = fast._probe
+    assert probe((x,), {"a": 5.0, "b": 1.0}, []).item() == 4.0
+    for args, named in (
+        ((x,), {"b": 5.0, "a": 1.0}),
+        ((x,), {"a": 5.0}),
+        ((x, 5.0), {"b": 1.0}),
+        ((x, 5.0, 1.0), {}),
+        ((), {"x": x, "a": 5.0, "b": 1.0}),
+    ):
+        assert probe(args, named, []) is MISS
+    for _ in range(3):
+        assert fast(x, b=2.0, a=3.0).item() == 1.0
+        assert fast(x, 3.0, 2.0).item() == 1.0
+        assert fast(x, 3.0, b=2.0).item() == 1.0
+        assert fast(x=x, a=3.0).item() == 3.0
+    assert fast.versions == 5

@@ -27,7 +27,7 @@ from ._form import Form, form_of, most_changed
 from ._join import Join
 from ._layout import StaticPart, flatten
 from ._mode import mode_of
-from ._probe import Probe, probe_of
+from ._probe import Probe, probe_of, twice
 from ._replay import MISS, Replay, replay_of, undo_all
 from ._tuning import tuning_mode
 from ._watch import Watch, first_change, hold, left_of
@@ -127,10 +127,10 @@ class Compiled(Generic[P, R]):
         """
         given = (*self._bound, *args) if self._bound else args
         probe = self._probe
-        if probe is not None and not kwargs:
+        if probe is not None:
             undo: list[Any] = []
             try:
-                out = probe(given, undo)
+                out = probe(given, kwargs, undo)
             except DisagreementError:
                 raise
             except Exception as error:
@@ -314,7 +314,7 @@ class Compiled(Generic[P, R]):
                 leaves += found
         if kwargs:
             key.append((len(args), *kwargs))
-        if len(leaves) > 1 and len({*map(id, leaves)}) < len(leaves):
+        if len({*map(id, leaves)}) < len(leaves) and twice(leaves):
             key.append(_shared(args, kwargs))
         return tuple(key), leaves
 
@@ -360,10 +360,9 @@ class Compiled(Generic[P, R]):
         else:
             version.replay, version.text = version.join.ready()
         _, leaves = self._key(args, kwargs)
-        alone = len({*map(id, leaves)}) == len(leaves) and not kwargs and not MODES.entered
-        if alone and self._mode != "check":
+        if self._mode != "check" and not MODES.entered and not twice(leaves):
             run = version.replay if version.join is None else version.join
-            version.probe = probe_of(args, len(leaves), version.outside, run)
+            version.probe = probe_of(args, kwargs, version.outside, run)
 
     def _keep(self, key: Any, version: Version) -> None:
         self._made += 1

@@ -2,76 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from phlox_tensor import Backend, Tensor
-from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS
+from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS, Number
 
 from ._flat import flat
 from ._held import stands
 from ._join import Join
-from ._layout import NodePart
+from ._layout import NodePart, TensorPart
 from ._replay import MISS, Replay
 from ._source import Source
 from ._watch import Watch, write
 
+_NUMBERS: Final = frozenset({float, int, Number})
+
 # What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.
-Probe = Callable[[tuple[Any, ...], "list[Any]"], Any]
+Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
 
 
 def probe_of(
-    given: tuple[Any, ...], count: int, outside: Sequence[Watch], run: Replay | Join
+    args: tuple[Any, ...], named: Mapping[str, Any], outside: Sequence[Watch], run: Replay | Join
 ) -> Probe:
     """Return what replays arguments alike to these, by one look at each.
 
     Args:
-        given: arguments that the replay takes.
-        count: of their leaves, none of which comes twice.
+        args: arguments that the replay takes, of which no tensor comes twice.
+        named: those by keyword.
         outside: what the function reads besides them.
         run: what to do with the leaves.
     """
+    given = (*args, *named.values())
     source = Source()
     miss = f"return {source.constant(MISS, 'MISS')}"
     modes, recordings = source.held(MODES, "modes"), source.held(RECORDINGS, "recordings")
     always = source.held(ALWAYS, "always")
     source.line(f"if {modes}.entered or {recordings}.count: {miss}")
-    source.line(f"if len({always}) != {len(ALWAYS)} or len(given) != {len(given)}: {miss}")
+    source.line(f"if len({always}) != {len(ALWAYS)} or len(given) != {len(args)}: {miss}")
+    source.line(f"if {f'(*kwargs,) != {(*named,)}' if named else 'kwargs'}: {miss}")
     for ask in ALWAYS:
         source.line(f"if {source.held(ask, 'now')}() is not {source.held(ask())}: {miss}")
     write(source, outside, miss)
     names = [f"a{place}" for place in range(len(given))]
-    if names:
-        source.line(f"{', '.join(names)}, = given")
-    leaves = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
-    found = f"[{', '.join(filter(None, leaves))}]"
-    if count > 1:  # one tensor at two places is another call
+    first, rest = names[: len(args)], names[len(args) :]
+    for some, values in ((first, "given"), (rest, "kwargs.values()")):
+        if some:
+            source.line(f"{', '.join(some)}, = {values}")
+    looks = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
+    found = f"[{', '.join(text for text, _ in looks if text)}]"
+    if sum(count for _, count in looks) > 1:  # one tensor at two places is another call
         source.line(f"leaves = {found}")
-        source.line(f"if len({{*map(id, leaves)}}) < {count}: {miss}")
+        again = f"{source.held(twice, 'twice')}(leaves)"
+        source.line(f"if len({{*map(id, leaves)}}) < len(leaves) and {again}: {miss}")
         found = "leaves"
     if isinstance(run, Join):
-        source.line(f"return {source.held(run, 'join')}.run(given, {{}}, {found}, undo)")
+        source.line(f"return {source.held(run, 'join')}.run(given, kwargs, {found}, undo)")
     else:
         source.line(f"return {source.held(run, 'replay')}({found}, undo)")
-    return source.function("probe", "given, undo")
+    return source.function("probe", "given, kwargs, undo")
 
 
-def _look(source: Source, name: str, item: Any, miss: str) -> str:
-    """Add the lines for one argument, and return what stands for its leaves."""
+def twice(leaves: Sequence[Any]) -> bool:
+    """Whether a tensor is at two places; numbers that are one object count as two."""
+    held = [id(leaf) for leaf in leaves if type(leaf) not in _NUMBERS]
+    return len({*held}) < len(held)
+
+
+def _look(source: Source, name: str, item: Any, miss: str) -> tuple[str, int]:
+    """Add the lines for one argument; return what stands for its leaves, and the tensors in it."""
     cls = type(item)
     if cls is Tensor:
-        return _look_at_tensor(source, name, item, miss)
+        return _look_at_tensor(source, name, item, miss), 1
     if cls is float or cls is int:
         source.line(f"if type({name}) is not {cls.__name__}: {miss}")
-        return name
+        return name, 0
     if item is None or cls is bool:
         source.line(f"if {name} is not {item}: {miss}")
-        return ""
+        return "", 0
     if cls is str:
         source.line(f"if type({name}) is not str or {name} != {item!r}: {miss}")
-        return ""
+        return "", 0
     known, _, _ = flat(item)
     layout = source.held(known, "layout")
+    count = sum(isinstance(part, TensorPart) for part in known.leaves)
     last = known.parts[-1]
     if isinstance(last, NodePart) and last.node.slot is not None:
         source.line(f"f_{name} = getattr({name}, {last.node.slot!r}, None)")
@@ -79,10 +93,10 @@ def _look(source: Source, name: str, item: Any, miss: str) -> str:
         source.line(f"if f_{name}[0] is not {layout}: {miss}")
         if known.changing:
             source.line(f"if not {source.held(stands, 'stands')}(f_{name}[2]): {miss}")
-        return f"*f_{name}[1]"
+        return f"*f_{name}[1]", count
     source.line(f"l_{name}, f_{name}, _ = {source.constant(flat, 'flat')}({name})")
     source.line(f"if l_{name} is not {layout}: {miss}")
-    return f"*f_{name}"
+    return f"*f_{name}", count
 
 
 def _look_at_tensor(source: Source, name: str, item: Tensor[Any], miss: str) -> str:
