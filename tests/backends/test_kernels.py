@@ -238,7 +238,25 @@ def test_calls_alike_to_the_one_before_take_one_look() -> None:
     for _ in range(20):
         assert both(x, x).tolist() == (x + x).tolist()
         assert both(x.astype("float64"), x.astype("float64")).dtype is px.float64
-    assert both._made_quick == 16
+    assert len(both._kept[0].quick) == 2
+
+
+@needs_programs
+def test_calls_of_several_forms_and_states_are_known_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rate = 1.0
+    fast = px.kernel(lambda x: x * rate)
+    single, double = px.ones(1, device=Cpu()), px.ones(1, dtype=px.float64, device=Cpu())
+    rates = 1.0, 2.0  # the very same numbers each time
+    for rate in rates:
+        for x in (single, double) * 20:
+            assert (fast(x).tolist(), fast(x).dtype) == ([rate], x.dtype)
+    with monkeypatch.context() as patched:
+        patched.setattr(fast, "_known", None)  # what other calls begin with
+        for rate in (*rates, *rates):
+            for x in (single, double, single):
+                assert (fast(x).tolist(), fast(x).dtype) == ([rate], x.dtype)
 
 
 @needs_programs

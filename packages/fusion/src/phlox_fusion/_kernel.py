@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from inspect import Parameter, signature
 from types import MethodType
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, final
+from typing import Any, Final, Generic, ParamSpec, final
 
 from phlox_tensor import CompileError, Tensor, WrongTypeError
 from phlox_tensor.capture import ElementFormula, Program
@@ -19,15 +19,29 @@ from ._wrapped import kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 _MOST_KEPT: Final = 8  # formulas, by what stands outside of the function
-_MOST_QUICK: Final = 16  # texts that are made for calls of ever other forms
+_MOST_QUICK: Final = 4  # texts for forms of calls: each that does not fit costs 0.2 us
+_RENEWED: Final = 256  # calls until one goes for a newer one: making it takes as long as 100
 
 
-class _Kept(NamedTuple):
-    """What a function read besides its arguments, and its formula then."""
+@final
+class _Kept:
+    """What a function read besides its arguments, and its formula then.
 
-    watches: list[Watch]
-    stands: Callable[[], bool]
-    formula: ElementFormula
+    Attributes:
+        watches: what it read.
+        stands: whether the very same objects are there.
+        formula: of its arguments.
+        quick: what runs calls of each form, the last one first.
+        slow: how many calls none of them fitted.
+    """
+
+    def __init__(self, outside: list[Watch], formula: ElementFormula) -> None:
+        """Start without forms."""
+        self.watches: Final = outside
+        self.stands: Final = standing(outside)
+        self.formula: Final = formula
+        self.quick: list[Quick] = []
+        self.slow = 0
 
 
 @final
@@ -63,7 +77,6 @@ class Kernel(Generic[P]):
         self._place = f"kernel {getattr(function, '__qualname__', self._name)}"
         self._kept: list[_Kept] = []  # the last one first
         self._quick: Quick | None = None
-        self._made_quick = 0
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor[Any]:
         """Return what the function gives.
@@ -76,17 +89,32 @@ class Kernel(Generic[P]):
         quick = self._quick
         if quick is not None and not kwargs:
             out = quick(args)
+            if out is MISS:
+                out = self._of_another_form(args, quick)
             if out is not MISS:
                 made: Tensor[Any] = out
                 return made
         kept = self._known()
-        plain = not kwargs and len(args) == self._count and self._plain
-        found = kept.formula(*(args if plain else self._bound(args, kwargs)))
-        if plain and self._made_quick < _MOST_QUICK:
+        if kwargs or len(args) != self._count or not self._plain:
+            return kept.formula(*self._bound(args, kwargs))
+        found = kept.formula(*args)
+        kept.slow += 1
+        if len(kept.quick) < _MOST_QUICK or kept.slow % _RENEWED == 0:
             direct = kept.formula.direct(*args)
             if direct is not None:
-                self._quick, self._made_quick = quick_of(direct, kept.watches), self._made_quick + 1
+                self._quick = quick_of(direct, kept.watches)
+                kept.quick = [self._quick, *kept.quick[: _MOST_QUICK - 1]]
         return found
+
+    def _of_another_form(self, args: tuple[Any, ...], last: Quick) -> Any:
+        """What a call gives of a form that came before the last one; else ``MISS``."""
+        for kept in self._kept:
+            for quick in kept.quick:
+                out = MISS if quick is last else quick(args)
+                if out is not MISS:
+                    self._quick = quick
+                    return out
+        return MISS
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._attribute = name
@@ -129,7 +157,7 @@ class Kernel(Generic[P]):
                 return found
         seen = watches(self._own)
         made = ElementFormula(self._name, self._function, strict=True)
-        self._kept = [_Kept(seen, standing(seen), made), *kept[: _MOST_KEPT - 1]]
+        self._kept = [_Kept(seen, made), *kept[: _MOST_KEPT - 1]]
         return self._kept[0]
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
