@@ -252,7 +252,9 @@ class Compiled(Generic[P, R]):
             >>> print(compile(lambda x: (x * 2).sum()).explain(pt.ones(2)).splitlines()[2])
             ops: 2 to run, 0 left out since nobody needs them
         """
-        return explained(_trace.run(self._called, (*self._bound, *args), kwargs).trace)
+        given = (*self._bound, *args)
+        form = form_of(given, kwargs)
+        return explained(_trace.run(self._called, given, kwargs).trace, form)
 
     def __repr__(self) -> str:
         module = self._module()
@@ -462,11 +464,11 @@ def compile(function: Any = _LATER, /, *, check: bool = False, versions: int = 6
     """Return a function that does the same without running Python for each op.
 
     The first two calls with arguments of one form run the function as it is and note its ops; they
-    must agree. Later calls repeat the ops. Tensors, modules, ints and floats among the arguments
-    may be others each time; optimizers, schedules and random numbers go on as they would. New
-    shapes are recorded anew. Names, containers and attributes from outside are compared at each
-    call, also those that functions of yours read which it calls; so are objects and sets among
-    the arguments. Arrays of NumPy are no arguments.
+    must agree. Later calls repeat the ops. Tensors, ints and floats among the arguments, and the
+    values in modules, may be others each time; optimizers, schedules and random numbers go on as
+    they would. New shapes and other models are recorded anew. Names, containers and attributes from
+    outside are compared at each call, also those that functions of yours read which it calls; so
+    are objects and sets among the arguments. Arrays of NumPy are no arguments.
 
     What a function reads from tensors, prints, or appends to lists outside is no op: reading
     raises, and so does what the two runs show; other side effects happen in recorded runs alone.

@@ -6,14 +6,15 @@ from collections import Counter
 
 from phlox_tensor.capture import Number, Value, written
 
+from ._form import Form, ids_in
 from ._fused import Fused, Line, Repeated, Sequenced, Together
 from ._layout import NumberPart, TensorPart
 from ._replay import Schedule, scheduled
 from ._trace import Trace, has_history
 
 
-def explained(trace: Trace) -> str:
-    """Return the report on one recorded run."""
+def explained(trace: Trace, form: Form) -> str:
+    """Return the report on one recorded run, and on the form of its arguments."""
     graph = trace.graph
     live = graph.live()
     tensors = sum(type(ref) is Value for ref in trace.arguments)
@@ -22,6 +23,10 @@ def explained(trace: Trace) -> str:
         f"arguments: {_count(tensors, 'tensor')}, {_count(numbers, 'number')}",
         f"captured: {_count(len(graph.constants), 'tensor')}, of which "
         f"{len(trace.copied)} from host data",
+    ]
+    lines += [
+        f"holds for the ids of {many} {name}: another model is another version"
+        for name, many in ids_in(form).items()
     ]
     for cell, place in trace.opened.items():
         held = ", ".join(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from ._flat import flat
-from ._layout import Layout, NodePart, NumberPart, Part, StaticPart, TensorPart, equal_parts
+from ._layout import (
+    Layout,
+    NodePart,
+    NumberPart,
+    Part,
+    StaticPart,
+    TensorPart,
+    equal_parts,
+    same_static,
+)
 
 Form = dict[str, Layout]
 """The layout of each argument, by what it is called."""
@@ -33,6 +43,8 @@ def most_changed(forms: Sequence[Form]) -> str:
         return ""
     *_, before, after = seen[name]
     for a, b in _other_parts(before, after):
+        if isinstance(a, NodePart) and isinstance(b, NodePart) and _shown(a) == _shown(b):
+            return f": {name} had {_told(a, b)}, then {_told(b, a)}{_of_ids(a, b)}"
         return f": {name} was {_shown(a)}, then {_shown(b)}{_advice(b)}"
     return ""
 
@@ -60,6 +72,35 @@ def _shown(part: Part | None) -> str:
     if isinstance(part, NodePart):
         return f"{part.type.__name__} of {part.size} parts"
     return "absent" if part is None else "the same object again"
+
+
+def ids_in(form: Form) -> Counter[str]:
+    """Count the parts of arguments that are told apart by an id, as parameters are, by type."""
+    parts = [part for layout in form.values() for part in layout.parts]
+    return Counter(p.type.__name__ for p in parts if isinstance(p, NodePart) and p.node.whole)
+
+
+def _told(part: NodePart, other: NodePart) -> str:
+    """A node, by what is constant in it and differs from that of another one."""
+    own, others = (p.static if type(p.static) is tuple else (p.static,) for p in (part, other))
+    if part.keys is not None or len(own) != len(others):
+        own, others = ((*(p.keys or ()), *given) for p, given in ((part, own), (other, others)))
+    differing = [a for a, b in zip_longest(own, others) if not same_static(a, b)]
+    text = repr(differing[0]) if differing else ""
+    return f"{_shown(part)} with {text if len(text) <= 40 else f'{text[:40]}…'}"
+
+
+def _of_ids(part: NodePart, other: NodePart) -> str:
+    """What to do where an id alone, which comes first, is another one."""
+    a, b = part.static, other.static
+    if not part.node.whole or type(a) is not tuple or type(b) is not tuple:
+        return ""
+    if same_static(a[:1], b[:1]) or not same_static(a[1:], b[1:]):
+        return ""
+    return (
+        "; another model is another version, as its parameters have other ids: give one model "
+        "the values of the others by model.map"
+    )
 
 
 def _advice(part: Part | None) -> str:
