@@ -1,9 +1,5 @@
 """What functions import as they run, and names that they ask modules for, is followed."""
 
-# The modules are files that a fixture writes.
-# mypy: disable-error-code=import-not-found
-# pyright: reportMissingImports=false
-
 from __future__ import annotations
 
 import importlib
@@ -17,11 +13,34 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
-from phlox_tensor import Tensor
 
 ONE = pt.ones(1)
 K = 1.0
+USERS = """
+def whole(x):
+    import followed_one
+    return x * followed_one.RATE
+
+def named(x):
+    from followed_one import RATE as rate
+    return x * rate
+
+def held(x):
+    from followed_one import BOX
+    return x * BOX.rate
+
+def dotted(x):
+    import followed_many.inside as there
+    return x * there.RATE
+
+def helped(x):
+    def inner(x):
+        from followed_many.inside import RATE
+        return x * RATE
+    return inner(x) * 1.0
+"""
 FILES = {
+    "followed_users.py": USERS,
     "followed_one.py": "RATE = 1.0\nclass Box:\n    rate = 1.0\nBOX = Box()\n",
     "followed_many/__init__.py": "RATE = 1.0\n",
     "followed_many/inside.py": "RATE = 1.0\n",
@@ -59,53 +78,21 @@ def set_in(module: str, name: str = "RATE") -> Callable[[], object]:
     return lambda: setattr(sys.modules[module], name, 3.0)
 
 
-def whole(x: Tensor) -> Tensor:
-    import followed_one
-
-    return x * followed_one.RATE
-
-
-def named(x: Tensor) -> Tensor:
-    from followed_one import RATE as rate
-
-    return x * rate
-
-
-def held(x: Tensor) -> Tensor:
-    from followed_one import BOX
-
-    return x * BOX.rate
-
-
-def dotted(x: Tensor) -> Tensor:
-    import followed_many.inside as there
-
-    return x * there.RATE
-
-
-def helped(x: Tensor) -> Tensor:
-    def inner(x: Tensor) -> Tensor:
-        from followed_many.inside import RATE
-
-        return x * RATE
-
-    return inner(x) * 1.0
-
-
 @pytest.mark.parametrize("ahead", [False, True], ids=["imported by the call", "imported before"])
 def test_what_a_function_imports_is_followed(ahead: bool) -> None:
-    cases: list[tuple[Any, str]] = [
-        (whole, "followed_one"),
-        (named, "followed_one"),
-        (dotted, "followed_many.inside"),
-        (helped, "followed_many.inside"),
-    ]
-    for function, module in cases:
+    users = importlib.import_module("followed_users")
+    cases = {
+        "whole": "followed_one",
+        "named": "followed_one",
+        "dotted": "followed_many.inside",
+        "helped": "followed_many.inside",
+    }
+    for name, module in cases.items():
         if ahead:
             importlib.import_module(module)
-        goes_on(function, set_in(module))
+        goes_on(getattr(users, name), set_in(module))
         del sys.modules[module]
-    goes_on(held, lambda: setattr(sys.modules["followed_one"].BOX, "rate", 3.0))
+    goes_on(users.held, lambda: setattr(sys.modules["followed_one"].BOX, "rate", 3.0))
 
 
 def test_what_a_function_imports_from_its_own_package_is_followed() -> None:
@@ -120,7 +107,8 @@ def test_a_module_that_takes_the_place_of_another_is_followed(
 ) -> None:
     other = types.ModuleType("followed_one")
     vars(other)["RATE"] = 3.0
-    goes_on(whole, lambda: monkeypatch.setitem(sys.modules, "followed_one", other))
+    users = importlib.import_module("followed_users")
+    goes_on(users.whole, lambda: monkeypatch.setitem(sys.modules, "followed_one", other))
 
 
 def test_names_that_a_module_works_out_are_followed() -> None:
