@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
+import re
+from collections.abc import Callable
 from typing import Any, final
 
 import ml_dtypes
@@ -13,7 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import phlox_tensor as pt
-from phlox_tensor import DTYPES, ArgumentError, DTypeError, KindError, Numpy, SharingError, Tensor
+from phlox_tensor import (
+    DTYPES,
+    ArgumentError,
+    DTypeError,
+    KindError,
+    Numpy,
+    SharingError,
+    Tensor,
+    WrongTypeError,
+)
 
 
 @pytest.mark.parametrize("name", sorted(DTYPES))
@@ -180,6 +191,49 @@ def test_objects_of_other_libraries_have_their_say() -> None:
         _ = x + "a"
     assert (x == None) is False  # noqa: E711 - as Python has it for foreign objects
     assert (x != "a") is True
+
+
+class ForeignArray:
+    """An array of another library, which does not know our tensors."""
+
+    def __dlpack__(self) -> None: ...
+
+
+class ForeignSeries:
+    """Numbers of another library, which knows how to add them."""
+
+    def __array__(self) -> None: ...
+    def __radd__(self, other: object) -> str:
+        return "theirs"
+
+
+def test_nothing_with_numbers_in_it_is_silently_unequal() -> None:
+    x: Any = pt.ones(2)
+    pair = pt.fft.Spectrum(x, x)
+    name = f"{__name__}.ForeignArray"
+    for other, what in (
+        (ForeignArray(), f"an array of another library beside a tensor: got {name},"),
+        (ForeignSeries(), "an array of another library beside a tensor"),
+        (range(2), "a range beside a tensor: got 2 elements"),
+        (pair, "a Spectrum beside a tensor"),
+    ):
+        calls: list[Callable[[], object]] = [
+            lambda other=other: x == other,
+            lambda other=other: other == x,
+            lambda other=other: x != other,
+            lambda other=other: other != x,
+        ]
+        for call in calls:
+            with pytest.raises(WrongTypeError, match=re.escape(what)):
+                call()
+    assert x + ForeignSeries() == "theirs"
+    for call in (lambda: x + ForeignArray(), lambda: ForeignArray() @ x):
+        with pytest.raises(WrongTypeError, match=re.escape(name)) as caught:
+            call()
+        assert caught.value.hint == "px.asarray(y)"
+    with pytest.raises(ArgumentError, match=re.escape(f"x2 is not a tensor: got {name}")) as caught:
+        pt.add(x, ForeignArray())  # type: ignore[arg-type]
+    assert caught.value.hint == "px.asarray(x2)"
 
 
 @given(st.recursive(st.floats(-9, 9, width=32) | st.integers(-9, 9), st.lists, max_leaves=8))

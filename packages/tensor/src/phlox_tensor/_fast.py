@@ -12,11 +12,20 @@ from typing import Any, Final
 from numpy import ndarray
 
 from ._call import call, wrap
-from ._errors import ArgumentError, DTypeError, Rejected, UnknownArgumentError, WrongTypeError
+from ._errors import (
+    ArgumentError,
+    DTypeError,
+    PhloxError,
+    Rejected,
+    UnknownArgumentError,
+    WrongTypeError,
+)
+from ._foreign import is_array, type_name
 from ._keywords import refused_keyword
 from ._number import Number
 from ._op import Op
 from ._tensor import Tensor
+from .no_operand import NoOperand
 
 
 def unary(op: Op, x: Any) -> Any:
@@ -57,6 +66,9 @@ def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
 
 
 _KNOWN = (Tensor, bool, int, float, Number)
+_SEQUENCES: Final = (list, range, tuple)  # ``x == [1, 2]`` would be False
+# Where no operand answers, Python does: that they are not equal.
+_EQUALITIES: Final = frozenset({"equal", "not_equal"})
 
 
 def operator(op: Op, x1: Any, x2: Any) -> Any:
@@ -65,38 +77,47 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
     Raises:
         ArgumentError: for a NumPy array, which would take the result off the device in silence.
         DTypeError: for a complex number, which equals no element as far as Python knows.
-        WrongTypeError: for a list or a tuple, which to Python is not equal to any tensor.
+        WrongTypeError: for a list, range or tuple, and for arrays of other libraries, which to
+            Python are not equal to any tensor.
     """
     other = x2 if isinstance(x1, Tensor) else x1
-    if not isinstance(other, _KNOWN) and not (
+    if isinstance(other, _KNOWN) or (
         getattr(other, "shape", None) == () and hasattr(other, "item")
     ):
-        if isinstance(other, complex):
-            raise DTypeError(
-                op.name,
-                "no tensor is complex",
-                got=other,
-                expected="a Tensor or a real number",
-                hint="px.fft.Spectrum(x, px.zeros_like(x)), which adds, multiplies and divides",
-            )
-        if type(other) in (list, tuple):  # ``x == [1, 2]`` would be False
-            raise WrongTypeError(
-                op.name,
-                f"a {type(other).__name__} beside a tensor",
-                got=f"{len(other)} elements",
-                expected="a Tensor or a number",
-                hint="px.asarray(y)",
-            )
-        if not isinstance(other, ndarray):
-            return NotImplemented
-        raise ArgumentError(
+        return binary(op, x1, x2)
+    refused = _refused(op, other)
+    if refused is None:
+        return NotImplemented
+    raise refused
+
+
+def _refused(op: Op, other: Any) -> PhloxError | None:
+    """The error for what no operator takes beside a tensor; None for what may know more itself."""
+    kind, equality = type(other), op.name in _EQUALITIES
+    if isinstance(other, complex):
+        return DTypeError(
             op.name,
-            "a NumPy array beside a tensor",
-            got=f"array of shape {other.shape}",
-            expected="a Tensor or a number",
-            hint="px.asarray(y)",
+            "no tensor is complex",
+            got=other,
+            expected="a Tensor or a real number",
+            hint="px.fft.Spectrum(x, px.zeros_like(x)), which adds, multiplies and divides",
         )
-    return binary(op, x1, x2)
+    what, hint = f"a {kind.__name__} beside a tensor", "px.asarray(y)"
+    error: type[ArgumentError] = WrongTypeError
+    if kind in _SEQUENCES:
+        got = f"{len(other)} elements"
+    elif isinstance(other, ndarray):
+        what, got = "a NumPy array beside a tensor", f"array of shape {other.shape}"
+        error = ArgumentError
+    elif isinstance(other, tuple) and is_array(other) and equality:  # a Spectrum
+        got, hint = "a pair of tensors", "y.abs(), y.real or y.imag"
+    elif isinstance(other, NoOperand | tuple):
+        return None
+    elif hasattr(kind, "__dlpack__") or (equality and is_array(other)):
+        what, got = "an array of another library beside a tensor", type_name(other)
+    else:
+        return None
+    return error(op.name, what, got=got, expected="a Tensor or a number", hint=hint)
 
 
 def rounded(x: Tensor[Any], digits: int | None) -> Any:

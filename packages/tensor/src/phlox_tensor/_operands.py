@@ -10,6 +10,7 @@ from ._backend import Backend, is_inside
 from ._device import default_device
 from ._dtype import DType, bool_, number_for, promote
 from ._errors import ArgumentError, DeviceError, DTypeError, KindError, ShapeError
+from ._foreign import type_name
 from ._kinds import KIND_SETS
 from ._number import Scalar, plain
 from ._op import Op
@@ -148,13 +149,13 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
     raise ArgumentError(
         op.name,
         f"{declared.name} is not a tensor",
-        got=type(item).__name__,
+        got=type_name(item),
         expected="a Tensor" + (" or a number" if op.op_class.takes_numbers else ""),
-        hint=_hint_for(op, item),
+        hint=_hint_for(op, declared, item),
     )
 
 
-def _hint_for(op: Op, item: Any) -> str:
+def _hint_for(op: Op, declared: Operand, item: Any) -> str:
     """What to type in the place of what is no tensor."""
     if isinstance(item, tuple) and hasattr(item, "imag"):
         return "x.abs(), x.real or x.imag"
@@ -165,7 +166,7 @@ def _hint_for(op: Op, item: Any) -> str:
         if words[0] == "equation":
             return f"px.{op.name}({item!r}, {names})  # the equation goes first"
         return f"px.{op.name}({names}, {words[0]}={item!r})"
-    return "px.asarray(x)"
+    return f"px.asarray({'x' if declared.variadic else declared.name})"
 
 
 def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:
