@@ -181,3 +181,21 @@ def test_what_would_change_a_tensor_says_what_to_type() -> None:
         x.at[0] = 5.0
     with pytest.raises(TypeError, match=r"\[delitem\] tensors never change\nhint: px.concat"):
         del x[0]
+
+
+@pytest.mark.parametrize("update", ["add", "set"])
+def test_the_hint_for_another_kind_loses_nothing(update: str) -> None:
+    kinds = {name: pt.ones(2, dtype=name) for name in ("bool", "int32", "float32")}
+    order = list(kinds)
+    for name, x in kinds.items():
+        for other, values in kinds.items():
+            if other == name:
+                continue
+            with pytest.raises(KindError, match="values of another kind") as caught:
+                getattr(x.at[0], update)(values[0])
+            hint = str(caught.value.hint)
+            wider = order.index(other) > order.index(name)
+            assert hint == (f'x.astype("{other}")' if wider else f'values.astype("{name}")')
+            held = {"x": x, "values": values}
+            held |= {hint.partition(".")[0]: eval(hint, {"x": x, "values": values})}
+            getattr(held["x"].at[0], update)(held["values"][0])

@@ -300,12 +300,13 @@ class AtIndex:
         a, b = x.dtype, found.dtype
         weak = not own and (_RANKS[b.kind] < _RANKS[a.kind] or not found.size)
         if a.kind != b.kind and not weak:
+            wider = _RANKS[b.kind] > _RANKS[a.kind]  # the hint loses nothing
             raise KindError(
                 "at",
                 "values of another kind",
                 got=f"{b.kind} ({b})",
                 expected=f"{a.kind} ({a})",
-                hint=f'x.astype("{b}")',
+                hint=f'x.astype("{b}")' if wider else f'values.astype("{a}")',
             )
         if not own:
             return upload(values, a, x.device, "at")
