@@ -62,6 +62,9 @@ CALLS: list[tuple[str, Callable[[], Any], str]] = [
         lambda: NS.pad_border("edge", x()),
         r"hint: px.pad_border\(x, mode='edge",
     ),
+    ("edges of NumPy", lambda: x().pad_border(((1, 1),), mode="wrap"), 'hint: mode="circular"'),
+    ("edges of PyTorch", lambda: x().pad_border(((1, 1),), "replicate"), 'hint: mode="edge"'),
+    ("no edges", lambda: x().pad_border(((1, 1),), "constant"), r"hint: x\.pad\(padding\)"),
     ("an option", lambda: NS.set_printoptions(sci_mode=False), "hint: suppress=True"),
     ("a type of means", lambda: NS.mean(x(), dtype=None), r"hint: px\.mean\(x\)"),
 ]

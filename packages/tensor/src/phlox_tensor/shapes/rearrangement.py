@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from .._op import Attributes, Op, Shape, Specs
 
 BORDERS = ("circular", "edge", "reflect", "symmetric")
+# By the words of NumPy and PyTorch: what to type.
+_OTHER_BORDERS: Final = {
+    "constant": "x.pad(padding)",
+    "empty": "x.pad(padding)",
+    "replicate": 'mode="edge"',
+    "wrap": 'mode="circular"',
+    "zeros": "x.pad(padding)",
+}
 
 
 def append(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
@@ -74,8 +82,9 @@ def pad_border(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """Each axis grows by its margins, which come from the tensor."""
     padding, mode = attributes
     if mode not in BORDERS:
+        hint = _OTHER_BORDERS.get(mode)
         raise ArgumentError(
-            op.name, "unknown mode", got=mode, expected=", ".join(BORDERS), hint="x.pad(padding)"
+            op.name, "unknown mode", got=mode, expected=", ".join(BORDERS), hint=hint
         )
     out = []
     for n, sides in zip(specs[0].shape, padding, strict=True):
