@@ -38,6 +38,35 @@ def test_a_submodule_exports_what_its_package_does() -> None:
     assert "phlox_tensor" in loaded_by("from phlox.random import Generator, normal")
 
 
+SPACES = ["capture", "fft", "linalg", "ops", "random", "tree"]
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_an_imported_namespace_is_the_one_that_the_package_has(name: str) -> None:
+    unknown = f"phlox.{name}.no_such_name"
+    code = (
+        f"import phlox.{name}, phlox_tensor.{name}\n"
+        f"from phlox.{name} import *\n"
+        f"assert phlox.{name} is phlox_tensor.{name}\n"
+        f"try: {unknown}\n"
+        f"except AttributeError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "no_such_name" in done.stdout
+
+
+def test_names_of_a_namespace_are_imported_and_keep_their_hints() -> None:
+    code = (
+        "from phlox.linalg import inv\nfrom phlox.ops import add\nimport phlox.random\n"
+        "import phlox as px\n"
+        "try: px.random.rand(3)\n"
+        "except px.UnknownNameError as error: print(inv, add, error.hint)"
+    )
+    out = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert "px.random.uniform((2, 3))" in out
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"\[no_such_name\] no such name in phlox"):
         _ = phlox.no_such_name  # type: ignore[attr-defined]
