@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,12 @@ def test_empty_tensors_pass_through() -> None:
         (lambda x: pt.fake_quantize(x, 0.5, bits=0), ArgumentError),
         (lambda x: pt.fake_quantize(x, 0.5, 0.5), ArgumentError),  # type: ignore[arg-type]
         (lambda x: pt.fake_quantize(x, 0.5, x), KindError),
+        (lambda x: pt.fake_quantize(x, 0.0), ArgumentError),
+        (lambda x: pt.fake_quantize(x, np.float32(0.0)), ArgumentError),  # type: ignore[arg-type]
+        (lambda x: pt.quantize(x, 0.0), ArgumentError),  # type: ignore[arg-type]
+        (lambda x: pt.quantize(x, -1), ArgumentError),  # type: ignore[arg-type]
+        (lambda x: pt.quantize(x, math.nan), ArgumentError),  # type: ignore[arg-type]
+        (lambda x: pt.quantize(x, np.float32("inf")), ArgumentError),  # type: ignore[arg-type]
         (lambda x: pt.fake_quantize(x.astype(pt.int32), 0.5), KindError),
     ],
 )

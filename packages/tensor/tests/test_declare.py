@@ -175,6 +175,7 @@ WRONG: dict[str, Any] = {
     "method": "no",
     "multilinear": 0,
     "numpy": "np.exp",
+    "positive": "scale",
     "prepare": 6,
     "refuses": (3,),
     "rounded": -1.0,

@@ -64,6 +64,10 @@ def _are_reasons(value: Any) -> bool:
     return isinstance(value, Mapping) and all(map(_is_text, value.values()))
 
 
+def _are_names(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_is_text, value))
+
+
 def _are_numbers(value: Any) -> bool:
     return isinstance(value, Mapping) and all(map(_is_number, value.values()))
 
@@ -92,6 +96,7 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "method": _BOOL,
     "multilinear": _BOOL,
     "numpy": _FUNCTION,
+    "positive": (_are_names, "a tuple of names of operands"),
     "prepare": _FUNCTION,
     "refuses": (_are_refusals, "a tuple of refusal(ShapeError, (2, 3), axis=5)"),
     "rounded": (_is_error_or_none, "a number from 0, or None"),

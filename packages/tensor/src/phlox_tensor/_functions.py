@@ -1591,9 +1591,10 @@ def dequantize(
     axis: int | None = None,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``(x - zero_point)·scale``. No scale is read: one of 0 takes what is not 0 out of range.
-    ``scale`` and ``zero_point`` have one number for all, or one for each place along
-    ``axis``, or the rank of x and one for each block: a size of x is a multiple of theirs.
+    """``(x - zero_point)·scale``. No scale in a tensor is read: one of 0 takes what is not 0 out
+    of range. ``scale`` and ``zero_point`` have one number for all, or one for each place
+    along ``axis``, or the rank of x and one for each block: a size of x is a multiple of
+    theirs.
     """
     if wrong:
         raise unknown_argument(_dequantize, wrong)
@@ -3198,10 +3199,10 @@ def quantize(
     **wrong: Never,
 ) -> Tensor[Int]:
     """``round(x/scale) + zero_point`` in integers of so many ``bits``, held in ``dtype``: what
-    is out of range becomes the nearest number in it, nan becomes 0. No scale is read: one of
-    0 takes what is not 0 out of range. ``scale`` and ``zero_point`` have one number for all,
-    or one for each place along ``axis``, or the rank of x and one for each block: a size of x
-    is a multiple of theirs.
+    is out of range becomes the nearest number in it, nan becomes 0. A scale that is no tensor
+    is a number above 0. No scale in a tensor is read: one of 0 takes what is not 0 out of
+    range. ``scale`` and ``zero_point`` have one number for all, or one for each place along
+    ``axis``, or the rank of x and one for each block: a size of x is a multiple of theirs.
     """
     if wrong:
         raise unknown_argument(_quantize, wrong)

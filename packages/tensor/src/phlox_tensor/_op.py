@@ -183,6 +183,8 @@ class Op:
             may hold it.
         measured: the values tell a size of a result, for which the shape rule gives -1; asked of
             the ops of the package alone.
+        positive: operands of which a number, as a tensor is not read, is refused unless it is above
+            0 and finite.
         source: draws each element by its place and by numbers alone, in a shape that is its first
             attribute, so that a program may draw it where it is read.
         truths: operands of other kinds are taken as Bool, by whether they are not 0.
@@ -230,6 +232,7 @@ class Op:
     counts: bool = False
     folds: bool = False
     measured: bool = False
+    positive: tuple[str, ...] = ()
     source: bool = False
     truths: bool = False
     domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any, Final, NoReturn
 
 from ._backend import Backend, is_inside
@@ -138,14 +138,14 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
     if item is None and declared.optional:
         return None
     if isinstance(item, Scalar):
-        return item
+        return _in_range(op, declared, item)
     if isinstance(item, NoOperand):
         raise refused_operand(op.name, item)
     scalar = getattr(item, "item", None)
     if scalar is not None and getattr(item, "shape", None) == ():
         number = scalar()
         if isinstance(number, Scalar):
-            return number
+            return _in_range(op, declared, number)
     raise ArgumentError(
         op.name,
         f"{declared.name} is not a tensor",
@@ -153,6 +153,24 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         expected="a Tensor" + (" or a number" if op.op_class.takes_numbers else ""),
         hint=_hint_for(op, declared, item),
     )
+
+
+def _in_range(op: Op, declared: Operand, number: Scalar) -> Scalar:
+    """The number, unless it has to be positive and is not."""
+    if declared.name in op.positive:
+        check_positive(op.name, declared.name, number)
+    return number
+
+
+def check_positive(op: str, name: str, number: Scalar) -> None:
+    """Refuse a number that is not above 0 and finite.
+
+    Raises:
+        ArgumentError: for such a number.
+    """
+    if not 0 < number < inf:
+        got, expected = f"{name} {plain(number)}", f"0 < {name} < inf"
+        raise ArgumentError(op, f"{name} out of range", got=got, expected=expected)
 
 
 def _hint_for(op: Op, declared: Operand, item: Any) -> str:

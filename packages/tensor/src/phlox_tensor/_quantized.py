@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from ._attributes import NORMALIZERS, normalize_axis
 from ._dtype import int8
 from ._errors import ArgumentError, DTypeError, KindError, ShapeError
 from ._kinds import Int
+from ._number import Scalar
+from ._operands import check_positive
 from ._spectrum import check_floats
 from ._tensor import Tensor
 from .ops.quantization import spread, two_of_each
@@ -40,7 +44,8 @@ def fake_quantize(
         signed: whether they go below 0.
 
     Raises:
-        ArgumentError: for bits below 1 or above 16, or a ``zero_point`` that is no integer.
+        ArgumentError: for bits below 1 or above 16, a ``zero_point`` that is no integer, or a
+            number as scale that is not above 0; scales in a tensor are not read.
         KindError: for integers as x.
         ShapeError: when the scale does not fit, or the axis is not there.
 
@@ -53,6 +58,8 @@ def fake_quantize(
     if not 1 <= bits <= _WIDEST:
         expected = f"1 <= bits <= {_WIDEST}"
         raise ArgumentError("fake_quantize", "too many or few bits", got=bits, expected=expected)
+    if isinstance(scale, Scalar | np.generic):
+        check_positive("fake_quantize", "scale", scale)
     wide = x.to_full_precision()
     step = _spread("fake_quantize", scale, wide, axis)
     low, high = limits(bits, signed)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _HOW = "axis: Axis? = None"
 _SCALES = (
-    "No scale is read: one of 0 takes what is not 0 out of range. "
+    "No scale in a tensor is read: one of 0 takes what is not 0 out of range. "
     "``scale`` and ``zero_point`` have one number for all, or one for each place along ``axis``, "
     "or the rank of x and one for each block: a size of x is a multiple of theirs."
 )
@@ -126,6 +126,7 @@ quantize = quantization(
     "-> Int",
     expand=_quantize,
     numpy=ref.quantize,
+    positive=("scale",),
     shape=shapes.quantize,
     domain={"x": (-9, 9), "scale": (0.6, 2.4)},
     cases=(
@@ -139,7 +140,8 @@ quantize = quantization(
     method=False,
     example="pt.quantize(pt.asarray([-1.0, 0.2, 90.0]), pt.asarray(0.5))",
     doc="``round(x/scale) + zero_point`` in integers of so many ``bits``, held in ``dtype``: what "
-    f"is out of range becomes the nearest number in it, nan becomes 0. {_SCALES}",
+    "is out of range becomes the nearest number in it, nan becomes 0. A scale that is no tensor is "
+    f"a number above 0. {_SCALES}",
 )
 quantized_linear = contraction(
     "quantized_linear",
