@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,12 @@ CALLS: list[tuple[str, Callable[[], Any], str]] = [
     ("edges of NumPy", lambda: x().pad_border(((1, 1),), mode="wrap"), 'hint: mode="circular"'),
     ("edges of PyTorch", lambda: x().pad_border(((1, 1),), "replicate"), 'hint: mode="edge"'),
     ("no edges", lambda: x().pad_border(((1, 1),), "constant"), r"hint: x\.pad\(padding\)"),
+    ("a far mean", lambda: pt.random.normal((2,), 1e39), r"\[normal\] not of float32"),
+    ("a far deviation", lambda: pt.random.normal((2,), 0.0, 1e39), r"\[normal\] not of float32"),
+    ("a far scale", lambda: pt.random.exponential((2,), 1e39), r"\[exponential\] .*scale 1e\+39"),
+    ("many steps", lambda: pt.arange(0, 1, 1e-320), r"\[arange\] too many elements"),
+    ("far ends", lambda: pt.arange(-1e308, 1e308), r"\[arange\] too many elements"),
+    ("no threshold", lambda: pt.nms(pt.ones((2, 4)), pt.ones(2), math.nan), "threshold is nan"),
     ("an option", lambda: NS.set_printoptions(sci_mode=False), "hint: suppress=True"),
     ("a type of means", lambda: NS.mean(x(), dtype=None), r"hint: px\.mean\(x\)"),
 ]

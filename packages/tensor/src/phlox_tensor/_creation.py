@@ -316,6 +316,7 @@ def arange(
         ArgumentError: when ``step`` is 0, or a number is not finite.
         DTypeError: when the type does not hold the values.
         KindError: for a fraction in a range of integers.
+        ShapeError: for more than memory could ever hold.
     """
     if stop is None:
         start, stop = 0, start
@@ -329,11 +330,21 @@ def arange(
     backend = as_device(device)
     whole = all(isinstance(v, int) for v in (start, stop, step))
     chosen = _dtype_for(0 if whole else 0.0, dtype, backend, "arange")
-    steps = -((start - stop) // step) if whole else ceil((stop - start) / step)
-    count = max(0, int(steps))
+    count = _steps(start, stop, step)
     start, step = _bounds(start, step, count, chosen)
     check_shape((count,), backend, "arange")
     return Tensor(backend.ops.arange(start, step, count, chosen), backend)
+
+
+def _steps(start: float, stop: float, step: float) -> int:
+    """How many steps there are from ``start`` to before ``stop``."""
+    if all(isinstance(v, int) for v in (start, stop, step)):
+        return max(0, int(-((start - stop) // step)))
+    try:
+        return max(0, ceil((stop - start) / step))
+    except OverflowError:  # of the ratio of finite numbers, or of an integer beyond floats
+        got, expected = f"{start}, {stop}, step {step}", "a number of steps that memory holds"
+        raise ShapeError("arange", "too many elements", got=got, expected=expected) from None
 
 
 def _bounds(start: float, step: float, count: int, dtype: DType) -> tuple[float, float]:

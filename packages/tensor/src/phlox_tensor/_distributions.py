@@ -10,7 +10,7 @@ from ._attributes import refuse_recorded
 from ._called import as_called
 from ._creation import sizes
 from ._draws import first_of_permutation, normal, randint, uniform
-from ._dtype import DTypeLike
+from ._dtype import DTypeLike, finfo
 from ._errors import ShapeError
 from ._kinds import AnyKind, Float, Int
 from ._parameters import (
@@ -49,7 +49,7 @@ def exponential(
     """Return exponentially distributed numbers of mean ``scale``.
 
     Raises:
-        ArgumentError: for a negative scale.
+        ArgumentError: for a negative scale, or one that the type does not hold.
 
     Example:
         >>> exponential((2, 3)).shape
@@ -57,6 +57,8 @@ def exponential(
     """
     require("exponential", scale >= 0, f"scale {scale}", "scale >= 0")
     like = of_the_result("exponential", dtype, device)
+    most = finfo(like.dtype).max
+    require("exponential", scale <= most, f"scale {scale}", f"scale <= {most}, of {like.dtype}")
     unit = uniform(shape, dtype=like.to_full_precision().dtype, device=device)
     return ((1.0 - unit).log() * -scale).astype(like.dtype)
 

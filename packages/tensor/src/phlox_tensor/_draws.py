@@ -131,8 +131,8 @@ def normal(
 
     Raises:
         ArgumentError: for two integers alone, which are a shape to other libraries; for a negative
-            standard deviation, an infinite one or nan; for tensors of several numbers, with what to
-            type.
+            standard deviation, an infinite one or nan; for a number that the type does not hold;
+            for tensors of several numbers, with what to type.
 
     Example:
         >>> normal((2, 3), mean=1.0, std=0.5).shape
@@ -157,11 +157,14 @@ def normal(
     backend = _device(device)
     chosen, dims = float_type(dtype, backend, "normal"), sizes(shape, "normal")
     check_shape(dims, backend, "normal")
+    center, spread = number(mean, "mean", "normal"), number(std, "std", "normal")
+    most = finfo(chosen).max
+    if abs(center) > most or spread > most:  # one by one: a recording is for their order else
+        got = f"mean {mean}, std {std}"
+        raise ArgumentError("normal", f"not of {chosen}", got=got, expected=f"at most {most}")
     pairs = (prod(dims) + 1) // 2
     key, counter = _draw(pairs * (4 if chosen.name == "float64" else 2))
-    out = backend.ops.random_normal(
-        dims, number(mean, "mean", "normal"), number(std, "std", "normal"), chosen, key, counter
-    )
+    out = backend.ops.random_normal(dims, center, spread, chosen, key, counter)
     return Tensor(out, backend)
 
 

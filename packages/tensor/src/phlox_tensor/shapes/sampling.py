@@ -106,11 +106,14 @@ def roi_align(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 
 def nms(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """A size that only the values tell."""
-    del attributes
+    (threshold,) = attributes
     boxes, scores = specs[0].shape, specs[1].shape
     if len(boxes) != 2 or boxes[1] != 4 or scores != boxes[:1]:
         got = f"boxes {boxes}, scores {scores}"
         raise ShapeError(op.name, "boxes and scores do not fit", got=got, expected="(K, 4), (K,)")
+    if not -inf <= threshold <= inf:
+        expected = "a part of the union, from 0 to 1"
+        raise ArgumentError(op.name, "iou_threshold is nan", got=threshold, expected=expected)
     return [(-1,)]
 
 
