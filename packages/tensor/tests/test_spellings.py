@@ -47,6 +47,10 @@ def values_of(text: str) -> str:
         ("pt.linalg.expm", "[expm] phlox writes this otherwise\nhint: px.linalg.matrix_exp(x)"),
         ("pt.linalg.solv", "[solv] no such name in px.linalg\nhint: px.linalg.solve"),
         ("pt.fft.rffts", "[rffts] no such name in px.fft\nhint: px.fft.rfft"),
+        (
+            "pt.fft.dct",
+            "[dct] phlox writes this otherwise\nhint: px.asarray(scipy.fft.dct(x.numpy()))",
+        ),
         ("pt.fft.fft2", "[fft2] phlox writes this otherwise\nhint: px.fft.fftn(x, axes=(-2, -1))"),
         ("pt.linalg.kron", "[kron] an op, but no name of px.linalg\nhint: px.kron"),
         (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, final
 
 import numpy as np
 import pytest
 
 import phlox_tensor as pt
+import phlox_tensor.testing as pt_testing
 from phlox_tensor import REGISTRY, Backend, Numpy
 from phlox_tensor.testing import (
     LAYOUTS,
@@ -339,3 +341,16 @@ def test_what_is_not_promised_is_compared_where_it_is_finite() -> None:
     backend = Wrong("conv2d", shifted)
     with pytest.raises(AssertionError, match="nan in weight, result 0"):
         check(backend, "conv2d", "float32", thorough=True)
+
+
+@pytest.mark.parametrize("name", ["assert_allclose", "assert_array_equal", "assert_equal"])
+def test_a_check_of_another_library_says_what_it_is_here(name: str) -> None:
+    with pytest.raises(pt.UnknownNameError) as caught:
+        getattr(pt_testing, name)
+    code = str(caught.value.hint)
+    given = {"px": SimpleNamespace(testing=pt_testing), "got": pt.ones(2)}
+    eval(code, {**given, "want": np.ones(2, np.float32)})
+    with pytest.raises(AssertionError):
+        eval(code, {**given, "want": np.full(2, 1.01, np.float32)})
+    with pytest.raises(AttributeError, match=r"no such name in px\.testing"):
+        _ = pt_testing.no_such_name  # type: ignore[attr-defined]

@@ -3,8 +3,12 @@
 ``conformance(MyBackend())`` runs everything; ``checks(MyBackend())`` gives pytest parameters.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Final as _Final
+
 from .._backend import lacks as lacks
 from .._compare import disagreement as disagreement
+from ..names import unknown_name as _unknown_name
 from ._close import assert_close as assert_close
 from ._conformance import Check as Check
 from ._conformance import check as check
@@ -18,3 +22,29 @@ from ._samples import draw as draw
 from ._samples import dtypes_for as dtypes_for
 from ._samples import samples as samples
 from ._special import special_values as special_values
+
+_EXACT: _Final = "px.testing.assert_close(got, want, rtol=0, atol=0)"
+# What NumPy's and PyTorch's modules of this name have.
+_NAMES: _Final = {
+    "assert_allclose": "px.testing.assert_close(got, want, rtol=1e-6)",
+    "assert_almost_equal": "px.testing.assert_close(got, want, rtol=0, atol=1e-6)",
+    "assert_array_almost_equal": "px.testing.assert_close(got, want, rtol=0, atol=1e-6)",
+    "assert_array_equal": _EXACT,
+    "assert_equal": _EXACT,
+    "make_tensor": "px.random.uniform((2, 3), -9.0, 9.0)",
+}
+
+
+# Type checkers would take any name for one that exists.
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what a name of another library is called here, or which name is near."""
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _unknown_name(name, "px.testing", _NAMES, __dir__())
+
+
+def __dir__() -> list[str]:
+    """Every public name."""
+    return sorted(name for name in globals() if not name.startswith("_"))
