@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import re
 from collections.abc import Callable
 from typing import Any, final
@@ -209,31 +210,27 @@ class ForeignSeries:
 
 def test_nothing_with_numbers_in_it_is_silently_unequal() -> None:
     x: Any = pt.ones(2)
-    pair = pt.fft.Spectrum(x, x)
+    spectrum = pt.fft.Spectrum(x, x)
     name = f"{__name__}.ForeignArray"
     for other, what in (
         (ForeignArray(), f"an array of another library beside a tensor: got {name},"),
         (ForeignSeries(), "an array of another library beside a tensor"),
         (range(2), "a range beside a tensor: got 2 elements"),
-        (pair, "a Spectrum beside a tensor"),
+        (spectrum, "a Spectrum beside a tensor"),
     ):
-        calls: list[Callable[[], object]] = [
-            lambda other=other: x == other,
-            lambda other=other: other == x,
-            lambda other=other: x != other,
-            lambda other=other: other != x,
-        ]
-        for call in calls:
-            with pytest.raises(WrongTypeError, match=re.escape(what)):
-                call()
+        compare: Callable[[Any, Any], object]
+        for compare in (operator.eq, operator.ne):
+            for pair in ((x, other), (other, x)):
+                with pytest.raises(WrongTypeError, match=re.escape(what)):
+                    compare(*pair)
     assert x + ForeignSeries() == "theirs"
     for call in (lambda: x + ForeignArray(), lambda: ForeignArray() @ x):
         with pytest.raises(WrongTypeError, match=re.escape(name)) as caught:
             call()
         assert caught.value.hint == "px.asarray(y)"
-    with pytest.raises(ArgumentError, match=re.escape(f"x2 is not a tensor: got {name}")) as caught:
+    with pytest.raises(ArgumentError, match=re.escape(f"x2 is not a tensor: got {name}")) as added:
         pt.add(x, ForeignArray())  # type: ignore[arg-type]
-    assert caught.value.hint == "px.asarray(x2)"
+    assert added.value.hint == "px.asarray(x2)"
 
 
 @given(st.recursive(st.floats(-9, 9, width=32) | st.integers(-9, 9), st.lists, max_leaves=8))

@@ -353,4 +353,4 @@ def test_a_check_of_another_library_says_what_it_is_here(name: str) -> None:
     with pytest.raises(AssertionError):
         eval(code, {**given, "want": np.full(2, 1.01, np.float32)})
     with pytest.raises(AttributeError, match=r"no such name in px\.testing"):
-        _ = pt_testing.no_such_name  # type: ignore[attr-defined]
+        _ = pt_testing.no_such_name

@@ -157,7 +157,8 @@ def normal(
     backend = _device(device)
     chosen, dims = float_type(dtype, backend, "normal"), sizes(shape, "normal")
     check_shape(dims, backend, "normal")
-    center, spread = number(mean, "mean", "normal"), number(std, "std", "normal")
+    center: Any = number(mean, "mean", "normal")
+    spread: Any = number(std, "std", "normal")
     most = finfo(chosen).max
     if abs(center) > most or spread > most:  # one by one: a recording is for their order else
         got = f"mean {mean}, std {std}"
