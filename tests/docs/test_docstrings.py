@@ -44,6 +44,8 @@ def examples() -> Iterator[DocTest]:
         modules = sorted(m.name for m in walk_packages(path, f"{package}."))
         for name in [package, *(m for m in modules if not m.endswith("__main__"))]:
             module = import_module(name)
+            if module.__name__ != name:  # another package's module, whose turn comes there
+                continue
             for test in finder.find(module, name, globs={**names, **vars(module)}):
                 if test.examples:
                     yield test

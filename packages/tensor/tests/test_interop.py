@@ -6,7 +6,6 @@ import copy
 import gc
 import operator
 import re
-from collections.abc import Callable
 from typing import Any, final
 
 import ml_dtypes
@@ -210,26 +209,27 @@ class ForeignSeries:
 
 def test_nothing_with_numbers_in_it_is_silently_unequal() -> None:
     x: Any = pt.ones(2)
+    foreign: Any = ForeignArray()
     spectrum = pt.fft.Spectrum(x, x)
     name = f"{__name__}.ForeignArray"
     for other, what in (
-        (ForeignArray(), f"an array of another library beside a tensor: got {name},"),
+        (foreign, f"an array of another library beside a tensor: got {name},"),
         (ForeignSeries(), "an array of another library beside a tensor"),
         (range(2), "a range beside a tensor: got 2 elements"),
         (spectrum, "a Spectrum beside a tensor"),
     ):
-        compare: Callable[[Any, Any], object]
         for compare in (operator.eq, operator.ne):
             for pair in ((x, other), (other, x)):
                 with pytest.raises(WrongTypeError, match=re.escape(what)):
                     compare(*pair)
     assert x + ForeignSeries() == "theirs"
-    for call in (lambda: x + ForeignArray(), lambda: ForeignArray() @ x):
-        with pytest.raises(WrongTypeError, match=re.escape(name)) as caught:
-            call()
-        assert caught.value.hint == "px.asarray(y)"
+    for operands in ((x, foreign), (foreign, x)):
+        for call in (operator.add, operator.matmul):
+            with pytest.raises(WrongTypeError, match=re.escape(name)) as caught:
+                call(*operands)
+            assert caught.value.hint == "px.asarray(y)"
     with pytest.raises(ArgumentError, match=re.escape(f"x2 is not a tensor: got {name}")) as added:
-        pt.add(x, ForeignArray())  # type: ignore[arg-type]
+        pt.add(x, foreign)
     assert added.value.hint == "px.asarray(x2)"
 
 
