@@ -3152,11 +3152,11 @@ def prelu(x: Tensor[Float], /, slope: Tensor[Float], **wrong: Never) -> Tensor[F
 def prepacked(weight: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     """The matrix itself, to be multiplied often as the right side of ``@`` and ``linear``. On
     ``Cpu`` it is packed now, not at its second use, and what is packed stays beside its data
-    as long as any tensor shows them: products with it, with its columns and with its parts
-    read that. It takes as many bytes again, which count as in use, and are not bound by
-    ``PHLOX_PACKED_BYTES``. A matrix that is used transposed is packed so:
-    ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other devices read a
-    matrix as it lies: there nothing is done. No value changes.
+    as long as any tensor shows them: products with it and with its columns read that; what
+    other parts become is kept from their first use. It takes as many bytes again, which count
+    as in use, and are not bound by ``PHLOX_PACKED_BYTES``. A matrix that is used transposed
+    is packed so: ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other
+    devices read a matrix as it lies: there nothing is done. No value changes.
     """
     if wrong:
         raise unknown_argument(_prepacked, wrong)
@@ -3232,8 +3232,10 @@ def quantized_linear(
 ) -> Tensor[Float]:
     """``x @ (weight·scale) + bias`` with integers of shape (in, out) and scales of shape
     (groups, out), each for in/groups neighbors of a column. With 4 ``bits`` a weight of int8
-    has the shape (in/2, out): each integer is two, as ``pack_int4`` made it. The backward
-    pass keeps the integers, never the weight that they stand for.
+    has the shape (in/2, out): each integer is two, as ``pack_int4(weight, axis=0)`` made it.
+    The backward pass keeps the integers, never the weight that they stand for.
+    ``weight·scale`` is float32 where the others are narrow; where a processor multiplies
+    pairs or tiles of bfloat16, more than 16 rows take it rounded to that.
     """
     if wrong:
         raise unknown_argument(_quantized_linear, wrong)
