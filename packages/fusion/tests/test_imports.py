@@ -63,6 +63,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del sys.modules[name]
 
 
+def module_of(name: str) -> Any:
+    """One of the files, imported."""
+    return importlib.import_module(name)
+
+
 def goes_on(function: Any, change: Callable[[], object]) -> None:
     """A change from 1 to 3 is seen by what was replayed, and by a kernel."""
     fasts = compile(function), kernel(function)
@@ -80,7 +85,7 @@ def set_in(module: str, name: str = "RATE") -> Callable[[], object]:
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["imported by the call", "imported before"])
 def test_what_a_function_imports_is_followed(ahead: bool) -> None:
-    users = importlib.import_module("followed_users")
+    users = module_of("followed_users")
     cases = {
         "whole": "followed_one",
         "named": "followed_one",
@@ -89,16 +94,16 @@ def test_what_a_function_imports_is_followed(ahead: bool) -> None:
     }
     for name, module in cases.items():
         if ahead:
-            importlib.import_module(module)
+            module_of(module)
         goes_on(getattr(users, name), set_in(module))
         del sys.modules[module]
     goes_on(users.held, lambda: setattr(sys.modules["followed_one"].BOX, "rate", 3.0))
 
 
 def test_what_a_function_imports_from_its_own_package_is_followed() -> None:
-    user = importlib.import_module("followed_many.user")
+    user = module_of("followed_many.user")
     for function in (user.above, user.beside):
-        importlib.import_module("followed_many.inside").RATE = 1.0  # type: ignore[attr-defined]
+        module_of("followed_many.inside").RATE = 1.0
         goes_on(function, set_in("followed_many.inside"))
 
 
@@ -107,12 +112,12 @@ def test_a_module_that_takes_the_place_of_another_is_followed(
 ) -> None:
     other = types.ModuleType("followed_one")
     vars(other)["RATE"] = 3.0
-    users = importlib.import_module("followed_users")
+    users = module_of("followed_users")
     goes_on(users.whole, lambda: monkeypatch.setitem(sys.modules, "followed_one", other))
 
 
 def test_names_that_a_module_works_out_are_followed() -> None:
-    lazy: Any = importlib.import_module("followed_lazy")
+    lazy = module_of("followed_lazy")
     goes_on(lambda x: x * lazy.RATE, lambda: lazy.KEPT.update(RATE=3.0))
     lazy.KEPT["RATE"] = 1.0
     goes_on(lambda x: x * lazy.RATE, set_in("followed_lazy"))
