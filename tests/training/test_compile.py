@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -478,30 +478,3 @@ def test_ten_thousand_calls_of_changing_shapes_do_not_grow() -> None:
     assert go(10_000) <= held + 2**16
     assert len(gc.get_objects()) <= objects + 2_000
     assert body.versions == 8
-
-
-@pytest.mark.parametrize("layer", [nn.RotaryEncoding(8), nn.SinusoidalEncoding(8)])
-def test_positions_that_are_computed_on_the_host_are_constants(layer: nn.Module) -> None:
-    replay = px.compile(lambda net, x: net(x))
-    for length in (3, 5):
-        for seed in range(3):
-            values = np.random.default_rng(seed).normal(size=(2, length, 8)).astype(np.float32)
-            x = px.asarray(values, device=px.Cpu())
-            assert np.array_equal(replay(layer, x).numpy(), layer(x).numpy())
-
-
-def test_a_part_is_compiled_by_its_forward() -> None:
-    class Part(nn.Module):
-        inner: nn.Linear
-
-        @px.compile
-        def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - no plain function
-            self, x: Tensor
-        ) -> Tensor:
-            return self.inner(x).relu()
-
-    inner, x, sequential = nn.Linear(3, 3), px.ones((2, 3)), cast(Any, nn.Sequential)
-    whole = sequential(Part(inner), inner)
-    assert [whole(x).tolist() for _ in range(4)] == [inner(inner(x).relu()).tolist()] * 4
-    with pytest.raises(px.TreeError, match=r"layers of Sequential(.|\n)*@px\.compile above forw"):
-        sequential(px.compile(inner), inner)
