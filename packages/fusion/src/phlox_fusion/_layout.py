@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 from weakref import ref
 
 from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
-from phlox_tensor.capture import Number, Packed, plain, same
+from phlox_tensor.capture import Number, Packed, plain, refuse, same
 
 from ._held import apart
 from ._source import Source
@@ -271,13 +271,15 @@ def _with_history(device: Backend, inside: Any) -> Any:
 
 def _refuse_to_go_on(cotangents: list[Any], again: bool) -> NoReturn:
     del cotangents, again
-    raise CompileError(
+    hint = "return the loss; or x.detach().require_grad() before the call"
+    error = CompileError(
         "compile",
         "backward() inside of the function reaches an argument that has a history, whose own "
         "operands a replay does not know",
         expected="a leaf, or backward() outside of the function",
-        hint="return the loss; or x.detach().require_grad() before the call",
+        hint=hint,
     )
+    refuse(error)
 
 
 _MAKE: Final[dict[Standing, Callable[[Backend], Callable[[Any], Any]]]] = {
