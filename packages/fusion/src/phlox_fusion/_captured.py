@@ -73,7 +73,7 @@ def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> l
                 walk.add(part.value, label, among=" among the arguments", own=True)
             elif isinstance(part, NodePart):
                 walk.look_up(part.type)
-                walk.functions_in(part.rest, part.type.__name__)
+                walk.constants_in(part.rest, part.type.__name__)
     return walk.found()
 
 
@@ -172,13 +172,18 @@ class _Walk:
             slots = self._classes.setdefault(cls, Slots(cls, is_users))
             slots.called = slots.called or called
 
-    def functions_in(self, rest: Any, label: str) -> None:
-        """Go on to the functions and the objects of the user's among the constants of a node."""
-        if isinstance(rest, _FUNCTIONS) or _is_object(rest):
-            self.add(rest, label)
-        elif isinstance(rest, tuple | dict):
-            for part in rest.values() if isinstance(rest, dict) else rest:
-                self.functions_in(part, label)
+    def constants_in(self, rest: Any, label: str, depth: int = 0) -> None:
+        """Go on to functions, classes and objects of the user's among the constants of a node."""
+        work, seen = [rest], set[int]()  # a dict may contain itself
+        for item in work:
+            if isinstance(item, list | tuple | dict | deque):
+                if id(item) not in seen:
+                    seen.add(id(item))
+                    work += item.values() if isinstance(item, dict) else item
+            elif _is_object(item) or (isinstance(item, type) and item not in self._classes):
+                self.add(item, label, depth=depth)
+            elif isinstance(item, _FUNCTIONS) or behind(item) is not None:
+                self.add(item, label, depth=depth)
 
     def _watch(
         self,
@@ -317,7 +322,9 @@ class _Walk:
                 self.add(part, f"{label}.{name}", depth=depth)
             node = tree.node_of(item)
             assert node is not None
-            for name in node.changing(node.flatten(item)[1]) if node.changing is not None else ():
+            _, rest = node.flatten(item)
+            self.constants_in(rest, label, depth + 1)
+            for name in node.changing(rest) if node.changing is not None else ():
                 self.add(getattr(item, name), f"{label}.{name}", depth=depth + 1)
         for name, part in tree.attributes_of(item).items():
             if isinstance(part, _FUNCTIONS) or _is_object(part):
