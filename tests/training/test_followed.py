@@ -47,7 +47,7 @@ class Reading(nn.Module):
         self.read = read
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * (self.read.share if isinstance(self.read, type) else self.read("rate"))
+        return x * (self.read.share if hasattr(self.read, "share") else self.read("rate"))
 
 
 def set_global(value: float) -> None:
@@ -106,3 +106,35 @@ def test_classes_and_methods_of_containers_in_fields_are_followed() -> None:
     agree(Reading(table.get), lambda value: table.update(rate=value))
     agree(Reading(Scaled), lambda value: setattr(Scaled, "share", value))
     Scaled.share = 1.0
+
+
+class Row(list[Any]):
+    def rate(self) -> float:
+        return K
+
+
+class Queue(deque[Any]):
+    def rate(self) -> float:
+        return K
+
+
+class Table(dict[str, Any]):
+    def rate(self) -> float:
+        return K
+
+
+class Rated(nn.Module):
+    def __init__(self, held: Any) -> None:
+        self.held = held
+        self.layer = layer()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x) * self.held.rate() * self.held.scale
+
+
+@pytest.mark.parametrize("made", [Row, Queue, Table])
+def test_what_classes_add_to_containers_in_fields_is_followed(made: type[Any]) -> None:
+    held = made()
+    held.scale = 1.0
+    agree(Rated(held), set_global)
+    agree(Rated(held), lambda value: setattr(held, "scale", value))

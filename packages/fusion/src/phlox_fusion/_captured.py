@@ -36,7 +36,8 @@ from ._watch import (
     size_of,
 )
 
-_LEAVES: Final = (bool, bytes, complex, float, int, str, type(None), Tensor, DType, Backend)
+_LEAVES: Final = (bool, bytes, complex, float, int, str, type(None))
+_OUR_LEAVES: Final = (Tensor, DType, Backend)
 _MOST_PARTS: Final = 1_000  # of a container; of a larger one its size is watched
 _MOST_NUMBERS: Final = 4_096  # of an array; larger ones are refused
 _MOST_VALUES: Final = 10_000  # of one function
@@ -147,7 +148,7 @@ class _Walk:
         self, item: Any, label: str, among: str = "", *, own: bool = False, depth: int = 0
     ) -> None:
         """Go on to a value."""
-        if not isinstance(item, _LEAVES) and item is not NOTHING and id(item) not in self._seen:
+        if not _is_leaf(item) and item is not NOTHING and id(item) not in self._seen:
             self._work.append((item, label, among, own, depth))
 
     def start(self, function: Any) -> None:
@@ -180,9 +181,12 @@ class _Walk:
                 if id(item) not in seen:
                     seen.add(id(item))
                     work += item.values() if isinstance(item, dict) else item
-            elif _is_object(item) or (isinstance(item, type) and item not in self._classes):
-                self.add(item, label, depth=depth)
-            elif isinstance(item, _FUNCTIONS) or behind(item) is not None:
+                    work += getattr(item, "__dict__", {}).values()
+                    self.look_up(type(item))
+            elif isinstance(item, type):
+                if item not in self._classes:
+                    self.add(item, label, depth=depth)
+            elif isinstance(item, _FUNCTIONS) or behind(item) is not None or _is_object(item):
                 self.add(item, label, depth=depth)
 
     def _watch(
@@ -222,9 +226,12 @@ class _Walk:
             self._watch(held.read, item, held.keys, label, among, own=own)
             for part in held.parts:
                 self.add(part, label, among, own=own, depth=depth + 1)
-            self.look_up(type(item))
         else:
             self._object(item, label, among, own=own, depth=depth)
+            return
+        if is_users(type(item).__module__):  # a class made from one of Python's own
+            self.look_up(type(item))
+            self._open.append(_Open(item, label, among, own, depth))
 
     def _object(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
         if isinstance(item, ModuleType | type):
@@ -327,7 +334,7 @@ class _Walk:
             for name in node.changing(rest) if node.changing is not None else ():
                 self.add(getattr(item, name), f"{label}.{name}", depth=depth + 1)
         for name, part in tree.attributes_of(item).items():
-            if isinstance(part, _FUNCTIONS) or _is_object(part):
+            if isinstance(part, _FUNCTIONS) or (_is_object(part) and not isinstance(part, type)):
                 self.add(part, f"{label}.{name}", depth=depth + 1)
 
     def _wrapped(self, item: Any, label: str) -> None:
@@ -390,10 +397,16 @@ class _Walk:
         item.done |= names
 
 
+def _is_leaf(item: Any) -> bool:
+    """Whether there is nothing behind a value: of a class of the user's there may be methods."""
+    if isinstance(item, _LEAVES):
+        return not is_users(type(item).__module__)
+    return isinstance(item, _OUR_LEAVES)
+
+
 def _is_object(item: Any) -> bool:
     """Whether a constant is an object of the user's, or a set, both of which may change."""
-    own = not isinstance(item, type) and is_users(type(item).__module__)
-    return own or isinstance(item, set)
+    return isinstance(item, set) or is_users(type(item).__module__)
 
 
 def _is_text(key: object) -> bool:

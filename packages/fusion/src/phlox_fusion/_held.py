@@ -27,6 +27,8 @@ def held(containers: Iterable[Any]) -> Held:
         else:
             now = _inside(item)
             found.append((item, now))
+            if type(item) not in _CONTAINERS:  # a class of somebody's, which may add attributes
+                work += [vars(item)] if hasattr(item, "__dict__") else ()
         kinds = {*map(type, now)}
         if any(issubclass(kind, _CONTAINERS) for kind in kinds - _PLAIN):
             work += [part for part in now if isinstance(part, _CONTAINERS)]
@@ -83,18 +85,14 @@ def apart(rest: Any) -> Any:
     """Return constants with copies of the lists and dicts among them."""
     if type(rest) is tuple:
         return tuple(map(apart, rest))
-    made: Any
-    if isinstance(rest, dict):
-        made = copy(rest)
-        for key, part in rest.items():
-            made[key] = apart(part)
-        return made
-    if isinstance(rest, deque | list):
-        made = copy(rest)
-        for at, part in enumerate(rest):
-            made[at] = apart(part)
-        return made
-    return rest
+    if not isinstance(rest, deque | dict | list):
+        return rest
+    made: Any = copy(rest)
+    for key, part in rest.items() if isinstance(rest, dict) else enumerate(rest):
+        made[key] = apart(part)
+    if isinstance(rest, deque):  # which copies no attributes
+        getattr(made, "__dict__", {}).update(getattr(rest, "__dict__", {}))
+    return made
 
 
 def _inside(item: Any) -> tuple[Any, ...]:

@@ -171,6 +171,7 @@ def same_static(a: Any, b: Any) -> bool:
     """
     work = [(a, b)]
     met: set[tuple[int, int]] = set()  # a dict may contain itself
+    kept: list[Any] = []  # what is made here, whose id is nothing else's then
     while work:
         a, b = work.pop()
         if a is b:
@@ -188,9 +189,23 @@ def same_static(a: Any, b: Any) -> bool:
             if (id(a), id(b)) not in met:
                 met.add((id(a), id(b)))
                 work.extend(zip(a.values(), b.values(), strict=True))
+        elif cls not in _BY_EQUALITY and tree.is_node(a):
+            if (id(a), id(b)) not in met:
+                met.add((id(a), id(b)))
+                work.append((_taken(a), _taken(b)))
+                kept += work[-1]
         elif not _same_value(a, b):
             return False
     return True
+
+
+def _taken(value: Any) -> tuple[Any, Any]:
+    """The children of a node as one of Python's own containers, and what else it has."""
+    node = tree.node_of(value)
+    assert node is not None
+    children, rest = node.flatten(value)
+    static = rest if node.static is None else node.static(rest)
+    return dict(children) if isinstance(children, dict) else (*children,), static
 
 
 def _same_value(a: Any, b: Any) -> bool:
@@ -201,10 +216,6 @@ def _same_value(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, float):
         return same(a, b)
-    if tree.is_node(a):
-        left, structure = tree.flatten(a)
-        right, other = tree.flatten(b)
-        return structure == other and all(map(same_static, left, right))
     if type(a) in (frozenset, set):
         return bool(a == b and {*map(_typed, a)} == {*map(_typed, b)})
     return bool(type(a).__hash__ is not None and a == b)
