@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
 import warnings
@@ -16,7 +17,8 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
-from phlox_fusion._captured import is_users
+from phlox_fusion._captured import is_users, watches
+from phlox_fusion._watch import numbers_of
 from phlox_tensor import CompileError, Tensor
 from phlox_tensor.capture import is_ours
 
@@ -321,3 +323,60 @@ def test_a_container_that_was_empty_is_followed() -> None:
         assert [fast(pt.ones(1)).item() for _ in range(4)] == [1.0] * 4
         held.append(2.0) if isinstance(held, list) else held.update(a=2.0)
         assert fast(pt.ones(1)).item() == 2.0
+
+
+def test_attributes_that_functions_get_later_are_followed() -> None:
+    def bare(x: Tensor) -> Tensor:
+        return x
+
+    fast = compile(lambda x: bare(x) * getattr(bare, "rate", 1.0))
+    looking = compile(lambda x: bare(x) * sum(vars(bare).values(), 1.0))
+    for value in (1.0, 3.0, 1.0):
+        vars(bare).update(rate=value)
+        if value == 1.0:
+            vars(bare).clear()
+        for _ in range(3):
+            assert fast(ONE).item() == value
+            assert looking(ONE).item() == (value + 1.0 if value != 1.0 else 1.0)
+    assert fast.versions == looking.versions == 2
+
+
+def test_keys_of_dicts_are_followed() -> None:
+    key = Settings()
+    table = {key: 1.0}
+    change = functools.partial(setattr, key, "rate")
+    followed(compile(lambda x: x * sum(k.rate for k in table)), (), change)
+    followed(compile(lambda x, table: x * sum(k.rate for k in table)), (table,), change)
+    seen = types.MappingProxyType(table)
+    followed(compile(lambda x: x * sum(k.rate for k in seen)), (), change)
+
+
+def test_objects_in_arrays_of_numpy_are_followed() -> None:
+    held, fixed = np.empty(1, object), np.empty((1, 1), object)
+    inner, settings = [1.0], Settings()
+    held[0], fixed[0, 0] = inner, settings
+    fixed.setflags(write=False)
+    followed(compile(lambda x: x * held[0][0]), (), lambda v: inner.__setitem__(0, v))
+    followed(compile(lambda x: x * fixed[0, 0].rate), (), lambda v: setattr(settings, "rate", v))
+    fast = compile(lambda x: x * held[0])
+    for value in (1000.5, 2000.5, 1000.5):
+        held[0] = value
+        for _ in range(3):
+            assert fast(ONE).item() == value
+
+
+def test_arrays_of_numpy_that_stay_are_known_at_one_look() -> None:
+    table = np.ones((300, 2), np.float32)
+    (watch,) = [w for w in watches(lambda: table) if w.read is numbers_of]
+    assert watch.stands()
+    table[0, 0] = 2.0
+    assert not watch.stands()
+
+
+def test_values_of_members_are_followed() -> None:
+    class Rate(enum.Enum):
+        LOW = 1.0
+
+    change = functools.partial(setattr, Rate.LOW, "_value_")
+    followed(compile(lambda x: x * Rate.LOW.value), (), change)
+    followed(compile(lambda x, rate: x * rate.value), (Rate.LOW,), change)

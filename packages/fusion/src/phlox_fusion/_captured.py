@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from functools import cache, partial
 from threading import local
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -32,6 +33,7 @@ from ._watch import (
     members_of,
     names_in,
     numbers_of,
+    objects_of,
     parts_of,
     size_of,
 )
@@ -49,6 +51,7 @@ _ASKING: Final = frozenset(
 )
 _WHOLE: Final = frozenset({"__dict__", "asdict", "astuple", "dir", "getmembers", "vars"})
 _COMPUTING: Final = frozenset({"__getattr__"})
+_OF_MEMBERS: Final = frozenset({"_name_", "_value_"})  # which name and value of a member read
 _METHODS: Final = frozenset({"forward"})  # those that are called by no name of the user's
 
 
@@ -74,6 +77,8 @@ def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> l
                 walk.add(part.value, label, among=" among the arguments", own=True)
             elif isinstance(part, NodePart):
                 walk.look_up(part.type)
+                for key in part.keys or ():
+                    walk.add(key, type(key).__name__, among=" among the arguments", own=True)
                 walk.constants_in(part.rest, part.type.__name__)
     return walk.found()
 
@@ -132,7 +137,7 @@ class _Walk:
             if is_users(type(item.item).__module__):
                 self._watch(class_of, item.item, {}, item.label)
             if self._whole and not isinstance(item.item, ModuleType):
-                self._watch(size_of, item.space, {}, item.label)
+                self._watch(size_of if item.space else items_of, item.space, {}, item.label)
             if item.keys:
                 self._watch(names_in, item.space, item.keys, item.label, item.among, own=item.own)
             if item.slots:
@@ -180,7 +185,7 @@ class _Walk:
             if isinstance(item, list | tuple | dict | deque):
                 if id(item) not in seen:
                     seen.add(id(item))
-                    work += item.values() if isinstance(item, dict) else item
+                    work += (*item, *item.values()) if isinstance(item, dict) else item
                     work += getattr(item, "__dict__", {}).values()
                     self.look_up(type(item))
             elif isinstance(item, type):
@@ -219,7 +224,7 @@ class _Walk:
             for part in parts:
                 self.add(part, label, depth=depth + 1)
         elif isinstance(item, np.ndarray):
-            self._array(item, label, among, own=own)
+            self._array(item, label, among, own=own, depth=depth)
         elif isinstance(item, list | tuple | dict | set | frozenset | deque):
             self._container(item, label, among, own=own, depth=depth)
         elif (held := held_by(item)) is not None:
@@ -249,6 +254,8 @@ class _Walk:
             asked = names_asked(item)
             self._names.update(asked)
             self._asked.update(asked)
+            if isinstance(item, Enum):
+                self._names |= _OF_MEMBERS
             if is_frozen(item):
                 self._ours(item, label, depth)
             else:
@@ -290,9 +297,8 @@ class _Walk:
         self._watch(attributes_in, function, its, function.__name__)
         self.add(function.__defaults__, function.__name__)
         self.add(function.__kwdefaults__, function.__name__)
-        if vars(function):
-            self._open.append(_Open(function, function.__name__, "", False, 0))
-            self._wrapped(function, function.__name__)
+        self._open.append(_Open(function, function.__name__, "", False, 0))
+        self._wrapped(function, function.__name__)
 
     def _imports(self, known: Names, space: dict[str, Any], *, own: bool) -> None:
         """Go on to modules of the user's that code imports as it runs, and watch which they are."""
@@ -353,9 +359,16 @@ class _Walk:
             return
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         for key, part in pairs:
+            self.add(key, label, among, depth=depth + 1)
             self.add(part, f"{label}[{key!r}]", among, depth=depth + 1)
 
-    def _array(self, item: np.ndarray[Any, Any], label: str, among: str, *, own: bool) -> None:
+    def _array(
+        self, item: np.ndarray[Any, Any], label: str, among: str, *, own: bool, depth: int
+    ) -> None:
+        objects = item.dtype.hasobject  # whose bytes are places in memory
+        if objects and item.size <= _MOST_NUMBERS:
+            for part in item.reshape(-1).tolist():
+                self.add(part, label, among, depth=depth + 1)
         writable = _writable(item)
         if writable is None:
             return
@@ -370,7 +383,7 @@ class _Walk:
                 hint=f"px.asarray({label}) outside of the function; or "
                 f"{place}.setflags(write=False) for what never changes",
             )
-        self._watch(numbers_of, item, {}, label, among, own=own)
+        self._watch(objects_of if objects else numbers_of, item, {}, label, among, own=own)
 
     # Attributes
 

@@ -53,7 +53,7 @@ def held_by(item: Any) -> Held | None:
     if isinstance(item, ReferenceType):
         return Held(referred_by, {}, referred_by(item, ()))
     if isinstance(item, MappingProxyType):
-        return Held(items_of, {}, tuple(item.values()))
+        return Held(items_of, {}, (*item, *item.values()))
     if isinstance(item, array | bytearray | memoryview):
         small = memoryview(item).nbytes <= _MOST_BYTES
         return Held(bytes_of if small else size_of, {}, ())

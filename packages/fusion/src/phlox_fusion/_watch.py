@@ -176,7 +176,13 @@ def size_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
 def numbers_of(item: np.ndarray[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
     """What is in an array of NumPy."""
     del keys
-    return (item.tobytes(), item.shape, str(item.dtype))
+    return (item.tobytes(), str(item.shape), item.dtype)
+
+
+def objects_of(item: np.ndarray[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The objects in an array of NumPy."""
+    del keys
+    return (str(item.shape), item.dtype, *item.reshape(-1).tolist())
 
 
 # Asking of many places at once
