@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from tools import setup, shell
+from tools import commands, setup, shell
 from tools.commands import COMMANDS, main
 from tools.shell import ROOT, CommandError
 
@@ -50,6 +50,24 @@ def test_an_unknown_command_is_told_the_known_ones() -> None:
 def test_an_unknown_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lock", "--fast"]) == 1
     assert "lock: got --fast, expected no arguments\nhint: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--vs", "jax,torch"], ["--vs=onnxruntime"], ["--vs", "torch"]])
+def test_benchmarks_beside_others_run_where_these_are(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[object] = []
+
+    def called(program: object, *_: object) -> int:
+        ran.append(program)
+        return 0
+
+    monkeypatch.setattr(setup, "setup", lambda: None)
+    monkeypatch.setattr(setup, "peers", lambda: "of the peers")
+    monkeypatch.setattr(commands, "call", called)
+    assert main(["bench", "compile", *words]) == 0
+    assert main(["bench", "compile"]) == 0
+    assert ran[0] == "of the peers" != ran[1]
 
 
 def test_an_old_python_without_a_newer_one_says_so(
