@@ -236,13 +236,14 @@ mod tests {
     #[test]
     fn lists_without_memory_end_the_call_as_an_error() {
         const TOO_MUCH: usize = 1 << 60;
-        let refused = |work: &dyn Fn()| {
+        #[track_caller]
+        fn refused(work: &dyn Fn()) {
             let result = guarded(|| {
                 work();
                 Ok(())
             });
-            assert!(matches!(result, Err(Error::OutOfMemory(bytes)) if bytes > TOO_MUCH));
-        };
+            assert!(matches!(result, Err(Error::OutOfMemory(bytes)) if bytes > TOO_MUCH), "{result:?}");
+        }
         refused(&|| drop(filled(0u64, TOO_MUCH)));
         refused(&|| drop(reserved::<u16>(TOO_MUCH)));
         refused(&|| grow(&mut vec![1u32], TOO_MUCH, 0));

@@ -102,22 +102,20 @@ def _refused(op: Op, other: Any) -> PhloxError | None:
             expected="a Tensor or a real number",
             hint="px.fft.Spectrum(x, px.zeros_like(x)), which adds, multiplies and divides",
         )
-    what, hint = f"a {kind.__name__} beside a tensor", "px.asarray(y)"
+    what = f"a {kind.__name__} beside a tensor"
     error: type[ArgumentError] = WrongTypeError
     if kind in _SEQUENCES:
         got = f"{len(other)} elements"
     elif isinstance(other, ndarray):
         what, got = "a NumPy array beside a tensor", f"array of shape {other.shape}"
         error = ArgumentError
-    elif isinstance(other, tuple) and is_array(other) and equality:  # a Spectrum
-        got, hint = "a pair of tensors", "y.abs(), y.real or y.imag"
-    elif isinstance(other, NoOperand | tuple):
+    elif isinstance(other, NoOperand | tuple):  # a Spectrum compares itself
         return None
     elif hasattr(kind, "__dlpack__") or (equality and is_array(other)):
         what, got = "an array of another library beside a tensor", type_name(other)
     else:
         return None
-    return error(op.name, what, got=got, expected="a Tensor or a number", hint=hint)
+    return error(op.name, what, got=got, expected="a Tensor or a number", hint="px.asarray(y)")
 
 
 def rounded(x: Tensor[Any], digits: int | None) -> Any:
