@@ -9,6 +9,7 @@ import pytest
 
 import phlox as px
 from phlox import Backend, Cpu, Numpy, Tensor, Wgpu
+from phlox_fusion._replay import MISS
 from phlox_kernels import _native
 from phlox_tensor import REGISTRY, Op
 from phlox_tensor.capture import ElementFormula, Instr, Program, ProgramLimits
@@ -296,3 +297,15 @@ def test_a_kernel_may_be_made_of_functions_with_rules_of_their_own() -> None:
             assert fast(x).tolist() == function(x).tolist()
             expected = px.grad(lambda x: function(x).sum())(x)  # noqa: B023
             assert px.grad(lambda x: fast(x).sum())(x).tolist() == expected.tolist()  # noqa: B023
+
+
+@needs_programs
+def test_a_form_that_comes_late_is_known_at_once_before_long() -> None:
+    fast, x = px.kernel(lambda x, name: x * len(name)), px.ones(1, device=Cpu())
+    for size in range(20):
+        assert fast(x, "a" * size).item() == size
+    for _ in range(300):
+        assert fast(x, "late").item() == 4.0
+    assert fast._quick is not None
+    assert fast._quick((x, "late")) is not MISS
+    assert len(fast._kept[0].quick) <= 4

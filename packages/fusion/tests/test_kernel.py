@@ -14,7 +14,6 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import Kernel, compile, kernel
-from phlox_fusion._replay import MISS
 from phlox_tensor import CompileError, Tensor, _formula, ops
 
 ONE = pt.ones(1)
@@ -217,17 +216,6 @@ def test_forms_of_calls_are_not_kept_without_end() -> None:
     formula = named._kept[0].formula
     assert 0 < len(formula._ops) <= _formula._MOST_KEPT
     assert 0 < len(formula._entries) <= _formula._MOST_KEPT
-
-
-def test_a_form_that_comes_late_is_known_at_once_before_long() -> None:
-    fast = kernel(lambda x, name: x * len(name))
-    for size in range(20):
-        assert fast(ONE, "a" * size).item() == size
-    for _ in range(300):
-        assert fast(ONE, "late").item() == 4.0
-    assert fast._quick is not None
-    assert fast._quick((ONE, "late")) is not MISS
-    assert len(fast._kept[0].quick) <= 4
 
 
 def test_a_float_beside_integers_is_told_to_make_floats_of_them() -> None:
