@@ -330,15 +330,15 @@ def arange(
     backend = as_device(device)
     whole = all(isinstance(v, int) for v in (start, stop, step))
     chosen = _dtype_for(0 if whole else 0.0, dtype, backend, "arange")
-    count = _steps(start, stop, step)
+    count = _steps(start, stop, step, whole=whole)
     start, step = _bounds(start, step, count, chosen)
     check_shape((count,), backend, "arange")
     return Tensor(backend.ops.arange(start, step, count, chosen), backend)
 
 
-def _steps(start: float, stop: float, step: float) -> int:
+def _steps(start: float, stop: float, step: float, *, whole: bool) -> int:
     """How many steps there are from ``start`` to before ``stop``."""
-    if all(isinstance(v, int) for v in (start, stop, step)):
+    if whole:
         return max(0, int(-((start - stop) // step)))
     try:
         return max(0, ceil((stop - start) / step))

@@ -256,17 +256,17 @@ class Recording:
         specs = [spec(item) for item in operands]
         found = infer_prepared(op, specs, tuple(map(plain, attributes)), device.default_int)
         if any(-1 in each.shape for each in found):
-            error = CompileError(
-                op.name,
-                "the size of the result depends on values, and shapes are fixed when a function "
-                "is compiled",
-                got=f"a call at {line_of_user()}",
-                expected="an op whose result has a shape that follows from shapes",
-                hint="mask.where(x, 0) keeps the shape of x; or call this op outside of the "
-                "compiled function",
+            self.refuse(
+                CompileError(
+                    op.name,
+                    "the size of the result depends on values, and shapes are fixed when a "
+                    "function is compiled",
+                    got=f"a call at {line_of_user()}",
+                    expected="an op whose result has a shape that follows from shapes",
+                    hint="mask.where(x, 0) keeps the shape of x; or call this op outside of the "
+                    "compiled function",
+                )
             )
-            self.remember(error)
-            raise error
 
     def read(self, device: Backend, primitive: Any) -> None:
         """Refuse to read a value that the next call may not find."""
@@ -274,13 +274,16 @@ class Recording:
             return
         value = self.value_of(device, primitive)
         if value not in self._constants:
-            error = _reading(self._name, self._specs[value])
-            self.remember(error)
-            raise error
+            self.refuse(_reading(self._name, self._specs[value]))
 
     def remember(self, error: CompileError) -> None:
         """Keep why a replay could not do what the function does, should the function catch it."""
         self._refused = self._refused or error
+
+    def refuse(self, error: CompileError) -> NoReturn:
+        """Raise, also where the function catches it, once it returns."""
+        self.remember(error)
+        raise error
 
     def raise_caught(self) -> None:
         """Raise what the function has caught and went on after: other values go another way.
@@ -376,7 +379,7 @@ def refuse(error: CompileError) -> NoReturn:
     """Raise, also where a function that is recorded catches it, once it returns."""
     made = recording()
     if made is not None:
-        made.remember(error)
+        made.refuse(error)
     raise error
 
 
