@@ -206,6 +206,17 @@ pub fn prefetch_near<T>(at: *const T) {
     let _ = at;
 }
 
+/// The same address, of which the compiler knows nothing: not what lies beside it either.
+#[inline(always)]
+pub fn opaque<T>(at: *const T) -> *const T {
+    let same;
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("/* {0} */", inlateout(reg) at => same, options(pure, nomem, nostack, preserves_flags));
+    }
+    same
+}
+
 /// Asks for the cache line at an address, which will be written; never faults.
 #[inline(always)]
 pub fn prefetch_to_write<T>(at: *const T) {

@@ -1,13 +1,15 @@
 //! Matrix products: `matmul` for every number dtype and batch, `linear` and `fused_linear`.
 //!
 //! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
-//! task computes its part over all of `k`, so nothing depends on the number of threads.
+//! task computes its part over all of `k`, or over a part of `k` that the shape alone decides, so nothing depends on the
+//! number of threads.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
 mod blocks;
 mod bytes;
 mod call;
+mod deep;
 mod direct;
 mod dots;
 mod engine;

@@ -3,16 +3,55 @@
 use super::Matrix;
 use super::call::{Call, finish, in_place, run};
 use super::epilogue::Sum;
-use super::format::{load, load_partial};
+use super::format::{Format, Single, load, load_partial};
 use crate::dtype::Float;
+use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, launch};
 use crate::machine::threads::SharedMut;
-use crate::memory::scratch::filled;
+use crate::memory::owned::Memory;
+use crate::memory::scratch::{filled, with_scratch};
 
 /// Elements of one dot product that are added up before their sum goes to the others.
 const PIECE: usize = 1 << 14;
 /// Elements of one dot product that are worth a second thread.
 const SHARED: usize = 1 << 17;
+
+/// The product of few rows by dot products.
+///
+/// # Safety
+/// As [`super::multiply`]; the row step of the right side is 1.
+pub unsafe fn multiply<T: Float<Wide: Sum>>(call: &Call<T>, split: bool) -> Result<()> {
+    let (m, k, _) = call.size;
+    // Rows of the left side in runs of the wide type: as they are, or copied once for all tasks.
+    let (mut left, mut left_row, mut held) = (call.a.start.cast::<T::Wide>().cast_const(), call.a.row, None);
+    if !Single::<T>::DIRECT || call.a.col != 1 {
+        let copy = held.insert(Memory::new(m * k * size_of::<T::Wide>())?);
+        let lines = copy.data().cast::<T::Wide>();
+        for (i, l) in (0..k).flat_map(|l| (0..m).map(move |i| (i, l))) {
+            // SAFETY: inside the left side, and inside the copy.
+            unsafe { lines.add(i * k + l).write((*call.a.at(i, l).start).widen()) };
+        }
+        (left, left_row) = (lines.cast_const(), k as isize);
+    }
+    let left = SharedMut::new(left.cast_mut());
+    if (m, call.size.2) == (1, 1) {
+        // SAFETY: a run of the left side, and a right side as the caller promises.
+        unsafe { dot(call, left, split) };
+        return Ok(());
+    }
+    call.by_columns(split, 16, &|range| {
+        let cols = range.len();
+        let (c, end) = (call.c.at(0, range.start), call.end.at(0, range.start));
+        let sums = in_place(c);
+        with_scratch(if sums.is_some() { 0 } else { m * cols }, |aside: &mut [T::Wide]| {
+            let (to, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
+            let right = call.b.at(0, range.start);
+            launch(Dots::<T> { k, rows: m, cols, left: left.ptr(), left_row, right, to, pitch });
+            finish(to, pitch, (m, cols), c, end);
+        });
+    });
+    Ok(())
+}
 
 /// `rows x cols` dot products of length `k`.
 pub struct Dots<T: Float> {

@@ -16,8 +16,9 @@ use super::Matrix;
 use super::amx;
 use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps, keeps_few, reads_deep};
 use super::call::{CACHED, Call, FEW_DOTS, FEW_ROWS, cells, finish, first_addend, in_place, run, shifted};
+use super::deep;
 use super::direct::{self, InPlace, Widened};
-use super::dots::{Dots, dot};
+use super::dots;
 use super::epilogue::{Epilogue, Finish, Sum};
 use super::format::{Format, Single, Wide};
 use super::held::{self, Right};
@@ -43,6 +44,13 @@ pub trait Gemm: Float<Wide: Sum> {
     /// # Safety
     /// As [`multiply`].
     unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool>;
+    /// The product in parts along `k`; false, and nothing done, where it is not cut.
+    ///
+    /// # Safety
+    /// As [`multiply`].
+    unsafe fn in_parts(_: &Call<Self>, _split: bool) -> Result<bool> {
+        Ok(false)
+    }
     /// The product by the unit that multiplies tiles; false, and nothing done, where that does not go.
     ///
     /// # Safety
@@ -79,9 +87,17 @@ macro_rules! direct {
 
 impl Gemm for f32 {
     direct!(InPlace<f32>);
+    unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
+        // SAFETY: as the caller promises.
+        unsafe { deep::multiply_parts(call, split) }
+    }
 }
 impl Gemm for f64 {
     direct!(InPlace<f64>);
+    unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
+        // SAFETY: as the caller promises.
+        unsafe { deep::multiply_parts(call, split) }
+    }
 }
 impl Gemm for F16 {
     direct!(Widened<F16>);
@@ -144,6 +160,9 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
             empty(call);
             return Ok(());
         }
+        if T::in_parts(call, split)? {
+            return Ok(());
+        }
         let shallow = k < FEW_DEEP && Single::<T>::DIRECT;
         if shallow && n < m && (2..FEW_COLUMNS).contains(&n) && call.b.col != 1 {
             return gathered(call, split);
@@ -163,7 +182,7 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
         // A right side that is kept is packed for all rows to come; one that is not, for these alone.
         let dotted = m <= FEW_DOTS && k >= FEW_DEEP || m <= DEEP_DOTS && k >= DEEP && weights.is_none();
         if call.b.row == 1 && call.b.col != 1 && dotted {
-            return dots(call, split);
+            return dots::multiply(call, split);
         }
         let few = reads_in_place(call);
         let kept = weights.is_some() && call.b.col == 1 && keeps::<Single<T>>(call.size);
@@ -246,39 +265,6 @@ unsafe fn empty<T: Gemm>(call: &Call<T>) {
         let (to, epilogue) = (call.c.at(i, 0), call.end.at(i, 0));
         launch(Finish::<T> { from: sums.as_mut_ptr(), pitch: 0, rows: 1, cols: n, to, epilogue });
     }
-}
-
-unsafe fn dots<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
-    let (m, k, _) = call.size;
-    // Rows of the left side in runs of the wide type: as they are, or copied once for all tasks.
-    let (mut left, mut left_row, mut held) = (call.a.start.cast::<T::Wide>().cast_const(), call.a.row, None);
-    if !Single::<T>::DIRECT || call.a.col != 1 {
-        let copy = held.insert(Memory::new(m * k * size_of::<T::Wide>())?);
-        let lines = copy.data().cast::<T::Wide>();
-        for (i, l) in (0..k).flat_map(|l| (0..m).map(move |i| (i, l))) {
-            // SAFETY: inside the left side, and inside the copy.
-            unsafe { lines.add(i * k + l).write((*call.a.at(i, l).start).widen()) };
-        }
-        (left, left_row) = (lines.cast_const(), k as isize);
-    }
-    let left = SharedMut::new(left.cast_mut());
-    if (m, call.size.2) == (1, 1) {
-        // SAFETY: a run of the left side, and a right side as the caller promises.
-        unsafe { dot(call, left, split) };
-        return Ok(());
-    }
-    call.by_columns(split, 16, &|range| {
-        let cols = range.len();
-        let (c, end) = (call.c.at(0, range.start), call.end.at(0, range.start));
-        let sums = in_place(c);
-        with_scratch(if sums.is_some() { 0 } else { m * cols }, |aside: &mut [T::Wide]| {
-            let (to, pitch) = sums.map_or((aside.as_mut_ptr(), cols as isize), |to| (to, c.row));
-            let right = call.b.at(0, range.start);
-            launch(Dots::<T> { k, rows: m, cols, left: left.ptr(), left_row, right, to, pitch });
-            finish(to, pitch, (m, cols), c, end);
-        });
-    });
-    Ok(())
 }
 
 /// The right side in panels, block after block along `k`.

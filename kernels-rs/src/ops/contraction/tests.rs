@@ -82,7 +82,7 @@ fn check<T: Element>(a: &[usize], b: &[usize], random: &mut Random, epsilon: f64
     compare::<T>(&x1, &x2, epsilon);
 }
 
-fn compare<T: Element>(x1: &Array, x2: &Array, epsilon: f64) {
+pub(super) fn compare<T: Element>(x1: &Array, x2: &Array, epsilon: f64) {
     let (a, b) = (&x1.shape()[..], &x2.shape()[..]);
     let got = matmul(x1, x2).unwrap();
     assert_eq!(got.shape()[..], result_shape(a, b)[..], "{a:?} {b:?}");

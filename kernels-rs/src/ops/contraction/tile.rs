@@ -1,7 +1,7 @@
 //! The register tile: `rows x (width * N)` sums that stay in registers while they walk over `k`.
 
 use crate::machine::lanes::{Kernel, Lanes, Real};
-use crate::machine::simd::{Level, level, prefetch, prefetch_near};
+use crate::machine::simd::{Level, level, opaque, prefetch, prefetch_near};
 
 /// How a cell of the left side meets a register of the right side.
 pub trait Multiply: 'static {
@@ -70,8 +70,14 @@ pub enum Start<R> {
     Kept,
 }
 
-/// Depths after which a tile asks for another part of what is read next.
+/// Depths after which a tile asks for another part of what is read next, and that a large one walks without counting.
 const ASKS: usize = 4;
+
+/// Whether a tile walks [`ASKS`] depths at a time: one of at least four registers across, whose sums fill the registers. Two
+/// threads of a core issue three instructions a cycle each, and counting takes one in six.
+const fn unrolls<const R: usize, const W: usize>() -> bool {
+    W == 4 && R > 4
+}
 
 /// Products of a block of the left side with one panel of the right side, or several that are not packed.
 pub struct Strip<M: Multiply> {
@@ -211,7 +217,11 @@ impl<M: Multiply> Strip<M> {
             match self.left_steps {
                 Some(steps) if !P => {
                     let left = self.left.wrapping_offset(first as isize * steps.0);
-                    self.walk_direct::<V, R, W>(left, steps, right, next, &mut sums);
+                    if unrolls::<R, W>() && steps.1 == 1 && self.prefetch == 0 {
+                        self.walk_direct::<V, R, W, true>(left, steps, right, next, &mut sums);
+                    } else {
+                        self.walk_direct::<V, R, W, false>(left, steps, right, next, &mut sums);
+                    }
                 }
                 _ if P || W == 4 => {
                     self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, next, &mut sums);
@@ -332,33 +342,46 @@ impl<M: Multiply> Strip<M> {
     ) {
         // A copy of which no address is taken: it stays in registers.
         let mut kept = *sums;
-        for at in 0..self.k {
+        macro_rules! depths {
+            ($($after:literal)*) => {{
+                $(
+                    // SAFETY: inside the operands.
+                    unsafe {
+                        let values = M::load_all::<V, W>(right, self.right_step);
+                        if M::LYING {
+                            M::ask(right.wrapping_offset(self.prefetch), self.right_step);
+                        }
+                        for i in 0..R {
+                            let factor = M::splat::<V>(left.add($after * R + i));
+                            for w in 0..W {
+                                kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                            }
+                        }
+                    }
+                    right = right.wrapping_offset(self.right_step);
+                )*
+                left = left.wrapping_add([$($after),*].len() * R);
+            }};
+        }
+        let runs = if unrolls::<R, W>() { self.k / ASKS } else { 0 };
+        for _ in 0..runs {
+            prefetch_near(next);
+            next = next.wrapping_add(next_step);
+            depths!(0 1 2 3);
+        }
+        for at in runs * ASKS..self.k {
             if at % ASKS == 0 {
                 prefetch_near(next);
                 next = next.wrapping_add(next_step);
             }
-            // SAFETY: inside the operands.
-            unsafe {
-                let values = M::load_all::<V, W>(right, self.right_step);
-                if M::LYING {
-                    M::ask(right.wrapping_offset(self.prefetch), self.right_step);
-                }
-                for i in 0..R {
-                    let factor = M::splat::<V>(left.add(i));
-                    for w in 0..W {
-                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
-                    }
-                }
-                left = left.add(R);
-            }
-            right = right.wrapping_offset(self.right_step);
+            depths!(0);
         }
         *sums = kept;
     }
 
-    /// The loop that counts, over a left side that is read where it lies.
+    /// The loop that counts, over a left side that is read where it lies. `RUNS`: `deep` is 1, and nothing is asked for ahead.
     #[inline(always)]
-    unsafe fn walk_direct<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
+    unsafe fn walk_direct<V: Lanes<Elem = M::Real>, const R: usize, const W: usize, const RUNS: bool>(
         &self,
         left: *const M::Left,
         (row, deep): (isize, isize),
@@ -372,32 +395,47 @@ impl<M: Multiply> Strip<M> {
         for (g, group) in groups.iter_mut().enumerate() {
             *group = left.wrapping_offset(3 * g as isize * row);
         }
-        for at in 0..self.k {
+        macro_rules! depth {
+            () => {{
+                // SAFETY: inside the operands; prefetching never faults.
+                unsafe {
+                    let values = M::load_all::<V, W>(right, self.right_step);
+                    if !RUNS && self.prefetch != 0 {
+                        // A line holds the narrow elements of two registers.
+                        let each = 64 / size_of::<M::Right>();
+                        for w in 0..(W * V::N).div_ceil(each) {
+                            M::ask(right.wrapping_offset(self.prefetch).wrapping_add(w * each), self.right_step);
+                        }
+                    }
+                    for i in 0..R {
+                        let factor = M::splat::<V>(groups[i / 3].wrapping_offset((i % 3) as isize * row));
+                        for w in 0..W {
+                            kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
+                        }
+                    }
+                }
+                right = right.wrapping_offset(self.right_step);
+                for group in &mut groups[..R.div_ceil(3)] {
+                    // Else the compiler reads neighbours of several depths at once, and the sums leave the registers.
+                    *group = if RUNS { opaque(group.wrapping_offset(1)) } else { group.wrapping_offset(deep) };
+                }
+            }};
+        }
+        let runs = if RUNS { self.k / ASKS } else { 0 };
+        for _ in 0..runs {
+            prefetch_near(next);
+            next = next.wrapping_add(next_step);
+            depth!();
+            depth!();
+            depth!();
+            depth!();
+        }
+        for at in runs * ASKS..self.k {
             if at % ASKS == 0 {
                 prefetch_near(next);
                 next = next.wrapping_add(next_step);
             }
-            // SAFETY: inside the operands; prefetching never faults.
-            unsafe {
-                let values = M::load_all::<V, W>(right, self.right_step);
-                if self.prefetch != 0 {
-                    // A line holds the narrow elements of two registers.
-                    let each = 64 / size_of::<M::Right>();
-                    for w in 0..(W * V::N).div_ceil(each) {
-                        M::ask(right.wrapping_offset(self.prefetch).wrapping_add(w * each), self.right_step);
-                    }
-                }
-                for i in 0..R {
-                    let factor = M::splat::<V>(groups[i / 3].wrapping_offset((i % 3) as isize * row));
-                    for w in 0..W {
-                        kept[i][w] = M::accumulate(factor, values[w], kept[i][w]);
-                    }
-                }
-            }
-            for group in &mut groups[..R.div_ceil(3)] {
-                *group = group.wrapping_offset(deep);
-            }
-            right = right.wrapping_offset(self.right_step);
+            depth!();
         }
         *sums = kept;
     }

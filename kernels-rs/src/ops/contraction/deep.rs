@@ -1,0 +1,146 @@
+//! Few results with long sums, as gradients of weights and covariances are: cut along `k`, since there is little else to
+//! share out.
+
+use super::call::{Call, run};
+use super::engine::{Gemm, multiply};
+use super::epilogue::{Epilogue, Finish, Sum};
+use super::{Matrix, SERIAL};
+use crate::error::Result;
+use crate::machine::lanes::{Kernel, Lanes, Real, launch};
+use crate::machine::threads::SharedMut;
+use crate::memory::owned::Memory;
+use std::sync::Mutex;
+
+/// Rows and columns of a result that leave little to share out.
+const FEW: usize = 256;
+/// Elements along `k` of a part at least, and for each row or column.
+const LONG: (usize, usize) = (2048, 16);
+/// Multiply-adds of a part at least.
+const WORK: usize = 2 * SERIAL;
+/// Parts at most: their sums are held at once.
+const PARTS: usize = 16;
+/// Results that a task adds up, at least.
+const ADDED: usize = 1 << 12;
+
+/// Elements along `k` of a part of these, whatever the threads: its sums are added up. All of `k` where it is not cut.
+pub fn part((m, k, n): (usize, usize, usize)) -> usize {
+    let (high, work) = (m.max(n), m.saturating_mul(k).saturating_mul(n));
+    let parts = (k / LONG.0.max(LONG.1 * high)).min(work / WORK).min(PARTS);
+    let one = m * n == 1 || m > FEW || n > FEW || parts < 2;
+    if one { k } else { k.div_ceil(parts).next_multiple_of(64) }
+}
+
+/// The product in parts along `k`, if it is one to be cut; false, and nothing done, for any other.
+///
+/// # Safety
+/// As [`multiply`].
+pub unsafe fn multiply_parts<T: Gemm<Wide = T> + Sum>(call: &Call<T>, split: bool) -> Result<bool> {
+    let (m, k, n) = call.size;
+    let deep = part(call.size);
+    if deep == k {
+        return Ok(false);
+    }
+    let (count, size) = (k.div_ceil(deep), m * n);
+    let held = Memory::new(count * size * size_of::<T>())?;
+    let sums = SharedMut::new(held.data().cast::<T>());
+    let failed = Mutex::new(Ok(()));
+    run(split, count, &|index| {
+        let from = index * deep;
+        let part = Call {
+            size: (m, deep.min(k - from), n),
+            a: call.a.at(0, from),
+            b: call.b.at(from, 0),
+            c: Matrix::new(sums.ptr().wrapping_add(index * size), (n as isize, 1)),
+            end: Epilogue::default(),
+        };
+        // SAFETY: a part of operands that the caller promises, and sums that are this task's own.
+        let done = unsafe { multiply(&part, false, None) };
+        if done.is_err() {
+            *failed.lock().expect("never poisoned") = done;
+        }
+    });
+    failed.into_inner().expect("never poisoned")?;
+    let high = ADDED.div_ceil(n);
+    run(split, m.div_ceil(high), &|index| {
+        let (from, rows) = (index * high, high.min(m - index * high));
+        let start = sums.ptr().wrapping_add(from * n);
+        launch(Together { start, len: rows * n, count, step: size });
+        let (to, epilogue) = (call.c.at(from, 0), call.end.at(from, 0));
+        launch(Finish::<T> { from: start, pitch: n as isize, rows, cols: n, to, epilogue });
+    });
+    Ok(true)
+}
+
+/// Adds lists to the first of them, in order.
+struct Together<T> {
+    start: *mut T,
+    len: usize,
+    count: usize,
+    /// From one list to the next.
+    step: usize,
+}
+
+impl<T: Real> Kernel<T> for Together<T> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = T>>(self) {
+        for at in (0..self.len).step_by(V::N) {
+            let lanes = V::N.min(self.len - at);
+            // SAFETY: the caller promises the lists and the instructions of `V`; lanes past the end are left alone.
+            unsafe {
+                let to = self.start.add(at);
+                let mut sum = V::load_partial(to, lanes);
+                for index in 1..self.count {
+                    sum = sum.add(V::load_partial(to.add(index * self.step), lanes));
+                }
+                sum.store_partial(to, lanes);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::matmul;
+    use super::super::tests::{Random, compare};
+    use super::*;
+    use crate::array::{Array, view};
+    use crate::machine::threads::set_num_threads;
+
+    #[test]
+    fn long_sums_keep_many_threads_busy() {
+        for (size, parts) in [
+            ((128, 50_000, 128), 16),
+            ((64, 65_536, 64), 16),
+            ((256, 32_768, 256), 8),
+            ((8, 100_000, 3), 2),
+            ((256, 8192, 256), 2),
+            ((256, 4096, 256), 1),
+            ((257, 50_000, 64), 1),
+            ((1, 1 << 20, 1), 1),
+            ((64, 4000, 64), 1),
+        ] {
+            let k: usize = size.1;
+            assert_eq!(k.div_ceil(part(size)), parts, "{size:?}");
+        }
+    }
+
+    fn bits(x: &Array) -> Vec<u64> {
+        x.to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
+    }
+
+    #[test]
+    fn parts_add_up_whatever_the_threads() {
+        let mut random = Random(23);
+        for (m, k, n) in [(48, 4103, 21), (16, 9000, 16), (2, 70_001, 9)] {
+            assert!(part((m, k, n)) < k, "a product that is cut");
+            let (turned, x2) = (random.dense::<f64>(&[k, m]), random.dense::<f64>(&[k, n]));
+            let x1 = view::permute_dims(&turned, &[1, 0]).unwrap();
+            compare::<f64>(&x1, &x2, 1e-14);
+            compare::<f32>(&random.dense::<f32>(&[m, k]), &random.dense::<f32>(&[k, n]), 1e-6);
+            set_num_threads(1);
+            let alone = bits(&matmul(&x1, &x2).unwrap());
+            set_num_threads(5);
+            assert!(bits(&matmul(&x1, &x2).unwrap()) == alone, "{m} {k} {n}");
+        }
+    }
+}
