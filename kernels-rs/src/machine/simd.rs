@@ -185,22 +185,25 @@ macro_rules! vectorize {
 /// Asks for the cache line at an address; never faults.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that touches nothing.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    ask::<FIRST_LEVEL>(at.cast());
 }
 
 /// Asks for the cache line at an address, to come to the second-level cache; never faults.
 #[inline(always)]
 pub fn prefetch_near<T>(at: *const T) {
+    ask::<SECOND_LEVEL>(at.cast());
+}
+
+/// The hints of `prefetcht0` and `prefetcht1`, by Intel's numbers.
+const FIRST_LEVEL: i32 = 3;
+const SECOND_LEVEL: i32 = 2;
+
+#[inline(always)]
+fn ask<const HINT: i32>(at: *const i8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint that touches nothing.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(at.cast());
+        std::arch::x86_64::_mm_prefetch::<HINT>(at);
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
