@@ -2,6 +2,8 @@
 
 pub mod amx;
 pub mod caches;
+#[cfg(all(test, unix))]
+pub mod child;
 pub mod lanes;
 pub mod peak;
 pub mod simd;

@@ -1,4 +1,6 @@
 use super::*;
+#[cfg(unix)]
+use crate::machine::child::{forked, joined};
 
 #[test]
 fn every_task_runs_once_for_any_thread_count() {
@@ -71,37 +73,21 @@ fn nested_calls_and_panics() {
 #[cfg(unix)]
 #[test]
 fn a_child_starts_a_pool_though_its_parent_was_starting_one() {
-    let pid = {
-        // What another thread holds while it starts workers.
-        while STARTING.swap(true, Acquire) {
-            std::thread::yield_now();
-        }
-        install_fork_handlers();
-        // SAFETY: the child computes with atomics and its own threads, and leaves without unwinding.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            set_num_threads(2);
-            let count = AtomicUsize::new(0);
-            parallel(4, &|_| {
-                count.fetch_add(1, Relaxed);
-            });
-            // SAFETY: ends the child at once, no handler of the test program runs.
-            unsafe { libc::_exit(i32::from(count.load(Relaxed) != 4)) };
-        }
-        STARTING.store(false, Release);
-        pid
-    };
-    for _ in 0..1000 {
-        let mut status = -1;
-        // SAFETY: a child of ours and a place for its status.
-        if unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == pid {
-            return assert_eq!(status, 0);
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    // What another thread holds while it starts workers.
+    while STARTING.swap(true, Acquire) {
+        std::thread::yield_now();
     }
-    // SAFETY: our child, which hangs.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
-    panic!("the child hangs");
+    install_fork_handlers();
+    let child = forked(|| {
+        set_num_threads(2);
+        let count = AtomicUsize::new(0);
+        parallel(4, &|_| {
+            count.fetch_add(1, Relaxed);
+        });
+        count.load(Relaxed) == 4
+    });
+    STARTING.store(false, Release);
+    joined(child, "the child hangs");
 }
 
 #[test]

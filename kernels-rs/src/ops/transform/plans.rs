@@ -130,6 +130,8 @@ transformed!(f32 f64);
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(unix)]
+    use crate::machine::child::{forked, joined};
 
     #[test]
     fn as_many_plans_are_kept_as_their_lengths_allow() {
@@ -150,24 +152,11 @@ mod tests {
     fn a_child_plans_though_its_parent_was_planning() {
         install_fork_handlers();
         let held = known::<f32>();
-        // SAFETY: the child makes a plan and leaves without unwinding.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
+        let child = forked(|| {
             lines_plan::<f32>(77);
-            // SAFETY: ends the child at once, no handler of the test program runs.
-            unsafe { libc::_exit(0) };
-        }
+            true
+        });
         drop(held);
-        for _ in 0..1000 {
-            let mut status = -1;
-            // SAFETY: a child of ours and a place for its status.
-            if unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == pid {
-                return assert_eq!(status, 0);
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        // SAFETY: a child of ours.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
-        panic!("the child waits for its parent's lock");
+        joined(child, "the child waits for its parent's lock");
     }
 }
