@@ -48,15 +48,16 @@ unsafe impl Sync for Handler {}
 /// eight of them in registers.
 pub type Jump<V> = unsafe extern "sysv64" fn(*const Cell, usize, V, V, V, V, V, V, V, V);
 
-/// Compiles a body over the eight registers for one instruction set; the body ends where the next handler begins.
-macro_rules! handler {
-    ($features:literal, $V:ty, $ty:ty, |$places:ident, $registers:ident| $body:expr) => {{
+/// Compiles a body over the eight registers for one instruction set. It gives the cell and the block to go on with, and what the
+/// registers hold then, or returns to whoever began the program.
+macro_rules! code {
+    ($features:literal, $V:ty, |$cell:ident, $block:ident, $registers:ident| $body:expr) => {{
         #[target_feature(enable = $features)]
         #[allow(improper_ctypes_definitions)] // Nothing foreign calls it.
         #[allow(clippy::too_many_arguments)]
         unsafe extern "sysv64" fn code(
-            cell: *const Cell,
-            block: usize,
+            $cell: *const Cell,
+            $block: usize,
             a: $V,
             b: $V,
             c: $V,
@@ -66,23 +67,31 @@ macro_rules! handler {
             g: $V,
             h: $V,
         ) {
-            #[allow(dead_code)]
-            type M = $crate::math::Fused;
-            #[allow(dead_code)]
-            type T = $ty;
             let $registers = [a, b, c, d, e, f, g, h];
-            // SAFETY: the cell says what its operands are, and another one follows: see `Cell`.
+            // SAFETY: the cell says what its operands are, and which cell comes next: see `Cell`.
             unsafe {
-                #[allow(unused_variables)]
-                let $places = (*cell).places(block);
-                let [a, b, c, d, e, f, g, h] = $body;
-                let next = cell.add(1);
+                let (next, block, [a, b, c, d, e, f, g, h]): (*const Cell, usize, [$V; 8]) = $body;
                 let jump: Jump<$V> = std::mem::transmute((*next).handler.0);
                 jump(next, block, a, b, c, d, e, f, g, h);
             }
         }
         Handler(code as Jump<$V> as *const ())
     }};
+}
+
+/// [`code!`] that ends where the next handler begins.
+macro_rules! handler {
+    ($features:literal, $V:ty, $ty:ty, |$places:ident, $registers:ident| $body:expr) => {
+        code!($features, $V, |cell, block, $registers| {
+            #[allow(dead_code)]
+            type M = $crate::math::Fused;
+            #[allow(dead_code)]
+            type T = $ty;
+            #[allow(unused_variables)]
+            let $places = (*cell).places(block);
+            (cell.add(1), block, $body)
+        })
+    };
 }
 
 /// The handler of a level for lanes of 4 or 8 bytes. Wider vectors pay for lanes of 4 bytes alone, as in the row kernels.
@@ -106,7 +115,7 @@ macro_rules! made {
         }
     };
 }
-pub(super) use {handler, made};
+pub(super) use {code, handler, made};
 
 /// A type as lanes of `W` bytes.
 pub trait Held<const W: usize>: Copy {

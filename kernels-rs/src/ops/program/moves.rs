@@ -1,6 +1,6 @@
 //! Handlers that are no rows of the op tables: loads, stores, casts, `where`, rounding, the end.
 
-use super::handler::{Cell, Handler, Held, Jump, called, called_with, handler, made, unary};
+use super::handler::{Cell, Handler, Held, Jump, called, called_with, code, handler, made, unary};
 use super::table::Lane;
 use crate::array::narrow;
 use crate::dtype::DType;
@@ -159,37 +159,19 @@ pub fn cast(level: Level, from: Lane, to: Lane, odd: bool) -> Option<Handler> {
 /// Goes on with the next block, and behind the last one returns to whoever began the program.
 pub fn end(level: Level, width: usize) -> Option<Handler> {
     macro_rules! ending {
-        ($features:literal, $V:ty) => {{
-            #[target_feature(enable = $features)]
-            #[allow(improper_ctypes_definitions)] // Nothing foreign calls it.
-            #[allow(clippy::too_many_arguments)]
-            #[expect(clippy::cast_ptr_alignment, reason = "the address is that of a cell")]
-                unsafe extern "sysv64" fn code(
-            cell: *const Cell,
-            block: usize,
-            a: $V,
-            b: $V,
-            c: $V,
-            d: $V,
-            e: $V,
-            f: $V,
-            g: $V,
-            h: $V,
-        ) {
-                // SAFETY: the last cell names the first one; places hold all blocks before the one at which it stops.
-                unsafe {
-                    let next = block + 1;
-                    if next < (*cell).by[0] {
-                        let first = (*cell).at[0].cast::<Cell>();
-                        let jump: Jump<$V> = std::mem::transmute((*first).handler.0);
-                        return jump(first, next, a, b, c, d, e, f, g, h);
-                    }
+        ($features:literal, $V:ty) => {
+            Some(code!($features, $V, |cell, block, registers| {
+                let next = block + 1;
+                // The last cell names the first one; places hold all blocks before the one at which it stops.
+                if next >= (*cell).by[0] {
+                    // Each handler ends in a jump, so nobody else does; code without AVX is slow where upper halves are in use.
+                    return _mm256_zeroupper();
                 }
-                // Each handler ends in a jump, so nobody else does; code without AVX is slow where upper halves are in use.
-                _mm256_zeroupper();
-            }
-            Some(Handler(code as Jump<$V> as *const ()))
-        }};
+                #[expect(clippy::cast_ptr_alignment, reason = "the address is that of a cell")]
+                let first = (*cell).at[0].cast::<Cell>();
+                (first, next, registers)
+            }))
+        };
     }
     match level {
         Level::Avx512 if width == 4 => ending!("avx512f,avx2", __m512),

@@ -1,6 +1,6 @@
 //! The handlers of those rows of the op tables that cost less than a call.
 
-use super::handler::{Cell, Handler, Jump, binary, handler, made, number_with, swapped, unary, with_number};
+use super::handler::{Cell, Handler, Jump, binary, code, handler, made, number_with, swapped, unary, with_number};
 use crate::array::number::Ring;
 use crate::machine::simd::Level;
 use crate::math::tabled::{self, Vectors};
