@@ -144,11 +144,8 @@ impl Job<'_> {
             for (first, grid) in places.step_by(PLACES).zip(grid[part].chunks(PLACES * axes)) {
                 let (image, to) = self.parts(x, image, to, first);
                 let (count, taps) = (grid.len() / axes, taps.find(grid, self.sizes, self.settings));
-                if together {
-                    launch(Pixels { image, taps, count, channels, to, pitch });
-                } else {
-                    launch(Planes { image, taps, count, channels, to, pitch });
-                }
+                let reading = Reading { image, taps, count, channels, to, pitch };
+                if together { launch(Pixels(reading)) } else { launch(Planes(reading)) }
             }
         });
     }
@@ -165,8 +162,8 @@ impl Job<'_> {
     }
 }
 
-/// All channels of some places, from planes of (C, H, W).
-struct Planes<'a, T, const K: usize> {
+/// All channels of some places.
+struct Reading<'a, T, const K: usize> {
     image: &'a [T],
     taps: &'a [Tap<T>; K],
     /// Places.
@@ -178,10 +175,16 @@ struct Planes<'a, T, const K: usize> {
     pitch: usize,
 }
 
+/// From planes of (C, H, W).
+struct Planes<'a, T, const K: usize>(Reading<'a, T, K>);
+
+/// From pixels of (H, W, C).
+struct Pixels<'a, T, const K: usize>(Reading<'a, T, K>);
+
 impl<T: Place, const K: usize> Kernel<T> for Planes<'_, T, K> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
-        let Self { image, taps, count, channels, to, pitch } = self;
+        let Reading { image, taps, count, channels, to, pitch } = self.0;
         let plane = image.len() / channels;
         for first in (0..count).step_by(V::N) {
             let places = first..first + V::N;
@@ -212,6 +215,24 @@ fn follow(a: &[i32], b: &[i32]) -> bool {
     a.iter().zip(b).fold(0, |gaps, (&a, &b)| gaps | a >> 31 | (b ^ (a + 1))) == 0
 }
 
+/// Sums of pixels times weights, which `part` reads.
+///
+/// # Safety
+/// The machine has the instructions.
+#[inline(always)]
+unsafe fn sum<T: Place, V: Lanes<Elem = T>, const K: usize>(taps: &[Tap<T>; K], part: impl Fn(&Tap<T>) -> (V, V)) -> V {
+    let (pixels, weights) = part(&taps[0]);
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut sum = pixels.mul(weights);
+        for tap in &taps[1..] {
+            let (pixels, weights) = part(tap);
+            sum = pixels.mul_add(weights, sum);
+        }
+        sum
+    }
+}
+
 /// Sums of weighted pixels.
 ///
 /// # Safety
@@ -220,17 +241,10 @@ fn follow(a: &[i32], b: &[i32]) -> bool {
 unsafe fn alone<T: Place, V: Lanes<Elem = T>, const K: usize>(from: *const T, taps: &[Tap<T>; K], first: usize) -> V {
     // SAFETY: as the caller promises.
     unsafe {
-        let part = |tap: &Tap<T>| {
+        sum(taps, |tap| {
             let pixels = V::gather(from, tap.pixels.as_ptr().add(first), V::N);
             (pixels, V::load(tap.weights.as_ptr().add(first)))
-        };
-        let (pixels, weights) = part(&taps[0]);
-        let mut sum = pixels.mul(weights);
-        for tap in &taps[1..] {
-            let (pixels, weights) = part(tap);
-            sum = pixels.mul_add(weights, sum);
-        }
-        sum
+        })
     }
 }
 
@@ -253,23 +267,10 @@ unsafe fn pairs<T: Place, V: Lanes<Elem = T>, const K: usize>(from: *const T, ta
     }
 }
 
-/// All channels of some places, from pixels of (H, W, C).
-struct Pixels<'a, T, const K: usize> {
-    image: &'a [T],
-    taps: &'a [Tap<T>; K],
-    /// Places.
-    count: usize,
-    channels: usize,
-    /// The first place in the first channel of the result.
-    to: *mut T,
-    /// Elements from channel to channel of the result.
-    pitch: usize,
-}
-
 impl<T: Place, const K: usize> Kernel<T> for Pixels<'_, T, K> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
-        let Self { image, taps, count, channels, to, pitch } = self;
+        let Reading { image, taps, count, channels, to, pitch } = self.0;
         let (outside, mut tile) = ([T::default(); 16], [T::default(); 256]);
         for first in (0..count).step_by(V::N) {
             let places = V::N.min(count - first);
@@ -286,13 +287,7 @@ impl<T: Place, const K: usize> Kernel<T> for Pixels<'_, T, K> {
                             let from = if pixel < 0 { outside.as_ptr() } else { inside.wrapping_add(channel) };
                             (V::load_some(from, width), V::splat(weight))
                         };
-                        let (pixel, weight) = part(&taps[0]);
-                        let mut sum = pixel.mul(weight);
-                        for tap in &taps[1..] {
-                            let (pixel, weight) = part(tap);
-                            sum = pixel.mul_add(weight, sum);
-                        }
-                        sum.store(tile.as_mut_ptr().add(place * V::N));
+                        sum::<T, V, K>(taps, part).store(tile.as_mut_ptr().add(place * V::N));
                     }
                 }
                 let block = Block { at: tile.as_ptr(), pitch: V::N, rows: places, cols: width };
