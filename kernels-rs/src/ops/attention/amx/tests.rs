@@ -30,6 +30,11 @@ pub fn bits(all: &[Array]) -> Vec<Vec<u16>> {
     all.iter().map(|x| x.to_vec::<BF16>().unwrap().iter().map(|x| x.0).collect()).collect()
 }
 
+/// Of batch, heads of keys, queries of each, queries, keys, a row, a value.
+pub fn sizes(random: &mut Random) -> [usize; 7] {
+    [2, 2, 3, 80, 90, 70, 70].map(|most| 1 + random.next(most))
+}
+
 fn check(random: &mut Random, [b, shared, group, q, k, d, v]: [usize; 7]) {
     let (heads, dtype) = (shared * group, DType::BF16);
     let (query, key) = (random.heads(dtype, &[b, heads, q, d]), random.heads(dtype, &[b, shared, k, d]));
@@ -59,15 +64,7 @@ fn check(random: &mut Random, [b, shared, group, q, k, d, v]: [usize; 7]) {
 fn random_sizes_layouts_and_settings() {
     let mut random = Random(51);
     for _ in (0..50).filter(|_| prepares()) {
-        let sizes = [
-            1 + random.next(2),
-            1 + random.next(2),
-            1 + random.next(3),
-            1 + random.next(80),
-            1 + random.next(90),
-            1 + random.next(70),
-            1 + random.next(70),
-        ];
+        let sizes = sizes(&mut random);
         check(&mut random, sizes);
     }
 }

@@ -1,6 +1,6 @@
 use super::super::super::tests::{Random, close, reference};
 use super::super::super::{Operands, Settings};
-use super::super::tests::{bits, huge, prepares, rising};
+use super::super::tests::{bits, huge, prepares, rising, sizes};
 use super::*;
 use crate::array::Array;
 use crate::dtype::{DType, Float};
@@ -69,15 +69,7 @@ fn check(random: &mut Random, [b, shared, group, q, k, d, v]: [usize; 7], scale:
 fn random_sizes_layouts_and_settings() {
     let mut random = Random(61);
     for _ in (0..60).filter(|_| prepares()) {
-        let sizes = [
-            1 + random.next(2),
-            1 + random.next(2),
-            1 + random.next(3),
-            1 + random.next(80),
-            1 + random.next(90),
-            1 + random.next(70),
-            1 + random.next(70),
-        ];
+        let sizes = sizes(&mut random);
         let scale = [1.0, 3.0, -1.0][random.next(3)];
         check(&mut random, sizes, scale);
     }
