@@ -11,7 +11,7 @@ use super::super::hidden::Part;
 use super::super::scores::{self, State};
 use super::super::tile::Turn;
 use super::super::{Job, heads};
-use super::{Place, changed, lanes, scale, sides};
+use super::{Place, changed, finite, lanes, scale, sides};
 use crate::array::float::RowElement;
 use crate::dtype::BF16;
 use crate::error::Result;
@@ -74,6 +74,9 @@ struct Buffers<'a> {
     keys: &'a mut [u8],
     values: &'a mut [u8],
     turned: &'a mut [u8],
+    /// Whether all keys are finite, and all queries and cotangents of a group: a hidden one is multiplied with 0 then.
+    finite_keys: bool,
+    finite_group: bool,
     /// For each block of a group: queries and cotangents of the result, as columns of right sides, and along their depth.
     queries: &'a mut [u8],
     cotangents: &'a mut [u8],
@@ -121,7 +124,8 @@ impl<U: Unit> Task<'_, U> {
         let split = [tall * group * 2, tall * group * 2, tall * 2];
         let sums = [long * deep, long * across, group * deep].map(|blocks| blocks * SUMS);
         let scores = [kept, kept, tangents];
-        let rest = [group * 3 * SIDE, SIDE, SIDE * job.size.max(job.values).max(row), job.changes.buffer(*tile, SIDE)];
+        let wide = SIDE * job.size.max(job.values).max(row).max(SIDE);
+        let rest = [group * 3 * SIDE, SIDE, wide, job.changes.buffer(*tile, SIDE)];
         let steps = of_keys.iter().chain(&of_queries).chain(&split).sum::<usize>();
         let floats = sums.iter().chain(&scores).chain(&rest).sum::<usize>();
         // Each part begins on a line.
@@ -135,7 +139,7 @@ impl<U: Unit> Task<'_, U> {
             #[rustfmt::skip]
             let mut buffers = Buffers {
                 keys, values, turned, queries, cotangents, query_rows, cotangent_rows, weights, pulls, woven, dkey, dvalue, dquery,
-                scores, pulled, tangents, state, fade, stage, changes,
+                scores, pulled, tangents, state, fade, stage, changes, finite_keys: true, finite_group: true,
             };
             // SAFETY: whoever chose the unit says that it is there, and all that comes with it.
             unsafe {
@@ -160,16 +164,18 @@ impl<U: Unit> Task<'_, U> {
             sides::left(job.value.get(share.head), (job.keys, job.values), buffers.values);
             sides::left(sides::turned(key), (job.size, job.keys), buffers.turned);
         }
+        buffers.finite_keys = finite(buffers.keys);
     }
 
     /// Some blocks of queries against all keys; `fresh`: the first ones of the task.
     unsafe fn group(&self, share: &Share, blocks: Range<usize>, fresh: bool, buffers: &mut Buffers<'_>) {
         let (job, plan, slots) = (self.job, self.plan, blocks.len());
         let places = || blocks.clone().map(|block| self.place(share, block)).enumerate();
-        let mut most = 0;
+        let (mut seen_by, mut most) = ([0; GROUP], 0);
+        buffers.finite_group = true;
         for (slot, place) in places() {
             let seen = self.seen(place);
-            most = most.max(seen);
+            (seen_by[slot], most) = (seen, most.max(seen));
             // SAFETY: the rows of a block lie inside the operands; the caller has the unit.
             unsafe {
                 self.load(slot, place, buffers);
@@ -186,7 +192,7 @@ impl<U: Unit> Task<'_, U> {
                     unsafe { self.pull((slot, slots), place, keys, buffers) };
                 }
                 // SAFETY: what every block of the group split; the caller has the unit.
-                unsafe { self.sum(keys, slots, fresh, buffers) };
+                unsafe { self.sum(keys, &seen_by[..slots], fresh, buffers) };
             } else if fresh {
                 let (rows, (deep, across)) = (first / SIDE..(first + keys.1).div_ceil(SIDE), plan.deep);
                 buffers.dkey[rows.start * deep * SUMS..rows.end * deep * SUMS].fill(0.0);
@@ -213,6 +219,7 @@ impl<U: Unit> Task<'_, U> {
                 sides::right(rows, size, &mut columns[slot * steps * STEP..]);
                 sides::deep(rows, size, pitch, &mut along[slot * STEP..]);
             }
+            buffers.finite_group &= finite(&columns[slot * steps * STEP..][..steps * STEP]);
         }
         let state = &mut buffers.state[slot * 3 * SIDE..][..3 * SIDE];
         state[..SIDE].fill(f32::NEG_INFINITY);
@@ -257,11 +264,11 @@ impl<U: Unit> Task<'_, U> {
         let unit = unsafe { changed(job, part, &mut buffers.scores[kept.clone()], buffers.changes, tangents) };
         if place.count < SIDE {
             // Lanes without a query see nothing, whatever is in keys and values.
-            for row in buffers.scores[kept.clone()].chunks_exact_mut(SIDE) {
-                row[place.count..].fill(f32::NEG_INFINITY);
-            }
-            for row in buffers.pulled[kept].chunks_exact_mut(SIDE) {
-                row[place.count..].fill(0.0);
+            let (scores, pulled, tangents) = (&mut *buffers.scores, &mut *buffers.pulled, &mut *buffers.tangents);
+            for (block, absent) in [(scores, f32::NEG_INFINITY), (pulled, 0.0), (tangents, 0.0)] {
+                for row in block.chunks_exact_mut(SIDE).skip(kept.start / SIDE).take(keys.1) {
+                    row[place.count..].fill(absent);
+                }
             }
         }
         unit
@@ -308,8 +315,15 @@ impl<U: Unit> Task<'_, U> {
             lanes::split::<false>(&buffers.scores[kept.clone()], all, pitch, weights, &mut []);
             lanes::split::<true>(&buffers.pulled[kept], all, pitch, pulls, buffers.woven);
             if count > 0 {
+                let (mut long, mut first) = (self.plan.long, keys.0 / DEEP);
+                if !buffers.finite_keys {
+                    // Those that no query of the block sees, which others of the task may see, are left out.
+                    let seen = job.key.get(place.head / (job.heads / job.shared)).from(keys.0, 0);
+                    sides::left(sides::turned(seen), (job.size, count), buffers.turned);
+                    (long, first) = (count.div_ceil(DEEP), 0);
+                }
                 for block in 0..deep {
-                    let left = &buffers.turned[(block * self.plan.long + keys.0 / DEEP) * STEP..];
+                    let left = &buffers.turned[(block * long + first) * STEP..];
                     let sums = &mut buffers.dquery[(slot * deep + block) * SUMS..][..SUMS];
                     let sides = sides::packed(left, buffers.woven, count.div_ceil(DEEP), STEP);
                     U::multiply_right_parts(sides, sums.as_mut_ptr(), keys.0 > 0);
@@ -331,9 +345,10 @@ impl<U: Unit> Task<'_, U> {
         }
     }
 
-    /// Adds what a group split for a tile to the sums of its keys and values.
-    unsafe fn sum(&self, keys: (usize, usize), slots: usize, fresh: bool, buffers: &mut Buffers<'_>) {
-        let (deep, across) = self.plan.deep;
+    /// Adds what a group split for a tile to the sums of its keys and values; `seen`: how many keys each of its blocks sees.
+    unsafe fn sum(&self, keys: (usize, usize), seen: &[usize], fresh: bool, buffers: &mut Buffers<'_>) {
+        let ((deep, across), slots, whole) = (self.plan.deep, seen.len(), buffers.finite_group);
+        let together = if whole { slots } else { 1 };
         for row in 0..keys.1.div_ceil(SIDE) {
             let (key, at) = (keys.0 / SIDE + row, row * slots * 2 * STEP);
             let of_values = (&buffers.weights[at..], &*buffers.cotangent_rows, &mut *buffers.dvalue, across);
@@ -341,9 +356,21 @@ impl<U: Unit> Task<'_, U> {
             for (left, right, sums, steps) in [of_values, of_keys] {
                 let sums = &mut sums[key * steps * SUMS..][..steps * SUMS];
                 for (right, sums) in right.chunks_exact(right.len() / steps).zip(sums.chunks_exact_mut(SUMS)) {
-                    let sides = sides::packed(left, right, slots, 2 * STEP);
-                    // SAFETY: packed sides, and 32 x 32 sums; the caller has the unit.
-                    unsafe { U::multiply_left_parts(sides, sums.as_mut_ptr(), !fresh) };
+                    for slot in (0..slots).step_by(together) {
+                        let adds = !fresh || slot > 0;
+                        let sides = sides::packed(&left[slot * 2 * STEP..], &right[slot * STEP..], together, 2 * STEP);
+                        // The sums of keys that no query of the block sees stay as they are.
+                        let rows = if whole { SIDE } else { SIDE.min(seen[slot].saturating_sub(key * SIDE)) };
+                        let before = &mut buffers.stage[..SUMS - rows * SIDE];
+                        if adds {
+                            before.copy_from_slice(&sums[rows * SIDE..]);
+                        } else {
+                            before.fill(0.0);
+                        }
+                        // SAFETY: packed sides, and 32 x 32 sums; the caller has the unit.
+                        unsafe { U::multiply_left_parts(sides, sums.as_mut_ptr(), adds) };
+                        sums[rows * SIDE..].copy_from_slice(before);
+                    }
                 }
             }
         }

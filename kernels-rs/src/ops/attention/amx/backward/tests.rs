@@ -165,3 +165,81 @@ fn a_hidden_key_may_hold_anything() {
         assert!(finite(&dk) && finite(&dv));
     }
 }
+
+/// With `by` in each place of one row.
+fn spoiled(x: &Array, row: usize, by: f32) -> Array {
+    let (mut values, cols) = (x.to_vec::<BF16>().unwrap(), x.shape()[3]);
+    values[row * cols..(row + 1) * cols].fill(BF16::narrow(by));
+    Array::from_slice(&values, x.shape()).unwrap()
+}
+
+/// Of some rows, where 0 has no sign.
+fn rows(x: &Array, range: Range<usize>) -> Vec<u16> {
+    let cols = x.shape()[3];
+    bits(std::slice::from_ref(x))[0][range.start * cols..range.end * cols]
+        .iter()
+        .map(|&bits| if bits == 1 << 15 { 0 } else { bits })
+        .collect()
+}
+
+/// Some queries and keys in few and in several tiles, of one group and of several, and queries that see nothing.
+const CAUSAL: [(usize, usize); 4] = [(64, 69), (180, 187), (160, 325), (200, 60)];
+
+#[test]
+fn what_no_query_of_a_block_sees_leaves_no_trace_in_its_cotangents() {
+    let (mut random, dtype) = (Random(67), DType::BF16);
+    for ((queries, keys), by) in CAUSAL.into_iter().flat_map(|size| [f32::NAN, f32::INFINITY].map(|by| (size, by))) {
+        if !prepares() {
+            return;
+        }
+        let (query, g) = (random.dense(dtype, &[1, 1, queries, 40]), random.dense(dtype, &[1, 1, queries, 24]));
+        let (key, value) = (random.dense(dtype, &[1, 1, keys, 40]), random.dense(dtype, &[1, 1, keys, 24]));
+        // The block before ends in the middle of 32 keys, of which the next one sees more.
+        let block = queries.saturating_sub(keys) / SIDE + 1;
+        let hidden = block * SIDE + keys - queries;
+        for cap in [None, Some(2.0)] {
+            let found = |key: &Array, value: &Array| {
+                let operands = Operands { query: &query, key, value, mask: None, bias: None };
+                found(&g, operands, Settings { scale: 0.25, softcap: cap, is_causal: true })
+            };
+            let wanted = found(&key, &value);
+            for all in [found(&spoiled(&key, hidden, by), &value), found(&key, &spoiled(&value, hidden, by))] {
+                for ([want, ..], [got, ..]) in wanted.iter().zip(&all) {
+                    let before = 0..block * SIDE;
+                    assert!(rows(want, before.clone()) == rows(got, before), "{queries} queries, {keys} keys, {by}");
+                    assert!(rows(want, 0..queries) != rows(got, 0..queries));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn queries_leave_no_trace_in_the_cotangents_of_what_their_block_does_not_see() {
+    let (mut random, dtype) = (Random(68), DType::BF16);
+    for ((queries, keys), by) in CAUSAL.into_iter().flat_map(|size| [f32::NAN, f32::INFINITY].map(|by| (size, by))) {
+        if !prepares() {
+            return;
+        }
+        let (query, g) = (random.dense(dtype, &[1, 1, queries, 40]), random.dense(dtype, &[1, 1, queries, 24]));
+        let (key, value) = (random.dense(dtype, &[1, 1, keys, 40]), random.dense(dtype, &[1, 1, keys, 24]));
+        for row in [3, 37] {
+            let seen = ((row / SIDE + 1) * SIDE + keys).saturating_sub(queries);
+            let found = |query: &Array, g: &Array| {
+                let operands = Operands { query, key: &key, value: &value, mask: None, bias: None };
+                found(g, operands, Settings { scale: 0.25, softcap: None, is_causal: true })
+            };
+            let wanted = found(&query, &g);
+            for all in [found(&spoiled(&query, row, by), &g), found(&query, &spoiled(&g, row, by))] {
+                for (want, got) in wanted.iter().zip(&all) {
+                    for (want, got) in want[1..3].iter().zip(&got[1..3]) {
+                        assert!(
+                            rows(want, seen..keys) == rows(got, seen..keys),
+                            "{queries} queries, {keys} keys, {by}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
