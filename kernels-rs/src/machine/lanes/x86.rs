@@ -92,6 +92,68 @@ macro_rules! methods {
 
 mod avx2;
 
+/// What differs by the names of instructions alone between floats of 512-bit registers; bits of a mask stand for lanes.
+macro_rules! methods_by_mask {
+    ($elem:ident $mask:ident $register:ident, $largest:ident $load:ident $store:ident $compare:ident $compare_some:ident $zero:ident $turn:ident) => {
+        #[inline(always)]
+        unsafe fn peak(self) -> $elem {
+            // SAFETY: the caller has AVX-512.
+            unsafe { $largest(self.0) }
+        }
+        #[inline(always)]
+        unsafe fn load_partial(from: *const $elem, count: usize) -> Self {
+            // SAFETY: masked lanes are not read.
+            Self(unsafe { $load(mask16(count) as $mask, from) })
+        }
+        #[inline(always)]
+        unsafe fn load_window(from: *const $elem, window: (usize, usize)) -> Self {
+            // SAFETY: masked lanes are not read.
+            Self(unsafe { $load(window16(window) as $mask, from) })
+        }
+        #[inline(always)]
+        unsafe fn store_partial(self, to: *mut $elem, count: usize) {
+            // SAFETY: masked lanes are not written.
+            unsafe { $store(to, mask16(count) as $mask, self.0) }
+        }
+        #[inline(always)]
+        unsafe fn all_between(self, low: Self, high: Self) -> bool {
+            // SAFETY: the caller has AVX-512.
+            let inside = unsafe { $compare_some::<_CMP_LE_OQ>($compare::<_CMP_GE_OQ>(self.0, low.0), self.0, high.0) };
+            inside == $mask::MAX
+        }
+        #[inline(always)]
+        unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
+            // SAFETY: the caller has the instructions; as many registers as the array has.
+            unsafe {
+                if R != Self::N {
+                    return riffled(rows);
+                }
+                let mut square: [$register; Self::N] = transmute_copy(&rows);
+                $turn(&mut square);
+                transmute_copy(&square)
+            }
+        }
+        #[inline(always)]
+        unsafe fn transpose(from: Block<$elem>, to: *mut $elem, to_pitch: usize, keep: usize) {
+            // SAFETY: rows and columns outside the block are masked off.
+            unsafe {
+                let mut r = [$zero(); Self::N];
+                for (i, row) in r.iter_mut().enumerate() {
+                    if i < from.rows {
+                        *row = $load(mask16(from.cols) as $mask, from.at.add(i * from.pitch));
+                    }
+                }
+                $turn(&mut r);
+                for (i, row) in r.iter().enumerate() {
+                    if i < from.cols {
+                        $store(to.add(i * to_pitch), mask16(keep) as $mask, *row);
+                    }
+                }
+            }
+        }
+    };
+}
+
 impl Lanes for F32x16 {
     type Elem = f32;
     type Math = Fused;
@@ -112,27 +174,9 @@ impl Lanes for F32x16 {
         _mm512_sqrt_ps,
         _mm512_roundscale_ps
     );
+    methods_by_mask!(f32 u16 __m512, _mm512_reduce_max_ps _mm512_maskz_loadu_ps _mm512_mask_storeu_ps
+        _mm512_cmp_ps_mask _mm512_mask_cmp_ps_mask _mm512_setzero_ps transpose16);
 
-    #[inline(always)]
-    unsafe fn peak(self) -> f32 {
-        // SAFETY: the caller has AVX-512.
-        unsafe { _mm512_reduce_max_ps(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn load_partial(from: *const f32, count: usize) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm512_maskz_loadu_ps(mask16(count), from) })
-    }
-    #[inline(always)]
-    unsafe fn load_window(from: *const f32, window: (usize, usize)) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm512_maskz_loadu_ps(window16(window), from) })
-    }
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut f32, count: usize) {
-        // SAFETY: masked lanes are not written.
-        unsafe { _mm512_mask_storeu_ps(to, mask16(count), self.0) }
-    }
     #[inline(always)]
     unsafe fn gather(from: *const f32, places: *const i32, count: usize) -> Self {
         // SAFETY: masked lanes are not read, neither their places nor what would be there.
@@ -141,14 +185,6 @@ impl Lanes for F32x16 {
             let inside = mask16(count) & _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512());
             _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), inside, at, from)
         })
-    }
-    #[inline(always)]
-    unsafe fn all_between(self, low: Self, high: Self) -> bool {
-        // SAFETY: the caller has AVX-512.
-        let inside = unsafe {
-            _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, low.0), self.0, high.0)
-        };
-        inside == u16::MAX
     }
     #[inline(always)]
     unsafe fn store_inside(self, high: Self, to: *mut i32) {
@@ -211,36 +247,6 @@ impl Lanes for F32x16 {
             (Self(_mm512_permutex2var_ps(a.0, low, b.0)), Self(_mm512_permutex2var_ps(a.0, high, b.0)))
         }
     }
-    #[inline(always)]
-    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
-        // SAFETY: the caller has the instructions; as many registers as the array has.
-        unsafe {
-            if R != Self::N {
-                return riffled(rows);
-            }
-            let mut square: [__m512; 16] = transmute_copy(&rows);
-            transpose16(&mut square);
-            transmute_copy(&square)
-        }
-    }
-    #[inline(always)]
-    unsafe fn transpose(from: Block<f32>, to: *mut f32, to_pitch: usize, keep: usize) {
-        // SAFETY: rows and columns outside the block are masked off.
-        unsafe {
-            let mut r = [_mm512_setzero_ps(); 16];
-            for (i, row) in r.iter_mut().enumerate() {
-                if i < from.rows {
-                    *row = _mm512_maskz_loadu_ps(mask16(from.cols), from.at.add(i * from.pitch));
-                }
-            }
-            transpose16(&mut r);
-            for (i, row) in r.iter().enumerate() {
-                if i < from.cols {
-                    _mm512_mask_storeu_ps(to.add(i * to_pitch), mask16(keep), *row);
-                }
-            }
-        }
-    }
 }
 
 /// The lowest `count` bits set.
@@ -275,27 +281,9 @@ impl Lanes for F64x8 {
         _mm512_sqrt_pd,
         _mm512_roundscale_pd
     );
+    methods_by_mask!(f64 u8 __m512d, _mm512_reduce_max_pd _mm512_maskz_loadu_pd _mm512_mask_storeu_pd
+        _mm512_cmp_pd_mask _mm512_mask_cmp_pd_mask _mm512_setzero_pd transpose8x64);
 
-    #[inline(always)]
-    unsafe fn peak(self) -> f64 {
-        // SAFETY: the caller has AVX-512.
-        unsafe { _mm512_reduce_max_pd(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn load_partial(from: *const f64, count: usize) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm512_maskz_loadu_pd(mask16(count) as u8, from) })
-    }
-    #[inline(always)]
-    unsafe fn load_window(from: *const f64, window: (usize, usize)) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm512_maskz_loadu_pd(window16(window) as u8, from) })
-    }
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut f64, count: usize) {
-        // SAFETY: masked lanes are not written.
-        unsafe { _mm512_mask_storeu_pd(to, mask16(count) as u8, self.0) }
-    }
     #[inline(always)]
     unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
         // SAFETY: the caller has AVX-512.
@@ -320,18 +308,6 @@ impl Lanes for F64x8 {
         Self(unsafe { _mm512_permutexvar_pd(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), self.0) })
     }
     #[inline(always)]
-    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
-        // SAFETY: the caller has the instructions; as many registers as the array has.
-        unsafe {
-            if R != Self::N {
-                return riffled(rows);
-            }
-            let mut square: [__m512d; 8] = transmute_copy(&rows);
-            transpose8x64(&mut square);
-            transmute_copy(&square)
-        }
-    }
-    #[inline(always)]
     unsafe fn gather(from: *const f64, places: *const i32, count: usize) -> Self {
         // SAFETY: masked lanes are not read, neither their places nor what would be there.
         Self(unsafe {
@@ -339,14 +315,6 @@ impl Lanes for F64x8 {
             let inside = mask16(count) as u8 & _mm256_cmpge_epi32_mask(at, _mm256_setzero_si256());
             _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), inside, at, from)
         })
-    }
-    #[inline(always)]
-    unsafe fn all_between(self, low: Self, high: Self) -> bool {
-        // SAFETY: the caller has AVX-512.
-        let inside = unsafe {
-            _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(_mm512_cmp_pd_mask::<_CMP_GE_OQ>(self.0, low.0), self.0, high.0)
-        };
-        inside == u8::MAX
     }
     #[inline(always)]
     unsafe fn store_inside(self, high: Self, to: *mut i32) {
@@ -361,23 +329,5 @@ impl Lanes for F64x8 {
     unsafe fn gather_pairs(from: *const f64, places: *const i32) -> (Self, Self) {
         // SAFETY: the caller promises the places, and two elements at each.
         unsafe { (Self::gather(from, places, 8), Self::gather(from.add(1), places, 8)) }
-    }
-    #[inline(always)]
-    unsafe fn transpose(from: Block<f64>, to: *mut f64, to_pitch: usize, keep: usize) {
-        // SAFETY: rows and columns outside the block are masked off.
-        unsafe {
-            let mut r = [_mm512_setzero_pd(); 8];
-            for (i, row) in r.iter_mut().enumerate() {
-                if i < from.rows {
-                    *row = _mm512_maskz_loadu_pd(mask16(from.cols) as u8, from.at.add(i * from.pitch));
-                }
-            }
-            transpose8x64(&mut r);
-            for (i, row) in r.iter().enumerate() {
-                if i < from.cols {
-                    _mm512_mask_storeu_pd(to.add(i * to_pitch), mask16(keep) as u8, *row);
-                }
-            }
-        }
     }
 }

@@ -22,11 +22,33 @@ unsafe fn mask_ps(count: usize) -> __m256i {
     unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
 }
 
-/// Sign bits set in lanes `window.0..window.1`.
-#[inline(always)]
-unsafe fn window_ps(window: (usize, usize)) -> __m256i {
-    // SAFETY: the caller has AVX2.
-    unsafe { _mm256_andnot_si256(mask_ps(window.0), mask_ps(window.1)) }
+/// What differs by the names of instructions alone between floats of 256-bit registers; sign bits of a mask stand for lanes.
+macro_rules! methods_by_sign {
+    ($elem:ident $mask:ident, $load:ident $store:ident $compare:ident $both:ident $signs:ident) => {
+        #[inline(always)]
+        unsafe fn load_partial(from: *const $elem, count: usize) -> Self {
+            // SAFETY: masked lanes are not read.
+            Self(unsafe { $load(from, $mask(count)) })
+        }
+        #[inline(always)]
+        unsafe fn load_window(from: *const $elem, window: (usize, usize)) -> Self {
+            // SAFETY: masked lanes are not read.
+            Self(unsafe { $load(from, _mm256_andnot_si256($mask(window.0), $mask(window.1))) })
+        }
+        #[inline(always)]
+        unsafe fn store_partial(self, to: *mut $elem, count: usize) {
+            // SAFETY: masked lanes are not written.
+            unsafe { $store(to, $mask(count), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn all_between(self, low: Self, high: Self) -> bool {
+            // SAFETY: the caller has AVX2.
+            unsafe {
+                let (above, below) = ($compare::<_CMP_GE_OQ>(self.0, low.0), $compare::<_CMP_LE_OQ>(self.0, high.0));
+                $signs($both(above, below)) == (1 << Self::N) - 1
+            }
+        }
+    };
 }
 
 impl Lanes for F32x8 {
@@ -49,16 +71,8 @@ impl Lanes for F32x8 {
         _mm256_sqrt_ps,
         _mm256_round_ps
     );
+    methods_by_sign!(f32 mask_ps, _mm256_maskload_ps _mm256_maskstore_ps _mm256_cmp_ps _mm256_and_ps _mm256_movemask_ps);
 
-    #[inline(always)]
-    unsafe fn all_between(self, low: Self, high: Self) -> bool {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let (above, below) =
-                (_mm256_cmp_ps::<_CMP_GE_OQ>(self.0, low.0), _mm256_cmp_ps::<_CMP_LE_OQ>(self.0, high.0));
-            _mm256_movemask_ps(_mm256_and_ps(above, below)) == 0xff
-        }
-    }
     #[inline(always)]
     unsafe fn store_inside(self, high: Self, to: *mut i32) {
         // SAFETY: the caller has AVX2, and promises room for the lanes.
@@ -70,21 +84,6 @@ impl Lanes for F32x8 {
         }
     }
 
-    #[inline(always)]
-    unsafe fn load_partial(from: *const f32, count: usize) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_ps(from, mask_ps(count)) })
-    }
-    #[inline(always)]
-    unsafe fn load_window(from: *const f32, window: (usize, usize)) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_ps(from, window_ps(window)) })
-    }
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut f32, count: usize) {
-        // SAFETY: masked lanes are not written.
-        unsafe { _mm256_maskstore_ps(to, mask_ps(count), self.0) }
-    }
     #[inline(always)]
     unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
         // SAFETY: the caller has AVX2.
@@ -162,16 +161,8 @@ impl Lanes for F64x4 {
         _mm256_sqrt_pd,
         _mm256_round_pd
     );
+    methods_by_sign!(f64 mask_pd, _mm256_maskload_pd _mm256_maskstore_pd _mm256_cmp_pd _mm256_and_pd _mm256_movemask_pd);
 
-    #[inline(always)]
-    unsafe fn all_between(self, low: Self, high: Self) -> bool {
-        // SAFETY: the caller has AVX2.
-        unsafe {
-            let (above, below) =
-                (_mm256_cmp_pd::<_CMP_GE_OQ>(self.0, low.0), _mm256_cmp_pd::<_CMP_LE_OQ>(self.0, high.0));
-            _mm256_movemask_pd(_mm256_and_pd(above, below)) == 0xf
-        }
-    }
     #[inline(always)]
     unsafe fn store_inside(self, high: Self, to: *mut i32) {
         // SAFETY: the caller has AVX2, and promises room for the lanes.
@@ -183,21 +174,6 @@ impl Lanes for F64x4 {
         }
     }
 
-    #[inline(always)]
-    unsafe fn load_partial(from: *const f64, count: usize) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_pd(from, mask_pd(count)) })
-    }
-    #[inline(always)]
-    unsafe fn load_window(from: *const f64, window: (usize, usize)) -> Self {
-        // SAFETY: masked lanes are not read.
-        Self(unsafe { _mm256_maskload_pd(from, window_pd(window)) })
-    }
-    #[inline(always)]
-    unsafe fn store_partial(self, to: *mut f64, count: usize) {
-        // SAFETY: masked lanes are not written.
-        unsafe { _mm256_maskstore_pd(to, mask_pd(count), self.0) }
-    }
     #[inline(always)]
     unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
         // SAFETY: the caller has AVX2.
@@ -226,11 +202,4 @@ impl Lanes for F64x4 {
 unsafe fn mask_pd(count: usize) -> __m256i {
     // SAFETY: the caller has AVX2.
     unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3)) }
-}
-
-/// Sign bits set in lanes `window.0..window.1`.
-#[inline(always)]
-unsafe fn window_pd(window: (usize, usize)) -> __m256i {
-    // SAFETY: the caller has AVX2.
-    unsafe { _mm256_andnot_si256(mask_pd(window.0), mask_pd(window.1)) }
 }
