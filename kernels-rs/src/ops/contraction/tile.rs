@@ -218,10 +218,10 @@ impl<M: Multiply> Strip<M> {
             match self.left_steps {
                 Some(steps) if !P => {
                     let left = self.left.wrapping_offset(first as isize * steps.0);
-                    if unrolls::<V, R, W>() && steps.1 == 1 && self.prefetch == 0 {
-                        self.walk_direct::<V, R, W, true>(left, steps, right, next, &mut sums);
-                    } else {
-                        self.walk_direct::<V, R, W, false>(left, steps, right, next, &mut sums);
+                    match (unrolls::<V, R, W>() && steps.1 == 1, self.prefetch != 0) {
+                        (true, true) => self.walk_direct::<V, R, W, true, true>(left, steps, right, next, &mut sums),
+                        (true, false) => self.walk_direct::<V, R, W, true, false>(left, steps, right, next, &mut sums),
+                        (false, _) => self.walk_direct::<V, R, W, false, true>(left, steps, right, next, &mut sums),
                     }
                 }
                 _ if P || W == 4 => {
@@ -380,9 +380,16 @@ impl<M: Multiply> Strip<M> {
         *sums = kept;
     }
 
-    /// The loop that counts, over a left side that is read where it lies. `RUNS`: `deep` is 1, and nothing is asked for ahead.
+    /// The loop that counts, over a left side that is read where it lies. `RUNS`: `deep` is 1, and `AHEAD` says whether the right
+    /// side is asked for.
     #[inline(always)]
-    unsafe fn walk_direct<V: Lanes<Elem = M::Real>, const R: usize, const W: usize, const RUNS: bool>(
+    unsafe fn walk_direct<
+        V: Lanes<Elem = M::Real>,
+        const R: usize,
+        const W: usize,
+        const RUNS: bool,
+        const AHEAD: bool,
+    >(
         &self,
         left: *const M::Left,
         (row, deep): (isize, isize),
@@ -401,7 +408,7 @@ impl<M: Multiply> Strip<M> {
                 // SAFETY: inside the operands; prefetching never faults.
                 unsafe {
                     let values = M::load_all::<V, W>(right, self.right_step);
-                    if !RUNS && self.prefetch != 0 {
+                    if AHEAD && (RUNS || self.prefetch != 0) {
                         // A line holds the narrow elements of two registers.
                         let each = 64 / size_of::<M::Right>();
                         for w in 0..(W * V::N).div_ceil(each) {
