@@ -62,6 +62,31 @@ def test_what_is_out_of_range_is_the_same_error(device: Backend, name: str) -> N
         assert caught.value.op == name.partition(" ")[0]
 
 
+UPDATES: dict[str, Callable[[px.Tensor, px.Tensor, px.Tensor], px.Tensor]] = {
+    "add": lambda x, indices, values: x.at[indices].add(values),
+    "index_add": lambda x, indices, values: x.index_add(indices, values, axis=0),
+    "max": lambda x, indices, values: x.at[indices].max(values),
+    "set": lambda x, indices, values: x.at[indices].set(values),
+    "subtract": lambda x, indices, values: x.at[indices].subtract(values),
+}
+
+
+@each_device
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+@pytest.mark.parametrize("name", UPDATES)
+def test_no_index_lies_on_an_axis_without_elements(device: Backend, name: str, dtype: str) -> None:
+    def ones(rows: int) -> px.Tensor:
+        return px.ones((rows, 3), dtype=dtype, device=device)
+
+    def at(indices: list[int]) -> px.Tensor:
+        return px.asarray(indices, dtype="int32", device=device)
+
+    for indices in ([5, -9], [0], [-1]):
+        with pytest.raises(IndexOutOfRangeError):
+            UPDATES[name](ones(0), at(indices), ones(len(indices))).numpy()
+    assert UPDATES[name](ones(0), at([]), ones(0)).shape == (0, 3)
+
+
 @each_device
 @pytest.mark.parametrize("behind", [-1, 7])
 def test_what_stands_behind_the_labels_is_not_read(device: Backend, behind: int) -> None:

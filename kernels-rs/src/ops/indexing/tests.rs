@@ -314,6 +314,12 @@ fn the_first_bad_index_of_many_is_named() {
     let hollow = Array::zeros(DType::F32, &[2, 0]).unwrap();
     named(take(&hollow, &indices, 0));
     named(index_add(&hollow, &indices, &Array::zeros(DType::F32, &[50_000, 0]).unwrap(), 0));
+    // Nowhere to write.
+    for dtype in [DType::F32, DType::BF16, DType::I8] {
+        let (none, added) = (Array::zeros(dtype, &[0, 5]).unwrap(), Array::zeros(dtype, &[50_000, 5]).unwrap());
+        assert!(index_add(&none, &indices, &added, 0).is_err(), "{dtype:?}");
+        assert!(scatter(&none, &column, &added, 0, Update::Add).is_err(), "{dtype:?}");
+    }
 }
 
 #[test]
