@@ -56,6 +56,25 @@ def test_packed_weights_are_counted_and_freed_with_the_weights() -> None:
     assert DEVICE.memory().current <= empty - SIZE
 
 
+def test_pieces_of_data_that_are_read_once_are_not_kept() -> None:
+    rng = np.random.default_rng(1)
+    x, data = upload(rng.normal(size=(16, 128))), upload(rng.normal(size=(128 * 300, 128)))
+    piece = _native.permute_dims(_native.slice(data, (0, 0), (128, 128), (1, 1)), (1, 0))
+    gc.collect()
+    before = DEVICE.memory().current
+    for _ in range(2):
+        for first in range(0, 128 * 300, 128):
+            part = _native.slice(data, (first, 0), (128, 128), (1, 1))
+            product(x, _native.permute_dims(part, (1, 0)))
+    del part
+    gc.collect()
+    assert DEVICE.memory().current == before
+    # One of them that is read again and again is.
+    for _ in range(3):
+        product(x, piece)
+    assert DEVICE.memory().current > before
+
+
 def test_a_training_loop_keeps_nothing_and_reads_new_weights() -> None:
     a, b = operands()
     x, g = upload(a), upload(np.ones((COLUMNS, DEEP)))

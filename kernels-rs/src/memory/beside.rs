@@ -4,7 +4,7 @@
 //! at most. Who takes the next bytes of all lines, by one atomic exchange, writes there what no other array shows.
 
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64, AtomicUsize,
+    AtomicPtr, AtomicUsize,
     Ordering::{AcqRel, Relaxed},
 };
 
@@ -13,8 +13,8 @@ use std::sync::atomic::{
 pub struct Beside {
     /// The first of what is kept ([`crate::memory::kept`]).
     pub first: AtomicPtr<()>,
-    /// What was asked for.
-    pub seen: AtomicU64,
+    /// What was asked for, by the same; null until the first question.
+    pub asked: AtomicPtr<()>,
     /// Bytes of a line; 0 where nothing grows.
     line: AtomicUsize,
     /// Bytes of each line that were taken.

@@ -9,9 +9,13 @@ use crate::memory::owned::Memory;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicUsize,
+    AtomicBool, AtomicU32, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
+
+/// Layouts that are remembered, and those that are kept at most because they came again: more than layers that lie stacked
+/// in one block have, fewer than the pieces of data that is read once from one end to the other.
+const MOST_LAYOUTS: usize = 64;
 
 /// Which part of a storage, in which form.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,11 +41,11 @@ impl Layout {
         (first.checked_add(self.size.1)? <= whole.size.1).then_some(first)
     }
 
-    /// One bit of 64.
-    fn bit(&self) -> u64 {
+    /// Never 0.
+    fn hash(&self) -> u32 {
         let words = [self.offset, self.size.0, self.size.1, self.steps.0 as usize, self.steps.1 as usize, self.form];
         let mix = |hash: u64, word: usize| (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        1 << (words.into_iter().fold(0, mix).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
+        (words.into_iter().fold(0, mix).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 | 1
     }
 }
 
@@ -52,6 +56,35 @@ pub struct Columns {
     pub first: usize,
     /// All that the matrix has.
     pub count: usize,
+}
+
+/// What was asked of one block; made by the first question.
+struct Asked {
+    /// Hashes of the last layouts, the next in place of the oldest; 0 for none.
+    recent: [AtomicU32; MOST_LAYOUTS],
+    /// How many layouts were put there.
+    count: AtomicUsize,
+    /// How many are kept.
+    kept: AtomicUsize,
+    /// Every layout is wanted from its first use on.
+    all: AtomicBool,
+}
+
+impl Asked {
+    fn new() -> Self {
+        let (count, kept, all) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        Self { recent: [const { AtomicU32::new(0) }; MOST_LAYOUTS], count, kept, all }
+    }
+
+    /// Whether this layout is among the last ones; it is from now on.
+    fn again(&self, layout: &Layout) -> bool {
+        let hash = layout.hash();
+        let again = self.recent.iter().any(|recent| recent.load(Relaxed) == hash);
+        if !again {
+            self.recent[self.count.fetch_add(1, Relaxed) % MOST_LAYOUTS].store(hash, Relaxed);
+        }
+        again
+    }
 }
 
 struct Node {
@@ -96,7 +129,26 @@ impl<'a> List<'a> {
     /// False from the first question on.
     #[inline]
     pub fn is_untouched(self) -> bool {
-        self.0.seen.load(Relaxed) == 0
+        self.0.asked.load(Relaxed).is_null()
+    }
+
+    fn asked(self) -> &'a Asked {
+        let at = self.0.asked.load(Acquire).cast::<Asked>();
+        // SAFETY: what is published there lives until `clear`, which needs the block for itself.
+        if let Some(asked) = unsafe { at.as_ref() } {
+            return asked;
+        }
+        let fresh = Box::into_raw(Box::new(Asked::new()));
+        match self.0.asked.compare_exchange(null_mut(), fresh.cast(), AcqRel, Acquire) {
+            // SAFETY: as above; it was published just now.
+            Ok(_) => unsafe { &*fresh },
+            Err(faster) => {
+                // SAFETY: made above by `Box`, and never shared.
+                drop(unsafe { Box::from_raw(fresh) });
+                // SAFETY: another thread published it, so it is not null and lives as above.
+                unsafe { &*faster.cast() }
+            }
+        }
     }
 
     /// What was kept in this layout.
@@ -128,23 +180,25 @@ impl<'a> List<'a> {
 
     /// Has every layout wanted from its first use on.
     pub fn want_all(self) {
-        self.0.seen.store(u64::MAX, Relaxed);
+        self.asked().all.store(true, Relaxed);
     }
 
-    /// True when this layout was asked for before, and there is room: then it is worth keeping. Another layout with the
-    /// same bit makes that true a use early. Data that grows has another layout at each use.
+    /// True when this layout was asked for not long ago, and there is room: then it is worth keeping. Data that grows has
+    /// another layout at each use.
     pub fn is_wanted(self, layout: &Layout, bytes: usize) -> bool {
         if self.0.line() != 0 {
             return false;
         }
-        let bit = layout.bit();
-        self.0.seen.fetch_or(bit, Relaxed) & bit != 0 && BYTES.load(Relaxed).saturating_add(bytes) <= most_bytes()
+        let asked = self.asked();
+        (asked.all.load(Relaxed) || asked.again(layout))
+            && asked.kept.load(Relaxed) < MOST_LAYOUTS
+            && BYTES.load(Relaxed).saturating_add(bytes) <= most_bytes()
     }
 
     /// Keeps data, unless another thread was faster: returns what is kept.
     pub fn keep(self, layout: Layout, data: Memory) -> &'a Memory {
         let bytes = data.capacity();
-        self.0.seen.fetch_or(layout.bit(), Relaxed);
+        let asked = self.asked();
         let node = Box::into_raw(Box::new(Node { layout, data, next: null_mut() }));
         loop {
             let first = self.first();
@@ -157,6 +211,7 @@ impl<'a> List<'a> {
             unsafe { (*node).next = first };
             if self.0.first.compare_exchange(first.cast(), node.cast(), AcqRel, Acquire).is_ok() {
                 BYTES.fetch_add(bytes, Relaxed);
+                asked.kept.fetch_add(1, Relaxed);
                 // SAFETY: nodes live until `clear`.
                 return unsafe { &(*node).data };
             }
@@ -180,7 +235,11 @@ impl<'a> List<'a> {
     /// Nobody else uses the block, and nothing that [`List::find`] or [`List::keep`] returned is in use.
     #[cold]
     pub unsafe fn clear(self) {
-        self.0.seen.store(0, Relaxed);
+        let asked = self.0.asked.swap(null_mut(), Acquire).cast::<Asked>();
+        if !asked.is_null() {
+            // SAFETY: `asked` made it by `Box`, and only this list held it.
+            drop(unsafe { Box::from_raw(asked) });
+        }
         let mut at = self.0.first.swap(null_mut(), Acquire).cast::<Node>();
         while !at.is_null() {
             // SAFETY: only this list held the node.
@@ -216,6 +275,34 @@ mod tests {
         assert!(std::ptr::eq(view.storage().kept().find(&layout(0)).unwrap().data(), at));
         drop(array);
         assert!(view.storage().kept().find(&layout(0)).is_some());
+    }
+
+    fn piece(at: usize) -> Layout {
+        Layout { offset: 65_536 * at, ..layout(0) }
+    }
+
+    #[test]
+    fn pieces_that_are_read_once_are_not_wanted() {
+        let array = Array::zeros(DType::F32, &[2, 3]).unwrap();
+        let list = array.storage().kept();
+        for _ in 0..2 {
+            assert!((0..1000).all(|at| !list.is_wanted(&piece(at), 8)));
+        }
+        // Layers of one block that are read by turns are, from their second use on.
+        let layers = Array::zeros(DType::F32, &[2, 3]).unwrap();
+        let wanted = |at| layers.storage().kept().is_wanted(&piece(at), 8);
+        assert!((0..MOST_LAYOUTS).all(|at| !wanted(at)) && (0..MOST_LAYOUTS).all(wanted));
+    }
+
+    #[test]
+    fn a_block_keeps_so_many_layouts() {
+        let array = Array::zeros(DType::F32, &[2, 3]).unwrap();
+        let list = array.storage().kept();
+        list.want_all();
+        for at in (0..1000).filter(|&at| list.is_wanted(&piece(at), 8)) {
+            list.keep(piece(at), Memory::new(8).unwrap());
+        }
+        assert_eq!(list.count(), MOST_LAYOUTS);
     }
 
     #[test]
