@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tools import check as checks
+from tools import processor
 from tools import setup as steps
 from tools.shell import PRIVATE, ROOT, VENV, CommandError, call, fail, say, script
 
@@ -39,7 +40,9 @@ def test(arguments: Arguments) -> int:
     extra = {"PHLOX_TEST_EXAMPLES": "long"} if long else {}
     rust = 0
     if not chosen:
-        rust = call("cargo", "test", "--workspace", "--quiet", *(["--release"] if long else []))
+        release = ["--release"] if long else []
+        told = processor.told() if long else {}
+        rust = call("cargo", "test", "--workspace", "--quiet", *release, extra=told)
     proofs = _long_proofs() if long and not chosen else {}
     select = ["-m", "long or not long"] if long else []
     # Two processes have to collect sets in one order.

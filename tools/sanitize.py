@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.processor import told
 from tools.shell import ROOT, CommandError, call, fail, read, say, script
 
 TARGET = "x86_64-unknown-linux-gnu"
@@ -74,7 +75,7 @@ def sanitize(seconds: str = "3600", seed: str = "1") -> int:
     features = ("--features", "exact-allocations")
     say("cargo test under AddressSanitizer")
     tests = ("--lib", "--test", "layouts")
-    status = call("cargo", "test", *_CARGO, *tests, *features, extra=_BUILD | _OPTIONS)
+    status = call("cargo", "test", *_CARGO, *tests, *features, extra=_BUILD | _OPTIONS | told())
     if status:
         return status
     python = ("--features", "python,abi3,exact-allocations")

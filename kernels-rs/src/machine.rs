@@ -5,6 +5,8 @@ pub mod caches;
 #[cfg(all(test, unix))]
 pub mod child;
 pub mod lanes;
+#[cfg(test)]
+pub mod needs;
 pub mod peak;
 pub mod simd;
 pub mod threads;

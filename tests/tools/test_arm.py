@@ -30,6 +30,8 @@ def test_each_part_that_is_missing_is_told(tmp_path: Path) -> None:
     there.add("aarch64-linux-gnu-gcc")
     assert "qemu-user" in told()
     there.add("qemu-aarch64")
+    assert "qemu-x86_64" in told()
+    there.add("qemu-x86_64")
     require(find, tmp_path, tmp_path)
 
 
@@ -57,8 +59,8 @@ def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
     monkeypatch.setattr(arm, "require", lambda *_: None)
     monkeypatch.setattr(arm, "read", lambda *_: "")
     monkeypatch.setattr(arm, "call", call)
-    assert arm.arm() == 1  # of one run, and the other goes on
-    (with_all, all_tests), (without, some_tests) = ran
+    assert arm.arm() == 1  # of some runs, and the others go on
+    (with_all, all_tests), (without, some_tests), (older, older_tests) = ran
     runner = next(name for name in with_all if name.endswith("_RUNNER"))
     assert "-cpu max" in with_all[runner]
     assert with_all["PHLOX_TEST_HAS"] == "bf16,dotprod"
@@ -66,3 +68,6 @@ def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
     assert "-cpu cortex-a72" in without[runner]
     assert without["PHLOX_TEST_HAS"] == ""
     assert "ops::contraction" in some_tests
+    assert older["CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"] == "qemu-x86_64 -cpu Haswell"
+    assert older["PHLOX_TEST_HAS"] == ""
+    assert "ops::convolution" in older_tests

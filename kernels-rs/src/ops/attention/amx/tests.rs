@@ -4,11 +4,12 @@ use super::*;
 use crate::dtype::{DType, Float};
 use crate::machine::amx::{Processor, model::Model};
 use crate::machine::lanes::lane_count;
+use crate::machine::needs;
 use crate::machine::threads::set_num_threads;
 
 /// False where not even what prepares the tiles runs.
 pub fn prepares() -> bool {
-    lane_count::<f32>() == LINES && is_x86_feature_detected!("avx512bf16")
+    needs::packs_pairs() && lane_count::<f32>() == LINES
 }
 
 /// By the model of the unit, and by the unit where there is one.
@@ -18,7 +19,7 @@ fn found(operands: Operands<'_>, settings: Settings) -> Vec<Array> {
     shape[3] = operands.value.shape()[3];
     let mut model = Array::uninit(DType::BF16, &shape).unwrap();
     run::<Model>(&job, &mut model);
-    if !simd::has_amx() {
+    if !needs::tiles() {
         return vec![model];
     }
     let mut unit = Array::uninit(DType::BF16, &shape).unwrap();

@@ -4,14 +4,8 @@ use super::*;
 use crate::array::view;
 use crate::dtype::{DType, Float};
 use crate::machine::amx::{Processor, model::Model};
+use crate::machine::needs;
 use crate::machine::threads::set_num_threads;
-
-/// False where not even the packing runs.
-fn packs() -> bool {
-    is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512bf16")
-        && is_x86_feature_detected!("avx512vl")
-}
 
 fn product<U: Unit>(x: &Array, w: &Array, end: Epilogue<BF16>, weights: Option<&Array>) -> Array {
     let (m, k, n) = (x.shape()[0], x.shape()[1], w.shape()[1]);
@@ -27,7 +21,7 @@ fn product<U: Unit>(x: &Array, w: &Array, end: Epilogue<BF16>, weights: Option<&
 /// By the model of the unit, and by the unit where there is one.
 fn products(x: &Array, w: &Array, end: Epilogue<BF16>, weights: Option<&Array>) -> Vec<Array> {
     let mut out = vec![product::<Model>(x, w, end, weights)];
-    if simd::has_amx() {
+    if needs::tiles() {
         out.push(product::<Processor>(x, w, end, weights));
     }
     out
@@ -66,7 +60,7 @@ const SIZES: [(usize, usize, usize); 9] = [
 #[test]
 fn products_of_every_layout() {
     let mut random = Random(21);
-    for (round, (m, k, n)) in SIZES.into_iter().enumerate().filter(|_| packs()) {
+    for (round, (m, k, n)) in SIZES.into_iter().enumerate().filter(|_| needs::packs_pairs()) {
         set_num_threads(1 + round % 4);
         for layouts in 0..16 {
             let (x, w) = (laid(&mut random, m, k, layouts % 4), laid(&mut random, k, n, layouts / 4));
@@ -81,7 +75,7 @@ fn products_of_every_layout() {
 #[test]
 fn what_follows_a_product() {
     let mut random = Random(22);
-    for (m, k, n) in SIZES.into_iter().filter(|_| packs()) {
+    for (m, k, n) in SIZES.into_iter().filter(|_| needs::packs_pairs()) {
         let (x, w) = (laid(&mut random, m, k, 0), laid(&mut random, k, n, 0));
         let (bias, residual) = (random.dense::<BF16>(&[n]), random.dense::<BF16>(&[m, n]));
         let end = Epilogue {
@@ -105,7 +99,7 @@ fn what_follows_a_product() {
 #[test]
 fn neither_threads_nor_kept_weights_change_a_bit() {
     let mut random = Random(23);
-    for (m, k, n) in SIZES.into_iter().filter(|_| packs()) {
+    for (m, k, n) in SIZES.into_iter().filter(|_| needs::packs_pairs()) {
         for layout in 0..2 {
             let (x, w) = (laid(&mut random, m, k, layout), laid(&mut random, k, n, layout));
             set_num_threads(1);
@@ -133,7 +127,7 @@ fn what_is_not_finite_stays_in_its_row_and_column() {
     let mut right = vec![at(1.0); k * n];
     right[36] = at(f64::NEG_INFINITY);
     let (x, w) = (Array::from_slice(&left, &[m, k]).unwrap(), Array::from_slice(&right, &[k, n]).unwrap());
-    for got in products(&x, &w, Epilogue::default(), None).into_iter().filter(|_| packs()) {
+    for got in needs::packs_pairs().then(|| products(&x, &w, Epilogue::default(), None)).into_iter().flatten() {
         for (place, got) in got.to_vec::<BF16>().unwrap().into_iter().enumerate() {
             let (i, j, got) = (place / n, place % n, got.widen());
             let right = match (i, j) {

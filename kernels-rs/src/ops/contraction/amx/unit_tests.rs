@@ -3,7 +3,7 @@
 use crate::dtype::{BF16, Float};
 use crate::machine::amx::model::Model;
 use crate::machine::amx::{LINE, LINES, Processor, STEP, Sides, Unit};
-use crate::machine::simd;
+use crate::machine::needs;
 use crate::memory::scratch::Room;
 
 type Way = unsafe fn(Sides, *mut f32, bool);
@@ -38,7 +38,7 @@ fn sums<U: Unit>(left: &[u8], right: &[u8]) -> Vec<f32> {
 /// Small whole numbers, whose sums are exact in any order.
 #[test]
 fn the_unit_does_what_the_model_does() {
-    if !simd::has_amx() {
+    if !needs::tiles() {
         return;
     }
     let mut seed = 7u64;

@@ -258,6 +258,7 @@ mod tests {
     use super::*;
     use crate::array::Array;
     use crate::machine::amx::{Processor, model::Model};
+    use crate::machine::needs;
     use crate::machine::threads::set_num_threads;
     use crate::ops::contraction::tests::Random;
 
@@ -275,23 +276,11 @@ mod tests {
         out
     }
 
-    /// False, and says so, where not even the packing runs.
-    fn packs() -> bool {
-        let packs = is_x86_feature_detected!("avx512f");
-        if !packs || !simd::has_amx() {
-            println!(
-                "no tiles here: {}",
-                if packs { "by their model alone" } else { "and no AVX-512, nothing is tested" }
-            );
-        }
-        packs
-    }
-
     #[test]
     fn sizes_spans_and_threads() {
         let mut random = Random(34);
         let more = [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (32, 2100, 64), (100, 65, 95), (300, 200, 70)];
-        for (round, (m, k, n)) in more.into_iter().chain(SIZES).enumerate().filter(|_| packs()) {
+        for (round, (m, k, n)) in more.into_iter().chain(SIZES).enumerate().filter(|_| needs::packs_bytes()) {
             for (left, right) in
                 SPANS.into_iter().filter(|span| span.1 <= 256).map(|span| (span, SPANS[(round + 1) % 5]))
             {
@@ -305,7 +294,7 @@ mod tests {
                             "{m} {k} {n} {left:?} {right:?}, {threads} threads"
                         );
                     }
-                    if simd::has_amx() {
+                    if needs::tiles() {
                         assert!(product::<Processor>(&a, &b) == wanted, "{m} {k} {n} {left:?} {right:?}, {threads}");
                     }
                 }
@@ -331,7 +320,7 @@ mod tests {
             assert!(out == wanted, "{m} {k} {n} from {least}");
         };
         check(run::<Model, T>);
-        if simd::has_amx() {
+        if needs::tiles() {
             check(run::<Processor, T>);
         }
     }
@@ -339,7 +328,9 @@ mod tests {
     #[test]
     fn bytes_as_they_lie() {
         let mut random = Random(37);
-        for size in [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (100, 65, 95)].into_iter().filter(|_| packs()) {
+        for size in
+            [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (100, 65, 95)].into_iter().filter(|_| needs::packs_bytes())
+        {
             check_bytes::<i8>(&mut random, size);
             check_bytes::<u8>(&mut random, size);
         }
@@ -351,10 +342,9 @@ mod tests {
         let (m, k, n) = (600, 70, 1040);
         let (a, b) = (values(&mut random, &[m, k], (-7, 200)), values(&mut random, &[k, n], (0, 256)));
         let wanted = want(a.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
-        for threads in [1, 4].into_iter().filter(|_| simd::has_amx()) {
+        for threads in [1, 4].into_iter().filter(|_| needs::tiles()) {
             set_num_threads(threads);
             assert!(product::<Processor>(&a, &b) == wanted, "{threads} threads");
         }
-        packs();
     }
 }

@@ -4,15 +4,9 @@ use super::*;
 use crate::array::Array;
 use crate::dtype::Element;
 use crate::machine::amx::{Processor, model::Model};
+use crate::machine::needs;
 use crate::machine::threads::set_num_threads;
 use crate::ops::samples::Rng;
-
-/// False where not even the packing runs.
-fn packs() -> bool {
-    is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512bf16")
-        && is_x86_feature_detected!("avx512vl")
-}
 
 #[derive(Debug)]
 struct Case {
@@ -71,7 +65,7 @@ fn all_of<U: Unit>(case: &Case, [x, w, b, g, back]: [&[BF16]; 5]) -> [Vec<BF16>;
 /// By the model of the unit, and by the unit where there is one.
 fn found(case: &Case, operands: [&[BF16]; 5]) -> Vec<[Vec<BF16>; 3]> {
     let mut all = vec![all_of::<Model>(case, operands)];
-    if simd::has_amx() {
+    if needs::tiles() {
         all.push(all_of::<Processor>(case, operands));
     }
     all
@@ -112,7 +106,7 @@ fn check(case: &Case, rng: &mut Rng) {
 #[test]
 fn windows_of_every_kind() {
     let mut rng = Rng::new(31);
-    for _ in (0..40).filter(|_| packs()) {
+    for _ in (0..40).filter(|_| needs::packs_pairs()) {
         let case = case(&mut rng);
         check(&case, &mut rng);
     }
@@ -126,7 +120,7 @@ fn rows_of_a_whole_image() {
         [([1, 32, 19, 56], [64, 32, 3, 3], 1), ([2, 64, 7, 7], [40, 64, 3, 3], 1), ([1, 8, 30, 28], [33, 8, 5, 5], 2)]
     {
         let case = Case { input, weight, settings: Settings { stride: (stride, stride), ..plain } };
-        if packs() {
+        if needs::packs_pairs() {
             check(&case, &mut rng);
         }
     }
@@ -139,7 +133,8 @@ fn what_is_not_finite_stays_where_it_is_read() {
     let (mut x, w, b) = (vec![BF16::from_f64(1.0); 9 * 120], vec![BF16::from_f64(1.0); 8 * 81], vec![BF16(0); 9]);
     x[8 * 120 + 2 * 20 + 19] = BF16::from_f64(f64::NAN);
     let g = vec![BF16::from_f64(1.0); 8 * 120];
-    for [y, _, weights] in found(&case, [&x, &w, &b[..8], &g, &b]).iter().filter(|_| packs()) {
+    let all = needs::packs_pairs().then(|| found(&case, [&x, &w, &b[..8], &g, &b]));
+    for [y, _, weights] in all.iter().flatten() {
         for (i, y) in y.iter().enumerate() {
             let (row, col) = (i % 120 / 20, i % 20);
             let reads = (1..=3).contains(&row) && col >= 18;

@@ -5,7 +5,7 @@ use super::*;
 use crate::array::Array;
 use crate::dtype::{DType, Float};
 use crate::machine::amx::{Processor, model::Model};
-use crate::machine::simd;
+use crate::machine::needs;
 use crate::machine::threads::set_num_threads;
 
 fn by<U: Unit>(g: &Array, operands: Operands<'_>, settings: Settings) -> [Array; 4] {
@@ -26,7 +26,7 @@ fn by<U: Unit>(g: &Array, operands: Operands<'_>, settings: Settings) -> [Array;
 /// By the model of the unit, and by the unit where there is one.
 fn found(g: &Array, operands: Operands<'_>, settings: Settings) -> Vec<[Array; 4]> {
     let mut all = vec![by::<Model>(g, operands, settings)];
-    if simd::has_amx() {
+    if needs::tiles() {
         all.push(by::<Processor>(g, operands, settings));
     }
     all
