@@ -39,26 +39,55 @@ pub fn level() -> Level {
 #[cold]
 fn detect() -> Level {
     let asked = std::env::var("PHLOX_SIMD");
-    let wanted = match asked.as_deref() {
-        Ok("baseline") => Level::Baseline,
-        Ok("avx2") => Level::Avx2,
+    let used = choose(asked.as_deref().ok(), &Has::here());
+    PAIRS.store(used.pairs, Relaxed);
+    BYTES.store(used.bytes, Relaxed);
+    AMX.store(used.tiles && amx::ask(), Relaxed);
+    // Whoever sees the level sees what was set before it.
+    LEVEL.store(used.level as u8, Release);
+    used.level
+}
+
+/// What the processor has.
+struct Has {
+    level: Level,
+    pairs: bool,
+    /// Whether multiplying pairs is faster than widening them.
+    pairs_pay: bool,
+    bytes: bool,
+}
+
+impl Has {
+    fn here() -> Self {
+        Self { level: available(), pairs: multiplies_pairs(), pairs_pay: pairs_pay(), bytes: multiplies_bytes() }
+    }
+}
+
+/// What is used of it; tiles only if they are there too.
+#[derive(Debug, PartialEq)]
+struct Used {
+    level: Level,
+    pairs: bool,
+    bytes: bool,
+    tiles: bool,
+}
+
+fn choose(asked: Option<&str>, has: &Has) -> Used {
+    let wanted = match asked {
+        Some("baseline") => Level::Baseline,
+        Some("avx2") => Level::Avx2,
         _ => Level::Avx512,
     };
-    let level = wanted.min(available());
-    let pairs = match asked.as_deref() {
-        Ok("avx512") => false,
-        Ok("avx512_bf16") => true,
-        _ => pairs_pay(),
+    let level = wanted.min(has.level);
+    let pairs = match asked {
+        Some("avx512") => false,
+        Some("avx512_bf16") => true,
+        _ => has.pairs_pay,
     };
     let whole = if cfg!(target_arch = "x86_64") { level == Level::Avx512 } else { wanted != Level::Baseline };
-    let narrow = whole && multiplies_pairs();
-    PAIRS.store(narrow && pairs, Relaxed);
-    BYTES.store(whole && multiplies_bytes(), Relaxed);
-    let lowered = matches!(asked.as_deref(), Ok("baseline" | "avx2" | "avx512" | "avx512_bf16"));
-    AMX.store(narrow && !lowered && amx::ask(), Relaxed);
-    // Whoever sees the level sees what was set before it.
-    LEVEL.store(level as u8, Release);
-    level
+    let narrow = whole && has.pairs;
+    let lowered = matches!(asked, Some("baseline" | "avx2" | "avx512" | "avx512_bf16"));
+    Used { level, pairs: narrow && pairs, bytes: whole && has.bytes, tiles: narrow && !lowered }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -234,25 +263,84 @@ pub fn prefetch_to_write<T>(at: *const T) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::needs::said;
     use super::*;
 
     /// An emulated processor is said to have these: then no test of theirs passes by another way.
     #[test]
     fn what_the_processor_has_is_found() {
-        let narrowed = std::env::var("PHLOX_SIMD").is_ok();
-        match std::env::var("PHLOX_TEST_HAS") {
-            Ok(said) => {
-                let has = |name: &str| said.split(',').any(|word| word == name);
-                assert_eq!((has_bf16_pairs(), has_byte_products()), (has("bf16"), has("dotprod")), "{said}");
-            }
-            Err(_) if narrowed => assert!(level() <= available()),
-            Err(_) => {
-                assert_eq!((level(), has_byte_products()), (available(), multiplies_bytes() && whole_registers()));
-            }
+        let (pairs, bytes) =
+            if cfg!(target_arch = "x86_64") { ("avx512_bf16", "avx512_vnni") } else { ("bf16", "dotprod") };
+        if let (Some(pairs), Some(bytes)) = (said(pairs), said(bytes)) {
+            assert_eq!((multiplies_pairs(), multiplies_bytes()), (pairs, bytes));
         }
     }
 
-    fn whole_registers() -> bool {
-        !cfg!(target_arch = "x86_64") || available() == Level::Avx512
+    #[test]
+    fn what_is_used_is_what_the_setting_says() {
+        let asked = std::env::var("PHLOX_SIMD");
+        let used = choose(asked.as_deref().ok(), &Has::here());
+        assert_eq!((level(), has_bf16_pairs(), has_byte_products()), (used.level, used.pairs, used.bytes));
+        assert_eq!(has_amx(), used.tiles && amx::ask());
+    }
+
+    /// Level, pairs, bytes and tiles, by the setting.
+    type Row = (Option<&'static str>, Level, [bool; 3]);
+
+    #[cfg(target_arch = "x86_64")]
+    const LOWERED: [(Has, &[Row]); 3] = {
+        use Level::{Avx2, Avx512, Baseline};
+        const NONE: [bool; 3] = [false; 3];
+        [
+            (
+                Has { level: Avx512, pairs: true, pairs_pay: true, bytes: true },
+                &[
+                    (None, Avx512, [true; 3]),
+                    (Some("baseline"), Baseline, NONE),
+                    (Some("avx2"), Avx2, NONE),
+                    (Some("avx512"), Avx512, [false, true, false]),
+                    (Some("avx512_bf16"), Avx512, [true, true, false]),
+                ],
+            ),
+            (
+                Has { level: Avx512, pairs: true, pairs_pay: false, bytes: false },
+                &[
+                    (None, Avx512, [false, false, true]),
+                    (Some("avx512"), Avx512, NONE),
+                    (Some("avx512_bf16"), Avx512, [true, false, false]),
+                ],
+            ),
+            // A hypervisor that hides part of AVX-512.
+            (
+                Has { level: Avx2, pairs: true, pairs_pay: true, bytes: true },
+                &[
+                    (None, Avx2, NONE),
+                    (Some("baseline"), Baseline, NONE),
+                    (Some("avx512"), Avx2, NONE),
+                    (Some("avx512_bf16"), Avx2, NONE),
+                ],
+            ),
+        ]
+    };
+
+    // Off x86-64 there are no tiles to ask for.
+    #[cfg(not(target_arch = "x86_64"))]
+    const LOWERED: [(Has, &[Row]); 1] = [(
+        Has { level: Level::Baseline, pairs: true, pairs_pay: true, bytes: true },
+        &[
+            (None, Level::Baseline, [true; 3]),
+            (Some("baseline"), Level::Baseline, [false; 3]),
+            (Some("avx512"), Level::Baseline, [false, true, false]),
+            (Some("avx512_bf16"), Level::Baseline, [true, true, false]),
+        ],
+    )];
+
+    #[test]
+    fn each_setting_lowers_what_it_names() {
+        for (has, rows) in LOWERED {
+            for &(asked, level, [pairs, bytes, tiles]) in rows {
+                assert_eq!(choose(asked, &has), Used { level, pairs, bytes, tiles }, "{asked:?} of {:?}", has.level);
+            }
+        }
     }
 }
