@@ -17,8 +17,8 @@ pub const MOST: usize = 8;
 const TILE: usize = 128;
 /// Keys of a piece, at least.
 const PIECE: usize = 512;
-/// Tasks to aim for: by shape, not by threads, since the parts of a sum are added up.
-const TASKS: usize = 8;
+/// Tasks to aim for: by shape, not by threads, since the parts of a sum are added up. Four for each of eight threads.
+const TASKS: usize = 32;
 /// Rows that go through the keys together.
 const ROWS: usize = 4;
 
@@ -26,9 +26,7 @@ const ROWS: usize = 4;
 pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<()> {
     let rows = job.heads / job.shared * job.queries;
     let heads = job.batch * job.shared;
-    let pieces = TASKS.div_ceil(heads).min(job.keys / PIECE).max(1);
-    let piece = job.keys.div_ceil(pieces).next_multiple_of(TILE);
-    let pieces = job.keys.div_ceil(piece);
+    let (pieces, piece) = cut(heads, job.keys);
     let len = rows * (job.values + 2);
     let mut parts = Array::uninit(<T::Wide as Element>::DTYPE, &[heads * pieces, len])?;
     let shared = SharedMut::new(parts.mut_ptr::<T::Wide>());
@@ -50,6 +48,13 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<
         merge(job, rows, parts, out);
     }
     Ok(())
+}
+
+/// Pieces of a head, and keys of each but the last.
+fn cut(heads: usize, keys: usize) -> (usize, usize) {
+    let pieces = TASKS.div_ceil(heads).min(keys / PIECE).max(1);
+    let piece = keys.div_ceil(pieces).next_multiple_of(TILE);
+    (keys.div_ceil(piece), piece)
 }
 
 fn scratch<T: RowElement<Wide: Score>>(job: &Job<T>, rows: usize) -> usize {
@@ -303,6 +308,22 @@ impl<W: Real> Mix<'_, W> {
                     V::load(to).add(sums[r][c]).store(to);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_key_axes_are_cut_for_many_threads() {
+        for (heads, keys, tasks) in
+            [(1, 16_384, 32), (8, 4096, 32), (1, 4096, 8), (3, 100_000, 33), (64, 4096, 64), (1, 9, 1)]
+        {
+            let (pieces, piece) = cut(heads, keys);
+            assert_eq!(heads * pieces, tasks, "{heads} heads, {keys} keys");
+            assert!(pieces * piece >= keys && (pieces - 1) * piece < keys);
         }
     }
 }

@@ -188,7 +188,12 @@ fn several_tiles_of_keys() {
 #[test]
 fn few_queries_and_many_keys() {
     let mut random = Random(7);
-    for sizes in [[1, 1, 1, 1, 3000, 64, 64], [1, 2, 4, 1, 2500, 40, 24], [3, 2, 1, 2, 1100, 128, 33]] {
+    for sizes in [
+        [1, 1, 1, 1, 3000, 64, 64],
+        [1, 2, 4, 1, 2500, 40, 24],
+        [3, 2, 1, 2, 1100, 128, 33],
+        [1, 1, 1, 1, 20_000, 8, 5],
+    ] {
         for (dtype, epsilon) in KINDS {
             check_sizes(&mut random, dtype, epsilon, sizes);
         }

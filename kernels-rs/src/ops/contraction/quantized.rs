@@ -1,5 +1,5 @@
-//! Products with weights of 8 or 4 bits and scales of groups. A few rows read the integers once, at the speed of memory, and
-//! make floats of them in registers; more rows make floats of the whole weight first.
+//! Products with weights of 8 or 4 bits and scales of groups. A few rows read the integers once and make floats of them in
+//! registers, which takes a core longer than reading them; more rows make floats of the whole weight first.
 
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
@@ -20,8 +20,10 @@ use crate::vectorize;
 const FEW: usize = 16;
 /// Rows whose sums lie side by side.
 const ROWS: usize = 4;
-/// Columns of a task: its sums stay in the first-level cache.
+/// Columns of a task at most: its sums stay in the first-level cache.
 const COLS: usize = 512;
+/// Bytes of a row of the weight that are read together: a line of the caches.
+const NARROWEST: usize = 64;
 /// Rows of the weight that are added to a sum at a time.
 const DEPTH: usize = 4;
 /// Elements of a weight that a task makes floats of.
@@ -137,27 +139,37 @@ fn few(x: &Array, weight: &Array, scale: &Array, bias: Option<&Array>, bits: usi
     let scale_at = SharedMut::new(scale.ptr::<f32>().cast_mut());
     let bias_at = bias.as_ref().map(|bias| SharedMut::new(bias.ptr::<f32>().cast_mut()));
     let (rows, group) = (given.numel() / k, k / scale.shape()[0]);
+    let serial = rows * k * n < super::SERIAL;
+    let cols = if serial { COLS } else { columns(n) };
     let task = |index: usize| {
-        let first = index * COLS;
+        let first = index * cols;
         launch(Few {
             x: x_at.ptr(),
             weight: weight_at.ptr().wrapping_add(first),
             scale: scale_at.ptr().wrapping_add(first),
             bias: bias_at.map(|bias| bias.ptr().wrapping_add(first).cast_const()),
             to: to.ptr().wrapping_add(first),
-            size: (rows, k, COLS.min(n - first)),
+            size: (rows, k, cols.min(n - first)),
             pitch: n,
             group,
             bits,
         });
     };
-    let tasks = n.div_ceil(COLS);
-    if rows * k * n < super::SERIAL {
+    let tasks = n.div_ceil(cols);
+    if serial {
         (0..tasks).for_each(task);
     } else {
         threads::parallel(tasks, &task);
     }
     cast(&out, x.dtype())
+}
+
+/// Columns of a task: no sum goes over them, so threads may say how many.
+fn columns(n: usize) -> usize {
+    match threads::num_threads() {
+        1 => COLS,
+        _ => n.div_ceil(threads::tasks(1)).next_multiple_of(NARROWEST).min(COLS),
+    }
 }
 
 /// Up to [`COLS`] columns of the result.
@@ -203,9 +215,13 @@ impl Few {
     #[inline(always)]
     unsafe fn some<V: Lanes<Elem = f32>, const R: usize, const FOUR: bool>(&self, row: usize) {
         let (_, k, cols) = self.size;
-        let mut total = [[0.0f32; COLS]; R];
+        let (mut total, mut sums) = ([[0.0f32; COLS]; R], [[0.0f32; COLS]; R]);
         for start in (0..k).step_by(self.group.max(1)) {
-            let mut sums = [[0.0f32; COLS]; R];
+            for r in 0..R {
+                for j in 0..cols.min(COLS) {
+                    sums[r][j] = 0.0;
+                }
+            }
             let end = start + self.group;
             let mut at = start;
             // SAFETY: inputs of one group, in pairs where a byte holds two.
@@ -340,5 +356,24 @@ mod tests {
         }
         assert!(quantized_linear(&x, &weight(6), &floats(&[4, 3], 1.0), None, 8).is_err());
         assert!(quantized_linear(&x, &weight(6), &scale, Some(&floats(&[2], 1.0)), 8).is_err());
+    }
+
+    #[test]
+    fn threads_change_no_bit_and_each_has_columns() {
+        for (n, bits) in [(1024, 8), (1000, 4), (4096, 8)] {
+            let k = 520;
+            let held = if bits == 4 { k / 2 } else { k };
+            let integers: Vec<i8> = (0..held * n).map(|at| noise(at) as i8).collect();
+            let weight = Array::from_slice(&integers, &[held, n]).unwrap();
+            let (x, scale) = (floats(&[3, k], 0.01), floats(&[4, n], 0.02));
+            let found = |count: usize| {
+                threads::set_num_threads(count);
+                assert!(n.div_ceil(columns(n)) >= count.min(n.div_ceil(NARROWEST)), "{n} columns, {count} threads");
+                let found = quantized_linear(&x, &weight, &scale, None, bits).unwrap();
+                found.as_slice::<f32>().unwrap().iter().map(|value| value.to_bits()).collect::<Vec<_>>()
+            };
+            let one = found(1);
+            assert!([2, 3, 8, 64].into_iter().all(|count| found(count) == one), "{n} columns of {bits} bits");
+        }
     }
 }
