@@ -32,6 +32,14 @@ pub struct BadIndex {
     pub axis: usize,
 }
 
+impl BadIndex {
+    /// Which values there are: `-3 <= index < 3 on axis 0`.
+    pub fn expected(&self) -> String {
+        let sign = if self.size == 0 { "" } else { "-" };
+        format!("{sign}{} <= index < {} on axis {}", self.size, self.size, self.axis)
+    }
+}
+
 impl Error {
     /// A value error; it reads `[op] text`, the text being `what failed: got A, expected B`.
     pub fn value(op: &str, text: impl fmt::Display) -> Self {
@@ -48,11 +56,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Rejected(why) => f.write_str(why),
-            Error::IndexOutOfRange(bad) => write!(
-                f,
-                "[{}] index out of range: got {}, expected -{} <= index < {} on axis {}",
-                bad.op, bad.index, bad.size, bad.size, bad.axis
-            ),
+            Error::IndexOutOfRange(bad) => {
+                write!(f, "[{}] index out of range: got {}, expected {}", bad.op, bad.index, bad.expected())
+            }
             Error::Value(parts) => write!(f, "[{}] {}", parts.0, parts.1),
             Error::OutOfMemory(usize::MAX) => f.write_str("[alloc] shape too large: expected at most 2^56 elements"),
             Error::OutOfMemory(bytes) => write!(f, "[alloc] out of memory: got a request for {bytes} bytes"),

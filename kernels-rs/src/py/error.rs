@@ -17,8 +17,7 @@ impl From<Error> for PyErr {
             Error::Rejected(why) => rejected(why),
             Error::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
             Error::IndexOutOfRange(ref bad) => Python::attach(|py| {
-                let expected = format!("-{} <= index < {} on axis {}", bad.size, bad.size, bad.axis);
-                let parts = [("got", bad.index.to_string()), ("expected", expected)];
+                let parts = [("got", bad.index.to_string()), ("expected", bad.expected())];
                 let made = house_error(py, &INDEX, "IndexOutOfRangeError", bad.op, "index out of range", &parts);
                 made.unwrap_or_else(|_| PyIndexError::new_err(error.to_string()))
             }),

@@ -475,7 +475,7 @@ class GpuDevice:
         if kind == 1:
             what = "negative integer exponent"
             raise ArgumentError(op, what, got=value, expected=">= 0", hint=hint)
-        what, allowed = "index out of range", f"-{length} <= index < {length}"
+        what, allowed = "index out of range", f"{-length} <= index < {length}"
         raise IndexOutOfRangeError(op, what, got=value, expected=allowed, hint=hint)
 
     def sync(self) -> None:
