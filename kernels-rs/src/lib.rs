@@ -44,6 +44,7 @@ pub use error::{Error, Result};
 pub fn init() {
     memory::alloc::init();
     memory::kept::init();
+    machine::caches::second_level();
     machine::simd::level();
     machine::threads::init();
     machine::threads::install_fork_handlers();

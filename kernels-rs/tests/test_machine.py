@@ -67,6 +67,7 @@ def test_a_description_holds_plain_facts() -> None:
     (facts,) = Cpu.describe()
     for word in ("model", "processors", "caches", "instruction sets", "instruction sets in use"):
         assert facts[word], word
+    assert facts["cache in use"].startswith("L2 ")
     assert facts["threads"] >= 1
 
 
@@ -75,6 +76,11 @@ def test_peaks_are_measured() -> None:
     assert "GFLOP/s on one thread" in measured["float32 peak"]
     units = {"amx_bf16", "avx512_bf16", "bf16"}.intersection(_machine.used_instruction_sets())
     assert ("bfloat16 peak" in measured) == bool(units)
+
+
+def test_kernels_cut_for_the_cache_that_the_system_tells() -> None:
+    told = [size for size in _machine.caches().split(", ") if size.startswith("L2 ")]
+    assert _machine.used_cache() in (told or ["L2 1024K"])
 
 
 @pytest.mark.parametrize(

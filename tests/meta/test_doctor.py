@@ -17,6 +17,7 @@ def test_the_report_names_devices_and_processor(capsys: pytest.CaptureFixture[st
     for words in (
         "phlox-tensor",
         "Cpu()  model: ",
+        "cache in use: L2 ",
         "instruction sets in use: ",
         "default device: ",
     ):

@@ -137,6 +137,7 @@ class Cpu(Backend):
                 "model": _machine.cpu_model(),
                 "processors": _machine.cores(),
                 "caches": _machine.caches(),
+                "cache in use": _machine.used_cache(),
                 "instruction sets": _machine.instruction_sets(),
                 "instruction sets in use": _machine.used_instruction_sets(),
                 "threads": _machine.threads(),

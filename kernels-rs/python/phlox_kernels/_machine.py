@@ -100,6 +100,14 @@ def caches() -> str:
     return ", ".join(f"{name} {size.strip()}" for name, size in found.items()) or "unknown"
 
 
+def used_cache() -> str:
+    """Return the size of the second-level cache that kernels cut their blocks for.
+
+    The processor tells it, else the system, else 1 MiB is assumed.
+    """
+    return f"L2 {_native._second_level() >> 10}K"
+
+
 def instruction_sets() -> list[str]:
     """Return those instruction sets of this processor that kernels could use."""
     facts = _facts()

@@ -1,14 +1,39 @@
-//! The sizes of caches, as the processor tells them.
+//! The sizes of caches, as the processor or else the system tells them.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
-/// What is assumed where the processor does not tell.
+/// What is assumed where neither tells.
 const SECOND_LEVEL: usize = 1 << 20;
+/// Where Linux lists the caches of the first processor (Documentation/ABI/testing/sysfs-devices-system-cpu).
+const LISTED: &str = "/sys/devices/system/cpu/cpu0/cache";
 
 /// Bytes of the second-level cache of one core.
 pub fn second_level() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
-    *SIZE.get_or_init(|| told().unwrap_or(SECOND_LEVEL))
+    *SIZE.get_or_init(|| told().or_else(|| listed(Path::new(LISTED))).unwrap_or(SECOND_LEVEL))
+}
+
+/// The first cache of level 2 for data among those that are listed in a folder, if there is one.
+fn listed(folder: &Path) -> Option<usize> {
+    let mut found: Vec<_> = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.sort();
+    found.into_iter().find_map(|cache| {
+        let text = |name: &str| std::fs::read_to_string(cache.join(name)).ok().map(|text| text.trim().to_owned());
+        (text("level")? == "2" && text("type")? != "Instruction").then(|| size(&text("size")?)).flatten()
+    })
+}
+
+/// Bytes in a number with a unit, as Linux writes it; 0 is no size.
+fn size(text: &str) -> Option<usize> {
+    let (number, unit) = text.split_at(text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len());
+    let scale = match unit {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return None,
+    };
+    number.parse().ok().and_then(|number: usize| number.checked_mul(scale)).filter(|&bytes| bytes > 0)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -52,6 +77,24 @@ mod tests {
     #[test]
     fn a_size_that_a_cache_can_have() {
         assert!((1 << 16..=1 << 26).contains(&second_level()), "{}", second_level());
+    }
+
+    #[test]
+    fn what_the_system_lists() {
+        let folder = std::env::temp_dir().join(format!("phlox-caches-{}", std::process::id()));
+        let caches =
+            [("1", "Data", "48K"), ("2", "Instruction", "1K"), ("2", "Unified", "2048K\n"), ("3", "Unified", "32M")];
+        for (index, (level, kind, size)) in caches.into_iter().enumerate() {
+            let cache = folder.join(format!("index{index}"));
+            std::fs::create_dir_all(&cache).unwrap();
+            for (name, text) in [("level", level), ("type", kind), ("size", size)] {
+                std::fs::write(cache.join(name), text).unwrap();
+            }
+        }
+        let found = listed(&folder);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((found, listed(&folder)), (Some(2 << 20), None));
+        assert_eq!(["512", "3M", "0K", "", "K", "1G"].map(size), [Some(512), Some(3 << 20), None, None, None, None]);
     }
 
     #[cfg(target_arch = "x86_64")]

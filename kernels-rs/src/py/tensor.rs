@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::array::shape::{Strides, is_contiguous};
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::machine::caches;
 use crate::machine::peak;
 use crate::machine::simd;
 use crate::machine::threads;
@@ -297,6 +298,12 @@ fn _num_threads() -> usize {
     threads::num_threads()
 }
 
+/// Bytes of the second-level cache of one core that kernels cut their blocks for.
+#[pyfunction]
+fn _second_level() -> usize {
+    caches::second_level()
+}
+
 /// Changes the number of threads from now on.
 #[pyfunction]
 #[pyo3(signature = (count, /))]
@@ -332,6 +339,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_memory, module)?)?;
     module.add_function(wrap_pyfunction!(_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(_reset_peak, module)?)?;
+    module.add_function(wrap_pyfunction!(_second_level, module)?)?;
     module.add_function(wrap_pyfunction!(_set_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(_shape_of, module)?)?;
     module.add_function(wrap_pyfunction!(_simd, module)?)?;
