@@ -9,7 +9,8 @@
 //!
 //! A packed right side is kept beside its storage from its second use on ([`crate::memory::kept`]), where packing is more than about 2 % of
 //! the product. Which way a product goes never depends on what is kept: so keeping changes no bit. 64x1024x1024 without and
-//! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead.
+//! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead, but where
+//! wide panels pay, those of `f32` and `f64` are kept as [`super::blocks::keeps`] says.
 
 use super::Matrix;
 #[cfg(target_arch = "x86_64")]
