@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from .._errors import ArgumentError, ShapeError
 from .._op import SortedSample, case, refusal
 from ..reference import sort as ref
@@ -85,7 +83,7 @@ isin = search(
     "isin",
     "x1: Any, x2: Any; invert: bool = False -> Bool",
     expand=_isin,
-    numpy=lambda x1, x2, invert: np.isin(x1, x2, invert=invert),
+    numpy=ref.isin,
     shape=shapes.isin,
     cases=(
         case((4, 5), (6,)),

@@ -33,3 +33,7 @@ def topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
 
 def searchsorted(x1: Array, x2: Array, side: Any) -> Array:
     return np.asarray(np.searchsorted(widen(x1), widen(x2), side))
+
+
+def isin(x1: Array, x2: Array, invert: bool) -> Array:
+    return np.isin(widen(x1), widen(x2), invert=invert)  # bfloat16 has no order of nan
