@@ -36,11 +36,15 @@ def in_float32(formula: Formula) -> Formula:
 
 
 def widely(formula: Formula) -> Formula:
-    """Compute a formula of one tensor and attributes in float32, where the tensor is narrower."""
+    """Compute a formula of tensors and attributes in float32, where tensors are narrower."""
 
     @wraps(formula)
-    def run(x: Tensor, *attributes: Any) -> Any:
-        return formula(x.to_full_precision(), *attributes).astype(x.dtype)
+    def run(x: Tensor, *others: Any) -> Any:
+        wide = [each.to_full_precision() if isinstance(each, Tensor) else each for each in others]
+        out = formula(x.to_full_precision(), *wide)
+        if isinstance(out, tuple):
+            return tuple(each.astype(x.dtype) for each in out)
+        return out.astype(x.dtype)
 
     return run
 

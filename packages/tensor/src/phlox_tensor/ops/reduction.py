@@ -15,6 +15,7 @@ from ..shapes import reduction as shapes
 from ._cases import in_types
 from ._expansion import widely
 from ._families import reduction
+from ._moments import centered
 from ._norms import p_norm
 
 if TYPE_CHECKING:
@@ -209,12 +210,11 @@ sum_ = reduction(
 )
 
 
+@widely
 def _var(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
-    count = 1
-    for i in axis:
-        count *= x.shape[i]
-    middle = x.mean(axis=axis, keepdims=True)
-    squares = (x - middle).square().sum(axis=axis, keepdims=keepdims)
+    count = prod_of(x.shape[i] for i in axis)
+    _, gaps = centered(x, axis)
+    squares = gaps.square().sum(axis=axis, keepdims=keepdims)
     return squares / float(max(count - correction, 0))
 
 

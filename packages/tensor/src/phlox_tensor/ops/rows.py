@@ -11,7 +11,9 @@ from ..reference import rows as ref
 from ..shapes import _equal
 from ..shapes import rows as shapes
 from ..shapes._equal import same
+from ._expansion import widely
 from ._families import row
+from ._moments import centered
 
 if TYPE_CHECKING:
     from .._kinds import Int
@@ -105,16 +107,17 @@ log_softmax_backward = row(
 )
 
 
+def _scale(gaps: Tensor, epsilon: float) -> Tensor:
+    return (gaps.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+
+
+@widely
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float) -> Tensor:
-    y = _normal(x, epsilon)
+    _, gaps = centered(x, -1)
+    y = gaps * _scale(gaps, epsilon)
     if weight is not None:
         y = y * weight
     return y if bias is None else y + bias
-
-
-def _normal(x: Tensor, epsilon: float) -> Tensor:
-    centered = x - x.mean(axis=-1, keepdims=True)
-    return centered * (centered.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
 
 
 layer_norm = row(
@@ -138,15 +141,16 @@ layer_norm = row(
 )
 
 
+@widely
 def _layer_norm_backward(
     g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    centered = x - x.mean(axis=-1, keepdims=True)
-    scale = (centered.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
-    normal = centered * scale
+    _, gaps = centered(x, -1)
+    scale = _scale(gaps, epsilon)
+    normal = gaps * scale
     inner = g if weight is None else g * weight
-    pull = normal * (inner * normal).mean(axis=-1, keepdims=True)
-    dx = scale * (inner - inner.mean(axis=-1, keepdims=True) - pull)
+    _, distances = centered(inner, -1)
+    dx = scale * (distances - normal * (inner * normal).mean(axis=-1, keepdims=True))
     rows = tuple(range(x.ndim - 1))
     return dx, (g * normal).sum(axis=rows), g.sum(axis=rows)
 
@@ -166,8 +170,9 @@ layer_norm_backward = row(
 )
 
 
+@widely
 def _rms_norm(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
-    y = x * (x.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+    y = x * _scale(x, epsilon)
     return y if weight is None else y * weight
 
 
@@ -188,16 +193,15 @@ rms_norm = row(
 )
 
 
+@widely
 def _rms_norm_backward(
     g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor]:
-    wide, g = x.to_full_precision(), g.to_full_precision()
-    scale = (wide.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
-    normal = wide * scale
-    inner = g if weight is None else g * weight.to_full_precision()
+    scale = _scale(x, epsilon)
+    normal = x * scale
+    inner = g if weight is None else g * weight
     dx = scale * (inner - normal * (inner * normal).mean(axis=-1, keepdims=True))
-    dweight = (g * normal).sum(axis=tuple(range(x.ndim - 1)))
-    return dx.astype(x.dtype), dweight.astype(x.dtype)
+    return dx, (g * normal).sum(axis=tuple(range(x.ndim - 1)))
 
 
 rms_norm_backward = row(
@@ -268,6 +272,7 @@ cross_entropy_backward = row(
 )
 
 
+@widely
 def _batch_norm(
     x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float
 ) -> Tensor:
@@ -300,12 +305,16 @@ batch_norm = row(
 )
 
 
+@widely
 def _batch_norm_train(
     x: Tensor, weight: Tensor, bias: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     axes = (0, *range(2, x.ndim))
-    mean, var = x.mean(axis=axes), x.var(axis=axes)
-    return _batch_norm(x, weight, bias, mean, var, epsilon), mean, var
+    mean, gaps = centered(x, axes)
+    var = gaps.square().mean(axis=axes)
+    scale = weight * (var + epsilon).rsqrt()
+    y = gaps * _channelwise(scale, x) + _channelwise(bias, x)
+    return y, mean.reshape(-1), var
 
 
 batch_norm_train = row(
@@ -329,16 +338,16 @@ batch_norm_train = row(
 )
 
 
+@widely
 def _batch_norm_backward(
     g: Tensor, x: Tensor, weight: Tensor, mean: Tensor, var: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     axes = (0, *range(2, x.ndim))
-    count = x.size // x.shape[1]
     scale = (var + epsilon).rsqrt()
     normal = (x - _channelwise(mean, x)) * _channelwise(scale, x)
-    dbias, dweight = g.sum(axis=axes), (g * normal).sum(axis=axes)
-    pull = _channelwise(dbias / count, x) + normal * _channelwise(dweight / count, x)
-    return _channelwise(weight * scale, x) * (g - pull), dweight, dbias
+    _, inner = centered(g, axes)
+    dx = inner - normal * (g * normal).mean(axis=axes, keepdims=True)
+    return _channelwise(weight * scale, x) * dx, (g * normal).sum(axis=axes), g.sum(axis=axes)
 
 
 batch_norm_backward = row(

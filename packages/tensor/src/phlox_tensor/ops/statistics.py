@@ -16,6 +16,7 @@ from ..shapes import statistics as shapes
 from . import movement
 from ._families import contraction, reduction, row, scan, sort
 from ._families import indexing as choosing
+from ._moments import centered
 from ._norms import p_norm, root_of, scale_of
 
 if TYPE_CHECKING:
@@ -102,9 +103,8 @@ cdist = contraction(
 
 
 def _center(x: Tensor) -> Tensor:
-    wide = x.to_full_precision()
-    rows = wide.reshape((1, -1)) if x.ndim < 2 else wide
-    return rows - rows.mean(axis=1, keepdims=True)
+    _, gaps = centered(x.reshape((1, -1)) if x.ndim < 2 else x, 1)
+    return gaps
 
 
 def _cov(x: Tensor, correction: float) -> Tensor:

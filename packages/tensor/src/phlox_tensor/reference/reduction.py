@@ -1,4 +1,4 @@
-"""Reductions by the numeric spec: narrow floats accumulate in float32."""
+"""Reductions by the numeric spec: narrow floats accumulate in float32 or wider."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._precision import is_float, widen
+from ._precision import is_float, wide64, widen
 from .unary import cast
 
 Array = np.ndarray[Any, Any]
@@ -86,18 +86,30 @@ def logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return (out if keepdims else np.squeeze(out, axis)).astype(x.dtype)
 
 
-def var(x: Array, axis: tuple[int, ...], correction: float, keepdims: bool) -> Array:
-    wide = widen(x)
-    count = int(np.prod([x.shape[i] for i in axis]))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        middle = pairwise_sum(wide, axis, keepdims=True) / wide.dtype.type(count)
-        squares = pairwise_sum((wide - middle) ** 2, axis, keepdims)
-        return np.asarray(squares / wide.dtype.type(max(count - correction, 0))).astype(x.dtype)
+def centered(x: Array, axis: Axes) -> tuple[Array, Array]:
+    """Means along axes, which stay, and distances from them, in float64.
+
+    What rounding took from a mean is in all distances alike, so their own mean gives it back.
+    """
+    wide = wide64(x)
+    count = np.float64(math.prod(x.shape[i] for i in axis))
+    middle = pairwise_sum(wide, axis, keepdims=True) / count
+    gaps = wide - middle
+    rest = pairwise_sum(gaps, axis, keepdims=True) / count
+    rest = np.where(np.isfinite(rest), rest, 0)
+    return middle + rest, gaps - rest
+
+
+def var(x: Array, axis: Axes, correction: float, keepdims: bool) -> Array:
+    count = math.prod(x.shape[i] for i in axis)
+    _, gaps = centered(x, axis)
+    squares = pairwise_sum(gaps**2, axis, keepdims)
+    return np.asarray(squares / np.float64(max(count - correction, 0))).astype(x.dtype)
 
 
 def std(x: Array, axis: Axes, correction: float, keepdims: bool) -> Array:
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.sqrt(var(widen(x), axis, correction, keepdims))).astype(x.dtype)
+        return np.asarray(np.sqrt(var(wide64(x), axis, correction, keepdims))).astype(x.dtype)
 
 
 def vector_norm(x: Array, axis: Axes, keepdims: bool) -> Array:

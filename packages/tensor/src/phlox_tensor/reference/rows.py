@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ._precision import widen
+from ._precision import wide64, widen
 from .indexing import checked
+from .reduction import Axes, centered, pairwise_sum
 
 Array = np.ndarray[Any, Any]
 
@@ -51,56 +53,54 @@ def log_softmax_backward(g: Array, y: Array, axis: int) -> Array:
     return (wide - np.exp(widen(y)) * np.sum(wide, axis=axis, keepdims=True)).astype(g.dtype)
 
 
-def _moments(wide: Array, axis: tuple[int, ...]) -> tuple[Array, Array]:
-    mean = np.mean(wide, axis=axis, keepdims=True)
-    return mean, np.mean((wide - mean) ** 2, axis=axis, keepdims=True)
+def _mean(wide: Array, axis: Axes) -> Array:
+    return pairwise_sum(wide, axis, keepdims=True) / math.prod(wide.shape[i] for i in axis)
+
+
+def _scale(gaps: Array, axis: Axes, epsilon: float) -> Array:
+    return 1 / np.sqrt(_mean(gaps**2, axis) + epsilon)
 
 
 def layer_norm(x: Array, weight: Array | None, bias: Array | None, epsilon: float) -> Array:
-    wide = widen(x)
-    mean, variance = _moments(wide, (-1,))
-    y = (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
+    last = (x.ndim - 1,)
+    _, gaps = centered(x, last)
+    y = gaps * _scale(gaps, last, epsilon)
     if weight is not None:
-        y = y * widen(weight)
+        y = y * wide64(weight)
     if bias is not None:
-        y = y + widen(bias)
+        y = y + wide64(bias)
     return y.astype(x.dtype)
 
 
 def layer_norm_backward(
     g: Array, x: Array, weight: Array | None, epsilon: float
 ) -> tuple[Array, Array, Array]:
-    wide, cotangent = widen(x), widen(g)
-    mean, variance = _moments(wide, (-1,))
-    scale = 1 / np.sqrt(variance + wide.dtype.type(epsilon))
-    normal = (wide - mean) * scale
-    inner = cotangent if weight is None else cotangent * widen(weight)
-    dx = scale * (
-        inner
-        - np.mean(inner, axis=-1, keepdims=True)
-        - normal * np.mean(inner * normal, axis=-1, keepdims=True)
-    )
+    last, cotangent = (x.ndim - 1,), wide64(g)
+    _, gaps = centered(x, last)
+    scale = _scale(gaps, last, epsilon)
+    normal = gaps * scale
+    inner = cotangent if weight is None else cotangent * wide64(weight)
+    _, distances = centered(inner, last)
+    dx = scale * (distances - normal * _mean(inner * normal, last))
     rows = tuple(range(x.ndim - 1))
     dweight, dbias = np.sum(cotangent * normal, axis=rows), np.sum(cotangent, axis=rows)
     return dx.astype(x.dtype), dweight.astype(x.dtype), dbias.astype(x.dtype)
 
 
 def rms_norm(x: Array, weight: Array | None, epsilon: float) -> Array:
-    wide = widen(x)
-    square = np.mean(wide * wide, axis=-1, keepdims=True)
-    y = wide / np.sqrt(square + wide.dtype.type(epsilon))
-    return (y if weight is None else y * widen(weight)).astype(x.dtype)
+    wide = wide64(x)
+    y = wide * _scale(wide, (x.ndim - 1,), epsilon)
+    return (y if weight is None else y * wide64(weight)).astype(x.dtype)
 
 
 def rms_norm_backward(
     g: Array, x: Array, weight: Array | None, epsilon: float
 ) -> tuple[Array, Array]:
-    wide, cotangent = widen(x), widen(g)
-    square = np.mean(wide * wide, axis=-1, keepdims=True)
-    scale = 1 / np.sqrt(square + wide.dtype.type(epsilon))
+    last, wide, cotangent = (x.ndim - 1,), wide64(x), wide64(g)
+    scale = _scale(wide, last, epsilon)
     normal = wide * scale
-    inner = cotangent if weight is None else cotangent * widen(weight)
-    dx = scale * (inner - normal * np.mean(inner * normal, axis=-1, keepdims=True))
+    inner = cotangent if weight is None else cotangent * wide64(weight)
+    dx = scale * (inner - normal * _mean(inner * normal, last))
     dweight = np.sum(cotangent * normal, axis=tuple(range(x.ndim - 1)))
     return dx.astype(x.dtype), dweight.astype(x.dtype)
 
@@ -119,43 +119,40 @@ def cross_entropy_backward(g: Array, x: Array, target: Array) -> Array:
 
 
 def _channelwise(v: Array, x: Array) -> Array:
-    return widen(v).reshape(-1, *(1,) * (x.ndim - 2))
+    return wide64(v).reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def _channel_axes(x: Array) -> Axes:
+    return (0, *range(2, x.ndim))
 
 
 def batch_norm(
     x: Array, weight: Array, bias: Array, mean: Array, var: Array, epsilon: float
 ) -> Array:
-    wide = widen(x)
-    scale = _channelwise(weight, x) / np.sqrt(_channelwise(var, x) + wide.dtype.type(epsilon))
-    return ((wide - _channelwise(mean, x)) * scale + _channelwise(bias, x)).astype(x.dtype)
+    scale = _channelwise(weight, x) / np.sqrt(_channelwise(var, x) + epsilon)
+    gaps = wide64(x) - _channelwise(mean, x)
+    return (gaps * scale + _channelwise(bias, x)).astype(x.dtype)
 
 
 def batch_norm_train(
     x: Array, weight: Array, bias: Array, epsilon: float
 ) -> tuple[Array, Array, Array]:
-    mean, variance = _moments(widen(x), (0, *range(2, x.ndim)))
+    axes = _channel_axes(x)
+    mean, gaps = centered(x, axes)
+    variance = _mean(gaps**2, axes)
+    scale = _channelwise(weight, x) / np.sqrt(variance + epsilon)
+    y = gaps * scale + _channelwise(bias, x)
     mean, variance = mean.reshape(-1), variance.reshape(-1)
-    y = batch_norm(widen(x), weight, bias, mean, variance, epsilon)
     return y.astype(x.dtype), mean.astype(x.dtype), variance.astype(x.dtype)
 
 
 def batch_norm_backward(
     g: Array, x: Array, weight: Array, mean: Array, var: Array, epsilon: float
 ) -> tuple[Array, Array, Array]:
-    wide, cotangent = widen(x), widen(g)
-    axes = (0, *range(2, x.ndim))
-    count = wide.dtype.type(x.size // max(x.shape[1], 1))
-    scale = 1 / np.sqrt(_channelwise(var, x) + wide.dtype.type(epsilon))
-    normal = (wide - _channelwise(mean, x)) * scale
+    axes, cotangent = _channel_axes(x), wide64(g)
+    scale = 1 / np.sqrt(_channelwise(var, x) + epsilon)
+    normal = (wide64(x) - _channelwise(mean, x)) * scale
+    _, inner = centered(cotangent, axes)
+    dx = _channelwise(weight, x) * scale * (inner - normal * _mean(cotangent * normal, axes))
     dbias, dweight = np.sum(cotangent, axis=axes), np.sum(cotangent * normal, axis=axes)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        dx = (
-            _channelwise(weight, x)
-            * scale
-            * (
-                cotangent
-                - _channelwise(dbias / count, x)
-                - normal * _channelwise(dweight / count, x)
-            )
-        )
     return dx.astype(x.dtype), dweight.astype(x.dtype), dbias.astype(x.dtype)
