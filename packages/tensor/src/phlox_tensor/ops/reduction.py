@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from math import prod as prod_of
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,10 +92,28 @@ argmin = reduction(
 )
 
 
+# Truths of so many elements stay in a cache between two ops; and of this part of the operand, so
+# that they take little memory beside it and few calls. One of 16 took no more than all at once.
+_TRUTHS, _PARTS = 1 << 20, 16
+
+
+def _count_nonzero(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    """Some rows at a time, unless counts would take more memory than the truths of all."""
+    sizes = [x.shape[i] for i in axis]
+    parts = min(_PARTS, x.size // _TRUTHS, max(sizes, default=0))
+    if x.dtype is bool_ or parts < 2 or prod_of(sizes) < 4 * _PARTS:
+        return x.astype(bool_).sum(axis=axis, keepdims=keepdims)
+    along = next(i for i in axis if x.shape[i] >= parts)
+    counts = [
+        part.astype(bool_).sum(axis=axis, keepdims=keepdims) for part in x.chunk(parts, axis=along)
+    ]
+    return reduce(add, counts)
+
+
 count_nonzero = reduction(
     "count_nonzero",
     f"x: Any; {_AXES} -> Int",
-    expand=lambda x, axis, keepdims: x.astype(bool_).sum(axis=axis, keepdims=keepdims),
+    expand=_count_nonzero,
     numpy=ref.count_nonzero,
     method=False,
     doc="How many elements along the axes are True, or not 0.",
