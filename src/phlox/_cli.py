@@ -20,7 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="print the devices here and what is missing")
-    doctor.add_argument("--peaks", action="store_true", help="measure the processor's peaks too")
+    doctor.add_argument(
+        "--peaks", action="store_true", help="measure peaks too, on an idle machine"
+    )
     for name in ("layers", "optimizers"):
         told = commands.add_parser(name, help=f"print the {name}: settings, names elsewhere, tests")
         told.add_argument("name", nargs="?", help="all about one, each setting on its line")

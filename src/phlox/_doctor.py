@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -16,8 +17,24 @@ _PACKAGES = ("tensor", "autodiff", "record", "nn", "optim", "fusion", "onnx", "k
 
 
 def report(*, peaks: bool = False) -> str:
-    """Return the report as text; with ``peaks``, what devices measure about themselves too."""
-    return "\n\n".join([_versions(), _devices(peaks), f"default device: {_default()}"])
+    """Return the report as text; with ``peaks``, what devices measure about themselves too.
+
+    Other work on the machine lowers peaks, so the load that it had before stands beside them.
+    """
+    load = [_load()] if peaks else []
+    return "\n\n".join([_versions(), _devices(peaks), *load, f"default device: {_default()}"])
+
+
+def _load() -> str:
+    """Processes that ran or waited to run, on average; and how many can run at once."""
+    try:
+        means = ", ".join(f"{mean:.1f}" for mean in os.getloadavg())
+    except (AttributeError, OSError):  # Windows keeps none
+        return "load: unknown; peaks are those of the machine only while it is idle"
+    return (
+        f"load: {means} over 1, 5 and 15 minutes, on {os.cpu_count()} processors; "
+        "peaks are those of the machine only while it is idle"
+    )
 
 
 def _default() -> str:
