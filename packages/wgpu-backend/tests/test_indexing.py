@@ -187,6 +187,17 @@ def test_an_index_out_of_range_is_raised_by_the_next_read(
     np.testing.assert_array_equal(gpu.read(up(FLOATS)), FLOATS)  # reported once
 
 
+def test_an_op_that_is_built_on_another_says_where_the_call_itself_raises(gpu: Wgpu) -> None:
+    indices = np.array([9], np.int32)
+    late = pt.asarray(FLOATS, device=gpu)[pt.asarray(indices, device=gpu)]
+    with pytest.raises(pt.IndexOutOfRangeError, match="as a part of one that you called") as caught:
+        late.numpy()
+    assert "device=px.Numpy()" in str(caught.value)
+    there = pt.Numpy()
+    with pytest.raises(pt.IndexOutOfRangeError, match=r"^\[getitem\]"):
+        pt.asarray(FLOATS, device=there)[pt.asarray(indices, device=there)]
+
+
 @pytest.mark.parametrize("update", ["set", "add", "max"])
 def test_an_index_into_nothing_is_out_of_range(gpu: Wgpu, up: Up, update: str) -> None:
     one = np.ones(1, np.float32)

@@ -471,7 +471,10 @@ class GpuDevice:
         with self.lock:
             self.native.write(self._error._internal, bytearray(_ERROR_BYTES), _ERROR_BYTES)
         op = self.pipelines.error_ops[code]
-        hint = "the op ran on the GPU before this read; look upstream of the value that was read"
+        hint = (
+            "the op ran before this read, perhaps as a part of one that you called; "
+            "with device=px.Numpy() the call itself raises"
+        )
         if kind == 1:
             what = "negative integer exponent"
             raise ArgumentError(op, what, got=value, expected=">= 0", hint=hint)
