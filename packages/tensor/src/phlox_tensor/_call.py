@@ -13,6 +13,7 @@ from ._keywords import missing_argument, refused_keyword
 from ._number import Number, Scalar
 from ._op import REGISTRY, Op, Spec, applied_by
 from ._operands import check_shape, prepare_operands, require_dtype
+from ._parts import parts_of
 from ._signature import REQUIRED
 from ._tensor import Tensor
 
@@ -49,6 +50,8 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     if op.with_tensors is not None and any(map(_is_no_number, attributes)):
         _, tensors = prepare_operands(op, operands)
         return op.with_tensors(*tensors, *attributes)
+    if op.truths and (answer := _of_parts(op, operands[0], attributes)) is not None:
+        return answer
     backend, tensors, specs, values = prepared_call(op, operands, attributes)
     for shape in op.shape(op, _shaped(specs), values):
         check_shape(shape, backend, op.name)
@@ -109,6 +112,18 @@ def _compared_to_far(op: Op, operands: list[Any]) -> Tensor | None:
     side = 1 if number > 0 else -1
     answer = bool(op.numpy(*(0 if x is tensor else side for x in operands)))
     return Tensor(tensor.device.ops.full(tensor.shape, answer, bool_), tensor.device)
+
+
+def _of_parts(op: Op, x: Any, attributes: tuple[Any, ...]) -> Tensor | None:
+    """What is asked of truths of all elements, of one part after the other; None of a small one."""
+    if not isinstance(x, Tensor) or x.dtype is bool_:
+        return None
+    axis, keepdims = prepare_attributes(op, [spec_of(x)], attributes, x.device)
+    parts = parts_of(x, axis)
+    if len(parts) == 1:
+        return None
+    found = [call(op, (part.astype(bool_),), (axis, keepdims)) for part in parts]
+    return call(op, (REGISTRY["stack"](found),), (0, False))
 
 
 def _is_no_number(attribute: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from .._dtype import as_dtype, bool_
 from .._errors import KindError, ShapeError
 from .._op import case, refusal
+from .._parts import parts_of
 from ..reference import reduction as ref
 from ..shapes import reduction as shapes
 from ._cases import in_types
@@ -92,22 +93,9 @@ argmin = reduction(
 )
 
 
-# Truths of so many elements stay in a cache between two ops; and of this part of the operand, so
-# that they take little memory beside it and few calls. One of 16 took no more than all at once.
-_TRUTHS, _PARTS = 1 << 20, 16
-
-
 def _count_nonzero(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    """Some rows at a time, unless counts would take more memory than the truths of all."""
-    sizes = [x.shape[i] for i in axis]
-    parts = min(_PARTS, x.size // _TRUTHS, max(sizes, default=0))
-    if x.dtype is bool_ or parts < 2 or prod_of(sizes) < 4 * _PARTS:
-        return x.astype(bool_).sum(axis=axis, keepdims=keepdims)
-    along = next(i for i in axis if x.shape[i] >= parts)
-    counts = [
-        part.astype(bool_).sum(axis=axis, keepdims=keepdims) for part in x.chunk(parts, axis=along)
-    ]
-    return reduce(add, counts)
+    parts = (x,) if x.dtype is bool_ else parts_of(x, axis)
+    return reduce(add, [p.astype(bool_).sum(axis=axis, keepdims=keepdims) for p in parts])
 
 
 count_nonzero = reduction(
