@@ -2,14 +2,16 @@
 //!
 //! The right side is packed in panels of 32 columns, pair under pair, two tiles for each 32 elements of the depth. A panel stays in
 //! the first-level cache for 512 elements of the depth, while all rows of a task meet it; the left side of the task lies in
-//! the second-level cache, packed row by row, or where it is. The sums of 32 x 32 lie together until they are whole, and are
-//! rounded from there. What a sum is added up from, and in which order, depends on the depth alone.
+//! the second-level cache, packed row by row, or where it is: all of it, or as much of the depth as fits at a time. The sums of
+//! 32 x 32 lie together until they are whole, and are rounded from there. Long sums of few rows and columns are cut along the depth
+//! in parts, which are added up in order. What a sum is added up from, and in which order, depends on the shape alone ([`grid`]).
 
+pub mod grid;
 pub mod pack;
 
 use super::call::{Call, finish, run};
 use super::held::{self, Right};
-use super::{Epilogue, Matrix, SERIAL};
+use super::{Epilogue, Matrix};
 use crate::array::Array;
 use crate::dtype::BF16;
 use crate::error::Result;
@@ -18,7 +20,8 @@ use crate::machine::caches::second_level;
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
-use crate::memory::scratch::with_scratch;
+use crate::memory::scratch::Room;
+use grid::{Grid, SUMS, pieces};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -29,15 +32,6 @@ pub const DEEP: usize = LINE / 2;
 /// Steps of a panel that stay in the first-level cache. Measured on Xeon (family 6, model 207): half as many 0.9 of the speed, twice as
 /// many 0.6.
 pub const CHUNK: usize = 16;
-/// Bytes of 32 x 32 sums.
-const SUMS: usize = SIDE * SIDE * size_of::<f32>();
-/// Rows of a task at most, so that their sums leave room in the second-level cache.
-const MOST_ROWS: usize = 1024;
-/// Rows up to which tasks are cut along columns, and each packs the panels that it reads: one that another core packed has to be
-/// fetched from there.
-const BY_COLUMNS: usize = 256;
-/// Rows and columns from which a task is not cut in two.
-const FEWEST: usize = 128;
 /// Rows up to which, and bytes of a row up to which, the left side is read where it lies; long rows share few sets of the
 /// first-level cache.
 const FEW_LYING: usize = 64;
@@ -61,29 +55,28 @@ pub fn takes((m, k, n): (usize, usize, usize), weights: bool) -> bool {
 /// # Safety
 /// As [`super::multiply`]; the unit and AVX-512 with bfloat16 are there.
 pub unsafe fn multiply<U: Unit>(call: &Call<BF16>, split: bool, weights: Option<&Array>) -> Result<()> {
-    let (_, k, n) = call.size;
+    let (m, k, n) = call.size;
     let steps = k.div_ceil(DEEP);
-    let bytes = n.div_ceil(SIDE) * steps * STEP;
+    let (bytes, parts) = (n.div_ceil(SIDE) * steps * STEP, grid::parts((m, n), steps));
     let right = Right::of(call, FORM, bytes, weights);
-    let product = |right: *mut u8| {
-        let whole = call.a.col == 1 && call.a.row >= 0 && k.is_multiple_of(DEEP);
-        let lies = whole && (call.size.0 <= FEW_LYING || steps * LINE <= SHORT);
-        Product { call, steps, lies, right: SharedMut::new(right) }
-    };
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them. There is room for
     // all panels.
     unsafe {
         if let Right::Kept(cells, columns) = right {
             let first = columns.first / SIDE * steps * STEP;
-            product(cells.data().wrapping_add(first)).run::<U>(split, false);
-            return Ok(());
+            let panels = Panels::Packed(SharedMut::new(cells.data().wrapping_add(first)));
+            return Product::new(call, parts, panels).run::<U>(split);
+        }
+        let once = matches!(right, Right::Once);
+        if once && grid::alone(m) {
+            return Product::new(call, parts, Panels::Aside).run::<U>(split);
         }
         let most = held::columns(steps * STEP / SIDE, SIDE);
-        if n > most && matches!(right, Right::Once) {
+        if once && n > most {
             return held::parts(call, most).try_for_each(|part| multiply::<U>(&part, split, None));
         }
         let cells = Memory::new(bytes)?;
-        product(cells.data()).run::<U>(split, true);
+        Product::new(call, parts, Panels::Fresh(SharedMut::new(cells.data()))).run::<U>(split)?;
         if let Right::Wanted(layout, list) = right {
             list.keep(layout, cells);
         }
@@ -101,35 +94,12 @@ pub unsafe fn keep(b: Matrix<BF16>, (k, n): (usize, usize), weights: &Array) -> 
         let cells = Memory::new(all * steps * STEP)?;
         let none = Matrix::new(std::ptr::null_mut(), (0, 0));
         let call = Call { size: (1, k, n), a: none, b, c: none, end: Epilogue::default() };
-        let product = Product { call: &call, steps, lies: false, right: SharedMut::new(cells.data()) };
+        let to = SharedMut::new(cells.data());
+        let product = Product::new(&call, 1, Panels::Fresh(to));
         // SAFETY: there is room for all panels, and each task has its own.
-        run(true, all, &|at| unsafe { product.pack_panel(at) });
+        run(true, all, &|at| unsafe { product.pack_whole(at, to) });
         Ok(cells)
     })
-}
-
-/// Rows and panels of a task, for a result of `m` rows and `n` columns. The cuts change no sum, so they may follow the threads.
-/// `lies`: the left side is read where it lies; `work`: what is to be done, in multiply-adds of bfloat16.
-pub fn grid((m, n): (usize, usize), steps: usize, work: usize, lies: bool, split: bool) -> (usize, usize) {
-    let most = second_level() / 2 / (steps * LINE) / SIDE * SIDE;
-    let (most, threads) = (most.clamp(SIDE, MOST_ROWS), if split { threads::num_threads() } else { 1 });
-    let wanted = if threads == 1 { 1 } else { (work / (4 * SERIAL)).clamp(1, 2 * threads) };
-    let (mut rows, mut panels) = (m.div_ceil(m.div_ceil(most)).next_multiple_of(SIDE), n.div_ceil(SIDE));
-    if m <= BY_COLUMNS {
-        // Where each task packs the left side anew, there is one for each thread.
-        let pieces = if lies { wanted } else { wanted.min(threads) };
-        return (m.next_multiple_of(SIDE), panels.div_ceil(pieces));
-    }
-    while m.div_ceil(rows) * n.div_ceil(SIDE * panels) < wanted {
-        if rows > FEWEST && (rows >= SIDE * panels || SIDE * panels <= FEWEST) {
-            rows = (rows / 2).next_multiple_of(SIDE);
-        } else if SIDE * panels > FEWEST {
-            panels = panels.div_ceil(2);
-        } else {
-            break;
-        }
-    }
-    (rows, panels)
 }
 
 /// A product of up to 32 rows: tiles of fewer are cut. A lower tile that has no rows reads one of the upper tile.
@@ -153,58 +123,111 @@ pub unsafe fn cut<U: Unit>(rows: usize, mut sides: Sides, product: impl FnOnce(S
 struct Product<'a> {
     call: &'a Call<BF16>,
     steps: usize,
+    /// Parts of the depth, whose sums are added up in order.
+    parts: usize,
     /// Whether the left side is read where it lies.
     lies: bool,
-    right: SharedMut<u8>,
+    right: Panels,
 }
 
-impl Product<'_> {
-    /// The panel of these columns.
-    fn panel(&self, at: usize) -> *mut u8 {
-        self.right.ptr().wrapping_add(at * self.steps * STEP)
+/// Where the panels are.
+#[derive(Clone, Copy)]
+enum Panels {
+    /// Packed before.
+    Packed(SharedMut<u8>),
+    /// To be packed here.
+    Fresh(SharedMut<u8>),
+    /// Packed by the task that reads them, a chunk at a time.
+    Aside,
+}
+
+/// What a task computes: some rows times some panels, along a part of the depth.
+struct Task {
+    rows: Range<usize>,
+    panels: Range<usize>,
+    steps: Range<usize>,
+}
+
+/// A chunk of a panel and the rows that meet it.
+struct Chunk {
+    panel: usize,
+    steps: Range<usize>,
+    /// The first 32 rows, where they are packed, and bytes from them to the next.
+    left: (*const u8, usize),
+    right: *const u8,
+    /// Those of each 32 rows follow each other, but for one chunk alone.
+    sums: *mut f32,
+    next: usize,
+}
+
+impl<'a> Product<'a> {
+    fn new(call: &'a Call<BF16>, parts: usize, right: Panels) -> Self {
+        let ((m, k, _), steps) = (call.size, call.size.1.div_ceil(DEEP));
+        let whole = call.a.col == 1 && call.a.row >= 0 && k.is_multiple_of(DEEP);
+        Self { call, steps, parts, lies: whole && (m <= FEW_LYING || steps * LINE <= SHORT), right }
     }
 
-    /// All of it; `fresh`: the right side is not packed yet.
-    unsafe fn run<U: Unit>(&self, split: bool, fresh: bool) {
+    /// All of it.
+    unsafe fn run<U: Unit>(&self, split: bool) -> Result<()> {
         let (m, _, n) = self.call.size;
-        let (rows, panels) = grid((m, n), self.steps, self.call.work(), self.lies, split);
-        let (all, alone) = (n.div_ceil(SIDE), m <= BY_COLUMNS);
-        if fresh && !alone {
+        let (work, all, blocks) = (self.call.work(), n.div_ceil(SIDE), m.div_ceil(SIDE));
+        let split = split && (self.parts == 1 || grid::shared(work));
+        if let (Panels::Fresh(cells), false) = (self.right, grid::alone(m)) {
             let some = all.div_ceil(2 * threads::num_threads());
             run(split, all.div_ceil(some), &|index| {
                 // SAFETY: the caller promises room for the panels, and each task has its own.
-                (index * some..all.min((index + 1) * some)).for_each(|at| unsafe { self.pack_panel(at) });
+                (index * some..all.min((index + 1) * some)).for_each(|at| unsafe { self.pack_whole(at, cells) });
             });
         }
-        let across = all.div_ceil(panels);
-        run(split, m.div_ceil(rows) * across, &|index| {
-            let (i, j) = (index / across * rows, index % across * panels);
-            // SAFETY: the operands and the result are as the caller promises; each task has its own part of the result, and
-            // of the panels where it packs them.
-            unsafe { self.part::<U>(i..m.min(i + rows), j..all.min(j + panels), fresh && alone) };
+        let grid = Grid::new((m, n), self.steps.div_ceil(self.parts), (work, self.parts), self.lies, split);
+        let (high, across) = (m.div_ceil(grid.rows), all.div_ceil(grid.panels));
+        let apart = if self.parts > 1 { Some(Memory::new(self.parts * all * blocks * SUMS)?) } else { None };
+        let apart = apart.as_ref().map(|sums| SharedMut::new(sums.data()));
+        run(split, self.parts * high * across, &|index| {
+            let (part, index) = (index / (high * across), index % (high * across));
+            let (i, j) = (index / across * grid.rows, index % across * grid.panels);
+            let steps = part * self.steps / self.parts..(part + 1) * self.steps / self.parts;
+            let task = Task { rows: i..m.min(i + grid.rows), panels: j..all.min(j + grid.panels), steps };
+            let sums = apart.map(|sums| sums.ptr().wrapping_add((part * all + j) * blocks * SUMS));
+            // SAFETY: the operands and the result are as the caller promises; each task has its own part of the result or of
+            // the sums, and of the panels where it packs them.
+            unsafe { self.task::<U>(&task, &grid, sums) };
         });
+        if let Some(sums) = apart {
+            // SAFETY: the tasks wrote all sums of all parts; each block of the result is one task's.
+            run(split, all * blocks, &|at| unsafe { self.add_up(sums, at) });
+        }
+        Ok(())
     }
 
-    /// Some rows times some panels, all along the depth.
-    unsafe fn part<U: Unit>(&self, rows: Range<usize>, panels: Range<usize>, packs: bool) {
-        let blocks = rows.len().div_ceil(SIDE);
-        let left = if self.lies { 0 } else { blocks * self.steps * STEP };
-        let sums = if self.steps <= CHUNK { SUMS } else { blocks * SUMS };
-        with_scratch((left + sums) / size_of::<f32>(), |scratch: &mut [f32]| {
-            let (left, sums) = scratch.split_at_mut(left / size_of::<f32>());
-            let (left, sums) = (left.as_mut_ptr().cast::<u8>(), sums.as_mut_ptr());
-            // SAFETY: as the caller promises; the scratch memory has room for the packed rows and their sums.
+    /// A task; its sums go `apart`, those of its panels after each other, or into the result.
+    unsafe fn task<U: Unit>(&self, task: &Task, grid: &Grid, apart: Option<*mut u8>) {
+        let (blocks, deep) = (task.rows.len().div_ceil(SIDE), grid.block.min(task.steps.len()));
+        let left = if self.lies { 0 } else { blocks * deep * STEP };
+        let aside = if matches!(self.right, Panels::Aside) { CHUNK * STEP } else { 0 };
+        let (own, each) = match apart {
+            Some(_) => (0, blocks * task.panels.len()),
+            None => [grid.under_way(task.steps.len(), blocks, task.panels.len()); 2].into(),
+        };
+        Room::with([left, aside, own * SUMS], |mut room| {
+            let (left, aside) = (room.take::<u8>(left).as_mut_ptr(), room.take::<u8>(aside).as_mut_ptr());
+            let own = room.take::<f32>(own * SIDE * SIDE).as_mut_ptr();
+            let sums = apart.map_or(own, <*mut u8>::cast);
+            // SAFETY: as the caller promises; the scratch memory has room for the packed rows, a chunk of a panel and the sums.
             unsafe {
-                if !self.lies {
-                    self.pack_left(rows.clone(), left);
-                }
                 U::rows(LINES, LINES);
-                for at in panels {
-                    if packs {
-                        self.pack_panel(at);
+                for block in pieces(task.steps.clone(), grid.block) {
+                    if !self.lies {
+                        self.pack_left(task.rows.clone(), block.clone(), left);
                     }
-                    for first in (0..self.steps).step_by(CHUNK) {
-                        self.chunk::<U>(rows.clone(), (at, first), left, sums);
+                    for (panel, steps) in grid.chunks(block.clone(), task.panels.clone()) {
+                        let packed = left.wrapping_add((steps.start - block.start) * STEP).cast_const();
+                        let right = self.ready(panel, steps.clone(), aside);
+                        let first = (panel - task.panels.start) * blocks % each;
+                        let sums = sums.wrapping_add(first * SIDE * SIDE);
+                        let next = if each == 1 { 0 } else { SIDE * SIDE };
+                        let left = (packed, block.len() * STEP);
+                        self.chunk::<U>(task, &Chunk { panel, steps, left, right, sums, next });
                     }
                 }
                 U::release();
@@ -213,34 +236,60 @@ impl Product<'_> {
         });
     }
 
+    /// A chunk of a panel, packed, `aside` where it has no place.
+    unsafe fn ready(&self, panel: usize, steps: Range<usize>, aside: *mut u8) -> *const u8 {
+        let place = |cells: SharedMut<u8>| cells.ptr().wrapping_add((panel * self.steps + steps.start) * STEP);
+        let to = match self.right {
+            Panels::Fresh(cells) if grid::alone(self.call.size.0) => place(cells),
+            Panels::Packed(cells) | Panels::Fresh(cells) => return place(cells),
+            Panels::Aside => aside,
+        };
+        // SAFETY: as the caller promises; room for the chunk.
+        unsafe { self.pack_panel(panel, steps, to) };
+        to
+    }
+
     /// All rows of a task times a chunk of a panel.
-    unsafe fn chunk<U: Unit>(&self, rows: Range<usize>, (at, first): (usize, usize), left: *const u8, sums: *mut f32) {
-        let deep = CHUNK.min(self.steps - first);
-        for (block, row) in rows.clone().step_by(SIDE).enumerate() {
-            let count = SIDE.min(rows.end - row);
-            let sums = sums.wrapping_add(if self.steps <= CHUNK { 0 } else { block * SIDE * SIDE });
-            let mut sides = if self.lies {
+    unsafe fn chunk<U: Unit>(&self, task: &Task, chunk: &Chunk) {
+        let steps = chunk.steps.len();
+        for (block, rows) in pieces(task.rows.clone(), SIDE).enumerate() {
+            let sums = chunk.sums.wrapping_add(block * chunk.next);
+            let sides = if self.lies {
                 let line = self.call.a.row as usize * size_of::<BF16>();
-                let left = self.call.a.at(row, first * DEEP).start.cast_const().cast();
-                Sides { left, row: line, lower: LINES * line, deep: LINE, right: std::ptr::null(), steps: deep }
+                let left = self.call.a.at(rows.start, chunk.steps.start * DEEP).start.cast_const().cast();
+                Sides { left, row: line, lower: LINES * line, deep: LINE, right: chunk.right, steps }
             } else {
-                let left = left.wrapping_add((block * self.steps + first) * STEP);
-                Sides { left, row: LINE, lower: STEP / 2, deep: STEP, right: std::ptr::null(), steps: deep }
+                let left = chunk.left.0.wrapping_add(block * chunk.left.1);
+                Sides { left, row: LINE, lower: STEP / 2, deep: STEP, right: chunk.right, steps }
             };
-            sides.right = self.panel(at).wrapping_add(first * STEP).cast_const();
             // SAFETY: as the caller promises: rows that are there, or were packed, and a packed panel.
             unsafe {
-                cut::<U>(count, sides, |sides| U::multiply(sides, sums, first > 0));
-                if first + deep == self.steps {
-                    self.round(sums, (row, count), at * SIDE);
+                cut::<U>(rows.len(), sides, |sides| U::multiply(sides, sums, chunk.steps.start > task.steps.start));
+                if chunk.steps.end == self.steps && self.parts == 1 {
+                    self.round(sums, rows, chunk.panel * SIDE);
                 }
             }
         }
     }
 
-    /// Rounds sums into the result.
-    unsafe fn round(&self, sums: *mut f32, (row, rows): (usize, usize), col: usize) {
+    /// Adds up the sums of all parts, in order, and rounds them, of one block of the result.
+    unsafe fn add_up(&self, sums: SharedMut<u8>, at: usize) {
         let (m, _, n) = self.call.size;
+        let (all, blocks) = (n.div_ceil(SIDE), m.div_ceil(SIDE));
+        let of_part = |part: usize| sums.ptr().wrapping_add((part * all * blocks + at) * SUMS).cast::<f32>();
+        let first = at % blocks * SIDE;
+        let rows = first..m.min(first + SIDE);
+        // SAFETY: the caller promises the sums of these rows, of each part, and nobody else has them.
+        unsafe {
+            (1..self.parts).for_each(|part| add(of_part(part), rows.len(), of_part(0)));
+            self.round(of_part(0), rows, at / blocks * SIDE);
+            _mm_sfence();
+        }
+    }
+
+    /// Rounds sums of some rows into the result.
+    unsafe fn round(&self, sums: *mut f32, rows: Range<usize>, col: usize) {
+        let ((m, _, n), (row, rows)) = (self.call.size, (rows.start, rows.len()));
         let (cols, c) = (SIDE.min(n - col), self.call.c.at(row, col));
         if cols < SIDE || c.col != 1 || !self.call.end.is_empty() {
             return finish(sums, SIDE as isize, (rows, cols), c, self.call.end.at(row, col));
@@ -251,31 +300,47 @@ impl Product<'_> {
         unsafe { narrow(sums, rows, c, past) };
     }
 
-    /// Packs 32 columns.
-    unsafe fn pack_panel(&self, at: usize) {
+    /// Packs a panel all along the depth.
+    unsafe fn pack_whole(&self, at: usize, cells: SharedMut<u8>) {
+        // SAFETY: as the caller promises, who has room for all panels.
+        unsafe { self.pack_panel(at, 0..self.steps, cells.ptr().wrapping_add(at * self.steps * STEP)) }
+    }
+
+    /// Packs some steps of 32 columns.
+    unsafe fn pack_panel(&self, at: usize, steps: Range<usize>, to: *mut u8) {
         let (_, k, n) = self.call.size;
         let (b, col) = (self.call.b, at * SIDE);
         let cols = SIDE.min(n - col);
-        for step in 0..self.steps {
-            let (from, to) = (b.at(step * DEEP, col), self.panel(at).wrapping_add(step * STEP));
+        for (place, step) in steps.enumerate() {
             let size = (cols, DEEP.min(k - step * DEEP));
             // SAFETY: inside the right side and the panel; the caller has the instructions.
-            unsafe { pack::right(from, size, to) };
+            unsafe { pack::right(b.at(step * DEEP, col), size, to.wrapping_add(place * STEP)) };
         }
     }
 
-    /// Packs rows: 32 of them step after step, an upper and a lower tile for each.
-    unsafe fn pack_left(&self, rows: Range<usize>, to: *mut u8) {
+    /// Packs some steps of rows: 32 of them step after step, an upper and a lower tile for each.
+    unsafe fn pack_left(&self, rows: Range<usize>, steps: Range<usize>, to: *mut u8) {
         let (k, a) = (self.call.size.1, self.call.a);
-        for (block, row) in rows.clone().step_by(SIDE).enumerate() {
-            let (count, to) = (SIDE.min(rows.end - row), to.wrapping_add(block * self.steps * STEP));
-            for step in 0..self.steps {
-                let (from, to) = (a.at(row, step * DEEP), to.wrapping_add(step * STEP));
-                let size = (count, DEEP.min(k - step * DEEP));
+        for (block, rows) in pieces(rows, SIDE).enumerate() {
+            let to = to.wrapping_add(block * steps.len() * STEP);
+            for (place, step) in steps.clone().enumerate() {
+                let size = (rows.len(), DEEP.min(k - step * DEEP));
                 // SAFETY: inside the left side and what is packed of it; the caller has the instructions.
-                unsafe { pack::left(from, size, to) };
+                unsafe { pack::left(a.at(rows.start, step * DEEP), size, to.wrapping_add(place * STEP)) };
             }
         }
+    }
+}
+
+/// Adds rows of 32 sums to others.
+///
+/// # Safety
+/// They are there, aligned; the machine has AVX-512.
+#[target_feature(enable = "avx512f")]
+unsafe fn add(sums: *const f32, rows: usize, to: *mut f32) {
+    for at in (0..rows * SIDE).step_by(LINES) {
+        // SAFETY: as the caller promises.
+        unsafe { _mm512_store_ps(to.add(at), _mm512_add_ps(_mm512_load_ps(to.add(at)), _mm512_load_ps(sums.add(at)))) }
     }
 }
 

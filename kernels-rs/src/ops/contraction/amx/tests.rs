@@ -143,17 +143,92 @@ fn what_is_not_finite_stays_in_its_row_and_column() {
 
 #[test]
 fn tasks_are_cut_evenly() {
-    let sizes: [(usize, usize, usize); 5] =
-        [(2048, 2048, 2048), (1024, 1024, 1024), (256, 1024, 4096), (64, 1024, 8192), (4096, 512, 256)];
+    let sizes: [(usize, usize, usize); 12] = [
+        (2048, 2048, 2048),
+        (1024, 1024, 1024),
+        (256, 1024, 4096),
+        (64, 1024, 8192),
+        (4096, 512, 256),
+        (1024, 8192, 1024),
+        (1024, 32768, 1024),
+        (256, 4096, 256),
+        (256, 8192, 256),
+        (128, 50000, 128),
+        (64, 65536, 64),
+        (256, 32768, 256),
+    ];
     for (m, k, n) in sizes {
+        let (steps, work) = (k.div_ceil(DEEP), m * k * n);
+        let parts = grid::parts((m, n), steps);
         for threads in [1, 2, 3, 8, 16, 64] {
             set_num_threads(threads);
-            let (rows, panels) = grid((m, n), k.div_ceil(DEEP), m * k * n, true, true);
-            let (high, wide) = (m.div_ceil(rows), n.div_ceil(SIDE).div_ceil(panels));
-            // The thread that has most to do, against an even share of all.
-            let most = (high * wide).div_ceil(threads) * rows * panels * SIDE;
-            let share = most as f64 * threads as f64 / (m * n) as f64;
-            assert!(share <= 1.7, "{m}x{k}x{n} on {threads} threads: {high}x{wide} tasks, {share:.2} of an even share");
+            for lies in [false, true] {
+                let grid = Grid::new((m, n), steps.div_ceil(parts), (work, parts), lies, true);
+                let (high, wide) = (m.div_ceil(grid.rows), n.div_ceil(SIDE).div_ceil(grid.panels));
+                // A part is never cut along rows, so more threads than this have nothing to do.
+                let threads = if parts > 1 { threads.min(parts * n / SIDE) } else { threads };
+                // The thread that has most to do, against an even share of all.
+                let most = (parts * high * wide).div_ceil(threads) * grid.rows * grid.panels * SIDE;
+                let share = most as f64 * threads as f64 / (parts * m * n) as f64;
+                let tasks = format!("{parts}x{high}x{wide} tasks on {threads} threads");
+                assert!(share <= 1.7, "{m}x{k}x{n}: {tasks}, {share:.2} of an even share");
+            }
+        }
+    }
+}
+
+/// Long sums keep to the second-level cache, and rows of a task stay many: each reads a panel once.
+#[test]
+fn what_tasks_pack_is_bounded() {
+    let sizes: [(usize, usize, usize); 5] =
+        [(32, 200_000, 1024), (256, 32768, 8192), (300, 100_000, 40), (1024, 32768, 1024), (5000, 5000, 5000)];
+    for (m, k, n) in sizes {
+        for threads in [1, 8] {
+            set_num_threads(threads);
+            let steps = k.div_ceil(DEEP);
+            let grid = Grid::new((m, n), steps, (m * k * n, 1), false, true);
+            let (rows, panels) = (grid.rows.min(m.next_multiple_of(SIDE)), grid.panels);
+            assert!(rows >= m.min(64), "{m}x{k}x{n}: {rows} rows");
+            assert!(
+                rows * grid.block * LINE <= (second_level() / 2).max(1 << 19),
+                "{m}x{k}x{n}: {rows} {}",
+                grid.block
+            );
+            let sums = grid.under_way(steps, rows / SIDE, panels) * SUMS;
+            assert!(sums <= second_level().max(rows * LINE * 2), "{m}x{k}x{n}: {sums} bytes of sums");
+        }
+    }
+}
+
+/// Sizes whose tasks go along the depth in blocks, and whose depth is cut in parts.
+const DEEP_SIZES: [(usize, usize, usize); 4] = [(258, 4190, 40), (33, 4129, 70), (5, 6500, 9), (20, 4096, 256)];
+
+#[test]
+fn long_sums() {
+    let mut random = Random(24);
+    for (m, k, n) in DEEP_SIZES.into_iter().filter(|_| packs()) {
+        let steps = k.div_ceil(DEEP);
+        let (parts, grid) = (grid::parts((m, n), steps), Grid::new((m, n), steps, (m * k * n, 1), false, true));
+        assert!(if m > 256 { grid.block < steps } else { parts > 1 }, "{m}x{k}x{n} in {parts}, {}", grid.block);
+        let w = laid(&mut random, k, n, 0);
+        for layout in 0..2 {
+            let x = laid(&mut random, m, k, layout);
+            let bias = random.dense::<BF16>(&[n]);
+            let end =
+                || Epilogue { bias: Some(Matrix::new(bias.ptr::<BF16>().cast_mut(), (0, 1))), ..Epilogue::default() };
+            let add = bias.to_vec::<BF16>().unwrap();
+            let want = reference::<BF16>(&x, &w);
+            let want: Vec<_> = want.iter().enumerate().map(|(i, sum)| sum + f64::from(add[i % n].widen())).collect();
+            set_num_threads(1);
+            let fresh = products(&x, &w, end(), None);
+            fresh.iter().for_each(|got| close(got, &want, k, &format!("{m} {k} {n}, layout {layout}")));
+            let kept = owned::<BF16>(&w, false);
+            for (threads, weights) in [(2, None), (3, Some(&kept)), (8, Some(&kept)), (8, Some(&kept))] {
+                set_num_threads(threads);
+                for (got, fresh) in products(&x, weights.unwrap_or(&w), end(), weights).iter().zip(&fresh) {
+                    assert!(bits::<BF16>(got) == bits::<BF16>(fresh), "{m} {k} {n}, {threads} threads");
+                }
+            }
         }
     }
 }

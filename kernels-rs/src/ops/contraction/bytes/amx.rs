@@ -2,7 +2,8 @@
 //! side lies in the panels of the instruction for four bytes. The left one is packed once for all tasks, a line of 64 bytes
 //! for each row and step, while its least and largest values are found; sums of 32 x 32 lie together until they are whole.
 
-use super::super::amx::{CHUNK, SIDE, cut, grid};
+use super::super::amx::grid::Grid;
+use super::super::amx::{SIDE, cut};
 use super::bounds::Bounds;
 use super::{GRAIN, Job, Value};
 use crate::error::Result;
@@ -108,12 +109,12 @@ pub unsafe fn run<U: Unit, T: Value>(job: &Job<'_, T>, left: &Rows, matrix: usiz
     let (steps, all) = (k.div_ceil(LINE), n.div_ceil(SIDE));
     // Bytes take half the time of bfloat16.
     let work = m.saturating_mul(k).saturating_mul(n) / 2;
-    let (rows, panels) = grid((m, n), steps, work, true, true);
-    let across = all.div_ceil(panels);
-    threads::parallel(m.div_ceil(rows) * across, &|index| {
-        let (i, j) = (index / across * rows, index % across * panels);
+    let grid = Grid::new((m, n), steps, (work, 1), true, true);
+    let across = all.div_ceil(grid.panels);
+    threads::parallel(m.div_ceil(grid.rows) * across, &|index| {
+        let (i, j) = (index / across * grid.rows, index % across * grid.panels);
         // SAFETY: as the caller promises; each task has its own part of the result.
-        unsafe { part::<U, T>(job, (left, matrix), i..m.min(i + rows), j..all.min(j + panels)) };
+        unsafe { part::<U, T>(job, (left, matrix), i..m.min(i + grid.rows), j..all.min(j + grid.panels), &grid) };
     });
 }
 
@@ -123,10 +124,11 @@ unsafe fn part<U: Unit, T: Value>(
     (left, matrix): (&Rows, usize),
     rows: Range<usize>,
     panels: Range<usize>,
+    grid: &Grid,
 ) {
     let ((m, _, n), steps) = (job.size, left.size.1);
     let blocks = rows.len().div_ceil(SIDE);
-    let kept = if steps <= CHUNK { 1 } else { blocks };
+    let kept = grid.under_way(steps, blocks, panels.len());
     Room::with([kept * SIDE * SIDE * size_of::<i32>()], |mut room| {
         let sums = room.take::<i32>(kept * SIDE * SIDE);
         let of_rows = left.sums(matrix, rows.clone());
@@ -134,16 +136,16 @@ unsafe fn part<U: Unit, T: Value>(
         // SAFETY: the caller promises the unit and a part of the result; both sides are packed in whole steps.
         unsafe {
             U::rows(LINES, LINES);
-            for (panel, first) in panels.flat_map(|panel| (0..steps).step_by(CHUNK).map(move |first| (panel, first))) {
-                let right = job.right.cells.cast::<u8>().wrapping_add((panel * steps + first) * STEP);
-                let deep = CHUNK.min(steps - first);
+            for (panel, chunk) in grid.chunks(0..steps, panels.clone()) {
+                let right = job.right.cells.cast::<u8>().wrapping_add((panel * steps + chunk.start) * STEP);
                 for block in 0..blocks {
-                    let from = left.line(matrix, rows.start / SIDE + block, first);
-                    let sides = Sides { left: from, row: LINE, lower: STEP / 2, deep: STEP, right, steps: deep };
-                    let sums = sums[block % kept * SIDE * SIDE..].as_mut_ptr();
+                    let from = left.line(matrix, rows.start / SIDE + block, chunk.start);
+                    let sides = Sides { left: from, row: LINE, lower: STEP / 2, deep: STEP, right, steps: chunk.len() };
+                    let place = ((panel - panels.start) * blocks + block) % kept;
+                    let sums = sums[place * SIDE * SIDE..].as_mut_ptr();
                     let of_rows = &of_rows[block * SIDE..rows.len().min((block + 1) * SIDE)];
-                    cut::<U>(of_rows.len(), sides, |sides| U::multiply_bytes(sides, sums, first > 0));
-                    if first + deep == steps {
+                    cut::<U>(of_rows.len(), sides, |sides| U::multiply_bytes(sides, sums, chunk.start > 0));
+                    if chunk.end == steps {
                         let to = job.to.ptr().wrapping_add((rows.start + block * SIDE) * n + panel * SIDE);
                         put(sums, of_rows, (job, panel), to, past && to.addr().is_multiple_of(LINE));
                     }
@@ -328,9 +330,9 @@ mod tests {
     #[test]
     fn bytes_as_they_lie() {
         let mut random = Random(37);
-        for size in
-            [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (100, 65, 95)].into_iter().filter(|_| needs::packs_bytes())
-        {
+        // The last goes along the depth in two blocks and more.
+        let sizes = [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (100, 65, 95), (258, 4170, 33)];
+        for size in sizes.into_iter().filter(|_| needs::packs_bytes()) {
             check_bytes::<i8>(&mut random, size);
             check_bytes::<u8>(&mut random, size);
         }
