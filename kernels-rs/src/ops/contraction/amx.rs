@@ -168,6 +168,7 @@ impl<'a> Product<'a> {
     }
 
     /// All of it.
+    #[expect(clippy::cast_ptr_alignment, reason = "memory begins at a cache line")]
     unsafe fn run<U: Unit>(&self, split: bool) -> Result<()> {
         let (m, _, n) = self.call.size;
         let (work, all, blocks) = (self.call.work(), n.div_ceil(SIDE), m.div_ceil(SIDE));
@@ -182,13 +183,13 @@ impl<'a> Product<'a> {
         let grid = Grid::new((m, n), self.steps.div_ceil(self.parts), (work, self.parts), self.lies, split);
         let (high, across) = (m.div_ceil(grid.rows), all.div_ceil(grid.panels));
         let apart = if self.parts > 1 { Some(Memory::new(self.parts * all * blocks * SUMS)?) } else { None };
-        let apart = apart.as_ref().map(|sums| SharedMut::new(sums.data()));
+        let apart = apart.as_ref().map(|sums| SharedMut::new(sums.data().cast::<f32>()));
         run(split, self.parts * high * across, &|index| {
             let (part, index) = (index / (high * across), index % (high * across));
             let (i, j) = (index / across * grid.rows, index % across * grid.panels);
             let steps = part * self.steps / self.parts..(part + 1) * self.steps / self.parts;
             let task = Task { rows: i..m.min(i + grid.rows), panels: j..all.min(j + grid.panels), steps };
-            let sums = apart.map(|sums| sums.ptr().wrapping_add((part * all + j) * blocks * SUMS));
+            let sums = apart.map(|sums| sums.ptr().wrapping_add((part * all + j) * blocks * SIDE * SIDE));
             // SAFETY: the operands and the result are as the caller promises; each task has its own part of the result or of
             // the sums, and of the panels where it packs them.
             unsafe { self.task::<U>(&task, &grid, sums) };
@@ -201,7 +202,7 @@ impl<'a> Product<'a> {
     }
 
     /// A task; its sums go `apart`, those of its panels after each other, or into the result.
-    unsafe fn task<U: Unit>(&self, task: &Task, grid: &Grid, apart: Option<*mut u8>) {
+    unsafe fn task<U: Unit>(&self, task: &Task, grid: &Grid, apart: Option<*mut f32>) {
         let (blocks, deep) = (task.rows.len().div_ceil(SIDE), grid.block.min(task.steps.len()));
         let left = if self.lies { 0 } else { blocks * deep * STEP };
         let aside = if matches!(self.right, Panels::Aside) { CHUNK * STEP } else { 0 };
@@ -212,7 +213,7 @@ impl<'a> Product<'a> {
         Room::with([left, aside, own * SUMS], |mut room| {
             let (left, aside) = (room.take::<u8>(left).as_mut_ptr(), room.take::<u8>(aside).as_mut_ptr());
             let own = room.take::<f32>(own * SIDE * SIDE).as_mut_ptr();
-            let sums = apart.map_or(own, <*mut u8>::cast);
+            let sums = apart.unwrap_or(own);
             // SAFETY: as the caller promises; the scratch memory has room for the packed rows, a chunk of a panel and the sums.
             unsafe {
                 U::rows(LINES, LINES);
@@ -273,10 +274,10 @@ impl<'a> Product<'a> {
     }
 
     /// Adds up the sums of all parts, in order, and rounds them, of one block of the result.
-    unsafe fn add_up(&self, sums: SharedMut<u8>, at: usize) {
+    unsafe fn add_up(&self, sums: SharedMut<f32>, at: usize) {
         let (m, _, n) = self.call.size;
         let (all, blocks) = (n.div_ceil(SIDE), m.div_ceil(SIDE));
-        let of_part = |part: usize| sums.ptr().wrapping_add((part * all * blocks + at) * SUMS).cast::<f32>();
+        let of_part = |part: usize| sums.ptr().wrapping_add((part * all * blocks + at) * SIDE * SIDE);
         let first = at % blocks * SIDE;
         let rows = first..m.min(first + SIDE);
         // SAFETY: the caller promises the sums of these rows, of each part, and nobody else has them.

@@ -221,7 +221,9 @@ fn long_sums() {
             let want: Vec<_> = want.iter().enumerate().map(|(i, sum)| sum + f64::from(add[i % n].widen())).collect();
             set_num_threads(1);
             let fresh = products(&x, &w, end(), None);
-            fresh.iter().for_each(|got| close(got, &want, k, &format!("{m} {k} {n}, layout {layout}")));
+            for got in &fresh {
+                close(got, &want, k, &format!("{m} {k} {n}, layout {layout}"));
+            }
             let kept = owned::<BF16>(&w, false);
             for (threads, weights) in [(2, None), (3, Some(&kept)), (8, Some(&kept)), (8, Some(&kept))] {
                 set_num_threads(threads);
