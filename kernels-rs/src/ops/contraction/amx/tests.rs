@@ -206,7 +206,7 @@ const DEEP_SIZES: [(usize, usize, usize); 4] = [(258, 4190, 40), (33, 4129, 70),
 #[test]
 fn long_sums() {
     let mut random = Random(24);
-    for (m, k, n) in DEEP_SIZES.into_iter().filter(|_| packs()) {
+    for (m, k, n) in DEEP_SIZES.into_iter().filter(|_| needs::packs_pairs()) {
         let steps = k.div_ceil(DEEP);
         let (parts, grid) = (grid::parts((m, n), steps), Grid::new((m, n), steps, (m * k * n, 1), false, true));
         assert!(if m > 256 { grid.block < steps } else { parts > 1 }, "{m}x{k}x{n} in {parts}, {}", grid.block);
