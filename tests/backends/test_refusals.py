@@ -88,6 +88,13 @@ def test_no_index_lies_on_an_axis_without_elements(device: Backend, name: str, d
 
 
 @each_device
+def test_indices_of_no_values_are_looked_at(device: Backend) -> None:
+    nothing, indices = px.zeros((0, 3), device=device), px.asarray([0, 5], device=device)
+    with pytest.raises(IndexOutOfRangeError, match="got 5, expected -3 <= index < 3"):
+        px.ops.index_add(nothing, indices, px.ones((0, 2), device=device), axis=1).numpy()
+
+
+@each_device
 @pytest.mark.parametrize("behind", [-1, 7])
 def test_what_stands_behind_the_labels_is_not_read(device: Backend, behind: int) -> None:
     calls = (ctc([1, behind], target_lengths=1), rnnt([1, behind], target_lengths=1))
