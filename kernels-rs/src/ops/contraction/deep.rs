@@ -2,9 +2,9 @@
 //! share out.
 
 use super::call::{Call, run};
-use super::engine::{Gemm, multiply};
 use super::epilogue::{Epilogue, Finish, Sum};
 use super::{Matrix, SERIAL};
+use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::machine::threads::SharedMut;
@@ -22,6 +22,9 @@ const PARTS: usize = 16;
 /// Results that a task adds up, at least.
 const ADDED: usize = 1 << 12;
 
+/// A product in one piece.
+type InOnePiece<T> = unsafe fn(&Call<T>, bool, Option<&Array>) -> Result<()>;
+
 /// Elements along `k` of a part of these, whatever the threads: its sums are added up. All of `k` where it is not cut.
 pub fn part((m, k, n): (usize, usize, usize)) -> usize {
     let (high, work) = (m.max(n), m.saturating_mul(k).saturating_mul(n));
@@ -33,8 +36,8 @@ pub fn part((m, k, n): (usize, usize, usize)) -> usize {
 /// The product in parts along `k`, if it is one to be cut; false, and nothing done, for any other.
 ///
 /// # Safety
-/// As [`multiply`].
-pub unsafe fn multiply_parts<T: Gemm<Wide = T> + Sum>(call: &Call<T>, split: bool) -> Result<bool> {
+/// As for the product in one piece.
+pub unsafe fn multiply_parts<T: Sum>(call: &Call<T>, split: bool, in_one_piece: InOnePiece<T>) -> Result<bool> {
     let (m, k, n) = call.size;
     let deep = part(call.size);
     if deep == k {
@@ -54,7 +57,7 @@ pub unsafe fn multiply_parts<T: Gemm<Wide = T> + Sum>(call: &Call<T>, split: boo
             end: Epilogue::default(),
         };
         // SAFETY: a part of operands that the caller promises, and sums that are this task's own.
-        let done = unsafe { multiply(&part, false, None) };
+        let done = unsafe { in_one_piece(&part, false, None) };
         if done.is_err() {
             *failed.lock().expect("never poisoned") = done;
         }

@@ -90,14 +90,14 @@ impl Gemm for f32 {
     direct!(InPlace<f32>);
     unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
         // SAFETY: as the caller promises.
-        unsafe { deep::multiply_parts(call, split) }
+        unsafe { deep::multiply_parts(call, split, in_one_piece) }
     }
 }
 impl Gemm for f64 {
     direct!(InPlace<f64>);
     unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
         // SAFETY: as the caller promises.
-        unsafe { deep::multiply_parts(call, split) }
+        unsafe { deep::multiply_parts(call, split, in_one_piece) }
     }
 }
 impl Gemm for F16 {
@@ -146,6 +146,7 @@ const FEW_DEEP: usize = 16;
 /// Elements of a right side by columns, as in batches of scores of attention, up to which a copy in rows is read in place:
 /// packing both sides took longer (64 times 128x64x128 on AMD EPYC, Zen 3, one thread: 2.7 ms).
 const TURNED: usize = 1 << 15;
+
 /// Computes a product. `split` allows more than one thread, which changes no bit. `weights`, the array behind the right side,
 /// allows keeping it packed: what is kept changes no bit, but few rows, and a right side by columns, go another way where it is
 /// allowed, so a product of a batch, which keeps nothing, may differ in the last bits from the same one alone.
@@ -154,16 +155,24 @@ const TURNED: usize = 1 << 15;
 /// The matrices and addends are valid for these sizes; `c` has distinct elements and overlaps nothing. The right side is
 /// all of `weights`.
 pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Array>) -> Result<()> {
-    let (m, k, n) = call.size;
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
     unsafe {
-        if k == 0 {
+        if call.size.1 == 0 {
             empty(call);
             return Ok(());
         }
-        if T::in_parts(call, split)? {
-            return Ok(());
-        }
+        if T::in_parts(call, split)? { Ok(()) } else { in_one_piece(call, split, weights) }
+    }
+}
+
+/// Computes a product that is not cut along `k`, and not empty.
+///
+/// # Safety
+/// As [`multiply`].
+unsafe fn in_one_piece<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Array>) -> Result<()> {
+    let (m, k, n) = call.size;
+    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
+    unsafe {
         let shallow = k < FEW_DEEP && Single::<T>::DIRECT;
         if shallow && n < m && (2..FEW_COLUMNS).contains(&n) && call.b.col != 1 {
             return gathered(call, split);
@@ -175,7 +184,7 @@ pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Ar
         }
         let fewest = if k >= DEEP { DEEP_DOTS + 1 } else { FEW_COLUMNS };
         if n < m && n < fewest && !shallow {
-            return multiply(&call.turned(), split, None);
+            return in_one_piece(&call.turned(), split, None);
         }
         if T::tiled(call, split, weights)? {
             return Ok(());
@@ -254,7 +263,7 @@ unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
         unsafe { rows.add(l * n + j).write(*call.b.at(l, j).start) };
     }
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-    unsafe { multiply(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None) }
+    unsafe { in_one_piece(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None) }
 }
 
 /// The result of empty sums.

@@ -388,7 +388,7 @@ impl<M: Multiply> Strip<M> {
         *sums = kept;
     }
 
-    /// The loop that counts, over a left side that is read where it lies. `RUNS`: `deep` is 1, and `AHEAD` says whether the right
+    /// The loop that counts, over a left side that is read where it lies. `RUNS`: `deep` is 1, and `ASK` says whether the right
     /// side is asked for.
     #[inline(always)]
     unsafe fn walk_direct<
@@ -396,7 +396,7 @@ impl<M: Multiply> Strip<M> {
         const R: usize,
         const W: usize,
         const RUNS: bool,
-        const AHEAD: bool,
+        const ASK: bool,
     >(
         &self,
         left: *const M::Left,
@@ -407,21 +407,14 @@ impl<M: Multiply> Strip<M> {
     ) {
         let mut kept = *sums;
         // One pointer per three rows: the others are a step and two steps away, which addressing modes reach.
-        let mut groups = [left; 3];
-        for (g, group) in groups.iter_mut().enumerate() {
-            *group = left.wrapping_offset(3 * g as isize * row);
-        }
+        let mut groups = [left, left.wrapping_offset(3 * row), left.wrapping_offset(6 * row)];
         macro_rules! depth {
             () => {{
                 // SAFETY: inside the operands; prefetching never faults.
                 unsafe {
                     let values = M::load_all::<V, W>(right, self.right_step);
-                    if AHEAD && (RUNS || self.prefetch != 0) {
-                        // A line holds the narrow elements of two registers.
-                        let each = 64 / size_of::<M::Right>();
-                        for w in 0..(W * V::N).div_ceil(each) {
-                            M::ask(right.wrapping_offset(self.prefetch).wrapping_add(w * each), self.right_step);
-                        }
+                    if ASK && (RUNS || self.prefetch != 0) {
+                        self.ask_ahead::<V, W>(right);
                     }
                     for i in 0..R {
                         let factor = M::splat::<V>(groups[i / 3].wrapping_offset((i % 3) as isize * row));
@@ -457,5 +450,14 @@ impl<M: Multiply> Strip<M> {
             depth!();
         }
         *sums = kept;
+    }
+    /// Asks for what a right side has some depths ahead.
+    #[inline(always)]
+    fn ask_ahead<V: Lanes<Elem = M::Real>, const W: usize>(&self, right: *const M::Right) {
+        // A line holds the narrow elements of two registers.
+        let each = 64 / size_of::<M::Right>();
+        for w in 0..(W * V::N).div_ceil(each) {
+            M::ask(right.wrapping_offset(self.prefetch).wrapping_add(w * each), self.right_step);
+        }
     }
 }
