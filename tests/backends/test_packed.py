@@ -66,7 +66,7 @@ def test_pieces_of_data_that_are_read_once_are_not_kept() -> None:
         for first in range(0, 128 * 300, 128):
             part = _native.slice(data, (first, 0), (128, 128), (1, 1))
             product(x, _native.permute_dims(part, (1, 0)))
-    del part
+            del part
     gc.collect()
     assert DEVICE.memory().current == before
     # One of them that is read again and again is.

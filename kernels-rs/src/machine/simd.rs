@@ -240,6 +240,7 @@ fn ask<const HINT: i32>(at: *const i8) {
 
 /// The same address, of which the compiler knows nothing: not what lies beside it either.
 #[inline(always)]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "what lies there is not looked at")]
 pub fn opaque<T>(at: *const T) -> *const T {
     let same;
     // SAFETY: no instruction at all.

@@ -335,10 +335,6 @@ impl<M: Multiply> Strip<M> {
 
     /// The loop that counts, over a packed left side.
     #[inline(always)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "an iterator would take an address, and the sums leave the registers"
-    )]
     unsafe fn walk_packed<V: Lanes<Elem = M::Real>, const R: usize, const W: usize>(
         &self,
         mut left: *const M::Left,

@@ -162,7 +162,7 @@ def index_add(
     steps = (*(0 for _ in values.shape[:axis]), indices.strides[0])
     steps += tuple(0 for _ in values.shape[axis + 1 :])
     spread = indices.view(values.shape, steps, indices.offset)
-    if indices.size and not spread.size:  # without a value to add, each index is looked at all the same
+    if indices.size and not spread.size:  # no value to add, but indices that may be wrong
         _check(device, "index_add", indices, x.shape[axis])
     return _scatter(device, "index_add", x, spread, values, axis, "add")
 
