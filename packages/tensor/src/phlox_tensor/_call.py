@@ -13,7 +13,7 @@ from ._keywords import missing_argument, refused_keyword
 from ._number import Number, Scalar
 from ._op import REGISTRY, Op, Spec, applied_by
 from ._operands import check_shape, prepare_operands, require_dtype
-from ._parts import parts_of
+from ._parts import LARGE, parts_of
 from ._signature import REQUIRED
 from ._tensor import Tensor
 
@@ -116,7 +116,7 @@ def _compared_to_far(op: Op, operands: list[Any]) -> Tensor | None:
 
 def _of_parts(op: Op, x: Any, attributes: tuple[Any, ...]) -> Tensor | None:
     """What is asked of truths of all elements, of one part after the other; None of a small one."""
-    if not isinstance(x, Tensor) or x.dtype is bool_:
+    if not isinstance(x, Tensor) or x.size < LARGE or x.dtype is bool_:
         return None
     axis, keepdims = prepare_attributes(op, [spec_of(x)], attributes, x.device)
     parts = parts_of(x, axis)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # all at once (two threads, elements of 1, 2, 4 and 8 bytes, 2**22 to 2**26 of them).
 _ELEMENTS: Final = 1 << 20
 _MOST: Final = 16
+# Elements of a tensor that makes two parts.
+LARGE: Final = 2 * _ELEMENTS
 # Results of all parts take no more than truths of all elements, where so many make one.
 _LEAST: Final = 64
 

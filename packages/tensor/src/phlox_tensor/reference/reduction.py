@@ -86,16 +86,20 @@ def logsumexp(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return (out if keepdims else np.squeeze(out, axis)).astype(x.dtype)
 
 
+def wide_mean(wide: Array, axis: Axes) -> Array:
+    """Means along axes, which stay, of elements that are summed in their own type."""
+    return pairwise_sum(wide, axis, keepdims=True) / math.prod(wide.shape[i] for i in axis)
+
+
 def centered(x: Array, axis: Axes) -> tuple[Array, Array]:
     """Means along axes, which stay, and distances from them, in float64.
 
     What rounding took from a mean is in all distances alike, so their own mean gives it back.
     """
     wide = wide64(x)
-    count = np.float64(math.prod(x.shape[i] for i in axis))
-    middle = pairwise_sum(wide, axis, keepdims=True) / count
+    middle = wide_mean(wide, axis)
     gaps = wide - middle
-    rest = pairwise_sum(gaps, axis, keepdims=True) / count
+    rest = wide_mean(gaps, axis)
     rest = np.where(np.isfinite(rest), rest, 0)
     return middle + rest, gaps - rest
 

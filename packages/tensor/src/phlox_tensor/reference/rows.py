@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ._precision import wide64, widen
 from .indexing import checked
-from .reduction import Axes, centered, pairwise_sum
+from .reduction import Axes, centered, wide_mean
 
 Array = np.ndarray[Any, Any]
 
@@ -53,12 +52,8 @@ def log_softmax_backward(g: Array, y: Array, axis: int) -> Array:
     return (wide - np.exp(widen(y)) * np.sum(wide, axis=axis, keepdims=True)).astype(g.dtype)
 
 
-def _mean(wide: Array, axis: Axes) -> Array:
-    return pairwise_sum(wide, axis, keepdims=True) / math.prod(wide.shape[i] for i in axis)
-
-
 def _scale(gaps: Array, axis: Axes, epsilon: float) -> Array:
-    return 1 / np.sqrt(_mean(gaps**2, axis) + epsilon)
+    return 1 / np.sqrt(wide_mean(gaps**2, axis) + epsilon)
 
 
 def layer_norm(x: Array, weight: Array | None, bias: Array | None, epsilon: float) -> Array:
@@ -81,7 +76,7 @@ def layer_norm_backward(
     normal = gaps * scale
     inner = cotangent if weight is None else cotangent * wide64(weight)
     _, distances = centered(inner, last)
-    dx = scale * (distances - normal * _mean(inner * normal, last))
+    dx = scale * (distances - normal * wide_mean(inner * normal, last))
     rows = tuple(range(x.ndim - 1))
     dweight, dbias = np.sum(cotangent * normal, axis=rows), np.sum(cotangent, axis=rows)
     return dx.astype(x.dtype), dweight.astype(x.dtype), dbias.astype(x.dtype)
@@ -100,7 +95,7 @@ def rms_norm_backward(
     scale = _scale(wide, last, epsilon)
     normal = wide * scale
     inner = cotangent if weight is None else cotangent * wide64(weight)
-    dx = scale * (inner - normal * _mean(inner * normal, last))
+    dx = scale * (inner - normal * wide_mean(inner * normal, last))
     dweight = np.sum(cotangent * normal, axis=tuple(range(x.ndim - 1)))
     return dx.astype(x.dtype), dweight.astype(x.dtype)
 
@@ -139,7 +134,7 @@ def batch_norm_train(
 ) -> tuple[Array, Array, Array]:
     axes = _channel_axes(x)
     mean, gaps = centered(x, axes)
-    variance = _mean(gaps**2, axes)
+    variance = wide_mean(gaps**2, axes)
     scale = _channelwise(weight, x) / np.sqrt(variance + epsilon)
     y = gaps * scale + _channelwise(bias, x)
     mean, variance = mean.reshape(-1), variance.reshape(-1)
@@ -153,6 +148,6 @@ def batch_norm_backward(
     scale = 1 / np.sqrt(_channelwise(var, x) + epsilon)
     normal = (wide64(x) - _channelwise(mean, x)) * scale
     _, inner = centered(cotangent, axes)
-    dx = _channelwise(weight, x) * scale * (inner - normal * _mean(cotangent * normal, axes))
+    dx = _channelwise(weight, x) * scale * (inner - normal * wide_mean(cotangent * normal, axes))
     dbias, dweight = np.sum(cotangent, axis=axes), np.sum(cotangent * normal, axis=axes)
     return dx.astype(x.dtype), dweight.astype(x.dtype), dbias.astype(x.dtype)
