@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::error::Result;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -88,6 +89,18 @@ pub fn set_num_threads(count: usize) {
     OF_TEST.set(count);
     #[cfg(not(test))]
     LIMIT.store(count, Relaxed);
+}
+
+/// As [`parallel`], of tasks that can fail: all of them run, and one of their errors is returned.
+pub fn try_parallel(tasks: usize, task: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    let failed = Mutex::new(Ok(()));
+    parallel(tasks, &|index| {
+        let done = task(index);
+        if done.is_err() {
+            *failed.lock().expect("never poisoned") = done;
+        }
+    });
+    failed.into_inner().expect("never poisoned")
 }
 
 /// Runs `task(0)`, ..., `task(tasks - 1)`, in any order and on any thread, and waits for all of them. A panic in a

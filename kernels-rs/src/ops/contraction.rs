@@ -37,7 +37,6 @@ pub(crate) use engine::{Gemm, add, multiply};
 pub use epilogue::Activation;
 pub(crate) use epilogue::Epilogue;
 pub use quantized::quantized_linear;
-use std::sync::Mutex;
 
 /// Multiply-adds below which a product is not worth a second thread (about 5 us).
 const SERIAL: usize = 1 << 19;
@@ -367,13 +366,8 @@ impl Product {
             return (0..count).try_for_each(|index| item(index, true));
         }
         let bundle = (BUNDLE / work).clamp(1, count);
-        let failed = Mutex::new(Ok(()));
-        threads::parallel(count.div_ceil(bundle), &|index| {
-            let done = (index * bundle..((index + 1) * bundle).min(count)).try_for_each(|index| item(index, false));
-            if done.is_err() {
-                *failed.lock().expect("never poisoned") = done;
-            }
-        });
-        failed.into_inner().expect("never poisoned")
+        threads::try_parallel(count.div_ceil(bundle), &|index| {
+            (index * bundle..((index + 1) * bundle).min(count)).try_for_each(|index| item(index, false))
+        })
     }
 }

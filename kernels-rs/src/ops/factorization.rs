@@ -28,7 +28,6 @@ use crate::ops::contraction::{Call, Epilogue, Gemm, Matrix, add};
 use crate::ops::elementwise::convert::cast;
 use crate::vectorize;
 use std::ops::Range;
-use std::sync::Mutex;
 use substitution::Side;
 
 /// Calls with the type that is computed in.
@@ -261,14 +260,7 @@ fn each(count: usize, cost: usize, work: &(dyn Fn(Range<usize>, bool) -> Result<
         return work(0..count, true);
     }
     let bundle = (BUNDLE / cost.max(1)).clamp(1, count.max(1));
-    let failed = Mutex::new(Ok(()));
-    threads::parallel(count.div_ceil(bundle), &|task| {
-        let done = work(task * bundle..count.min((task + 1) * bundle), false);
-        if done.is_err() {
-            *failed.lock().expect("never poisoned") = done;
-        }
-    });
-    failed.into_inner().expect("never poisoned")
+    threads::try_parallel(count.div_ceil(bundle), &|task| work(task * bundle..count.min((task + 1) * bundle), false))
 }
 
 /// The matrices of a dense array, one for each task.

@@ -7,9 +7,8 @@ use super::{Matrix, SERIAL};
 use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::{Kernel, Lanes, Real, launch};
-use crate::machine::threads::SharedMut;
+use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
-use std::sync::Mutex;
 
 /// Rows and columns of a result that leave little to share out.
 const FEW: usize = 256;
@@ -46,8 +45,7 @@ pub unsafe fn multiply_parts<T: Sum>(call: &Call<T>, split: bool, in_one_piece: 
     let (count, size) = (k.div_ceil(deep), m * n);
     let held = Memory::new(count * size * size_of::<T>())?;
     let sums = SharedMut::new(held.data().cast::<T>());
-    let failed = Mutex::new(Ok(()));
-    run(split, count, &|index| {
+    let one = |index: usize| {
         let from = index * deep;
         let part = Call {
             size: (m, deep.min(k - from), n),
@@ -57,12 +55,9 @@ pub unsafe fn multiply_parts<T: Sum>(call: &Call<T>, split: bool, in_one_piece: 
             end: Epilogue::default(),
         };
         // SAFETY: a part of operands that the caller promises, and sums that are this task's own.
-        let done = unsafe { in_one_piece(&part, false, None) };
-        if done.is_err() {
-            *failed.lock().expect("never poisoned") = done;
-        }
-    });
-    failed.into_inner().expect("never poisoned")?;
+        unsafe { in_one_piece(&part, false, None) }
+    };
+    if split { threads::try_parallel(count, &one) } else { (0..count).try_for_each(one) }?;
     let high = ADDED.div_ceil(n);
     run(split, m.div_ceil(high), &|index| {
         let (from, rows) = (index * high, high.min(m - index * high));

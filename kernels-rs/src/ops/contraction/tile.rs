@@ -447,6 +447,7 @@ impl<M: Multiply> Strip<M> {
         }
         *sums = kept;
     }
+
     /// Asks for what a right side has some depths ahead.
     #[inline(always)]
     fn ask_ahead<V: Lanes<Elem = M::Real>, const W: usize>(&self, right: *const M::Right) {

@@ -10,7 +10,6 @@ use crate::machine::lanes::lane_count;
 use crate::machine::threads;
 use crate::ops::contraction::{self, Call, Epilogue, Gemm, Matrix};
 use crate::ops::parts::{self, PART};
-use std::sync::Mutex;
 
 /// Rows of a task: so few that the engine reads the planes in place.
 const ROWS: usize = 64;
@@ -115,7 +114,6 @@ impl Sizes {
         let c = Matrix::new(out.mut_ptr::<T>(), (self.n as isize, 1)).at(to, 0);
         let a = Matrix::new(weights.ptr::<T>().cast_mut(), (steps.1, steps.2));
         let bias = bias.map(|bias| Matrix::new(bias.ptr::<T>().cast_mut(), (bias.strides()[0], 0)));
-        let failed = Mutex::new(Ok(()));
         let part = |index: usize| {
             let (index, col) = (index / across, index % across * cols);
             let (index, row) = (index / down, index % down * rows);
@@ -131,12 +129,8 @@ impl Sizes {
             // SAFETY: inside the operands; each part has its own place in the result.
             unsafe { contraction::multiply(&call, false, None) }
         };
-        threads::parallel(parts.div_ceil(bundle), &|index| {
-            let done = (index * bundle..((index + 1) * bundle).min(parts)).try_for_each(part);
-            if done.is_err() {
-                *failed.lock().expect("never poisoned") = done;
-            }
-        });
-        failed.into_inner().expect("never poisoned")
+        threads::try_parallel(parts.div_ceil(bundle), &|index| {
+            (index * bundle..((index + 1) * bundle).min(parts)).try_for_each(part)
+        })
     }
 }

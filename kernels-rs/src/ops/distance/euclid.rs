@@ -13,7 +13,6 @@ use crate::memory::scratch::{collected, filled, reserved};
 use crate::ops::contraction::{Call, Epilogue, Matrix, multiply};
 use crate::vectorize;
 use std::ops::{Range, RangeInclusive};
-use std::sync::Mutex;
 
 /// Rows of a tile.
 const ROWS: usize = 4;
@@ -45,15 +44,10 @@ pub fn batches<T: Element>(a: &[f32], b: &[f32], out: &mut [T], (n, m, d): (usiz
     }
     let [high, wide] = BLOCK;
     let (down, across) = (n.div_ceil(high), m.div_ceil(wide));
-    let failed = Mutex::new(Ok(()));
-    threads::parallel(batches * down * across, &|task| {
+    threads::try_parallel(batches * down * across, &|task| {
         let (top, left) = (task / across % down * high, task % across * wide);
-        let done = job.by_products(task / (down * across), top..n.min(top + high), left..m.min(left + wide));
-        if done.is_err() {
-            *failed.lock().expect("never poisoned") = done;
-        }
-    });
-    failed.into_inner().expect("never poisoned")
+        job.by_products(task / (down * across), top..n.min(top + high), left..m.min(left + wide))
+    })
 }
 
 struct Job<'a, T> {

@@ -8,7 +8,6 @@ use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
 use crate::ops::contraction::{Call, Epilogue, Matrix, multiply};
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// Multiply-adds of a whole walk below which it has one task.
 const SERIAL: usize = 1 << 19;
@@ -48,14 +47,7 @@ impl<const S: usize> Job<S> {
         let [n, steps, size, wide] = self.sizes();
         let whole = n.saturating_mul(steps).saturating_mul(size).saturating_mul(wide);
         let together = if whole < SERIAL { n.max(1) } else { n.div_ceil(n.div_ceil(TOGETHER).max(1)) };
-        let failed = Mutex::new(Ok(()));
-        threads::parallel(n.div_ceil(together), &|task| {
-            let done = work(task * together..n.min((task + 1) * together));
-            if done.is_err() {
-                *failed.lock().expect("never poisoned") = done;
-            }
-        });
-        failed.into_inner().expect("never poisoned")
+        threads::try_parallel(n.div_ceil(together), &|task| work(task * together..n.min((task + 1) * together)))
     }
 }
 

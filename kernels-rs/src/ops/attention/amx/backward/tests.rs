@@ -166,6 +166,12 @@ fn a_hidden_key_may_hold_anything() {
     }
 }
 
+/// Query, cotangent, key and value.
+fn one_head(random: &mut Random, queries: usize, keys: usize) -> [Array; 4] {
+    [[queries, 40], [queries, 24], [keys, 40], [keys, 24]]
+        .map(|[rows, cols]| random.dense(DType::BF16, &[1, 1, rows, cols]))
+}
+
 /// With `by` in each place of one row.
 fn spoiled(x: &Array, row: usize, by: f32) -> Array {
     let (mut values, cols) = (x.to_vec::<BF16>().unwrap(), x.shape()[3]);
@@ -187,13 +193,12 @@ const CAUSAL: [(usize, usize); 4] = [(64, 69), (180, 187), (160, 325), (200, 60)
 
 #[test]
 fn what_no_query_of_a_block_sees_leaves_no_trace_in_its_cotangents() {
-    let (mut random, dtype) = (Random(67), DType::BF16);
+    let mut random = Random(67);
     for ((queries, keys), by) in CAUSAL.into_iter().flat_map(|size| [f32::NAN, f32::INFINITY].map(|by| (size, by))) {
         if !prepares() {
             return;
         }
-        let (query, g) = (random.dense(dtype, &[1, 1, queries, 40]), random.dense(dtype, &[1, 1, queries, 24]));
-        let (key, value) = (random.dense(dtype, &[1, 1, keys, 40]), random.dense(dtype, &[1, 1, keys, 24]));
+        let [query, g, key, value] = one_head(&mut random, queries, keys);
         // The block before ends in the middle of 32 keys, of which the next one sees more.
         let block = queries.saturating_sub(keys) / SIDE + 1;
         let hidden = block * SIDE + keys - queries;
@@ -216,13 +221,12 @@ fn what_no_query_of_a_block_sees_leaves_no_trace_in_its_cotangents() {
 
 #[test]
 fn queries_leave_no_trace_in_the_cotangents_of_what_their_block_does_not_see() {
-    let (mut random, dtype) = (Random(68), DType::BF16);
+    let mut random = Random(68);
     for ((queries, keys), by) in CAUSAL.into_iter().flat_map(|size| [f32::NAN, f32::INFINITY].map(|by| (size, by))) {
         if !prepares() {
             return;
         }
-        let (query, g) = (random.dense(dtype, &[1, 1, queries, 40]), random.dense(dtype, &[1, 1, queries, 24]));
-        let (key, value) = (random.dense(dtype, &[1, 1, keys, 40]), random.dense(dtype, &[1, 1, keys, 24]));
+        let [query, g, key, value] = one_head(&mut random, queries, keys);
         for row in [3, 37] {
             let seen = ((row / SIDE + 1) * SIDE + keys).saturating_sub(queries);
             let found = |query: &Array, g: &Array| {
