@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_wgpu import Wgpu
-from phlox_wgpu._array import GpuArray
+from phlox_wgpu._array import GpuArray, Storage
+from phlox_wgpu._runtime import Kernel
+from phlox_wgpu._tape import Scratch
 
 Up = Callable[[Any], GpuArray]
 
@@ -158,6 +161,86 @@ def test_functions_share_the_buffers_of_what_is_inside(
     assert gpu.memory().current - before <= 4 * x.nbytes
     gpu.trim()
     assert gpu.memory().current == before
+
+
+def test_a_function_dropped_while_its_run_waits_keeps_its_constants(gpu: Wgpu, up: Up) -> None:
+    x = up(np.eye(32, dtype=np.float32))
+
+    def made(fill: float) -> Callable[..., tuple[GpuArray, ...]]:
+        weight = up(np.full((32, 32), fill, np.float32))
+
+        def body(_: Wgpu, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
+            inner = gpu.ops.multiply(*operands, weight)  # binds an operand and the weight
+            shared = gpu.ops.add(weight, weight)  # binds the weight and inner buffers alone
+            return gpu.ops.add(inner, shared), weight
+
+        return counted(gpu, body)[0]
+
+    def filled(fill: float) -> np.ndarray:
+        return np.full((32, 32), fill, np.float32)
+
+    run = made(7)
+    run((x,))
+    gpu.sync()
+    result, _ = run((x,))
+    del run, _
+    gc.collect()
+    others = [up(filled(100)) for _ in range(8)]
+    close(gpu, [result], [2 * filled(7) + 7 * np.eye(32, dtype=np.float32)])
+    close(gpu, others, [filled(100)] * 8)
+
+
+def test_a_function_may_run_inside_of_another(gpu: Wgpu, up: Up) -> None:
+    inside, _ = counted(gpu, lambda _, operands: (gpu.ops.add(operands[0], 1.0),))
+    x = floats([1, 2])
+    inside((up(x),))
+
+    def body(_: Wgpu, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
+        return (gpu.ops.multiply(inside(operands)[0], 2.0),)
+
+    run, _ = counted(gpu, body)
+    for n in range(3):
+        close(gpu, run((up(x + n),)), [(x + n + 1) * 2])
+
+
+def test_a_pipeline_lives_as_long_as_what_runs_it(gpu: Wgpu, up: Up) -> None:
+    device, x = gpu.device, up(floats([1, 2, 3, 4]))
+
+    def doubled() -> Kernel:
+        body = "@compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) "
+        return Kernel(body + "{ out0[i] = 2.0 * in0[i]; }", ("f32",), ("f32",))
+
+    def body(_: Wgpu, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
+        out = device.empty((4,), pt.float32)
+        device.launch("doubled", doubled, operands, [out], (), 1)
+        return (out,)
+
+    run, _ = counted(gpu, body)
+    run((x,))
+    held = weakref.ref(device.pipeline("doubled", doubled).gpu)
+    gpu.sync()
+    device.pipelines._known.clear()  # as many other kernels would
+    result = run((x,))
+    del run
+    gc.collect()
+    assert held() is not None
+    close(gpu, result, [floats([2, 4, 6, 8])])
+    gc.collect()
+    assert held() is None
+
+
+def test_buffers_found_before_memory_is_short_stay(gpu: Wgpu) -> None:
+    scratch, turns = Scratch(), iter([False, True, False])
+
+    def make(size: int) -> Storage:
+        if next(turns):
+            scratch.clear()
+        return gpu.device.storage(size)
+
+    first = scratch.take([256, 512, 256], make)
+    assert len({buffer.serial for buffer in first}) == 3
+    assert not {buffer.serial for buffer in first} & {b.serial for b in gpu.device.pool.returned}
+    assert scratch.take([256, 512, 256], make) == first
 
 
 def test_threads_share_a_function(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:

@@ -89,7 +89,7 @@ class Native:
         current = None
         for pipeline, group, _keep, offset, x, y, z in dispatches:
             if pipeline is not current:
-                set_pipeline(compute, pipeline)
+                set_pipeline(compute, pipeline.handle)
                 current = pipeline
             if offset >= 0:
                 offsets[0] = offset

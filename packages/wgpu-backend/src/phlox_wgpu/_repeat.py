@@ -86,7 +86,8 @@ class Repeated:
         )
         with self._device.lock:
             known = self._known.get(key) or self._known.find(key, _Known)
-            if not known.refused:
+            # Inside of another one the ops run, so that it notes them.
+            if not known.refused and self._device.tape is None:
                 return self._again(known, operands)
         return self._run(operands)
 
@@ -99,7 +100,7 @@ class Repeated:
         if script.turn != device.scratch.turn:  # memory was short, now or before
             return self._noted(known, operands)
         table = [storage.buffer for storage in storages]
-        device.record_again(script.run, table, armed=script.armed)
+        device.record_again(script.run, table, script.held, armed=script.armed)
         storages += script.kept
         return tuple([result.over(storages) for result in script.results])
 
@@ -196,8 +197,8 @@ def _dispatches(
         if len(buffers) < len(places):
             key = (layout.serial, -serial) if layout.slot else (layout.serial,)
             bind = partial(device.bind, layout, uniform)
-            run.append(Varying(one.pipeline.handle, key, places, bind, rest))
+            run.append(Varying(one.pipeline, key, places, bind, rest))
         else:
             group = device.bind(layout, uniform, buffers)
-            run.append((one.pipeline.handle, group._internal, group, *rest))
+            run.append((one.pipeline, group._internal, group, *rest))
     return uniform, tuple(run)

@@ -120,6 +120,7 @@ class GpuDevice:
         self._flush_at = _FIRST_FLUSH
         self._debug = _native.debug()
         self._pending: list[_native.Dispatch] = []
+        self._held: list[object] = []  # of scripts, whose buffers pending dispatches bind
         self._groups: Recent[tuple[int, ...], Any] = Recent(_KEPT_BIND_GROUPS)
         self._staging = Staging(gpu)
         self._ring = gpu.create_buffer(size=_RING_BYTES, usage=_UNIFORM)
@@ -302,7 +303,7 @@ class GpuDevice:
             if self.tape is not None:
                 self.tape.note(pipeline, inputs, outputs, params, (x, y, z))
             pending = self._pending
-            pending.append((pipeline.handle, group._internal, group, offset, x, y, z))
+            pending.append((pipeline, group._internal, group, offset, x, y, z))
             if len(pending) >= self._flush_at or self._debug:
                 self.flush()
 
@@ -327,10 +328,12 @@ class GpuDevice:
             self.native.write(uniform._internal, data, len(data))
         return uniform
 
-    def record_again(self, run: Sequence[Pass], table: Sequence[Buffer], *, armed: bool) -> None:
+    def record_again(
+        self, run: Sequence[Pass], table: Sequence[Buffer], held: object, *, armed: bool
+    ) -> None:
         """Record dispatches that were noted before, `table` being what they bind anew each time.
 
-        The caller holds the lock.
+        What else they bind is `held` until they are submitted. The caller holds the lock.
         """
         self._error_armed = self._error_armed or armed
         groups = self._groups
@@ -339,12 +342,14 @@ class GpuDevice:
                 buffers = [table[p] if isinstance(p, int) else p for p in item.places]
                 key = (*item.key, *[buffer.serial for buffer in buffers])
                 group = groups.get(key) or groups.find(key, partial(item.bind, buffers))
-                item = (item.handle, group._internal, group, *item.rest)  # noqa: PLW2901
+                item = (item.pipeline, group._internal, group, *item.rest)  # noqa: PLW2901
             self._pending.append(item)
             if len(self._pending) >= self._flush_at:
                 self.flush()
         for buffer in table:
             buffer.batch = self.batch
+        if self._pending:
+            self._held.append(held)
 
     def flush(self) -> None:
         """Submit what is recorded; does not wait."""
@@ -357,6 +362,7 @@ class GpuDevice:
         if not pending and not copies:
             return
         self._pending = []
+        held, self._held = self._held, []
         self.batch += 1
         used, self._ring_used = self._ring_used, 0
         try:
@@ -366,6 +372,7 @@ class GpuDevice:
             self.native.submit(pending, copies)
         except wgpu.GPUError as error:
             raise self._told(error, "submitting work") from error
+        del held
         self._submitted = True
 
     # Transfers

@@ -58,14 +58,14 @@ class Varying(NamedTuple):
     """A dispatch that binds other buffers each time.
 
     Attributes:
-        handle: of the pipeline.
+        pipeline: what runs.
         key: names the layout and the buffer of parameters among all bind groups.
         places: what it binds: a buffer, or the place of one in a table.
         bind: makes the bind group.
         rest: the offset of the parameters, then the grid.
     """
 
-    handle: Any
+    pipeline: Pipeline
     key: tuple[int, ...]
     places: tuple[Buffer | int, ...]
     bind: Callable[[Sequence[Buffer]], Any]
@@ -86,20 +86,26 @@ class Scratch:
         """Hold nothing."""
         self.turn = 0  # of clearing: buffers of an earlier turn are gone
         self._held: dict[int, list[Storage]] = {}
+        self._taking: list[Storage] = []
 
     def take(self, sizes: Sequence[int], make: Callable[[int], Storage]) -> list[Buffer]:
         """Return a buffer for each size class, no two the same."""
-        found = []
+        found: list[Buffer] = []
         used: Counter[int] = Counter()
+        self._taking = taking = []
         for size in sizes:
-            held = self._held.setdefault(size, [])
-            if used[size] == len(held):
-                held.append(make(size))
-            found.append(held[used[size]].buffer)
+            if used[size] == len(self._held.setdefault(size, [])):
+                made = make(size)  # may clear, where memory is short
+                self._held.setdefault(size, []).append(made)
+            taking.append(self._held[size][used[size]])
+            found.append(taking[-1].buffer)
             used[size] += 1
+        self._taking = []
         return found
 
     def clear(self) -> None:
-        """Give all buffers back to the pool."""
+        """Give all buffers back to the pool but those that are being taken."""
         self.turn += 1
         self._held = {}
+        for storage in self._taking:
+            self._held.setdefault(storage.buffer.nbytes, []).append(storage)
