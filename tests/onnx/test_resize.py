@@ -19,6 +19,8 @@ COORDINATES: Final = (
     "align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel", "tf_crop_and_resize",
 )  # fmt: skip
 ROUNDINGS: Final = ("ceil", "floor", "round_prefer_ceil", "round_prefer_floor")
+# Where these count on the whole size, the evaluator counts on the fraction that a scale leads to.
+CORNERS: Final = ("align_corners", "pytorch_half_pixel", "tf_crop_and_resize")
 DRAWS: Final = 400 if os.environ.get("PHLOX_TEST_EXAMPLES") == "long" else 40
 
 
@@ -30,16 +32,18 @@ def drawn(rng: np.random.Generator, mode: str) -> tuple[Any, list[Any], dict[str
         "coordinate_transformation_mode": str(rng.choice(COORDINATES)),
         "mode": mode,
     }
+    if mode == "nearest":
+        words["coordinate_transformation_mode"] = str(rng.choice(["asymmetric", "half_pixel"]))
     crop = words["coordinate_transformation_mode"] == "tf_crop_and_resize"
     roi = rng.uniform(-0.3, 1.3, 2 * rank).astype(np.float32) if crop else None
     scales: Any = np.maximum(rng.uniform(0.3, 2.5, rank), 1.01 / shape).astype(np.float32)
     sizes = None
     # Nearest of exact quotients is a matter of rounding there.
-    if mode != "nearest" and rng.random() < 0.5:
-        scales, sizes = None, rng.integers(1, 12, rank)
-        words["keep_aspect_ratio_policy"] = str(
-            rng.choice(["stretch", "not_larger", "not_smaller"])
-        )
+    corners = words["coordinate_transformation_mode"] in CORNERS
+    if mode != "nearest" and (corners or rng.random() < 0.5):
+        scales, sizes = None, rng.integers(1 + corners, 12, rank)
+        policies = ["stretch", "not_larger", "not_smaller"][: 1 if corners else 3]
+        words["keep_aspect_ratio_policy"] = str(rng.choice(policies))
     if mode == "nearest":
         words["nearest_mode"] = str(rng.choice(ROUNDINGS))
     else:
@@ -94,6 +98,30 @@ def test_sizes_follow_from_scales_in_float32() -> None:
     found = px.onnx.load(made.SerializeToString())(px.asarray(x)).numpy()
     rows, columns = [0, 1, 2, 4, 5, 7, 8], [0, 1, 3, 5, 6, 8]
     np.testing.assert_array_equal(found, x[np.ix_(rows, columns)])
+
+
+# What ONNX Runtime 1.32 makes of 0, 1, 2.828427, 5.196152, 8, 11.18034 times a scale.
+WHOLE: Final = {
+    ("align_corners", "linear", 1.7): [
+        0, 0.5555556, 1.2031586, 2.2189512, 3.3545885, 4.6699905, 6.130768, 7.6884613, 9.413485,
+        11.18034,
+    ],
+    ("align_corners", "nearest", 0.6): [0, 2.828427, 11.18034],
+    ("align_corners", "cubic", 0.45): [0, 11.18034],
+    ("pytorch_half_pixel", "cubic", 0.2): [0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("how", "wanted"), WHOLE.items(), ids=str)
+@pytest.mark.parametrize("device", [Cpu(), Numpy()], ids=["cpu", "numpy"])
+def test_corners_are_those_of_the_whole_size(device: Any, how: Any, wanted: list[float]) -> None:
+    where, mode, scale = how
+    words = {"coordinate_transformation_mode": where, "mode": mode}
+    made = model([None, np.array([scale], np.float32), None], words)
+    x = px.asarray(np.arange(6.0) ** 1.5, device=device)
+    found = px.onnx.load(made.SerializeToString(), device=device)(x)
+    assert found.shape == (len(wanted),)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8])

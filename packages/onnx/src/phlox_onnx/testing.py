@@ -35,6 +35,7 @@ _SHADERS = "an element type that shaders lack"
 _NAMED = "the source names an element type that shaders lack"
 _WIDER = "whole numbers lose no bits where the device has 32 of them"
 _NARROW = "asks for sums that are rounded to 16 bits after each step"
+_CORNERS = "the corners of a fraction of a size, where text and exporters mean those of the size"
 
 _FOREIGN: Final = re.compile(r"^(import|from) (onnx|phlox_)\w*", re.MULTILINE)
 # Names of cases with why they fail; each pattern has to match a case, and each match has to fail.
@@ -66,6 +67,8 @@ EXPECTED: Final[dict[str, str]] = {
     "test_quantizelinear_e5m2": _TYPES,
     "test_quantizelinear_float4e2m1": _TYPES,
     "test_regex_full_match_*": _TEXT,
+    "test_resize_downsample_scales_cubic_align_corners": _CORNERS,
+    "test_resize_downsample_scales_linear_align_corners": _CORNERS,
     "test_string_*": _TEXT,
     "test_strnormalizer_*": _TEXT,
     "test_tfidfvectorizer_*": "counts of words belong in front of a model",

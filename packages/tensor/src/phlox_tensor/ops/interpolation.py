@@ -185,6 +185,7 @@ resize = window(
         case((1, 6), size=(1,), coordinates="pytorch_half_pixel"),
         case((3, 4), size=(5, 3), coordinates="align_corners", mode="lanczos3"),
         case((2, 3, 4), size=(5, 6), coordinates="asymmetric", scale=(1.7, 1.5)),
+        case((4,), size=(6,), coordinates="align_corners", scale=(1.7,)),
         case(
             (4, 5), size=(3, 6), coordinates="tf_crop_and_resize", region=(0.2, -0.3, 1.2, 0.8),
             fill_value=1.5,

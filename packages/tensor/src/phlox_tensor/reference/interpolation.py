@@ -29,11 +29,6 @@ class Axis(NamedTuple):
     exclude_outside: bool = False
     region: tuple[float, float] = (0.0, 1.0)
 
-    @property
-    def wide(self) -> float:
-        """The size that the result would have, were it no whole number."""
-        return self.size if self.scale is None else self.scale * self.n
-
 
 def _back(axis: Axis, at: Fraction) -> float:
     """A place in the result as one among the elements; quotients of integers are exact."""
@@ -46,12 +41,12 @@ def _place(axis: Axis, i: int) -> float:
     """Where the result i lies, in the words of ONNX's Resize."""
     last = axis.n - 1
     if axis.coordinates == "align_corners":
-        return 0.0 if axis.wide == 1 else i * last / (axis.wide - 1)
+        return i * last / max(axis.size - 1, 1)
     if axis.coordinates == "tf_crop_and_resize":
         start, end = axis.region
-        if axis.wide == 1:
+        if axis.size == 1:
             return start * last + (end - start) * last / 2
-        return start * last + i * (end - start) * last / (axis.wide - 1)
+        return start * last + i * (end - start) * last / (axis.size - 1)
     if axis.coordinates == "asymmetric":
         return _back(axis, Fraction(i))
     if axis.coordinates == "tf_half_pixel_for_nn":
@@ -62,8 +57,8 @@ def _place(axis: Axis, i: int) -> float:
 def _middle(axis: Axis, i: int) -> float:
     """Where the middle of the pixel i lies, from that of the first."""
     half = Fraction(1, 2)
-    if axis.coordinates == "pytorch_half_pixel" and axis.wide == 1:
-        return -0.5
+    if axis.coordinates == "pytorch_half_pixel" and axis.size == 1:
+        return 0.0
     if axis.scale is None:
         return float((i + half) * Fraction(axis.n, axis.size) - half)
     if axis.coordinates == "half_pixel_symmetric":

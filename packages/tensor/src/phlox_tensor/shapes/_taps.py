@@ -60,21 +60,22 @@ def _places(n: int, count: int, scale: float | None, coordinates: str, region: A
     """Where each of ``count`` results lies in a line of n.
 
     Without a scale the places are quotients of integers, so that those on an element are exact.
+    Corners are those of the whole size, also where the scale leads to a fraction.
     """
     x = np.arange(count, dtype=np.float64)
-    wide = count if scale is None else scale * n
     if coordinates == "align_corners":
-        return np.zeros(count) if wide == 1 else x * (n - 1) / (wide - 1)
+        return x * (n - 1) / max(count - 1, 1)
     if coordinates == "tf_crop_and_resize":
         start, end = region
         span = (end - start) * (n - 1)
-        return start * (n - 1) + (np.full(count, span / 2) if wide == 1 else x * span / (wide - 1))
+        first = start * (n - 1) + (span / 2 if count == 1 else 0.0)
+        return first + x * span / max(count - 1, 1)
     if coordinates == "asymmetric":
         return x * n / count if scale is None else x / scale
     if coordinates == "tf_half_pixel_for_nn":
         return (2 * x + 1) * n / (2 * count) if scale is None else (x + 0.5) / scale
-    if coordinates == "pytorch_half_pixel" and wide == 1:
-        return np.full(count, -0.5)
+    if coordinates == "pytorch_half_pixel" and count == 1:
+        return np.zeros(1)
     if scale is None:
         return ((2 * x + 1) * n - count) / (2 * count)
     if coordinates == "half_pixel_symmetric":
