@@ -14,7 +14,15 @@ import numpy as np
 
 from phlox_tensor import CompileError, DisagreementError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
-from phlox_tensor.capture import MODES, RECORDINGS, Graph, ambient, recording, runs_eagerly
+from phlox_tensor.capture import (
+    MODES,
+    RECORDINGS,
+    Graph,
+    ambient,
+    error_of,
+    recording,
+    runs_eagerly,
+)
 
 from . import _trace
 from ._agree import difference, same_refs, two_runs_differ
@@ -449,7 +457,12 @@ def _fits(first: _trace.Trace, second: _trace.Trace) -> bool:
     for left, right in zip(first.graph.guards, second.graph.guards, strict=False):
         if left.function is right.function and not same_refs(left.value, right.value):
             return False
-    return True
+    return same_refs(*(_errors(trace) for trace in (first, second)))
+
+
+def _errors(trace: _trace.Trace) -> tuple[Any, ...]:
+    """The errors of numbers that a run went on after: one that has none asked for none."""
+    return tuple([(*g.args, g.value) for g in trace.graph.guards if g.function is error_of])
 
 
 @overload

@@ -38,8 +38,9 @@ def quick_of(direct: Direct, outside: Sequence[Watch]) -> Quick:
         _look(source, name, form, device, miss, numbers)
     first = iter(numbers)
     for place, formula in enumerate(direct.numbers):
-        text = next(first) if formula.function is None else source.number(formula)
-        source.line(f"n{place} = {text}")
+        if formula.function is None:
+            source.line(f"n{place} = {next(first)}")
+    source.numbers(direct.numbers, miss)
     given = [f"a{place}.primitive" for place in direct.inputs]
     given += [f"n{n.place}" if type(n) is Number else source.constant(n) for n in direct.given]
     source.line(f"try: out, = {source.held(direct.kernel, 'kernel')}({', '.join(given)})")

@@ -177,18 +177,15 @@ class _Writer:
         """Compute the numbers and hold the guards."""
         source, graph = self._source, self._trace.graph
         miss = source.constant(MISS, "MISS")
-        for place, formula in enumerate(graph.numbers):
-            if formula.function is not None:
-                source.line(f"n{place} = {source.number(formula)}")
+        guards = []
         for guard in graph.guards:
             found = source.number(Formula(guard.function, guard.args))
             if type(guard.value) is bool:
-                source.line(f"if ({found}) is not {guard.value}: return {miss}")
+                guards.append(f"({found}) is not {guard.value}")
             else:
                 value = source.constant(guard.value)
-                source.line(
-                    f"if not {source.constant(same, 'same')}({found}, {value}): return {miss}"
-                )
+                guards.append(f"not {source.constant(same, 'same')}({found}, {value})")
+        source.numbers(graph.numbers, f"return {miss}", guards)
 
     def _swap(self, cell: Cell[Any], before: str, place: Place) -> None:
         """Set a cell of numbers before the ops run, unless another thread has set it meanwhile."""

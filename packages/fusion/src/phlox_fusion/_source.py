@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
 from phlox_tensor import Backend, Tensor
@@ -78,6 +78,24 @@ class Source:
         if sign is not None:
             return f"({names[0]}) {sign} ({names[1]})"
         return f"{self.constant(function, 'function')}({', '.join(names)})"
+
+    def numbers(self, formulas: Sequence[Formula], miss: str, guards: Sequence[str] = ()) -> None:
+        """Add the lines that compute numbers; ``miss`` where one is an error now, or a guard is.
+
+        Args:
+            formulas: how they come about.
+            miss: a statement.
+            guards: what does not hold for the numbers.
+        """
+        lines = [
+            f"n{place} = {self.number(formula)}"
+            for place, formula in enumerate(formulas)
+            if formula.function is not None
+        ]
+        lines += [f"if {guard}: {miss}" for guard in guards]
+        if lines:
+            for line in ("try:", *(f" {line}" for line in lines), f"except Exception: {miss}"):
+                self.line(line)
 
     def function(self, name: str, parameters: str) -> Callable[..., Any]:
         """Return the function."""

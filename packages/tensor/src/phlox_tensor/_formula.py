@@ -369,12 +369,15 @@ class _Base:
         """What runs for these numbers, and what it computes of them."""
         dynamic = [n for n, form in zip(numbers, self._statics, strict=True) if _moves(form)]
         for version in self._versions:
-            values = _computed(version.numbers, dynamic)
-            if all(
-                same(g.function(*[filled(a, {}, values) for a in g.args]), g.value)
-                for g in version.guards
-            ):
-                return version, values
+            try:
+                values = _computed(version.numbers, dynamic)
+                if all(
+                    same(g.function(*[filled(a, {}, values) for a in g.args]), g.value)
+                    for g in version.guards
+                ):
+                    return version, values
+            except Exception:  # the function is asked what it does then
+                continue
         made = self._made(numbers)
         if len(self._versions) >= _MOST_KEPT:
             self._versions.clear()

@@ -56,7 +56,11 @@ class Number:
 
     def ask(self, function: Callable[..., Any], *rest: Any) -> Any:
         """Return ``function(value, *rest)``, which a replay must find again."""
-        out = function(self.value, *rest)
+        try:
+            out = function(self.value, *rest)
+        except Exception as error:
+            guard_error(self._owner, function, (self, *rest), error)
+            raise
         self._owner.guard(function, (self, *rest), out)
         return out
 
@@ -109,13 +113,13 @@ class Number:
         return _compared(operator.ge, self, other)
 
     def __neg__(self) -> Number:
-        return self._owner.number(operator.neg, (self,), -self.value)
+        return _made(self._owner, operator.neg, (self,))
 
     def __pos__(self) -> Number:
         return self
 
     def __abs__(self) -> Number:
-        return self._owner.number(abs, (self,), abs(self.value))
+        return _made(self._owner, abs, (self,))
 
     def __add__(self, other: Any) -> Any:
         return _applied(operator.add, self, other)
@@ -196,19 +200,19 @@ class Number:
         return _applied(operator.rshift, other, self)
 
     def __invert__(self) -> Number:
-        return self._owner.number(operator.invert, (self,), ~self.value)  # type: ignore[operator]
+        return _made(self._owner, operator.invert, (self,))
 
     def __round__(self, digits: int | None = None) -> Number:
-        return self._owner.number(round, (self, digits), round(self.value, plain(digits)))
+        return _made(self._owner, round, (self, digits))
 
     def __trunc__(self) -> Number:
-        return self._owner.number(math.trunc, (self,), math.trunc(self.value))
+        return _made(self._owner, math.trunc, (self,))
 
     def __floor__(self) -> Number:
-        return self._owner.number(math.floor, (self,), math.floor(self.value))
+        return _made(self._owner, math.floor, (self,))
 
     def __ceil__(self) -> Number:
-        return self._owner.number(math.ceil, (self,), math.ceil(self.value))
+        return _made(self._owner, math.ceil, (self,))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
         """Give functions of NumPy the plain value, which a replay must find again."""
@@ -261,8 +265,34 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     """
     for item in args:
         if type(item) is Number:
-            return item._owner.number(function, args, function(*map(plain, args)))
+            return _made(item._owner, function, args)
     return function(*args)
+
+
+def _made(owner: Owner, function: Callable[..., Any], args: tuple[Any, ...]) -> Number:
+    """The number that a function gives; an error is a guard, as the program may catch it."""
+    try:
+        value = function(*map(plain, args))
+    except Exception as error:
+        guard_error(owner, function, args, error)
+        raise
+    return owner.number(function, args, value)
+
+
+def guard_error(
+    owner: Owner, function: Callable[..., Any], args: tuple[Any, ...], error: Exception
+) -> None:
+    """Keep that the program went on with an error, should it catch it."""
+    owner.guard(error_of, (function, *args), type(error))
+
+
+def error_of(function: Callable[..., Any], *args: Any) -> type[Exception] | None:
+    """The class of the error that a function of plain values raises; None for none."""
+    try:
+        function(*args)
+    except Exception as error:
+        return type(error)
+    return None
 
 
 _CLOSED: Final = frozenset(
@@ -324,4 +354,4 @@ def _applied(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if not isinstance(other, Scalar):
         return NotImplemented
     owner: Owner = (a if type(a) is Number else b)._owner
-    return owner.number(function, (a, b), function(plain(a), plain(b)))
+    return _made(owner, function, (a, b))

@@ -11,7 +11,7 @@ from ._graph import Formula, Graph, Guard, Node, Value, filled, needed, shown, v
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
-from ._number import NOBODY, Number, call, plain, same
+from ._number import NOBODY, Number, call, error_of, plain, same
 from ._ours import is_ours
 from ._program import (
     Call,
@@ -65,6 +65,7 @@ __all__ = [
     "drawing_by_lane",
     "drawing_once",
     "each_primitive",
+    "error_of",
     "filled",
     "fold_of",
     "infer_prepared",
