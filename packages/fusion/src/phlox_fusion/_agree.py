@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phlox_tensor import CompileError
-from phlox_tensor.capture import Number, Value, same, shown
+from phlox_tensor.capture import Number, Value, error_of, same, shown
 
 from ._trace import Trace
 
@@ -95,3 +95,23 @@ def same_refs(a: Any, b: Any) -> bool:
     if isinstance(a, int | float):
         return same(a, b)
     return bool(a is b or a == b)
+
+
+def fits(first: Trace, second: Trace) -> bool:
+    """Whether two runs went the same way as far as numbers and cells decide it.
+
+    Where they do not, the second one is a version of its own.
+    """
+    if [*first.opened] == [*second.opened]:
+        for cell, place in first.opened.items():
+            if place.layout is not second.opened[cell].layout:
+                return False
+    for left, right in zip(first.graph.guards, second.graph.guards, strict=False):
+        if left.function is right.function and not same_refs(left.value, right.value):
+            return False
+    return same_refs(*(_errors(trace) for trace in (first, second)))
+
+
+def _errors(trace: Trace) -> tuple[Any, ...]:
+    """The errors of numbers that a run went on after: one that has none asked for none."""
+    return tuple([(*g.args, g.value) for g in trace.graph.guards if g.function is error_of])

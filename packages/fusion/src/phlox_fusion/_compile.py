@@ -19,13 +19,12 @@ from phlox_tensor.capture import (
     RECORDINGS,
     Graph,
     ambient,
-    error_of,
     recording,
     runs_eagerly,
 )
 
 from . import _trace
-from ._agree import difference, same_refs, two_runs_differ
+from ._agree import difference, fits, two_runs_differ
 from ._captured import watches
 from ._check import compared
 from ._explain import explained
@@ -342,7 +341,7 @@ class Compiled(Generic[P, R]):
         left = left_of(outside)
         found_out = len(left) < len(outside) or not all(map(is_, left, outside))
         with self._lock:
-            version = next((v for v in waiting if _fits(v.trace, found.trace)), None)
+            version = next((v for v in waiting if fits(v.trace, found.trace)), None)
             other = None if version is None else difference(version.trace, found.trace)
             if version is not None and other is not None:
                 self._drop(key, version)
@@ -443,26 +442,6 @@ def _refuse_arrays(form: Form) -> None:
                 expected="a tensor",
                 hint="px.asarray(batch) outside of the function: step(model, px.asarray(batch))",
             )
-
-
-def _fits(first: _trace.Trace, second: _trace.Trace) -> bool:
-    """Whether two runs went the same way as far as numbers and cells decide it.
-
-    Where they do not, the second one is a version of its own.
-    """
-    if [*first.opened] == [*second.opened]:
-        for cell, place in first.opened.items():
-            if place.layout is not second.opened[cell].layout:
-                return False
-    for left, right in zip(first.graph.guards, second.graph.guards, strict=False):
-        if left.function is right.function and not same_refs(left.value, right.value):
-            return False
-    return same_refs(*(_errors(trace) for trace in (first, second)))
-
-
-def _errors(trace: _trace.Trace) -> tuple[Any, ...]:
-    """The errors of numbers that a run went on after: one that has none asked for none."""
-    return tuple([(*g.args, g.value) for g in trace.graph.guards if g.function is error_of])
 
 
 @overload
