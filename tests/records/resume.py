@@ -16,7 +16,7 @@ from typing import Any
 
 import phlox as px
 from phlox import Autodiff, Cpu, Wgpu, nn, optim
-from phlox.record import Checkpointer, KeepPrecision, NamedMsgpackRecorder
+from phlox.record import Checkpointer, NamedMsgpackRecorder
 
 ROWS = 32
 SLOW = 280.0  # seconds, after which it says where it stands: less than its caller waits
@@ -58,7 +58,7 @@ def around(function: Callable[..., Any], moment: Callable[[], None]) -> Callable
 
 def watched(moment: Callable[[], None]) -> NamedMsgpackRecorder:
     """Return a recorder that counts a moment for each piece of a file."""
-    recorder = NamedMsgpackRecorder(KeepPrecision)
+    recorder = NamedMsgpackRecorder()
     write = recorder.write
 
     def pieces(content: Any, sink: Callable[[Any], object]) -> None:
@@ -100,7 +100,7 @@ def main(folder: str, device: str, steps: int, die: int) -> None:
         )
     tree = {"model": model.into_record(), "optimizer": optimizer.into_record()}
     words = [schedule.into_record(), px.random.generator().state(), position, checkpoints.steps]
-    print(NamedMsgpackRecorder(KeepPrecision).to_bytes(tree).hex(), words)
+    print(NamedMsgpackRecorder().to_bytes(tree).hex(), words)
 
 
 def _layers(device: Any) -> Any:

@@ -86,6 +86,17 @@ def test_files_go_round(recorder: Any, precision: Any, tmp_path: Path) -> None:
     assert loaded.label == "net"
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("name", ["net", "net.safetensors", "net.npz", "net.json", "net.cmpk"])
+def test_a_file_has_the_types_of_the_module(name: str, dtype: str, tmp_path: Path) -> None:
+    device = Numpy(float=dtype)
+    made = net(device)
+    path = made.save_file(tmp_path / name)
+    same(made, net(device).load_file(path))
+    for tensor in pt.tree.leaves(record.inspect(path).tree, record.ParamEntry):
+        assert tensor.tensor.dtype.name == dtype
+
+
 def test_loading_to_a_device(tmp_path: Path, recording: Backend) -> None:
     recorder = record.NamedMsgpackRecorder()
     made = net()

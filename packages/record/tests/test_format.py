@@ -26,7 +26,7 @@ NOTES = {"note": "golden"}
 @pytest.mark.parametrize("kind", [*PLAIN_KINDS, pr.NpzRecorder, pr.SafetensorsRecorder])
 def test_golden_bytes(kind: type[pr.Recorder], small: dict[str, Any]) -> None:
     golden = (GOLDEN / "2" / f"small{kind.extension}").read_bytes()
-    assert kind().to_bytes(small, metadata=NOTES) == golden
+    assert kind(pr.FullPrecision).to_bytes(small, metadata=NOTES) == golden
 
 
 def test_golden_files_load(
@@ -87,7 +87,7 @@ def test_named_file_by_the_letter(small: dict[str, Any]) -> None:
     writer = f"phlox-record {pr.__version__}"
     header = {
         "writer": writer,
-        "precision": "full",
+        "precision": "keep",
         "metadata": NOTES,
         "tree": tree,
         "tensors": table,
@@ -108,7 +108,7 @@ def test_compact_header_by_the_letter() -> None:
     positional = msgpack.ExtType(4, b"")
     tree = [positional, [positional, 1], [2]]
     writer = f"phlox-record {pr.__version__}"
-    assert data[24:] == msgpack.packb(["full", {}, keys.digest(), tree, [], writer])
+    assert data[24:] == msgpack.packb(["keep", {}, keys.digest(), tree, [], writer])
 
 
 def test_tensor_data_is_aligned(tmp_path: Path, small: dict[str, Any]) -> None:

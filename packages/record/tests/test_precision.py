@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,27 @@ def test_floats_are_stored_in_the_precision_and_ints_as_they_are(
     found = recorder.from_bytes(recorder.to_bytes(tree), like=tree)
     for name, dtype in pt.DTYPES.items():
         assert found[name].dtype is (pt.float32 if dtype.kind == "Float" else dtype), name
+
+
+def test_without_a_precision_every_bit_and_type_is_kept(
+    kind: type[pr.Recorder], tmp_path: Path
+) -> None:
+    tree: Any = {
+        name: pt.asarray((np.arange(3) / 3).astype(dtype.numpy)) for name, dtype in pt.DTYPES.items()
+    }
+    recorders = [kind()] if kind.needs_like else [kind(), pr.recorder_for(f"a{kind.extension}")]
+    for recorder in recorders:
+        recorder.record(tree, tmp_path / "a")
+        recorder.record_async(tree, tmp_path / "b").wait()
+        places = [tmp_path / "a", tmp_path / "b"]
+        if not kind.needs_like:
+            recorder.record(tree, tmp_path / "c", max_shard_size=8)
+            places.append(tmp_path / "c")
+        for place in places:
+            found = recorder.load(place, like=tree, dtype="stored")
+            for name, tensor in found.items():
+                assert tensor.dtype is tree[name].dtype, (place.name, name)
+                assert tensor.numpy().tobytes() == tree[name].numpy().tobytes(), (place.name, name)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

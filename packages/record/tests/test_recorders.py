@@ -201,7 +201,7 @@ def test_a_record_may_be_one_value(kept: Any, kind: type[pr.Recorder]) -> None:
 
 def test_recorders_show_their_settings() -> None:
     assert repr(pr.JsonRecorder(pr.HalfPrecision)) == "JsonRecorder(HalfPrecision)"
-    assert repr(pr.NamedMsgpackRecorder()) == "NamedMsgpackRecorder(FullPrecision)"
+    assert repr(pr.NamedMsgpackRecorder()) == "NamedMsgpackRecorder(KeepPrecision)"
 
 
 def test_wrong_settings() -> None:

@@ -398,8 +398,8 @@ class Module(_fields.Walked, metaclass=ModuleType):
 
         Args:
             path: where to; a recorder adds its extension when it is absent.
-            recorder: by default the one that the extension names, in full precision; for a name
-                without extension that is ``NamedMsgpackRecorder``.
+            recorder: by default the one that the extension names, ``NamedMsgpackRecorder`` for a name
+                without extension; element types stay as they are.
 
         Raises:
             RecordError: without a recorder, when the extension names none.

@@ -14,7 +14,6 @@ from phlox_tensor.random import generator
 
 from ._errors import shown
 from ._files import remove_left
-from ._precision import KeepPrecision
 from ._recorder import PathLike, Recorder, kinds
 from ._recorders import NamedMsgpackRecorder
 from ._tensors import materialize
@@ -58,7 +57,7 @@ class Checkpointer:
             keep_last: how many of the newest to keep.
             best: the metric by which the best one is kept too.
             largest: whether the best has the largest metric, instead of the smallest.
-            recorder: by default ``NamedMsgpackRecorder(KeepPrecision)``: every bit comes back.
+            recorder: by default ``NamedMsgpackRecorder()``: every bit comes back.
 
         Raises:
             ArgumentError: fewer than one to keep; a recorder that needs the structure to load.
@@ -70,17 +69,17 @@ class Checkpointer:
                 "checkpointer",
                 "not a recorder",
                 got=recorder,
-                expected="a recorder such as NamedMsgpackRecorder(KeepPrecision)",
+                expected="a recorder such as NamedMsgpackRecorder()",
             )
         if not isinstance(folder, str | os.PathLike):
             raise ArgumentError("checkpointer", "folder", got=folder, expected="a path")
-        self.recorder: Final = NamedMsgpackRecorder(KeepPrecision) if recorder is None else recorder
+        self.recorder: Final = NamedMsgpackRecorder() if recorder is None else recorder
         if self.recorder.needs_like or not self.recorder.writes:
             raise ArgumentError(
                 "checkpointer",
                 "the recorder does not write files with names",
                 got=self.recorder,
-                expected="a recorder such as NamedMsgpackRecorder(KeepPrecision)",
+                expected="a recorder such as NamedMsgpackRecorder()",
             )
         if "\0" in str(folder):
             raise RecordError("checkpointer", "the path has a NUL character", got=repr(str(folder)))
@@ -223,7 +222,7 @@ class Checkpointer:
                     got=f"{self.recorder}, steps {steps} of {kind.__name__}",
                     expected=kind.__name__,
                     hint=f"Checkpointer({str(self.folder)!r}, "
-                    f"recorder={kind.__name__}(KeepPrecision))",
+                    f"recorder={kind.__name__}())",
                 )
 
     @property

@@ -18,7 +18,7 @@ from ._files import atomic_file, map_file, not_found
 from ._gather import with_names
 from ._layout import stored
 from ._limits import Limits
-from ._precision import FullPrecision, PrecisionSettings
+from ._precision import KeepPrecision, PrecisionSettings
 from ._saving import Saving
 from ._shards import INDEX, read_shards, remove_shards, write_shards
 from ._source import Write
@@ -55,7 +55,7 @@ class Recorder(ABC):
 
     def __init__(
         self,
-        precision: PrecisionSettings = FullPrecision,
+        precision: PrecisionSettings = KeepPrecision,
         *,
         limits: Limits | None = None,
         checksums: bool = True,
@@ -63,7 +63,7 @@ class Recorder(ABC):
         """Keep the settings.
 
         Args:
-            precision: the element type of floats in the file.
+            precision: the element type of floats in the file; by default what each one has.
             limits: caps on what a file may ask for.
             checksums: write one for each tensor, in the forms that have them. They cost about a
                 second for each gigabyte, on writing and on reading.

@@ -161,7 +161,7 @@ DEFAULT: Final = NamedMsgpackRecorder
 
 
 def recorder_for(path: PathLike) -> Recorder:
-    """Return the recorder that the extension of a path names, in full precision.
+    """Return the recorder that the extension of a path names, which keeps element types.
 
     A name without any extension is for `NamedMsgpackRecorder`, which adds its own.
 
@@ -170,7 +170,7 @@ def recorder_for(path: PathLike) -> Recorder:
 
     >>> from phlox_record import recorder_for
     >>> recorder_for("model.json"), recorder_for("model")
-    (JsonRecorder(FullPrecision), NamedMsgpackRecorder(FullPrecision))
+    (JsonRecorder(KeepPrecision), NamedMsgpackRecorder(KeepPrecision))
     """
     place = Path(path)
     kind = by_extension(place.name)
