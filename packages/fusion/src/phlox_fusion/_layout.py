@@ -203,7 +203,7 @@ def _taken(value: Any) -> tuple[Any, Any]:
     """The children of a node as one of Python's own containers, and what else it has."""
     node = tree.node_of(value)
     assert node is not None
-    children, rest = node.flatten(value)
+    children, rest = (node.whole_parts or node.flatten)(value)
     static = rest if node.static is None else node.static(rest)
     return dict(children) if isinstance(children, dict) else (*children,), static
 
@@ -362,7 +362,7 @@ def _open(item: Any, parts: list[Part], work: list[Any], seen: dict[Hashable, in
     if shared in seen:
         parts.append(AgainPart(seen[shared]))
         return
-    children, rest = node.flatten(item)
+    children, rest = (node.whole_parts or node.flatten)(item)
     if node.changing is not None and node.changing(rest):
         rest = apart(rest)
     static = rest if node.static is None else node.static(rest)

@@ -19,7 +19,7 @@ from phlox_tensor.capture import (
 )
 from phlox_tensor.no_operand import NoOperand
 
-from ._layout import Layout, StaticPart, TensorPart, flatten, levels_of
+from ._layout import Layout, NodePart, StaticPart, TensorPart, flatten, levels_of
 
 # Where an output comes from: a value of the graph, a number, or a plain number as it is.
 Ref = Value | Number | int | float
@@ -111,6 +111,7 @@ def packed(cell: Cell[Any]) -> Packed:
 def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     """Run a function as it is, on other handles of its arguments, and note what it does."""
     layout, leaves, _ = flatten((args, kwargs))
+    _refuse_hidden(layout)
     return _run(function, layout, leaves, {}, None)[0]
 
 
@@ -181,6 +182,7 @@ def _run(
         result_layout, result_leaves, known = flatten(out, given=False)
         if result_layout.transient:
             raise _from_transform()
+        _refuse_hidden(result_layout)
         _refuse_strange(result_layout, layout)
         result = Place(result_layout, _refs(made, result_layout, result_leaves))
         kept = _kept(made, out)
@@ -315,6 +317,7 @@ def _given(
 
 def _left(made: Recording, value: Any) -> tuple[Place, Packed]:
     layout, leaves, _ = flatten(value, "state in a cell")
+    _refuse_hidden(layout)
     refs = _refs(made, layout, leaves)
     return Place(layout, refs), layout.pack([*map(plain, leaves)])
 
@@ -348,6 +351,46 @@ def _refuse_strange(result: Layout, arguments: Layout) -> None:
             expected="tensors, numbers, modules, and containers of them",
             hint=_instead_of(part.value),
         )
+
+
+def _refuse_hidden(layout: Layout) -> None:
+    """Refuse a tensor that is no part of a tree, and that nobody compares: it would be kept.
+
+    Raises:
+        CompileError: naming the class whose ``flatten`` leaves it among the rest.
+    """
+    for part in layout.parts:
+        if not isinstance(part, NodePart) or part.node.static is None:
+            continue
+        compared = {id(item) for item in _tensors_in(part.static)}
+        hidden = [item for item in _tensors_in(part.rest) if id(item) not in compared]
+        if hidden:
+            raise CompileError(
+                "compile",
+                f"a {part.type.__name__} has a tensor which a replay would keep as it is",
+                got=f"a tensor of shape {hidden[0].shape} in what flatten gives beside the "
+                "children, and static leaves out",
+                expected="all tensors among the children",
+                hint="tree.register(type, lambda x: ({'low': x.low}, None), rebuild)",
+            )
+
+
+def _tensors_in(rest: Any) -> list[Tensor[Any]]:
+    """The tensors in constants of a node, in containers among them, and in attributes of those."""
+    found: list[Tensor[Any]] = []
+    work, seen = [rest], set[int]()
+    for item in work:
+        if isinstance(item, Tensor):
+            found.append(item)
+        elif id(item) not in seen and not tree.is_plain(item):
+            seen.add(id(item))
+            if isinstance(item, list | tuple | set | frozenset):
+                work += item
+            elif isinstance(item, dict):
+                work += item.values()
+            elif item is rest:
+                work += tree.attributes_of(item).values()
+    return found
 
 
 def _instead_of(value: Any) -> str:

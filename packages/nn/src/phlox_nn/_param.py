@@ -450,7 +450,19 @@ def _flatten(param: Param) -> tuple[list[Any], Param]:
     return [None if absent else param.value], like
 
 
+def _whole_parts(param: Param) -> tuple[list[Any], Param]:
+    """What is to be seen in a compiled function, to which a proposal is a tensor like any other."""
+    children, like = _flatten(param)
+    proposed, like._proposed = like._proposed, None
+    return children if proposed is None else [None, proposed], like
+
+
 def _rebuild(children: list[Any], like: Param) -> Param:
+    if len(children) == 2:
+        made = like._like()
+        made._of_tree = True
+        made._proposed = children[1]
+        return made
     (value,) = children
     if type(value) is Tensor:  # the way of compiled functions, attribute by attribute
         made = Param.__new__(Param)
@@ -495,4 +507,13 @@ def _late(like: Param, coming: tree.Coming) -> Callable[[Any], Param] | None:
 
 
 hint_at_members(Param)
-tree.register(Param, _flatten, _rebuild, _static, shared=True, whole=True, late=_late)
+tree.register(
+    Param,
+    _flatten,
+    _rebuild,
+    _static,
+    shared=True,
+    whole=True,
+    late=_late,
+    whole_parts=_whole_parts,
+)

@@ -56,6 +56,7 @@ class Node(NamedTuple):
     changing: Changing | None = (
         None  # attributes that are lists or dicts, of values that never change
     )
+    whole_parts: Flatten | None = None  # for compiled functions, which have to see all tensors
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

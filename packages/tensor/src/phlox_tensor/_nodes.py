@@ -42,7 +42,7 @@ OPAQUE: Final = Leaf.OPAQUE
 PLAIN: Final = Leaf.PLAIN
 
 
-def register(
+def register(  # noqa: PLR0913 - a node has as many fields
     type: type,
     flatten: Flatten,
     rebuild: Rebuild,
@@ -53,6 +53,7 @@ def register(
     whole: bool = False,
     late: Late | None = None,
     changing: Changing | None = None,
+    whole_parts: Flatten | None = None,
 ) -> None:
     """Make values of ``type`` and of its subclasses nodes of trees.
 
@@ -75,6 +76,8 @@ def register(
             value that makes the tensor when somebody asks for it; None where it has to be made.
         changing: for values that never change: gives, of whatever else ``flatten`` gave, the
             attributes that hold lists and dicts, which somebody may change in place all the same.
+        whole_parts: ``flatten`` for compiled functions, where a value has tensors that other walks
+            leave alone. They have to be children there, and ``rebuild`` takes them.
 
     Raises:
         ArgumentError: when the type is registered already, or one of Python's containers.
@@ -96,11 +99,13 @@ def register(
     """
     check_registration(type, flatten, rebuild, _REGISTERED)
     if whole:
-        node = Node(flatten, rebuild, False, static, shared, slot, whole, late, changing)
+        node = Node(
+            flatten, rebuild, False, static, shared, slot, whole, late, changing, whole_parts
+        )
     else:
         checked = _Looking(_paired(type, flatten), _nothing_omitted)
         made = _of_type(type, rebuild)
-        node = Node(checked, made, False, static, shared, slot, whole, late, changing)
+        node = Node(checked, made, False, static, shared, slot, whole, late, changing, whole_parts)
     KINDS.forget(lambda: _REGISTERED.update({type: node}))
 
 
