@@ -11,10 +11,11 @@ from phlox_tensor import ArgumentError, DType, Float, Int, RecordError, Tensor, 
 from . import _walk
 from . import initializers as init
 from ._exchange import exchanged
+from ._ids import new_id
 from ._linear import Linear
 from ._made import MadeWeight
 from ._module import Module
-from ._param import Param, new_id
+from ._param import Param
 from ._parts import modules
 from .where import Where, chosen, no_weight
 

@@ -33,9 +33,10 @@ from ._classes import (
     own_fields,
     watch_cached,
 )
+from ._ids import new_id
 from ._leaf import Role
 from ._loading import Layout, LoadReport, Migration, Remap
-from ._param import Param, check_field, new_id
+from ._param import Param, check_field
 from ._training import for_inference, for_training, moved, set_training
 from .where import Where, chosen
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from hashlib import blake2b
 from threading import Lock, RLock
 from typing import Any, Final, Never, final
 
@@ -21,28 +20,13 @@ from phlox_tensor import (
 )
 from phlox_tensor.capture import Number, plain, recording, unrecorded, wrap
 from phlox_tensor.no_operand import NoOperand, hint_at_members, refused_operand
-from phlox_tensor.random import generator
 
+from ._ids import new_id
 from ._leaf import Role, as_leaf, check_weight
 from ._param_errors import no_gradient, tracked
 
-ID_BYTES: Final = 8
 # Of all parameters that compiled functions made: their tensors are there but for the handle.
 _LATE: Final = RLock()  # a collection meanwhile may end in a finalizer that asks too
-
-
-def new_id() -> str:
-    """Return a fresh parameter id: 64 bits in hexadecimal, drawn from the random stream.
-
-    The same seed gives the same ids; what is seeded twice gives some of them twice.
-    """
-    return id_of(*generator().draw(1))
-
-
-def id_of(key: int, block: int) -> str:
-    """Return the id that belongs to a block of a random stream, which nobody else draws."""
-    words = int(key).to_bytes(8, "little") + int(block).to_bytes(8, "little")
-    return blake2b(words, digest_size=ID_BYTES).hexdigest()
 
 
 @final
@@ -401,17 +385,6 @@ def check_field(name: str, before: Any, given: Any) -> None:
             expected="a Param",
             hint=f"model.replace({name}=model.{name}.with_value(x)), or nn.Param(x) for a new one",
         )
-
-
-def no_param(path: str, given: object) -> ArgumentError:
-    """Return the error for a mapper that gives something else for a parameter."""
-    return ArgumentError(
-        "map",
-        f"{path} becomes no parameter",
-        got=f"a {type(given).__name__}",
-        expected="a Param for each",
-        hint="model.map(lambda path, param: param.with_value(param.value.detach() * 2))",
-    )
 
 
 def restore(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phlox_tensor import GradientError
+from phlox_tensor import ArgumentError, GradientError
 
 
 def no_gradient(role: str, *, trainable: bool) -> GradientError:
@@ -33,4 +33,15 @@ def tracked(role: str) -> GradientError:
         got="a tracked tensor",
         expected="a constant",
         hint="nn.State(x.detach())" if role == "state" else frozen,
+    )
+
+
+def no_param(path: str, given: object) -> ArgumentError:
+    """Return the error for a mapper that gives something else for a parameter."""
+    return ArgumentError(
+        "map",
+        f"{path} becomes no parameter",
+        got=f"a {type(given).__name__}",
+        expected="a Param for each",
+        hint="model.map(lambda path, param: param.with_value(param.value.detach() * 2))",
     )

@@ -9,6 +9,7 @@ from phlox_tensor import Backend, DType, RecordError, Tensor, asarray
 
 from . import _fields, _walk
 from ._foreign import from_pytorch, to_pytorch
+from ._ids import new_id
 from ._loading import (
     Entry,
     Found,
@@ -21,7 +22,7 @@ from ._loading import (
     renamed,
     tensor_of,
 )
-from ._param import Param, new_id
+from ._param import Param
 from ._training import trained_there
 
 if TYPE_CHECKING:

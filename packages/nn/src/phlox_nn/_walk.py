@@ -31,7 +31,8 @@ from ._fields import (
     set_places,
     set_values,
 )
-from ._param import Param, no_param
+from ._param import Param
+from ._param_errors import no_param
 from .where import require_two
 
 OnParam = Callable[[str, Param], Param]

@@ -15,8 +15,9 @@ from phlox_tensor.random import Generator, generator, normal, uniform, use_gener
 
 from ._config import Config
 from ._elsewhere import INITIALIZERS
+from ._ids import id_of
 from ._leaf import Role
-from ._param import Param, id_of
+from ._param import Param
 
 Make = Callable[[Backend], Tensor[Float]]
 
