@@ -373,3 +373,32 @@ def test_explain_says_that_results_go_on_with_a_history() -> None:
     x = points(0, 4, device=device).require_grad()
     assert "history" in fast.explain(x)
     assert "history" not in fast.explain(x.detach())
+
+
+def test_a_pass_back_that_asks_more_of_numbers_has_halves_for_each_answer() -> None:
+    runs: list[int] = []
+
+    def note() -> None:
+        runs.append(1)
+
+    @px.compile
+    def total(x: Tensor, n: int) -> Tensor:
+        note()
+        return (x**n).sum()
+
+    x = px.asarray([1.0, 2.0, 3.0])
+    for turn in range(4):
+        for n in (1, 2, 3, 0):
+            slope = px.grad(lambda x, n=n: total(x, n))(x)
+            assert slope.tolist() == px.grad(lambda x, n=n: (x**n).sum())(x).tolist(), (turn, n)
+    assert total.versions == 1
+    assert len(runs) <= 2 + 2 * 4  # the call itself, and each pass back
+
+
+def test_numbers_that_a_pass_back_asks_for_do_not_pile_up() -> None:
+    total = px.compile(lambda x, n: (x**n).sum())
+    for n in range(40):
+        x = px.asarray([1.0, 1.0])
+        for _ in range(2):
+            assert px.grad(lambda x, n=n: total(x, n))(x).tolist() == [n, n]
+    assert len(total.sources) <= 40

@@ -21,7 +21,7 @@ from phlox_tensor.capture import (
 )
 
 from . import _trace
-from ._agree import difference, same_refs, two_runs_differ
+from ._agree import difference, fits, same_refs, two_runs_differ
 from ._check import agree, agree_on_a_run, in_parts, seen
 from ._flat import outer
 from ._layout import Layout, TensorPart, flatten, levels_of
@@ -30,18 +30,23 @@ from ._trace import Pulled, Ref, Run, Then, Trace
 
 Mask = tuple[bool, ...]  # which results have a cotangent
 Carry = Callable[[list[Any], list[Any]], list[Any]]
+_MOST_HALVES: Final = 16  # by what a pass back asked of numbers; each costs a look at a call
 
 
 class Half(NamedTuple):
     """The two halves for some results that have cotangents.
 
     Attributes:
+        mask: those results.
+        trace: the run that they are the halves of.
         forward: gives results and what ``backward`` takes.
         backward: gives base primitives of gradients.
         layout: of the gradients.
         texts: of both, as Python.
     """
 
+    mask: Mask
+    trace: Trace
     forward: Replay
     backward: Carry
     layout: Layout
@@ -55,15 +60,15 @@ class LivingCall(NamedTuple):
         given: outermost primitives and numbers of the arguments, none twice.
         contents: what cells held before.
         context: what contexts held.
-        saved: what the forward half kept for ``mask``.
-        mask: None where the function itself ran.
+        saved: what the forward half kept.
+        half: that half; None where the function itself ran.
     """
 
     given: tuple[Any, ...]
     contents: dict[Cell[Any], Packed]
     context: Context
     saved: list[Any]
-    mask: Mask | None
+    half: Half | None
 
 
 class Level(NamedTuple):
@@ -124,9 +129,8 @@ class Join:
         self._ways: Final = [_ways(part, [*devices]) for part in self._layout.leaves]
         self._lock: Final = RLock()
         self._plain: Replay | None = None
-        self._waiting: dict[Mask, tuple[Trace, Pulled]] = {}
-        self._halves: dict[Mask, Half] = {}
-        self._expected: Mask | None = None
+        self._waiting: list[tuple[Mask, Trace, Pulled]] = []
+        self._halves: list[Half] = []  # the last one that was found first
 
     def _level(self, device: Backend) -> Level:
         operands, tracked, inside = [], False, False
@@ -151,7 +155,7 @@ class Join:
     @property
     def texts(self) -> list[str]:
         """The halves that there are, as Python."""
-        return [text for half in self._halves.values() for text in half.texts]
+        return [text for half in self._halves for text in half.texts]
 
     def ready(self) -> tuple[Replay, str]:
         """Return the replay of the function alone, and its text."""
@@ -169,16 +173,20 @@ class Join:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], undo: list[Any]
     ) -> Any:
         """Replay the forward half, and return the result with the history that it has."""
-        mask = self._expected
-        replay = self._plain if mask is None else self._halves[mask].forward
-        assert replay is not None
-        found = seen(replay, leaves, undo, self._trace) if self._check else None
-        out = replay(leaves, undo) if found is None else found.out
-        if out is MISS:
+        out: Any = MISS
+        halves = self._halves
+        for half in (*(h for h in halves if h.mask == halves[0].mask), None):
+            replay = self._plain if half is None else half.forward
+            assert replay is not None
+            found = seen(replay, leaves, undo, self._trace) if self._check else None
+            out = replay(leaves, undo) if found is None else found.out
+            if out is not MISS:
+                break
+        else:
             return out
         results, saved, contents = out
         held = dict(zip(self._cells, contents, strict=True))
-        call = LivingCall(self._given(args, kwargs), held, copy_context(), saved, mask)
+        call = LivingCall(self._given(args, kwargs), held, copy_context(), saved, half)
         if found is not None:
             again = call._replace(contents=found.before)
             run, _, _ = self._run_again(again, lambda *_: ([], ()))
@@ -234,8 +242,8 @@ class Join:
         mask = tuple([cotangent is not None for cotangent in cotangents])
         if level or not plain or not _plain_here(device.inner, cotangents):
             return self._as_written(call, level, cotangents)
-        half = self._halves.get(mask)
-        if half is None or call.mask != mask:
+        half = call.half
+        if half is None or half.mask != mask:
             return self._again(call, device, mask, cotangents)
         saved = [*call.saved] if again else call.saved
         found = half.backward(saved, [levels_of(c)[1] for c in cotangents if c is not None])
@@ -274,23 +282,26 @@ class Join:
 
     def _note(self, trace: Trace, pulled: Pulled, mask: Mask) -> None:
         with self._lock:
-            if mask in self._halves:
-                self._expected = mask  # two calls ahead may have found another one
+            for at, half in enumerate(self._halves):
+                if half.mask == mask and fits(half.trace, trace):  # of an earlier call
+                    self._halves = [half, *self._halves[:at], *self._halves[at + 1 :]]
+                    return
+            alike = [w for w in self._waiting if w[0] == mask and fits(w[1], trace)]
+            if not alike:
+                self._waiting = [(mask, trace, pulled), *self._waiting[: _MOST_HALVES - 1]]
                 return
-            before = self._waiting.pop(mask, None)
-            if before is None:
-                self._waiting[mask] = trace, pulled
-                return
-            other = difference(before[0], trace)
+            _, first, before = alike[0]
+            self._waiting = [w for w in self._waiting if w[1] is not first]
+            other = difference(first, trace)
             if other is None and (
-                before[1].place.layout is not pulled.place.layout
-                or not same_refs(before[1].place.refs, pulled.place.refs)
+                before.place.layout is not pulled.place.layout
+                or not same_refs(before.place.refs, pulled.place.refs)
             ):
                 other = "gradients had another form, or came about in another way"
             if other is not None:
                 raise two_runs_differ(other)
-            self._halves[mask] = _halves(_trace.positioned(trace, self._order), pulled)
-            self._expected = mask
+            made = _halves(mask, _trace.positioned(trace, self._order), pulled)
+            self._halves = [made, *self._halves[: _MOST_HALVES - 1]]
 
     def _as_written(self, call: LivingCall, level: int, cotangents: list[Any]) -> Any:
         """Let the ops run one by one, for what records or batches the pass."""
@@ -347,7 +358,7 @@ class _Pull:
             yield Tensor(item, base)
 
 
-def _halves(trace: Trace, pulled: Pulled) -> Half:
+def _halves(mask: Mask, trace: Trace, pulled: Pulled) -> Half:
     """Part a trace of a function and the pass behind it."""
     whole = trace.graph
     grads = tuple(ref.number for ref in pulled.place.refs if type(ref) is Value)
@@ -375,7 +386,7 @@ def _halves(trace: Trace, pulled: Pulled) -> Half:
         outputs=(*own, *values),
     )
     forward, text = forward_of(trace._replace(graph=graph), saved)
-    return Half(forward, backward, pulled.place.layout, (text, back_text))
+    return Half(mask, trace, forward, backward, pulled.place.layout, (text, back_text))
 
 
 # Tensors and their devices
