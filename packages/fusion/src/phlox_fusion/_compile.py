@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from operator import is_
-from threading import RLock
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar, final, overload
 
@@ -33,6 +32,7 @@ from ._flat import flat
 from ._form import Form, form_of, most_changed
 from ._join import Join
 from ._layout import StaticPart, flatten
+from ._locks import KEEPING
 from ._mode import mode_of
 from ._probe import Probe, probe_of, twice
 from ._replay import MISS, Replay, replay_of, undo_all
@@ -119,7 +119,6 @@ class Compiled(Generic[P, R]):
         self._last: Version | None = None  # the one that the probe is of
         self._clock = 0
         self._made = 0
-        self._lock = RLock()
         self._fallbacks = of_a_function()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -165,7 +164,7 @@ class Compiled(Generic[P, R]):
             if out is not MISS:
                 self._probe, self._last = version.probe, version
                 return out
-        return self._record(key, given, kwargs, waiting)
+        return self._record(key, given, kwargs, ready or (), waiting)
 
     def _replayed(
         self, version: Version, given: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
@@ -328,9 +327,22 @@ class Compiled(Generic[P, R]):
         return tuple(key), leaves
 
     def _record(
-        self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
+        self,
+        key: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        known: Sequence[Version],
+        waiting: list[Version],
     ) -> Any:
-        """Run the function recorded; the second time a replay is made of it."""
+        """Run the function recorded; the second time a replay is made of it.
+
+        Args:
+            key: of the arguments.
+            args: the arguments.
+            kwargs: those by keyword.
+            known: the versions of the key, of which none could serve the call.
+            waiting: those of them that are to be recorded for a second time.
+        """
         form = form_of(args, kwargs)
         _refuse_arrays(form)
         outside = watches(self._called, form.values())
@@ -340,7 +352,9 @@ class Compiled(Generic[P, R]):
             raise _trace.changes(name)
         left = left_of(outside)
         found_out = len(left) < len(outside) or not all(map(is_, left, outside))
-        with self._lock:
+        with KEEPING:
+            meanwhile = (v for v in self._versions.get(key, ()) if v not in known)
+            waiting += [v for v in meanwhile if hold(v.outside)]  # those of other threads
             version = next((v for v in waiting if fits(v.trace, found.trace)), None)
             other = None if version is None else difference(version.trace, found.trace)
             if version is not None and other is not None:
@@ -354,7 +368,7 @@ class Compiled(Generic[P, R]):
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
                 self._keep(key, version)
-            else:
+            elif version.replay is None:
                 version.outside = left  # what both runs found out for themselves is there now
                 self._agreed(version, args, kwargs)
         if version.join is None:

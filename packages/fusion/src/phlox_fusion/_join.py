@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import Context, copy_context
-from threading import RLock
 from typing import Any, Final, NamedTuple, final
 
 from phlox_tensor import Backend, CompileError, Tensor, is_inside
@@ -25,6 +24,7 @@ from ._agree import difference, fits, same_refs, two_runs_differ
 from ._check import agree, agree_on_a_run, in_parts, seen
 from ._flat import outer
 from ._layout import Layout, TensorPart, flatten, levels_of
+from ._locks import KEEPING
 from ._replay import MISS, Replay, backward_of, forward_of
 from ._trace import Pulled, Ref, Run, Then, Trace
 
@@ -127,7 +127,6 @@ class Join:
             if not is_inside(inner.device, outer_one.device):
                 raise _unrelated(inner.device, outer_one.device)
         self._ways: Final = [_ways(part, [*devices]) for part in self._layout.leaves]
-        self._lock: Final = RLock()
         self._plain: Replay | None = None
         self._waiting: list[tuple[Mask, Trace, Pulled]] = []
         self._halves: list[Half] = []  # the last one that was found first
@@ -281,7 +280,7 @@ class Join:
         return call.context.copy().run(run)
 
     def _note(self, trace: Trace, pulled: Pulled, mask: Mask) -> None:
-        with self._lock:
+        with KEEPING:
             for at, half in enumerate(self._halves):
                 if half.mask == mask and fits(half.trace, trace):  # of an earlier call
                     self._halves = [half, *self._halves[:at], *self._halves[at + 1 :]]

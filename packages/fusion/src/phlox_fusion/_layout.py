@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from threading import RLock
 from typing import Any, Final, NamedTuple, NoReturn, final
 from weakref import ref
 
@@ -13,6 +12,7 @@ from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
 from phlox_tensor.capture import Number, Packed, plain, refuse, same
 
 from ._held import apart
+from ._locks import lock_beyond_forks
 from ._source import Source
 
 # What a device has of a tensor: the device, and what the tensor is to it.
@@ -112,7 +112,7 @@ def _changing(part: NodePart) -> Sequence[str]:
 
 
 _LAYOUTS: Final[dict[int, list[ref[Layout]]]] = {}
-_lock: Final = RLock()  # a layout may go while another one is looked for
+_lock: Final = lock_beyond_forks()  # a layout may go while another one is looked for
 
 
 def _layout(parts: list[Part]) -> Layout:

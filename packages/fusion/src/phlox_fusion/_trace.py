@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 from phlox_tensor import Backend, CompileError, DType, Tensor, tree
 from phlox_tensor.capture import (
@@ -14,6 +15,7 @@ from phlox_tensor.capture import (
     Packed,
     Recording,
     Value,
+    is_stream,
     plain,
     recorded,
 )
@@ -148,8 +150,10 @@ def _run(
     opened: dict[Cell[Any], Place] = {}
     contained: dict[Cell[Any], tuple[Any, Flat]] = {}
 
+    shared = _Shared(contents)
+
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
-        found = contents.setdefault(cell, packed(cell))
+        found = shared.read(cell)
         refs, given = _given(made, found.layout, found.leaves)
         opened[cell] = Place(found.layout, refs)
         content = found.layout.build(given)
@@ -167,10 +171,8 @@ def _run(
         try:
             out = function(*own_args, **own_kwargs)
         finally:  # as after an error in a run that nobody records
-            for cell, value in made.outcomes.items():
-                left[cell], outcomes[cell] = _left(made, value)
-                if then is None:
-                    cell.pack(outcomes[cell])
+            for cell, place, content in shared.left_by(made, back=then is not None):
+                left[cell], outcomes[cell] = place, content
         made.raise_caught()
         if _changed((own_args, own_kwargs), own_flat):
             raise changes("a container among the arguments")
@@ -198,6 +200,66 @@ def _run(
     joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
     plain_leaves = [*map(plain, result_leaves)]
     return Run(plain_leaves, trace, layout, joins, same, contents, outcomes), behind
+
+
+_FAR: Final = 2**40  # blocks of random numbers: more than one run draws
+
+
+@final
+class _Shared:
+    """The cells that a recorded run reads, which other threads may read and set meanwhile."""
+
+    def __init__(self, contents: dict[Cell[Any], Packed]) -> None:
+        """Take what is known of the cells of then, and note there what others hold."""
+        self._read = contents
+        self._far: dict[Cell[Any], Packed] = {}  # streams: where others go on
+
+    def read(self, cell: Cell[Any]) -> Packed:
+        """Return the content of a cell; who else draws from a stream goes on far behind it."""
+        if cell in self._read:
+            return self._read[cell]
+        with cell.lock:
+            found = self._read[cell] = packed(cell)
+            if is_stream(cell):
+                key, first = found.leaves
+                far = found._replace(leaves=[key, (first + _FAR) % 2**64])
+                self._far[cell] = far
+                cell.pack(far)
+        return found
+
+    def left_by(self, made: Recording, *, back: bool) -> Iterator[tuple[Cell[Any], Place, Packed]]:
+        """Set the cells that a run set, and streams that it only read to where they were.
+
+        Args:
+            made: what recorded the run.
+            back: it goes back through an earlier one, and leaves no state.
+        """
+        try:
+            for cell, value in made.outcomes.items():
+                place, content = _left(made, value)
+                if not back:
+                    self._leave(cell, content)
+                yield cell, place, content
+        finally:
+            for cell, far in self._far.items():
+                cell.swap(far, self._read[cell])
+
+    def _leave(self, cell: Cell[Any], content: Packed) -> None:
+        """Set a cell to what the run leaves in it."""
+        before = self._read.get(cell)
+        with cell.lock:
+            far = self._far.pop(cell, None)
+            others = before is not None and cell.packed is not (far or before)
+            if others and far is not None and far.leaves[0] == content.leaves[0]:
+                return  # another thread goes on with this stream, behind all that was drawn here
+            cell.pack(content)
+        if others and far is None:
+            warnings.warn(
+                "[compile] another thread set a Cell while a function was recorded that sets it "
+                "too, and what it had set is lost\n"
+                "hint: call the compiled function twice before the threads start",
+                stacklevel=2,
+            )
 
 
 def _changed(tree: Any, before: Flat) -> bool:

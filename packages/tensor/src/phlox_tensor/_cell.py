@@ -39,10 +39,11 @@ _ABSENT: Final = _Absent()
 class _Recordings:
     """How many recordings are under way, in all threads together; while it is 0 nobody asks."""
 
-    __slots__ = ("count",)
+    __slots__ = "count", "watching"
 
     def __init__(self) -> None:
         self.count = 0
+        self.watching = 0  # those for which all devices are watched
 
 
 RECORDINGS: Final = _Recordings()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from math import prod
-from threading import RLock
+from threading import RLock, local
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 from weakref import ref
 
@@ -76,7 +77,6 @@ class Recording:
         self.copied: dict[int, tuple[bytes, str]] = {}
         self._contents: dict[Cell[Any], Any] = {}
         self.outcomes: dict[Cell[Any], Any] = {}
-        self._held: dict[Cell[Any], None] = {}
         self._born: dict[Cell[Any], Any] = {}
         self._refused: CompileError | None = None
         self._busy = False
@@ -170,7 +170,6 @@ class Recording:
             return self._born[cell]
         if cell in self.outcomes:
             return self.outcomes[cell]
-        self._hold(cell)
         if cell not in self._contents:
             self._contents[cell] = self._open_cell(cell, self)
         return self._contents[cell]
@@ -180,14 +179,7 @@ class Recording:
         if cell in self._born:
             self._born[cell] = value
             return
-        self._hold(cell)
         self.outcomes[cell] = value
-
-    def _hold(self, cell: Cell[Any]) -> None:
-        """Let no other thread set a cell before this run is over, or it would be set back."""
-        if cell not in self._held:
-            cell.lock.acquire()
-            self._held[cell] = None
 
     # Ops
 
@@ -318,12 +310,10 @@ class Recording:
         )
 
     def close(self) -> None:
-        """Forget the primitives, what cells hold, and what the graph has; let others set the cells.
+        """Forget the primitives, what cells hold, and what the graph has.
 
         Numbers know their recording for as long as a graph knows them.
         """
-        while self._held:
-            self._held.popitem()[0].lock.release()
         for cell, value in self._born.items():
             cell.pack(Packed(None, tree.map(plain, value), lambda _, content: content))
         del self._open_cell
@@ -383,31 +373,58 @@ def refuse(error: CompileError) -> NoReturn:
     raise error
 
 
-# A recording holds the cells that it met; two could wait for each other.
-_ONE_AT_A_TIME: Final = RLock()
+@final
+class _Open(local):
+    """The recordings under way in this thread: for each whether all devices are watched."""
+
+    def __init__(self) -> None:
+        self.watching: list[bool] = []
+
+
+_OPEN: Final = _Open()
+_COUNTING: Final = RLock()  # for a moment only: no code of the user's runs meanwhile
+
+
+def _count(step: int, *, watching: bool) -> None:
+    """Count a recording that begins (1) or ends (-1)."""
+    with _COUNTING:
+        RECORDINGS.count += step
+        RECORDINGS.watching += step * watching
+        _backend.watch(_WATCHER, on=RECORDINGS.watching > 0)
 
 
 @contextmanager
 def recorded(made: Recording, *, watching: bool = True) -> Iterator[None]:
-    """Note what the block does on base devices, in this thread or task; others wait to record.
+    """Note what the block does on base devices, in this thread or task; others go on meanwhile.
 
     Args:
         made: what notes it.
         watching: on all devices; else on those alone that note their ops themselves.
     """
-    with _ONE_AT_A_TIME:
-        if watching:
-            _backend.watch(_WATCHER, on=True)
-        RECORDINGS.count += 1
-        token = recording_here.set(made)
-        try:
-            yield
-        finally:
-            recording_here.reset(token)
-            made.close()
-            RECORDINGS.count -= 1
-            if watching and not RECORDINGS.count:
-                _backend.watch(_WATCHER, on=False)
+    _count(1, watching=watching)
+    _OPEN.watching.append(watching)
+    token = recording_here.set(made)
+    try:
+        yield
+    finally:
+        recording_here.reset(token)
+        made.close()
+        _OPEN.watching.remove(watching)
+        _count(-1, watching=watching)
+
+
+def _forked() -> None:
+    """Forget the recordings of other threads, which a forked process does not have."""
+    RECORDINGS.count = len(_OPEN.watching)
+    RECORDINGS.watching = sum(_OPEN.watching)
+    _COUNTING.release()
+    _count(0, watching=False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_COUNTING.acquire, after_in_parent=_COUNTING.release, after_in_child=_forked
+    )
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from ._program import (
     SequenceRun,
 )
 from ._raising import may_be_of_values
-from ._random_state import drawing_by_lane, drawing_once
+from ._random_state import drawing_by_lane, drawing_once, is_stream
 from ._recording import Recording, line_of_user, recorded, recording, refuse, unrecorded
 from ._together import run_together
 from .inference import infer_prepared
@@ -71,6 +71,7 @@ __all__ = [
     "infer_prepared",
     "interpreted",
     "is_ours",
+    "is_stream",
     "line_of_user",
     "lowered",
     "may_be_of_values",
