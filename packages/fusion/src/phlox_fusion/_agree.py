@@ -22,21 +22,6 @@ def two_runs_differ(how: str) -> CompileError:
     )
 
 
-def fits(first: Trace, second: Trace) -> bool:
-    """Whether two runs went the same way as far as numbers and cells decide it.
-
-    Where they do not, the second one is a version of its own.
-    """
-    if [*first.opened] == [*second.opened]:
-        for cell, place in first.opened.items():
-            if place.layout is not second.opened[cell].layout:
-                return False
-    for left, right in zip(first.graph.guards, second.graph.guards, strict=False):
-        if left.function is right.function and not same_refs(left.value, right.value):
-            return False
-    return True
-
-
 def difference(a: Trace, b: Trace) -> str | None:
     """Return how two runs differ in more than their inputs; None where they agree."""
     for left, right in zip(a.graph.nodes, b.graph.nodes, strict=False):
