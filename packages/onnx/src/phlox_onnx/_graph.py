@@ -54,11 +54,16 @@ class Node:
 @final
 @dataclass
 class Value:
-    """An input or output as the file describes it: sizes are numbers, names or unknown."""
+    """An input or output as the file describes it: sizes are numbers, names or unknown.
+
+    Attributes:
+        code: the number that ONNX has for the element type.
+    """
 
     name: str
     dtype: str = ""
     shape: tuple[int | str | None, ...] | None = None
+    code: int = 0
 
     @property
     def sizes(self) -> str:

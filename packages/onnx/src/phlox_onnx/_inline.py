@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ._errors import OnnxError
@@ -120,7 +121,7 @@ def _copy_graph(graph: Graph, names: dict[str, str], values: dict[str, Any], pre
     names = {k: v for k, v in names.items() if k not in own or not k}
 
     def renamed(value: Value) -> Value:
-        return Value(names.get(value.name, prefix + value.name), value.dtype, value.shape)
+        return replace(value, name=names.get(value.name, prefix + value.name))
 
     return Graph(
         graph.name,

@@ -12,6 +12,7 @@ from phlox_tensor import DTYPES, ArgumentError, Backend, Tensor
 from ._graph import Value
 from ._program import lifted
 from ._roles import LITERAL_SIZE
+from ._types import FOUR_BITS
 
 
 def as_input(wanted: Value, value: Any) -> Any:
@@ -36,6 +37,12 @@ def as_input(wanted: Value, value: Any) -> Any:
     if isinstance(found, np.ndarray) and found.dtype == object:
         got = f"{type(value).__name__} for {wanted.name!r}"
         raise ArgumentError("onnx", "an input is no tensor", got=got, expected="numbers")
+    least, most = FOUR_BITS.get(wanted.code, (0, 0))
+    if most and isinstance(found, np.ndarray) and found.size:
+        ends = found.min().item(), found.max().item()
+        if ends[0] < least or ends[1] > most:
+            what, got = "numbers of more than four bits", f"{ends} for {wanted.name!r}"
+            raise ArgumentError("onnx", what, got=got, expected=f"{least} to {most}")
     return found
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from ._errors import within
 from ._graph import OWN, Array, Graph, Node, graphs_of, walk
-from ._types import CODES
+from ._table import row_of
+from ._types import CODES, FOUR_BITS
 from .table.microsoft import unpacked
 
 Quantized = Literal["fake", "float", "exact", "learned"]
@@ -47,17 +48,43 @@ def _used(graph: Graph) -> set[str]:
 
 def _with_types(graph: Graph) -> None:
     """Say to which type is quantized, since a device may hold the zero point in a wider one."""
-    known = {v.name: v.dtype for v in graph.inputs}
+    known = {v.name: v.code for v in graph.inputs}
     nodes = list(walk(graph))
     for node in nodes:
         # For 16 bits, which ONNX had not always, files have those of the other domain.
         if node.key in (("com.microsoft", _Q[1]), ("com.microsoft", _DQ[1])):
             node.domain = ""
     for each in graphs_of(graph):
-        known |= {name: value.dtype.name for name, value in each.constants.items()}
+        known |= {name: _code(value) for name, value in each.constants.items()}
+        each.constants = {k: _plain(v) for k, v in each.constants.items()}
     for node in nodes:
-        if node.key == _Q and len(node.inputs) > 2 and known.get(node.inputs[2]) in CODES:
-            node.attributes.setdefault("output_dtype", CODES[known[node.inputs[2]]])
+        known |= dict.fromkeys(node.outputs, _typed(node, [known.get(n, 0) for n in node.inputs]))
+
+
+def _typed(node: Node, types: list[int]) -> int:
+    """Say in a node to which type it goes, as far as its inputs tell; return what it gives."""
+    words, row = node.attributes, row_of(node.key)
+    if node.key == _Q:
+        if types[2:] and types[2]:
+            words.setdefault("output_dtype", types[2])
+        return int(words.get("output_dtype", 0))
+    if node.key == ("", "CastLike") and len(types) == 2:
+        if types[1] in FOUR_BITS:
+            node.op, node.inputs, words["to"] = "Cast", node.inputs[:1], types[1]
+        return types[1]
+    if node.key == _CAST:
+        return int(words.get("to", 0))
+    return types[0] if row is not None and row.movement and types else 0
+
+
+def _code(value: Array) -> int:
+    """The number of the element type of a constant."""
+    return (value.dtype.metadata or {}).get("code") or CODES.get(value.dtype.name, 0)
+
+
+def _plain(value: Array) -> Array:
+    """A constant whose type remembers nothing."""
+    return value.view(value.dtype.str) if value.dtype.metadata else value
 
 
 def _unpacked(node: Node, graph: Graph) -> list[Node]:

@@ -160,7 +160,7 @@ class _Reader:
         if not proto.type.HasField("tensor_type"):
             return found
         kind = proto.type.tensor_type
-        found.dtype = type_name(kind.elem_type)
+        found.dtype, found.code = type_name(kind.elem_type), kind.elem_type
         if kind.HasField("shape"):
             dims = kind.shape.dim
             found.shape = tuple(
@@ -264,7 +264,7 @@ class _Reader:
         else:
             return self._typed(proto, dtype, count).reshape(shape)
         if packed:
-            return _unpacked(np.frombuffer(data, np.uint8), dtype, count).reshape(shape)
+            return _unpacked(np.frombuffer(data, np.uint8), proto, count).reshape(shape)
         if dtype.kind == "b":
             return (np.frombuffer(data, np.uint8) != 0).reshape(shape)
         return np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
@@ -277,7 +277,7 @@ class _Reader:
             raise _bad("a tensor lacks elements", f"{len(field)} of {proto.name!r}", wanted)
         values = np.array(field, dtype=None if len(field) else np.int64)
         if packed:
-            return _unpacked(values.astype(np.uint8), dtype, count)
+            return _unpacked(values.astype(np.uint8), proto, count)
         if proto.data_type in (_T.FLOAT16, _T.BFLOAT16):
             return values.astype(np.uint16).view(dtype)
         return values.astype(dtype)
@@ -304,9 +304,9 @@ class _Reader:
         return out.reshape(shape)
 
 
-def _unpacked(data: Array, dtype: Any, count: int) -> Array:
-    """Two numbers of 4 bits from each byte, the low one first."""
+def _unpacked(data: Array, proto: Any, count: int) -> Array:
+    """Two numbers of 4 bits from each byte, the low one first; their type remembers the bits."""
     pairs = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[:count]
-    if dtype.kind == "u":
-        return pairs
-    return ((pairs ^ 8).astype(np.int8) - 8).astype(np.int8)
+    if proto.data_type == _T.INT4:
+        pairs = (pairs ^ 8).view(np.int8) - np.int8(8)
+    return pairs.view(np.dtype(pairs.dtype, metadata={"code": int(proto.data_type)}))

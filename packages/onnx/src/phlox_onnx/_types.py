@@ -41,6 +41,8 @@ LACKING: Final[dict[int, str]] = {
     27: "float6e2m3",
     28: "float6e3m2",
 }
+# The bounds of what has four bits, and lies in bytes.
+FOUR_BITS: Final[dict[int, tuple[int, int]]] = {21: (0, 15), 22: (-8, 7)}
 CODES: Final[dict[str, int]] = {name: code for code, name in reversed(TYPES.items())}
 
 

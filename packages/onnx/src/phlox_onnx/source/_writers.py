@@ -13,6 +13,7 @@ import phlox_tensor as px
 from .._graph import OWN, Key, Node
 from .._growth import META
 from .._types import to_type
+from ..table.bits import limits
 from ..table.resize import as_interpolate
 from . import _expr as e
 from ._names import Name, Trace, cases_of, finished, source_of
@@ -248,11 +249,13 @@ def rounded(node: Node, x: Name, scale: Any, zero: Any = None) -> Any:
     if any(v.size != 1 for v in known) or not plain:
         raise UnknownError("one scale")
     code = node.attributes.get("output_dtype", 0)
-    limits = px.iinfo(to_type(code) if code else px.uint8 if zero is None else zero.dtype)
+    dtype = to_type(code) if code else px.uint8 if zero is None else zero.dtype
+    least, most = limits(dtype, code)
+    bits = (most - least).bit_length()
     off = 0 if zero is None else int(zero.reshape(()))
     step = scale.expr if isinstance(scale, Name) else e.literal(scale.reshape(())[()])
-    words: dict[str, Any] = {} if limits.bits == 8 else {"bits": e.literal(limits.bits)}
-    words |= {} if limits.min < 0 else {"signed": e.literal(False)}
+    words: dict[str, Any] = {} if bits == 8 else {"bits": e.literal(bits)}
+    words |= {} if least < 0 else {"signed": e.literal(False)}
     expr = e.call("px.fake_quantize", [x.expr, step, *([e.literal(off)] if off else [])], words)
     return finished(x.trace, expr, lambda case: x.cases[case])
 

@@ -13,7 +13,8 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._row import Host, Raw, Row, since
-from .._types import to_type
+from .._types import FOUR_BITS, to_type
+from .bits import four_bits
 from .unchanged import alone
 
 T = Tensor[Any]
@@ -106,11 +107,13 @@ def _as(x: T, dtype: Any) -> T:
 
 
 def cast(input: T, *, to: int, saturate: int = 1, round_mode: str = "up") -> T:
-    """``saturate`` and ``round_mode`` speak of types of 8 bits, which phlox lacks."""
-    return _as(input, to_type(to))
+    """``saturate`` and ``round_mode`` speak of floats of 8 bits, which phlox lacks."""
+    return four_bits(input, to) if to in FOUR_BITS else _as(input, to_type(to))
 
 
 def _host_cast(input: Host, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+    if to in FOUR_BITS:
+        return four_bits(px.asarray(input, device=px.Numpy()), to).numpy()
     return input.astype(to_type(to).numpy)
 
 
@@ -214,6 +217,8 @@ def swish(X: T, *, alpha: float = 1.0) -> T:
 
 def bit_cast(input: Host, *, to: int) -> Host:
     """The same bits as another type; they are read on the host."""
+    if to in FOUR_BITS:  # bits of as many, which lie in bytes
+        return four_bits(px.asarray(input, device=px.Numpy()), to).numpy()
     dtype = np.dtype(to_type(to).numpy)
     return np.frombuffer(input.tobytes(), dtype).reshape(input.shape)
 

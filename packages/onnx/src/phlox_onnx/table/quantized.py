@@ -11,6 +11,7 @@ from .._errors import OnnxError
 from .._row import Ints, Row, since
 from .._types import CODES, to_type
 from .axes import axis_of
+from .bits import held, limits
 from .contraction import matmul_integer
 from .window import conv
 
@@ -31,18 +32,13 @@ def along(v: T, x: T, axis: int, block_size: int = 0) -> T:
     return wide[cut]
 
 
-def rounded(x: T, zero: T | None, dtype: Any) -> T:
+def rounded(x: T, zero: T | None, dtype: Any, code: int = 0) -> T:
     """Half to even, moved by the zero point, and kept within the type."""
-    limits = px.iinfo(dtype)
+    least, most = limits(dtype, code)
     whole = x.round()
     if zero is not None:
         whole = whole + zero.astype(whole.dtype)
-    return whole.clip(float(limits.min), float(limits.max)).astype(held(dtype, x.device))
-
-
-def held(dtype: Any, device: Any) -> Any:
-    """The type that a device has for whole numbers of a narrow one."""
-    return dtype if dtype in device.dtypes else device.default_int
+    return whole.clip(float(least), float(most)).astype(held(dtype, x.device))
 
 
 def narrow(zero: T, op: str) -> Any:
@@ -77,7 +73,7 @@ def quantize_linear(
     wide = x if x.dtype is px.float64 else x.astype(exact)
     scale = along(y_scale, x, axis, block_size).astype(wide.dtype)
     zero = None if y_zero_point is None else along(y_zero_point, x, axis, block_size)
-    return rounded(wide / scale, zero, dtype)
+    return rounded(wide / scale, zero, dtype, output_dtype)
 
 
 def dequantize_linear(
@@ -118,7 +114,7 @@ def fake_quantize(
     saturate: int = 1,
 ) -> T:
     """What comes back from whole numbers; the gradient passes where they hold it."""
-    limits = px.iinfo(_wanted(y_zero_point, output_dtype))
+    least, most = limits(_wanted(y_zero_point, output_dtype), output_dtype)
     one = y_scale.size == 1
     zero = y_zero_point.reshape(()) if one and y_zero_point is not None else y_zero_point
     wide = x.astype(px.float64) if precision == CODES["float64"] else x
@@ -127,8 +123,8 @@ def fake_quantize(
         y_scale.reshape(()) if one else y_scale,
         0 if zero is None else zero,
         axis=None if one or block_size else axis_of("QuantizeLinear", axis, x.ndim),
-        bits=limits.bits,
-        signed=limits.min < 0,
+        bits=(most - least).bit_length(),
+        signed=least < 0,
     )
     return back.astype(x.dtype)
 
