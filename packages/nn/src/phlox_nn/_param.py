@@ -56,6 +56,7 @@ class Param(NoOperand):
     """
 
     __slots__ = (
+        "__weakref__",
         "_frozen",
         "_lock",
         "_make",

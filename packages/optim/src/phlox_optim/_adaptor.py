@@ -16,6 +16,7 @@ from phlox_tensor.names import some
 
 from . import _groups, _state
 from ._clipping import GradientClipping
+from ._dropped import LastStep
 from ._found import check_divisor, check_rate, find
 from ._groups import Group
 from ._optimizer import AnyGradients, M, Optimizer
@@ -108,6 +109,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._joined: dict[tuple[int, ...], Group] = {}
         self._state = Cell(_Content({}, 0, 0))
         self._last: _Last | None = None
+        self._before = LastStep()
 
     @property
     def steps(self) -> int:
@@ -152,8 +154,9 @@ class OptimizerAdaptor(Settled, Optimizer):
             CompileError: with ``skip_nonfinite`` inside of a compiled function.
             GradientError: when a module of weights is given for gradients; unless
                 ``strict=False``, when no gradient belongs to a trained parameter
-                of the module, when a key is the id of none of its parameters, or when a parameter
-                is new while the state of another has lost its parameter.
+                of the module, when a key is the id of none of its parameters, when a parameter
+                is new while the state of another has lost its parameter, or when the last step
+                was of this very model and nobody kept what it gave.
             ShapeError: when a gradient does not have the shape of its parameter.
         """
         check_rate(lr)
@@ -171,6 +174,8 @@ class OptimizerAdaptor(Settled, Optimizer):
         if self._clipping is not None:
             found = self._clipping.clip(found)
         followed = recording()
+        if strict and params and not followed:
+            self._before.refuse_dropped(params[0], "model = optimizer.step(0.1, model, grads)")
         content = self._state.get()
         seen = [
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
@@ -194,6 +199,8 @@ class OptimizerAdaptor(Settled, Optimizer):
         if not followed:
             again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
             self._last = _Last(groups[0].places, seen, states, kept) if again else None
+            if params:
+                self._before.note(params[0], new[params[0].id])
         if has_state:
             new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
@@ -321,6 +328,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         kept = {key: _state.from_record(state, rules) for key, state in states.items()}
         self._state.set(_Content(kept, steps, skipped))
         self._last = None
+        self._before = LastStep()
         return self
 
     def __repr__(self) -> str:

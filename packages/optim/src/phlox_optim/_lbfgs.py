@@ -20,12 +20,17 @@ from phlox_tensor import (
 from phlox_tensor.arguments import accepts
 
 from ._checked import CheckedConfig
+from ._dropped import LastStep
 from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
 from ._optimizer import M
 from ._settled import Settled
 from ._state import placed
 
+_KEEP = (
+    "model, loss = optimizer.step(1.0, model, loss_of)",
+    "; config.init() makes an optimizer that starts at one model again",
+)
 _CURVED = 1e-10  # the least curvature along a step that is remembered, as in minFunc
 
 
@@ -124,6 +129,7 @@ class Lbfgs(Settled):
             )
         self._config = config or LbfgsConfig()
         self._memory: _Memory | None = None
+        self._before = LastStep()
         self._owners: tuple[str, ...] = ()  # ids of the parameters that it was made of
 
     def step(self, lr: float, module: M, loss_of: Callable[[M], Tensor[Float]]) -> tuple[M, float]:
@@ -136,13 +142,16 @@ class Lbfgs(Settled):
 
         Raises:
             GradientError: when the loss depends on no trained parameter, and where it or its
-                gradient is not finite; module and optimizer stay as they were.
+                gradient is not finite; module and optimizer stay as they were. When the last step
+                was of this very model, and nobody kept what it gave.
             ArgumentError: when parameters are on several devices or of several types.
             WrongTypeError: when ``loss_of`` is no function, or gives no tensor.
         """
         check_rate(lr)
         check_module(module)
         params = _trained(module)
+        if params:
+            self._before.refuse_dropped(params[0], *_KEEP)
         self._refuse_others(params)
         here, updates = self._at(module, params, loss_of)
         before = here.loss
@@ -158,6 +167,7 @@ class Lbfgs(Settled):
             self._memory = kept
             raise
         new = {p.id: p for p in _params_of(params, x)}
+        self._before.note(params[0], new[params[0].id])
         return module.with_params({**new, **updates}), before
 
     def _refuse_others(self, params: list[Param]) -> None:
@@ -297,6 +307,7 @@ class Lbfgs(Settled):
                 got=repr(known.get("rule", type(record).__name__)),
                 expected="what optimizer.into_record() gave",
             )
+        self._before = LastStep()
         self._owners = tuple(known.get("params", ()))  # older records have none
         if len(known) == 1:
             self._memory = None

@@ -1,0 +1,52 @@
+"""A step whose result was thrown away, which the next step of the very same model finds out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, final
+from weakref import ref
+
+from phlox_tensor import GradientError
+
+if TYPE_CHECKING:
+    from phlox_nn import Param
+
+_LESS: Final = "; step(..., strict=False) steps one model several times"
+
+
+@final
+class LastStep:
+    """One parameter before and after the last step, held weakly: nothing of models is kept."""
+
+    __slots__ = ("_after", "_before")
+
+    def __init__(self) -> None:
+        """Start without a step."""
+        self._before: ref[Param] | None = None
+        self._after: ref[Param] | None = None
+
+    def note(self, before: Param, after: Param) -> None:
+        """Remember a step, as one of its parameters saw it."""
+        self._before, self._after = ref(before), ref(after)
+
+    def refuse_dropped(self, param: Param, code: str, more: str = _LESS) -> None:
+        """Refuse to step what was stepped last, if nobody has what that step gave.
+
+        A model that was stepped on trial is stepped again while the trial is still there.
+
+        Raises:
+            GradientError: saying how to keep it.
+        """
+        before, after = self._before, self._after
+        if before is None or after is None or before() is not param or after() is not None:
+            return
+        raise GradientError(
+            "step",
+            "the last step was of this very model, and what it gave was thrown away",
+            got="the model of the last step",
+            expected="the model that the last step gave",
+            hint=code + more,
+        )
+
+    def __reduce__(self) -> Any:
+        """Start anew in a copy, whose models are others."""
+        return LastStep, ()
