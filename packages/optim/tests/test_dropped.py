@@ -20,7 +20,9 @@ def ones_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("config", [optim.AdamConfig(), optim.SgdConfig()], ids=["adam", "sgd"])
-def test_a_step_whose_result_was_thrown_away_is_an_error_at_the_next(config: optim.Config) -> None:
+def test_a_step_whose_result_was_thrown_away_is_an_error_at_the_next(
+    config: optim.OptimizerConfig,
+) -> None:
     model, optimizer = nn.Linear(2, 1), config.init()
     optimizer.step(0.1, model, ones_of(model))
     with pytest.raises(GradientError, match=LOST):

@@ -41,6 +41,7 @@ class _Content(NamedTuple):
     kept: dict[str, State]
     steps: int
     skipped: int
+    owners: dict[str, str]  # by parameter id the rule of its state, where there are several
 
 
 class _Last(NamedTuple):
@@ -107,9 +108,10 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._groups = tuple(groups)
         self._join = join or (lambda places: self._groups[places[-1]])
         self._joined: dict[tuple[int, ...], Group] = {}
-        self._state = Cell(_Content({}, 0, 0))
+        self._state = Cell(_Content({}, 0, 0, {}))
         self._last: _Last | None = None
         self._before = LastStep()
+        self._several = " " in self._rules()
 
     @property
     def steps(self) -> int:
@@ -181,13 +183,14 @@ class OptimizerAdaptor(Settled, Optimizer):
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
             for p, g in zip(params, found, strict=True)
         ]
-        last = None if followed else self._last
+        # Groups go by path, which the same parameters may have another of by now.
+        last = None if followed or self._groups else self._last
         if last is not None and last.kept is content.kept and last.seen == seen:
             groups = [_Group(last.places, params, _inner(params), found, last.states)]
         else:
             if strict:
                 self._refuse_strangers(module, params)
-            groups = self._sorted(module, params, found)
+            groups = self._sorted(module, params, found, strict=strict)
         new: dict[str, Param] = {}
         after: dict[str, State] = {}
         states: list[State] = []
@@ -195,7 +198,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             states = self._update(lr, group, new)
             for param, state in zip(group.params, states, strict=True):
                 after[param.id] = state
-        kept = self._keep(after)
+        kept = self._keep(after, groups)
         if not followed:
             again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
             self._last = _Last(groups[0].places, seen, states, kept) if again else None
@@ -205,14 +208,18 @@ class OptimizerAdaptor(Settled, Optimizer):
             new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
 
-    def _keep(self, after: dict[str, State]) -> dict[str, State]:
+    def _keep(self, after: dict[str, State], groups: list[_Group]) -> dict[str, State]:
         """Count a step, and return all states after it."""
         with self._state.lock:
-            kept, steps, skipped = self._state.get()
+            kept, steps, skipped, owners = self._state.get()
             joined = {**kept, **after}
             if NoneType in map(type, after.values()):  # of a rule without states
                 joined = {key: state for key, state in joined.items() if state is not None}
-            self._state.set(_Content(joined, steps + 1, skipped))
+            if self._several:
+                rules = [type(self._rule_at(group.places)).__name__ for group in groups]
+                own = zip(groups, rules, strict=True)
+                owners = {**owners, **{p.id: rule for group, rule in own for p in group.params}}
+            self._state.set(_Content(joined, steps + 1, skipped, owners))
         return joined
 
     def _refuse_strangers(self, module: Module, params: list[Param]) -> None:
@@ -238,20 +245,22 @@ class OptimizerAdaptor(Settled, Optimizer):
             )
 
     def _sorted(
-        self, module: Module, params: list[Param], grads: list[Tensor[Float]]
+        self, module: Module, params: list[Param], grads: list[Tensor[Float]], *, strict: bool
     ) -> list[_Group]:
         """What may step together, by group, device, types, and what the states have in common."""
         places = _groups.places(self._groups, module) if self._groups else {}
         groups: dict[Any, _Group] = {}
         numbers: list[Number] = []
-        known = self._state.get().kept
-        before = [known.get(param.id) for param in params]
-        for param, grad, kept in zip(params, grads, before, strict=True):
+        content = self._state.get()
+        for param, grad in zip(params, grads, strict=True):
             if grad.shape != param.shape:
                 raise misfit("a gradient", grad.shape, param.shape)
             (tensor,) = _inner([param])
-            state = _state.placed(kept, tensor.device)
             where = places.get(param.id, ())
+            kept = content.kept.get(param.id)
+            if kept is not None and content.owners and not self._owns(where, param, strict=strict):
+                kept = None
+            state = _state.placed(kept, tensor.device)
             key = where, param.device, param.dtype, grad.dtype, _state.alike(state, numbers)
             group = groups.setdefault(key, _Group(where, [], [], [], []))
             group.params.append(param)
@@ -259,6 +268,24 @@ class OptimizerAdaptor(Settled, Optimizer):
             group.grads.append(grad.to_device(tensor.device))
             group.states.append(state)
         return list(groups.values())
+
+    def _owns(self, places: tuple[int, ...], param: Param, *, strict: bool) -> bool:
+        """Whether the state of a parameter is one of the rule that steps it now.
+
+        Raises:
+            GradientError: when ``strict``, and it is of another, since groups were changed.
+        """
+        mine = type(self._rule_at(places)).__name__
+        owner = self._state.get().owners.get(param.id, mine)
+        if strict and owner != mine:
+            raise GradientError(
+                "step",
+                "a parameter has the state of another rule",
+                got=f"that of {owner}, for {param!r}",
+                expected=f"that of {mine}, which steps it now",
+                hint="groups as they were, or step(..., strict=False), which starts it anew",
+            )
+        return owner == mine
 
     def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> list[State]:
         """Step the parameters of one group into ``new``, and return their states."""
@@ -281,6 +308,10 @@ class OptimizerAdaptor(Settled, Optimizer):
                     _state.check(state, rule)
         return states
 
+    def _rule_at(self, places: tuple[int, ...]) -> SimpleOptimizer:
+        """What steps the parameters at some places."""
+        return self._group(places).rule if places else self._rule
+
     def _group(self, places: tuple[int, ...]) -> Group:
         """What the groups at some places are together."""
         group = self._joined.get(places)
@@ -297,8 +328,9 @@ class OptimizerAdaptor(Settled, Optimizer):
         """Return the states by parameter id; the tensors are shared, not copied."""
         content = self._state.get()
         states = {key: _state.into_record(state) for key, state in content.kept.items()}
-        steps, skipped = content.steps, content.skipped
-        return {"rule": self._rules(), "steps": steps, "skipped": skipped, "states": Keyed(states)}
+        counts = {"steps": content.steps, "skipped": content.skipped}
+        owners = {"owners": Keyed(content.owners)} if self._several else {}
+        return {"rule": self._rules(), **counts, "states": Keyed(states), **owners}
 
     def load_record(self, record: Record) -> OptimizerAdaptor:
         """Take over the states of a record, and return the optimizer itself.
@@ -308,9 +340,11 @@ class OptimizerAdaptor(Settled, Optimizer):
                 optimizer is then as before.
         """
         known = record if isinstance(record, dict) else {}
-        rule, states = known.get("rule"), known.get("states")
-        steps, skipped = known.get("steps", 0), known.get("skipped", 0)
-        if not isinstance(states, dict) or type(steps) is not int or type(skipped) is not int:
+        rule, states, owners = known.get("rule"), known.get("states"), known.get("owners", {})
+        steps: Any = known.get("steps", 0)
+        skipped: Any = known.get("skipped", 0)
+        counted = type(steps) is int and type(skipped) is int
+        if not isinstance(states, dict) or not isinstance(owners, dict) or not counted:
             raise RecordError(
                 "load_record",
                 "not a record of an optimizer",
@@ -326,7 +360,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             )
         rules = (self._rule, *(group.rule for group in self._groups))
         kept = {key: _state.from_record(state, rules) for key, state in states.items()}
-        self._state.set(_Content(kept, steps, skipped))
+        self._state.set(_Content(kept, steps, skipped, {k: str(v) for k, v in owners.items()}))
         self._last = None
         self._before = LastStep()
         return self

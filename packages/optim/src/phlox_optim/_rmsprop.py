@@ -51,12 +51,14 @@ class RmsProp(ConfiguredRule[RmsPropConfig]):
         spread = new["squares"]
         if c.centered:
             new["mean"] = grad * (1.0 - c.alpha)
-            if state is not None:
+            if state is not None and "mean" in state:
                 new["mean"] = new["mean"] + state["mean"] * c.alpha
-            # By rounding it may be a little less than 0.
-            spread = (spread - new["mean"].square()).clip(min=0.0)
+            # The mean of squares less the square of the mean, which may be infinite and both be so.
+            root = spread.sqrt()
+            spread = ((root - new["mean"]) * (root + new["mean"])).clip(min=0.0)  # but for rounding
         move = grad / (spread.sqrt() + c.epsilon)
         if c.momentum:
-            move = move if state is None else state["velocity"] * c.momentum + move
+            if state is not None and "velocity" in state:  # not where momentum is switched on
+                move = state["velocity"] * c.momentum + move
             new["velocity"] = move
         return tensor - move * lr, new
