@@ -23,6 +23,7 @@ def printed(module: Module) -> str:
     """Return the printed tree of a module."""
     lines: list[str] = []
     weights = _Weights()
+    several = len(module.devices) > 1
     work: list[Any] = [("", "", module)]
     while work:
         entry = work.pop()
@@ -44,7 +45,7 @@ def printed(module: Module) -> str:
             work.append(_End(f"{indent}]", None))
             inside = _fields.parts(value)
         else:
-            lines.append(start + _constant(value))
+            lines.append(start + _constant(value, several))
             weights.meet(value)
             continue
         work += [(indent + _INDENT, key, part) for key, part in reversed(inside)]
@@ -124,10 +125,12 @@ def _holds_modules(value: Any) -> bool:
     return any(isinstance(leaf, held) for leaf in tree.leaves(value, leaf=held))
 
 
-def _constant(value: Any) -> str:
+def _constant(value: Any, several: bool) -> str:
+    """A parameter with its device, if there are several; a tensor; any other value."""
     if isinstance(value, Param):
         note = ", state" if value.role == "state" else ", frozen" if value.frozen else ""
-        return f"{value.dtype.name}{list(value.shape)}{note}"
+        place = f" on {value.device!r}" if several else ""
+        return f"{value.dtype.name}{list(value.shape)}{place}{note}"
     if isinstance(value, Tensor):
         return f"Tensor {value.dtype.name}{list(value.shape)}, constant"
     text = repr(value)

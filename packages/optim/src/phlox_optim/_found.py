@@ -131,7 +131,8 @@ def find(
     Raises:
         ArgumentError: for a module or gradients that are none.
         GradientError: for weights as gradients; when ``strict``, and gradients would be
-            lost or there is nothing to step, statistics of layers among it.
+            lost or there is nothing to step, statistics of layers among it, or a weight beside
+            those that are stepped can get no gradient where it is.
     """
     check_module(module)
     grads = _checked(module, grads)
@@ -144,7 +145,7 @@ def find(
         known = {param.id for param in every}
         if not by_id.keys() <= known:
             raise _unknown(module, [key for key in by_id if key not in known])
-    has_state = False
+    has_state = left = False
     for param in every:
         if not param.trainable:
             has_state = has_state or param.role == "state"
@@ -156,9 +157,29 @@ def find(
         if grad is not None:
             params.append(param)
             found.append(_constant(grad, param) if grad.device.records else grad)
+        elif not param.device.records:
+            left = True
+    if strict and left and any(param.device.records for param in params):
+        raise _left_behind(module, params)
     if strict and not params and not (has_state and updates_of(module, grads).params(module)):
         raise _nothing(module, grads)
     return params, found, has_state
+
+
+def _left_behind(module: Module, stepped: list[Param]) -> GradientError:
+    """Weights on a device that records nothing, such as where ``device=`` was forgotten."""
+    known = {id(param) for param in stepped}
+    weights = {path: p for path, p in module.params().items() if p.trainable}
+    left = [path for path, p in weights.items() if id(p) not in known and not p.device.records]
+    device = next(param.device for param in stepped if param.device.records)
+    return GradientError(
+        "step",
+        "weights are on a device that records nothing, and never get a gradient",
+        got=f"{some(left)} on {weights[left[0]].device!r}, others on {device!r}",
+        expected="one device that records, or weights that are frozen",
+        hint=f"model = model.train({device!r}) before the first step; model.freeze({left[0]!r}) for "
+        "what is to stay",
+    )
 
 
 def _constant(grad: Tensor[Float], param: Param) -> Tensor[Float]:
