@@ -17,7 +17,8 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
-from phlox_fusion._captured import is_users, watches
+from phlox_fusion._captured import watches
+from phlox_fusion._plain import is_users
 from phlox_fusion._watch import numbers_of
 from phlox_tensor import CompileError, Tensor
 from phlox_tensor.capture import is_ours

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-import sysconfig
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from threading import local
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, final
@@ -20,6 +19,7 @@ from phlox_tensor.capture import is_ours
 from ._code import Names, absolute, names_of
 from ._holders import behind, held_by, names_asked
 from ._layout import Layout, NodePart, StaticPart
+from ._plain import is_users
 from ._slots import Slots, is_data
 from ._watch import (
     NOTHING,
@@ -468,21 +468,3 @@ def is_frozen(item: Any) -> bool:
     """Whether an object never changes: a module, or another immutable node of trees."""
     node = tree.node_of(item) if tree.is_node(item) else None
     return node is not None and node.static is not None
-
-
-_INSTALLED: Final = ("site-packages", "dist-packages")
-_PYTHON: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-
-
-@cache
-def is_users(module: str) -> bool:
-    """Whether a module is the user's own: no package that is installed, nor Python's own."""
-    if is_ours(module) or module in ("builtins", "abc", "typing"):
-        return False
-    found = sys.modules.get(module)
-    if found is None or module == "__main__":
-        return True
-    file = getattr(found, "__file__", None)
-    if file is None:
-        return module not in sys.builtin_module_names and not hasattr(found, "__path__")
-    return not file.startswith(_PYTHON) and not any(part in file for part in _INSTALLED)

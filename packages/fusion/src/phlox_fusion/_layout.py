@@ -13,6 +13,7 @@ from phlox_tensor.capture import Number, Packed, plain, refuse, same
 
 from ._held import apart
 from ._locks import lock_beyond_forks
+from ._plain import is_plain, is_whole, typed
 from ._source import Source
 
 # What a device has of a tensor: the device, and what the tensor is to it.
@@ -167,7 +168,8 @@ _BY_EQUALITY: Final = frozenset({bool, bytes, int, str})
 def same_static(a: Any, b: Any) -> bool:
     """Whether two values that are no tensors or numbers of the tree are one.
 
-    Containers are compared part by part, tensors and arrays by identity.
+    Containers are compared part by part, objects that say when they are equal by all attributes,
+    tensors, arrays and other objects by identity.
     """
     work = [(a, b)]
     met: set[tuple[int, int]] = set()  # a dict may contain itself
@@ -194,6 +196,11 @@ def same_static(a: Any, b: Any) -> bool:
                 met.add((id(a), id(b)))
                 work.append((_taken(a), _taken(b)))
                 kept += work[-1]
+        elif cls not in _BY_EQUALITY and is_whole(cls):
+            if (id(a), id(b)) not in met:
+                met.add((id(a), id(b)))
+                work.append((tree.attributes_of(a), tree.attributes_of(b)))
+                kept += work[-1]
         elif not _same_value(a, b):
             return False
     return True
@@ -217,22 +224,13 @@ def _same_value(a: Any, b: Any) -> bool:
     if isinstance(a, float):
         return same(a, b)
     if type(a) in (frozenset, set):
-        return bool(a == b and {*map(_typed, a)} == {*map(_typed, b)})
-    return bool(type(a).__hash__ is not None and a == b)
+        return {*map(typed, a)} == {*map(typed, b)}
+    return bool(is_plain(type(a)) and type(a).__hash__ is not None and a == b)
 
 
 def _same_keys(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None) -> bool:
     """Whether keys that are equal are one: 1, 1.0 and True are three."""
     return a is None or b is None or {str}.issuperset(map(type, (*a, *b))) or same_static(a, b)
-
-
-def _typed(member: Any) -> tuple[type, Any]:
-    if type(member) is float:  # two zeros are equal
-        return float, member.hex()
-    if isinstance(member, frozenset | tuple):
-        parts = map(_typed, member)
-        return type(member), frozenset(parts) if isinstance(member, frozenset) else (*parts,)
-    return type(member), member
 
 
 def levels_of(

@@ -11,10 +11,11 @@ import numpy as np
 
 from phlox_tensor.capture import same
 
+from ._plain import typed
 from ._source import Source
 
 NOTHING: Final = object()
-_EQUAL: Final = (bytes, frozenset, str)
+_EQUAL: Final = (bytes, str)
 
 # What stands behind the keys of a holder now; of a container, which has none, all of it.
 Read = Callable[[Any, "tuple[Any, ...]"], "tuple[Any, ...]"]
@@ -103,11 +104,13 @@ def alike(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, np.generic):
         return a.tobytes() == b.tobytes()
+    if type(a) is frozenset:
+        return {*map(typed, a)} == {*map(typed, b)}
     return type(a) in _EQUAL and bool(a == b)
 
 
 def _one(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and type(a) in _EQUAL and bool(a == b))
+    return a is b or (type(a) is type(b) and type(a) in (*_EQUAL, frozenset) and alike(a, b))
 
 
 # What stands in a holder
@@ -152,7 +155,7 @@ def items_of(item: dict[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
 def members_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     """What is in a set, each with its type, as what does not change."""
     del keys
-    return (frozenset(zip(map(type, item), item, strict=True)),)
+    return (frozenset(map(typed, item)),)
 
 
 def bytes_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
