@@ -68,7 +68,6 @@ ONNX: Final[dict[str, str]] = {
     "full": "ConstantOfShape",
     "gather_nd": "GatherND",
     "gelu": "Gelu",
-    "gelu_tanh": "Gelu",
     "greater": "Greater",
     "greater_equal": "GreaterOrEqual",
     "grid_sample": "GridSample",
@@ -171,24 +170,84 @@ ONNX: Final[dict[str, str]] = {
     "where": "Where",
 }
 
-# By our name: what another library's function of that row does otherwise.
+# By our name: what another library's function of that row does otherwise. tests/names runs them.
 NOTES: Final[dict[str, str]] = {
-    "argsort": "stable here",
+    "argsort": (
+        "stable here; nan comes last, with `descending=True` too, where PyTorch puts it first"
+    ),
+    "attention": (
+        "`mask` is True where nothing is seen, PyTorch's where something is: `mask=~seen`; "
+        "`is_causal` lets the last query see all keys, PyTorch's lets the first see one key"
+    ),
     "batch_norm": "a layer here: `nn.BatchNorm`",
+    "can_cast": "False where numbers may change: float64 to float32 is True in PyTorch",
     "chunk": "`array_split` deals out the rest: 10 in 3 parts is 4, 3, 3 there and 4, 4, 2 here",
+    "cosine_similarity": "axis -1 by default, 1 in PyTorch",
+    "cross": "axis -1 by default; `torch.cross` takes the first axis of size 3",
+    "cross_entropy": 'of each row; PyTorch\'s is the mean, unless `reduction="none"`',
+    "ctc_loss": 'of each sequence; PyTorch\'s is a mean, unless `reduction="none"`',
     "cumsum": "axis -1 by default here; NumPy flattens",
     "cumulative_prod": "a vector, or an axis; NumPy flattens",
+    "diagonal": "of the last two axes; of the first two elsewhere",
+    "full_like": "a value of another kind is an error; elsewhere it is rounded",
+    "gelu": "inf and 0 at inf and -inf, where PyTorch has nan",
+    "hard_swish": "0 at -inf, where PyTorch has nan",
+    "histogram": ("10 bins by default, counts of ints; `torch.histc` has 100 and counts of floats"),
     "interpolate2d": "`align_corners=True` by default here",
-    "max": "PyTorch's with an axis is `max_with_indices`",
+    "lerp": "inf stays inf, where PyTorch has nan",
+    "linalg.eigh": "of the mean of both triangles; elsewhere the lower one is read",
+    "linalg.eigvalsh": "of the mean of both triangles; elsewhere the lower one is read",
+    "linalg.solve_triangular": (
+        "the matrix comes first, and is lower; `triangular_solve` takes it second, and upper"
+    ),
+    "linear": (
+        "the weight is (in, out): `x @ w`; PyTorch's is (out, in), `x @ w.T`, which a "
+        "square one hides"
+    ),
+    "log_softmax": ("axis -1 by default; PyTorch's without `dim` is 0 or 1, by the number of axes"),
+    "lp_pool1d": "the norm, of `|x|^p`; for an odd `p` PyTorch's sums `x^p` with signs",
+    "lp_pool2d": "the norm, of `|x|^p`; for an odd `p` PyTorch's sums `x^p` with signs",
+    "lp_pool3d": "the norm, of `|x|^p`; for an odd `p` PyTorch's sums `x^p` with signs",
+    "max": "without places; PyTorch's with an axis is `max_with_indices`",
+    "mean": "of floats alone, as in PyTorch; NumPy's of ints is float64",
     "median": "the mean of two in the middle, as in NumPy; PyTorch's is the lower one",
-    "min": "PyTorch's with an axis is `min_with_indices`",
-    "mode": "SciPy's, too, gives the smallest of several",
+    "meshgrid": '`indexing="xy"` by default, as in NumPy; PyTorch\'s is `"ij"`',
+    "min": "without places; PyTorch's with an axis is `min_with_indices`",
+    "mish": "0 at -inf, where PyTorch has nan",
+    "mode": (
+        "of equal ones the place of the first; PyTorch's may be another; SciPy's, too, "
+        "gives the smallest of several"
+    ),
     "nonzero": "a tensor for each axis; PyTorch's with `as_tuple=True`, otherwise `argwhere`",
+    "pad": (
+        "pairs (before, after) from the first to the last axis; PyTorch's are flat, from "
+        "the last axis on"
+    ),
+    "pow": "a negative power of ints is an error, as in NumPy; PyTorch's is 0",
+    "reciprocal": "of floats alone; NumPy's of ints is a whole number",
     "remainder": "of the sign of the divisor; `Mod` with `fmod=0`",
+    "repeat": "each element, as in NumPy; `x.repeat` of PyTorch is `px.tile`",
+    "rms_norm": "`epsilon=1e-5` by default; PyTorch's is that of the element type",
     "scatter": '`update="set"` by default here; Burn\'s adds',
-    "split": "sizes here, positions in NumPy",
+    "sign": "nan at nan, where PyTorch has 0",
+    "silu": "0 at -inf, where PyTorch has nan",
+    "softmax": "axis -1 by default; PyTorch's without `dim` is 0 or 1, by the number of axes",
+    "softmin": "axis -1 by default; PyTorch's without `dim` is 0 or 1, by the number of axes",
+    "softsign": "1 and -1 at inf and -inf, where PyTorch has nan",
+    "sort": (
+        "values alone, PyTorch's places are `argsort`; nan comes last, with "
+        "`descending=True` too, where PyTorch puts it first"
+    ),
+    "split": (
+        "an int is the number of parts, as in NumPy, the size of each in PyTorch; a list is "
+        "of sizes, of positions in NumPy"
+    ),
+    "squeeze": "an axis of another size is an error, as in NumPy; PyTorch leaves it",
     "std": "`correction=0` by default here, 1 in PyTorch and Burn",
-    "topk": "always sorted here",
+    "take": "axis 0 by default; `numpy.take` and `torch.take` look into the flat array",
+    "topk": "always sorted here; nan comes last, where PyTorch puts it first",
+    "trace": "of the last two axes; of the first two in NumPy",
     "unfold": "patches of an image, not the windows of `Tensor.unfold`",
     "var": "`correction=0` by default here, 1 in PyTorch and Burn",
+    "var_mean": "`correction=0` by default here, 1 in PyTorch and Burn",
 }

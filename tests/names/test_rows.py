@@ -1,0 +1,90 @@
+"""Each row of the names table is called beside NumPy and PyTorch; what differs is said there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from phlox_tensor import REGISTRY
+from phlox_tensor._spelling_notes import NOTES
+from phlox_tensor._spellings import SPELLINGS, Spelling
+from tests.names.given import GIVEN
+from tests.names.rows import APART, BY_KINDS, OTHER, SAME, Line
+
+ROWS = {row.ours: row for row in SPELLINGS if (row.numpy, row.torch) != ("", "")}
+# What the calls here cannot show.
+UNSEEN = {
+    "batch_norm": "a layer, not a number",
+    "remainder": "of ONNX",
+    "scatter": "of Burn",
+}
+
+
+def lines(name: str) -> list[Line]:
+    """The lines of a row that are to give the same."""
+    op = REGISTRY.get(name)
+    if name in SAME or name in OTHER or op is None or op.op_class.name != "elementwise":
+        return SAME.get(name, [])
+    kinds = tuple(operand.kind for operand in op.signature.operands)
+    return [(text,) for text in BY_KINDS.get(kinds, ())]
+
+
+def test_every_row_is_called_or_says_why_not() -> None:
+    for table in (SAME, OTHER, APART):
+        assert list(table) == sorted(table)
+        assert set(table) <= set(ROWS)
+    called = {name for name in ROWS if lines(name) or name in OTHER}
+    assert set(APART) == set(ROWS) - called
+
+
+def test_what_differs_is_said_of_the_rows_that_differ() -> None:
+    assert set(OTHER) <= set(NOTES), "a row that differs says nothing"
+    assert set(NOTES) - set(OTHER) == set(UNSEEN), "nothing shows what a row says"
+
+
+def _line(line: Line, row: Spelling, library: str) -> str:
+    """A line as one library writes it; empty where it has no such function."""
+    from tests.names.beside import function
+
+    own = line[("ours", "numpy", "torch").index(library)] if len(line) == 3 else line[0]
+    if library == "ours":
+        return re.sub(r"\bf\(", f"px.{row.ours}(", own)
+    name = getattr(row, library)
+    if len(line) == 1 and not name:
+        return ""
+    if re.search(r"\bf\(", own):
+        short = row.ours.rpartition(".")[2]
+        names = (row.ours if name in ("", "=") else name, row.ours, short)
+        found = next(filter(None, (function(each, library) for each in names)), None)
+        own = "" if found is None else re.sub(r"\bf\(", f"{found}(", own)
+    return own.replace("axis=", "dim=") if library == "torch" else own
+
+
+def _differences(line: Line, row: Spelling) -> dict[str, str]:
+    """In what each library that has the function differs."""
+    from tests.names.beside import difference, ours, theirs
+
+    mine: Any = ours(_line(line, row, "ours"), GIVEN)
+    codes = {library: _line(line, row, library) for library in ("numpy", "torch")}
+    found = {n: difference(mine, theirs(c, GIVEN, n)) for n, c in codes.items() if c}
+    assert found, f"no library has {row.ours}: {line}"
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in ROWS if lines(name)])
+def test_a_row_gives_what_others_give(name: str) -> None:
+    for line in lines(name):
+        assert not any(_differences(line, ROWS[name]).values()), (
+            line,
+            _differences(line, ROWS[name]),
+        )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OTHER)
+def test_a_row_that_says_what_differs_does_differ(name: str) -> None:
+    for line in OTHER[name]:
+        assert any(_differences(line, ROWS[name]).values()), f"the same everywhere: {line}"
