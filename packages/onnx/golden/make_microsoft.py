@@ -201,6 +201,21 @@ CASES: list[tuple[str, list[Any], int, dict[str, Any]]] = [
     ("Range", [np.array(2, np.int32), np.array(6, np.int32)], 1, {}),
     ("Trilu", [f(3, 4), np.array(1)], 1, {"upper": 0}),
     ("Unique", [np.array([2, 1, 1, 3, 4, 3, 2], np.float32)], 3, {}),
+    ("DynamicQuantizeLSTM",
+     [f(5, 2, 3), small(1, 3, 16), small(1, 4, 16), f(1, 32), None, f(1, 2, 4), f(1, 2, 4), None,
+      np.abs(f(1)) / 50, small(1), np.abs(f(1)) / 50, small(1)], 3, {"hidden_size": 4}),
+    ("DynamicQuantizeLSTM",
+     [f(5, 2, 3), small(2, 3, 16), small(2, 4, 16), None, whole([5, 3]), None, None, f(2, 12),
+      np.abs(f(2, 16)) / 50, np.zeros((2, 16), np.int8), np.abs(f(2, 16)) / 50,
+      np.zeros((2, 16), np.int8)], 3, {"hidden_size": 4, "direction": "bidirectional"}),
+    ("GatherBlockQuantized", [bytes_(6, 8), np.array([4, 1]), f(6, 2)], 1,
+     {"block_size": 16, "bits": 2}),
+    ("GatherBlockQuantized", [bytes_(6, 8), np.array([4, 1]), f(6, 2), bytes_(6, 1)], 1,
+     {"block_size": 16, "bits": 2}),
+    ("MatMulNBits", [f(3, 64), bytes_(5, 2, 8), f(10)], 1,
+     {"K": 64, "N": 5, "bits": 2, "block_size": 32}),
+    ("MatMulNBits", [f(3, 64), bytes_(5, 2, 8), f(10), bytes_(5)], 1,
+     {"K": 64, "N": 5, "bits": 2, "block_size": 32}),
 ]  # fmt: skip
 
 

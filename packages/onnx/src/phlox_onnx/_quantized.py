@@ -10,7 +10,7 @@ from ._errors import within
 from ._graph import OWN, Array, Graph, Node, graphs_of, walk
 from ._table import row_of
 from ._types import CODES, FOUR_BITS
-from .table.microsoft import unpacked
+from .table.microsoft import BITS, unpacked
 
 Quantized = Literal["fake", "float", "exact", "learned"]
 
@@ -97,7 +97,7 @@ def _unpacked(node: Node, graph: Graph) -> list[Node]:
     bits = words.get("bits", 4)
     if packed is None or by is None or found.get(zero, packed) is None or places:
         return [node]
-    if bits not in (4, 8) or not {"K", "N", "block_size"} <= words.keys():
+    if bits not in BITS or not {"K", "N", "block_size"} <= words.keys():
         return [node]
     rows, columns = words["N"], words["K"]
     with within(node):

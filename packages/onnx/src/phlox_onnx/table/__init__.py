@@ -15,6 +15,7 @@ from . import (
     microsoft,
     microsoft_fused,
     microsoft_quantized,
+    microsoft_recurrent,
     movement,
     norm,
     quantized,
@@ -43,7 +44,7 @@ _STANDARD = (
     window,
 )
 
-_MICROSOFT = (microsoft, microsoft_fused, microsoft_quantized)
+_MICROSOFT = (microsoft, microsoft_fused, microsoft_quantized, microsoft_recurrent)
 
 TABLE: Final[dict[tuple[str, str], Row]] = {
     **{("", name): row for family in _STANDARD for name, row in family.ROWS.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -73,7 +74,7 @@ def einsum(*Inputs: T, equation: str) -> T:
 def det(X: T) -> T:
     """By elimination with the largest pivot of each column, since LAPACK has none for a GPU."""
     n = X.shape[-1]
-    x = X.reshape((-1, n, n))
+    x = X.reshape((prod(X.shape[:-2]), n, n))
     sign = px.full((x.shape[0],), 1.0, dtype=X.dtype, device=X.device)
     line = px.asarray(np.arange(n), dtype=X.device.default_int, device=X.device)
     for k in range(n):

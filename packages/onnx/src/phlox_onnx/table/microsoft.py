@@ -286,6 +286,10 @@ def microsoft_rotary_embedding(
     return together(out) if flat else out
 
 
+# Of packed weights.
+BITS: Final = (2, 4, 8)
+
+
 def matmul_n_bits(
     A: T,
     B: Host,
@@ -300,9 +304,11 @@ def matmul_n_bits(
     bits: int = 4,
     block_size: int,
 ) -> T:
-    """Weights of 4 or 8 bits in blocks along K, unpacked at each call."""
-    if bits not in (4, 8) or g_idx is not None:
-        raise OnnxError("MatMulNBits", "such weights have no row", got=f"{bits} bits")
+    """Weights of 2, 4 or 8 bits in blocks along K, unpacked at each call."""
+    if bits not in BITS or g_idx is not None:
+        got = f"{bits} bits" if g_idx is None else "g_idx"
+        expected = "2, 4 or 8 bits, blocks in order"
+        raise OnnxError("MatMulNBits", "such weights have no row", got=got, expected=expected)
     whole = unpacked(B, zero_points, (N, K), bits, block_size)
     off = px.asarray(whole, dtype=scales.dtype, device=A.device)
     weight = (off * scales.reshape((N, -1, 1))).reshape((N, -1))[:, :K]
@@ -328,9 +334,9 @@ def unpacked(
 
 
 def _in_bytes(data: Host, bits: int) -> Host:
-    if bits == 8:
-        return data
-    return np.stack([data & 15, data >> 4], axis=-1).reshape(data.shape[0], -1)
+    """The numbers in each byte, the low one first."""
+    parts = [data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
+    return np.stack(parts, axis=-1).reshape(data.shape[0], -1)
 
 
 ROWS: Final[dict[str, Row]] = {

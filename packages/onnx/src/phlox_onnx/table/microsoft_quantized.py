@@ -12,7 +12,7 @@ from .._errors import OnnxError
 from .._row import Ints, Row, since
 from .axes import axis_of
 from .contraction import matmul_integer
-from .microsoft import attended_from
+from .microsoft import BITS, attended_from
 from .quantized import (
     along,
     dequantize_linear,
@@ -234,19 +234,20 @@ def quantized_where(
     return _whole_bytes(out, z_scale, z_zero_point, X, "QLinearWhere")
 
 
-def _halves(x: T) -> T:
-    """Two numbers of 4 bits from each byte, the low one first."""
-    return px.stack([x % 16, x // 16], axis=-1).flatten(-2)
+def _parts(x: T, bits: int) -> T:
+    """The numbers in each byte, the low one first."""
+    found = [x // (1 << shift) % (1 << bits) for shift in range(0, 8, bits)]
+    return px.stack(found, axis=-1).flatten(-2)
 
 
-def _in_halves(data: T, scales: T, axis: int, block_size: int) -> bool:
-    """Whether bytes hold two numbers each; files of 4 bits are read into a byte for each."""
-    if data.dtype.name == "int8":
+def _in_parts(data: T, scales: T, axis: int, block_size: int, bits: int) -> bool:
+    """Whether bytes hold several numbers; files of 4 bits are read into a byte for each."""
+    if data.dtype.name == "int8" or bits == 8:
         return False
     n = data.shape[axis]
-    blocks = [-(-count // block_size) for count in (n, 2 * n)]
+    blocks = [-(-count // block_size) for count in (n, 8 // bits * n)]
     if blocks[0] == blocks[1]:
-        return int(data.max()) > 15
+        return int(data.max()) >= 1 << bits
     return blocks[1] == scales.shape[axis]
 
 
@@ -265,16 +266,19 @@ def gather_block_quantized(
     rank = data.ndim
     gathered, axis = gather_axis % rank, quantize_axis % rank
     narrow(data, "GatherBlockQuantized")
-    packed = bits == 4 and _in_halves(data, scales, axis, block_size)
+    if bits not in BITS:
+        expected = "2, 4 or 8"
+        raise OnnxError("GatherBlockQuantized", "no such bits", got=bits, expected=expected)
+    packed = _in_parts(data, scales, axis, block_size, bits)
     middle = float(1 << (bits - 1)) if packed or bits == 8 else 0.0
     x, scale = (v.take(indices, axis=gathered) for v in (data.astype(px.int32), scales))
-    x = _halves(x) if packed else x
+    x = _parts(x, bits) if packed else x
     axis = axis + indices.ndim - 1 if axis > gathered else axis
     if zero_points is None:
         off = x.astype(px.float32) - middle
     else:
         zero = zero_points.take(indices, axis=gathered).astype(px.int32)
-        zero = _halves(zero)[..., : scale.shape[axis]] if packed else zero
+        zero = _parts(zero, bits)[..., : scale.shape[axis]] if packed else zero
         off = (x - along(zero, x, axis, block_size)).astype(px.float32)
     out = off * along(scale, x, axis, block_size).to_full_precision()
     return out.astype(scales.dtype)

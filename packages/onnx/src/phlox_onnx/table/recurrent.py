@@ -36,7 +36,7 @@ _TAKES: Final = {
 }  # fmt: skip
 
 
-def _activations(
+def activations_of(
     names: tuple[str, ...], alphas: Floats, betas: Floats, clip: float | None
 ) -> list[Act]:
     out: list[Act] = []
@@ -136,7 +136,7 @@ def _same(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return [name.lower() for name in names] == [name.lower() for name in others]
 
 
-def _check(op: str, X: T, W: T, R: T, gates: int, direction: str, hidden_size: int) -> None:
+def check_weights(op: str, X: T, W: T, R: T, gates: int, direction: str, hidden_size: int) -> None:
     """Refuse attributes that contradict each other or the weights.
 
     Raises:
@@ -219,9 +219,9 @@ def rnn(
     hidden_size: int = 0,
     layout: int = 0,
 ) -> tuple[Any, ...]:
-    _check("RNN", X, W, R, 1, direction, hidden_size)
+    check_weights("RNN", X, W, R, 1, direction, hidden_size)
     names = activations or ("Tanh",) * W.shape[0]
-    functions = _activations(names, activation_alpha, activation_beta, clip)
+    functions = activations_of(names, activation_alpha, activation_beta, clip)
 
     def make(d: int, r: T, b: T | None) -> Step:
         across = r.mT
@@ -255,10 +255,10 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> tuple[Any, ...]:
-    _check("GRU", X, W, R, 3, direction, hidden_size)
+    check_weights("GRU", X, W, R, 3, direction, hidden_size)
     default = ("Sigmoid", "Tanh") * W.shape[0]
     names = activations or default
-    functions = _activations(names, activation_alpha, activation_beta, clip)
+    functions = activations_of(names, activation_alpha, activation_beta, clip)
 
     def make(d: int, r: T, b: T | None) -> Step:
         n = r.shape[-1]
@@ -315,10 +315,30 @@ def lstm(
     layout: int = 0,
 ) -> tuple[Any, ...]:
     """Gates are input, output, forget, cell; ``P`` lets them see the cell."""
-    _check("LSTM", X, W, R, 4, direction, hidden_size)
+    check_weights("LSTM", X, W, R, 4, direction, hidden_size)
     default = ("Sigmoid", "Tanh", "Tanh") * W.shape[0]
     names = activations or default
-    functions = _activations(names, activation_alpha, activation_beta, clip)
+    functions = activations_of(names, activation_alpha, activation_beta, clip)
+    usual = P is None and not input_forget and clip is None and _same(names, default)
+    weights, states = (X, W, R, B), (initial_h, initial_c)
+    return lstm_layer(
+        weights, sequence_lens, states, P, functions, direction, input_forget, layout, usual
+    )
+
+
+def lstm_layer(
+    weights: tuple[T, T, T, T | None],
+    lengths: Host | None,
+    states: tuple[T | None, T | None],
+    P: T | None,
+    functions: list[Act],
+    direction: str,
+    input_forget: int,
+    layout: int,
+    usual: bool,
+    seen: Act | None = None,
+) -> tuple[Any, ...]:
+    """By the op where all is ``usual``; ``seen`` is what products make of the state first."""
 
     def make(d: int, r: T, b: T | None) -> Step:
         n = r.shape[-1]
@@ -328,7 +348,7 @@ def lstm(
 
         def step(gates: T, state: tuple[Any, ...]) -> tuple[Any, ...]:
             h, c = state
-            all_ = gates + h @ across
+            all_ = gates + (h if seen is None else seen(h)) @ across
             if peep is None:
                 iof = f(all_[:, : 3 * n])
                 i, o, forget = iof[:, :n], iof[:, n : 2 * n], iof[:, 2 * n :]
@@ -348,10 +368,8 @@ def lstm(
     def biased(b: T, n: int) -> T:
         return b[: 4 * n] + b[4 * n :]
 
-    states = (initial_h, initial_c)
-    usual = P is None and not input_forget and clip is None and _same(names, default)
-    walks = (_lstm_walk if usual else None,) * W.shape[0]
-    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased, walks)
+    walks = (_lstm_walk if usual else None,) * weights[1].shape[0]
+    return _layer(*weights, lengths, states, make, direction, layout, biased, walks)
 
 
 ROWS: Final[dict[str, Row]] = {

@@ -76,7 +76,8 @@ def _window(*terms: float) -> Any:
     def run(size: Scalar, *, output_datatype: int = 1, periodic: int = 1, device: Any) -> T:
         n = int(size)
         refuse_long("window", n)
-        angle = 2 * pi * np.arange(n) / (n if periodic else max(1, n - 1))
+        with np.errstate(invalid="ignore"):  # one element up to its end is 0 / 0, as the text says
+            angle = 2 * pi * np.arange(n) / np.float64(n if periodic else n - 1)
         total = sum(term * np.cos(i * angle) for i, term in enumerate(terms))
         return px.asarray(total, dtype=to_type(output_datatype), device=device)
 

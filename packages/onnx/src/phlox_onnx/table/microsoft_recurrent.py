@@ -1,0 +1,72 @@
+"""A recurrent layer of whole numbers, as ``quantize_dynamic`` of ONNX Runtime writes it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import phlox_tensor as px
+from phlox_tensor import Tensor
+
+from .._row import Host, Row, since
+from .recurrent import Floats, activations_of, check_weights, lstm_layer
+
+T = Tensor[Any]
+
+
+def _floats(weight: T, scale: T, zero: T) -> T:
+    """Weights (directions, inputs, gates) as those of LSTM, by one scale or one for each gate."""
+    by, off = (v.reshape((weight.shape[0], 1, -1)).astype(px.float32) for v in (scale, zero))
+    return ((weight.astype(px.float32) - off) * by).mT
+
+
+def rounded_over(x: T, axis: int | None) -> T:
+    """Rounded to bytes over the range of all elements, or of each row; the gradient passes."""
+    still = x.detach()
+    low = still.min(axis=axis, keepdims=True).minimum(0.0)
+    scale = (still.max(axis=axis, keepdims=True).maximum(0.0) - low) / 255.0
+    safe = (scale == 0).where(1.0, scale)
+    zero = (-low / safe).round().clip(0.0, 255.0)
+    back = (((still / safe).round() + zero).clip(0.0, 255.0) - zero) * scale
+    return x + (back - still)
+
+
+def _row(x: T) -> T:
+    return rounded_over(x, -1)
+
+
+def dynamic_quantize_lstm(
+    X: T,
+    W: T,
+    R: T,
+    B: T | None,
+    sequence_lens: Host | None,
+    initial_h: T | None,
+    initial_c: T | None,
+    P: T | None,
+    W_scale: T,
+    W_zero_point: T,
+    R_scale: T,
+    R_zero_point: T,
+    *,
+    activation_alpha: Floats = (),
+    activation_beta: Floats = (),
+    activations: tuple[str, ...] | None = None,
+    clip: float | None = None,
+    direction: str = "forward",
+    hidden_size: int = 0,
+    input_forget: int = 0,
+) -> tuple[Any, ...]:
+    """All inputs are rounded over one range, each row of a state over its own."""
+    w, r = _floats(W, W_scale, W_zero_point), _floats(R, R_scale, R_zero_point)
+    check_weights("DynamicQuantizeLSTM", X, w, r, 4, direction, hidden_size)
+    names = activations or ("Sigmoid", "Tanh", "Tanh") * w.shape[0]
+    functions = activations_of(names, activation_alpha, activation_beta, clip)
+    weights, states = (rounded_over(X, None), w, r, B), (initial_h, initial_c)
+    return lstm_layer(
+        weights, sequence_lens, states, P, functions, direction, input_forget, 0, False, _row
+    )
+
+
+ROWS: Final[dict[str, Row]] = {
+    "DynamicQuantizeLSTM": since(1, dynamic_quantize_lstm, trained="B P"),
+}
