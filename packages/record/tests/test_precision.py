@@ -42,7 +42,8 @@ def test_without_a_precision_every_bit_and_type_is_kept(
     kind: type[pr.Recorder], tmp_path: Path
 ) -> None:
     tree: Any = {
-        name: pt.asarray((np.arange(3) / 3).astype(dtype.numpy)) for name, dtype in pt.DTYPES.items()
+        name: pt.asarray((np.arange(3) / 3).astype(dtype.numpy))
+        for name, dtype in pt.DTYPES.items()
     }
     recorders = [kind()] if kind.needs_like else [kind(), pr.recorder_for(f"a{kind.extension}")]
     for recorder in recorders:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,73 @@ def test_a_damaged_file_from_before_zip_files_is_refused(data: bytes, says: str)
         pr.PyTorchRecorder().from_bytes(data)
 
 
+@pytest.mark.parametrize("name", ["kinds.pt", "kinds_old.pt"])
+def test_all_that_weights_only_allows_is_read(name: str) -> None:
+    tree = pr.PyTorchRecorder().open(FILES / name)
+    values = json.loads((FILES / "kinds.json").read_text())
+    for key, expected in values.items():
+        dtype = key if key.startswith("uint") else "float32"
+        assert tree[key].dtype.name == dtype, key
+        assert tree[key].numpy().tolist() == expected, key
+        assert tree[key].layout == "pytorch"
+    assert values["neg"] == [-2.0, 4.0]
+    found = {key: value for key, value in tree.items() if key not in (*values, "unread")}
+    assert found == {
+        "schedule": {"2": 1, "5": 2},
+        "device": "cuda:1",
+        "set": [3],
+        "frozen": [4],
+        "bytes": b"abc\xff",
+        "empty": b"",
+        "array": b"abc",
+        "complex": "(1+2j)",
+        "size": [2, 3],
+        "dtype": "torch.float8_e4m3fn",
+        "layout": "torch.sparse_coo",
+        "default": {"a": [1]},
+        "ordered": {"a": 1},
+        "keys": {"(1, 'a')": 1, "torch.float16": 2, "3": 4},
+        "long": -(2**62),
+    }
+    assert pr.inspect(FILES / name).layout == "pytorch"
+
+
+UNREAD = {
+    "complex": ("complex64", (2,), "view_as_real"),
+    "conj": ("complex64", (2,), "view_as_real"),
+    "float8": ("float8_e4m3fn", (4, 3), r"x\.float\(\)"),
+    "function": ("builtins.getattr|torch._C._nn.gelu", (), "all else"),
+    "layer": ("torch.nn.modules.linear.Linear", (), "state_dict"),
+    "long": ("integer of 71 bits", (), "all else"),
+    "meta": ("_rebuild_meta_tensor_no_storage", (), "all else"),
+    "numpy": ("numpy._core.multiarray._reconstruct", (), "as_tensor"),
+    "options": ("argparse.Namespace", (), "all else"),
+    "path": ("pathlib.PosixPath", (), "all else"),
+    "quantized": ("_rebuild_qtensor", (), "dequantize"),
+    "sparse": ("_rebuild_sparse_tensor", (), "to_dense"),
+    "storage": ("storage without a tensor", (), "all else"),
+}
+
+
+@pytest.mark.parametrize("name", ["kinds.pt", "kinds_old.pt"])
+@pytest.mark.parametrize("key", UNREAD)
+def test_what_a_record_cannot_hold_is_refused_when_it_is_read(
+    name: str, key: str, tmp_path: Path
+) -> None:
+    says, shape, hint = UNREAD[key]
+    entries = pr.PyTorchRecorder().open(FILES / name)["unread"]
+    assert entries.keys() == UNREAD.keys()
+    assert entries[key].shape == shape
+    with pytest.raises(pr.RecordError, match=says) as caught:
+        entries[key].numpy()
+    assert re.search(hint, caught.value.hint or "")
+    with pytest.raises(pr.RecordError, match=f"{key}.*({says})"):
+        pr.materialize({key: entries[key]})
+    with pytest.raises(pr.RecordError, match=says):
+        pr.JsonRecorder().record({"a": entries[key]}, tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_checkpoint_of_dicts_and_numbers_comes_back() -> None:
     tree = pr.recorder_for("whole.pt").load(FILES / "whole.pt")
     assert tree["epoch"] == 3
@@ -82,7 +150,7 @@ def test_names_with_dots_become_a_tree() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("evil.pt", "__builtin__.print"),
+        ("evil.pt", "builtins.print"),
         ("module.pt", "torch.nn.modules.linear.Linear"),
     ],
 )
@@ -144,13 +212,23 @@ HOSTILE: list[tuple[bytes, str]] = [
     (_archive(_tensor((2,), (1,), key="../x"), x0=FLOATS), "not in the file"),
     (_archive(_tensor((True,), (1,)), x0=FLOATS), "shape"),
     (_archive(pickle.dumps(print)), "builtins.print"),
-    (_archive(pickle.dumps(complex(1, 2))), "builtins.complex"),
+    (_archive(b"\x80\x02ccollections\nCounter\n]\x85R."), "Counter"),
+    (_archive(b"\x80\x02c__builtin__\ncomplex\nU\x011\x85R."), "complex number"),
+    (_archive(b"\x80\x02c__builtin__\nset\nK\x07\x85R."), "a set"),
+    (_archive(b"\x80\x02c_codecs\nencode\nX\x02\x00\x00\x00\xc4\x80U\x06latin1\x86R."), "bytes"),
+    (_archive(b"\x80\x02ctorch\ndevice\n]\x85R."), "a device"),
+    (_archive(b"\x80\x02ctorch\nSize\nK\x07\x85R."), "a size"),
+    (_archive(b"\x80\x04\x96" + b"\xff" * 8 + b"."), "ends early"),
+    (_archive(b"\x80\x04\x8f\x90."), "takes more"),
+    (_archive(b"\x80\x02}cos\nsystem\n)R]s."), "no plain value"),
+    (_archive(b"\x80\x02]cos\nsystem\n)R}ba."), "os.system"),  # inside of a list
     (_archive(b"\x80\x02" + b"]q\x00h\x00a."), "too deep"),  # a list that holds itself
     (_archive(b"\x80\x02" + b"(" * 1000), "ends early"),
     (_archive(b"\x80\x02B\xff\xff\xff\xff."), "ends early"),
     (_archive(b"\x80\x04\x8e" + b"\xff" * 8 + b"."), "ends early"),
     (_archive(b"\x80\x02Nr\xff\xff\xff\xff."), ""),  # a memo index costs nothing
-    (_archive(b"\x80\x02\x8a\xff" + b"\x01" * 255 + b"."), "out of range"),
+    (_archive(b"\x80\x02\x8a\xff" + b"\x01" * 255 + b"."), "integer of 2033 bits"),
+    (_archive(b"\x80\x02\x8b\xff\xff\xff\xff."), "out of range"),
     (_archive(b"\x80\x02cos\nsystem\n(U\x04trueT\x00\x00\x00\x00tR."), "os.system"),
     (_archive(b"\x80\x02}]N s."), "opcode"),
     (_archive(b"."), "takes more"),

@@ -42,6 +42,7 @@ from ._recorders import PyTorchRecorder as PyTorchRecorder
 from ._recorders import SafetensorsRecorder as SafetensorsRecorder
 from ._recorders import recorder_for as recorder_for
 from ._saving import Saving as Saving
+from ._tensors import layout_of as layout_of
 from ._tensors import materialize as materialize
 from ._tree import Keyed as Keyed
 from ._tree import ParamEntry as ParamEntry

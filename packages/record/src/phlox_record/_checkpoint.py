@@ -221,8 +221,7 @@ class Checkpointer:
                     "the checkpoints are of another recorder",
                     got=f"{self.recorder}, steps {steps} of {kind.__name__}",
                     expected=kind.__name__,
-                    hint=f"Checkpointer({str(self.folder)!r}, "
-                    f"recorder={kind.__name__}())",
+                    hint=f"Checkpointer({str(self.folder)!r}, recorder={kind.__name__}())",
                 )
 
     @property

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ._errors import Malformed, shown
 from ._limits import Limits
+from ._tree import Layout
 
 Metadata: TypeAlias = dict[str, str]
+
+LAYOUT: Final = "phlox.layout"  # the note of a file whose tensors are in the layout of PyTorch
 
 
 @dataclass(slots=True)
@@ -35,6 +38,7 @@ class Content:
         writer: the package that wrote the file and its version.
         checksums: whether each tensor is written with a checksum.
         names: hash of the field names, where a file has no names itself.
+        layout: of weights; None where another program wrote the file and does not say.
         check_end: called after all tensors were read; a gzip file is only then known whole.
     """
 
@@ -45,6 +49,7 @@ class Content:
     writer: str = ""
     checksums: bool = True
     names: bytes = b""
+    layout: Layout | None = "phlox"
     check_end: Callable[[], None] = _nothing
 
 

@@ -27,7 +27,7 @@ from ._recorder import (
     recognize,
 )
 from ._shards import INDEX
-from ._tree import LEAF, RecordInput, TensorEntry, tensor_of
+from ._tree import LEAF, Layout, RecordInput, TensorEntry, tensor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class FileInfo:
         nbytes: size of the file.
         writer: the package that wrote it, with its version.
         checksums: whether damage to a tensor is seen.
+        layout: of weights, as far as the file says; ``load_file`` goes by it.
         check_end: sees, after all tensors were read, that a compressed file ends there.
     """
 
@@ -57,6 +58,7 @@ class FileInfo:
     writer: str = ""
     checksums: bool = True
     check_end: Callable[[], None] = lambda: None
+    layout: Layout | None = "phlox"
 
     def tensors(self) -> Iterator[tuple[str, TensorEntry]]:
         """Yield the dotted path and the unread tensor, in file order, at each place."""
@@ -120,6 +122,7 @@ def _info(path: Path, kind: type[Recorder], opened: Content, nbytes: int) -> Fil
         writer=opened.writer,
         checksums=opened.checksums,
         check_end=_located(path.name, opened.check_end),
+        layout=opened.layout,
     )
 
 

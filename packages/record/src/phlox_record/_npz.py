@@ -17,11 +17,11 @@ from ._content import Content, check_metadata, check_writer
 from ._errors import Malformed, shown
 from ._form import Form
 from ._json import parse
-from ._layout import Descriptor, as_array, descriptor
+from ._layout import as_array, descriptor
 from ._limits import MAX_RANK, Limits
 from ._skeleton import join, nested, split
 from ._source import Source, Write
-from ._tree import TensorEntry
+from ._tree import TensorEntry, unread
 from ._zip import Member, contents, members
 
 _MAGIC: Final = b"\x93NUMPY"
@@ -127,7 +127,7 @@ def _read(source: Source, limits: Limits) -> Content:
         key = name.removesuffix(".npy")
         named[key] = _entry(source, member, limits, narrow=key in narrow)
     if not about:
-        return Content(nested(named))
+        return Content(nested(named), layout=None)
     precision, metadata = check_metadata(about["precision"], about["metadata"])
     tree = join(about["tree"], named, limits)
     return Content(tree, precision, metadata, writer=check_writer(about["writer"]))
@@ -160,7 +160,16 @@ def _entry(source: Source, member: Member, limits: Limits, *, narrow: bool) -> T
     start = 8 + width + length
     if length > _MOST_HEADER or start > len(head):
         raise Malformed(f"the header of {where} is too long", got=length, expected=_MOST_HEADER)
-    what, fortran, swapped = _described(head[8 + width : start], where, narrow=narrow)
+    code, shape, fortran = _described(head[8 + width : start], where)
+    little = code.replace(">", "<", 1) if isinstance(code, str) else ""
+    if little not in _TYPES:
+        return unread(
+            f"an array of {shown(code)}",
+            descriptor("uint8", list(shape)).shape,
+            hint="arrays of one of the types of phlox, before np.savez",
+        )
+    name = "bfloat16" if narrow and little == _CODES["bfloat16"] else _TYPES[little]
+    what, swapped = descriptor(name, list(shape)), little != code
     if member.size - start != what.nbytes:
         got = member.size - start
         raise Malformed(f"the size of {where} is wrong", got=got, expected=what.nbytes)
@@ -184,8 +193,8 @@ def _start(data: memoryview, member: Member, limits: Limits) -> bytes:
     return bytes(data[member.start : member.start + min(member.size, _MOST_HEADER + 12)])
 
 
-def _described(text: bytes, where: str, *, narrow: bool) -> tuple[Descriptor, bool, bool]:
-    """What the literal in a header says: elements, whether in Fortran's order, if big-endian."""
+def _described(text: bytes, where: str) -> tuple[Any, tuple[Any, ...], bool]:
+    """What the literal in a header says: the code, the shape, whether in Fortran's order."""
     try:
         said = ast.literal_eval(text.decode("latin-1").strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
@@ -193,19 +202,17 @@ def _described(text: bytes, where: str, *, narrow: bool) -> tuple[Descriptor, bo
     if not isinstance(said, dict) or set(said) != {"descr", "fortran_order", "shape"}:
         raise Malformed(f"the header of {where} is wrong", got=shown(text[:80]))
     code, fortran, shape = said["descr"], said["fortran_order"], said["shape"]
-    little = code.replace(">", "<", 1) if isinstance(code, str) else None
-    if little not in _TYPES:
-        known = ", ".join(_TYPES)
-        raise Malformed(f"{where} has a type that is not read", got=shown(code), expected=known)
     if not isinstance(shape, tuple) or len(shape) > MAX_RANK or not isinstance(fortran, bool):
         raise Malformed(f"the header of {where} is wrong", got=shown(text[:80]))
-    name = "bfloat16" if narrow and little == _CODES["bfloat16"] else _TYPES[little]
-    return descriptor(name, list(shape)), fortran, little != code
+    return code, shape, fortran
 
 
 NPZ: Final = Form(
     write=_write,
     read=_read,
-    recognizes=lambda head: head.startswith(b"PK\3\4") and b".npy" in head,
+    # Without any array there is the end of a zip file alone.
+    recognizes=lambda head: (
+        (head.startswith(b"PK\3\4") and b".npy" in head) or head.startswith(b"PK\5\6")
+    ),
     cap=lambda limits: limits.inflated_bytes,
 )

@@ -14,12 +14,20 @@ from typing import Any, Final
 
 from ._errors import Malformed, shown
 
-_MOST_INT_BYTES: Final = 9  # 64 bits and a sign
+_MOST_INT_BYTES: Final = 255  # one byte says how many; states of random streams have 16
+_PLAIN: Final = (str, int, bool, float, bytes, type(None))
 
 
 @dataclass(frozen=True, slots=True)
 class Global:
     """The name of a class or function in another program; nothing is looked up."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """What a call of such a name would make; what is put into it goes nowhere."""
 
     name: str
 
@@ -104,7 +112,7 @@ class Machine:
 
     def _top(self, kind: type) -> Any:
         value = self._pop()
-        if type(value) is not kind:
+        if type(value) not in (kind, Opaque):
             raise Malformed("the pickle fills what is no container", got=type(value).__name__)
         self._stack.append(value)
         return value
@@ -133,9 +141,19 @@ class Machine:
 
     def _construct(self) -> None:
         arguments, function = self._pop(), self._pop()
+        if isinstance(function, Opaque):
+            self._push(function)
+            return
         if not isinstance(function, Global) or type(arguments) is not tuple:
             raise Malformed("the pickle calls what is no function", got=type(function).__name__)
         self._push(self._call(function.name, arguments))
+
+    def _construct_by_name(self) -> None:
+        """With arguments by name, which no tensor and no container has."""
+        self._pop()
+        self._pop()
+        function = self._pop()
+        self._push(Opaque(getattr(function, "name", type(function).__name__)))
 
     def _global(self, module: Any, name: Any) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
@@ -152,16 +170,20 @@ class Machine:
         self._top(dict)
 
     def _append(self, values: list[Any]) -> None:
-        self._top(list).extend(values)
+        target = self._top(list)
+        if isinstance(target, list):
+            target.extend(values)
 
     def _set(self, values: list[Any]) -> None:
         target = self._top(dict)
         if len(values) % 2:
             raise Malformed("a key in the pickle has no value")
         for key, value in zip(values[::2], values[1::2], strict=True):
-            if type(key) not in (str, int, bool, float, bytes, type(None)):
+            parts = key if type(key) is tuple else (key,)
+            if any(type(part) not in (*_PLAIN, Global) for part in parts):
                 raise Malformed("a key in the pickle is no plain value", got=type(key).__name__)
-            target[key] = value
+            if isinstance(target, dict):
+                target[key] = value
 
     def _dict(self) -> None:
         values = self._marked()
@@ -238,7 +260,12 @@ _STEPS: Final[dict[int, Callable[[Machine], None]]] = {
     0x8C: lambda m: m._push(_text(m._take(m._size(1)))),
     0x8D: lambda m: m._push(_text(m._take(m._size(8)))),
     0x8E: lambda m: m._push(m._take(m._size(8))),
+    0x8F: lambda m: m._push([]),  # a set, which is read as a list
+    0x90: lambda m: m._append(m._marked()),
+    0x91: lambda m: m._push(m._marked()),
+    0x92: Machine._construct_by_name,
     0x93: Machine._global_below,
     0x94: lambda m: m._remember(len(m._memo)),
     0x95: lambda m: m._skip(8),
+    0x96: lambda m: m._push(m._take(m._size(8))),
 }

@@ -1,10 +1,12 @@
 """Files of ``torch.save`` (``.pt``, ``.pth``): a zip file of a pickle and of storages, or older.
 
-Nothing of the pickle is executed: it may ask for tensors and containers, which are made here.
+Nothing of the pickle is executed: it may ask for tensors and containers, which are made here. What
+else it asks for is an entry that is refused by name when it is read, while the others are read.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
@@ -17,25 +19,19 @@ from ._errors import Malformed, shown
 from ._form import Form
 from ._layout import DTYPES, Descriptor, as_array, descriptor
 from ._limits import MAX_DEPTH, Limits
-from ._pickle import Global, Machine
-from ._pytorch_old import MAGIC, old_file
+from ._pickle import Global, Machine, Opaque
+from ._pytorch_names import CALLS, STORAGES, not_read
+from ._pytorch_old import MAGIC, module_of, old_file
 from ._skeleton import nested
 from ._source import Source, Write
-from ._tree import TensorEntry
+from ._tree import INT_RANGE, TensorEntry
 from ._zip import Member, contents, members
 
-_STORAGES: Final = {
-    "torch.BFloat16Storage": "bfloat16",
-    "torch.BoolStorage": "bool",
-    "torch.ByteStorage": "uint8",
-    "torch.CharStorage": "int8",
-    "torch.DoubleStorage": "float64",
-    "torch.FloatStorage": "float32",
-    "torch.HalfStorage": "float16",
-    "torch.IntStorage": "int32",
-    "torch.LongStorage": "int64",
-    "torch.ShortStorage": "int16",
-    "torch.storage.UntypedStorage": "uint8",
+# Classes of tensors that mean no other numbers than those they hold.
+_TENSOR_CLASSES: Final = {
+    "torch.Tensor",
+    "torch.nn.parameter.Buffer",
+    "torch.nn.parameter.Parameter",
 }
 
 
@@ -63,16 +59,16 @@ def _read(source: Source, limits: Limits) -> Content:
     """
     data = source.read_all()
     if bytes(data[: len(MAGIC)]) == MAGIC:
-        text, storages = old_file(data, _STORAGES, limits)
+        text, storages = old_file(data, STORAGES, limits)
         reader = _Reader(source, storages, "", limits, checked=False)
-        return Content(reader.value(text), checksums=False)
+        return Content(reader.value(text), checksums=False, layout="pytorch")
     found = members(data, limits.tensors + 1000)
     pickles = [name for name in found if name == "data.pkl" or name.endswith("/data.pkl")]
     if len(pickles) != 1:
         got = shown(", ".join(list(found)[:4]))
         raise Malformed("not a file of torch.save", got=got, expected="one data.pkl")
     reader = _Reader(source, found, pickles[0].removesuffix("data.pkl"), limits, checked=True)
-    return Content(reader.read())
+    return Content(reader.read(), layout="pytorch")
 
 
 class _Reader:
@@ -106,60 +102,77 @@ class _Reader:
     def value(self, text: bytes) -> Any:
         """Return what the pickle of the value makes."""
         value = Machine(text, self._call, self._storage, 8 * self._limits.nodes).run()
+        if isinstance(value, Opaque | Global):
+            raise Malformed(
+                "the file holds an object, and not what a record can hold",
+                got=shown(value.name),
+                expected="tensors, containers and plain values",
+                hint="torch.save(model.state_dict(), path) in PyTorch",
+            )
         return self._plain(value, 0)
 
     def _call(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """What a known name constructs from its arguments; others are refused."""
-        if name in ("torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_tensor"):
-            return self._tensor(arguments)
-        if name == "torch._utils._rebuild_parameter" and arguments:
-            if isinstance(arguments[0], TensorEntry):
+        """What a known name constructs from its arguments; nothing else is made."""
+        name = name.replace("__builtin__.", "builtins.", 1)  # of Python 2, as in protocol 2
+        if name in CALLS:
+            return CALLS[name](arguments)
+        short = name.removeprefix("torch._utils._rebuild_")
+        if short in ("tensor", "tensor_v2", "tensor_v3"):
+            return self._tensor(arguments, typed=short != "tensor_v3")
+        if short in ("parameter", "parameter_with_state") and arguments:
+            if isinstance(arguments[0], TensorEntry | Opaque):
                 return arguments[0]
             raise Malformed("a parameter in the pickle is no tensor")
-        if name == "collections.OrderedDict":
-            return self._ordered(arguments)
-        if name in ("torch.Size", "torch.device") and len(arguments) == 1:
-            return arguments[0]
-        raise _refused(name)
+        if name == "torch._tensor._rebuild_from_type_v2" and len(arguments) == 4:
+            return self._of_type(*arguments)
+        if short == "device_tensor_from_cpu_tensor" and len(arguments) == 4:
+            data, dtype, *_ = arguments
+            named = isinstance(data, TensorEntry) and isinstance(dtype, Global)
+            if named and dtype.name == f"torch.{data.dtype.name}":
+                return data
+        return Opaque(name)
 
-    def _ordered(self, arguments: tuple[Any, ...]) -> dict[Any, Any]:
-        if not arguments:
-            return {}
-        pairs = arguments[0]
-        if len(arguments) > 1 or not isinstance(pairs, list):
-            raise Malformed("a dict in the pickle is wrong")
-        result = {}
-        for pair in pairs:
-            if not isinstance(pair, list | tuple) or len(pair) != 2 or type(pair[0]) is not str:
-                raise Malformed("a dict in the pickle is wrong")
-            result[pair[0]] = pair[1]
-        return result
+    def _of_type(self, function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+        """A tensor with attributes, which are left out, or of a class that may mean another."""
+        if not (isinstance(function, Global) and isinstance(kind, Global)):
+            raise Malformed("a tensor in the pickle is wrong", got=shown(function))
+        if kind.name not in _TENSOR_CLASSES or type(arguments) is not tuple:
+            return Opaque(kind.name)
+        return self._call(function.name, arguments)
 
-    def _storage(self, key: Any) -> _Storage:
+    def _storage(self, key: Any) -> _Storage | Global:
+        module = None if self._checked else module_of(key)
+        if module is not None:
+            return module
         # The old form has a sixth for a view, which PyTorch ceased to write with 0.4.
         if isinstance(key, tuple) and len(key) == 6 and not self._checked and key[5] is None:
             key = key[:5]
         if not isinstance(key, tuple) or len(key) != 5 or key[0] != "storage":
             raise Malformed("a storage in the pickle is wrong", got=shown(key))
         _, kind, name, _, count = key
-        if not isinstance(kind, Global) or kind.name not in _STORAGES:
-            known = ", ".join(_STORAGES)
+        if not isinstance(kind, Global) or kind.name not in STORAGES:
+            known = ", ".join(STORAGES)
             raise Malformed("elements of a type that is not read", got=shown(kind), expected=known)
         member = self._found.get(f"{self._folder}data/{name}") if isinstance(name, str) else None
         if member is None:
             raise Malformed("a storage is not in the file", got=shown(name))
-        dtype = DTYPES[_STORAGES[kind.name]]
+        dtype = STORAGES[kind.name]
         if type(count) is not int or member.size != count * dtype.itemsize:
             got = f"{member.size:,} bytes"
             raise Malformed(f"storage {shown(name)} has a wrong size", got=got, expected=count)
         return _Storage(member, dtype, count)
 
-    def _tensor(self, arguments: tuple[Any, ...]) -> TensorEntry:
-        if len(arguments) < 4 or not isinstance(arguments[0], _Storage):
+    def _tensor(self, arguments: tuple[Any, ...], *, typed: bool) -> TensorEntry:
+        if len(arguments) < (4 if typed else 7) or not isinstance(arguments[0], _Storage):
             raise Malformed("a tensor in the pickle is wrong", got=shown(arguments))
         storage, offset, size, stride = arguments[:4]
+        more = arguments[6:] if typed else arguments[7:]
+        if not typed:
+            storage = _retyped(storage, arguments[6])
         shape = list(size) if isinstance(size, tuple) else size
-        what = descriptor(storage.dtype.name, shape)
+        # Of types that are not read, only the sizes count.
+        what = descriptor("uint8", shape)._replace(dtype=storage.dtype)
+        what = what._replace(nbytes=what.nbytes * storage.dtype.itemsize)
         steps = list(stride) if isinstance(stride, tuple) else []
         whole = [offset, *steps]
         if len(steps) != len(what.shape) or any(type(n) is not int or n < 0 for n in whole):
@@ -174,22 +187,38 @@ class _Reader:
         if self._tensors == 0:
             raise Malformed("too many tensors in the file", hint="limits=Limits(tensors=…)")
         self._tensors -= 1
-        return self._lazy(storage, offset, what, steps)
+        bits = more[0] if more else {}
+        if not isinstance(bits, dict) or any(type(bit) is not bool for bit in bits.values()):
+            raise Malformed("what is said of a tensor is wrong", got=shown(bits))
+        asked = {name for name, bit in bits.items() if bit}
+        if storage.dtype.name not in DTYPES or asked - {"neg"}:
+            name = storage.dtype.name if storage.dtype.name not in DTYPES else shown(sorted(asked))
+            return not_read(name, what.shape, storage.dtype.itemsize)
+        return self._lazy(storage, offset, what, steps, negative=bool(asked))
 
     def _lazy(
-        self, storage: _Storage, offset: int, what: Descriptor, steps: list[int]
+        self,
+        storage: _Storage,
+        offset: int,
+        what: Descriptor,
+        steps: list[int],
+        *,
+        negative: bool,
     ) -> TensorEntry:
         member = storage.member
         cap = self._limits.inflated_bytes if member.method else member.size
 
         def read() -> NDArray[Any]:
             raw = contents(self._data, member, cap, checked=self._checked)
-            whole = Descriptor(storage.dtype, (storage.length,), len(raw))
-            flat = as_array(raw, whole)[offset:]
+            used = storage.length * storage.dtype.itemsize
+            whole = Descriptor(storage.dtype, (storage.length,), used)
+            flat = as_array(raw[:used], whole)[offset:]
             if not what.nbytes:
                 return np.zeros(what.shape, what.dtype.numpy)
             strides = [step * flat.itemsize for step in steps]
-            return np.lib.stride_tricks.as_strided(flat, what.shape, strides, writeable=False)
+            view = np.lib.stride_tricks.as_strided(flat, what.shape, strides, writeable=False)
+            # The imaginary part of a conjugated tensor shares its bits, with the other sign.
+            return np.negative(view) if negative else view
 
         def drop() -> None:
             self._source.drop(member.start, member.packed)
@@ -201,10 +230,12 @@ class _Reader:
         self._nodes -= 1
         if self._nodes < 0:
             raise Malformed("too many values in the file", expected=f"{self._limits.nodes:,}")
-        if isinstance(value, dict | list | tuple) and depth == MAX_DEPTH:
+        if type(value) in (dict, list, tuple) and depth == MAX_DEPTH:
             raise Malformed("the tree is too deep", expected=f"at most {MAX_DEPTH} levels")
         if isinstance(value, TensorEntry):
             return value
+        if isinstance(value, _Storage):
+            return not_read("a storage without a tensor")
         if isinstance(value, dict):
             made = {_key(key): self._plain(child, depth + 1) for key, child in value.items()}
             if len(made) != len(value):
@@ -213,23 +244,38 @@ class _Reader:
             return nested(made) if flat else made
         if isinstance(value, list | tuple):
             return [self._plain(child, depth + 1) for child in value]
-        if isinstance(value, Global) and value.name.startswith("torch."):
+        if isinstance(value, Global) and value.name.count(".") == 1 and value.name[:6] == "torch.":
             return value.name  # such as torch.float32
-        if isinstance(value, _Storage | Global):
-            raise _refused(getattr(value, "name", "a storage without a tensor"))
+        if isinstance(value, Global | Opaque):
+            return not_read(value.name)
+        if type(value) is int and not INT_RANGE[0] <= value <= INT_RANGE[1]:
+            return not_read(f"an integer of {value.bit_length()} bits")
         return value
 
 
 def _key(key: Any) -> str:
+    if isinstance(key, Global):
+        return key.name
+    if isinstance(key, tuple):
+        return str(tuple(part.name if isinstance(part, Global) else part for part in key))
     return key if isinstance(key, str) else str(key)
 
 
-def _refused(name: str) -> Malformed:
-    return Malformed(
-        "the file asks for more than tensors and containers",
-        got=shown(name),
-        hint="torch.save(model.state_dict(), path) in PyTorch",
-    )
+def _retyped(storage: _Storage, dtype: Any) -> _Storage:
+    """A storage of bytes, as one of the elements that a tensor on it has."""
+    if not isinstance(dtype, Global):
+        raise Malformed("the element type of a tensor is wrong", got=shown(dtype))
+    name = dtype.name.removeprefix("torch.")
+    known = DTYPES.get(name, _unknown(name))
+    nbytes = storage.length * storage.dtype.itemsize
+    return storage._replace(dtype=known, length=nbytes // known.itemsize)
+
+
+def _unknown(name: str) -> DType:
+    """A type that is not read, of elements of one byte unless its name says more."""
+    bits = int("0" + "".join(re.findall(r"^(?:bits|complex|bcomplex|float)(\d+)", name)[:1]))
+    kind: Any = "Unread"
+    return DType(shown(name), kind, np.dtype((np.void, max(1, bits // 8))))
 
 
 PYTORCH: Final = Form(

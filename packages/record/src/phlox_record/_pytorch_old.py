@@ -13,9 +13,8 @@ from typing import Any, Final
 from phlox_tensor import DType
 
 from ._errors import Malformed, shown
-from ._layout import DTYPES
 from ._limits import Limits
-from ._pickle import Global, Machine
+from ._pickle import Global, Machine, Opaque
 from ._zip import Member
 
 MAGIC: Final = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # as a pickle
@@ -25,7 +24,7 @@ _STORED: Final = 0
 
 
 def old_file(
-    data: memoryview, kinds: Mapping[str, str], limits: Limits
+    data: memoryview, kinds: Mapping[str, DType], limits: Limits
 ) -> tuple[bytes, dict[str, Member]]:
     """Return the pickle of the value, and the storages by name.
 
@@ -47,17 +46,25 @@ def old_file(
         raise Malformed("a PyTorch file of a big-endian machine")
     types: dict[str, DType] = {}
 
-    def noted(key: Any) -> None:
+    def noted(key: Any) -> Any:
         """What kind a storage is, for its size; all else is asked when the value is made."""
         if isinstance(key, tuple) and len(key) > 2 and isinstance(key[1], Global):
             kind = kinds.get(key[1].name)
             if kind is not None and isinstance(key[2], str):
-                types[key[2]] = DTYPES[kind]
+                types[key[2]] = kind
+        return module_of(key)
 
-    first = Machine(head, lambda name, arguments: {}, noted, steps, start)
+    first = Machine(head, lambda name, arguments: Opaque(name), noted, steps, start)
     first.run()
     names, end = _run(head, first.at, steps)
     return head[start : first.at], _storages(data, names, types, end)
+
+
+def module_of(key: Any) -> Global | None:
+    """The name of a class whose source lies in the file too, which is left alone."""
+    if isinstance(key, tuple) and len(key) == 4 and key[0] == "module":
+        return key[1] if isinstance(key[1], Global) else None
+    return None
 
 
 def _run(head: bytes, at: int, steps: int) -> tuple[Any, int]:

@@ -7,12 +7,13 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
 
 from phlox_tensor import RecordError, WrongTypeError
 
-from ._content import Content, Metadata, check_metadata
+from ._content import LAYOUT, Content, Metadata, check_metadata
 from ._errors import Malformed, located, shown
 from ._files import atomic_file, map_file, not_found
 from ._gather import with_names
@@ -22,8 +23,8 @@ from ._precision import KeepPrecision, PrecisionSettings
 from ._saving import Saving
 from ._shards import INDEX, read_shards, remove_shards, write_shards
 from ._source import Write
-from ._tensors import DeviceLike, LoadDType, materialize
-from ._tree import RecordInput, TensorEntry, check_tree, entries, exchanged
+from ._tensors import DeviceLike, LoadDType, layout_of, materialize
+from ._tree import Layout, RecordInput, TensorEntry, check_tree, entries, exchanged
 from ._version import WRITER
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -230,6 +231,8 @@ class Recorder(ABC):
         """What to write: checked, with tensors in the precision of the file."""
         checked, leaves = check_tree(tree, self.limits)
         _, notes = check_metadata("", {} if metadata is None else metadata)
+        if leaves and all(layout_of(leaf.tensor) == "pytorch" for leaf in leaves):
+            notes = {LAYOUT: "pytorch", **notes}
         check_tree(dict(notes), self.limits)
         self.precision.check_paths([leaf.where for leaf in leaves])
         found = iter([stored(leaf.tensor, leaf.where, self.precision) for leaf in leaves])
@@ -306,7 +309,8 @@ class Recorder(ABC):
                 )
             return open_data(self, self._map(shard), shard.name, None)
 
-        return read_shards(index, bytes(map_file(index)), self.limits, read)
+        opened = read_shards(index, bytes(map_file(index)), self.limits, read)
+        return _of_file(opened, place.name) if LAYOUT in opened.metadata else opened
 
     def path_for(self, path: PathLike, *, op: str = "path_for") -> Path:
         """Return `path` with this recorder's extension.
@@ -394,9 +398,15 @@ def open_unnamed(recorder: Recorder, data: memoryview, name: str) -> Content:
     if recorder.recognizes(data) is False:
         raise _wrong_recorder(type(recorder), recognize(data), data)
     opened = recorder.read(data)
+    return _of_file(opened, name)
+
+
+def _of_file(opened: Content, name: str) -> Content:
+    """Tell the tensors of a file its name and its layout."""
+    layout: Layout | None = "pytorch" if opened.metadata.get(LAYOUT) == "pytorch" else opened.layout
     for tensor in entries(opened.tree):
-        tensor.of_file(name)
-    return opened
+        tensor.of_file(name, layout)
+    return replace(opened, layout=layout)
 
 
 def open_data(recorder: Recorder, data: memoryview, name: str, like: RecordInput) -> Content:

@@ -6,12 +6,13 @@ Source: github.com/huggingface/safetensors, README, "Format".
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from ._content import Content, check_writer, header_too_large
+from ._content import LAYOUT, Content, check_writer, header_too_large
 from ._errors import Malformed, shown
 from ._form import Form
 from ._json import parse
@@ -19,7 +20,7 @@ from ._layout import Descriptor, as_array, describe, descriptor
 from ._limits import Limits
 from ._skeleton import PRECISION, TREE, WRITER, join, nested, split
 from ._source import Source, Write
-from ._tree import TensorEntry
+from ._tree import TensorEntry, unread
 
 DTYPES: Final = {
     "BF16": "bfloat16",
@@ -49,7 +50,9 @@ def _write(content: Content, limits: Limits, write: Write) -> None:
     taken = sorted(set(content.metadata) & set(_OWN))
     if taken:
         raise Malformed("metadata has a key of the format", got=taken[0])
-    words = {**content.metadata, PRECISION: content.precision, WRITER: content.writer}
+    # What other programs call that layout.
+    theirs = {"format": "pt"} if content.metadata.get(LAYOUT) == "pytorch" else {}
+    words = {**theirs, **content.metadata, PRECISION: content.precision, WRITER: content.writer}
     header: dict[str, Any] = {_METADATA: {**words, TREE: tree}}
     # Wide elements first, so that each tensor is aligned to its own elements.
     ordered = sorted(named.items(), key=lambda item: -item[1].dtype.itemsize)
@@ -92,8 +95,9 @@ def _read(source: Source, limits: Limits) -> Content:
     if len(header) > limits.tensors:
         raise Malformed("too many tensors in the file", got=len(header), expected=limits.tensors)
     base = _LENGTH + size
-    named = dict(_entries(source, header, base))
-    end = base + sum(describe(tensor).nbytes for tensor in named.values())
+    found = list(_entries(source, header, base))
+    named = {name: tensor for name, tensor, _ in found}
+    end = max((stop for _, _, stop in found), default=base)
     source.check_end(end, now=False)
     tree = join(words[TREE], named, limits) if TREE in words else nested(named)
     return Content(
@@ -102,29 +106,29 @@ def _read(source: Source, limits: Limits) -> Content:
         {key: value for key, value in words.items() if key not in _OWN},
         writer=check_writer(words.get(WRITER, "")),
         checksums=False,
+        layout="phlox" if TREE in words else "pytorch" if words.get("format") == "pt" else None,
         check_end=lambda: source.check_end(end, now=True),
     )
 
 
 def _entries(
     source: Source, header: dict[str, Any], base: int
-) -> Iterator[tuple[str, TensorEntry]]:
-    """Yield the tensors in the order of the table, once their places are found to fit."""
+) -> Iterator[tuple[str, TensorEntry, int]]:
+    """Yield the tensors in the order of the table, and where each ends, once places fit."""
     spans: list[tuple[int, int, str]] = []
     found: dict[str, Descriptor] = {}
     for name, row in header.items():
         if not isinstance(row, dict) or row.keys() != _FIELDS:
             raise Malformed(f"the row of {shown(name)} is wrong", expected=", ".join(_FIELDS))
-        code = row["dtype"]
-        if not isinstance(code, str) or code not in DTYPES:
-            known = ", ".join(DTYPES)
-            raise Malformed(f"unknown dtype of {shown(name)}", got=shown(code), expected=known)
-        what = found[name] = descriptor(DTYPES[code], row["shape"])
-        offsets = row["data_offsets"]
+        code, offsets = row["dtype"], row["data_offsets"]
+        if not isinstance(code, str):
+            raise Malformed(f"the dtype of {shown(name)} is no text", got=shown(code))
         if not isinstance(offsets, list) or [type(n) for n in offsets] != [int, int]:
             raise Malformed(f"the offsets of {shown(name)} are wrong", got=shown(offsets))
-        if offsets[1] - offsets[0] != what.nbytes:
-            got = offsets[1] - offsets[0]
+        what = found[name] = descriptor(DTYPES.get(code, "uint8"), row["shape"])
+        got = offsets[1] - offsets[0]
+        # Of a type that is not read, the size is what the offsets say.
+        if got != what.nbytes if code in DTYPES else got < 0:
             raise Malformed(f"the size of {shown(name)} is wrong", got=got, expected=what.nbytes)
         spans.append((offsets[0], offsets[1], name))
     end = 0
@@ -132,8 +136,21 @@ def _entries(
         if start != end:
             raise Malformed(f"{shown(name)} is misplaced", got=start, expected=end)
         end = stop
-    for name, what in found.items():
-        yield name, _lazy(source, what, base + header[name]["data_offsets"][0])
+    for start, stop, name in spans:
+        code, what = header[name]["dtype"], found[name]
+        read = (
+            _lazy(source, what, base + start)
+            if code in DTYPES
+            else _unread(code, what, stop - start)
+        )
+        yield name, read, base + stop
+
+
+def _unread(code: str, what: Descriptor, size: int) -> TensorEntry:
+    hint = "weights[name].float() before safetensors.torch.save_file, or here "
+    hint += "px.record.SafetensorsRecorder().open(path), which reads all else"
+    itemsize = size // max(1, math.prod(what.shape))
+    return unread(code, what.shape, itemsize=itemsize, hint=hint)
 
 
 def _lazy(source: Source, what: Descriptor, start: int) -> TensorEntry:

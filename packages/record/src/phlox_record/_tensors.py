@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 from phlox_tensor import (
     ArgumentError,
@@ -17,10 +18,24 @@ from phlox_tensor import (
 
 from ._errors import located, shown
 from ._precision import PrecisionSettings, cast_array
-from ._tree import TensorLike, entries_with_paths, exchanged
+from ._tree import Layout, TensorEntry, TensorLike, entries_with_paths, exchanged
 
 DeviceLike: TypeAlias = "Backend | str | None"
 LoadDType: TypeAlias = "DType | PrecisionSettings | Literal['device', 'stored']"
+
+
+# Tensors that were read from files of PyTorch, by id: a tensor itself has no room for it.
+_PYTORCH: Final = WeakValueDictionary[int, Tensor[Any]]()
+
+
+def layout_of(tensor: TensorLike) -> Layout | None:
+    """Return ``"pytorch"`` for a tensor of a file that is in the layout of PyTorch.
+
+    None is that of a file of another program that does not say, ``"phlox"`` that of all others.
+    """
+    if isinstance(tensor, TensorEntry):
+        return tensor.layout
+    return "pytorch" if _PYTORCH.get(id(tensor)) is tensor else "phlox"
 
 
 def materialize(
@@ -73,6 +88,8 @@ class _Maker:
         with located(self._op, where):
             array = cast_array(array, target, "the tensor", overflow=loose)
         made = asarray(array, device=self._device, dtype=target)
+        if leaf.layout == "pytorch":
+            _PYTORCH[id(made)] = made
         leaf.drop()
         return made
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, Literal, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phlox_tensor import DType, RecordError, Tensor, WrongTypeError, as_dtype
+from phlox_tensor import DTYPES, DType, RecordError, Tensor, WrongTypeError, as_dtype
 from phlox_tensor import tree as trees
 
 from ._errors import Malformed, located, shown
@@ -17,6 +17,10 @@ from ._limits import MAX_DEPTH, MAX_RANK, Limits
 from ._precision import byte_pieces
 
 INT_RANGE: Final = (-(2**63), 2**64 - 1)
+
+# Whose layout weights are in: PyTorch keeps those of linear maps the other way round.
+# None is that of a file of another program which does not say.
+Layout: TypeAlias = Literal["phlox", "pytorch"]
 
 
 @final
@@ -28,7 +32,7 @@ class TensorEntry:
     returns an array of just this shape and dtype.
     """
 
-    __slots__ = ("_drop", "_file", "_pieces", "_read", "dtype", "shape")
+    __slots__ = ("_drop", "_file", "_pieces", "_read", "dtype", "layout", "shape")
 
     def __init__(
         self,
@@ -37,11 +41,12 @@ class TensorEntry:
         read: Callable[[], NDArray[Any]],
         pieces: Callable[[], Iterator[memoryview]] | None = None,
         drop: Callable[[], None] | None = None,
+        layout: Layout | None = "phlox",
     ) -> None:
         """Keep the description; nothing is read.
 
         ``pieces`` is for what is made piece by piece; ``drop`` gives back memory of what was read
-        and is used no more.
+        and is used no more. ``layout`` says whose layout it is in, as far as is known.
         """
         self.shape: Final = tuple(shape)
         self.dtype: Final = dtype
@@ -49,6 +54,7 @@ class TensorEntry:
         self._pieces: Final = pieces
         self._drop: Final = drop
         self._file: str | None = None
+        self.layout = layout
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any]) -> TensorEntry:
@@ -83,9 +89,9 @@ class TensorEntry:
         """
         return byte_pieces(self.numpy(), self.dtype) if self._pieces is None else self._pieces()
 
-    def of_file(self, name: str) -> None:
-        """Let errors of reading name the file that the tensor comes from."""
-        self._file = name
+    def of_file(self, name: str, layout: Layout | None) -> None:
+        """Let errors of reading name the file that the tensor comes from; keep its layout."""
+        self._file, self.layout = name, layout
 
     def drop(self) -> None:
         """Give back the memory that reading took; arrays that were read stay valid."""
@@ -94,6 +100,34 @@ class TensorEntry:
 
     def __repr__(self) -> str:
         return f"TensorEntry({self.dtype.name}, {self.shape})"
+
+
+def unread(
+    name: str,
+    shape: Sequence[int],
+    *,
+    itemsize: int = 0,
+    hint: str | None = None,
+) -> TensorEntry:
+    """Return the entry of what a file holds and a record cannot: only reading it is refused.
+
+    Args:
+        name: of its element type or class.
+        shape: of a tensor; () for anything else.
+        itemsize: bytes of an element, for people.
+        hint: what to do in the program that wrote it.
+    """
+
+    def read() -> NDArray[Any]:
+        raise Malformed(
+            "an entry that is not read",
+            got=shown(name),
+            expected="tensors of the element types of phlox, containers and plain values",
+            hint=hint,
+        )
+
+    kind: Any = "Unread"
+    return TensorEntry(shape, DType(name, kind, np.dtype((np.void, itemsize))), read)
 
 
 TensorLike: TypeAlias = "Tensor[Any] | TensorEntry"
@@ -281,6 +315,8 @@ class _Walk:
             )
         if len(tensor.shape) > MAX_RANK:
             raise self._alien(tensor, f"a tensor of rank at most {MAX_RANK}", None)
+        if tensor.dtype.name not in DTYPES:
+            tensor.numpy()  # which says what it is
         self.leaves.append(Leaf(dotted(self._parts), tensor))
 
     def _scalar(self, node: object) -> None:
