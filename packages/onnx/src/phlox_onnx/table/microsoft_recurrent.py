@@ -8,7 +8,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._row import Host, Row, since
-from .recurrent import Floats, activations_of, check_weights, lstm_layer
+from .recurrent import Floats, activations_of, check_weights, walked_lstm
 
 T = Tensor[Any]
 
@@ -62,7 +62,7 @@ def dynamic_quantize_lstm(
     names = activations or ("Sigmoid", "Tanh", "Tanh") * w.shape[0]
     functions = activations_of(names, activation_alpha, activation_beta, clip)
     weights, states = (rounded_over(X, None), w, r, B), (initial_h, initial_c)
-    return lstm_layer(
+    return walked_lstm(
         weights, sequence_lens, states, P, functions, direction, input_forget, 0, False, _row
     )
 

@@ -321,12 +321,12 @@ def lstm(
     functions = activations_of(names, activation_alpha, activation_beta, clip)
     usual = P is None and not input_forget and clip is None and _same(names, default)
     weights, states = (X, W, R, B), (initial_h, initial_c)
-    return lstm_layer(
+    return walked_lstm(
         weights, sequence_lens, states, P, functions, direction, input_forget, layout, usual
     )
 
 
-def lstm_layer(
+def walked_lstm(
     weights: tuple[T, T, T, T | None],
     lengths: Host | None,
     states: tuple[T | None, T | None],
