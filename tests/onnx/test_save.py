@@ -134,3 +134,22 @@ def test_an_op_without_a_spelling_is_named_with_its_module_and_line(tmp_path: Pa
     with pytest.raises(px.onnx.OnnxError, match=r"got cholesky\(.*\) in inner, .*test_save.py:\d+"):
         px.onnx.save(Odd(Special()), px.eye(2, device=DEVICE), path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+def test_the_place_among_all_elements(
+    op: str, keepdims: bool, dynamic: bool, tmp_path: Path
+) -> None:
+    class Place(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return getattr(x, op)(keepdims=keepdims)
+
+    x = px.random.normal((4, 3, 5), device=DEVICE)
+    px.onnx.save(Place(), x, tmp_path / "m.onnx", dynamic_batch=dynamic)
+    onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
+    wanted = Place()(x).numpy()
+    found: Any = ReferenceEvaluator(str(tmp_path / "m.onnx")).run(None, {"x0": x.numpy()})
+    assert found[0].shape == wanted.shape
+    assert found[0] == wanted

@@ -208,9 +208,10 @@ def places(op: str) -> Row:
 
     def run(w: Writer, c: Call) -> Any:
         axis, keepdims = c.attributes
-        if axis is None:
-            raise c.refuse("no axis")
-        found = w.add(op, [c.inputs[0]], axis=axis, keepdims=int(keepdims))
+        x = c.inputs[0] if axis is not None else w.add("Reshape", [c.inputs[0], w.ints(-1)])
+        found = w.add(op, [x], axis=axis or 0, keepdims=int(keepdims and axis is not None))
+        if axis is None and keepdims:
+            found = reshaped(w, found, c.outs[0][0])
         return found if c.outs[0][1].name == "int64" else w.cast(found, c.outs[0][1])
 
     return run

@@ -111,8 +111,11 @@ class Emitter:
 
     def node(self, node: Node, env: dict[str, Any]) -> None:
         """Write a node, and note what its names stand for."""
+        row = row_of(node.key)
+        on_host = row is not None and any(p.takes in ("Host", "Scalar") for p in row.inputs)
         try:
-            found = self._found(node, env)
+            with e.wide_numbers(on_host):  # NumPy reckons in float64
+                found = self._found(node, env)
         except PhloxError as error:
             error.add_note(f"in {node.where()} of the ONNX model")
             raise

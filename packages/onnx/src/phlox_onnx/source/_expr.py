@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
@@ -177,10 +179,26 @@ def _text(expr: Any_, name: Callable[[Ref | FieldRef], str | Any_]) -> tuple[str
     return "".join(out), expr.binds
 
 
+# Whether 0.6 of float32 is another number than 0.6 of float64 where it is read.
+_WIDE: Final[ContextVar[bool]] = ContextVar("wide", default=False)
+
+
+@contextmanager
+def wide_numbers(wanted: bool) -> Iterator[None]:
+    """Write floats with all digits of float64 inside of the block, or as around it."""
+    before = _WIDE.set(wanted or _WIDE.get())
+    try:
+        yield
+    finally:
+        _WIDE.reset(before)
+
+
 def number(value: float) -> str:
-    """A float in as few digits as give it back, those of float32 where it is one."""
+    """A float in as few digits as give it back, those of float32 where that is enough."""
     if math.isinf(value) or math.isnan(value):
         return f'float("{value}")'
+    if _WIDE.get():
+        return repr(float(value))
     with np.errstate(over="ignore"):
         narrow = np.float32(value)
     found = repr(float(value))

@@ -7,17 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
+import numpy as np
+
 from phlox_nn.where import fits_path
 from phlox_tensor import ArgumentError
 
-from .._graph import Array, Graph, Value, copied, walk
+from .._graph import Array, Graph, Value, copied, graphs_of, walk
 from .._limits import Limits
 from .._model import prepared, refuse_unsupported
 from .._quantized import Quantized, without_whole_numbers
 from .._read import Source
 from .._recurrent import with_recurrent_layers
 from .._roles import roles
+from .._types import CODES
 from ._emit import Emitter
+from ._expr import wide_numbers
 from ._names import Name
 from ._options import Options, Precision, Sizes, as_asked, names_of, opened, refuse_unknown
 from ._patterns import recognised
@@ -25,6 +29,10 @@ from ._probe import Cases, collapsed, shapes_of
 from ._simplify import Forms, in_several_ways, simplified
 from ._structure import Structure
 from ._write import Writer
+
+
+# Attributes that say of which type something is.
+_TYPES: Final = ("dtype", "output_datatype", "output_dtype", "precision", "to")
 
 
 @final
@@ -126,19 +134,20 @@ def _package(graph: Graph, options: Options, cases: Cases) -> Package:
     inputs = list(graph.inputs)
     kept = with_recurrent_layers(graph, forms.origins)  # of weights that were computed, too
     found = recognised(graph, forms)
-    trained = set(roles(graph).trained)
     forms.several = in_several_ways(graph)
-    emitter = Emitter(trained, forms, cases)
-    numbers, block = emitter.model(graph)
-    structure = Structure(numbers, block, emitter.fields)
-    structure.divide(whole=options.flat)
+    trained = set(roles(graph).trained)
     title = f"A model of {nodes} nodes of ONNX, as phlox writes it."
-    typed = [isinstance(v, Name) and v.specs is not None for v in emitter.results]
-    writer = Writer(structure, emitter.trace.kinds, [v.name for v in inputs], typed, title)
-    copies = emitter.copies if emitter.copies.names else None
-    params = {path: (array, role) for path, array, role in writer.arrays()}
-    frozen = _frozen(params, options.freeze)
-    model = writer.source(copies is not None, options.freeze)
+    with wide_numbers(_is_wide(graph)):
+        emitter = Emitter(trained, forms, cases)
+        numbers, block = emitter.model(graph)
+        structure = Structure(numbers, block, emitter.fields)
+        structure.divide(whole=options.flat)
+        typed = [isinstance(v, Name) and v.specs is not None for v in emitter.results]
+        writer = Writer(structure, emitter.trace.kinds, [v.name for v in inputs], typed, title)
+        copies = emitter.copies if emitter.copies.names else None
+        params = {path: (array, role) for path, array, role in writer.arrays()}
+        frozen = _frozen(params, options.freeze)
+        model = writer.source(copies is not None, options.freeze)
     report = {
         "nodes": nodes,
         "ops": dict(sorted(ops.items())),
@@ -157,6 +166,17 @@ def _package(graph: Graph, options: Options, cases: Cases) -> Package:
     }
     text = copies.source() if copies else None
     return Package(model, text, params, report, inputs, graph, forms, options.precision)
+
+
+def _is_wide(graph: Graph) -> bool:
+    """Whether a value has 64 bits, beside which a float of 32 bits needs all its digits."""
+    code = CODES["float64"]
+    nodes = list(walk(graph))
+    used = {name for node in nodes for name in node.inputs}
+    arrays = [v for each in graphs_of(graph) for k, v in each.constants.items() if k in used]
+    words = [node.attributes.get(word) for node in nodes for word in _TYPES]
+    wide = any(v.dtype == np.float64 for v in arrays) or any(v.code == code for v in graph.inputs)
+    return wide or any(type(word) is int and word == code for word in words)
 
 
 def _frozen(params: Mapping[str, tuple[Array, str]], freeze: Sequence[str]) -> set[str]:
