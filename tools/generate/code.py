@@ -398,15 +398,19 @@ def transposes() -> str:
         "    @property\n"
         "    def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The matrix transposed; the order of the axes reversed for other ranks."""\n'
-        "        if self.ndim == 2:  # the usual case\n"
-        "            return single(_permute_dims, self, ((1, 0),))\n"
-        "        return _permute_dims(self, tuple(range(self.ndim))[::-1])\n"
+        "        device = self.device\n"
+        "        key = device.key_of(_permute_dims, REVERSED, self.primitive)\n"
+        "        passed = device.passed.get(key)\n"
+        "        if passed is None:\n"
+        "            return _fast.reversed_axes(_permute_dims, self, key)\n"
+        "        entry, values, _ = passed\n"
+        "        return wrap(entry(self.primitive, *values), device)\n"
     )
     out.append(
         "    @property\n"
         "    def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:\n"
         '        """The last two axes swapped."""\n'
-        "        if self.ndim == 2:\n"
+        "        if len(self.device.shape_of(self.primitive)) == 2:\n"
         "            return single(_permute_dims, self, ((1, 0),))\n"
         "        return single(_matrix_transpose, self, ())\n"
     )
@@ -434,7 +438,7 @@ def methods_file() -> str:
         + "from ._call import call, new, single, wrap\n"
         + "from ._dtype import DTypeLike\n"
         + "from ._errors import Rejected\n"
-        + "from ._fast import spread, unknown_argument\n"
+        + "from ._fast import REVERSED, spread, unknown_argument\n"
         + "from ._kinds import AnyKind, BitsKind, Bool, Float, Int, K, NumKind\n"
         + "from ._members import TensorMembers\n"
         + "from ._tensor import Tensor\n"

@@ -179,7 +179,7 @@ def test_iteration_and_containment() -> None:
         (3, IndexOutOfRangeError, "axis 0: got 3, expected -2 <= i < 2"),
         ((0, -4), IndexOutOfRangeError, "axis 1: got -4"),
         ([0, 2], IndexOutOfRangeError, "got 2"),
-        (([0, 1], [0, -4]), IndexOutOfRangeError, "got -4, expected -3 <= i < 3"),
+        (([0, 1], [0, -4]), IndexOutOfRangeError, "got -4, expected -3 <= index < 3"),
         ((0, 0, 0), ArgumentError, "too many indices: got 3, expected at most 2"),
         ((..., ...), ArgumentError, "too many indices: got 2 times '...'"),
         (1.5, ArgumentError, "not an index: got float"),

@@ -15,7 +15,7 @@ from ._dtype import DType
 from ._errors import BackendUnavailableError, DeviceError, GradientError, Rejected
 from ._expansion import expansion
 from ._key import exact
-from ._op import REGISTRY, Op, Restated, Shape
+from ._op import REGISTRY, Op, Shape
 from ._program import CallSequence, Kernel, Program, ProgramLimits, Run, SequenceRun
 from ._table import Entry, Table
 
@@ -393,14 +393,11 @@ class Backend(metaclass=_Interned):
                 if is_inside(self, device):
                     device._lay_out()
 
-    def pass_on(self, key: tuple[Any, ...], op: Op, specs: Any, values: tuple[Any, ...]) -> None:
-        """Run the entry of the op at once for calls with this key; ``passed`` says what one is."""
+    def keep(self, key: Any, entry: Entry, values: tuple[Any, ...], *, several: bool) -> None:
+        """Run an entry at once for calls with this key; ``passed`` says what one is."""
         if len(self.passed) >= _MOST_PASSED:  # a program with ever new shapes must not grow
             self.passed.clear()
-        expand = op.expand
-        if isinstance(expand, Restated) and self.entry(op.name) is None:
-            op, values = expand.op, expand.attributes(specs[0], values)
-        self.passed[key] = self.ops[op.name], values, op.signature.several
+        self.passed[key] = entry, values, several
 
     def resolve(self, op: Op) -> Entry:
         """Return the function that runs an op here: its entry or its expansion.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from ._attributes import NORMALIZERS, is_recorded
@@ -11,10 +12,11 @@ from ._dtype import DType, bool_, can_hold
 from ._errors import ArgumentError, DeviceError, Rejected
 from ._keywords import missing_argument, refused_keyword
 from ._number import Number, Scalar
-from ._op import REGISTRY, Op, Spec, applied_by
+from ._op import REGISTRY, Op, Restated, Spec, applied_by
 from ._operands import check_shape, prepare_operands, require_dtype
 from ._parts import LARGE, parts_of
 from ._signature import REQUIRED
+from ._table import Casts, casting
 from ._tensor import Tensor
 
 # Skips the call of the constructor.
@@ -45,7 +47,12 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
         if passed is not None:
             entry, values, several = passed
             out = entry(*primitives, *values)
-            return tuple([wrap(each, backend) for each in out]) if several else wrap(out, backend)
+            if several:
+                return tuple([wrap(each, backend) for each in out])
+            made = new(Tensor)  # as wrap() does, without its call
+            made.primitive = out
+            made.device = backend
+            return made
     _require_all(op, (*operands, *attributes))
     if op.with_tensors is not None and any(map(_is_no_number, attributes)):
         _, tensors = prepare_operands(op, operands)
@@ -58,8 +65,8 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     if op.compares and (answer := _compared_to_far(op, tensors)) is not None:
         return answer
     prepared = [_primitive(t) for t in tensors]
-    if look is not None and _same(prepared, look[1]):
-        backend.pass_on(look[2], op, specs, values)
+    if look is not None and not _is_made_up(prepared, look[1]):
+        _pass_on(look[2], op, specs, values, _casts(backend, prepared, look[1]), backend)
     try:
         out = backend.ops[op.name](*prepared, *values)
     except Rejected:
@@ -183,15 +190,27 @@ def _look(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any
     return None if key is None else (backend, primitives, key)
 
 
-def _same(prepared: list[Any], given: list[Any]) -> bool:
-    """Whether primitives came through their preparation as they were."""
-    for a, b in zip(prepared, given, strict=True):
-        if type(a) is tuple and type(b) is tuple:
-            if not _same(list(a), list(b)):
-                return False
-        elif a is not b:
-            return False
-    return True
+def _is_made_up(prepared: Sequence[Any], given: Sequence[Any]) -> bool:
+    """Whether something stands where nothing was given: an empty list of operands."""
+    return any(b is None and a is not None for a, b in zip(prepared, given, strict=True))
+
+
+def _casts(backend: Backend, prepared: Sequence[Any], given: Sequence[Any]) -> Casts:
+    """The types that operands were cast to when they were brought together; None for no cast."""
+    return tuple(
+        None if a is b else _casts(backend, a, b) if type(a) is tuple else backend.dtype_of(a)
+        for a, b in zip(prepared, given, strict=True)
+    )
+
+
+def _pass_on(
+    key: Any, op: Op, specs: list[Any], values: tuple[Any, ...], casts: Casts, backend: Backend
+) -> None:
+    """Run the entry of the op, behind casts of its operands, at once for calls with this key."""
+    expand = op.expand
+    if isinstance(expand, Restated) and backend.entry(op.name) is None:
+        op, values = expand.op, expand.attributes(specs[0], values)
+    backend.keep(key, casting(backend.ops, op.name, casts), values, several=op.signature.several)
 
 
 def prepare_attributes(

@@ -22,7 +22,7 @@ from ._errors import (
 )
 from ._foreign import is_array, type_name
 from ._keywords import refused_keyword
-from ._number import Number
+from ._number import Number, Scalar
 from ._op import Op
 from ._tensor import Tensor
 from .no_operand import NoOperand
@@ -65,7 +65,7 @@ def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
     return call(op, (x1, x2, x3), ())
 
 
-_KNOWN = (Tensor, bool, int, float, Number)
+_KNOWN: Final = (Tensor, bool, int, float, Number)
 _SEQUENCES: Final = (list, range, tuple)  # ``x == [1, 2]`` would be False
 # Where no operand answers, Python does: that they are not equal.
 _EQUALITIES: Final = frozenset({"equal", "not_equal"})
@@ -81,10 +81,15 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
             Python are not equal to any tensor.
     """
     other = x2 if isinstance(x1, Tensor) else x1
-    if isinstance(other, _KNOWN) or (
-        getattr(other, "shape", None) == () and hasattr(other, "item")
-    ):
+    if type(other) is Tensor:  # the entry rejected it already
+        return call(op, (x1, x2), ())
+    if isinstance(other, _KNOWN):
         return binary(op, x1, x2)
+    if getattr(other, "shape", None) == () and hasattr(other, "item"):
+        left = other is x1
+        other = other.item()  # of NumPy, or a 0-d array of another library
+        if isinstance(other, Scalar):
+            return binary(op, other, x2) if left else binary(op, x1, other)
     refused = _refused(op, other)
     if refused is None:
         return NotImplemented
@@ -116,6 +121,17 @@ def _refused(op: Op, other: Any) -> PhloxError | None:
     else:
         return None
     return error(op.name, what, got=got, expected="a Tensor or a number", hint="px.asarray(y)")
+
+
+REVERSED: Final = ("reversed",)  # in the keys of ``x.T``, whose order follows from the shape
+
+
+def reversed_axes(op: Op, x: Tensor[Any], key: Any) -> Any:
+    """The first ``x.T`` of a shape; later ones are run by what this keeps for the key."""
+    order = tuple(range(x.ndim))[::-1]
+    out = op(x, order)
+    x.device.keep(key, x.device.ops[op.name], (order,), several=False)
+    return out
 
 
 def rounded(x: Tensor[Any], digits: int | None) -> Any:

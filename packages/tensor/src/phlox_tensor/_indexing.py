@@ -1,195 +1,27 @@
-"""``x[...]`` and ``x.at[...]``: from Python's indexing to the slice, take and scatter ops."""
+"""``x.at[...]``: from Python's indexing to the slice and scatter ops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Callable
 from types import EllipsisType
 from typing import Any, Final, Never, NoReturn, final
 
 import numpy as np
 
-from ._attributes import NORMALIZERS
-from ._call import wrap
 from ._called import OF_ARGUMENTS, rename
 from ._creation import arange
 from ._dtype import promote
-from ._errors import (
-    DTypeError,
-    IndexOutOfRangeError,
-    KindError,
-    Rejected,
-    ShapeError,
-    UnknownNameError,
-)
+from ._errors import DTypeError, KindError, UnknownNameError
+from ._getitem import Index, as_index, getitem
 from ._stacking import holds_tensor, stacked
-from ._standard import unraveled
 from ._tensor import Tensor
-from ._transfer import from_python, upload
+from ._transfer import upload
 from .ops import binary
 from .ops import indexing as select
 from .ops import movement as move
-from .shapes._broadcast import broadcast_shapes
 from .shapes.indexing import region
 
-IndexItem = int | slice | EllipsisType | None | Tensor[Any] | np.ndarray[Any, Any] | list[Any]
-Index = IndexItem | tuple[IndexItem, ...]
 _RANKS: Final = {"Bool": 0, "Int": 1, "Float": 2}
-
-
-def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
-    """Return ``x[index]``, by NumPy's rules.
-
-    Raises:
-        IndexOutOfRangeError: when an integer points outside its axis.
-        ArgumentError: when there are more indices than axes, or something that is no index.
-    """
-    device = x.device
-    try:  # the short path; whatever is no basic index is rejected
-        return wrap(device.checking.getitem(x.primitive, index), device)
-    except Rejected:
-        pass
-    given = [_as_index(item, x) for item in (index if isinstance(index, tuple) else (index,))]
-    x, items = _expand_masks(x, given)
-    if not any(isinstance(item, Tensor) for item in items):
-        return _basic(x, items)
-    basic = tuple([slice(None) if isinstance(item, Tensor) else item for item in items])
-    try:
-        return _look_up(_basic(x, basic), items, _layout(x.ndim, items))
-    except IndexOutOfRangeError as error:
-        rename(error, "getitem")
-        raise
-
-
-def _basic(x: Tensor[Any], items: Sequence[Any]) -> Tensor[Any]:
-    """A slice and a reshape, whose calls pass sooner than that of the whole index."""
-    return move.by_slice(x, NORMALIZERS["Index"](tuple(items), "index", "getitem", x.ndim))
-
-
-def _layout(rank: int, items: list[Any]) -> list[Tensor[Any] | None]:
-    """For each axis that a basic index leaves, the tensor to look up along it."""
-    out: list[Tensor[Any] | None] = []
-    used = sum(_axes_used(item) for item in items)
-    for item in items:
-        if item is Ellipsis:
-            out.extend([None] * (rank - used))
-        elif item is None or isinstance(item, slice | Tensor):
-            out.append(item if isinstance(item, Tensor) else None)
-    return out
-
-
-def _expand_masks(x: Tensor[Any], items: list[Any]) -> tuple[Tensor[Any], list[Any]]:
-    """Turn masks into integer tensors, one per axis that the mask covers.
-
-    A 0-d mask covers no axis of x: it gets a new one of size 1, and looks that up or nothing.
-    """
-    out: list[Any] = []
-    for place, item in enumerate(items):
-        if not _is_mask(item):
-            out.append(item)
-            continue
-        axis = sum(_axes_used(i) for i in out)
-        if any(i is Ellipsis for i in out):
-            axis = x.ndim - sum(_axes_used(i) for i in items[place:])
-        if not item.ndim:
-            x = move.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
-        else:
-            _check_mask(item, x, axis)
-        flat = select.nonzero(item.flatten())
-        out.extend(unraveled(flat, item.shape) if item.ndim > 1 else [flat])
-    return x, out
-
-
-def _is_mask(item: Any) -> bool:
-    return isinstance(item, Tensor) and item.dtype.kind == "Bool"
-
-
-def _adjacent(items: list[Any]) -> bool:
-    """Whether nothing stands between the integers and tensors of an index."""
-    places = [
-        i
-        for i, item in enumerate(items)
-        if item is not None and item is not Ellipsis and not isinstance(item, slice)
-    ]
-    return places == list(range(places[0], places[-1] + 1))
-
-
-def _check_mask(mask: Tensor[Any], x: Tensor[Any], axis: int) -> None:
-    covered = x.shape[axis : axis + mask.ndim]
-    if mask.shape != covered:
-        raise ShapeError("getitem", "mask does not fit", got=f"mask {mask.shape}", expected=covered)
-
-
-def _as_index(item: Any, x: Tensor[Any]) -> Any:
-    if isinstance(item, list | np.ndarray | bool | np.bool_):
-        array = from_python(item, "getitem")
-        if array.size == 0 and array.dtype == np.float64:
-            array = array.astype(np.int64)
-        item = upload(array, None, x.device, "getitem")
-    if isinstance(item, Tensor) and item.dtype.kind == "Float":
-        raise KindError(
-            "getitem", "index is not Int or Bool", got=item.dtype, hint='i.astype("int64")'
-        )
-    return item
-
-
-def _axes_used(item: Any) -> int:
-    if item is None or item is Ellipsis:
-        return 0
-    return item.ndim if _is_mask(item) else 1
-
-
-def _look_up(x: Tensor[Any], items: list[Any], layout: list[Tensor[Any] | None]) -> Tensor[Any]:
-    """Take along the first axes of x with the tensors of a layout.
-
-    The axes of the result that the tensors make stand where the first of them stood, or in front
-    when anything stands between the tensors and integers of the index.
-    """
-    places = [i for i, item in enumerate(layout) if item is not None]
-    indices = [item for item in layout if item is not None]
-    front = places[0] if _adjacent(items) else 0
-    if places == [front]:
-        return select.take(x, indices[0], front)
-    # Bring the axes side by side, look up in the flattened ones.
-    others = [i for i in range(x.ndim) if i not in places]
-    order = [*others[:front], *places, *others[front:]]
-    moved = move.permute_dims(x, tuple(order))
-    sizes = [x.shape[i] for i in places]
-    if len(places) == 1:
-        return select.take(moved, indices[0], front)
-    shape = (*moved.shape[:front], prod(sizes), *moved.shape[front + len(places) :])
-    try:
-        return select.take(move.reshape(moved, shape), _ravel(indices, sizes), front)
-    except IndexOutOfRangeError:
-        _blame(indices, sizes)
-        raise
-
-
-def _ravel(indices: list[Tensor[Any]], sizes: list[int]) -> Tensor[Any]:
-    """One index into the flattened axes; whatever is out of range stays out of range."""
-    broadcast_shapes([i.shape for i in indices], "getitem")
-    flat: Tensor[Any] | None = None
-    valid: Tensor[Any] | None = None
-    for narrow, n in zip(indices, sizes, strict=True):
-        index = narrow.astype(narrow.device.default_int)  # int8 does not hold every n
-        inside = (narrow >= -n) & (narrow < n)
-        counted = binary.where(index < 0, index + n, index)
-        flat = counted if flat is None else flat * n + counted
-        valid = inside if valid is None else valid & inside
-    assert flat is not None
-    assert valid is not None
-    return binary.where(valid, flat, prod(sizes))
-
-
-def _blame(indices: list[Tensor[Any]], sizes: list[int]) -> None:
-    """Raise IndexOutOfRangeError for the first index that leaves its own axis."""
-    for index, n in zip(indices, sizes, strict=True):
-        values = index.numpy()
-        wrong = values[(values < -n) | (values >= n)]
-        if wrong.size:
-            raise IndexOutOfRangeError(
-                "getitem", "index out of range", got=int(wrong[0]), expected=f"{-n} <= i < {n}"
-            ) from None
 
 
 @final
@@ -354,7 +186,7 @@ class AtIndex:
         """The update at a tensor of places along the first axis; None for another index."""
         x, index = self._x, self._index
         if isinstance(index, list | np.ndarray):
-            index = _as_index(index, x)
+            index = as_index(index, x.device)
         if not x.ndim or not isinstance(index, Tensor) or index.dtype.kind != "Int":
             return None
         rest = x.shape[1:]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, Never
 
 from ._dtype import DTypeLike, as_dtype
 from ._fast import binary
-from ._indexing import At, Index, getitem
+from ._getitem import Index, getitem
+from ._indexing import At
 from ._info import check_version
 from ._kinds import Float, Int, K
 from ._repr import tensor_html, tensor_repr

@@ -12,7 +12,7 @@ from . import _fast
 from ._call import call, new, single, wrap
 from ._dtype import DTypeLike
 from ._errors import Rejected
-from ._fast import spread, unknown_argument
+from ._fast import REVERSED, spread, unknown_argument
 from ._kinds import AnyKind, BitsKind, Bool, Float, Int, K, NumKind
 from ._members import TensorMembers
 from ._tensor import Tensor
@@ -638,14 +638,18 @@ class TensorMethods(TensorMembers[K]):
     @property
     def T(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The matrix transposed; the order of the axes reversed for other ranks."""
-        if self.ndim == 2:  # the usual case
-            return single(_permute_dims, self, ((1, 0),))
-        return _permute_dims(self, tuple(range(self.ndim))[::-1])
+        device = self.device
+        key = device.key_of(_permute_dims, REVERSED, self.primitive)
+        passed = device.passed.get(key)
+        if passed is None:
+            return _fast.reversed_axes(_permute_dims, self, key)
+        entry, values, _ = passed
+        return wrap(entry(self.primitive, *values), device)
 
     @property
     def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
         """The last two axes swapped."""
-        if self.ndim == 2:
+        if len(self.device.shape_of(self.primitive)) == 2:
             return single(_permute_dims, self, ((1, 0),))
         return single(_matrix_transpose, self, ())
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 from ._errors import UnknownOpError
 
 Entry = Callable[..., Any]
+# For each operand the element type to cast it to, or None; a tuple of such for several operands.
+Casts = tuple[Any, ...]
 
 
 @final
@@ -61,6 +63,27 @@ def _no_op(table: Table, name: object) -> UnknownOpError:
         expected="the name of a declared op",
         hint=f"device.ops.{near[0]}" if near else "phlox ops",
     )
+
+
+def casting(table: Table, name: str, casts: Casts) -> Entry:
+    """The entry of an op, behind casts of its operands."""
+    entry = table[name]
+    places = [(i, c) for i, c in enumerate(casts) if (any(c) if type(c) is tuple else c)]
+    if not places:
+        return entry
+    cast = table["cast"]
+
+    def all_cast(primitives: Any, dtypes: Casts) -> Any:
+        pairs = zip(primitives, dtypes, strict=True)
+        return tuple([p if dtype is None else cast(p, dtype) for p, dtype in pairs])
+
+    def run(*given: Any) -> Any:
+        operands = list(given)
+        for i, c in places:
+            operands[i] = all_cast(operands[i], c) if type(c) is tuple else cast(operands[i], c)
+        return entry(*operands)
+
+    return run
 
 
 def _first_use(table: Table, name: str, /, *args: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
@@ -11,6 +12,8 @@ from ..shapes import gathering as shapes
 from ._families import indexing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .._kinds import Bool, Int
     from .._tensor import Tensor
 
@@ -20,10 +23,44 @@ def _places(indices: Tensor[Int]) -> tuple[Tensor[Int], ...]:
     return tuple(indices[..., i] for i in range(indices.shape[-1]))
 
 
+def take_along(x: Tensor[Any], indices: Sequence[Tensor[Int]], axis: int) -> Tensor[Any]:
+    """Elements at places along neighboring axes from ``axis`` on, one tensor of places for each."""
+    end = axis + len(indices)
+    sizes = x.shape[axis:end]
+    flat = x.reshape((*x.shape[:axis], prod(sizes), *x.shape[end:]))
+    try:
+        return flat.take(_flat_places(indices, sizes), axis=axis)
+    except IndexOutOfRangeError:
+        _blame(indices, sizes)
+        raise
+
+
+def _flat_places(indices: Sequence[Tensor[Int]], sizes: tuple[int, ...]) -> Tensor[Int]:
+    """One index into the flattened axes; whatever is out of range stays out of range."""
+    flat: Any = 0
+    valid: Any = True
+    for narrow, n in zip(indices, sizes, strict=True):
+        index = narrow.astype(narrow.device.default_int)  # int8 does not hold every n
+        flat = flat * n + (index < 0).where(index + n, index)
+        valid = ((narrow >= -n) & (narrow < n)) & valid
+    return valid.where(flat, prod(sizes))
+
+
+def _blame(indices: Sequence[Tensor[Int]], sizes: tuple[int, ...]) -> None:
+    """Raise IndexOutOfRangeError for the first index that leaves its own axis."""
+    for index, n in zip(indices, sizes, strict=True):
+        values = index.numpy()
+        wrong = values[(values < -n) | (values >= n)]
+        if wrong.size:
+            expected = f"{-n} <= index < {n}"
+            what = "index out of range"
+            raise IndexOutOfRangeError("gather_nd", what, got=int(wrong[0]), expected=expected)
+
+
 gather_nd = indexing(
     "gather_nd",
     "x: Any, indices: Int -> Any",
-    expand=lambda x, indices: x[_places(indices)],
+    expand=lambda x, indices: take_along(x, _places(indices), 0),
     numpy=ref.gather_nd,
     shape=shapes.gather_nd,
     linear=True,
