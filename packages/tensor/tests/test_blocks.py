@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -102,3 +105,30 @@ def test_a_block_ends_where_an_error_leaves_it() -> None:
 def test_a_device_that_is_none_is_refused_where_the_block_opens() -> None:
     with pytest.raises(ArgumentError), pt.use_device("nowhere"):
         pass
+
+
+def test_threads_and_tasks_enter_one_block_at_once() -> None:
+    chosen, both = pt.use_device(WIDE), Barrier(2)
+
+    def work(turns: int) -> bool:
+        for _ in range(turns):
+            with chosen:
+                both.wait(10)  # both are inside, and leave in either order
+                inside = pt.ones(1).device
+            if inside is not WIDE or pt.ones(1).device is WIDE:
+                return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(work, (20, 20))) == [True, True]
+
+
+def test_a_block_is_left_where_it_was_entered() -> None:
+    chosen = pt.use_device(WIDE)
+    context = copy_context()
+    context.run(chosen.__enter__)
+    assert pt.ones(1).device is not WIDE
+    with pytest.raises(RuntimeError, match="left in another thread or task"):
+        chosen.__exit__(None, None, None)
+    context.run(chosen.__exit__, None, None, None)
+    assert context.run(lambda: pt.ones(1).device) is not WIDE

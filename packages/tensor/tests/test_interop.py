@@ -329,3 +329,24 @@ def test_sizes() -> None:
     assert x.to_full_precision().dtype is pt.float32
     assert pt.ones(1, dtype="int8").to_full_precision().dtype is pt.int8
     assert x.device is Numpy()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int64"])
+def test_no_array_that_a_tensor_gives_can_be_made_writeable(dtype: str) -> None:
+    row = pt.asarray([1, 2, 3], device=Numpy()).astype(dtype)
+    for x in (row, row[1:], row[0], pt.broadcast_to(row, (2, 3)), pt.broadcast_to(row, (2, 3)).T):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            x.numpy().setflags(write=True)
+
+
+def test_integers_beyond_64_bits_are_floats_where_a_float_type_is_asked_for() -> None:
+    x = pt.asarray([[2**70, 1.5], [True, -(2**80)]], dtype="float32")
+    assert x.tolist() == [[2.0**70, 1.5], [1.0, -(2.0**80)]]
+    for data, dtype in (
+        ([2**70], None),
+        ([2**70], "int64"),
+        ([None], "float32"),
+        ([10**400], "float64"),
+    ):
+        with pytest.raises(DTypeError):
+            pt.asarray(data, dtype=dtype)

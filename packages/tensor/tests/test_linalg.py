@@ -106,6 +106,8 @@ def test_the_nearest_solutions() -> None:
         (lambda: pt.einsum("ij,jk", pt.ones((2, 2))), ArgumentError, "operands and terms"),
         (lambda: pt.einsum("ij", pt.ones(2)), ShapeError, "labels and axes"),
         (lambda: pt.einsum("ij,jk", pt.ones((2, 3)), pt.ones((2, 3))), ShapeError, "sizes of one"),
+        (lambda: pt.einsum("ii", pt.ones((1, 5))), ShapeError, "unequal axes"),
+        (lambda: pt.einsum("iji->j", pt.ones((5, 2, 1))), ShapeError, "unequal axes"),
         (lambda: pt.einsum("i->j", pt.ones(2)), ArgumentError, "not among"),
         (lambda: pt.einsum("i1", pt.ones(2)), ArgumentError, "not an equation"),
         (lambda: ns.cholesky(pt.eye(2)), AttributeError, "pt.linalg.cholesky"),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from phlox_tensor import ArgumentError, Tensor, TreeError, ones, tree
+from phlox_tensor import ArgumentError, Tensor, TreeError, _tree, ones, tree
 
 
 class Point(NamedTuple):
@@ -282,3 +282,13 @@ def test_a_shared_node_comes_once_and_is_one_object_again() -> None:
     assert tree.flatten(nested)[1] != tree.flatten(other)[1]
     with pytest.raises(TreeError, match="another object"):
         tree.map(lambda x, y: x + y, nested, other)
+
+
+def test_looking_for_cycles_costs_no_more_than_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(_tree, "_refuse_cycles", lambda value, leaf: looks.append(1))
+    deep: Any = 1.0
+    for _ in range(100_000):
+        deep = [deep]
+    assert tree.leaves(deep) == [1.0]
+    assert 0 < len(looks) < 8

@@ -45,7 +45,7 @@ def _unknown(wrong: dict[str, Any]) -> Exception:
 
 def _sealed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array on memory that NumPy never makes writeable again, as a mere flag would allow."""
-    if not array.flags.writeable:
+    if not array.flags.writeable and not isinstance(array.base, np.ndarray):
         return array
     bits = array.view(np.uint16) if array.dtype.kind == "V" else array  # bfloat16 has no format
     return np.asarray(bits.data.toreadonly()).view(array.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ._tensor import Tensor
 from .reference.unary import cast
 
 Array = np.ndarray[Any, Any]
+_REAL: Final = frozenset({bool, float, int})
 
 
 def to_device(tensor: Tensor[Any], device: Backend | str) -> Tensor[Any]:
@@ -165,7 +166,12 @@ def from_python(data: Any, op: str, dtype: DType | None = None) -> Array:
     if array.size == 0 and array.dtype == np.float64:
         return array
     if array.dtype == object:
-        raise _without_type(data, op)
+        if dtype is None or dtype.kind != "Float" or not all(type(n) in _REAL for n in array.flat):
+            raise _without_type(data, op)
+        try:
+            return array.astype(np.float64)  # of integers beyond 64 bits
+        except OverflowError:
+            raise _without_type(data, op) from None
     if (dtype is None or dtype.kind != "Float") and _rounds_integers(data, array):
         try:
             return np.asarray(data, dtype=np.uint64)

@@ -212,7 +212,7 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
     leaves: list[Any] = []
     steps: list[_Step | _Again | None] = []
     work: list[Any] = [tree]
-    depth = 0
+    depth, deep = 0, _DEEP
     shared: dict[int, int] = {}  # by object, the number of its step
     found = KINDS.found
     while work:
@@ -240,8 +240,9 @@ def flatten(tree: Any, leaf: Types = ()) -> tuple[list[Any], Structure]:
                 continue
             work.append(_End(value))
         depth += 1
-        if not depth % _DEEP:
+        if depth == deep:
             _refuse_cycles(tree, leaf)
+            deep *= 2  # so that looking again and again costs no more than the walk
         children, rest = kind.flatten(value)
         if isinstance(children, dict):
             work.append(_Step(cls, kind, tuple(children), len(children), rest))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from inspect import isasyncgenfunction, isclass, iscoroutinefunction, isgeneratorfunction, signature
 from types import TracebackType
@@ -27,6 +28,12 @@ _LATER: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
 )
 
 
+# What this thread or task has entered and not left: the block, and what it opened.
+_OPEN: Final[ContextVar[tuple[tuple[object, AbstractContextManager[Any]], ...]]] = ContextVar(
+    "phlox_blocks", default=()
+)
+
+
 @final
 class Block(Generic[V_co]):
     """What a ``with`` statement opens, or what decorates a function whose calls run inside.
@@ -35,19 +42,18 @@ class Block(Generic[V_co]):
         RuntimeWarning: where it is thrown away unused: a statement alone changes nothing.
     """
 
-    __slots__ = ("_make", "_name", "_open", "_used")
+    __slots__ = ("_make", "_name", "_used")
 
     def __init__(self, name: str, make: Callable[[], AbstractContextManager[V_co]]) -> None:
         """Keep what makes the block, anew for each use."""
         self._name, self._make = name, make
-        self._open: list[AbstractContextManager[V_co]] = []
         self._used = False
 
     def __enter__(self) -> V_co:
         self._used = True
         block = self._make()
         value = block.__enter__()
-        self._open.append(block)
+        _OPEN.set((*_OPEN.get(), (self, block)))
         return value
 
     def __exit__(
@@ -56,7 +62,15 @@ class Block(Generic[V_co]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        return self._open.pop().__exit__(kind, error, trace)
+        opened = _OPEN.get()
+        last = next((i for i in reversed(range(len(opened))) if opened[i][0] is self), None)
+        if last is None:
+            raise RuntimeError(
+                f"[{self._name}] the block is left in another thread or task than it was entered "
+                f"in\nhint: with {self._name}(...): in the one that computes"
+            )
+        _OPEN.set(opened[:last] + opened[last + 1 :])
+        return opened[last][1].__exit__(kind, error, trace)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return the function with its calls inside a block of their own.

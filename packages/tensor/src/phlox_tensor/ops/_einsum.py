@@ -98,11 +98,9 @@ def _once(term: _Term, sizes: dict[str, int]) -> _Term:
         i = labels.index(label)
         j = labels.index(label, i + 1)
         others = [k for k in range(len(labels)) if k not in (i, j)]
-        front, size = tuple(shape[k] for k in others), max(shape[i], shape[j])
-        moves = (*moves, _permute((*others, i, j)))
-        if shape[i] != shape[j]:  # one of them is 1
-            moves = (*moves, _broadcast((*front, size, size)))
-        term = _Term((*(labels[k] for k in others), label), (*front, size), (*moves, _diagonal))
+        front = tuple(shape[k] for k in others)
+        moves = (*moves, _permute((*others, i, j)), _diagonal)
+        term = _Term((*(labels[k] for k in others), label), (*front, shape[i]), moves)
     kept = [k for k, label in enumerate(term.labels) if term.shape[k] == sizes[label]]
     labels = tuple(term.labels[k] for k in kept)
     return _reshaped(term, labels, tuple(term.shape[k] for k in kept))

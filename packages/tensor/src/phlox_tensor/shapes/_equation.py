@@ -38,7 +38,11 @@ def read(equation: str, shapes: Sequence[Shape]) -> Equation:
     inputs = tuple(_labels(t, equation, len(s)) for t, s in zip(terms, shapes, strict=True))
     sizes: dict[str, int] = {}
     for labels, shape in zip(inputs, shapes, strict=True):
+        own: dict[str, int] = {}
         for label, n in zip(labels, shape, strict=True):
+            if own.setdefault(label, n) != n:
+                got = f"{own[label]} and {n} for {label!r} in {equation!r}"
+                raise ShapeError("einsum", "a diagonal of unequal axes", got=got)
             known = sizes.setdefault(label, n)
             if 1 not in (known, n) and known != n:
                 got = f"{known} and {n} for {label!r} in {equation!r}"
