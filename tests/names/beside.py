@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import warnings
@@ -15,18 +16,19 @@ import phlox as px
 from phlox import nn, optim
 
 scipy: Any = pytest.importorskip("scipy", reason="SciPy comes with ./x setup")
+stats: Any = pytest.importorskip("scipy.stats")
 torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
 F: Final = torch.nn.functional
 
 Array = np.ndarray[Any, Any]
 MODULES: Final[dict[str, Any]] = {
-    "F": F, "math": math, "nn": nn, "np": np, "numpy": np, "optim": optim, "px": px,
-    "scipy": scipy, "torch": torch,
+    "F": F, "itertools": itertools, "math": math, "nn": nn, "np": np, "numpy": np, "optim": optim,
+    "px": px, "scipy": scipy, "torch": torch,
 }  # fmt: skip
 # Where a function of another library is looked for.
 ROOMS: Final = {
-    "numpy": ("np", "np.linalg"),
-    "torch": ("torch", "F", "torch.special", "torch.linalg"),
+    "numpy": ("np", "np.linalg", "np.fft"),
+    "torch": ("torch", "F", "torch.special", "torch.linalg", "torch.fft"),
 }
 
 
@@ -36,7 +38,7 @@ def function(name: str, library: str) -> str | None:
         found: Any = eval(room, MODULES)
         for part in name.split("."):
             found = getattr(found, part, None)
-        if callable(found):
+        if callable(found) and not isinstance(found, type):
             return f"{room}.{name}"
     return None
 

@@ -15,6 +15,7 @@ KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "a_max": ("max",),
     "a_min": ("min",),
     "array": ("x",),
+    "arrays": ("xs", "arrays"),
     "axes": ("axis", "axes"),
     "axis": ("axes",),
     "boundaries": ("x1",),
@@ -73,21 +74,26 @@ KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "start_dim": ("start_axis",),
     "steps": ("num",),
     "tau": ("temperature",),
-    "tensor": ("x",),
-    "tensors": ("x", "xs"),
+    "tensor": ("x", "xs"),
+    "tensors": ("x", "xs", "arrays"),
     "unbiased": ("correction",),
     "upscale_factor": ("factor",),
     "v": ("x2",),
     "weights": ("scale",),
 }
 
-# What only functions of others can be told: by function and keyword, what to type instead.
+# What only functions of others can be told: by function and keyword, what to type instead; behind a
+# keyword stands a value or its type. In the code ``value`` is its text, and ``v`` has its parts.
 INSTEAD: Final[dict[str, dict[str, str]]] = {
     "any_op": {
         "inplace": "y = {op}(x)",
         "where": "{op}(x[mask])",
     },
     "argsort": {"kind": "px.argsort(x, stable=True)"},
+    "attention": {
+        "attn_mask": "mask=~attn_mask  # True hides here, and shows there; bias=... of floats",
+        "attn_mask: None": "mask=None",
+    },
     "bincount": {"weights": "px.zeros(int(x.max()) + 1).index_add(x, weights, axis=0)"},
     "broadcast_to": dict.fromkeys(("shape", "size", "sizes"), "x.broadcast_to({value})"),
     "cov": {
@@ -97,33 +103,53 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "fweights": "px.cov(x.repeat(weights, axis=1))",
         "rowvar": "px.cov(x.T)",
     },
-    "divide": {"rounding_mode": "x1 // x2, or (x1 / x2).trunc()"},
+    "divide": {
+        "rounding_mode": "x1 / x2",
+        "rounding_mode: 'floor'": "x1 // x2",
+        "rounding_mode: 'trunc'": "(x1 / x2).trunc()",
+    },
     "embedding_bag": {"offsets": "px.embedding_bag(weight, indices)  # a row of indices a bag"},
-    "gelu": {"approximate": "x.gelu_tanh()"},
+    "gelu": {"approximate": "x.gelu_tanh()", "approximate: 'none'": "x.gelu()"},
     "histogram": {
-        "density": "counts / (counts.sum() * width)",
+        "density": "(h := px.histogram(x))[0].astype(x.dtype) / (x.size * (h[1][1] - h[1][0]))",
         "range": "min=..., max=...",
+        "range: tuple": "min={v[0]}, max={v[1]}",
         "weights": "px.zeros(bins).index_add(places, weights, axis=0)  # where places = "
         "edges[1:-1].searchsorted(x, side='right')",
     },
-    "interpolate": {"scale_factor": "px.interpolate(x, [2 * n for n in x.shape[2:]])"},
-    "interpolate2d": {"scale_factor": "px.interpolate2d(x, [2 * n for n in x.shape[2:]])"},
+    "interpolate": {
+        "scale_factor": "px.interpolate(x, [2 * n for n in x.shape[2:]])",
+        "scale_factor: float": "px.interpolate(x, [int({value} * n) for n in x.shape[2:]])",
+        "scale_factor: int": "px.interpolate(x, [{value} * n for n in x.shape[2:]])",
+    },
+    "interpolate2d": {
+        "scale_factor": "px.interpolate2d(x, [2 * n for n in x.shape[2:]])",
+        "scale_factor: float": "px.interpolate2d(x, [int({value} * n) for n in x.shape[2:]])",
+        "scale_factor: int": "px.interpolate2d(x, [{value} * n for n in x.shape[2:]])",
+    },
     "log": {"base": "x.log() / math.log({value})"},
     "max_pool1d": {"return_indices": "px.max_pool1d_with_indices(x, 2)"},
     "max_pool2d": {"return_indices": "px.max_pool2d_with_indices(x, 2)"},
     "max_pool3d": {"return_indices": "px.max_pool3d_with_indices(x, 2)"},
-    "mean": {"dtype": "px.mean(x)  # in the type of x; x.astype(...).mean() in another"},
-    "nonzero": {"as_tuple": "px.nonzero(x), or px.argwhere(x)"},
+    "mean": {"dtype": "px.mean(x.astype({value}))"},
+    "nonzero": {"as_tuple": "px.nonzero(x)", "as_tuple: False": "px.argwhere(x)"},
     "pad": {"mode": "px.pad_border(x, padding, mode={value})"},
     "permute_dims": dict.fromkeys(("axes", "dims"), "x.permute_dims({value})"),
     "reshape": dict.fromkeys(("new_shape", "newshape", "shape"), "x.reshape({value})"),
     "round": {"decimals": "(x * 10**{value}).round() / 10**{value}"},
-    "searchsorted": {"right": 'side="right"'},
+    "searchsorted": {"right": 'side="right"', "right: False": 'side="left"'},
     "softmax": {"dtype": "px.softmax(x.astype({value}))"},
     "softplus": {"beta": "({value} * x).softplus() / {value}"},
     "sort": {"kind": "px.sort(x, stable=True)"},
-    "std": {"unbiased": "correction=1, or correction=0"},
-    "var": {"unbiased": "correction=1, or correction=0"},
+    "split": {
+        "indices_or_sections: list": "px.split(x, [b - a for a, b in itertools.pairwise"
+        "([0, *{value}, len(x)])])",
+        "split_size_or_sections: int": "[x[i : i + {value}] for i in range(0, len(x), {value})]",
+    },
+    "std": {"unbiased": "correction={v:d}"},
+    "var": {"unbiased": "correction={v:d}"},
+    "var_mean": {"unbiased": "correction={v:d}"},
+    "vector_norm": dict.fromkeys(("ord", "p"), "px.linalg.vector_norm(x, ord={value})"),
 }
 
 # What others do with fewer arguments.
@@ -146,15 +172,17 @@ def refused_keyword(
     """
     text = " ".join(repr(value).split())
     short = text if len(text) <= _LONGEST else "…"
-    rows = INSTEAD["any_op"] | INSTEAD.get(op, {})
+    instead = _instead(op, name, value, short)
     words = KEYWORDS.get(name, ())
     ours = next((each for each in words if each in known), None)
     if first and (name == first or (ours is None and first in words)):
         hint: str | None = f"px.{op}({', '.join([first, *known[:1]])})"
         what = f"{first} is given by its place"
         return UnknownArgumentError(op, what, got=name, expected=", ".join(known), hint=hint)
-    if name in rows and (ours is None or name in INSTEAD.get(op, {})):
-        hint = rows[name].format(op=f"px.{op}", value=short)
+    if instead is None and ours is None and name in INSTEAD["any_op"]:
+        instead = INSTEAD["any_op"][name].format(op=f"px.{op}")
+    if instead is not None:
+        hint = instead
     else:
         ours = ours or nearest(name, known, 0.6)
         hint = None if ours is None else f"{ours}={short}"
@@ -162,10 +190,21 @@ def refused_keyword(
     return UnknownArgumentError(op, what, got=name, expected=expected, hint=hint)
 
 
+def _instead(op: str, name: str, value: object, text: str) -> str | None:
+    """The row of a keyword, of a value of its type or of any; None where there is none."""
+    rows = INSTEAD.get(op, {})
+    keys = (f"{name}: {text}", f"{name}: {type(value).__name__}", name)
+    code = next((rows[key] for key in keys if key in rows), None)
+    try:
+        return code and code.format(op=f"px.{op}", value=text, v=value)
+    except (IndexError, TypeError, ValueError):  # a value without such parts
+        return None
+
+
 def advice_for(op: str, given: Mapping[str, object]) -> dict[str, str]:
     """What to type in the place of keywords that a function does not have."""
-    rows = INSTEAD.get(op, {})
-    return {n: rows[n].format(op=f"px.{op}", value=repr(v)) for n, v in given.items() if n in rows}
+    found = {name: _instead(op, name, value, repr(value)) for name, value in given.items()}
+    return {name: code for name, code in found.items() if code is not None}
 
 
 def missing_argument(op: str, name: str, known: Sequence[str]) -> UnknownArgumentError:

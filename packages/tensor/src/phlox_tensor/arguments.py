@@ -265,6 +265,12 @@ def unknown_keyword(
         return None
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     known = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
+    places = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_ONLY]
+    for name in kwargs:
+        words = {name, *KEYWORDS.get(name, ())}
+        if (meant := words.intersection(places)) and words.isdisjoint(known):
+            what, hint = f"{meant.pop()} is given by its place", f"{op}({', '.join(places)})"
+            return UnknownArgumentError(op, what, got=name, hint=hint)
     return unknown_argument(op, kwargs, known, KEYWORDS, {**_ADVICE, **advice_for(op, kwargs)})
 
 

@@ -1,0 +1,86 @@
+"""The code that stands in the hint for a name of another library gives what that name gives."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox_tensor._spellings import FOREIGN, SPELLINGS
+from tests.names.given import GIVEN
+from tests.names.idioms import (
+    APART,
+    COMPARED,
+    DRAWN,
+    DRAWN_VALUES,
+    DRAWS,
+    OWN,
+    SEVERAL,
+    USED,
+    VALUES,
+)
+
+CODES = {name: code.format(ns="px") for name, (_, code) in FOREIGN.items()}
+# Names of Burn alone, which no library here has.
+BURN = {row.burn.rpartition(".")[2] for row in SPELLINGS} - {
+    name.rpartition(".")[2] for row in SPELLINGS for name in (row.numpy, row.torch)
+}
+
+
+def plain() -> dict[str, str]:
+    """Code of x, or of x and y, alone: compared with the function of that name."""
+    rest = {n: c for n, c in CODES.items() if n not in {*COMPARED, *DRAWN, *APART, *BURN}}
+    return {n: c for n, c in rest.items() if re.search(r"\b[xy]\b", c)}
+
+
+def test_every_hint_is_run_or_says_why_not() -> None:
+    told = {*COMPARED, *DRAWN, *APART, *plain(), *BURN}
+    assert set(CODES) - told == set(), "no line of idioms.txt, no row of DRAWN or APART"
+    for table in (COMPARED, DRAWN, APART, OWN, USED):
+        assert set(table) <= set(CODES), set(table) - set(CODES)
+        assert list(table) == sorted(table)
+
+
+PAIRS = [(name, pair) for name, (_, pairs) in COMPARED.items() for pair in pairs]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "pair"), [*PAIRS, *((name, "x y") for name in plain())])
+def test_a_hint_gives_what_the_name_gives(name: str, pair: str) -> None:
+    from tests.names.beside import difference, function, ours, theirs
+
+    differs, names = pair.startswith("! "), pair.removeprefix("! ").split()
+    given = VALUES | OWN.get(name, {}) | {n: GIVEN[v] for n, v in zip("xy", names, strict=False)}
+    line, _, remark = CODES[name].partition("  # ")
+    if name in COMPARED:
+        other = COMPARED[name][0]
+        library = "numpy" if re.search(r"\b(np|scipy)\.", other) else "torch"
+    else:
+        library = "numpy" if function(name, "numpy") else "torch"
+        used = sorted(set(re.findall(r"\b[xy]\b", line)))
+        other = f"{function(name, library)}({', '.join(used)})"
+    found = difference(
+        ours(USED.get(name, "{}").format(line), given), theirs(other, given, library)
+    )
+    assert bool(found) is differs, found
+    assert remark or not differs, "a hint that differs says where"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_hint_that_draws_has_the_distribution_of_the_name(name: str) -> None:
+    from tests.names.beside import MODULES, ours, stats
+
+    rng = np.random.default_rng(0)
+    wanted = eval(DRAWN[name], MODULES | {"n": DRAWS, "rng": rng})
+    px.seed(0)
+    shape = f"({DRAWS}, 3)" if name in SEVERAL else f"({DRAWS},)"
+    code = re.sub(r"\((3,|2, 3|5, 3)\)", shape, CODES[name])
+    given: dict[str, Any] = {**DRAWN_VALUES, **OWN.get(name, {})}
+    found = np.asarray(ours(code.replace("bernoulli(3)", f"bernoulli({DRAWS})"), given))
+    first = found[:, 0] if name in SEVERAL else found
+    assert first.shape == (DRAWS,)
+    assert stats.ks_2samp(first, wanted).statistic < 0.027, "of a million tries, one may fail"

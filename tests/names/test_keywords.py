@@ -1,0 +1,84 @@
+"""A keyword of another library: what the error says, done, gives what the keyword gives there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phlox_tensor import PhloxError, UnknownArgumentError
+from phlox_tensor._keywords import INSTEAD, KEYWORDS
+from tests.names.given import GIVEN
+from tests.names.idioms import VALUES
+
+TEXT = Path(__file__).with_name("keywords.txt").read_text(encoding="utf-8")
+CALLS = [row.split(" ; ") for row in TEXT.splitlines() if not row.startswith("#")]
+# Words of functions that draw, and of first arguments beside others: no line gives the same.
+UNTRIED = {
+    "boundaries", "lam", "loc", "log_probs", "maxval", "minval", "num_samples", "probs", "replace",
+    "scale", "tau",
+}  # fmt: skip
+# Rows whose code packages/tensor/tests/test_spellings.py runs, or that is another form.
+ELSEWHERE = {("cov", "aweights"), ("embedding_bag", "offsets"), ("histogram", "weights")}
+
+
+def _called(code: str) -> ast.Call:
+    """The call in a line that the row is about: the first one of ours."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return next(call for call in calls if ast.unparse(call.func).startswith("px."))
+
+
+def test_every_keyword_of_others_is_tried() -> None:
+    tried = set()
+    for code, _ in CALLS:
+        call = _called(code)
+        tried |= {(ast.unparse(call.func)[3:], keyword.arg) for keyword in call.keywords}
+    assert set(KEYWORDS) - {word for _, word in tried} == UNTRIED
+    rows = {(op, key.partition(":")[0]) for op, row in INSTEAD.items() for key in row}
+    any_op = {("any_op", word) for word in INSTEAD["any_op"]}
+    assert rows - any_op - tried == ELSEWHERE
+    assert {word for _, word in any_op} <= {word for _, word in tried}
+
+
+def _done(code: str, given: dict[str, Any]) -> Any:
+    """What a line gives once it is written as its error says."""
+    from tests.names.beside import ours
+
+    found = ours(code, given)
+    if not isinstance(found, UnknownArgumentError):
+        return found
+    call = _called(code)
+    written = {k.arg: ast.unparse(k.value) for k in call.keywords if k.arg}
+    word, places = str(found.got), [ast.unparse(each) for each in call.args]
+    value, hint = written.pop(word), str(found.hint).partition("  # ")[0]
+    setting = re.fullmatch(r"(\w+)=(.*)", hint)
+    if found.what.endswith("is given by its place"):
+        kept = [f"{k}={v}" for k, v in written.items()]
+        new = f"{ast.unparse(call.func)}({', '.join([*places, value, *kept])})"
+    elif setting is not None:
+        kept = [f"{k}={v}" for k, v in written.items()]
+        said = (
+            value
+            if setting[2] in ("…", "...")
+            else re.sub(rf'(?<!")\b{word}\b', f"({value})", setting[2])
+        )
+        new = f"{ast.unparse(call.func)}({', '.join([*places, *kept, f'{setting[1]}={said}'])})"
+    else:
+        named = {"x": places[0], "x1": places[0], "x2": places[-1], "weights": value, **written}
+        names = {n: ours(v, given) for n, v in named.items()}
+        return ours(hint, {**given, **names})
+    return _done(code.replace(ast.unparse(call), new), given)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("code", "other"), CALLS, ids=[code for code, _ in CALLS])
+def test_what_the_error_says_gives_what_the_keyword_gives(code: str, other: str) -> None:
+    from tests.names.beside import difference, theirs
+
+    given, library = VALUES | GIVEN, "torch" if re.search(r"\b(torch|F)\.", other) else "numpy"
+    found = _done(code, given)
+    assert not isinstance(found, PhloxError)
+    assert difference(found, theirs(other, given, library)) == ""
