@@ -18,7 +18,7 @@ from phlox_tensor.capture import is_ours
 
 from ._code import Names, absolute, names_of
 from ._holders import behind, held_by, names_asked
-from ._layout import Layout, NodePart, StaticPart
+from ._layout import Layout, NodePart, StatePart, StaticPart
 from ._plain import is_users
 from ._slots import Slots, is_data
 from ._watch import (
@@ -75,6 +75,8 @@ def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> l
             if isinstance(part, StaticPart):
                 label = type(part.value).__name__
                 walk.add(part.value, label, among=" among the arguments", own=True)
+            elif isinstance(part, StatePart):
+                walk.constants_in(part.static, part.type.__name__)
             elif isinstance(part, NodePart):
                 walk.look_up(part.type)
                 for key in part.keys or ():

@@ -10,11 +10,12 @@ from phlox_tensor import DisagreementError
 from phlox_tensor.capture import Cell, Packed, same, same_bits
 
 from ._bisect import fault, program_parts
+from ._cells import cell_of, packed
 from ._fallback import of_a_function
 from ._form import other_form
 from ._layout import Layout, TensorPart, flatten
 from ._replay import MISS, Replay, undo_all
-from ._trace import Run, Trace, packed
+from ._trace import Run, Trace
 
 
 def compared(
@@ -30,7 +31,8 @@ def compared(
     Raises:
         DisagreementError: at the first result or state that differs.
     """
-    cells = list({**trace.opened, **trace.left})
+    keys = {**trace.opened, **trace.left}
+    cells = [cell_of(key, trace.arguments, leaves) for key in keys]
     with ExitStack() as held:
         for cell in cells:  # in the order in which recorded runs take them
             held.enter_context(cell.lock)
@@ -70,7 +72,11 @@ def _compared(
             agree(f"what it leaves in {_name(cell)}", mine, own, trace)
     except DisagreementError as error:
         known = dict(zip(cells, before, strict=True))
-        found = fault(trace, leaves, [known[cell].leaves for cell in trace.opened])
+        found = fault(
+            trace,
+            leaves,
+            [known[cell_of(key, trace.arguments, leaves)].leaves for key in trace.opened],
+        )
         if found is None:
             raise
         what = f"{error.what}: a program parts from its ops"
@@ -94,7 +100,8 @@ class Seen(NamedTuple):
 
 def seen(replay: Replay, leaves: list[Any], undo: list[Any], trace: Trace) -> Seen:
     """Run a replay while no other thread sets its cells."""
-    cells = {**trace.opened, **trace.left}
+    keys = {**trace.opened, **trace.left}
+    cells = [cell_of(key, trace.arguments, leaves) for key in keys]
     with ExitStack() as held:
         for cell in cells:
             held.enter_context(cell.lock)

@@ -9,8 +9,6 @@ from operator import is_
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar, final, overload
 
-import numpy as np
-
 from phlox_tensor import CompileError, DisagreementError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import (
@@ -24,6 +22,7 @@ from phlox_tensor.capture import (
 
 from . import _trace
 from ._agree import difference, fits, two_runs_differ
+from ._arguments import refuse_arrays, refuse_reached, shared
 from ._captured import watches
 from ._check import compared
 from ._explain import explained
@@ -31,7 +30,6 @@ from ._fallback import of_a_function
 from ._flat import flat
 from ._form import Form, form_of, most_changed
 from ._join import Join
-from ._layout import StaticPart, flatten
 from ._locks import KEEPING
 from ._mode import mode_of
 from ._probe import Probe, probe_of, twice
@@ -323,7 +321,7 @@ class Compiled(Generic[P, R]):
         if kwargs:
             key.append((len(args), *kwargs))
         if len({*map(id, leaves)}) < len(leaves) and twice(leaves):
-            key.append(_shared(args, kwargs))
+            key.append(shared(args, kwargs))
         return tuple(key), leaves
 
     def _record(
@@ -344,8 +342,9 @@ class Compiled(Generic[P, R]):
             waiting: those of them that are to be recorded for a second time.
         """
         form = form_of(args, kwargs)
-        _refuse_arrays(form)
+        refuse_arrays(form)
         outside = watches(self._called, form.values())
+        refuse_reached(args, kwargs, outside)
         found = _trace.run(self._called, args, kwargs)
         name = first_change(outside)
         if name is not None:
@@ -426,36 +425,6 @@ class Compiled(Generic[P, R]):
 def _again(function: Callable[..., Any], check: bool, versions: int) -> Compiled[..., Any]:
     """Make what was pickled or copied, which starts without versions."""
     return Compiled(function, check=check, versions=versions)
-
-
-def _shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Which tensors of the arguments are one; numbers that are one object count as two."""
-    seen: dict[int, int] = {}
-    pattern = []
-    for item in (*args, *kwargs.values()):
-        _, _, known = flatten(item)
-        for primitive in known:
-            if primitive is not None:
-                pattern.append(seen.setdefault(id(primitive), len(seen)))
-    return tuple(pattern)
-
-
-def _refuse_arrays(form: Form) -> None:
-    """Refuse arrays that are no tensors: a replay would go on with what was in them.
-
-    Raises:
-        CompileError: naming the array.
-    """
-    for part in (p for layout in form.values() for p in layout.parts if isinstance(p, StaticPart)):
-        if isinstance(part.value, np.ndarray):
-            shape = part.value.shape
-            raise CompileError(
-                "compile",
-                "an array of NumPy is among the arguments, whose numbers may change unseen",
-                got=f"an array of shape {shape} and type {part.value.dtype}",
-                expected="a tensor",
-                hint="px.asarray(batch) outside of the function: step(model, px.asarray(batch))",
-            )
 
 
 @overload

@@ -6,9 +6,10 @@ import weakref
 from typing import Any, Final
 
 from phlox_tensor import tree
+from phlox_tensor.capture import STATEFUL
 
 from ._held import Held, held_in, stands
-from ._layout import Layout, NodePart, flatten
+from ._layout import Layout, NodePart, StatePart, flatten
 
 _FLAT: Final[dict[int, tuple[weakref.ref[Any], Layout, Any, Held]]] = {}
 
@@ -21,13 +22,13 @@ def flat(value: Any) -> tuple[Layout, Any, Held]:
     layout, leaves, _ = flatten(value)
     last = layout.parts[-1]
     inside = held_in(value) if layout.changing else ()
-    if isinstance(last, NodePart) and last.node.static is not None:
+    if isinstance(last, StatePart) or (isinstance(last, NodePart) and last.node.static is not None):
         remember(value, layout, leaves, inside)
     return layout, leaves, inside
 
 
 def _known(value: Any) -> tuple[Layout, Any, Held] | None:
-    node = tree.node_of(value)
+    node = None if type(value) in STATEFUL else tree.node_of(value)
     if node is not None and node.slot is not None:
         inside: tuple[Layout, Any, Held] | None = getattr(value, node.slot, None)
         return inside
@@ -53,7 +54,7 @@ def outer(value: Any) -> list[Any]:
 
 def remember(value: Any, layout: Layout, leaves: Any, inside: Held) -> None:
     """Keep the leaves of a value that never changes for as long as it lives."""
-    node = tree.node_of(value)
+    node = None if type(value) in STATEFUL else tree.node_of(value)
     if node is not None and node.slot is not None:
         object.__setattr__(value, node.slot, (layout, leaves, inside))
     else:

@@ -13,11 +13,12 @@ from ._layout import (
     NodePart,
     NumberPart,
     Part,
+    StatePart,
     StaticPart,
     TensorPart,
     equal_parts,
-    same_static,
 )
+from ._static import same_static
 
 Form = dict[str, Layout]
 """The layout of each argument, by what it is called."""
@@ -45,6 +46,8 @@ def most_changed(forms: Sequence[Form]) -> str:
     for a, b in _other_parts(before, after):
         if isinstance(a, NodePart) and isinstance(b, NodePart) and _shown(a) == _shown(b):
             return f": {name} had {_told(a, b)}, then {_told(b, a)}{_of_ids(a, b)}"
+        if isinstance(a, StatePart) and isinstance(b, StatePart) and a.type is b.type:
+            return f": {name} was {_shown(a)} {_first_other(a.static, b.static)}"
         return f": {name} was {_shown(a)}, then {_shown(b)}{_advice(b)}"
     return ""
 
@@ -65,13 +68,30 @@ def _shown(part: Part | None) -> str:
     if isinstance(part, TensorPart):
         return f"{part.spec.dtype.name}{[*part.spec.shape]} on {part.levels[0][0]!r}"
     if isinstance(part, StaticPart):
-        text = repr(part.value)
-        return text if len(text) <= 40 else f"{text[:40]}…"
+        return _short(part.value)
     if isinstance(part, NumberPart):
+        return part.type.__name__
+    if isinstance(part, StatePart):
         return part.type.__name__
     if isinstance(part, NodePart):
         return f"{part.type.__name__} of {part.size} parts"
     return "absent" if part is None else "the same object again"
+
+
+def _first_other(a: Any, b: Any) -> str:
+    """Which setting two trees of them part in."""
+    name = ""
+    while type(a) is type(b) and type(a) in (tuple, dict) and len(a) == len(b):
+        pairs = zip(*((x.items() if type(x) is dict else x) for x in (a, b)), strict=True)
+        if type(a) is tuple and len(a) == 2 and type(a[0]) is str:
+            name = f"{a[0]}="
+        a, b = next((x, y) for x, y in pairs if not same_static(x, y))
+    return f"with {name}{_short(a)}, then with {name}{_short(b)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def ids_in(form: Form) -> Counter[str]:

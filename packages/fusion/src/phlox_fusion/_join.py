@@ -21,6 +21,7 @@ from phlox_tensor.capture import (
 
 from . import _trace
 from ._agree import difference, fits, same_refs, two_runs_differ
+from ._cells import cell_of, packed
 from ._check import agree, agree_on_a_run, in_parts, seen
 from ._flat import outer
 from ._layout import Layout, TensorPart, flatten, levels_of
@@ -118,7 +119,6 @@ class Join:
         self._alike: Final = self._first == tuple(range(len(order)))
         self._same: Final = found.same
         self._layout: Final = found.trace.result.layout
-        self._cells: Final = [*found.trace.opened]
         parts = [p for p in self._layout.leaves if isinstance(p, TensorPart)]
         devices = {d: None for p in parts for d, how in p.levels if how == "result"}
         # From the innermost one.
@@ -184,7 +184,9 @@ class Join:
         else:
             return out
         results, saved, contents = out
-        held = dict(zip(self._cells, contents, strict=True))
+        refs, opened = self._trace.arguments, self._trace.opened
+        cells = [cell_of(key, refs, leaves) for key in opened]
+        held = dict(zip(cells, contents, strict=True))
         call = LivingCall(self._given(args, kwargs), held, copy_context(), saved, half)
         if found is not None:
             again = call._replace(contents=found.before)
@@ -454,7 +456,7 @@ def _moves(tensor: Tensor[Any]) -> bool:
 
 
 def _content(contents: dict[Cell[Any], Packed], cell: Cell[Any]) -> Any:
-    found = contents.get(cell) or _trace.packed(cell)
+    found = contents.get(cell) or packed(cell)
     return found.make(found.layout, found.leaves)
 
 

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 from weakref import ref
 
 from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
-from phlox_tensor.capture import Number, Packed, plain, refuse, same
+from phlox_tensor.capture import STATEFUL, Number, Packed, plain, refuse
 
 from ._held import apart
 from ._locks import lock_beyond_forks
-from ._plain import is_plain, is_whole, typed
 from ._source import Source
+from ._static import BY_EQUALITY, same_keys, same_static
 
 # What a device has of a tensor: the device, and what the tensor is to it.
 Level = tuple[Backend, Standing]
@@ -39,6 +39,13 @@ class StaticPart(NamedTuple):
     value: Any
 
 
+class StatePart(NamedTuple):
+    """An object that keeps its state in cells, which may be another at each call."""
+
+    type: type
+    static: Any
+
+
 class NodePart(NamedTuple):
     """A container that is complete once its children are."""
 
@@ -56,7 +63,10 @@ class AgainPart(NamedTuple):
     part: int
 
 
-Part = TensorPart | NumberPart | StaticPart | NodePart | AgainPart
+Part = TensorPart | NumberPart | StatePart | StaticPart | NodePart | AgainPart
+
+
+_LEAVES: Final = (TensorPart, NumberPart, StatePart)
 
 
 @final
@@ -65,7 +75,7 @@ class Layout:
 
     Attributes:
         parts: the leaves and nodes, children before what holds them.
-        leaves: those that hold a tensor or a number.
+        leaves: those that hold a tensor, a number, or an object with state.
         transient: some tensor is on the device of a transform.
         changing: some value that never changes holds lists or dicts, which may.
     """
@@ -75,7 +85,7 @@ class Layout:
     def __init__(self, parts: list[Part]) -> None:
         """Take the parts that ``flatten`` found."""
         self.parts: Final = tuple(parts)
-        self.leaves: Final = tuple(p for p in parts if isinstance(p, TensorPart | NumberPart))
+        self.leaves: Final = tuple(p for p in parts if isinstance(p, _LEAVES))
         tensors = [p for p in self.leaves if isinstance(p, TensorPart)]
         self.transient: Final = any(d.transient for part in tensors for d, _ in part.levels)
         self.changing: Final = any(isinstance(p, NodePart) and _changing(p) for p in parts)
@@ -145,7 +155,10 @@ def _hashable(part: Part) -> Any:
         return part
     if isinstance(part, NodePart):
         return part.type, part.keys, part.size
-    return type(part.value)
+    if isinstance(part, StatePart):
+        return part.type
+    value = part.value
+    return type(value), value if type(value) in BY_EQUALITY else None
 
 
 def equal_parts(a: Part, b: Part) -> bool:
@@ -156,81 +169,12 @@ def equal_parts(a: Part, b: Part) -> bool:
         return False
     if isinstance(a, StaticPart) and isinstance(b, StaticPart):
         return same_static(a.value, b.value)
+    if isinstance(a, StatePart) and isinstance(b, StatePart):
+        return a.type is b.type and same_static(a.static, b.static)
     if isinstance(a, NodePart) and isinstance(b, NodePart):
         shape = (a.type, a.keys, a.size) == (b.type, b.keys, b.size)
-        return shape and _same_keys(a.keys, b.keys) and same_static(a.static, b.static)
+        return shape and same_keys(a.keys, b.keys) and same_static(a.static, b.static)
     return a == b
-
-
-_BY_EQUALITY: Final = frozenset({bool, bytes, int, str})
-
-
-def same_static(a: Any, b: Any) -> bool:
-    """Whether two values that are no tensors or numbers of the tree are one.
-
-    Containers are compared part by part, objects that say when they are equal by all attributes,
-    tensors, arrays and other objects by identity.
-    """
-    work = [(a, b)]
-    met: set[tuple[int, int]] = set()  # a dict may contain itself
-    kept: list[Any] = []  # what is made here, whose id is nothing else's then
-    while work:
-        a, b = work.pop()
-        if a is b:
-            continue
-        cls = type(a)
-        if cls is not type(b):
-            return False
-        if cls is tuple:  # most of what layouts hold, taken apart without a structure
-            if len(a) != len(b):
-                return False
-            work.extend(zip(a, b, strict=True))
-        elif cls is dict:
-            if (*a,) != (*b,) or not _same_keys((*a,), (*b,)):
-                return False
-            if (id(a), id(b)) not in met:
-                met.add((id(a), id(b)))
-                work.extend(zip(a.values(), b.values(), strict=True))
-        elif cls not in _BY_EQUALITY and tree.is_node(a):
-            if (id(a), id(b)) not in met:
-                met.add((id(a), id(b)))
-                work.append((_taken(a), _taken(b)))
-                kept += work[-1]
-        elif cls not in _BY_EQUALITY and is_whole(cls):
-            if (id(a), id(b)) not in met:
-                met.add((id(a), id(b)))
-                work.append((tree.attributes_of(a), tree.attributes_of(b)))
-                kept += work[-1]
-        elif not _same_value(a, b):
-            return False
-    return True
-
-
-def _taken(value: Any) -> tuple[Any, Any]:
-    """The children of a node as one of Python's own containers, and what else it has."""
-    node = tree.node_of(value)
-    assert node is not None
-    children, rest = (node.whole_parts or node.flatten)(value)
-    static = rest if node.static is None else node.static(rest)
-    return dict(children) if isinstance(children, dict) else (*children,), static
-
-
-def _same_value(a: Any, b: Any) -> bool:
-    """Whether two objects of one type, no tuples, are one."""
-    if type(a) in _BY_EQUALITY:
-        return bool(a == b)
-    if isinstance(a, Tensor) or hasattr(a, "__array__"):
-        return False
-    if isinstance(a, float):
-        return same(a, b)
-    if type(a) in (frozenset, set):
-        return {*map(typed, a)} == {*map(typed, b)}
-    return bool(is_plain(type(a)) and type(a).__hash__ is not None and a == b)
-
-
-def _same_keys(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None) -> bool:
-    """Whether keys that are equal are one: 1, 1.0 and True are three."""
-    return a is None or b is None or {str}.issuperset(map(type, (*a, *b))) or same_static(a, b)
 
 
 def levels_of(
@@ -316,8 +260,8 @@ def flatten(
         given: it is no result, so that histories count that a pass has freed.
 
     Returns:
-        The layout, the base primitives and numbers, and for each what it is known by: the
-        outermost primitive of a tensor, None for a number.
+        The layout, the leaves (base primitives, numbers, objects with state), and for each what it
+        is known by: the outermost primitive of a tensor, None for a number, an object by itself.
     """
     parts: list[Part] = []
     leaves: list[Any] = []
@@ -345,6 +289,14 @@ def flatten(
             parts.append(NumberPart(type(plain(item))))
             leaves.append(item)
             known.append(None)
+        elif cls in STATEFUL:
+            again = seen.setdefault((cls, id(item)), len(parts))
+            if again < len(parts):
+                parts.append(AgainPart(again))
+                continue
+            parts.append(StatePart(cls, STATEFUL[cls].static(item)))
+            leaves.append(item)
+            known.append(item)
         else:
             _open(item, parts, work, seen)
     return _layout(parts), leaves, known
@@ -432,7 +384,7 @@ def write_tree(
             source.line(f"{out} = {source.constant(late[at - 1], 'late')}({primitive})")
         elif isinstance(part, TensorPart):
             out = _write_tensor(source, part, next(given), whole=whole)
-        elif isinstance(part, NumberPart):
+        elif isinstance(part, NumberPart | StatePart):
             out = next(given)
         elif isinstance(part, StaticPart):
             out = source.constant(part.value)

@@ -11,7 +11,7 @@ from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS, Number
 from ._flat import flat
 from ._held import stands
 from ._join import Join
-from ._layout import NodePart, TensorPart
+from ._layout import NodePart, NumberPart
 from ._replay import MISS, Replay
 from ._source import Source
 from ._watch import Watch, write
@@ -85,7 +85,7 @@ def _look(source: Source, name: str, item: Any, miss: str) -> tuple[str, int]:
         return "", 0
     known, _, _ = flat(item)
     layout = source.held(known, "layout")
-    count = sum(isinstance(part, TensorPart) for part in known.leaves)
+    count = sum(not isinstance(part, NumberPart) for part in known.leaves)
     last = known.parts[-1]
     if isinstance(last, NodePart) and last.node.slot is not None:
         source.line(f"f_{name} = getattr({name}, {last.node.slot!r}, None)")

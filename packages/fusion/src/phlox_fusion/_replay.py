@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, final
 
-from phlox_tensor.capture import Cell, Formula, Graph, Node, Number, Value, filled, same, values_of
+from phlox_tensor.capture import Formula, Graph, Node, Number, Value, filled, same, values_of
 
+from ._cells import CellOf, Key, packed
 from ._flat import remember
 from ._fused import Line, Single
 from ._held import holding
@@ -14,7 +15,7 @@ from ._layout import NodePart, write_tree
 from ._plan import Plan, planned, together
 from ._source import Source
 from ._steps import lines_of, named, write_steps
-from ._trace import Place, Ref, Trace, packed
+from ._trace import Place, Ref, Trace
 
 Replay = Callable[[list[Any], list[Any]], Any]
 
@@ -108,6 +109,7 @@ class _Writer:
         self._source = Source()
         self._schedule = scheduled(trace.graph)
         self._constants = self._schedule.constants
+        self._cells: dict[CellOf, str] = {}
 
     def write(self, saved: Sequence[Ref] | None = None) -> tuple[Replay, str]:
         """Return the function and its text; with ``saved`` one that gives leaves."""
@@ -124,11 +126,11 @@ class _Writer:
         out = self._result() if saved is None else self._leaves(saved, contents)
         for cell, left in trace.left.items():
             if cell not in early:
-                source.line(f"{source.constant(cell.pack, 'set')}({self._packed(left)})")
+                source.line(f"{self._cell(cell)}.pack({self._packed(left)})")
         source.line(f"return {out}")
         return source.function("replay", "leaves, undo"), str(source)
 
-    def _leaves(self, saved: Sequence[Ref], contents: dict[Cell[Any], str]) -> str:
+    def _leaves(self, saved: Sequence[Ref], contents: dict[Key, str]) -> str:
         result, kept = (
             ", ".join(map(self._ref, refs)) for refs in (self._trace.result.refs, saved)
         )
@@ -157,14 +159,26 @@ class _Writer:
                 source.line(f"{keep}({made}, {slot!r}, ({parts}))")
         return written.text
 
+    def _cell(self, cell: Key) -> str:
+        """What stands for a cell; that of an argument is looked up once."""
+        source = self._source
+        if not isinstance(cell, CellOf):
+            return source.constant(cell, "cell")
+        name = self._cells.get(cell)
+        if name is None:
+            name = self._cells[cell] = source.name("own")
+            cells = source.held(cell.cells, "cells")
+            source.line(f"{name} = {cells}(o{cell.owner.number})[{cell.place}]")
+        return name
+
     def _ref(self, ref: Ref) -> str:
         return named(self._source, ref, self._constants)
 
-    def _open(self, cell: Cell[Any], place: Place) -> str:
+    def _open(self, cell: Key, place: Place) -> str:
         """Read a cell, which must have the layout that it had."""
         source = self._source
         name = source.name("c")
-        own, layout = source.constant(cell, "cell"), source.constant(place.layout, "layout")
+        own, layout = self._cell(cell), source.constant(place.layout, "layout")
         source.line(f"{name} = {own}.packed")
         source.line(f"if {name} is None or {name}.layout is not {layout}:")
         source.line(f" {name} = {source.constant(packed, 'packed')}({own})")
@@ -187,11 +201,11 @@ class _Writer:
                 guards.append(f"not {source.constant(same, 'same')}({found}, {value})")
         source.numbers(graph.numbers, f"return {miss}", guards)
 
-    def _swap(self, cell: Cell[Any], before: str, place: Place) -> None:
+    def _swap(self, cell: Key, before: str, place: Place) -> None:
         """Set a cell of numbers before the ops run, unless another thread has set it meanwhile."""
         source = self._source
         after = source.name("c")
-        own = source.constant(cell, "cell")
+        own = self._cell(cell)
         source.line(f"{after} = {self._packed(place)}")
         source.line(f"if not {own}.swap({before}, {after}):")
         source.line(f" {source.constant(undo_all, 'undo_all')}(undo)")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from phlox_tensor import Backend, Spec
 from phlox_tensor.capture import Call, CallSequence, Number, Run, Value
 
+from ._cells import Owner
 from ._fused import (
     Fused,
     Line,
@@ -33,6 +34,8 @@ def named(source: Source, ref: Any, constants: Mapping[int, Any]) -> str:
         if ref.number in constants:
             return source.constant(constants[ref.number])
         return f"v{ref.number}"
+    if type(ref) is Owner:
+        return f"o{ref.number}"
     return f"n{ref.place}" if type(ref) is Number else source.constant(ref)
 
 

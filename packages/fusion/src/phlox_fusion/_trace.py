@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from operator import is_
-from typing import Any, Final, NamedTuple, final
+from typing import Any, NamedTuple
 
 from phlox_tensor import Backend, CompileError, DType, Tensor, tree
 from phlox_tensor.capture import (
@@ -15,16 +15,17 @@ from phlox_tensor.capture import (
     Packed,
     Recording,
     Value,
-    is_stream,
     plain,
     recorded,
 )
 from phlox_tensor.no_operand import NoOperand
 
-from ._layout import Layout, NodePart, StaticPart, TensorPart, flatten, levels_of
+from ._cells import Key, Owner, Owners, Shared
+from ._layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
 
-# Where an output comes from: a value of the graph, a number, or a plain number as it is.
-Ref = Value | Number | int | float
+# Where an output comes from: a value of the graph, a number, an object that is given with its
+# state, or a plain number as it is.
+Ref = Value | Number | Owner | int | float
 # A tree taken apart.
 Flat = tuple[Layout, list[Any], list[Any]]
 _PLAIN = (bool, bytes, str, type(None), DType, Backend, type)
@@ -52,8 +53,8 @@ class Trace(NamedTuple):
 
     graph: Graph
     arguments: tuple[Ref, ...]
-    opened: dict[Cell[Any], Place]
-    left: dict[Cell[Any], Place]
+    opened: dict[Key, Place]
+    left: dict[Key, Place]
     result: Place
     kept: dict[int | None, Place]
     copied: dict[int, tuple[bytes, str]]
@@ -99,17 +100,6 @@ class Pulled(NamedTuple):
 Then = Callable[[Recording, Any, Any], tuple[list[Value], Any]]
 
 
-def packed(cell: Cell[Any]) -> Packed:
-    """Return the content of a cell in parts, taken apart now where nobody has."""
-    found = cell.packed
-    if found is None or not isinstance(found.layout, Layout):
-        value = cell.current()
-        layout, leaves, _ = flatten(value, "state in a cell")
-        found = layout.pack(leaves)
-        cell.keep_packed(value, found)
-    return found
-
-
 def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     """Run a function as it is, on other handles of its arguments, and note what it does."""
     layout, leaves, _ = flatten((args, kwargs))
@@ -147,49 +137,46 @@ def _run(
     contents: dict[Cell[Any], Packed],
     then: Then | None,
 ) -> tuple[Run, Any]:
-    opened: dict[Cell[Any], Place] = {}
+    opened: dict[Key, Place] = {}
+    owners = Owners()
     contained: dict[Cell[Any], tuple[Any, Flat]] = {}
-
-    shared = _Shared(contents)
+    shared = Shared(contents)
 
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
         found = shared.read(cell)
-        refs, given = _given(made, found.layout, found.leaves)
-        opened[cell] = Place(found.layout, refs)
+        refs, given = _given(made, owners, found.layout, found.leaves)
+        opened[owners.key(cell)] = Place(found.layout, refs)
         content = found.layout.build(given)
         contained[cell] = content, flatten(content)
         return content
 
     made = Recording(open_cell)
-    refs, given = _given(made, layout, leaves)
+    refs, given = _given(made, owners, layout, leaves)
     own_args, own_kwargs = layout.build(given)
     own_flat = flatten((own_args, own_kwargs))
-    left: dict[Cell[Any], Place] = {}
+    left: dict[Key, Place] = {}
     outcomes: dict[Cell[Any], Packed] = {}
     behind: Any = None
     with recorded(made):
         try:
             out = function(*own_args, **own_kwargs)
         finally:  # as after an error in a run that nobody records
-            for cell, place, content in shared.left_by(made, back=then is not None):
-                left[cell], outcomes[cell] = place, content
+            take = partial(_left, made, owners)
+            for cell, place, content in shared.left_by(made, take, back=then is not None):
+                left[owners.key(cell)], outcomes[cell] = place, content
         made.raise_caught()
         if _changed((own_args, own_kwargs), own_flat):
             raise changes("a container among the arguments")
-        for cell, (content, before) in contained.items():
-            if cell not in made.outcomes and _changed(content, before):
-                raise changes(
-                    "the content of a cell", "cell.set([*old, x]), cell.set({**old, k: x})"
-                )
+        _refuse_changed(made, contained)
         result_layout, result_leaves, known = flatten(out, given=False)
         if result_layout.transient:
             raise _from_transform()
         _refuse_hidden(result_layout)
         _refuse_strange(result_layout, layout)
-        result = Place(result_layout, _refs(made, result_layout, result_leaves))
-        kept = _kept(made, out)
+        result = Place(result_layout, _refs(made, owners, result_layout, result_leaves))
+        kept = _kept(made, owners, out)
         if then is not None:
-            behind = _behind(made, then, (own_args, own_kwargs), out)
+            behind = _behind(made, owners, then, (own_args, own_kwargs), out)
             made.raise_caught()
         places = [result, *left.values(), *([behind[1].place] if behind else [])]
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
@@ -202,64 +189,11 @@ def _run(
     return Run(plain_leaves, trace, layout, joins, same, contents, outcomes), behind
 
 
-_FAR: Final = 2**40  # blocks of random numbers: more than one run draws
-
-
-@final
-class _Shared:
-    """The cells that a recorded run reads, which other threads may read and set meanwhile."""
-
-    def __init__(self, contents: dict[Cell[Any], Packed]) -> None:
-        """Take what is known of the cells of then, and note there what others hold."""
-        self._read = contents
-        self._far: dict[Cell[Any], Packed] = {}  # streams: where others go on
-
-    def read(self, cell: Cell[Any]) -> Packed:
-        """Return the content of a cell; who else draws from a stream goes on far behind it."""
-        if cell in self._read:
-            return self._read[cell]
-        with cell.lock:
-            found = self._read[cell] = packed(cell)
-            if is_stream(cell):
-                key, first = found.leaves
-                far = found._replace(leaves=[key, (first + _FAR) % 2**64])
-                self._far[cell] = far
-                cell.pack(far)
-        return found
-
-    def left_by(self, made: Recording, *, back: bool) -> Iterator[tuple[Cell[Any], Place, Packed]]:
-        """Set the cells that a run set, and streams that it only read to where they were.
-
-        Args:
-            made: what recorded the run.
-            back: it goes back through an earlier one, and leaves no state.
-        """
-        try:
-            for cell, value in made.outcomes.items():
-                place, content = _left(made, value)
-                if not back:
-                    self._leave(cell, content)
-                yield cell, place, content
-        finally:
-            for cell, far in self._far.items():
-                cell.swap(far, self._read[cell])
-
-    def _leave(self, cell: Cell[Any], content: Packed) -> None:
-        """Set a cell to what the run leaves in it."""
-        before = self._read.get(cell)
-        with cell.lock:
-            far = self._far.pop(cell, None)
-            others = before is not None and cell.packed is not (far or before)
-            if others and far is not None and far.leaves[0] == content.leaves[0]:
-                return  # another thread goes on with this stream, behind all that was drawn here
-            cell.pack(content)
-        if others and far is None:
-            warnings.warn(
-                "[compile] another thread set a Cell while a function was recorded that sets it "
-                "too, and what it had set is lost\n"
-                "hint: call the compiled function twice before the threads start",
-                stacklevel=2,
-            )
+def _refuse_changed(made: Recording, contained: dict[Cell[Any], tuple[Any, Flat]]) -> None:
+    """Refuse a cell that holds something else than it did, and was not set."""
+    for cell, (content, before) in contained.items():
+        if cell not in made.outcomes and _changed(content, before):
+            raise changes("the content of a cell", "cell.set([*old, x]), cell.set({**old, k: x})")
 
 
 def _changed(tree: Any, before: Flat) -> bool:
@@ -300,11 +234,11 @@ def _hands_on(out: Any, arguments: dict[int, int]) -> bool:
     )
 
 
-def _behind(made: Recording, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
+def _behind(made: Recording, owners: Owners, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
     ahead = len(made.graph(()).nodes)
     given, found = then(made, own, out)
     layout, leaves, _ = flatten(found, "a gradient")
-    place = Place(layout, _refs(made, layout, leaves))
+    place = Place(layout, _refs(made, owners, layout, leaves))
     return found, Pulled(ahead, tuple(given), place)
 
 
@@ -345,7 +279,7 @@ def _from_transform() -> CompileError:
     )
 
 
-def _kept(made: Recording, out: Any) -> dict[int | None, Place]:
+def _kept(made: Recording, owners: Owners, out: Any) -> dict[int | None, Place]:
     """What may come back as an argument and need not be taken apart then."""
     pairs: list[tuple[int | None, Any]] = [(None, out)]
     if type(out) is tuple:
@@ -355,14 +289,14 @@ def _kept(made: Recording, out: Any) -> dict[int | None, Place]:
         node = tree.node_of(item)
         if node is not None and node.static is not None:
             layout, leaves, _ = flatten(item, given=False)
-            kept[place] = Place(layout, _refs(made, layout, leaves))
+            kept[place] = Place(layout, _refs(made, owners, layout, leaves))
     return kept
 
 
 def _given(
-    made: Recording, layout: Layout, leaves: Sequence[Any]
+    made: Recording, owners: Owners, layout: Layout, leaves: Sequence[Any]
 ) -> tuple[tuple[Ref, ...], list[Any]]:
-    """Make leaves into inputs: other handles of their data, and numbers."""
+    """Make leaves into inputs: other handles of their data, numbers, and objects with state."""
     refs: list[Ref] = []
     given: list[Any] = []
     for part, leaf in zip(layout.leaves, leaves, strict=True):
@@ -370,6 +304,9 @@ def _given(
             device = part.levels[-1][0]
             given.append(made.handle(device, leaf))
             refs.append(Value(made.input(device, given[-1])))
+        elif isinstance(part, StatePart):
+            given.append(leaf)
+            refs.append(owners.add(leaf))
         else:
             number = made.given(leaf)
             given.append(number)
@@ -377,18 +314,25 @@ def _given(
     return tuple(refs), given
 
 
-def _left(made: Recording, value: Any) -> tuple[Place, Packed]:
+def _left(made: Recording, owners: Owners, value: Any) -> tuple[Place, Packed]:
     layout, leaves, _ = flatten(value, "state in a cell")
     _refuse_hidden(layout)
-    refs = _refs(made, layout, leaves)
+    refs = _refs(made, owners, layout, leaves)
     return Place(layout, refs), layout.pack([*map(plain, leaves)])
 
 
-def _refs(made: Recording, layout: Layout, leaves: Sequence[Any]) -> tuple[Ref, ...]:
+def _refs(
+    made: Recording, owners: Owners, layout: Layout, leaves: Sequence[Any]
+) -> tuple[Ref, ...]:
     refs: list[Ref] = []
     for part, leaf in zip(layout.leaves, leaves, strict=True):
         if isinstance(part, TensorPart):
             refs.append(Value(made.value_of(part.levels[-1][0], leaf)))
+        elif isinstance(part, StatePart):
+            owner = owners.of(leaf)
+            if owner is None:
+                raise _strange(leaf)
+            refs.append(owner)
         else:
             refs.append(leaf)
     return tuple(refs)
@@ -406,13 +350,17 @@ def _refuse_strange(result: Layout, arguments: Layout) -> None:
             continue
         if callable(part.value) or any(part.value is item for item in known):
             continue
-        raise CompileError(
-            "compile",
-            "the function returns an object that a replay cannot make",
-            got=type(part.value).__name__,
-            expected="tensors, numbers, modules, and containers of them",
-            hint=_instead_of(part.value),
-        )
+        raise _strange(part.value)
+
+
+def _strange(value: Any) -> CompileError:
+    return CompileError(
+        "compile",
+        "the function returns an object that a replay cannot make",
+        got=type(value).__name__,
+        expected="tensors, numbers, modules, and containers of them",
+        hint=_instead_of(value),
+    )
 
 
 def _refuse_hidden(layout: Layout) -> None:

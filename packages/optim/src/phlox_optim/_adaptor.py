@@ -11,7 +11,7 @@ from phlox_nn import Config, Module, Param, updates_of
 from phlox_record import Keyed, Record
 from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
 from phlox_tensor.arguments import usage
-from phlox_tensor.capture import Cell, Number, recording, wrap
+from phlox_tensor.capture import Cell, Number, recording, register_state, wrap
 from phlox_tensor.names import some
 
 from . import _groups, _state
@@ -22,7 +22,7 @@ from ._groups import Group
 from ._optimizer import AnyGradients, M, Optimizer
 from ._reading import refuse_recorded
 from ._rule import SimpleOptimizer, State, misfit
-from ._settled import Settled
+from ._settled import Settled, settings_of
 
 
 class _Group(NamedTuple):
@@ -106,7 +106,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._rule = rule
         self._clipping = clipping
         self._groups = tuple(groups)
-        self._join = join or (lambda places: self._groups[places[-1]])
+        self._join = join
         self._joined: dict[tuple[int, ...], Group] = {}
         self._state = Cell(_Content({}, 0, 0, {}))
         self._last: _Last | None = None
@@ -316,7 +316,8 @@ class OptimizerAdaptor(Settled, Optimizer):
         """What the groups at some places are together."""
         group = self._joined.get(places)
         if group is None:
-            group = self._joined[places] = self._join(places)
+            made = self._groups[places[-1]] if self._join is None else self._join(places)
+            group = self._joined[places] = made
         return group
 
     def _rules(self) -> str:
@@ -370,6 +371,13 @@ class OptimizerAdaptor(Settled, Optimizer):
         skipped = f", skipped={self.skipped}" if self.skipped else ""
         groups = f", groups={len(self._groups)}" if self._groups else ""
         return f"OptimizerAdaptor({self._rule!r}{clipping}{groups}, steps={self.steps}{skipped})"
+
+
+register_state(
+    OptimizerAdaptor,
+    lambda adaptor: (adaptor._state,),
+    lambda adaptor: settings_of((adaptor._rule, adaptor._clipping, adaptor._groups, adaptor._join)),
+)
 
 
 def _check(given: object, kind: type, hint: str) -> None:

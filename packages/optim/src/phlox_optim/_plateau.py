@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple, final
 
 from phlox_record import Record
 from phlox_tensor import Float, RecordError, Tensor
-from phlox_tensor.capture import Cell
+from phlox_tensor.capture import Cell, register_state
 
 from ._checked import CheckedConfig
 from ._reading import refuse_recorded
-from ._settled import Settled
+from ._settled import Settled, settings_of
 
 
 class PlateauSchedulerConfig(CheckedConfig):
@@ -164,3 +164,10 @@ class PlateauScheduler(Settled):
 
     def __repr__(self) -> str:
         return f"PlateauScheduler({self._config!r}, rate={self.rate})"
+
+
+register_state(
+    PlateauScheduler,
+    lambda schedule: (schedule._place,),
+    lambda schedule: settings_of(schedule._config),
+)

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, final
 from phlox_record import Record
 from phlox_tensor import ArgumentError, RecordError, WrongTypeError
 from phlox_tensor.arguments import explained
-from phlox_tensor.capture import Cell, call
+from phlox_tensor.capture import Cell, call, register_state
 
 from ._checked import CheckedConfig
-from ._settled import Settled
+from ._settled import Settled, settings_of
 
 # Rates are computed in floats, in which larger counts are no longer exact.
 _MOST_STEPS: Final = 2**53
@@ -140,6 +140,13 @@ class Scheduler(Settled):
 
     def __repr__(self) -> str:
         return f"Scheduler({self._config!r}, position={self._position.get()})"
+
+
+register_state(
+    Scheduler,
+    lambda schedule: (schedule._position,),
+    lambda schedule: settings_of(schedule._config),
+)
 
 
 class ConstantSchedulerConfig(SchedulerConfig):

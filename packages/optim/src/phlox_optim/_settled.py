@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Never
 
-from phlox_tensor import UnknownNameError
+from phlox_tensor import Backend, Tensor, UnknownNameError, tree
+from phlox_tensor.capture import is_ours
 
 # Names of optimizers and schedulers of PyTorch -> what to type.
 _NAMES: Final[Mapping[str, str]] = {
@@ -18,6 +20,19 @@ _NAMES: Final[Mapping[str, str]] = {
     "state_dict": "optimizer.into_record()",
     "zero_grad": "grads = loss.backward(): gradients are values, and there is nothing to reset",
 }
+
+
+def settings_of(value: Any) -> Any:
+    """Return a tree of settings, which is equal for what was made alike; others stay themselves."""
+    if isinstance(value, tuple | list):
+        return type(value), *map(settings_of, value)
+    if isinstance(value, dict):
+        return dict, *((key, settings_of(item)) for key, item in value.items())
+    if isinstance(value, MethodType):
+        return value.__func__, settings_of(value.__self__)
+    if is_ours(type(value).__module__) and not isinstance(value, Backend | Tensor):
+        return type(value), settings_of(tree.attributes_of(value))
+    return value
 
 
 class Settled:

@@ -50,6 +50,34 @@ RECORDINGS: Final = _Recordings()
 recording_here: Final[ContextVar[Recording | None]] = ContextVar("phlox_recording", default=None)
 
 
+class Stateful(NamedTuple):
+    """What objects of a class have that keep their state in cells.
+
+    Attributes:
+        cells: gives the cells of an object, always as many.
+        static: gives a tree of what tells two objects apart besides what is in their cells.
+    """
+
+    cells: Callable[[Any], tuple[Cell[Any], ...]]
+    static: Callable[[Any], Any]
+
+
+STATEFUL: Final[dict[type, Stateful]] = {}
+
+
+def register_state(
+    type: type, cells: Callable[[Any], tuple[Cell[Any], ...]], static: Callable[[Any], Any]
+) -> None:
+    """Let objects of a class count as one to compiled functions but for what their cells hold.
+
+    Args:
+        type: the class, whose objects change nothing but their cells; not those made from it.
+        cells: gives the cells of an object, always as many.
+        static: gives a tree of what else tells two objects apart.
+    """
+    STATEFUL[type] = Stateful(cells, static)
+
+
 @final
 class Cell(Generic[T]):
     """A place for a value that changes: a count, a running mean, the state of an optimizer.
@@ -141,3 +169,6 @@ class Cell(Generic[T]):
 
     def __repr__(self) -> str:
         return f"Cell({self.current()!r})"
+
+
+register_state(Cell, lambda cell: (cell,), lambda _: None)

@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 from ._ambient import depend_on
 from ._backend import Backend, is_inside
-from ._cell import Cell
+from ._cell import Cell, register_state
 from ._errors import ArgumentError
 from ._number import Number, plain
 from .blocks import block
@@ -33,6 +33,10 @@ class Generator:
     def __init__(self, seed: int = 0, counter: int = 0) -> None:
         """Start the stream of ``seed`` at block ``counter``."""
         self._state: Final = Cell((_word(seed), _word(counter)))
+
+    def cells(self) -> tuple[Cell[Any], ...]:
+        """The state, which compiled functions follow where a generator is an argument."""
+        return (self._state,)
 
     def draw(self, blocks: int) -> tuple[int, int]:
         """Reserve ``blocks`` blocks of four words; return the key and the first block."""
@@ -99,6 +103,7 @@ def _word(number: Any) -> int:
     return kept
 
 
+register_state(Generator, Generator.cells, lambda _: None)
 _default = Generator()
 _current: ContextVar[Generator | None] = ContextVar("phlox_generator", default=None)
 

@@ -3,7 +3,7 @@
 from ._ambient import ALWAYS, EAGER, MODES, ambient, depend_on, runs_eagerly
 from ._backend import Watcher, watch
 from ._call import wrap
-from ._cell import RECORDINGS, Cell, Packed
+from ._cell import RECORDINGS, STATEFUL, Cell, Packed, register_state
 from ._compare import same_bits
 from ._each import each_primitive, on_primitives
 from ._formula import Direct, ElementFormula
@@ -36,6 +36,7 @@ __all__ = [
     "MODES",
     "NOBODY",
     "RECORDINGS",
+    "STATEFUL",
     "Call",
     "CallSequence",
     "Cell",
@@ -81,6 +82,7 @@ __all__ = [
     "recorded",
     "recording",
     "refuse",
+    "register_state",
     "run_together",
     "runs_eagerly",
     "same",
