@@ -173,15 +173,27 @@ def parse(words: list[str]) -> NewOp:
     parser.add_argument("--rust", default="x", help="Rust expression in x, for f32 and f64")
     parser.add_argument("--wgsl", default="{x}", help="WGSL expression in {x}")
     parser.add_argument("--gradient", help="tensor expression in g, x, y; of a reduction axis too")
-    parser.add_argument("--domain", default="-3,3", help="LOW,HIGH that tests draw from")
+    parser.add_argument(
+        "--domain", default=(-3.0, 3.0), type=_domain, help="LOW,HIGH that tests draw from"
+    )
     parser.add_argument("--ulp", type=float, default=4.0, help="allowed error")
     parser.add_argument("--expand", help="tensor expression in x; no other table is needed then")
     options = parser.parse_args(words)
-    low, high = (float(v) for v in options.domain.split(","))
-    values = {k: v for k, v in vars(options).items() if k != "domain"}
+    values = vars(options)
     usual = _SUM_OF_SQUARES if options.reduction else _IDENTITY
     values |= {k: v for k, v in usual.items() if values[k] is None}
-    return NewOp(**values, domain=(low, high))
+    return NewOp(**values)
+
+
+def _domain(text: str) -> tuple[float, float]:
+    """Two numbers, the smaller one first."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        low = high = 0.0
+    if not low < high:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected LOW,HIGH such as --domain=-3,3")
+    return low, high
 
 
 def main() -> int:

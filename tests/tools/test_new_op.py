@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+import phlox as px
 from tools.new_op import ROOT, ScaffoldError, add, parse
 
 
@@ -30,3 +32,19 @@ def test_a_free_name_is_written_into_a_copy(tmp_path: Path) -> None:
     (tmp_path / unary).write_text("")
     assert add(parse(["free_name", "--expand", "x"]), tmp_path) == [unary]
     assert '"free_name",' in (tmp_path / unary).read_text()
+
+
+@pytest.mark.parametrize("domain", ["3", "3,-3", "low,high", "1,2,3"])
+def test_an_interval_that_is_none_is_refused(
+    domain: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(["isru", f"--domain={domain}"])
+    assert f"got '{domain}', expected LOW,HIGH" in capsys.readouterr().err
+    assert parse(["isru", "--domain=-2,0.5"]).domain == (-2.0, 0.5)
+
+
+def test_the_example_of_the_page_is_no_op_yet() -> None:
+    page = (ROOT / "docs/contributing/add-an-op.md").read_text(encoding="utf-8")
+    command = page.split("`./x new-op ", 1)[1].split("`", 1)[0]
+    assert not hasattr(px, parse(shlex.split(command)).name)

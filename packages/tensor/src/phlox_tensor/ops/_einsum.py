@@ -169,10 +169,6 @@ def _reshaped(term: _Term, labels: Labels, shape: Shape) -> _Term:
     return _Term(labels, shape, moves)
 
 
-def _broadcast(shape: Shape) -> Move:
-    return lambda x: x.broadcast_to(shape)
-
-
 def _permute(order: Shape) -> Move:
     return lambda x: x.permute_dims(order)
 
