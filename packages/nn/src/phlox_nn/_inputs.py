@@ -34,22 +34,22 @@ def value_of(param: Param | None) -> Tensor[Any] | None:
     return None if param is None else param.value
 
 
-def check_several(layer: object, x: Tensor[Any], *, batch: bool) -> None:
+def check_several(layer: object, x: Tensor[Any], examples: int | None = None) -> None:
     """Refuse one value for each channel (axis 1), which has no variance: all would become 0.
 
     Args:
         layer: what normalizes.
         x: (N, C, …).
-        batch: whether the examples of a batch are taken together.
+        examples: how many are taken together; None for all of the batch.
 
     Raises:
-        ShapeError: as PyTorch does.
+        ShapeError: as batch and instance norms of PyTorch do.
     """
-    if prod(x.shape[2:]) * (x.shape[0] if batch else 1) == 1:
+    if prod(x.shape[2:]) * (x.shape[0] if examples is None else examples) == 1:
         raise ShapeError(
             type(layer).__name__,
             "a single value for each channel has no variance",
             got=x.shape,
             expected="several values for each channel",
-            hint="a larger batch; model.valid() for inference" if batch else None,
+            hint="a larger batch; model.valid() for inference" if examples is None else None,
         )

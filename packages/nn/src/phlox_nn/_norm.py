@@ -70,7 +70,8 @@ class BatchNorm(Layer[BatchNormConfig]):
     In training by the batch's own statistics, by which it proposes to move the running ones; in
     inference by the running ones. weight, bias, running_mean, running_var: (num_features,), or
     None. As in PyTorch the running variance is the unbiased one, n / (n - 1) times that of the
-    batch. num_batches_tracked: (), how many batches there were, where ``momentum`` is None.
+    batch; an empty batch moves nothing. num_batches_tracked: (), how many batches there were, where
+    ``momentum`` is None.
     """
 
     weight: Param | None
@@ -106,14 +107,17 @@ class BatchNorm(Layer[BatchNormConfig]):
         mean, var, epsilon = self.running_mean, self.running_var, self.settings.epsilon
         if self.settings.track_running_stats and not self.training:
             return batch_norm(x, weight, bias, mean.value, var.value, epsilon)
-        check_several(self, x, batch=True)
+        check_several(self, x)
+        if not x.size:  # it has no mean: it moves nothing, and its slopes are 0
+            zeros, ones = self._vector(None, x, 0.0), self._vector(None, x, 1.0)
+            return batch_norm(x, weight, bias, zeros, ones, epsilon)
         y, new_mean, new_var = batch_norm_train(x, weight, bias, epsilon)
         if not self.settings.track_running_stats:
             return y
         y, share = self._share(y)
         y = propose(y, mean, _moved(mean, new_mean, share))
-        count = x.size // max(x.shape[1], 1)
-        return propose(y, var, _moved(var, new_var * (count / max(count - 1, 1)), share))
+        count = x.size // x.shape[1]
+        return propose(y, var, _moved(var, new_var * (count / (count - 1)), share))
 
     def _share(self, y: Tensor[Float]) -> tuple[Tensor[Float], float | Tensor[Float]]:
         """How much of the statistics the batch is; of a mean of all it counts, which y carries."""

@@ -21,8 +21,6 @@ def _by_groups(layer: Any, x: Tensor[Float], groups: int, channels: int) -> Tens
             got=x.shape,
             expected=f"(N, {channels}, …)",
         )
-    if groups == channels:
-        check_several(layer, x, batch=False)
     check_dtype(layer, x, layer.weight)
     rows = x.reshape(x.shape[0], groups, x.size // max(x.shape[0] * groups, 1))
     y = layer_norm(rows, None, None, layer.settings.epsilon).reshape(x.shape)
@@ -84,7 +82,11 @@ class GroupNorm(Layer[GroupNormConfig]):
         ) -> None: ...
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, num_channels, …) to the same shape."""
+        """Map (N, num_channels, …) to the same shape; a group of one value becomes 0.
+
+        Raises:
+            ShapeError: for other channels.
+        """
         return _by_groups(self, x, self.settings.num_groups, self.settings.num_channels)
 
 
@@ -136,6 +138,7 @@ class InstanceNorm(Layer[InstanceNormConfig]):
         Raises:
             ShapeError: for other channels, and for one value of each.
         """
+        check_several(self, x, 1)
         return _by_groups(self, x, self.settings.num_channels, self.settings.num_channels)
 
 

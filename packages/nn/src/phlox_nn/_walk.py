@@ -205,8 +205,8 @@ def complete(module: Walked) -> None:
     set_values(module, dict(values))
     set_known(module, Known(tuple(values), has_params, undecided, changeable, height))
     if undecided and has_params:
-        inside = tree.leaves(module, leaf=Param)  # kept nowhere: the structure changes
-        _decide(module, any(param.device.records for param in inside))
+        weights = tree.leaves(module, leaf=Param)  # kept nowhere: the structure changes
+        _decide(module, any(param.device.records for param in weights))
 
 
 def _decide(module: Walked, training: bool) -> None:

@@ -177,8 +177,8 @@ def _left_behind(module: Module, stepped: list[Param]) -> GradientError:
         "weights are on a device that records nothing, and never get a gradient",
         got=f"{some(left)} on {weights[left[0]].device!r}, others on {device!r}",
         expected="one device that records, or weights that are frozen",
-        hint=f"model = model.train({device!r}) before the first step; model.freeze({left[0]!r}) for "
-        "what is to stay",
+        hint=f"model = model.train({device!r}) before the first step; "
+        f"model.freeze({left[0]!r}) for what is to stay",
     )
 
 
