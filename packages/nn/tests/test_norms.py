@@ -69,7 +69,6 @@ def test_one_value_for_each_channel_is_refused() -> None:
     assert nn.GroupNorm(2, 2)(one).tolist() == [[[0.0], [0.0]]]  # as PyTorch for two examples
 
 
-
 @pytest.mark.parametrize("layer", [nn.LayerNorm((2, 3)), nn.RmsNorm((2, 3))])
 def test_rows_over_several_axes_are_of_their_sizes(layer: nn.Module) -> None:
     assert layer.params()["weight"].shape == (2, 3)

@@ -154,6 +154,7 @@ ALL: dict[Name, Any] = {
     "Normal": initializers.Normal(1.0, 3.0),
     "Ones": initializers.Ones(),
     "Orthogonal": initializers.Orthogonal(gain=2.0),
+    "TruncatedNormal": initializers.TruncatedNormal(std=0.5, min=-1.0, max=1.0),
     "Uniform": initializers.Uniform(-1.0, 3.0),
     "XavierNormal": initializers.XavierNormal(gain=2.0),
     "XavierUniform": initializers.XavierUniform(),
@@ -163,21 +164,23 @@ FAN_IN, FAN_OUT = 300, 200
 # Mean and standard deviation by the papers' formulas; uniform in ±b has b / √3.
 MOMENTS: dict[Name, tuple[float, float]] = {
     "Constant": (2.5, 0.0),
-    "KaimingNormal": (0.0, (1 / 3 / FAN_IN) ** 0.5),
+    "KaimingNormal": (0.0, (2 / FAN_IN) ** 0.5),
     "KaimingNormal-out": (0.0, 2 / FAN_OUT**0.5),
-    "KaimingUniform": (0.0, (1 / FAN_IN) ** 0.5 / 3**0.5),
+    "KaimingUniform": (0.0, (2 / FAN_IN) ** 0.5),
     "KaimingUniform-out": (0.0, 2 / FAN_OUT**0.5),
     "Normal": (1.0, 3.0),
     "Ones": (1.0, 0.0),
     "Orthogonal": (0.0, 2 / FAN_IN**0.5),
+    "TruncatedNormal": (0.0, 0.8796 / 2),  # what PyTorch's trunc_normal_ has, cut at two of 0.5
     "Uniform": (1.0, 4 / 12**0.5),
     "XavierNormal": (0.0, 2 * (2 / (FAN_IN + FAN_OUT)) ** 0.5),
     "XavierUniform": (0.0, (2 / (FAN_IN + FAN_OUT)) ** 0.5),
     "Zeros": (0.0, 0.0),
 }
 BOUNDS: dict[Name, float] = {
-    "KaimingUniform": (1 / FAN_IN) ** 0.5,
+    "KaimingUniform": (6 / FAN_IN) ** 0.5,
     "KaimingUniform-out": 2 * (3 / FAN_OUT) ** 0.5,
+    "TruncatedNormal": 1.0,
     "XavierUniform": (6 / (FAN_IN + FAN_OUT)) ** 0.5,
 }
 
@@ -201,6 +204,20 @@ def test_orthogonal_rows_or_columns_are_at_right_angles(shape: tuple[int, ...]) 
     product = flat @ flat.T if flat.shape[0] <= flat.shape[1] else flat.T @ flat
     assert np.allclose(product, 9 * np.eye(min(flat.shape)), atol=1e-12)
     assert numbers(initializers.Orthogonal().param((3,))) == [0, 0, 0]
+
+
+def test_linear_and_convolution_layers_start_as_those_of_pytorch() -> None:
+    layers: list[Any] = [nn.Linear(100, 40), nn.Conv2d(25, 40, (2, 2)), nn.Conv1d(50, 40, 2)]
+    for layer in layers:
+        assert layer.settings.initializer == initializers.KaimingUniform(1 / 3**0.5)
+        for param in (layer.weight, layer.bias):
+            assert 0.08 < abs(param.value.numpy()).max() <= 0.1
+
+
+def test_a_truncated_normal_has_bounds_in_order() -> None:
+    for wrong in ({"std": 0.0}, {"min": 2.0}):
+        with pytest.raises(nn.ConfigError):
+            initializers.TruncatedNormal(**wrong)
 
 
 def test_every_initializer_is_tried() -> None:

@@ -59,7 +59,7 @@ class Conv2dConfig(LayerConfig["Conv2d"]):
     groups: int = 1
     padding: Padding = "valid"
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""

@@ -39,7 +39,7 @@ class DeformConv2dConfig(LayerConfig["DeformConv2d"]):
     offset_groups: int = 1
     padding: Padding = "valid"
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""

@@ -46,7 +46,7 @@ class Conv1dConfig(LayerConfig["Conv1d"]):
     groups: int = 1
     padding: Padding1d = "valid"
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -116,7 +116,7 @@ class Conv3dConfig(LayerConfig["Conv3d"]):
     groups: int = 1
     padding: Padding3d = "valid"
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -188,7 +188,7 @@ class ConvTranspose1dConfig(LayerConfig["ConvTranspose1d"]):
     dilation: Single = 1
     groups: int = 1
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -268,7 +268,7 @@ class ConvTranspose2dConfig(LayerConfig["ConvTranspose2d"]):
     dilation: Pair = 1
     groups: int = 1
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""
@@ -348,7 +348,7 @@ class ConvTranspose3dConfig(LayerConfig["ConvTranspose3d"]):
     dilation: Triple = 1
     groups: int = 1
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:
         """Raise ConfigError unless the groups divide the channels."""

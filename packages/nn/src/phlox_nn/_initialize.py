@@ -35,7 +35,7 @@ def initialize(model: M, initializer: Initializer, *where: Where) -> M:
     Example:
         >>> import phlox_nn as nn
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.Activation("relu"), nn.Linear(8, 2))
-        >>> he = nn.initializers.KaimingNormal(2**0.5)
+        >>> he = nn.initializers.KaimingNormal()
         >>> model = nn.initialize(model, he, "layers.0.weight")
     """
     able = {

@@ -48,7 +48,7 @@ class BilinearConfig(LayerConfig["Bilinear"]):
     d_second: int
     d_output: int
     bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform()
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return weight and bias."""

@@ -5,13 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from math import prod, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, diagonal, full, where
 from phlox_tensor.capture import drawing_once
 from phlox_tensor.linalg import qr
 from phlox_tensor.names import unknown_name
-from phlox_tensor.random import Generator, generator, normal, uniform, use_generator
+from phlox_tensor.random import (
+    Generator,
+    generator,
+    normal,
+    truncated_normal,
+    uniform,
+    use_generator,
+)
 
 from ._config import Config
 from ._elsewhere import INITIALIZERS
@@ -19,6 +26,8 @@ from ._ids import id_of
 from ._leaf import Role
 from ._param import Param
 
+# Of linear and convolution layers, as PyTorch has it: uniform in ±1 / √fan_in.
+USUAL_GAIN: Final = 1 / sqrt(3)
 Make = Callable[[Backend], Tensor[Float]]
 
 
@@ -129,13 +138,34 @@ class Normal(Initializer):
         self.require("std", self.std >= 0, ">= 0")
 
 
-class KaimingUniform(Initializer):
-    """Uniform in ±gain·√(3 / fan). He et al., 2015.
+class TruncatedNormal(Initializer):
+    """Normal between two bounds; the standard deviation is that of the whole normal.
 
-    The default gain gives ±1 / √fan_in, the usual bound of linear and convolution layers.
+    The bounds are values, as PyTorch has them, and no multiples of the standard deviation.
     """
 
-    gain: float = 1 / sqrt(3)
+    mean: float = 0.0
+    std: float = 1.0
+    min: float = -2.0
+    max: float = 2.0
+
+    def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
+        """Return normal values between the bounds."""
+        return truncated_normal(shape, self.min, self.max, self.mean, self.std, device=device)
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("std", self.std > 0, "> 0")
+        self.require("max", self.min < self.max, "above min")
+
+
+class KaimingUniform(Initializer):
+    """Uniform in ±gain·√(3 / fan), by default for what a ReLU follows. He et al., 2015.
+
+    Linear and convolution layers have a gain of 1 / √3 by default: ±1 / √fan_in.
+    """
+
+    gain: float = sqrt(2)
     fan_out_only: bool = False
 
     def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
@@ -145,9 +175,12 @@ class KaimingUniform(Initializer):
 
 
 class KaimingNormal(Initializer):
-    """Normal with standard deviation gain / √fan. He et al., 2015."""
+    """Normal with standard deviation gain / √fan, by default for what a ReLU follows.
 
-    gain: float = 1 / sqrt(3)
+    He et al., 2015.
+    """
+
+    gain: float = sqrt(2)
     fan_out_only: bool = False
 
     def values(self, shape: tuple[int, ...], fans: Fans, device: Backend) -> Tensor[Float]:
