@@ -208,6 +208,14 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "a margin is a step of its own",
     ),
     Difference(
+        "CosineEmbeddingLoss",
+        "rows shorter than 1e-5",
+        "the cosine, by norms of at least 1e-8",
+        "1e-12 is added to the square of each norm",
+        "by norms of at least the least normal number",
+        "the cosine of nn.CosineSimilarity",
+    ),
+    Difference(
         "CrossEntropyLoss",
         "axis of the classes",
         "the last",
@@ -223,6 +231,14 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "ignore_index = -100, one",
         _SAME,
         "several tokens fill up; none does unless told",
+    ),
+    Difference(
+        "CtcLoss",
+        "axes",
+        "(batch, length, classes)",
+        "(length, batch, classes)",
+        "(length, batch, classes)",
+        "the batch comes first everywhere",
     ),
     Difference("Dropout", "prob", "", _SAME, "no default"),
     Difference(

@@ -165,10 +165,11 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
         if counts is not None:
             index = where(counts, index, 0)
         try:
-            losses = cross_entropy(logits, index)
+            losses = cross_entropy(logits, index).to_full_precision()
         except IndexOutOfRangeError as error:
             raise no_class("cross_entropy", targets, counts, classes, pads=True) or error from None
-        weights = None if s.weights is None else like(s.weights, logits)
+        # Narrow types hold neither a sum of many losses nor how many there are.
+        weights = None if s.weights is None else like(s.weights, losses)
         shares = None if weights is None else take(weights, index, axis=0)
         if shares is not None:
             losses = losses * shares
@@ -180,8 +181,8 @@ class CrossEntropyLoss(Layer[CrossEntropyLossConfig]):
             losses = where(counts, losses, 0.0)
             shares = where(counts, 1.0 if shares is None else shares, 0.0).astype(losses.dtype)
         if s.reduction == "mean" and shares is not None:
-            return losses.sum() / shares.sum()
-        return reduce(losses, s.reduction)
+            return (losses.sum() / shares.sum()).astype(logits.dtype)
+        return reduce(losses, s.reduction).astype(logits.dtype)
 
 
 def no_class(

@@ -48,6 +48,9 @@ class CtcLoss(Layer[CtcLossConfig]):
     ) -> Tensor[Float]:
         """Return the loss of logits or logarithms of shares (N, T, classes) for labels (N, S).
 
+        The batch comes first, as everywhere in ``nn``; PyTorch and ``px.ctc_loss`` have
+        (T, N, classes), which nothing can tell apart where N and T are equal.
+
         Args:
             logits: what a softmax makes shares of; shares already made stay as they are.
             targets: labels, padded by any class.
@@ -70,8 +73,9 @@ class CtcLoss(Layer[CtcLossConfig]):
         if self.settings.zero_infinity:
             losses = where(losses.isfinite(), losses, 0.0)
         if self.settings.reduction == "mean":
-            counts = target_lengths.clip(min=1).astype(losses.dtype)
-            return (losses / counts).mean()
+            wide = losses.to_full_precision()  # which holds all lengths
+            counts = target_lengths.clip(min=1).astype(wide.dtype)
+            return (wide / counts).mean().astype(losses.dtype)
         return reduce(losses, self.settings.reduction)
 
 
@@ -90,4 +94,7 @@ def _check_ctc(
             "the four do not fit",
             got=", ".join(map(str, shapes)),
             expected="(N, T, classes), (N, S), (N,), (N,)",
+            hint="logits.permute_dims((1, 0, 2)), where time is the first axis as in PyTorch"
+            if log_probs.ndim == 3 and log_probs.shape[1:2] == target_lengths.shape
+            else None,
         )

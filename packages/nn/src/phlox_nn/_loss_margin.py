@@ -268,7 +268,8 @@ class MultiMarginLoss(Layer[MultiMarginLossConfig]):
             losses = losses * take(like(s.weights, prediction), target, axis=0)[:, None]
         classes = arange(prediction.shape[1], dtype=target.dtype, device=target.device)
         others = classes != target[:, None]
-        losses = where(others, losses, 0.0).sum(axis=-1) * (1.0 / max(prediction.shape[1], 1))
+        losses = where(others, losses, 0.0).to_full_precision().sum(axis=-1)
+        losses = (losses * (1.0 / max(prediction.shape[1], 1))).astype(prediction.dtype)
         return reduce(losses, s.reduction)
 
 
@@ -325,5 +326,5 @@ class MultiLabelMarginLoss(Layer[MultiLabelMarginLossConfig]):
             raise wrong or error from None
         losses = (1.0 - own[:, :, None] + prediction[:, None, :]).relu()
         losses = where(counts[:, :, None] & ~meant[:, None, :], losses, 0.0)
-        losses = losses.sum(axis=(1, 2)) * (1.0 / max(prediction.shape[1], 1))
-        return reduce(losses, self.settings.reduction)
+        losses = losses.to_full_precision().sum(axis=(1, 2)) * (1.0 / max(prediction.shape[1], 1))
+        return reduce(losses.astype(prediction.dtype), self.settings.reduction)

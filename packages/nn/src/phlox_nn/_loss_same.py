@@ -327,7 +327,8 @@ class KlDivLoss(Layer[KlDivLossConfig]):
             if not losses.ndim:
                 expected = "a first axis, the batch"
                 raise ShapeError("kl_div_loss", "no batch", got=losses.shape, expected=expected)
-            return losses.sum() * (1.0 / losses.shape[0] if losses.shape[0] else nan)
+            share = 1.0 / losses.shape[0] if losses.shape[0] else nan
+            return (losses.to_full_precision().sum() * share).astype(losses.dtype)
         return reduce(losses, self.settings.reduction)
 
 

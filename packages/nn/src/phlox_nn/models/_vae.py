@@ -53,7 +53,8 @@ class VaeResult(NamedTuple):
         logits, mean, log_variance = self
         shares = logits.softplus() - logits * x
         spread = (mean.square() + log_variance.exp() - log_variance - 1.0) * 0.5
-        return (shares.sum() + spread.sum()) / x.shape[0]
+        total = shares.to_full_precision().sum() + spread.to_full_precision().sum()
+        return (total / x.shape[0]).astype(logits.dtype)
 
 
 class Vae(Module):
