@@ -106,7 +106,9 @@ class Gradients(NoOperand):
         return tree.map(lambda x: self.get(x) if isinstance(x, Tensor) else None, values)
 
     def proposed(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
-        """Return the new value for a constant that the loss came by; the mean if by several.
+        """Return the new value for a constant that the loss came by.
+
+        Of several it is the mean; of whole numbers, which count, all changes together.
 
         Layers propose how their running statistics move; ``optimizer.step`` takes these values.
         """

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
-from phlox_tensor import Proposed
+from phlox_tensor import Proposed, Tensor
 
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, primitive
 
 if TYPE_CHECKING:
-    from phlox_tensor import Tensor
-
     from ._checkpoint import Memo
 
 # Where a pass leaves the proposals that it meets, beside the gradients of its leaves.
@@ -60,8 +58,11 @@ class Proposals:
         self._found.setdefault(id(target), (target, []))[1].extend(values)
 
     def get(self, target: Primitive) -> Tensor[Any] | None:
-        """Return the mean of what was proposed for a constant; None if nothing was."""
-        return Proposed.mean(self.of(target))
+        """Return what was proposed for a constant, as one value; None if nothing was."""
+        found = self.of(target)
+        if len(found) < 2:
+            return found[0] if found else None
+        return Proposed.joined(found, Tensor(target.value, found[0].device))
 
     def of(self, target: Primitive) -> tuple[Tensor[Any], ...]:
         """Return all that was proposed for a constant."""

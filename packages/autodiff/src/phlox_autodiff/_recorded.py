@@ -78,9 +78,12 @@ class Recorded:
 
     def _enter(self, leaf: Any) -> Any:
         leaf = as_tensor(leaf, self.base)
-        if not isinstance(leaf, Tensor) or leaf.dtype.kind != "Float":
+        if not isinstance(leaf, Tensor):
             return leaf
-        return leaf.to_device(self.device).require_grad()
+        leaf = leaf.to_device(
+            self.device
+        )  # a count too, for which the function may propose a value
+        return leaf.require_grad() if leaf.dtype.kind == "Float" else leaf
 
     def tracked(self, part: Any) -> list[Tensor[Any]]:
         """The tensors of a tree that belong to the graph."""

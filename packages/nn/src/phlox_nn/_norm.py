@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import (
@@ -11,6 +12,7 @@ from phlox_tensor import (
     as_device,
     batch_norm,
     batch_norm_train,
+    float32,
     full,
     layer_norm,
     rms_norm,
@@ -57,9 +59,7 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
             **affine(shape, self.affine, self.bias, device),
             "running_mean": init.Zeros().param(shape, device, role="state") if kept else None,
             "running_var": init.Ones().param(shape, device, role="state") if kept else None,
-            "num_batches_tracked": init.Zeros().param((), device, role="state")
-            if counted
-            else None,
+            "num_batches_tracked": _counter(as_device(device)) if counted else None,
             "training": as_device(device).records,
         }
 
@@ -133,9 +133,17 @@ class BatchNorm(Layer[BatchNormConfig]):
         return full((self.settings.num_features,), value, dtype=x.dtype, device=x.device)
 
 
+def _counter(device: Backend) -> Param:
+    """A number of batches, of which a narrow type could not hold many: bfloat16 ends at 256."""
+    usual = device.default_float
+    dtype = float32 if usual.itemsize < float32.itemsize else usual
+    zero = partial(full, (), 0.0, dtype=dtype, device=device)
+    return Param.lazy(zero, (), dtype, device, role="state")
+
+
 def _moved(running: Param, batch: Tensor[Float], share: float | Tensor[Float]) -> Tensor[Float]:
     old = running.value.detach()
-    return old + (batch.detach() - old) * share
+    return (old + (batch.detach() - old) * share).astype(old.dtype)
 
 
 class LayerNormConfig(LayerConfig["LayerNorm"]):

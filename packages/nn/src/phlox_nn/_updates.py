@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @final
 class Updates:
-    """New values for state, by parameter; where several were proposed for one, their mean.
+    """New values for state, by parameter; of several for one the mean, of counts all changes.
 
     A value like gradients: those of several forwards or processes are added, ``a + b``.
     """
@@ -49,8 +49,12 @@ class Updates:
         self._found.setdefault(param.id, []).append(value)
 
     def get(self, param: Param) -> Tensor[Any] | None:
-        """Return the mean of what was proposed for a parameter; None if nothing was."""
-        return Proposed.mean(self._found.get(param.id, ()))
+        """Return what was proposed for a parameter; None if nothing was.
+
+        Where several were, it is their mean; of whole numbers, which count, all changes together.
+        """
+        found = self._found.get(param.id)
+        return None if found is None else Proposed.joined(found, param.value.detach())
 
     def params(self, module: Module) -> dict[str, Param]:
         """Return the parameters of a module that get a new value, with it, by id."""
@@ -151,7 +155,8 @@ def propose(result: Tensor[Any], param: Param, value: Tensor[Any]) -> Tensor[Any
 
     ``optimizer.step`` takes the value over, if its gradients come from a loss that ``result`` went
     into. What a layer returns must therefore be what this function returned; a proposal whose
-    result is thrown away never arrives.
+    result is thrown away never arrives. Of several proposals, as of summed gradients, the mean is
+    taken; state of whole numbers counts, and takes all changes together.
 
     Raises:
         ArgumentError: when the parameter is no state, or shape or element type differ.

@@ -19,11 +19,19 @@ class Proposed:
         self.value: Final = value
 
     @staticmethod
-    def mean(values: Sequence[Tensor[Any]]) -> Tensor[Any] | None:
-        """Return the mean of what was proposed for one constant; None if nothing was."""
+    def joined(values: Sequence[Tensor[Any]], before: Tensor[Any]) -> Tensor[Any] | None:
+        """Return what several proposals for one constant make of it; None without any.
+
+        Floats are statistics, of which the mean counts. Whole numbers are counts, whose changes
+        are added up.
+        """
         if not values:
             return None
         total = values[0]
         for value in values[1:]:
             total = total + value
-        return total if len(values) == 1 else total * (1.0 / len(values))
+        if len(values) == 1:
+            return total
+        if total.dtype.kind == "Int":
+            return total - before.to_device(total.device) * (len(values) - 1)
+        return total * (1.0 / len(values))
