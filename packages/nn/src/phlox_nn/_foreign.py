@@ -72,7 +72,9 @@ def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
             branches.move(_fields.join(path, ours), _fields.join(path, theirs))
     result: dict[str, Any] = {}
-    for path, value in branches.entries().items():
+    marked: dict[int, Entry] = {}
+    for path, entry in branches.entries().items():
+        value = marked.setdefault(id(entry), _marked(entry))
         *owners, last = path.split(".")
         at = result
         for owner in owners:
@@ -169,6 +171,13 @@ def _concatenated(entries: list[Entry]) -> TensorEntry:
         return arrays[0].__array_namespace__().concat(arrays)
 
     return TensorEntry(shape, tensors[0].dtype, read)
+
+
+def _marked(entry: Entry) -> Entry:
+    """An entry that says that it is in PyTorch's layout, to which files keep."""
+    if isinstance(entry, ParamEntry):
+        return ParamEntry(entry.id, cast("TensorEntry", _marked(entry.tensor)))
+    return TensorEntry(entry.shape, entry.dtype, entry.numpy, layout="pytorch")
 
 
 def _transposed(entry: Entry) -> Entry:

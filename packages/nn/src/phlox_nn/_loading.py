@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from phlox_record import ParamEntry, TensorEntry
+from phlox_record import ParamEntry, TensorEntry, layout_of
 from phlox_tensor import ArgumentError, RecordError, Tensor
 from phlox_tensor.names import some
 
@@ -106,28 +106,63 @@ def check_layout(layout: object, op: str) -> None:
         raise ArgumentError(op, "no such layout", got=repr(layout), expected=expected, hint=hint)
 
 
+def stated_layout(found: Found) -> Layout | None:
+    """Return the layout that entries say they are in; None where a file of others does not say.
+
+    Raises:
+        RecordError: some are in the layout of PyTorch, others are not.
+    """
+    said = {layout_of(tensor_of(entry)): path for path, entry in found.items()}
+    if "pytorch" in said and len(said) > 1:
+        raise RecordError(
+            "load_record",
+            "entries are in two layouts",
+            got=f"{said.pop('pytorch')} in that of PyTorch, {some(list(said.values()))} not",
+            expected="all in one",
+            hint='layout="pytorch", with linear weights the other way round',
+        )
+    return "phlox" if not said else None if None in said else said.popitem()[0]
+
+
+def check_alike(paths: Iterable[str], ours: Found, theirs: Found) -> None:
+    """Refuse entries that fit in both layouts, and are other numbers in each.
+
+    Raises:
+        RecordError: naming one of them.
+    """
+    for path in paths:
+        if ours[path] is not theirs.get(path) and max(shape_of(ours[path]), default=1) > 1:
+            raise RecordError(
+                "load_record",
+                "the file does not say in whose layout it is",
+                got=f"{path} of {shape_of(ours[path])}, which fits either way round",
+                expected="a layout",
+                hint='layout="pytorch" if PyTorch wrote it, or layout="phlox"',
+            )
+
+
 _COMPARED: Final = 16  # missing names that all unused ones are compared with, letter by letter
 
 
-def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:
-    """Return how the entries of a record fit the parameters of a module, by path."""
+def compared(paths: Mapping[str, Any], found: Found, *, similar: bool) -> LoadReport:
+    """Return how entries fit the parameters of a module, by path; with ``similar`` names too."""
     shared = {id(item) for path, item in paths.items() if path in found}
     missing = sorted(p for p in paths if p not in found and id(paths[p]) not in shared)
     unused = [path for path in found if path not in paths]
     both = [path for path in paths if path in found]
     wrong = {p for p in both if shape_of(found[p]) != tuple(paths[p].shape)}
-    similar = {}
-    for path in missing[:_COMPARED]:
+    near = {}
+    for path in missing[: _COMPARED if similar else 0]:
         fitting = [name for name in unused if shape_of(found[name]) == tuple(paths[path].shape)]
         alike = get_close_matches(path, fitting, 1, 0.5)
         if alike:
-            similar[path] = alike[0]
+            near[path] = alike[0]
     return LoadReport(
         tuple(path for path in both if path not in wrong),
         tuple(missing),
         tuple(sorted(unused)),
         tuple((p, shape_of(found[p]), tuple(paths[p].shape)) for p in both if p in wrong),
-        similar,
+        near,
     )
 
 

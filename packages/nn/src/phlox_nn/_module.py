@@ -36,6 +36,7 @@ from ._classes import (
 from ._ids import new_id
 from ._leaf import Role
 from ._loading import Layout, LoadReport, Migration, Remap
+from ._meant import branch_of
 from ._param import Param, check_field
 from ._training import for_inference, for_training, moved, set_training
 from .where import Where, chosen
@@ -367,7 +368,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         *,
         partial: bool = False,
         remap: Remap | None = None,
-        layout: Layout = "phlox",
+        layout: Layout | None = None,
     ) -> Self:
         r"""Return the module with the parameters of a record; lazy ones are never initialized.
 
@@ -377,7 +378,9 @@ class Module(_fields.Walked, metaclass=ModuleType):
             partial: leave what the record lacks as it is, and let go what the module lacks.
             remap: patterns (``re``) of names in the record and what they become, one after the
                 other; None leaves out what fits: ``{r"^bert\.": "", r"position_ids$": None}``.
-            layout: ``"pytorch"`` for the ``state_dict`` of such layers in PyTorch.
+            layout: ``"pytorch"`` for the ``state_dict`` of such layers in PyTorch, ``"phlox"`` for
+                ours. By default what the record says: its own for tensors of PyTorch and of its
+                files, else ours.
 
         Raises:
             RecordError: when the record is of another module: names or shapes differ, or nothing
@@ -389,7 +392,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         )
 
     def load_report(
-        self, record: Record, *, remap: Remap | None = None, layout: Layout = "phlox"
+        self, record: Record, *, remap: Remap | None = None, layout: Layout | None = None
     ) -> LoadReport:
         """Return what ``load_record`` would apply, miss and not use; nothing is loaded."""
         return _records.load_report(self, record, remap, layout)
@@ -399,8 +402,8 @@ class Module(_fields.Walked, metaclass=ModuleType):
 
         Args:
             path: where to; a recorder adds its extension when it is absent.
-            recorder: by default the one that the extension names, ``NamedMsgpackRecorder`` for a name
-                without extension; element types stay as they are.
+            recorder: by default the one that the extension names, for a name without extension
+                ``NamedMsgpackRecorder``; element types stay as they are.
 
         Raises:
             RecordError: without a recorder, when the extension names none.
@@ -413,18 +416,38 @@ class Module(_fields.Walked, metaclass=ModuleType):
         recorder: Recorder | None = None,
         device: Backend | str | None = None,
         *,
+        at: str | None = None,
         partial: bool = False,
         remap: Remap | None = None,
-        layout: Layout = "phlox",
+        layout: Layout | None = None,
     ) -> Self:
         """Return the module with the parameters of a file.
 
         Recorders are chosen as in ``save_file``, the rest is as in ``load_record``.
+
+        Args:
+            path: of the file.
+            recorder: by default the one that the extension names.
+            device: where the parameters go; by default the module's own devices.
+            at: where in the file they are, such as ``"state_dict"``; by default they are all of it.
+            partial: leave what the file lacks as it is, and let go what the module lacks.
+            remap: patterns of names in the file and what they become.
+            layout: ``"pytorch"`` or ``"phlox"``; by default that of files of PyTorch is PyTorch's.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            RecordError: the file is no record, or of another module; a file of another program
+                does not say its layout, and would load in both.
         """
         reader = recorder or recorder_for(path)
         like = self.into_record() if reader.needs_like else None
         record = reader.open(path, like=like)
-        return self.load_record(record, device, partial=partial, remap=remap, layout=layout)
+        if at is not None:
+            record = branch_of(record, at)
+        target = None if device is None else as_device(device)
+        return _records.load_record(
+            self, record, target, partial=partial, remap=remap, layout=layout, in_file=at is None
+        )
 
     def __repr__(self) -> str:
         from ._display import printed  # noqa: PLC0415 - only when printed

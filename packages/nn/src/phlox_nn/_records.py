@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from phlox_record import ParamEntry, Record, TensorEntry, materialize
 from phlox_tensor import Backend, DType, RecordError, Tensor, asarray
@@ -16,12 +16,15 @@ from ._loading import (
     Layout,
     LoadReport,
     Remap,
+    check_alike,
     check_layout,
     compared,
     migrated,
     renamed,
+    stated_layout,
     tensor_of,
 )
+from ._meant import advice
 from ._param import Param
 from ._training import trained_there
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from ._module import Module
 
 M = TypeVar("M", bound="Module")
+_Matched: TypeAlias = tuple[LoadReport, Found, dict[str, Any]]
 
 VERSION: Final = "(version)"  # no field has such a name
 
@@ -97,7 +101,9 @@ def _entry(param: Param) -> Tensor[Any] | TensorEntry:
     return TensorEntry(param.shape, param.dtype, lambda: param.value.numpy())  # noqa: PLW0108
 
 
-def load_report(module: Module, record: Record, remap: Remap | None, layout: Layout) -> LoadReport:
+def load_report(
+    module: Module, record: Record, remap: Remap | None, layout: Layout | None
+) -> LoadReport:
     """Return what loading would apply and what not."""
     report, _, _ = _matched(module, record, remap, layout)
     return report
@@ -110,11 +116,25 @@ def load_record(
     *,
     partial: bool,
     remap: Remap | None,
-    layout: Layout,
+    layout: Layout | None,
+    in_file: bool = False,
 ) -> M:
     """Return the module with the parameters and tensors of ``record``."""
-    report, found, paths = _matched(module, record, remap, layout)
-    report.check(type(module).__name__, partial=partial)
+    try:
+        report, found, paths = _matched(module, record, remap, layout)
+        report.check(type(module).__name__, partial=partial)
+    except RecordError as error:
+        known = dict(_walk.params(module)) | _walk.tensors(module)
+
+        def fit(branch: Any, names: Remap | None, whose: Layout | None) -> LoadReport:
+            return _matched(module, branch, names, whose, similar=False)[0]
+
+        hint = advice(record, remap, layout, known, fit, in_file=in_file)
+        if hint is None:
+            raise
+        raise RecordError(
+            error.op, error.what, got=error.got, expected=error.expected, hint=hint
+        ) from None
     there = {path: item for path, item in paths.items() if path in found}
     ids = _ids(there, found)
     places = {id(item): path for path, item in reversed(there.items())}
@@ -137,20 +157,40 @@ def load_record(
 
 
 def _matched(
-    module: Module, record: Record | Mapping[str, Any], remap: Remap | None, layout: Layout
-) -> tuple[LoadReport, Found, dict[str, Any]]:
+    module: Module,
+    record: Record | Mapping[str, Any],
+    remap: Remap | None,
+    layout: Layout | None,
+    *,
+    similar: bool = True,
+) -> _Matched:
     """What fits what: the report, the entries by path, and the module's own."""
-    check_layout(layout, "load_record")
+    if layout is not None:
+        check_layout(layout, "load_record")
     found: Found = {}
     versions: dict[str, int] = {}
     _collect(record, found, versions)
     if remap:
         found = renamed(found, remap)
+    layout = stated_layout(found) if layout is None else layout
+    if layout is not None:
+        return _in_layout(module, found, versions, layout, similar=similar)
+    ours = _in_layout(module, found, versions, "phlox", similar=similar)
+    theirs = _in_layout(module, found, versions, "pytorch", similar=similar)
+    fits = [(not report.wrong_shape, len(report.applied)) for report, _, _ in (ours, theirs)]
+    if fits[0] == fits[1]:
+        check_alike(ours[0].applied, ours[1], theirs[1])
+    return theirs if fits[1] > fits[0] else ours
+
+
+def _in_layout(
+    module: Module, found: Found, versions: dict[str, int], layout: Layout, *, similar: bool
+) -> _Matched:
     if layout == "pytorch":
         found = from_pytorch(module, found)
     found = migrated(module, found, versions)
     paths = dict(_walk.params(module)) | _walk.tensors(module)
-    return compared(paths, found), found, paths
+    return compared(paths, found, similar=similar), found, paths
 
 
 def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
@@ -212,7 +252,7 @@ def _collect(record: Record | Mapping[str, Any], found: Found, versions: dict[st
             inside = [name for name in item if name != VERSION or type(version) is not int]
             work += [(_fields.join(path, name), item[name]) for name in reversed(inside)]
         elif path and hasattr(item, "__dlpack__"):  # a state_dict of PyTorch, arrays of NumPy
-            found[path] = asarray(item)
+            found[path] = _foreign(asarray(item), type(item))
         else:
             raise RecordError(
                 "load_record",
@@ -220,6 +260,12 @@ def _collect(record: Record | Mapping[str, Any], found: Found, versions: dict[st
                 got=type(item).__name__,
                 expected="a tree of parameters",
             )
+
+
+def _foreign(tensor: Tensor[Any], kind: type) -> Entry:
+    if kind.__module__.partition(".")[0] != "torch":
+        return tensor
+    return TensorEntry(tensor.shape, tensor.dtype, tensor.numpy, layout="pytorch")
 
 
 def _tensor(

@@ -21,6 +21,7 @@ from ._content import Content as Content
 from ._inspect import FileInfo as FileInfo
 from ._inspect import convert as convert
 from ._inspect import inspect as inspect
+from ._inspect import load as load
 from ._limits import Limits as Limits
 from ._loss import Loss as Loss
 from ._loss import precision_loss as precision_loss

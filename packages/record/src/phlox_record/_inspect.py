@@ -27,6 +27,7 @@ from ._recorder import (
     recognize,
 )
 from ._shards import INDEX
+from ._tensors import DeviceLike, LoadDType, materialize
 from ._tree import LEAF, Layout, RecordInput, TensorEntry, tensor_of
 
 
@@ -132,6 +133,44 @@ def _located(name: str, check: Callable[[], None]) -> Callable[[], None]:
             check()
 
     return run
+
+
+def load(
+    path: PathLike,
+    *,
+    device: DeviceLike = None,
+    dtype: LoadDType = "device",
+    limits: Limits | None = None,
+) -> Any:
+    """Read a file of any recorder, and return its record with Tensors on `device`.
+
+    Args:
+        path: the whole file name; the bytes of the file say which recorder reads it.
+        device: where to; None is the default device.
+        dtype: of float tensors, as in `Recorder.load`.
+        limits: caps on what the file may ask for.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        RecordError: as `Recorder.load`; a compact file, which needs the structure to load into.
+        DTypeError: the device lacks the dtype.
+
+    >>> import tempfile
+    >>> from phlox_record import NamedMsgpackRecorder, load
+    >>> load(NamedMsgpackRecorder().record({"step": 3}, tempfile.mkdtemp() + "/a"))
+    {'step': 3}
+    """
+    info = inspect(path, limits=limits)
+    if info.recorder.needs_like:
+        raise RecordError(
+            "load",
+            f"{shown(info.path.name)}: a compact file has no names",
+            expected="the structure to load into",
+            hint=f"px.record.{info.recorder.__name__}().load(path, like=model.into_record())",
+        )
+    tree = materialize(info.tree, device=device, dtype=dtype, op="load")
+    info.check_end()
+    return tree
 
 
 def convert(

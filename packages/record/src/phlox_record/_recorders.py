@@ -140,7 +140,7 @@ class PyTorchRecorder(_Plain):
     """
 
     extension = ".pt"
-    aliases = (".pth", ".bin")
+    aliases = (".pth", ".pth.tar", ".bin", ".ckpt")
     writes = False
     form = PYTORCH
 

@@ -24,8 +24,11 @@ DeviceLike: TypeAlias = "Backend | str | None"
 LoadDType: TypeAlias = "DType | PrecisionSettings | Literal['device', 'stored']"
 
 
-# Tensors that were read from files of PyTorch, by id: a tensor itself has no room for it.
-_PYTORCH: Final = WeakValueDictionary[int, Tensor[Any]]()
+# Tensors from files of other programs, by layout and id: a tensor itself has no room for it.
+_MARKED: Final[dict[Layout | None, WeakValueDictionary[int, Tensor[Any]]]] = {
+    "pytorch": WeakValueDictionary(),
+    None: WeakValueDictionary(),
+}
 
 
 def layout_of(tensor: TensorLike) -> Layout | None:
@@ -35,7 +38,10 @@ def layout_of(tensor: TensorLike) -> Layout | None:
     """
     if isinstance(tensor, TensorEntry):
         return tensor.layout
-    return "pytorch" if _PYTORCH.get(id(tensor)) is tensor else "phlox"
+    for layout, tensors in _MARKED.items():
+        if tensors.get(id(tensor)) is tensor:
+            return layout
+    return "phlox"
 
 
 def materialize(
@@ -88,8 +94,8 @@ class _Maker:
         with located(self._op, where):
             array = cast_array(array, target, "the tensor", overflow=loose)
         made = asarray(array, device=self._device, dtype=target)
-        if leaf.layout == "pytorch":
-            _PYTORCH[id(made)] = made
+        if leaf.layout != "phlox":
+            _MARKED[leaf.layout][id(made)] = made
         leaf.drop()
         return made
 
