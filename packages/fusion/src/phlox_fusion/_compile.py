@@ -28,51 +28,22 @@ from ._check import compared
 from ._explain import explained
 from ._fallback import of_a_function
 from ._flat import flat
-from ._form import Form, form_of, most_changed
+from ._form import form_of, most_changed
 from ._join import Join
 from ._locks import KEEPING
 from ._mode import mode_of
 from ._probe import Probe, probe_of, twice
-from ._replay import MISS, Replay, replay_of, undo_all
+from ._replay import MISS, replay_of, undo_all
 from ._tuning import tuning_mode
-from ._watch import Watch, first_change, hold, left_of
+from ._version import Version, what_changed
+from ._watch import first_change, hold, left_of
 from ._wrapped import kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _WARN_AT: Final = 10
+_MOST_JOINED: Final = 4  # of those that ran once and hold what their gradients may need
 _LATER: Final = object()  # ``compile`` with settings alone decorates what comes then
-
-
-@final
-class Version:
-    """What was recorded for one form of arguments.
-
-    Attributes:
-        form: of the arguments.
-        outside: what the function read besides its arguments.
-        trace: the first recorded run.
-        replay: does the same; None until a second run agreed.
-        probe: knows such arguments at once; None where only a key does.
-        text: the replay as Python.
-        used: when it was used last.
-        join: how results go on with the history of arguments; None where they have none.
-        found_out: the first run left something outside that the second one may find.
-    """
-
-    def __init__(
-        self, outside: list[Watch], trace: _trace.Trace, form: Form, *, found_out: bool
-    ) -> None:
-        """Keep the first run."""
-        self.form: Final = form
-        self.found_out: Final = found_out
-        self.outside = outside
-        self.trace: Final = trace
-        self.replay: Replay | None = None
-        self.join: Join | None = None
-        self.probe: Probe | None = None
-        self.text = ""
-        self.used = 0
 
 
 @final
@@ -153,10 +124,10 @@ class Compiled(Generic[P, R]):
         ready = self._versions.get(key)
         waiting: list[Version] = []
         for version in ready or ():
-            if version.outside and not hold(version.outside):
-                continue
             if version.replay is None:
-                waiting.append(version)
+                waiting += [version] if version.stands() else []
+                continue
+            if version.outside and not hold(version.outside):
                 continue
             out = self._replayed(version, given, kwargs, leaves)
             if out is not MISS:
@@ -353,8 +324,9 @@ class Compiled(Generic[P, R]):
         found_out = len(left) < len(outside) or not all(map(is_, left, outside))
         with KEEPING:
             meanwhile = (v for v in self._versions.get(key, ()) if v not in known)
-            waiting += [v for v in meanwhile if hold(v.outside)]  # those of other threads
-            version = next((v for v in waiting if fits(v.trace, found.trace)), None)
+            waiting += [v for v in meanwhile if v.stands()]  # those of other threads
+            alike = (v for v in waiting if fits(v.trace, found.trace) and v.wake())
+            version = next(alike, None)
             other = None if version is None else difference(version.trace, found.trace)
             if version is not None and other is not None:
                 self._drop(key, version)
@@ -367,6 +339,7 @@ class Compiled(Generic[P, R]):
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
                 self._keep(key, version)
+                version.doze()
             elif version.replay is None:
                 version.outside = left  # what both runs found out for themselves is there now
                 self._agreed(version, args, kwargs)
@@ -399,7 +372,11 @@ class Compiled(Generic[P, R]):
             )
             self._drop(*oldest)
         self._clock = version.used = self._clock + 1
-        self._versions[key] = [*self._versions.get(key, ()), version]
+        known = [v for v in self._versions.get(key, ()) if not v.gone()]
+        joined = [v for v in known if v.replay is None and v.join is not None]
+        if version.join is not None and len(joined) >= _MOST_JOINED:
+            known.remove(joined[0])
+        self._versions[key] = [*known, version]
 
     def _drop(self, key: Any, version: Version) -> None:
         self._probe = self._last = None
@@ -410,15 +387,19 @@ class Compiled(Generic[P, R]):
             self._versions.pop(key, None)
 
     def _advice(self, key: Any, made: Version) -> str:
-        same_key = len(self._versions.get(key, ()))
-        if same_key > 1:
-            why = "values that the program asks of numbers, or names from outside, keep changing"
-            guards = [g.line for v in self._versions[key] for g in v.trace.graph.guards]
-            why += f" (asked at {guards[0]})" if guards else ""
-        else:
-            forms = [v.form for some in self._versions.values() for v in some]
-            changed = most_changed([*forms, made.form])
+        known = self._versions.get(key, ())
+        forms = [v.form for some in self._versions.values() for v in some]
+        changed = most_changed([*forms, made.form])
+        asked = [g.line for g in made.trace.graph.guards]
+        name = what_changed(known[-1], made) if known else ""
+        if changed and len(known) < 2:
             why = f"shapes, types or structure of the arguments keep changing{changed}"
+        elif name:
+            why = f"names from outside keep changing: {name}, which may be an argument instead"
+        elif asked:
+            why = f"values that the program asks of numbers keep changing (asked at {asked[0]})"
+        else:
+            why = "what cells hold keeps changing its structure"
         return f"[compile] {self!r} was recorded {_WARN_AT} times: {why}"
 
 
