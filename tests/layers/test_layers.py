@@ -164,6 +164,28 @@ def test_value_and_gradients_are_the_same_on_every_device(name: str, device: Bac
         assert np.abs(mine - theirs).max(initial=0.0) <= NARROW * scale, key
 
 
+@pytest.mark.parametrize("device", [Cpu(), Wgpu()], ids=repr)
+@each
+def test_an_input_may_lie_on_the_device_inside(name: str, device: Backend) -> None:
+    case, around = CASES[name], Autodiff(device)
+    module = drawn(case, around)
+    inputs = [x.require_grad() if x.dtype.kind == "Float" else x for x in tensors(case, around)]
+    for place, array in enumerate(case.inputs):
+        others = [x for at, x in enumerate(inputs) if at != place]
+        leaves = [x for x in others if x.requires_grad]
+        leaves += [p.value for p in module.param_list() if p.trainable]
+        found = []
+        for x in (inputs[place].detach(), placed(array, device)):
+            px.seed(0)  # for layers that draw
+            out = whole(module(*inputs[:place], x, *inputs[place + 1 :]))
+            found.append([out.numpy()])
+            if out.requires_grad:
+                grads = (out * placed(shares(out.shape), around)).sum().backward()
+                found[-1] += [grads[leaf].numpy() for leaf in leaves if leaf in grads]
+        for want, got in zip(*found, strict=True):
+            assert np.array_equal(got, want, equal_nan=True), place
+
+
 @each
 def test_constructor_documentation_and_print_follow_from_the_config(name: str) -> None:
     case = CASES[name]

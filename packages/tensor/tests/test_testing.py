@@ -175,6 +175,19 @@ def test_a_right_backend_passes_and_says_how_much_ran() -> None:
     assert names == set(REGISTRY)
 
 
+def test_an_entry_that_takes_tensors_of_a_decorator_for_numbers_is_caught() -> None:
+    def blind(entry: Any) -> Any:
+        def run(condition: Array, *values: Any) -> Any:
+            return entry(condition, *(x if isinstance(x, np.ndarray) else float(x) for x in values))
+
+        return run
+
+    backend = Wrong("where", blind)
+    backend.checks_operands = lambda op: op.name == "where"  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match=r"operands apart \(iio\)"):
+        conformance(backend, ["where"])
+
+
 def test_a_missing_op_is_named() -> None:
     with pytest.raises(AssertionError, match=r"the call: BackendUnavailableError: \[exp\]"):
         conformance(Wrong("exp", lambda entry: None), ["exp"])

@@ -74,12 +74,13 @@ class Numpy(Backend):
 def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
     """Warnings off, 0-d results as arrays, results in the type that the declaration says."""
     count = len(op.signature.operands)
+    kinds = [operand.kind for operand in op.signature.operands]
     results = op.signature.results
 
     @wraps(reference)
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
-            out = reference(*args)
+            out = reference(*(_placed(args, kinds) if op.op_class.takes_numbers else args))
         dtypes = [_dtype_of(arg) for arg in args[:count]]
 
         def finish(value: Any, kind: str) -> Array:
@@ -92,6 +93,16 @@ def _typed(op: Op, reference: Entry, default_int: DType) -> Entry:
         return tuple(finish(o, r.kind) for o, r in zip(out, declared, strict=True))
 
     return run
+
+
+def _placed(args: tuple[Any, ...], kinds: list[str]) -> list[Any]:
+    """Numbers beside arrays in the type of those, which NumPy widens where it is bfloat16."""
+    types = {k: x.dtype for k, x in zip(kinds, args, strict=False) if isinstance(x, np.ndarray)}
+    placed = [
+        x if isinstance(x, np.ndarray) or k not in types else np.asarray(x, types[k])
+        for k, x in zip(kinds, args, strict=False)
+    ]
+    return [*placed, *args[len(kinds) :]]
 
 
 def _dtype_of(operand: Any) -> DType | None:

@@ -266,6 +266,8 @@ def _entry(op: str) -> Callable[..., GpuArray]:
     first = int(declared[0].kind == "Bool" != declared[-1].kind)
 
     def run(device: GpuDevice, *operands: Operand) -> GpuArray:
+        if first and not _is_bool(operands[0]):
+            raise Rejected
         dtype = _common(operands[first:] if first else operands)
         program = programs.get(dtype)
         if program is None:
@@ -292,6 +294,10 @@ def _program(op: str, dtype: DType) -> Chained:
     return Chained(chain, (result,))
 
 
+def _is_bool(x: Operand) -> bool:
+    return x.dtype is bool_ if type(x) is GpuArray else isinstance(x, bool)
+
+
 def _common(operands: tuple[Operand, ...]) -> DType:
     """The one element type of the operands.
 
@@ -309,6 +315,8 @@ def _common(operands: tuple[Operand, ...]) -> DType:
     if dtype is None:
         if all(isinstance(x, bool) for x in operands):
             return bool_
+        if not all(isinstance(x, (float, int)) for x in operands):
+            raise Rejected  # tensors of other devices among them
         return float32 if any(isinstance(x, float) for x in operands) else int32
     for x in operands:
         if type(x) is not GpuArray and not isinstance(x, _NUMBERS[dtype.kind]):

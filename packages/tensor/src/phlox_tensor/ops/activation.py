@@ -13,7 +13,7 @@ from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes
 from ..shapes._equal import same
-from ._expansion import in_float32, widely
+from ._expansion import in_float32, of_tensors, widely
 from ._families import elementwise, row
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ gelu = elementwise(
 )
 
 
+@of_tensors
 def _gelu_backward(g: Tensor, x: Tensor) -> Tensor:
     slope = 0.5 * (1 + (x * _SQRT_HALF).erf())
     near = x.clip(-_FAR, _FAR)
@@ -263,6 +264,7 @@ silu = elementwise(
 )
 
 
+@of_tensors
 def _silu_backward(g: Tensor, x: Tensor) -> Tensor:
     s = x.sigmoid()
     return g * (s + x.clip(-_FAR, _FAR) * s * (1 - s))

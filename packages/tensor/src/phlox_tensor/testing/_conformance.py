@@ -9,7 +9,6 @@ from typing import Any, final
 import numpy as np
 
 from .._backend import Backend, lacks
-from .._call import call_by_signature
 from .._compare import disagreement, narrow_error
 from .._device import use_device
 from .._dtype import DTYPES, DType, float64
@@ -17,6 +16,7 @@ from .._errors import PhloxError
 from .._numpy_backend import Numpy
 from .._op import REGISTRY, Op, Spec
 from .._tensor import Tensor
+from ._apart import apart_samples, called_short, outside
 from ._layouts import LAYOUTS, Place
 from ._samples import Sample, dtypes_for, refused_samples, samples
 from ._special import placed_samples, special_samples
@@ -30,7 +30,8 @@ class _Trial:
     """A sample, how its operands lie, and what is special about it.
 
     ``grid`` samples hold special values everywhere and are compared without rounding on the way;
-    where ``loose``, results count only where they are finite on the reference and here.
+    where ``loose``, results count only where they are finite on the reference and here. ``lies``
+    has a letter for each operand: i on the device inside of a decorator, o on that, n a number.
     """
 
     sample: Sample
@@ -38,6 +39,7 @@ class _Trial:
     what: str = ""
     grid: bool = False
     loose: bool = False
+    lies: str = ""
 
 
 @final
@@ -74,6 +76,8 @@ class Check:
             for layout in LAYOUTS:
                 if layout == "contiguous" or any(_can_lie(o) for o in sample.operands):
                     yield _Trial(sample, layout)
+        for lies, sample in apart_samples(self.op, drawn):
+            yield _Trial(sample, what=f"operands apart ({lies})", lies=lies)
         for sample in special_samples(self.op, self.dtype, self.backend):
             yield _Trial(sample, what="special values", grid=True)
         if not self.op.op_class.diagonal:  # whose grid has every pair
@@ -90,13 +94,14 @@ class Check:
             self._refuse(trial, narrow)
             return
         try:
-            got = self._apply(trial.sample, self.backend, LAYOUTS[trial.layout])
+            got = self._called(trial)
             for tensor in got:
                 tensor.numpy()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             raise self._failure(problem, "the call", trial) from error
-        self._compare_inferred(got, trial)
+        if not trial.lies:
+            self._compare_inferred(got, trial)
         wide = narrow
         if self.op.ulp and self.dtype.kind == "Float" and not trial.grid:
             wide = self._apply(_widened(seen), reference, LAYOUTS["contiguous"])
@@ -183,10 +188,24 @@ class Check:
             f"check; check({self.backend!r}, {self.op.name!r}, {self.dtype.name!r}{thorough})"
         )
 
+    def _called(self, trial: _Trial) -> tuple[Any, ...]:
+        if not trial.lies:
+            return self._apply(trial.sample, self.backend, LAYOUTS[trial.layout])
+        around = outside(self.backend)
+        devices = {"i": around.inner, "o": around}
+        operands = [
+            x if letter == "n" else _place(x, devices[letter], LAYOUTS["contiguous"])
+            for letter, x in zip(trial.lies, trial.sample.operands, strict=True)
+        ]
+        out = called_short(self.op, operands, trial.sample.attributes)
+        got = out if isinstance(out, tuple) else (out,)
+        assert all(tensor.device is around for tensor in got), f"not on {around!r}"
+        return got
+
     def _apply(self, sample: Sample, backend: Backend, place: Place) -> tuple[Any, ...]:
         operands = [_place(o, backend, place) for o in sample.operands]
         with use_device(backend):  # where ops without operands make their result
-            out = call_by_signature(self.op, tuple(operands), sample.attributes)
+            out = called_short(self.op, operands, sample.attributes)
         return out if isinstance(out, tuple) else (out,)
 
 
@@ -197,8 +216,8 @@ def _can_lie(operand: Any) -> bool:
 
 
 def _place(operand: Any, backend: Backend, place: Place) -> Any:
-    if operand is None:
-        return None
+    if operand is None or isinstance(operand, bool | int | float):
+        return operand
     if isinstance(operand, tuple):
         return [_place(o, backend, place) for o in operand]
     return place(operand, _dtype_of(operand), backend)
@@ -220,7 +239,7 @@ def _map(sample: Sample, function: Any) -> Sample:
     def visit(operand: Any) -> Any:
         if isinstance(operand, tuple):
             return tuple(visit(o) for o in operand)
-        return None if operand is None else function(operand)
+        return function(operand) if isinstance(operand, np.ndarray) else operand
 
     return Sample(tuple(visit(o) for o in sample.operands), sample.attributes)
 
