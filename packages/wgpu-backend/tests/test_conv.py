@@ -251,3 +251,37 @@ def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
     spec = Conv(TINY, "f32", walk, True, True, True, True, False)
     golden("conv_tiny", source(conv_source(spec)))
     golden("conv_weight_tiny", source(weight_source(WeightGrad(TINY, "f16", False, False, True))))
+
+
+@pytest.mark.parametrize("name", ["plain", "groups", "dilated"])
+def test_zeros_of_the_padding_meet_infinite_weights(
+    gpu: Wgpu, up: Up, name: str, kernels: str
+) -> None:
+    geometry = GEOMETRIES[name]
+    x, weight, _, g = operands(geometry, "float32")
+    weight[..., 0, 0] = np.inf
+    g[..., 0, 0] = np.inf
+    with np.errstate(invalid="ignore"):
+        want = ref.conv2d(x, weight, None, *geometry.rest)
+        slope = ref.conv2d_weight_grad(g, x, geometry.weight, *geometry.rest)
+    assert np.isnan(want).any()
+    assert np.isnan(slope).any()
+    got = gpu.read(gpu.ops.conv2d(up(x), up(weight), None, *geometry.rest))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    got = gpu.read(gpu.ops.conv2d_weight_grad(up(g), up(x), geometry.weight, *geometry.rest))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(slope))
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        Geometry((1, 35_000, 1, 2), 2, (1, 2)),
+        Geometry((1, 1, 280, 280), 1, (280, 280)),
+    ],
+    ids=["channels", "taps"],
+)
+def test_windows_longer_than_loops_of_software(gpu: Wgpu, up: Up, geometry: Geometry) -> None:
+    x = np.ones(geometry.image, np.float32)
+    weight = np.ones(geometry.weight, np.float32)
+    got = gpu.read(gpu.ops.conv2d(up(x), up(weight), None, *geometry.rest))
+    np.testing.assert_array_equal(got, np.full(geometry.result, float(weight[0].size)))

@@ -210,3 +210,20 @@ def test_an_unsigned_index_does_not_wrap(gpu: Wgpu, up: Up) -> None:
     gpu.ops.take(up(FLOATS), up(np.array([2**32 - 1], np.uint32)), 0)
     with pytest.raises(pt.IndexOutOfRangeError):
         gpu.sync()
+
+
+@pytest.mark.parametrize("update", ["add", "mul"])
+@pytest.mark.parametrize("sizes", [(4, 70_000), (1000, 270_000)], ids=str)
+def test_more_updates_of_one_place_than_loops_of_software_turn(
+    gpu: Wgpu, up: Up, sizes: tuple[int, int], update: str
+) -> None:
+    length, count = sizes
+    values = np.ones(count, np.float32)
+    if update == "mul":
+        values[-1] = 5
+    out = gpu.ops.scatter(
+        up(np.ones(length, np.float32)), up(np.full(count, 2, np.int32)), up(values), 0, update
+    )
+    want = np.ones(length)
+    want[2] = 5 if update == "mul" else 1 + count
+    np.testing.assert_array_equal(gpu.read(out), want)

@@ -237,3 +237,16 @@ def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
         TINY, "f16", Reading(False, False), Reading(True, False), True, False, True, False
     )
     golden("matmul_tiny_ragged_bias", source(matmul_source(spec)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+@pytest.mark.parametrize("left", [(1, 70_000), (70_000,), (2, 3, 70_000)], ids=str)
+def test_inner_lengths_that_loops_of_software_end_before(
+    gpu: Wgpu, up: Up, left: tuple[int, ...], dtype: str
+) -> None:
+    x, y = np.ones(left, dtype), np.ones((70_000, 2), dtype)
+    y[:] = [0.25, 0.5] if dtype != "int32" else [1, 3]
+    want = np.broadcast_to(70_000 * y[0].astype(np.float64), (*left[:-1], 2))
+    np.testing.assert_allclose(
+        gpu.read(gpu.ops.matmul(up(x), up(y))), want, rtol=1e-3 if dtype == "float16" else 1e-5
+    )

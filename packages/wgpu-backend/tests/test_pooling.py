@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phlox_tensor as pt
 from phlox_tensor.reference import pooling
 from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
@@ -111,3 +112,17 @@ def test_a_window_outside_of_the_image_gives_the_lowest_value(gpu: Wgpu, up: Up)
     values, indices = gpu.ops.max_pool2d_with_indices(up(x), *rest)
     np.testing.assert_array_equal(gpu.read(values), np.full((1, 1, 1, 3), -np.inf))
     np.testing.assert_array_equal(gpu.read(indices), np.full((1, 1, 1, 3), -1))
+
+
+def test_a_window_that_software_would_cut_short_is_refused(gpu: Wgpu, up: Up) -> None:
+    x = np.ones((1, 1, 300, 300), np.float32)
+    x[0, 0, -1, -1] = 90_001
+    size, sides = (300, 300), ((0, 0), (0, 0))
+    if gpu.is_software:
+        with pytest.raises(pt.DeviceError, match="avg_pool2d.*cut short"):
+            gpu.ops.avg_pool2d(up(x), size, size, sides, False, True)
+        with pytest.raises(pt.DeviceError, match="max_pool2d.*cut short"):
+            gpu.ops.max_pool2d(up(x), size, size, sides, (1, 1), False)
+    else:
+        average = gpu.ops.avg_pool2d(up(x), size, size, sides, False, True)
+        np.testing.assert_allclose(gpu.read(average), 2.0, rtol=1e-4)

@@ -12,7 +12,7 @@ from phlox_tensor import float32, int32
 
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy
-from ._launch import Launch
+from ._launch import LONGEST_LOOP, Launch
 from ._layout import Shape
 from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, matmul
 from ._runtime import GpuDevice, grid
@@ -140,14 +140,15 @@ def _correlate(
     axes: tuple[Axis, Axis],
     *,
     split: bool = True,
+    padded: bool = True,
 ) -> None:
     """Windows of x times weight (group, channel, inner), dense, into positions of out."""
     key = (
         *("conv", x.dtype.name, x.shape, x.strides, weight.shape, weight.offset & 3, out.shape),
-        *(axes, bias is None, split),
+        *(axes, bias is None, split, padded),
     )
     plan: Plan = device.plans.get(key) or device.plans.find(
-        key, lambda: _plan(device, x, weight, bias is not None, out, axes, split)
+        key, lambda: _plan(device, x, weight, bias is not None, out, axes, split, padded)
     )
     inputs = [weight, x, plan.table]
     place: Shape = ()
@@ -168,13 +169,15 @@ def _plan(
     out: GpuArray,
     axes: tuple[Axis, Axis],
     split: bool,
+    padded: bool,
 ) -> Plan:
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
     table = _table(device, x.shape[1] // groups, x.strides[1:], axes)
     software = device.software
-    if m <= _FEW_ROWS or (software and groups * m * n * k < _SOFTWARE_FROM):
-        return plan_plain(device, x, weight, bias, out, axes, table)
+    small = m <= _FEW_ROWS or (software and groups * m * n * k < _SOFTWARE_FROM)
+    if small and not (software and k > LONGEST_LOOP):
+        return plan_plain(device, x, weight, bias, out, axes, table, padded=padded)
     tile, parts = choose_tile(device, m, n, k, groups)
     return plan_tiled(device, x, weight, bias, out, axes, table, tile, parts if split else 1)
 
@@ -187,11 +190,13 @@ def plan_plain(
     out: GpuArray,
     axes: tuple[Axis, Axis],
     table: GpuArray,
+    *,
+    padded: bool = True,
 ) -> Plan:
     """A plan for the kernel without workgroup memory."""
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
-    spec = kernels.ConvPlain(x.wgsl, m if m <= _FEW_ROWS else _PLAIN_ROWS, bias)
+    spec = kernels.ConvPlain(x.wgsl, m if m <= _FEW_ROWS else _PLAIN_ROWS, bias, padded)
     row_tiles, column_tiles = -(-m // spec.rows), -(-n // 64)
     count = row_tiles * column_tiles * groups
     operands = (
@@ -315,7 +320,7 @@ def conv2d_input_grad(
         for right, first_x, step_x in sides[1]:
             taps = (first_y, step_y, down.taps), (first_x, step_x, right.taps)
             matrix = _turned(device, weight, groups, taps)
-            _correlate(device, g, matrix, None, out, (down, right), split=single)
+            _correlate(device, g, matrix, None, out, (down, right), split=single, padded=False)
     return out
 
 
@@ -404,12 +409,15 @@ def _plan_weight(
     table = _table(device, weight_shape[1], x.strides[1:], axes)
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     work = g.size * n
-    if m <= _FEW_ROWS or (device.software and work < _SOFTWARE_FROM):
+    positions = g.size // g.shape[1]
+    longest = 64 * LONGEST_LOOP if device.software else positions
+    small = m <= _FEW_ROWS or (device.software and work < _SOFTWARE_FROM)
+    if small and positions <= longest:
         return plan_weight_plain(device, g, x, weight_shape, axes, groups, table)
     tile, _ = choose_tile(device, m, n, 1, groups)
     count = -(-m // tile.rows) * -(-n // tile.columns) * groups
     tiles = g.shape[0] * -(-math.prod(g.shape[2:]) // tile.depth)
-    parts = max(1, min(2 * ENOUGH_GROUPS // count, tiles // _DEEP))
+    parts = max(1, min(2 * ENOUGH_GROUPS // count, tiles // _DEEP), -(-tiles // longest))
     return plan_weight_tiled(device, g, x, weight_shape, axes, groups, table, tile, parts)
 
 

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+from phlox_tensor import DeviceError
 
 from ._array import GpuArray
 from ._pipelines import Pipeline
 from ._runtime import GpuDevice
+
+LONGEST_LOOP: Final = 1 << 15
+"""Turns of a loop on a software adapter. Mesa ends all loops of a thread after 65,535 together."""
+
+
+def check_turns(device: GpuDevice, op: str, turns: int) -> None:
+    """Refuse what a software adapter would leave half done.
+
+    Raises:
+        DeviceError: a thread would take more turns than its loops may.
+    """
+    if device.software and turns > LONGEST_LOOP:
+        what = "windows this large are cut short by software adapters"
+        expected = f"at most {LONGEST_LOOP}"
+        hint = "x.to_device(px.Cpu())"
+        raise DeviceError(op, what, got=f"{turns} elements", expected=expected, hint=hint)
+
 
 Operand = tuple[int, tuple[float, ...]]
 """In which unit the offset of an input counts (4: it is read by fours), and what follows it."""

@@ -12,7 +12,8 @@ from phlox_tensor import Rejected, bool_, float32
 
 from ._array import GpuArray
 from ._copy import copy
-from ._launch import Launch
+from ._elementwise import ENTRIES as _ELEMENTWISE
+from ._launch import LONGEST_LOOP, Launch
 from ._layout import Shape, broadcast_strides, merge_axes
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as kernels
@@ -81,7 +82,22 @@ def matmul(device: GpuDevice, x1: Any, x2: Any) -> GpuArray:
         raise Rejected
     if x1.dtype is not x2.dtype or x1.dtype is bool_:
         raise Rejected
+    if device.software and x1.dtype.kind == "Int" and x1.shape[-1:] > (LONGEST_LOOP,):
+        return _in_parts(device, x1, x2)
     return _product(device, x1, x2, None)
+
+
+def _in_parts(device: GpuDevice, x1: GpuArray, x2: GpuArray) -> GpuArray:
+    """The sum of products over parts of the inner dimension."""
+    if not _fits(x1.shape, x2.shape):
+        raise Rejected
+    axis, total = (-2 if len(x2.shape) > 1 else -1), None
+    for first in range(0, x1.shape[-1], LONGEST_LOOP):
+        pair = (x1.part(-1, first, LONGEST_LOOP), x2.part(axis, first, LONGEST_LOOP))
+        part = _product(device, *pair, None)
+        total = part if total is None else _ELEMENTWISE["add"](device, total, part)
+    assert total is not None
+    return total
 
 
 def linear(device: GpuDevice, x: Any, weight: Any, bias: Any) -> GpuArray:
@@ -191,7 +207,8 @@ def _plan(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: int | None) -> Pl
     stored, offsets = x1.wgsl, (x1.offset, x2.offset)
     software = device.software
     work = found.m * found.n * found.k * found.batches
-    if stored not in ("f32", "f16") or (software and work < _SOFTWARE_FROM):
+    small = software and work < _SOFTWARE_FROM and found.k <= LONGEST_LOOP
+    if stored not in ("f32", "f16") or small:
         return plan_plain(device, found, stored, shape, bias)
     if min(found.m, found.n) <= thin.THICKNESS and not software:
         return plan_thin(device, found, stored, offsets, shape, bias)
@@ -232,7 +249,7 @@ def _matrices(x1: GpuArray, x2: GpuArray, batch: Shape) -> Matrices | None:
 def choose_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> tuple[Tile, int]:
     """The largest tile that keeps the GPU busy, and the number of parts of the inner dimension."""
     if device.software:
-        return MEDIUM, 1
+        return MEDIUM, max(1, -(-k // (MEDIUM.depth * LONGEST_LOOP)))
     memory = device.limits["max-compute-workgroup-storage-size"]
     tiles = [t for t in (LARGE, MEDIUM, SMALL) if t.workgroup_bytes <= memory]
     for tile in tiles:

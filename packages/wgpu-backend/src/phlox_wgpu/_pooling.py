@@ -9,6 +9,7 @@ from phlox_tensor import int32
 
 from ._array import GpuArray
 from ._copy import contiguous
+from ._launch import check_turns
 from ._layout import Shape
 from ._runtime import GpuDevice
 from .wgsl import pool as kernels
@@ -52,6 +53,7 @@ def _max_pool(
     with_indices: bool,
 ) -> tuple[GpuArray, ...]:
     kernel, stride, padding, dilation, _ = window
+    check_turns(device, "max_pool2d", math.prod(kernel) + kernel[0])
     values = device.empty(_out_shape(x, *window), x.dtype)
     outputs = [values]
     if with_indices:
@@ -155,6 +157,7 @@ def avg_pool2d(
     count_include_pad: bool,
 ) -> GpuArray:
     """Mean of each window."""
+    check_turns(device, "avg_pool2d", math.prod(kernel) + kernel[0])
     out = device.empty(_out_shape(x, kernel, stride, padding, (1, 1), ceil_mode), x.dtype)
     stored = x.wgsl
     device.launch(

@@ -201,6 +201,7 @@ less_equal = elementwise(
 )
 
 
+@of_tensors
 def _logaddexp(x1: Tensor, x2: Tensor) -> Tensor:
     top = x1.maximum(x2)
     # Two equal infinities have no difference; there the larger one is the answer.

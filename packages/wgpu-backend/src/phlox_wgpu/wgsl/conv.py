@@ -39,11 +39,16 @@ class Conv:
 
 @dataclass(frozen=True, slots=True)
 class ConvPlain:
-    """A convolution without workgroup memory: a thread computes `rows` channels at one position."""
+    """A convolution without workgroup memory: a thread computes `rows` channels at one position.
+
+    ``padded``: zeros outside of the image take part, so that an infinite weight gives nan there;
+    in a cotangent of the input they stand for nothing.
+    """
 
     stored: str
     rows: int
     bias: bool
+    padded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +296,12 @@ def conv_plain(spec: ConvPlain) -> Kernel:
     wide = "f32"
     rows = range(spec.rows)
     inside = _INSIDE.format(y="b_y", x="b_x", e="e")
+    load = f"x = {wide}(in1[b_base + e.x]);"
+    step = [
+        "      var x = 0.0;" if spec.padded else f"    if ({inside}) {{",
+        f"      if ({inside}) {{ {load} }}" if spec.padded else f"      let {load}",
+        *[f"      c{i} += {wide}(in0[a{i} + k * p.a_depth]) * x;" for i in rows],
+    ]
     lines = [
         SIGNATURE.format(threads=64).rstrip(),
         "  let id = linear_group(group, groups);",
@@ -309,10 +320,8 @@ def conv_plain(spec: ConvPlain) -> Kernel:
         *[f"  var c{i} = 0.0;" for i in rows],
         "  for (var k = 0; k < p.k; k++) {",
         "    let e = in2[k];",
-        f"    if ({inside}) {{",
-        f"      let x = {wide}(in1[b_base + e.x]);",
-        *[f"      c{i} += {wide}(in0[a{i} + k * p.a_depth]) * x;" for i in rows],
-        "    }",
+        *step,
+        *([] if spec.padded else ["    }"]),
         "  }",
         f"  let at = p.out_offset + batch * p.out_group + {_place('n', False)};",
     ]
@@ -352,10 +361,9 @@ def weight_plain(spec: WeightPlain) -> Kernel:
     ]
     for j in columns:
         inside = _INSIDE.format(y="b_y", x="b_x", e=f"e{j}")
-        step.append(f"    if ({inside}) {{")
-        step.append(f"      let y = f32(in1[b_base + e{j}.x]);")
-        step += [f"      c{i}_{j} += x{i} * y;" for i in rows]
-        step.append("    }")
+        step.append(f"    var y{j} = 0.0;")
+        step.append(f"    if ({inside}) {{ y{j} = f32(in1[b_base + e{j}.x]); }}")
+        step += [f"    c{i}_{j} += x{i} * y{j};" for i in rows]
     row = "p.a_offset + batch * p.a_group + min(m + {}, p.m - 1) * p.a_outer"
     lines = [
         f"var<workgroup> parts: array<f32, {count * 64}>;",
