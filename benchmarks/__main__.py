@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks import machine, page
 from benchmarks.case import Case
-from benchmarks.timing import interleaved, least
+from benchmarks.timing import CLOCKS, interleaved, least
 
 CPU = (
     "eager",
@@ -73,7 +73,7 @@ def main() -> int:
     groups = [g for name in options.groups or GROUPS for g in (CPU if name == "cpu" else (name,))]
     if options.busy:
         machine.use_one_thread()
-    facts = _facts(options.vs)
+    facts = _facts(options.vs, busy=options.busy)
     facts["timed"] = _TIMED[options.busy]
     print("\n".join(f"{key}: {value}" for key, value in facts.items()))
     rows = [row for group in groups for row in _run(group, options.vs, facts, busy=options.busy)]
@@ -124,14 +124,15 @@ def _run(
     return rows
 
 
-def _facts(vs: tuple[str, ...]) -> dict[str, Any]:
+def _facts(vs: tuple[str, ...], *, busy: bool) -> dict[str, Any]:
     count = machine.threads()
+    clock = CLOCKS[busy]
     facts: dict[str, Any] = {
         "cpu": machine.cpu_model(),
         "threads": count,
         "load": f"{machine.load():.2f}",
-        "peak_flops_one_thread": machine.peaks(1),
-        "peak_flops": machine.peaks(count),
+        "peak_flops_one_thread": machine.peaks(1, clock),
+        "peak_flops": machine.peaks(count, clock),
     }
     if "torch" in vs:
         import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from time import perf_counter, sleep
 
 import pytest
 
@@ -128,3 +129,18 @@ def test_threads_are_those_that_affinity_leaves() -> None:
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "1"
+
+
+def test_peaks_are_measured_by_the_clock_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that gives this process half of its time: by its own time it does twice as much."""
+
+    def rate(count: int) -> float:
+        sleep(0.01)
+        return 1e9 * count
+
+    for name in ("_fma_peak", "_bf16_peak"):
+        monkeypatch.setattr(_machine._native, name, rate)
+    by_wall, by_own = _machine.peaks(2), _machine.peaks(2, lambda: perf_counter() / 2)
+    assert by_wall["float32"] == pytest.approx(2e9, rel=0.1)
+    assert by_own["float32"] == pytest.approx(4e9, rel=0.1)
+    assert by_own.keys() == by_wall.keys()
