@@ -58,10 +58,12 @@ def scatter_extreme(
     g: Tensor, x: Tensor, indices: Tensor[Int], values: Tensor, y: Tensor, axis: int
 ) -> Cotangents:
     """Shared evenly among x and the values that are equal to the result."""
-    kept = (x == y).astype(g.dtype)
-    won = (values == y.take_along_axis(indices, axis=axis)).astype(g.dtype)
-    share = g / kept.scatter(indices, won, axis=axis, update="add")
-    return share * kept, None, share.take_along_axis(indices, axis=axis) * won
+    wide = g.to_full_precision()  # float16 counts to 65,504
+    kept = (x == y).astype(wide.dtype)
+    won = (values == y.take_along_axis(indices, axis=axis)).astype(wide.dtype)
+    share = wide / kept.scatter(indices, won, axis=axis, update="add")
+    at_values = share.take_along_axis(indices, axis=axis) * won
+    return (share * kept).astype(g.dtype), None, at_values.astype(g.dtype)
 
 
 def _at_values(g: Tensor, indices: Tensor[Int], axis: int) -> Tensor:

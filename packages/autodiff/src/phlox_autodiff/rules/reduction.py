@@ -38,30 +38,41 @@ def _count(shape: Shape, axis: Axes) -> int:
     return prod(shape[i] for i in axis)
 
 
+def times(g: Tensor, factor: float) -> Tensor:
+    """``g·factor``, with no factor in float16: counts from 65,520 on are infinite there."""
+    return (g.to_full_precision() * factor).astype(g.dtype)
+
+
 def _mean(g: Tensor, x_shape: Shape, axis: Axes) -> Tensor:
-    # Not g / n: float16 holds 1 / n for more n than n itself.
-    return spread(g * (1 / max(_count(x_shape, axis), 1)), x_shape, axis)
+    return spread(times(g, 1 / max(_count(x_shape, axis), 1)), x_shape, axis)
+
+
+def _gaps(x: Tensor, axis: Axes) -> Tensor:
+    """Distances from the mean in full precision; theirs is what rounding took from the mean."""
+    wide = x.to_full_precision()
+    gaps = wide - wide.mean(axis=axis, keepdims=True)
+    return gaps - gaps.mean(axis=axis, keepdims=True)
 
 
 def _var(g: Tensor, x: Tensor, axis: Axes, correction: float) -> Tensor:
     free = max(_count(x.shape, axis) - correction, 0)
-    centered = x - x.mean(axis=axis, keepdims=True)
-    return centered * (g * (2 / free if free else inf)).reshape(kept(x.shape, axis))
+    scale = g.to_full_precision() * (2 / free if free else inf)
+    return (_gaps(x, axis) * scale.reshape(kept(x.shape, axis))).astype(x.dtype)
 
 
 def _std(g: Tensor, x: Tensor, y: Tensor, axis: Axes, correction: float) -> Tensor:
     """0 where all elements are equal, which is where there is no derivative."""
     free = max(_count(x.shape, axis) - correction, 0)
-    centered = x - x.mean(axis=axis, keepdims=True)
-    scale = (y == 0).where(0.0, g / ((y == 0).where(1.0, y) * free))
-    return centered * scale.reshape(kept(x.shape, axis))
+    none, length = y == 0, y.to_full_precision()
+    scale = none.where(0.0, g.to_full_precision() / (none.where(1.0, length) * free))
+    return (_gaps(x, axis) * scale.reshape(kept(x.shape, axis))).astype(x.dtype)
 
 
 def _extreme(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
     """Shared evenly among the elements that are the largest or smallest."""
-    line = kept(x.shape, axis)
-    won = (x == y.reshape(line)).astype(g.dtype)
-    return won * (g.reshape(line) / won.sum(axis=axis, keepdims=True))
+    line, wide = kept(x.shape, axis), g.to_full_precision()
+    won = (x == y.reshape(line)).astype(wide.dtype)
+    return (won * (wide.reshape(line) / won.sum(axis=axis, keepdims=True))).astype(g.dtype)
 
 
 def _logsumexp(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:

@@ -10,6 +10,7 @@ from phlox_tensor.ops import rows as ops
 
 from .._rule import Joint, Rule
 from .._unchecked import unchecked
+from .reduction import times
 
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
@@ -31,21 +32,29 @@ def _batch_norm_x(g: Tensor, weight: Tensor, var: Tensor, epsilon: float) -> Ten
     return g * _channelwise(weight * (var + epsilon).rsqrt(), g)
 
 
+def _pull(g: Tensor, x: Tensor, mean: Tensor) -> Tensor:
+    """``Σ g·(x - mean)`` of each channel, in full precision: float16 holds few such sums."""
+    wide = x.to_full_precision() - _channelwise(mean.to_full_precision(), x)
+    return (g.to_full_precision() * wide).sum(axis=_axes(g))
+
+
 def _batch_norm_weight(g: Tensor, x: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
-    centered = x - _channelwise(mean, x)
-    return (g * centered).sum(axis=_axes(g)) * (var + epsilon).rsqrt()
+    scale = (var.to_full_precision() + epsilon).rsqrt()
+    return (_pull(g, x, mean) * scale).astype(g.dtype)
 
 
 def _batch_norm_mean(g: Tensor, weight: Tensor, var: Tensor, epsilon: float) -> Tensor:
-    return -(g.sum(axis=_axes(g)) * weight * (var + epsilon).rsqrt())
+    total = g.to_full_precision().sum(axis=_axes(g))
+    scale = weight.to_full_precision() * (var.to_full_precision() + epsilon).rsqrt()
+    return -(total * scale).astype(g.dtype)
 
 
 def _batch_norm_var(
     g: Tensor, x: Tensor, weight: Tensor, mean: Tensor, var: Tensor, epsilon: float
 ) -> Tensor:
-    scale = (var + epsilon).rsqrt()
-    pull = (g * (x - _channelwise(mean, x))).sum(axis=_axes(g))
-    return pull * weight * (scale * scale * scale * -0.5)
+    scale = (var.to_full_precision() + epsilon).rsqrt()
+    pull = _pull(g, x, mean) * weight.to_full_precision()
+    return (pull * (scale * scale * scale * -0.5)).astype(g.dtype)
 
 
 def _batch_norm_train(
@@ -64,10 +73,10 @@ def _batch_norm_train(
         dx, dweight, dbias = ops.batch_norm_backward(g_y, x, weight, mean, var, epsilon)
     count = x.size // x.shape[1] if x.size else 1
     if g_mean is not None:
-        part = _channelwise(g_mean * (1 / count), x).broadcast_to(x.shape)
+        part = _channelwise(times(g_mean, 1 / count), x).broadcast_to(x.shape)
         dx = part if dx is None else dx + part
     if g_var is not None:
-        part = (x - _channelwise(mean, x)) * _channelwise(g_var * (2 / count), x)
+        part = (x - _channelwise(mean, x)) * _channelwise(times(g_var, 2 / count), x)
         dx = part if dx is None else dx + part
     return dx, dweight, dbias
 
