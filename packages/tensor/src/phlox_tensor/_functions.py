@@ -2389,7 +2389,9 @@ def logsumexp(
     keepdims: bool = False,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
+    """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and for
+    none.
+    """
     if wrong:
         raise unknown_argument(_logsumexp, wrong)
     return single(

@@ -1438,7 +1438,9 @@ class TensorMethods(TensorMembers[K]):
         keepdims: bool = False,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf."""
+        """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and
+        for none.
+        """
         if wrong:
             raise unknown_argument(_logsumexp, wrong)
         return single(

@@ -195,6 +195,8 @@ class Op:
             too, whose results are rounded and may be off by so many of their epsilons more, for
             what is rounded on the way. For ops of the package it is 0 by default.
         cases: test cases for ops whose class cannot make them up.
+        far: test cases whose operand x lies far from 0, is large or is led by an outlier, for ops
+            that subtract a mean or a largest element, or add squares.
         refuses: calls that are refused, by the same error on every device.
         unpromised: operands whose nan and infinities give what the device makes of them, each with
             the reason; beside them, only results that are finite everywhere are compared.
@@ -240,6 +242,7 @@ class Op:
     atol: float = 0.0
     rounded: float | None = None
     cases: tuple[Case, ...] = ()
+    far: tuple[Case, ...] = ()
     refuses: tuple[Refusal, ...] = ()
     unpromised: Mapping[str, str] = field(default_factory=dict)
     unreferenced: str = ""

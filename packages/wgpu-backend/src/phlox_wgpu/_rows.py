@@ -254,10 +254,10 @@ def axes_last(device: GpuDevice, x: GpuArray, axis: Axes) -> GpuArray:
 
 
 def logsumexp(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Ln of the sum of exponentials along axes, which are not empty."""
+    """Ln of the sum of exponentials along axes."""
     shape = reduced(x, axis, keepdims)
     if not x.size:
-        return device.empty(shape, x.dtype)
+        return full(device, shape, -math.inf, x.dtype)
     out = run(device, LOGSUMEXP, [axes_last(device, x, axis)])[0]
     return out.view(shape, dense_strides(shape), 0)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
+
+from .._dtype import finfo
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
 
+Axes = int | tuple[int, ...]
 
-def centered(x: Tensor, axis: int | tuple[int, ...]) -> tuple[Tensor, Tensor]:
+
+def centered(x: Tensor, axis: Axes) -> tuple[Tensor, Tensor]:
     """Means along axes, which stay, and distances from them, both in full precision.
 
     What rounding took from a mean is in all distances alike, so their own mean gives it back.
@@ -19,3 +24,16 @@ def centered(x: Tensor, axis: int | tuple[int, ...]) -> tuple[Tensor, Tensor]:
     rest = gaps.mean(axis=axis, keepdims=True)
     rest = rest.isfinite().where(rest, 0.0)
     return middle + rest, gaps - rest
+
+
+def ranged(x: Tensor, axis: Axes) -> tuple[Tensor, Tensor]:
+    """Rows by powers of 2 that keep their squares in the range of the type, and those powers.
+
+    They are 1 but for rows of large elements; nothing is rounded.
+    """
+    dims = (axis,) if isinstance(axis, int) else axis
+    some = prod(x.shape[i] for i in dims) > 0
+    largest = (x.detach().abs().max if some else x.sum)(axis=axis, keepdims=True)
+    limit, least = (400, -600) if finfo(x.dtype).bits == 64 else (40, -80)
+    power = (largest > 2.0**limit).where(2.0**least, x.zeros(()) + 1)
+    return x * power, power

@@ -207,6 +207,7 @@ quiet_softmax = row(
     cases=(case((3, 5)), case((4, 3, 2), axis=1), case((6,), axis=0)),
     refuses=(refusal(ShapeError, (2,), axis=1),),
     example="pt.quiet_softmax(pt.asarray([0.0, 0.0]))",
+    far=(case((3, 1000), axis=-1), case((300, 7), axis=0)),
     doc="``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.",
 )
 
@@ -292,6 +293,7 @@ softmin = row(
     cases=(case((3, 5)), case((4, 3, 2), axis=1)),
     refuses=(refusal(ShapeError, (2,), axis=1),),
     example="pt.softmin(pt.asarray([0.0, 0.0, 1.0]))",
+    far=(case((3, 1000), axis=-1), case((300, 7), axis=0)),
     doc="``softmax`` of ``-x`` along an axis.",
 )
 

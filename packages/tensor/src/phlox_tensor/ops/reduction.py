@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from math import inf
 from math import prod as prod_of
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from ..shapes import reduction as shapes
 from ._cases import in_types
 from ._expansion import widely
 from ._families import reduction
-from ._moments import centered
+from ._moments import centered, ranged
 from ._norms import p_norm
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .._op import Attributes, Shape, Specs
     from .._tensor import Tensor
 
+_FAR = (case((3, 1000), axis=1), case((300, 7), axis=0), case((4, 65), axis=None))
 _AXES = "axis: Axes = None, keepdims: bool = False"
 
 
@@ -109,6 +111,8 @@ count_nonzero = reduction(
 
 
 def _logsumexp(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    if 0 in [x.shape[i] for i in axis]:
+        return x.sum(axis=axis, keepdims=keepdims) - inf
     top = x.max(axis=axis, keepdims=True).detach()
     top = top.isfinite().where(top, 0.0)
     out = (x - top).exp().sum(axis=axis, keepdims=True).log() + top
@@ -120,10 +124,11 @@ logsumexp = reduction(
     f"x: Float; {_AXES} -> Float",
     expand=_logsumexp,
     numpy=ref.logsumexp,
-    shape=shapes.ordering_reduction,
     ulp=8,
     atol=8,
-    doc="``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf.",
+    far=_FAR,
+    doc="``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and for "
+    "none.",
 )
 max_ = reduction(
     "max",
@@ -151,6 +156,7 @@ mean = reduction(
     linear=True,
     ulp=4,
     atol=4,
+    far=_FAR,
     doc="Arithmetic mean along the axes; nan for none.",
 )
 min_ = reduction(
@@ -190,7 +196,9 @@ prod = reduction(
 
 @widely
 def _std(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
-    return x.var(axis=axis, correction=correction, keepdims=keepdims).sqrt()
+    part, power = ranged(x, axis)
+    root = part.var(axis=axis, correction=correction, keepdims=keepdims).sqrt()
+    return root / (power if keepdims else power.squeeze(axis))
 
 
 std = reduction(
@@ -200,6 +208,7 @@ std = reduction(
     expand=_std,
     ulp=16,
     atol=8,
+    far=_FAR,
     doc="Standard deviation along the axes, divided by ``n - correction``.",
 )
 sum_ = reduction(
@@ -233,6 +242,7 @@ var = reduction(
     numpy=ref.var,
     ulp=16,
     atol=8,
+    far=_FAR,
     doc="Variance along the axes: mean squared distance from the mean, divided by "
     "``n - correction``.",
 )

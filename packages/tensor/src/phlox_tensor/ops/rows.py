@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import inf
 from typing import TYPE_CHECKING
 
 from .._errors import IndexOutOfRangeError, ShapeError
@@ -13,13 +13,14 @@ from ..shapes import rows as shapes
 from ..shapes._equal import same
 from ._expansion import widely
 from ._families import row
-from ._moments import centered
+from ._moments import centered, ranged
 
 if TYPE_CHECKING:
     from .._kinds import Int
     from .._tensor import Tensor
 
 _ROW_CASES = (case((3, 5), axis=-1), case((4, 3, 2), axis=1), case((6,), axis=0))
+_FAR = (case((3, 1000), axis=-1), case((4, 65), axis=1), case((300, 7), axis=0))
 _PAIR_CASES = (case((3, 5), (3, 5), axis=-1), case((4, 3, 2), (4, 3, 2), axis=1))
 
 
@@ -46,6 +47,7 @@ softmax = row(
     cases=_ROW_CASES,
     refuses=(refusal(ShapeError, (2, 3), axis=2),),
     example="pt.softmax(pt.asarray([0.0, 0.0, 1.0]))",
+    far=_FAR,
     doc="``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros.",
 )
 
@@ -68,9 +70,15 @@ softmax_backward = row(
 )
 
 
+@widely
 def _log_softmax(x: Tensor, axis: int) -> Tensor:
-    total = x.logsumexp(axis=axis, keepdims=True)
-    return x - (total == inf).where(nan, total)
+    """From the largest element: far from 0 the logarithm of the sum itself would be rounded."""
+    if not x.shape[axis]:
+        return x
+    top = x.max(axis=axis, keepdims=True).detach()
+    gaps = x - (top == -inf).where(0.0, top)
+    total = gaps.logsumexp(axis=axis, keepdims=True)
+    return gaps - (total == -inf).where(0.0, total)
 
 
 log_softmax = row(
@@ -84,6 +92,7 @@ log_softmax = row(
     cases=_ROW_CASES,
     refuses=(refusal(ShapeError, (2, 3), axis=2),),
     example="pt.log_softmax(pt.asarray([0.0, 0.0, 1.0]))",
+    far=_FAR,
     doc="Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis.",
 )
 
@@ -107,14 +116,17 @@ log_softmax_backward = row(
 )
 
 
-def _scale(gaps: Tensor, epsilon: float) -> Tensor:
-    return (gaps.square().mean(axis=-1, keepdims=True) + epsilon).rsqrt()
+def _normal(gaps: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """``gaps / √(mean gaps² + epsilon)``, and what they are multiplied by for it."""
+    part, power = ranged(gaps, -1)
+    scale = (part.square().mean(axis=-1, keepdims=True) + power * power * epsilon).rsqrt()
+    return part * scale, scale * power
 
 
 @widely
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float) -> Tensor:
     _, gaps = centered(x, -1)
-    y = gaps * _scale(gaps, epsilon)
+    y, _ = _normal(gaps, epsilon)
     if weight is not None:
         y = y * weight
     return y if bias is None else y + bias
@@ -136,6 +148,7 @@ layer_norm = row(
     refuses=(refusal(ShapeError, (2, 3), (2,), None),),
     method=False,
     example="pt.layer_norm(pt.asarray([[1.0, 2.0, 3.0]]))",
+    far=(case((3, 1000), (1000,), (1000,)), case((4, 65), None, None)),
     doc="Each row over the last axis shifted and scaled to mean 0 and variance 1, then "
     "``·weight + bias``. Ba et al., 2016.",
 )
@@ -146,8 +159,7 @@ def _layer_norm_backward(
     g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     _, gaps = centered(x, -1)
-    scale = _scale(gaps, epsilon)
-    normal = gaps * scale
+    normal, scale = _normal(gaps, epsilon)
     inner = g if weight is None else g * weight
     _, distances = centered(inner, -1)
     dx = scale * (distances - normal * (inner * normal).mean(axis=-1, keepdims=True))
@@ -166,13 +178,14 @@ layer_norm_backward = row(
     atol=256,
     cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
     internal=True,
+    far=(case((3, 1000), (3, 1000), (1000,)), case((4, 65), (4, 65), None)),
     doc="Cotangents of ``layer_norm`` for x, weight and bias.",
 )
 
 
 @widely
 def _rms_norm(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
-    y = x * _scale(x, epsilon)
+    y, _ = _normal(x, epsilon)
     return y if weight is None else y * weight
 
 
@@ -188,6 +201,7 @@ rms_norm = row(
     refuses=(refusal(ShapeError, (2, 3), (2,)),),
     method=False,
     example="pt.rms_norm(pt.asarray([[3.0, 4.0]]))",
+    far=(case((3, 1000), (1000,)), case((4, 65), None)),
     doc="Each row over the last axis divided by its root mean square, "
     "``x / √(mean x² + epsilon)``, then ``·weight``. Zhang and Sennrich, 2019.",
 )
@@ -197,8 +211,7 @@ rms_norm = row(
 def _rms_norm_backward(
     g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor]:
-    scale = _scale(x, epsilon)
-    normal = x * scale
+    normal, scale = _normal(x, epsilon)
     inner = g if weight is None else g * weight
     dx = scale * (inner - normal * (inner * normal).mean(axis=-1, keepdims=True))
     return dx, (g * normal).sum(axis=tuple(range(x.ndim - 1)))
@@ -214,6 +227,7 @@ rms_norm_backward = row(
     atol=256,
     cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
     internal=True,
+    far=(case((3, 1000), (3, 1000), (1000,)), case((4, 65), (4, 65), None)),
     doc="Cotangents of ``rms_norm`` for x and weight.",
 )
 
@@ -241,6 +255,7 @@ cross_entropy = row(
     ),
     method=False,
     example="pt.cross_entropy(pt.asarray([[0.0, 0.0], [2.0, 0.0]]), pt.asarray([0, 1]))",
+    far=(case((3, 1000), IndexSample((3,), 1000)), case((4, 7), IndexSample((4,), 7))),
     doc="``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). "
     "A negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises "
     "IndexOutOfRangeError.",
@@ -268,6 +283,7 @@ cross_entropy_backward = row(
     ),
     refuses=(refusal(IndexOutOfRangeError, (2,), (2, 3), Given([0, 3])),),
     internal=True,
+    far=(case((3,), (3, 1000), IndexSample((3,), 1000)),),
     doc="Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``.",
 )
 
@@ -311,10 +327,11 @@ def _batch_norm_train(
 ) -> tuple[Tensor, Tensor, Tensor]:
     axes = (0, *range(2, x.ndim))
     mean, gaps = centered(x, axes)
-    var = gaps.square().mean(axis=axes)
-    scale = weight * (var + epsilon).rsqrt()
-    y = gaps * _channelwise(scale, x) + _channelwise(bias, x)
-    return y, mean.reshape(-1), var
+    part, power = ranged(gaps, axes)
+    var = part.square().mean(axis=axes, keepdims=True)
+    scale = _channelwise(weight, x) * (var + power * power * epsilon).rsqrt()
+    y = part * scale + _channelwise(bias, x)
+    return y, mean.reshape(-1), (var / power / power).reshape(-1)
 
 
 batch_norm_train = row(
@@ -334,6 +351,7 @@ batch_norm_train = row(
         "pt.batch_norm_train(pt.asarray([[1.0, 2.0], [3.0, 6.0]]), pt.asarray([1.0, "
         "1.0]), pt.asarray([0.0, 0.0]), epsilon=0.0)"
     ),
+    far=(case((400, 3), (3,), (3,)), case((2, 3, 20, 20), (3,), (3,))),
     doc="``batch_norm`` by the batch's own mean and (biased) variance, which are results too.",
 )
 

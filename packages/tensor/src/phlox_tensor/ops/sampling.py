@@ -241,7 +241,7 @@ def _deform_conv2d(
         at = (moved[:, :, :, i] + base).reshape((n * parts, length))
         taps.append(_taps(at, x.shape[2 + i], "bilinear", "zeros", False))
     images = x.to_full_precision().reshape((n * parts, channels // parts, *x.shape[2:]))
-    columns = _sampled(images, taps).reshape((n, parts, -1, length))
+    columns = _sampled(images, taps).reshape((n, parts, channels // parts, length))
     if mask is not None:
         columns = columns * mask.to_full_precision().reshape((n, parts, 1, length))
     inner = channels // groups * count

@@ -16,7 +16,7 @@ from ..shapes import statistics as shapes
 from . import movement
 from ._families import contraction, reduction, row, scan, sort
 from ._families import indexing as choosing
-from ._moments import centered
+from ._moments import centered, ranged
 from ._norms import p_norm, root_of, scale_of
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def _center(x: Tensor) -> Tensor:
 
 
 def _cov(x: Tensor, correction: float) -> Tensor:
-    rows = _center(x)
-    products = rows @ rows.mT / max(rows.shape[1] - correction, 0.0)
+    rows, power = ranged(_center(x), 1)
+    products = rows @ rows.mT / max(rows.shape[1] - correction, 0.0) / power / power.mT
     return (products if x.ndim > 1 else products.reshape(())).astype(x.dtype)
 
 
@@ -134,6 +134,7 @@ corrcoef = contraction(
     cases=(case((3, 5)), case((2, 4)), case((1, 4)), case((5,))),
     refuses=(refusal(ShapeError, (2, 2, 2)),),
     example="pt.corrcoef(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
+    far=(case((3, 200)), case((4, 65))),
     doc="Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].",
 )
 cov = contraction(
@@ -153,6 +154,7 @@ cov = contraction(
     ),
     refuses=(refusal(ShapeError, (2, 2, 2)),),
     example="pt.cov(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
+    far=(case((3, 200)), case((4, 65))),
     doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
 )
 
@@ -426,5 +428,6 @@ var_mean = reduction(
     shape=shapes.var_mean,
     ulp=16,
     atol=8,
+    far=(case((3, 1000), axis=1), case((300, 7), axis=0)),
     doc="``var`` and ``mean`` along the axes.",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ def _inside(x: Array, lines: Any) -> Any:
     return [line[(line >= 0) & (line < n)] for line, n in zip(lines, x.shape[2:], strict=True)]
 
 
+def _flat(seen: Array) -> Array:
+    """The elements of a window on one axis; -1 would not do for a batch of 0."""
+    return seen.reshape(*seen.shape[:2], prod(seen.shape[2:]))
+
+
 def _result(x: Array, *how: Any, dtype: Any) -> Array:
     return np.zeros((*x.shape[:2], *sizes("pool", x.shape[2:], *how)), dtype)
 
@@ -35,7 +41,7 @@ def max_pool_with_indices(x: Array, *how: Any) -> tuple[Array, Array]:
     numbers = np.arange(int(np.prod(x.shape[2:]))).reshape(x.shape[2:])
     for place, lines in _each(x, *how):
         here = np.ix_(*_inside(x, lines))
-        seen = x[(slice(None), slice(None), *here)].reshape(*x.shape[:2], -1)
+        seen = _flat(x[(slice(None), slice(None), *here)])
         best = seen.argmax(axis=2)[..., None]
         at = (slice(None), slice(None), *place)
         values[at] = np.take_along_axis(seen, best, 2)[..., 0]
@@ -54,7 +60,7 @@ def avg_pool(
             ends = zip(lines, x.shape[2:], padding, strict=True)
             counted = [line[line < n + high] for line, n, (_, high) in ends]
         seen = x[(slice(None), slice(None), *np.ix_(*inside))]
-        total = wide64(seen).reshape(*x.shape[:2], -1).sum(2)
+        total = _flat(wide64(seen)).sum(2)
         y[(slice(None), slice(None), *place)] = total / np.prod([c.size for c in counted])
     return y.astype(x.dtype)
 
@@ -72,7 +78,7 @@ def lp_pool(
     y = _result(x, *how, dtype=np.float64)
     for place, lines in _each(x, *how):
         here = np.ix_(*_inside(x, lines))
-        seen = wide64(x[(slice(None), slice(None), *here)]).reshape(*x.shape[:2], -1)
+        seen = _flat(wide64(x[(slice(None), slice(None), *here)]))
         y[(slice(None), slice(None), *place)] = np.linalg.norm(seen, ord=p, axis=2)
     return y.astype(x.dtype)
 
@@ -87,7 +93,7 @@ def _cuts(place: Any, x: Array, size: Any) -> Any:
 def _adaptive(x: Array, size: Any, function: Any) -> Array:
     y = np.zeros((*x.shape[:2], *size), x.dtype)
     for place in np.ndindex(*size):
-        seen = x[(slice(None), slice(None), *_cuts(place, x, size))].reshape(*x.shape[:2], -1)
+        seen = _flat(x[(slice(None), slice(None), *_cuts(place, x, size))])
         y[(slice(None), slice(None), *place)] = function(seen)
     return y
 
@@ -107,7 +113,7 @@ def adaptive_max_with_indices(x: Array, size: Any) -> tuple[Array, Array]:
     indices = np.zeros(best.shape, np.int64)
     for place in np.ndindex(*size):
         cut = (slice(None), slice(None), *_cuts(place, x, size))
-        seen, numbered = (a[cut].reshape(*x.shape[:2], -1) for a in (x, wide))
+        seen, numbered = (_flat(a[cut]) for a in (x, wide))
         first = seen.argmax(axis=2)[..., None]
         indices[(slice(None), slice(None), *place)] = np.take_along_axis(numbered, first, 2)[..., 0]
     return best, indices

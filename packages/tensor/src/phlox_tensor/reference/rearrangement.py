@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,9 @@ def _columns(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
 def unfold(x: Array, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Array:
     wide = np.pad(x, ((0, 0), (0, 0), *padding))
     places = _columns(x.shape[2:], kernel, stride, padding, dilation)
-    parts = [wide[cut].reshape(*x.shape[:2], 1, -1) for _, cut in places]
-    columns = np.concatenate(parts, axis=2)
-    return columns.reshape(x.shape[0], -1, columns.shape[3])
+    columns = np.stack([wide[cut] for _, cut in places], axis=2)
+    n, channels, count, *out = columns.shape
+    return columns.reshape(n, channels * count, prod(out))
 
 
 def fold(x: Array, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Array:
@@ -55,10 +56,10 @@ def fold(x: Array, size: Any, kernel: Any, stride: Any, padding: Any, dilation: 
 
 
 def max_unpool(x: Array, indices: Array, size: Any) -> Array:
-    lead = x.shape[:2]
+    lead, count = x.shape[:2], prod(x.shape[2:])
     out = np.zeros((*lead, int(np.prod(size))), x.dtype)
     places = checked("max_unpool", indices, out.shape[-1])
-    np.put_along_axis(out, places.reshape(*lead, -1), x.reshape(*lead, -1), axis=-1)
+    np.put_along_axis(out, places.reshape(*lead, count), x.reshape(*lead, count), axis=-1)
     return out.reshape(*lead, *size)
 
 

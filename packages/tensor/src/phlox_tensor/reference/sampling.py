@@ -111,7 +111,7 @@ def deform_conv2d(
     shares = np.ones((n, parts, count, *size))
     if mask is not None:
         shares = wide64(mask).reshape(shares.shape)
-    images = wide64(x).reshape(n, parts, -1, *x.shape[2:])
+    images = wide64(x).reshape(n, parts, x.shape[1] // parts, *x.shape[2:])
     columns = np.zeros((n, parts, images.shape[2], count, *size))
     for b, p, k, i, j in np.ndindex(n, parts, count, *size):
         down, across = divmod(k, kernel[1])

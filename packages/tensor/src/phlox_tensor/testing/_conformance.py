@@ -17,6 +17,7 @@ from .._numpy_backend import Numpy
 from .._op import REGISTRY, Op, Spec
 from .._tensor import Tensor
 from ._apart import apart_samples, called_short, outside
+from ._far import far_samples
 from ._layouts import LAYOUTS, Place
 from ._samples import Sample, dtypes_for, refused_samples, samples
 from ._special import placed_samples, special_samples
@@ -32,6 +33,7 @@ class _Trial:
     ``grid`` samples hold special values everywhere and are compared without rounding on the way;
     where ``loose``, results count only where they are finite on the reference and here. ``lies``
     has a letter for each operand: i on the device inside of a decorator, o on that, n a number.
+    ``size`` is that of large operands, in which results near zero are measured.
     """
 
     sample: Sample
@@ -40,6 +42,7 @@ class _Trial:
     grid: bool = False
     loose: bool = False
     lies: str = ""
+    size: float = 1.0
 
 
 @final
@@ -48,12 +51,14 @@ class Check:
     """One op with one element type on one backend; call it to run, an AssertionError fails it.
 
     A ``thorough`` check puts each special value into each operand of each sample, others one.
+    A ``far`` check draws the cases that the op declares as such, and nothing else.
     """
 
     backend: Backend
     op: Op
     dtype: DType
     thorough: bool = False
+    far: bool = False
 
     def __str__(self) -> str:
         return f"{self.op.name}-{self.dtype.name}"
@@ -67,10 +72,14 @@ class Check:
         with np.errstate(all="ignore"):  # special values overflow on purpose
             for trial in self._trials():
                 self._run(trial)
-            for error, sample in refused_samples(self.op, self.dtype, self.backend):
+            for error, sample in self._refused():
                 self._refuse(_Trial(sample, what="a wrong call"), error)
 
     def _trials(self) -> Iterator[_Trial]:
+        if self.far:
+            for what, size, sample in far_samples(self.op, self.dtype, self.backend):
+                yield _Trial(sample, what=what, size=size)
+            return
         drawn = list(samples(self.op, self.dtype, self.backend))
         for sample in drawn:
             for layout in LAYOUTS:
@@ -85,6 +94,10 @@ class Check:
                 name = self.op.signature.operands[place].name
                 loose = name in self.op.unpromised
                 yield _Trial(sample, what=f"{value} in {name}", loose=loose)
+
+    def _refused(self) -> Iterator[tuple[type[Exception], Sample]]:
+        if not self.far:
+            yield from refused_samples(self.op, self.dtype, self.backend)
 
     def _run(self, trial: _Trial) -> None:
         reference = Numpy(self.backend.default_float.name, self.backend.default_int.name)
@@ -167,7 +180,7 @@ class Check:
             found,
             wanted,
             ulp=ulp,
-            atol=self.op.atol * slack,
+            atol=self.op.atol * slack * trial.size,
             rounded=narrow_error(self.op),
             signed_zeros=trial.grid and self.backend.strict and self.op.keeps_signs,
             denormals=self.backend.strict,
@@ -181,11 +194,12 @@ class Check:
             f"{n}={getattr(o, 'shape', o)}" for n, o in zip(names, sample.operands, strict=True)
         )
         note = f" {trial.what}" if trial.what else ""
-        thorough = ", thorough=True" if self.thorough else ""
+        chosen = [name for name in ("thorough", "far") if getattr(self, name)]
+        mode = "".join(f", {name}=True" for name in chosen)
         return AssertionError(
             f"{self.op.name} {self.dtype} {trial.layout}{note}, {what}: "
             f"{problem}\n  {shapes} {sample.attributes}\n  paste: from phlox_tensor.testing import "
-            f"check; check({self.backend!r}, {self.op.name!r}, {self.dtype.name!r}{thorough})"
+            f"check; check({self.backend!r}, {self.op.name!r}, {self.dtype.name!r}{mode})"
         )
 
     def _called(self, trial: _Trial) -> tuple[Any, ...]:
@@ -264,7 +278,7 @@ def _widened(sample: Sample) -> Sample:
 
 
 def checks(
-    backend: Backend, ops: list[str] | None = None, *, thorough: bool = False
+    backend: Backend, ops: list[str] | None = None, *, thorough: bool = False, far: bool = False
 ) -> list[Check]:
     """Return the suite for a backend, one check per op and element type.
 
@@ -274,23 +288,27 @@ def checks(
         backend: the backend to test.
         ops: names of ops; by default all but those that the device leaves to the host.
         thorough: try each special value in each operand of each sample, and not only one.
+        far: of ops that subtract a mean or a largest element, or add squares, in place of all
+            else: rows far from 0, of large elements, of equal ones, and led by an outlier.
     """
     names = sorted(REGISTRY) if ops is None else ops
-    return list(_checks(backend, names, thorough))
+    return list(_checks(backend, names, thorough, far))
 
 
-def _checks(backend: Backend, names: list[str], thorough: bool) -> Iterator[Check]:
+def _checks(backend: Backend, names: list[str], thorough: bool, far: bool) -> Iterator[Check]:
     for name in names:
         op = REGISTRY[name]
-        if lacks(backend, op):
+        if lacks(backend, op) or (far and not op.far):
             continue
         for dtype in dtypes_for(op, backend):
-            yield Check(backend, op, dtype, thorough)
+            yield Check(backend, op, dtype, thorough, far)
 
 
-def check(backend: Backend, op: str, dtype: str, *, thorough: bool = False) -> None:
+def check(
+    backend: Backend, op: str, dtype: str, *, thorough: bool = False, far: bool = False
+) -> None:
     """Run one check; the line that a failure prints calls this."""
-    Check(backend, REGISTRY[op], DTYPES[dtype], thorough)()
+    Check(backend, REGISTRY[op], DTYPES[dtype], thorough, far)()
 
 
 def conformance(backend: Backend, ops: list[str] | None = None) -> int:

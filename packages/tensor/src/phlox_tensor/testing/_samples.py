@@ -46,7 +46,7 @@ def samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
     """All samples of an op for one element type; the same in every run."""
     rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}".encode()))
     for case in _cases(op, backend):
-        yield _sample(op, case, dtype, backend, rng)
+        yield drawn(op, case, dtype, backend, rng)
 
 
 def refused_samples(
@@ -56,10 +56,11 @@ def refused_samples(
     rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}/refused".encode()))
     made = op.op_class.refuses
     for error, case in (*op.refuses, *(made(op) if made is not None else ())):
-        yield error, _sample(op, case, dtype, backend, rng)
+        yield error, drawn(op, case, dtype, backend, rng)
 
 
-def _sample(op: Op, case: Case, dtype: DType, backend: Backend, rng: Any) -> Sample:
+def drawn(op: Op, case: Case, dtype: DType, backend: Backend, rng: Any) -> Sample:
+    """A sample of a case."""
     operands = tuple(
         _operand(op, declared, wanted, dtype, backend, rng)
         for declared, wanted in zip(op.signature.operands, case.operands, strict=True)
@@ -93,8 +94,8 @@ def _values(
 ) -> Array:
     if isinstance(wanted, IndexSample):
         low, high = (-wanted.size, wanted.size) if wanted.size > 0 else (0, -wanted.size)
-        drawn = rng.integers(low, high, wanted.shape) if high > low else np.zeros(wanted.shape)
-        return np.asarray(drawn).astype(backend.default_int.numpy)
+        found = rng.integers(low, high, wanted.shape) if high > low else np.zeros(wanted.shape)
+        return np.asarray(found).astype(backend.default_int.numpy)
     if isinstance(wanted, Given):
         array = np.asarray(wanted.values)
         kinds = {"b": array.dtype, "i": backend.default_int.numpy}
@@ -106,8 +107,8 @@ def _values(
         spread = rows @ np.swapaxes(rows, -1, -2) + np.diag(np.arange(wanted.shape[-1]) * 0.5 + 1.0)
         return np.asarray(spread).astype(dtype.numpy)
     if isinstance(wanted, SortedSample):
-        drawn = _values(op, declared, wanted.shape, dtype, backend, rng)
-        return np.asarray(np.sort(drawn.astype(np.float64)), drawn.dtype)
+        values = _values(op, declared, wanted.shape, dtype, backend, rng)
+        return np.asarray(np.sort(values.astype(np.float64)), values.dtype)
     own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
     # Where the result is a place among the elements, equal elements have to occur.
     few = op.op_class.orders or op.signature.results[0].kind == "Int"

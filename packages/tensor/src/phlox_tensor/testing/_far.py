@@ -1,0 +1,44 @@
+"""Operands far from 0, large ones, and ones led by an outlier: for ops that subtract from a row."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from .._backend import Backend
+from .._dtype import DType, finfo
+from .._op import Op
+from ._samples import Sample, drawn
+
+Array = np.ndarray[Any, Any]
+_OFFSETS: Final = (1e1, 1e2, 1e3, 1e4, 1e5, 1e6)
+_LARGE: Final = 1e20  # whose square is beyond float32
+_OUTLIERS: Final = (1e3, 1e4)
+
+
+def far_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[tuple[str, float, Sample]]:
+    """Samples with what is done to their operand x, and the size of its elements where large."""
+    rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}/far".encode()))
+    place = next(i for i, operand in enumerate(op.signature.operands) if operand.name == "x")
+    for case in op.far:
+        sample = drawn(op, case, dtype, backend, rng)
+        wide = sample.operands[place].astype(np.float64)
+        for what, size, values in _moved(wide):
+            if np.abs(values).max() < float(finfo(dtype).max):
+                operands = list(sample.operands)
+                operands[place] = values.astype(dtype.numpy)
+                yield what, size, Sample(tuple(operands), sample.attributes)
+
+
+def _moved(x: Array) -> Iterator[tuple[str, float, Array]]:
+    for offset in _OFFSETS:
+        yield f"x far from 0 by {offset:g}", 1.0, x + offset
+    yield f"x times {_LARGE:g}", _LARGE, x * _LARGE
+    for value in _OUTLIERS:
+        led = x.copy()
+        led.reshape(-1)[0] = value
+        yield f"x led by {value:g}", 1.0, led
+    yield "x of equal elements", 1.0, np.full(x.shape, 12345.678)
