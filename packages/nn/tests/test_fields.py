@@ -303,3 +303,39 @@ def test_a_function_with_updates_keeps_its_name_and_text() -> None:
 
     found: Any = nn.with_updates(loss_of)
     assert (found.__name__, found.__doc__) == ("loss_of", "What is to fall.")
+
+
+OWN = [
+    "map",
+    "params",
+    "devices",
+    "path",
+    "train",
+    "load_file",
+    "record_version",
+    "_known",
+    "_flat",
+]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_field_may_not_hide_what_every_module_has(name: str) -> None:
+    class Written(nn.Module):
+        def __init__(self) -> None:
+            setattr(self, name, nn.Linear(2, 2))
+
+    annotated = type("Annotated", (nn.Module,), {"__annotations__": {name: nn.Linear}})
+    wrong = rf"a field of \w+ would hide.*got '{name}'(.|\n)*hint: self.own_{name.strip('_')} ="
+    with pytest.raises(TreeError, match=wrong):
+        Written()
+    with pytest.raises(TreeError, match=wrong):
+        annotated(nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("name", ["parameters", "shape", "mean", "config", "training", "children"])
+def test_a_field_may_hide_a_hint(name: str) -> None:
+    class Written(nn.Module):
+        def __init__(self) -> None:
+            setattr(self, name, nn.Linear(2, 2))
+
+    assert list(Written().params()) == [f"{name}.weight", f"{name}.bias"]

@@ -120,6 +120,17 @@ def no_name(name: str, owner: str) -> TreeError:
     )
 
 
+def no_field(name: str, owner: str) -> TreeError:
+    """Return the error for a field that would hide what every module has, such as a method."""
+    return TreeError(
+        "module",
+        f"a field of {owner} would hide what every module has",
+        got=repr(name),
+        expected="another name",
+        hint=f"self.own_{name.strip('_')} = ...",
+    )
+
+
 def check_later(
     module: Any, values: dict[str, Any], names: tuple[str, ...], parts: tuple[type, ...]
 ) -> None:

@@ -11,6 +11,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
+    Final,
     ParamSpec,
     Protocol,
     Self,
@@ -23,7 +24,7 @@ from phlox_tensor import ArgumentError, Backend, PhloxError, as_device
 from phlox_tensor.arguments import RAW
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
-from . import _copying, _elsewhere, _fields, _records, _walk
+from . import _copying, _elsewhere, _fields, _hidden, _records, _walk
 from ._classes import (
     ModuleType,
     check_body,
@@ -140,6 +141,8 @@ class Module(_fields.Walked, metaclass=ModuleType):
                 f"[module] {type(self).__name__} does not change: got an assignment to {name!r}\n"
                 f"hint: model = model.replace({name}=...)"
             )
+        if name in _OWN:
+            raise _hidden.no_field(name, type(self).__name__)
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -455,4 +458,8 @@ class Module(_fields.Walked, metaclass=ModuleType):
         return printed(self)
 
 
+# Names that no field may have, since it would hide them; hints at other names may be hidden.
+_OWN: Final = {name for name in vars(Module) if name[0] != "_"} | {
+    name for name in _fields.Walked.__slots__ if name[:2] != "__"
+}
 _elsewhere.install(Module)
