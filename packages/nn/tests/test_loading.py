@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -66,10 +68,23 @@ def test_a_part_is_loaded_when_that_is_asked_for() -> None:
 
 def test_a_part_never_hides_another_shape_or_a_record_that_does_not_fit_at_all() -> None:
     record: Any = net(4).into_record()
-    with pytest.raises(RecordError, match=r"shape of body\.weight differs"):
+    with pytest.raises(RecordError, match=r"shapes differ: body\.weight, "):
         net().load_record(record, partial=True)
     with pytest.raises(RecordError, match="nothing in the record fits"):
         net().load_record({"other": record}, partial=True)
+
+
+def test_all_shapes_that_differ_are_named_and_left_out_by_the_hint() -> None:
+    record, model = net(4).into_record(), net()
+    with pytest.raises(
+        RecordError, match=r"shapes differ: body\.weight, body\.bias, head\.weight"
+    ) as caught:
+        model.load_record(record)
+    found = re.search(r"remap=(.*)$", str(caught.value))
+    assert found is not None
+    loaded = model.load_record(record, partial=True, remap=ast.literal_eval(found[1]))
+    assert values(loaded.body) == values(model.body)
+    assert values(loaded.head) != values(model.head)
 
 
 def test_names_change_by_patterns() -> None:
@@ -318,7 +333,7 @@ def test_attention_that_pytorch_does_not_have_keeps_its_maps() -> None:
 def test_a_fused_weight_of_a_wrong_shape_is_refused() -> None:
     written: Any = nn.MultiHeadAttention(4, 2).into_record(layout="pytorch")
     assert set(written) == {"in_proj_weight", "in_proj_bias", "out_proj"}
-    with pytest.raises(RecordError, match=r"shape of query\.weight differs"):
+    with pytest.raises(RecordError, match=r"shapes differ: query\.weight"):
         nn.MultiHeadAttention(6, 2).load_record(written, layout="pytorch")
     written["in_proj_weight"] = pt.ones((7, 4))
     with pytest.raises(RecordError, match="unknown in_proj_weight"):

@@ -198,3 +198,18 @@ def test_stored_weights_have_no_average() -> None:
     model = nn.quantize_weights(nn.Linear(4, 4))
     with pytest.raises(ArgumentError, match=r"weight\.integers has no average"):
         nn.moving_average(model, model, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("make", "again"),
+    [
+        (lambda model: nn.apply_lora(model, 2), nn.merge_lora),
+        (nn.weight_norm, nn.remove_weight_norm),
+        (nn.spectral_norm, nn.remove_spectral_norm),
+    ],
+)
+def test_the_hint_makes_parameters_again_of_what_is_made_of_others(make: Any, again: Any) -> None:
+    model = make(nn.Sequential(nn.Linear(4, 4)))
+    with pytest.raises(ArgumentError, match=rf"hint: nn\.{again.__name__}\(model\), before it"):
+        nn.quantize_weights(model)
+    assert nn.quantize_weights(again(model)).num_params()

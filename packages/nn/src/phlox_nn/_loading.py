@@ -24,6 +24,9 @@ Remap: TypeAlias = Mapping[str, str | None]
 Migration: TypeAlias = Callable[[Found], Found]
 
 
+_LEFT_OUT: Final = 8  # parameters that a hint names to leave them out
+
+
 @dataclass(frozen=True, slots=True)
 class LoadReport:
     """What loading a record into a module does.
@@ -60,14 +63,18 @@ class LoadReport:
     def check(self, name: str, *, partial: bool) -> None:
         """Raise RecordError for what does not fit; ``partial`` lets names be missing or unused."""
         if self.wrong_shape:
-            path, before, wanted = self.wrong_shape[0]
+            paths, before, wanted = zip(*self.wrong_shape, strict=True)
+            one = len(paths) == 1
+            names = "|".join(re.escape(path) for path in paths)
+            left = f"partial=True, remap={{{names if one else f'^({names})$'!r}: None}}"
+            usual = "load with the config that the record was saved with"
+            few = len(paths) <= _LEFT_OUT
             raise RecordError(
                 "load_record",
-                f"shape of {path} differs",
-                got=before,
-                expected=wanted,
-                hint="load with the config that the record was saved with, or leave it out: "
-                f"partial=True, remap={{{re.escape(path)!r}: None}}",
+                f"shape of {paths[0]} differs" if one else f"shapes differ: {some(paths)}",
+                got=", ".join(map(str, before[:4])),
+                expected=", ".join(map(str, wanted[:4])),
+                hint=f"{usual}, or leave {'it' if one else 'them'} out: {left}" if few else usual,
             )
         if partial and not self.applied:
             expected = some(list(self.missing)) or "parameters"

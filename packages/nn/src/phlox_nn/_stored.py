@@ -33,6 +33,13 @@ M = TypeVar("M", bound=Module)
 
 Bits = Literal[4, 8]
 _WIDTHS: Final = (4, 8)
+# What makes parameters again of weights that are made of others.
+_PLAIN: Final = {
+    "LoraWeight": "nn.merge_lora(model)",
+    "NormedWeight": "nn.remove_weight_norm(model)",
+    "SpectralWeight": "nn.remove_spectral_norm(model)",
+}
+_OWN: Final = "layer.replace(weight=layer.weight.into_param())"
 
 
 class QuantizedWeight(MadeWeight):
@@ -192,7 +199,7 @@ def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
                 f"{path} is made of other weights",
                 got=f"a {type(inner).__name__}",
                 expected="a parameter",
-                hint="nn.remove_weight_norm(model), or nn.remove_spectral_norm(model), before it",
+                hint=f"{_PLAIN.get(type(inner).__name__, _OWN)}, before it",
             )
     shared = {id(able[path]) for path in found}
     return {path for path, param in able.items() if id(param) in shared}
