@@ -269,3 +269,16 @@ def test_gradients_of_each_example_are_those_of_a_loop(name: str) -> None:
     for path, found in px.vmap(slopes)(x).items():
         want = np.stack([each[path].numpy() for each in alone])
         assert np.allclose(found.numpy(), want, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("length", [-1, 6])
+@pytest.mark.parametrize("clip", [None, 10.0], ids=["op", "steps"])
+@pytest.mark.parametrize("layer", [nn.Rnn, nn.Gru, nn.Lstm])
+def test_lengths_out_of_range_are_refused_with_any_settings(
+    layer: Any, clip: float | None, length: int
+) -> None:
+    model = layer(2, 3, bidirectional=True, clip=clip, device=DOUBLE)
+    x = px.ones((2, 5, 2), device=DOUBLE)
+    lengths = px.asarray([length, 5], device=DOUBLE)
+    with pytest.raises(px.IndexOutOfRangeError, match=rf"lengths out of range: got {length}, "):
+        model(x, lengths=lengths)

@@ -54,12 +54,13 @@ class CtcLoss(Layer[CtcLossConfig]):
         Args:
             logits: what a softmax makes shares of; shares already made stay as they are.
             targets: labels, padded by any class.
-            input_lengths: (N,), steps that count; more than T are all.
+            input_lengths: (N,), steps that count, at most T.
             target_lengths: (N,), labels that count, at most S.
 
         Raises:
             ShapeError: when the shapes do not fit.
-            IndexOutOfRangeError: for a label that is no class, and for more labels than there are.
+            IndexOutOfRangeError: for a label that is no class, and for more steps or labels than
+                there are.
         """
         _check_ctc(logits, targets, input_lengths, target_lengths)
         log_probs = log_softmax(logits, axis=-1)

@@ -259,10 +259,11 @@ class Rnn(Layer[RnnConfig]):
         Args:
             x: sequences.
             state: (layers · directions, …, d_hidden) before the first element; None for zeros.
-            lengths: (…,), how many elements count, clipped to 0..length; what follows gives 0 and
-                changes no state.
+            lengths: (…,), how many elements count, 0 to length; what follows gives 0 and changes
+                no state.
 
         Raises:
+            IndexOutOfRangeError: for lengths that are none.
             ShapeError: when something does not fit.
         """
         s = self.settings

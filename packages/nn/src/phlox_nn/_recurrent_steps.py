@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from phlox_tensor import Float, Int, Tensor
-from phlox_tensor.ops.recurrence import counted, last, projected, walk
+from phlox_tensor.ops.recurrence import counted, last, projected, walk, within_steps
 
 from ._activation import FUNCTIONS
 
@@ -22,6 +22,7 @@ def rnn(
     reverse: bool,
 ) -> Found:
     """A plain recurrence of any activation."""
+    lengths = within_steps("rnn", x, lengths)
     weight_input, weight_hidden = part.weights()
     act, wide = FUNCTIONS[settings.activation], weight_hidden.to_full_precision()
 
@@ -41,6 +42,7 @@ def gru(
     reverse: bool,
 ) -> Found:
     """A GRU, reset before its product with the weights or after."""
+    lengths = within_steps("gru", x, lengths)
     (weight_input, weight_hidden), (bias_input, bias_hidden) = part.weights(), part.biases()
     gate, new = FUNCTIONS[settings.gate_activation], FUNCTIONS[settings.hidden_activation]
     size, wide = start[0].shape[1], weight_hidden.to_full_precision()
@@ -73,6 +75,7 @@ def lstm(
     reverse: bool,
 ) -> Found:
     """An LSTM of any activations, whose gates may be coupled."""
+    lengths = within_steps("lstm", x, lengths)
     weight_input, weight_hidden = part.weights()
     gate, taken = FUNCTIONS[settings.gate_activation], FUNCTIONS[settings.cell_activation]
     shown, size = FUNCTIONS[settings.hidden_activation], start[0].shape[1]

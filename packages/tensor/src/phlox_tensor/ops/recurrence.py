@@ -192,8 +192,8 @@ def _start(x: Tensor, weight: Tensor, state: Tensor | None) -> Tensor:
     return x.zeros((x.shape[0], weight.shape[0])) if state is None else state
 
 
-def _held(op: str, x: Tensor, lengths: Tensor[Int] | None) -> Tensor[Int] | None:
-    """Lengths that x has steps for."""
+def within_steps(op: str, x: Tensor, lengths: Tensor[Int] | None) -> Tensor[Int] | None:
+    """Lengths, of which one that x has no steps for is an error."""
     return None if lengths is None else held(op, "lengths", lengths, x.shape[1])
 
 
@@ -225,7 +225,7 @@ def _lstm(
     lengths: Tensor[Int] | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    lengths = _held("lstm", x, lengths)
+    lengths = within_steps("lstm", x, lengths)
     start = (_start(x, weight_hidden, each) for each in (hidden, cell))
     inputs = projected(x, weight_input, bias)
     hiddens, cells = lstm_steps(inputs, weight_hidden, *start, lengths, reverse)
@@ -272,7 +272,7 @@ def _gru(
     lengths: Tensor[Int] | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    lengths = _held("gru", x, lengths)
+    lengths = within_steps("gru", x, lengths)
     start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias_input)
     hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
     return counted(hiddens, lengths), last(hiddens, reverse)
@@ -318,7 +318,7 @@ def _rnn(
     activation: str,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    lengths = _held("rnn", x, lengths)
+    lengths = within_steps("rnn", x, lengths)
     start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias)
     hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
     return counted(hiddens, lengths), last(hiddens, reverse)
