@@ -30,7 +30,6 @@ from ._simplify import Forms, in_several_ways, simplified
 from ._structure import Structure
 from ._write import Writer
 
-
 # Attributes that say of which type something is.
 _TYPES: Final = ("dtype", "output_datatype", "output_dtype", "precision", "to")
 
