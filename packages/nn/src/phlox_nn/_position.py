@@ -71,11 +71,17 @@ def _rows(settings: _Settings, offset: int, end: int, dtype: DType, device: Back
 
 def _turns(x: Tensor[Float], settings: _Settings, offset: int) -> _Pair:
     """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
-    first, base = index(offset), x.device.base
+    first, base, made = index(offset), x.device.base, recording()
+    end, longest = first + x.shape[-2], made.positions if made is not None else 0
     with unrecorded():  # how they are made is no part of a program
         home = base if base.has_data else Numpy()
-        sines, cosines = _rows(settings, first, first + x.shape[-2], x.dtype, home)
-    if home is base and recording() is None:
+        rows = (0, max(end, longest)) if longest else (first, end)
+        sines, cosines = _rows(settings, *rows, x.dtype, home)
+    if longest:  # what is noted holds for other lengths too
+        tables = (_constant(table, x.device) for table in (sines, cosines))
+        sines, cosines = (table[first:end] for table in tables)
+        return sines, cosines
+    if home is base and made is None:
         return sines.to_device(x.device), cosines.to_device(x.device)
     return _constant(sines, x.device), _constant(cosines, x.device)
 

@@ -15,7 +15,7 @@ from .table.microsoft import BITS, unpacked
 Quantized = Literal["fake", "float", "exact", "learned"]
 
 _Q, _DQ = ("", "QuantizeLinear"), ("", "DequantizeLinear")
-_CAST, _MUL = ("", "Cast"), ("", "Mul")
+_CAST, _LIKE, _MUL = ("", "Cast"), ("", "CastLike"), ("", "Mul")
 _PACKED = ("com.microsoft", "MatMulNBits")
 
 
@@ -68,7 +68,7 @@ def _typed(node: Node, types: list[int]) -> int:
         if types[2:] and types[2]:
             words.setdefault("output_dtype", types[2])
         return int(words.get("output_dtype", 0))
-    if node.key == ("", "CastLike") and len(types) == 2:
+    if node.key == _LIKE and len(types) == 2:
         if types[1] in FOUR_BITS:
             node.op, node.inputs, words["to"] = "Cast", node.inputs[:1], types[1]
         return types[1]

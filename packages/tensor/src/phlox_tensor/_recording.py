@@ -52,7 +52,10 @@ class Recording:
 
     Attributes:
         outcomes: what the cells that were set hold in the end.
+        positions: how many rows tables of positions have, where more are noted than a run reads.
     """
+
+    positions = 0
 
     def __init__(
         self, open_cell: Callable[[Cell[Any], Recording], Any], name: str = "compile"

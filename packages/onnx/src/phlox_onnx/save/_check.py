@@ -18,6 +18,7 @@ from .._difference import difference
 from .._errors import OnnxError
 from .._limits import Limits
 from .._model import model_of
+from ._open import Inputs
 from ._writer import OPSET
 
 # Beside the largest value; sums are ordered otherwise in spellings of several ops.
@@ -66,6 +67,7 @@ def _types(model: onnx.ModelProto) -> dict[str, str]:
 def verified(
     path: Path,
     net: Module,
+    inputs: Inputs,
     feeds: Sequence[list[Any]],
     names: Sequence[str],
     device: Backend,
@@ -87,9 +89,10 @@ def verified(
     for tensors in feeds:
         try:
             with use_device(device):
-                wanted = [t for t in tree.leaves(net(*tensors)) if t is not None]
+                found = net(*inputs.arguments(tensors))
+                wanted = [t for t in tree.leaves(found) if t is not None]
         except PhloxError:
-            continue  # a batch that the module does not take
+            continue  # sizes that the module does not take
         given = [t.to_device(device.base) for t in tensors if t is not None]
         shape = given[0].shape if given else ()
         try:

@@ -1,7 +1,8 @@
-"""The file of noted runs: each op in its spelling, constants and sizes by the batch."""
+"""The file of noted runs: each op in its spelling, constants and sizes by what is open."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, final
 
 import onnx
@@ -10,23 +11,27 @@ from onnx import helper
 from phlox_tensor.capture import Value, plain
 
 from .._errors import OnnxError
-from ._batched import Batched, Unlike, has, merged, spread
 from ._rows import FOLLOWING, ROWS
 from ._run import Run, needed
+from ._sizes import Followed, Runs, Unlike, has
 from ._writer import EVERY, OPSET, Call, Writer, type_of
 
 _IR: Final = 10  # that of opset 21
 
 
 def model_of(
-    runs: list[Run], batches: tuple[int, ...], inputs: list[str], outputs: list[str]
+    runs: list[Run],
+    sizes: Runs,
+    opened: Mapping[str, tuple[str, int]],
+    inputs: list[str],
+    outputs: list[str],
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Return the model, and who asked for each of its nodes.
 
     Raises:
-        OnnxError: for an op without a spelling, and for what differs from batch to batch.
+        OnnxError: for an op without a spelling, and for what differs from run to run.
     """
-    g = _Values(runs, batches, inputs)
+    g = _Values(runs, sizes, opened, inputs)
     w = g.writer
     for word in outputs:
         w.name(word)
@@ -58,10 +63,15 @@ def model_of(
 class _Values:
     """What the values of the runs are called; one of all runs is known by its number in each."""
 
-    def __init__(self, runs: list[Run], batches: tuple[int, ...], inputs: list[str]) -> None:
-        self.runs, self.batches = runs, batches
-        self.writer = Writer()
-        self.writer.first = inputs[0] if inputs else ""
+    def __init__(
+        self,
+        runs: list[Run],
+        sizes: Runs,
+        opened: Mapping[str, tuple[str, int]],
+        inputs: list[str],
+    ) -> None:
+        self.runs, self.sizes = runs, sizes
+        self.writer = Writer(opened)
         self.known: dict[tuple[int, ...], str] = {}
         numbers = zip(*(r.graph.inputs for r in runs), strict=True)
         for word, each in zip(inputs, numbers, strict=True):
@@ -86,12 +96,12 @@ class _Values:
                 asks = f"{node.op.name} in {place}"
                 name = [self.value(tuple(v.number for v in c), asks) for c in columns]
             else:
-                name = merged([plain(v) for v in each])
+                name = self.sizes.merged([plain(v) for v in each])
             inputs.append(name)
             shapes.append(shape)
             dtypes.append(dtype)
         attributes = tuple(
-            merged([plain(a) for a in each])
+            self.sizes.merged([plain(a) for a in each])
             for each in zip(*(n.attributes for n in nodes), strict=True)
         )
         results = list(zip(*(n.results for n in nodes), strict=True))
@@ -112,12 +122,10 @@ class _Values:
         facts = (*numbers, *call.attributes, *(shape for shape, _ in call.outs))
         odd = ", ".join(dict.fromkeys(map(repr, _unlike(facts))))
         if odd:
-            what = "what follows from the batch is no a * batch + b"
-            raise call.refuse_batch(
-                f"{what}: {odd} for batches of {' / '.join(map(str, self.batches))}"
-            )
-        if call.op not in FOLLOWING and has(call.attributes, Batched):
-            raise call.refuse_batch("a setting that follows from the batch")
+            what = f"what follows from the {self.sizes.one} is no {self.sizes.form}"
+            raise call.refuse_followed(f"{what}: {odd} for {self.sizes.all_shown}")
+        if call.op not in FOLLOWING and has(call.attributes, Followed):
+            raise call.refuse_followed(f"a setting that follows from the {self.sizes.one}")
 
     def value(self, numbers: tuple[int, ...], asks: str) -> str:
         """The name of a value; what is none yet must be a constant in all runs."""
@@ -129,25 +137,27 @@ class _Values:
     def _constant(self, numbers: tuple[int, ...], asks: str) -> str:
         pairs = list(zip(self.runs, numbers, strict=True))
         if not all(n in r.graph.constants for r, n in pairs):
-            raise _differs("the ops take other values from batch to batch", asks, EVERY)
+            one = self.sizes.one
+            raise _differs(f"the ops take other values from {one} to {one}", asks, EVERY)
         paths = {r.names.get(n) for r, n in pairs}
         if len(paths) == 1 and None not in paths:
             pairs = pairs[:1]  # a parameter is the same in all runs
         arrays = [r.device.read(r.graph.constants[n]) for r, n in pairs]
-        common = spread(arrays)
+        common = self.sizes.spread(arrays)
         if common is None:
-            what = "a constant that the host computes differs from batch to batch"
-            raise _differs(what, asks, "the same values, or a * batch + b")
+            one = self.sizes.one
+            what = f"a constant that the host computes differs from {one} to {one}"
+            raise _differs(what, asks, f"the same values, or {self.sizes.form}")
         return self.writer.spread(common, next(iter(paths)) or "constant")
 
     def shape(self, numbers: tuple[int, ...]) -> Any:
         """The sizes of a value."""
         pairs = zip(self.runs, numbers, strict=True)
-        return merged([tuple(r.graph.specs[n].shape) for r, n in pairs])
+        return self.sizes.merged([tuple(r.graph.specs[n].shape) for r, n in pairs])
 
     def typed(self, numbers: tuple[int, ...]) -> tuple[int, list[int | str]]:
         """Element type and shape of an input or output, as a file has them."""
-        sizes = [repr(n) if isinstance(n, Batched) else n for n in self.shape(numbers)]
+        sizes = [repr(n) if isinstance(n, Followed) else n for n in self.shape(numbers)]
         return type_of(self.runs[0].graph.specs[numbers[0]].dtype), sizes
 
 

@@ -7,27 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from ._batched import Batched, has
+from ._sizes import Followed, has
 from ._writer import Call, Writer
 
 
 def reshaped(w: Writer, x: str, shape: tuple[Any, ...]) -> str:
     """A value in another shape, of which one size at most is left to follow from the others."""
-    free = [isinstance(n, Batched) for n in shape]
+    free = [isinstance(n, Followed) for n in shape]
     if 0 in shape or sum(free) > 1:
         return str(w.add("Reshape", [x, w.sizes(shape)], allowzero=int(0 in shape)))
     sizes = w.ints(*(-1 if follows else n for n, follows in zip(shape, free, strict=True)))
     return str(w.add("Reshape", [x, sizes], allowzero=0))
 
 
-def refuse_batch(c: Call, sizes: Any) -> None:
-    """Refuse sizes that follow from the batch.
+def refuse_followed(c: Call, sizes: Any) -> None:
+    """Refuse sizes that are open.
 
     Raises:
         OnnxError: when one of them does.
     """
-    if has(tuple(sizes), Batched):
-        raise c.refuse_batch("a size follows from the batch")
+    if has(tuple(sizes), Followed):
+        raise c.refuse_followed("a size that has to be a number is open")
 
 
 def _pads(sides: Any) -> list[int]:
@@ -70,7 +70,7 @@ def avg_pool(w: Writer, c: Call) -> Any:
 def batch_norm(w: Writer, c: Call) -> Any:
     x, weight, bias, mean, var = c.inputs
     size = (c.shapes[3] or (0,))[0]
-    refuse_batch(c, (size,))
+    refuse_followed(c, (size,))
     weight = weight or w.array(np.ones(size, c.dtypes[0].numpy))
     bias = bias or w.array(np.zeros(size, c.dtypes[0].numpy))
     return w.add("BatchNormalization", [x, weight, bias, mean, var], epsilon=c.attributes[0])
@@ -78,7 +78,7 @@ def batch_norm(w: Writer, c: Call) -> Any:
 
 def layer_norm(w: Writer, c: Call) -> Any:
     x, weight, bias = c.inputs
-    refuse_batch(c, c.shapes[0][-1:])
+    refuse_followed(c, c.shapes[0][-1:])
     weight = weight or w.array(np.ones(c.shapes[0][-1], c.dtypes[0].numpy))
     names = [x, weight, *([bias] if bias else [])]
     return w.add("LayerNormalization", names, axis=-1, epsilon=c.attributes[0])
@@ -95,7 +95,7 @@ def rms_norm(w: Writer, c: Call) -> Any:
 def prelu(w: Writer, c: Call) -> Any:
     x, slope = c.inputs
     rank, size = len(c.shapes[0]), c.shapes[1]
-    refuse_batch(c, size)
+    refuse_followed(c, size)
     shaped = w.add("Reshape", [slope, w.ints(*size, *(1,) * max(0, rank - 2))]) if size else slope
     return w.add("PRelu", [x, shaped])
 
@@ -103,10 +103,18 @@ def prelu(w: Writer, c: Call) -> Any:
 def _repeated(w: Writer, c: Call, name: str, i: int, count: int) -> str:
     """Each head as often as queries share it."""
     *lead, heads, length, size = c.shapes[i]
-    refuse_batch(c, (heads, length, size))
-    many = w.ints(*(1 for _ in lead), 1, count, length, size)
+    many = w.ints(*(1 for _ in lead), 1, count, 1, 1)
     spread = w.add("Expand", [w.add("Unsqueeze", [name, w.ints(len(lead) + 1)]), many])
     return reshaped(w, spread, (*lead, heads * count, length, size))
+
+
+def _later(w: Writer, rows: Any, columns: Any) -> str:
+    """Where a key comes later than the query; the last query sees all."""
+    if not has((rows, columns), Followed):
+        return w.array(np.arange(columns) > np.arange(rows)[:, None] + (columns - rows))
+    keys = w.add("Range", [w.count(0), w.count(columns), w.count(1)])
+    queries = w.add("Range", [w.count(columns - rows), w.count(columns), w.count(1)])
+    return str(w.add("Greater", [keys, w.add("Unsqueeze", [queries, w.ints(1)])]))
 
 
 def attention(w: Writer, c: Call) -> Any:
@@ -114,7 +122,7 @@ def attention(w: Writer, c: Call) -> Any:
     scale, softcap, causal = c.attributes
     rank, dtype = len(c.shapes[0]), c.dtypes[0]
     if rank > 2 and c.shapes[0][-3] != c.shapes[1][-3]:
-        refuse_batch(c, (c.shapes[0][-3], c.shapes[1][-3]))
+        refuse_followed(c, (c.shapes[0][-3], c.shapes[1][-3]))
         count = c.shapes[0][-3] // c.shapes[1][-3]
         key, value = (_repeated(w, c, n, i, count) for i, n in ((1, key), (2, value)))
     turned = w.add("Transpose", [key], perm=[*range(rank - 2), rank - 1, rank - 2])
@@ -124,10 +132,8 @@ def attention(w: Writer, c: Call) -> Any:
         scores = w.add("Mul", [w.add("Tanh", [w.add("Div", [scores, cap])]), cap])
     scores = scores if bias is None else w.add("Add", [scores, bias])
     if causal:
-        rows, columns = c.shapes[0][-2], c.shapes[1][-2]
-        refuse_batch(c, (rows, columns))
-        hidden = np.arange(columns) > np.arange(rows)[:, None] + (columns - rows)
-        scores = w.add("Where", [w.array(hidden), w.number(-math.inf, dtype), scores])
+        hidden = _later(w, c.shapes[0][-2], c.shapes[1][-2])
+        scores = w.add("Where", [hidden, w.number(-math.inf, dtype), scores])
     if mask is not None:
         scores = w.add("Where", [mask, w.number(-math.inf, dtype), scores])
     share = w.add("Softmax", [scores], axis=-1)

@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from onnx import numpy_helper
 
-from ._batched import Batched
 from ._elements import ROWS as ELEMENTS
 from ._elements import Row, plain
 from ._layers import (
@@ -22,10 +21,11 @@ from ._layers import (
     max_pool,
     max_pool_with,
     prelu,
-    refuse_batch,
+    refuse_followed,
     reshaped,
     rms_norm,
 )
+from ._sizes import Followed
 from ._writer import Call, Writer
 
 
@@ -38,10 +38,12 @@ def _reshape(w: Writer, c: Call) -> Any:
 
 
 def _broadcast(w: Writer, c: Call) -> Any:
-    """Where the size of the batch is there already, 1 keeps it."""
+    """Where an open size is there already, 1 keeps it."""
     shape = c.outs[0][0]
     own = (1,) * (len(shape) - len(c.shapes[0])) + tuple(c.shapes[0])
-    there = [1 if isinstance(n, Batched) and n == m else n for n, m in zip(shape, own, strict=True)]
+    there = [
+        1 if isinstance(n, Followed) and n == m else n for n, m in zip(shape, own, strict=True)
+    ]
     return w.add("Expand", [c.inputs[0], w.sizes(there)])
 
 
@@ -88,9 +90,9 @@ def _slice(w: Writer, c: Call) -> Any:
         if n == whole and a == 0 and s == 1:
             continue
         end = a + n * s + (0 if s > 0 else -s - 1)
-        if isinstance(end, Batched) and end.plus < 0 and s < 0:
-            raise c.refuse_batch("a place follows from the batch")
-        ends.append(end if isinstance(end, Batched) or end >= 0 else -_FAR)
+        if isinstance(end, Followed) and end.plus < 0 and s < 0:
+            raise c.refuse_followed("a place that has to be a number follows from a size")
+        ends.append(end if isinstance(end, Followed) or end >= 0 else -_FAR)
         starts.append(a)
         axes.append(axis)
         steps.append(s)
@@ -106,7 +108,7 @@ def _slice_scatter(w: Writer, c: Call) -> Any:
     for axis, (first, n, step, whole) in enumerate(zip(*c.attributes, shape, strict=True)):
         if n == whole and (first, step) == (0, 1):
             continue
-        refuse_batch(c, (first, n, whole))
+        refuse_followed(c, (first, n, whole))
         if not n:
             return w.add("Identity", [x])
         source, there = np.zeros(whole, np.int64), np.zeros(whole, bool)
@@ -153,7 +155,7 @@ def _scatter(w: Writer, c: Call) -> Any:
 
 def _full(w: Writer, c: Call) -> Any:
     shape, dtype = c.outs[0]
-    if isinstance(c.attributes[1], Batched):
+    if isinstance(c.attributes[1], Followed):
         return w.add("Expand", [w.number(c.attributes[1], dtype), w.sizes(shape)])
     value = np.array([c.attributes[1]], dtype.numpy)
     return w.add("ConstantOfShape", [w.sizes(shape)], value=numpy_helper.from_array(value))
@@ -162,11 +164,11 @@ def _full(w: Writer, c: Call) -> Any:
 def _arange(w: Writer, c: Call) -> Any:
     start, step, count = c.attributes[:3]
     dtype = c.outs[0][1]
-    followed = [n for n in (start, step, count) if isinstance(n, Batched)]
+    followed = [n for n in (start, step, count) if isinstance(n, Followed)]
     if not followed:
         return w.array((start + np.arange(count) * step).astype(dtype.numpy))
     if not all(isinstance(n, int) or (n in followed and n.whole) for n in (start, step, count)):
-        raise c.refuse_batch("a place follows from the batch")
+        raise c.refuse_followed("a place that has to be a number follows from a size")
     places = w.add("Range", [w.count(0), w.count(count), w.count(1)])
     places = w.add("Add", [w.add("Mul", [places, w.count(step)]), w.count(start)])
     return w.cast(places, dtype)
@@ -198,7 +200,7 @@ def _var(w: Writer, c: Call) -> Any:
     if not correction:
         return found
     sizes = [c.shapes[0][a] for a in axes]
-    refuse_batch(c, sizes)
+    refuse_followed(c, sizes)
     count = math.prod(sizes)
     return w.add("Mul", [found, w.number(count / (count - correction), dtype)])
 
@@ -311,7 +313,7 @@ ROWS: Final[dict[str, Row]] = {
     "var": _var,
 }
 
-# Ops whose attributes may follow from the batch, since the row says how or reads the shapes.
+# Ops whose attributes may follow from open sizes, since the row says how or reads the shapes.
 FOLLOWING: Final = frozenset(
     {"arange", "broadcast_to", "full", "reshape", "slice", "slice_scatter", "split", "tile", "topk"}
 )

@@ -11,6 +11,8 @@ from phlox_tensor.capture import Graph, Node, Recording, recorded, values_of
 from phlox_tensor.scope import watching
 
 from .._errors import OnnxError
+from ._open import Inputs
+from ._sizes import Runs
 from ._writer import EVERY, ONE
 
 
@@ -43,8 +45,23 @@ class Run:
         return f"{self.where[i]}, {self.graph.nodes[i].line}"
 
 
-def run(net: Module, tensors: list[Any], params: Mapping[str, Tensor[Any]], device: Backend) -> Run:
+def run(
+    net: Module,
+    inputs: Inputs,
+    tensors: list[Any],
+    params: Mapping[str, Tensor[Any]],
+    device: Backend,
+    positions: int = 0,
+) -> Run:
     """Run a module and note it; ``device`` is what the tensors are on.
+
+    Args:
+        net: the module.
+        inputs: how tensors stand in its arguments.
+        tensors: what it is run with.
+        params: its parameters, by path.
+        device: where all of them are.
+        positions: rows of the tables of positions, or 0 for those that are read.
 
     Raises:
         OnnxError: when it reads values or changes its state, or gives what is no tensor.
@@ -55,6 +72,7 @@ def run(net: Module, tensors: list[Any], params: Mapping[str, Tensor[Any]], devi
 
     base = device.base
     made = Recording(cell)
+    made.positions = positions
     given: list[Any] = []
     for tensor in tensors:
         if tensor is None:
@@ -80,7 +98,7 @@ def run(net: Module, tensors: list[Any], params: Mapping[str, Tensor[Any]], devi
 
     with recorded(made), watching(around):
         try:
-            found = net(*given)
+            found = net(*inputs.arguments(given))
             made.raise_caught()
         except CompileError as error:
             raise OnnxError("save", "what runs hangs on a value", got=str(error)) from error
@@ -97,23 +115,26 @@ def run(net: Module, tensors: list[Any], params: Mapping[str, Tensor[Any]], devi
     return Run(graph, names, where, base, structure)
 
 
-def refuse_unlike(runs: list[Run], batches: tuple[int, ...]) -> None:
+def refuse_unlike(runs: list[Run], sizes: Runs) -> None:
     """Refuse runs that do not do the same one after the other.
 
     Raises:
         OnnxError: naming the first op that differs.
     """
     first = runs[0]
-    for batch, other in zip(batches[1:], runs[1:], strict=True):
+    one = sizes.one
+    for k, other in enumerate(runs[1:], 1):
         a, b = first.graph.nodes, other.graph.nodes
         for i in range(max(len(a), len(b))):
             if i < min(len(a), len(b)) and _kind(a[i]) == _kind(b[i]):
                 continue
-            got = f"{_shown(first, i)} for a batch of {batches[0]}, {_shown(other, i)} for {batch}"
-            raise _differ("the ops differ from batch to batch", got)
+            got = (
+                f"{_shown(first, i)} for {sizes.shown(0)}, {_shown(other, i)} for {sizes.shown(k)}"
+            )
+            raise _differ(f"the ops differ from {one} to {one}", got)
         if first.structure != other.structure:
             got = f"{first.structure} and {other.structure}"
-            raise _differ("the results differ from batch to batch", got)
+            raise _differ(f"the results differ from {one} to {one}", got)
 
 
 def _differ(what: str, got: str) -> OnnxError:

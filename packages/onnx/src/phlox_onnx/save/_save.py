@@ -1,12 +1,12 @@
-"""Modules as files: runs are recorded, of one batch or of several, and each op is spelled."""
+"""Modules as files: runs are recorded, with one size or several, and each op is spelled."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Never
 
 import numpy as np
 
@@ -16,22 +16,25 @@ from phlox_tensor import (
     Backend,
     PhloxError,
     Tensor,
-    asarray,
+    UnknownArgumentError,
     default_device,
     use_device,
 )
+from phlox_tensor.names import unknown_argument
 
 from .._errors import OnnxError
-from ._batched import BATCHES
 from ._check import refuse_unfit, verified
 from ._file import written
 from ._graph import model_of
+from ._open import Dynamic, Inputs, inputs_of, opened
 from ._run import Run, refuse_unlike, run
+from ._sizes import Runs
 from ._spelled import Spelled
 from ._writer import EVERY, ONE
 
 # The file is compared with the module at these, too: 1 is where sizes vanish, 12 is beyond all.
-_OTHERS = (1, 12)
+_ONE, _BEYOND = (1, 1, 1, 1), (12, 17, 24, 33)
+POSITIONS: Final = 2048
 
 
 def save(
@@ -41,15 +44,18 @@ def save(
     *,
     names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    dynamic: Dynamic | None = None,
     dynamic_batch: bool = False,
+    positions: int = POSITIONS,
     verify: bool = True,
+    **wrong: Never,
 ) -> Path:
     """Write what a module computes for example inputs as a file of ONNX, opset 21.
 
     Parameters keep their paths as names. Results that stand in tuples, dicts and the like are
-    outputs one after the other. Decisions of Python are those of the example: sizes are fixed, but
-    with ``dynamic_batch`` the first axis of all inputs, which is told from runs with several
-    batches; what then follows from the batch in another way than ``a * batch + b`` is refused.
+    outputs one after the other; inputs may stand so, too. Decisions of Python are those of the
+    example: sizes are fixed, but those that ``dynamic`` names. They are told from runs with several
+    sizes; what then follows from them in another way than as a sum of products is refused.
     A file of more than 1 GiB has its weights in ``path`` + ``".data"``. Files take their place
     when they are whole.
 
@@ -57,16 +63,22 @@ def save(
         module: is written as it computes in inference.
         inputs: a tensor or array, or several in a tuple, as the module is called with.
         path: where the file goes.
-        names: of the inputs; ``x0``, ``x1`` … by default.
+        names: of the inputs; ``x0``, ``x1`` … by default, with ``dynamic`` the parameters of
+            ``forward``: ``cache.0.keys`` is a part of one.
         output_names: likewise; ``y0``, ``y1`` … by default.
-        dynamic_batch: whether the first axis may have any size.
+        dynamic: a name for each axis that may have any size, by input:
+            ``{"tokens": {0: "batch", 1: "length"}}``. Equal names are equal sizes; an input that
+            holds several, such as a cache, is named as a whole.
+        dynamic_batch: whether the first axis of all inputs may have any size.
+        positions: with ``dynamic``, how many rows tables of positions have in the file: the longest
+            sequence of rotary and sinusoidal layers.
         verify: whether the file is loaded again and must give what the module gives, for the
-            inputs and, with ``dynamic_batch``, for other batches of their rows.
+            inputs and for other sizes of what is open.
 
     Raises:
-        ArgumentError: for what is no module, and names or inputs that do not fit it.
+        ArgumentError: for what is no module, and names, axes or inputs that do not fit it.
         OnnxError: for an op that ONNX has no word for, named with the module that asks; for what
-            follows from the batch in another way; for a file that gives something else.
+            follows from sizes in another way; for a file that gives something else.
 
     Example:
         >>> import tempfile, phlox_nn as nn
@@ -76,30 +88,68 @@ def save(
         ...     path.name
         'linear.onnx'
     """
-    target, given = _path(path), _inputs(inputs)
-    _refuse_module(module, given)
+    _refuse_unknown(wrong)
+    target, arguments = _path(path), _arguments(inputs)
+    _refuse_module(module, arguments)
     net = module.valid()
     own = next((param.device for param in net.param_list()), default_device())
     device = Spelled(own.base)
     net = net.to_device(device)
     params = {path: param.value for path, param in net.params().items()}
-    tensors = [None if v is None else _on(v, device) for v in given]
-    words = _names(names, "x", sum(t is not None for t in tensors), "inputs", params)
-    batches = _batches(tensors) if dynamic_batch else ()
+    given = inputs_of(net.forward, arguments).on(device)
+    paths = [given.paths[i] for i in given.places]
+    words = _names(names, "x" if dynamic is None else paths, len(paths), "inputs", params)
+    sizes = opened(given, words, dynamic, dynamic_batch)
+    rows = positions if dynamic else 0
     with use_device(device):
-        net(*tensors)  # what a module computes once and keeps is no part of what it does
-        runs = [_run(net, _rows(tensors, n), params, device, n) for n in batches]
-        runs = runs or [run(net, tensors, params, device)]
-    refuse_unlike(runs, batches)
+        net(*given.arguments(given.leaves))  # what is computed once and kept is no part of it
+        runs = [
+            _run(net, given, sizes.resized(given.leaves, p), params, device, rows, sizes.runs, i)
+            for i, p in enumerate(sizes.runs.points)
+        ]
+    refuse_unlike(runs, sizes.runs)
     outputs = _names(output_names, "y", len(runs[0].graph.outputs), "outputs", [*params, *words])
-    model, places = model_of(runs, batches, words, outputs)
+    model, places = model_of(runs, sizes.runs, sizes.first(words, given.places), words, outputs)
     refuse_unfit(model, places)
-    own_size = next((t.shape[0] for t in tensors if t is not None), 0) if dynamic_batch else 0
-    sizes = sorted({own_size, *_OTHERS}) if dynamic_batch else [None]
-    feeds = [tensors if n is None else _rows(tensors, n) for n in sizes]
+    count = len(sizes.own)
+    tried = dict.fromkeys((tuple(sizes.own.values()), _ONE[:count], _BEYOND[:count]))
+    feeds = [sizes.resized(given.leaves, each) for each in tried]
     with written(model, target) as fresh:
-        verified(fresh, net, feeds, outputs, device, asked=verify)
+        verified(fresh, net, given, feeds, outputs, device, asked=verify)
     return target
+
+
+# What PyTorch calls the arguments, and what takes their place.
+_ELSEWHERE: Final = {
+    "dynamic_axes": ("dynamic",),
+    "dynamic_shapes": ("dynamic",),
+    "f": ("path",),
+    "args": ("inputs",),
+    "input_names": ("names",),
+}
+_NEEDLESS: Final = {
+    "do_constant_folding": "leave it out: constants are folded in any case",
+    "dynamo": "leave it out: there is one exporter",
+    "export_params": "leave it out: parameters are in the file",
+    "opset_version": "leave it out: files have opset 21",
+    "verbose": "leave it out; print(onnx.printer.to_text(onnx.load(path)))",
+}
+
+
+def _refuse_unknown(wrong: Mapping[str, object]) -> None:
+    """Refuse arguments that a call does not have, some of which others have."""
+    known = [name for name in inspect.signature(save).parameters if name != "wrong"]
+    unknown = unknown_argument("save", wrong, known, _ELSEWHERE, _NEEDLESS)
+    if unknown is None:
+        return
+    if "dynamic_axes" in wrong or "dynamic_shapes" in wrong:
+        hint = 'dynamic={"tokens": {0: "batch", 1: "length"}}'
+        name = "dynamic_axes" if "dynamic_axes" in wrong else "dynamic_shapes"
+        expected = ", ".join(known)
+        raise UnknownArgumentError(
+            "save", "unknown argument", got=name, expected=expected, hint=hint
+        )
+    raise unknown
 
 
 def _path(path: Any) -> Path:
@@ -112,7 +162,7 @@ def _path(path: Any) -> Path:
     return Path(path)
 
 
-def _inputs(inputs: Any) -> tuple[Any, ...]:
+def _arguments(inputs: Any) -> tuple[Any, ...]:
     """A list of tensors stands for several as a tuple does; one of numbers is an array."""
     several = isinstance(inputs, tuple) or (
         isinstance(inputs, list) and any(isinstance(v, Tensor | np.ndarray) for v in inputs)
@@ -135,9 +185,11 @@ def _refuse_module(module: Any, given: tuple[Any, ...]) -> None:
         raise ArgumentError("save", "the inputs do not fit", got=got, expected=expected) from None
 
 
-def _names(given: Any, letter: str, count: int, what: str, taken: Iterable[str]) -> list[str]:
+def _names(
+    given: Any, usual: str | list[str], count: int, what: str, taken: Iterable[str]
+) -> list[str]:
     """Names of inputs or outputs, which nothing else has."""
-    words = [f"{letter}{i}" for i in range(count)]
+    words = [f"{usual}{i}" for i in range(count)] if isinstance(usual, str) else usual
     if given is not None:
         if isinstance(given, str) or not all(isinstance(n, str) and n for n in given):
             expected = "a list of words that are not empty"
@@ -153,37 +205,22 @@ def _names(given: Any, letter: str, count: int, what: str, taken: Iterable[str])
     return words
 
 
-def _on(value: Any, device: Backend) -> Tensor[Any]:
-    while isinstance(value, Tensor) and value.device.records:
-        value = value.inner()
-    if isinstance(value, Tensor):
-        return value.to_device(device)
-    return asarray(value, device=device)
-
-
-def _batches(tensors: list[Any]) -> tuple[int, ...]:
-    """The batches to run with, for inputs that have one and the same."""
-    shapes = [t.shape for t in tensors if t is not None]
-    if not shapes or not all(s and s[0] for s in shapes) or len({s[0] for s in shapes}) > 1:
-        expected = "inputs with one size of the first axis"
-        raise ArgumentError("save", "inputs without a batch", got=shapes, expected=expected)
-    return BATCHES
-
-
-def _rows(tensors: list[Any], count: int) -> list[Any]:
-    """The first rows of each, again and again."""
-    return [None if t is None else _first(t, count) for t in tensors]
-
-
-def _first(x: Tensor[Any], count: int) -> Tensor[Any]:
-    return asarray(x.numpy()[np.arange(count) % x.shape[0]], device=x.device)
-
-
-def _run(net: Module, tensors: list[Any], params: Any, device: Backend, batch: int) -> Run:
+def _run(
+    net: Module,
+    inputs: Inputs,
+    tensors: list[Any],
+    params: Any,
+    device: Backend,
+    positions: int,
+    sizes: Runs,
+    i: int,
+) -> Run:
     try:
-        return run(net, tensors, params, device)
+        return run(net, inputs, tensors, params, device, positions)
     except OnnxError:
         raise
     except PhloxError as error:
-        what = f"the module does not run with a batch of {batch}"
+        if not sizes.names:
+            raise
+        what = f"the module does not run with {sizes.shown(i)}"
         raise OnnxError("save", what, got=str(error), expected=EVERY, hint=ONE) from error

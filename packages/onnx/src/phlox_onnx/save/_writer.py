@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, final
 
 import numpy as np
@@ -14,12 +15,12 @@ from phlox_tensor import DType
 from phlox_tensor.capture import shown
 
 from .._errors import OnnxError
-from ._batched import Batched, Spread
+from ._sizes import Followed, Product, Spread
 
 OPSET: Final = 21
-# What is said of modules that are not the same for each batch.
-EVERY: Final = "one way for all batches"
-ONE: Final = "px.onnx.save(module, inputs, path), for the batch of the inputs alone"
+# What is said of modules that are not the same for all sizes.
+EVERY: Final = "one way for all sizes"
+ONE: Final = "px.onnx.save(module, inputs, path), for the sizes of the inputs alone"
 
 
 @final
@@ -53,8 +54,8 @@ class Call:
         expected = "an op that ONNX can spell"
         return OnnxError("save", what, got=str(self), expected=expected, hint=hint)
 
-    def refuse_batch(self, what: str) -> OnnxError:
-        """The error that says what cannot be written for any batch."""
+    def refuse_followed(self, what: str) -> OnnxError:
+        """The error that says what cannot be written for all sizes."""
         return OnnxError("save", what, got=str(self), expected=EVERY, hint=ONE)
 
     def __str__(self) -> str:
@@ -72,13 +73,13 @@ def type_of(dtype: DType) -> int:
 class Writer:
     """Collects nodes; every value gets a name that is given once."""
 
-    def __init__(self) -> None:
-        """Start with none."""
+    def __init__(self, opened: Mapping[str, tuple[str, int]]) -> None:
+        """Start with none; ``opened`` says which axis of which input has each open size."""
+        self._opened = opened
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
         self.places: list[str] = []  # who asked for each node
         self.place = ""  # who asks now
-        self.first = ""  # the input whose first axis is the batch
         self._names: dict[str, int] = {}  # how often each was wanted
         self._constants: dict[Any, str] = {}
 
@@ -102,12 +103,12 @@ class Writer:
     def array(self, value: Any, name: str = "constant") -> str:
         """Write a constant, each once."""
         array = np.asarray(value)
-        key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 64 else None
-        if key is not None and name == "constant" and key in self._constants:
+        key = array.dtype.str, array.shape, blake2b(array.tobytes()).digest()
+        if name == "constant" and key in self._constants:
             return self._constants[key]
         found = self.name(name)
         self.initializers.append(numpy_helper.from_array(np.asarray(array, order="C"), found))
-        if key is not None and name == "constant":
+        if name == "constant":
             self._constants[key] = found
         return found
 
@@ -116,61 +117,79 @@ class Writer:
         return self.array(np.array(values, np.int64))
 
     def sizes(self, shape: Sequence[Any]) -> str:
-        """Whole numbers, of which some follow from the batch."""
-        if not any(isinstance(n, Batched) for n in shape):
+        """Whole numbers, of which some follow from open sizes."""
+        if not any(isinstance(n, Followed) for n in shape):
             return self.ints(*shape)
-        parts = [self._line(n) if isinstance(n, Batched) else self.ints(n) for n in shape]
+        parts = [self._line(n) if isinstance(n, Followed) else self.ints(n) for n in shape]
         return parts[0] if len(parts) == 1 else str(self.add("Concat", parts, axis=0))
 
-    def _line(self, size: Batched) -> str:
-        """A whole number that follows from the batch, as one element of an axis."""
-        key = "batch", size.times, size.plus
-        if key not in self._constants:
-            found = self._once("Shape", self.first, end=1)
-            if size.times != 1:
-                found = self.add("Mul", [found, self.ints(int(size.times))])
-            if size.plus:
-                found = self.add("Add", [found, self.ints(int(size.plus))])
-            self._constants[key] = found
-        return self._constants[key]
+    def _line(self, size: Followed) -> str:
+        """A whole number that follows from open sizes, as one element of an axis."""
+        if size.terms not in self._constants:
+            found = ""
+            for product, factor in size.terms:
+                part = self._product(product) if product else self.ints(int(factor))
+                if product and factor != 1:
+                    part = self.add("Mul", [part, self.ints(int(factor))])
+                found = str(self.add("Add", [found, part])) if found else part
+            self._constants[size.terms] = found
+        return self._constants[size.terms]
+
+    def _product(self, names: Product) -> str:
+        """The product of open sizes, as one element of an axis."""
+        *rest, last = names
+        if rest:
+            key = "product", names
+            if key not in self._constants:
+                both = [self._product(tuple(rest)), self._product((last,))]
+                self._constants[key] = str(self.add("Mul", both))
+            return self._constants[key]
+        word, axis = self._opened[last]
+        return self._once("Shape", word, start=axis, end=axis + 1)
 
     def _once(self, op: str, name: str, **attributes: Any) -> str:
-        key = op, name
+        key = op, name, *attributes.values()
         if key not in self._constants:
             self._constants[key] = str(self.add(op, [name], **attributes))
         return self._constants[key]
 
     def count(self, value: Any) -> str:
-        """A whole number of 64 bits, which may follow from the batch."""
-        if isinstance(value, Batched):
+        """A whole number of 64 bits, which may follow from open sizes."""
+        if isinstance(value, Followed):
             return self._once("Squeeze", self._line(value))
         return self.array(np.array(value, np.int64))
 
     def number(self, value: Any, dtype: DType) -> str:
         """A number of an element type."""
-        if not isinstance(value, Batched):
+        if not isinstance(value, Followed):
             return self.array(np.array(value, dtype.numpy))
         if value.whole:
             return self.cast(self.count(value), dtype)
-        return self._followed(np.float64(value.times), np.float64(value.plus), dtype.numpy)
+        terms = {product: np.float64(factor) for product, factor in value.terms}
+        return self._followed(terms, dtype.numpy)
 
     def spread(self, found: Spread, name: str) -> str:
         """A constant of several runs."""
-        if found.times is None:
-            made = self.array(found.plus, name)
+        if len(found.terms) == 1:
+            made = self.array(found.terms[()], name)
         else:
-            made = self._followed(found.times, found.plus, found.dtype)
+            made = self._followed(found.terms, found.dtype)
         if found.shape is None:
             return made
         return str(self.add("Expand", [made, self.sizes(found.shape)]))
 
-    def _followed(self, times: Any, plus: Any, dtype: Any) -> str:
-        """``times * batch + plus``, reckoned in 64 bits and then rounded."""
-        batch = self.count(Batched(1, 0))
-        wide = np.asarray(times).dtype
-        if wide.kind == "f":
-            batch = str(self.add("Cast", [batch], to=int(helper.np_dtype_to_tensor_dtype(wide))))
-        found = self.add("Add", [self.add("Mul", [self.array(times), batch]), self.array(plus)])
+    def _followed(self, terms: Mapping[Product, Any], dtype: Any) -> str:
+        """A sum of products of sizes, reckoned in 64 bits and then rounded."""
+        found = ""
+        for product, factor in terms.items():
+            part = self.array(factor)
+            if product:
+                size, wide = self.count(Followed(((product, 1),))), np.asarray(factor).dtype
+                if wide.kind == "f":
+                    to = int(helper.np_dtype_to_tensor_dtype(wide))
+                    size = self._once("Cast", size, to=to)
+                part = str(self.add("Mul", [part, size]))
+            found = str(self.add("Add", [found, part])) if found else part
         to = int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
         return str(self.add("Cast", [found], to=to))
 
