@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import phlox as px
+from phlox import nn
 from phlox_tensor import Op
 from phlox_tensor._op import REGISTRY
 from phlox_tensor.testing._samples import samples
@@ -151,3 +152,47 @@ def test_a_tensor_that_records_is_refused_with_a_hint() -> None:
     with pytest.raises(px.SharingError, match="the array lends no data") as caught:
         px.asarray(torch.ones(2, requires_grad=True))
     assert "detach" in str(caught.value.hint)
+
+
+def test_the_sign_of_a_negative_tensor_is_kept() -> None:
+    there = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+    assert there.is_neg()
+    assert px.asarray(there).tolist() == px.from_dlpack(there).tolist() == [-2.0, 4.0]
+    assert px.asarray(there[1:]).tolist() == [4.0]
+    assert nn.Linear(1, 2, bias=False).load_record(
+        {"weight": there[:, None]}
+    ).weight.value.tolist() == [[-2.0, 4.0]]
+
+
+def _lends_none() -> dict[str, Any]:
+    jax = pytest.importorskip("jax", reason="JAX is no part of every set of peers")
+    return {
+        "conjugated": torch.tensor([1 + 2j]).conj(),
+        "float8": torch.ones(3).to(torch.float8_e4m3fn),
+        "float8 of JAX": jax.numpy.ones(3, "float8_e4m3fn"),
+        "int4 of JAX": jax.numpy.ones(3, "int4"),
+        "key": jax.random.key(0),
+        "meta": torch.ones(3, device="meta"),
+        "nested": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        "other byte order": np.arange(3, dtype=">f4"),
+        "parameter": torch.nn.Parameter(torch.ones(3)),
+        "quantized": torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),
+        "sparse": torch.eye(3).to_sparse(),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")  # that quantized and nested tensors are to go
+def test_the_hint_for_an_array_that_lends_no_data_takes_it_over() -> None:
+    import jax
+
+    for name, x in _lends_none().items():
+        with pytest.raises((px.SharingError, px.WrongTypeError)) as caught:
+            px.from_dlpack(x)
+        hint = str(caught.value.hint).partition("), which")[0]
+        hint += ")" * (hint.count("(") - hint.count(")"))
+        names = {"px": px, "np": np, "jax": jax, "torch": torch, "x": x, "z": x}
+        made = eval(hint, names)
+        assert isinstance(made, px.Tensor | px.fft.Spectrum), name
+        if name != "other byte order":
+            with pytest.raises(px.SharingError):
+                px.asarray(x)

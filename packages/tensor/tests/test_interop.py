@@ -151,7 +151,7 @@ def test_an_array_that_lends_nothing_is_refused_with_a_hint() -> None:
     for call in (pt.asarray, pt.from_dlpack):
         with pytest.raises(SharingError, match="the array lends no data: got Recorded") as caught:
             call(Recorded())
-        assert "detach" in str(caught.value.hint)
+        assert caught.value.hint == "px.asarray(np.asarray(x))"
 
 
 def test_numpy_operators_do_not_take_tensors_off_their_device() -> None:
@@ -350,3 +350,34 @@ def test_integers_beyond_64_bits_are_floats_where_a_float_type_is_asked_for() ->
     ):
         with pytest.raises(DTypeError):
             pt.asarray(data, dtype=dtype)
+
+
+def test_an_array_whose_sign_stands_beside_it_is_negated_first() -> None:
+    """As tensors of PyTorch with the negative bit are."""
+
+    lender: Any = Lender(np.asarray([2.0, -4.0]))
+    lender.is_neg = lambda: True
+    lender.resolve_neg = lambda: Lender(-lender.array)
+    assert pt.asarray(lender).tolist() == pt.from_dlpack(lender).tolist() == [-2.0, 4.0]
+
+
+def test_hints_for_arrays_that_lend_no_data() -> None:
+    with pytest.raises(pt.SharingError) as caught:
+        pt.from_dlpack(np.arange(3, dtype=">f4"))
+    assert caught.value.hint == "px.asarray(x)"
+    with pytest.raises(pt.SharingError) as caught:
+        pt.from_dlpack(np.ones(3, ml_dtypes.float8_e4m3fn))
+    assert caught.value.hint == 'px.asarray(x.astype("float32"))'
+    with pytest.raises(pt.DTypeError, match="<U1"):
+        pt.from_dlpack(np.asarray(["a"]))
+
+    class Key:
+        dtype = "key<fry>"
+
+        def __array__(self, *args: Any, **options: Any) -> Any:
+            raise TypeError("cannot be converted")
+
+    for take in (pt.asarray, pt.from_dlpack):
+        with pytest.raises((pt.SharingError, pt.WrongTypeError)) as other:
+            take(Key())
+        assert other.value.hint == "px.asarray(jax.random.key_data(x))"

@@ -13,7 +13,7 @@ from ._backend import Backend
 from ._cell import RECORDINGS
 from ._creation import full, with_numbers
 from ._device import as_device
-from ._dlpack import array_of
+from ._dlpack import advice, array_in, array_of
 from ._dtype import DTypeLike, as_dtype
 from ._errors import DTypeError, SharingError, WrongTypeError
 from ._kinds import AnyKind, Bool, Float, Int
@@ -114,6 +114,8 @@ def asarray(
         refuse_sharing("asarray", f"{type(obj).__name__} with copy=False")
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
         obj = array_of(obj, "asarray")
+    elif hasattr(obj, "__array__") and not isinstance(obj, np.ndarray | np.generic):
+        obj = array_in(obj, "asarray")
     elif isinstance(obj, bytes | bytearray | memoryview | PythonArray):
         obj = np.asarray(memoryview(obj))  # keeps the type of its elements, as arrays do
     return upload(obj, wanted, as_device(device))
@@ -174,6 +176,6 @@ def from_dlpack(x: Any, /, *, device: Device = None, copy: bool | None = None) -
             "the object speaks no DLPack",
             got=type(x).__name__,
             expected="an array with __dlpack__",
-            hint="px.asarray(x)",
+            hint=advice(x) if hasattr(x, "dtype") else "px.asarray(x)",
         )
     return upload(array_of(x, "from_dlpack"), None, as_device(device), "from_dlpack")

@@ -11,11 +11,18 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from ._dtype import bfloat16
+from ._dtype import DTYPES, as_dtype, bfloat16
 from ._errors import SharingError
 
 Array = np.ndarray[Any, Any]
 
+# Types of less than a byte or with few values, which are no types of phlox.
+_NARROW: Final = {
+    *("float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn"),
+    *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
+    *("int2", "int4", "uint2", "uint4"),
+}
+_NATIVE: Final = {dtype.numpy for dtype in DTYPES.values()}
 _UINT: Final = 1
 _BFLOAT: Final = 4
 
@@ -102,15 +109,62 @@ def array_of(given: Any, op: str) -> Array:
     Raises:
         SharingError: where it lends none: it lies on another device, or records gradients.
     """
+    if getattr(given, "is_neg", bool)():  # PyTorch lends the bits of it, without the sign
+        given = given.resolve_neg()
     lender = _Lender(given)
     try:
         array = np.from_dlpack(lender)
     except (BufferError, RuntimeError, ValueError) as error:
-        raise SharingError(
-            op,
-            "the array lends no data",
-            got=f"{type(given).__name__}: {error}",
-            expected="data in the memory of the host, of a type of phlox",
-            hint="px.asarray(x.detach().cpu()), of a tensor of PyTorch",
-        ) from error
+        if isinstance(given, np.ndarray) and given.dtype.name not in _NARROW:
+            as_dtype(given.dtype, op)
+        raise _no_data(given, op, error) from error
     return array.view(bfloat16.numpy) if lender.is_bfloat else array
+
+
+def array_in(given: Any, op: str) -> Array:
+    """The data of an object that NumPy takes for an array.
+
+    Raises:
+        SharingError: where NumPy does not.
+    """
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise _no_data(given, op, error) from error
+
+
+def _no_data(given: Any, op: str, error: Exception) -> SharingError:
+    return SharingError(
+        op,
+        "the array lends no data",
+        got=f"{type(given).__name__}: {error}",
+        expected="data in the memory of the host, of a type of phlox",
+        hint=advice(given),
+    )
+
+
+def advice(given: Any) -> str:
+    """What to type to take over an array that lends no data as it is."""
+    named = str(getattr(given, "dtype", "")).rpartition(".")[2]
+    if isinstance(given, np.ndarray) and given.dtype.newbyteorder("=") in _NATIVE:
+        return "px.asarray(x)"  # such as numbers of the other byte order
+    if named.startswith("key"):
+        return "px.asarray(jax.random.key_data(x))"
+    if "complex" in named:
+        return "px.fft.Spectrum(px.asarray(z.real), px.asarray(z.imag))"
+    if not hasattr(given, "is_neg"):
+        wider = "int8" if "int" in named else "float32"
+        return (
+            f'px.asarray(x.astype("{wider}"))' if named in _NARROW else "px.asarray(np.asarray(x))"
+        )
+    if given.is_meta:
+        return 'px.asarray(torch.zeros_like(x, device="cpu")), which has numbers'
+    steps = {
+        ".detach()": given.requires_grad,
+        ".dequantize()": given.is_quantized,
+        ".to_dense()": "sparse" in str(given.layout),
+        ".to_padded_tensor(0.0)": given.is_nested,
+        ".float()": named in _NARROW,
+        ".cpu()": given.device.type != "cpu",
+    }
+    return f"px.asarray(x{''.join(step for step, needed in steps.items() if needed)})"
