@@ -391,3 +391,20 @@ def test_only_some_of_many_missing_names_are_compared_letter_by_letter(
     with pytest.raises(RecordError):
         model.load_record(others)
     assert 0 < len(calls) <= 16
+
+
+def test_two_arrays_for_one_parameter_are_refused_unless_they_are_equal() -> None:
+    one = nn.Linear(2, 2, bias=False)
+    model = net(2).replace(body=one, head=one)
+    apart = nn.Linear(2, 2, bias=False).replace(weight=one.weight)
+    for tied in (model, model.replace(head=apart)):
+        first = np.asarray([[1.0, np.nan], [3.0, 4.0]])
+        record: Any = {"body": {"weight": first}, "head": {"weight": first.copy()}}
+        assert tied.load_record(record).head.weight.value.tolist()[1] == [3.0, 4.0]
+        record["head"]["weight"] = first + 1
+        with pytest.raises(RecordError, match="shares a parameter that is two") as caught:
+            tied.load_record(record)
+        found = re.search(r"remap=({.*?})", str(caught.value))
+        assert found is not None
+        loaded = tied.load_record(record, remap=ast.literal_eval(found[1]))
+        assert loaded.head.weight.value.tolist()[1] == [3.0, 4.0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import phlox_nn as nn
+import phlox_record as pr
 import phlox_tensor as pt
 from phlox_tensor import ArgumentError, RecordError
 
@@ -294,3 +296,29 @@ def test_zeros_stay_and_groups_must_fit() -> None:
     assert quantizer("w", zeros).value.numpy().tolist() == np.zeros((2, 6)).tolist()
     with pytest.raises(ArgumentError, match="do not divide the last axis of w"):
         quantizer("w", nn.Param(pt.zeros((2, 4))))
+
+
+def test_a_record_of_adapters_holds_what_else_was_trained_and_the_statistics(
+    tmp_path: Path,
+) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm(3), nn.Linear(3, 2))
+    adapted = nn.apply_lora(model, 2, "layers.0").unfreeze("layers.2")
+    changed = adapted.map(lambda _, p: p if p.frozen else p.with_value(p.value.detach() + 0.5))
+    record = nn.lora_record(changed)
+    assert set(record) == {
+        "layers.0", "layers.1.running_mean", "layers.1.running_var", "layers.2.weight",
+        "layers.2.bias",
+    }  # fmt: skip
+    path = pr.SafetensorsRecorder().record(record, tmp_path / "adapters")
+    x = pt.random.normal((4, 3))
+    for fresh in (adapted, nn.apply_lora(model, 2, "layers.0")):  # where the head is frozen, too
+        again = nn.load_lora_record(fresh, pr.SafetensorsRecorder().load(path))
+        assert np.array_equal(again(x).numpy(), changed(x).numpy())
+    less = {at: part for at, part in record.items() if at != "layers.2.bias"}
+    with pytest.raises(RecordError, match=r"lacks.*expected layers.2.bias(.|\n)*freeze\('layers.2"):
+        nn.load_lora_record(adapted, less)
+    for wrong in (pt.ones(3), "text"):
+        with pytest.raises(RecordError, match=r"layers.2.bias is (another|no) tensor"):
+            nn.load_lora_record(adapted, {**record, "layers.2.bias": wrong})
+    stored = nn.quantize_weights(nn.Sequential(nn.Linear(64, 64)))
+    assert list(nn.lora_record(nn.apply_lora(stored, 2))) == ["layers.0"]

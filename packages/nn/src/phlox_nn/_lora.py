@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from phlox_record import Record
 from phlox_tensor import ArgumentError, DType, Float, Int, RecordError, Tensor, linear, take
+from phlox_tensor.names import some
 
 from . import _walk
 from . import initializers as init
@@ -252,8 +253,19 @@ def _adapters(model: Module) -> dict[str, LoraWeight]:
     }
 
 
+def _beside(model: Module) -> dict[str, Param]:
+    """All parameters that no weight is made of, by their first paths."""
+    made = tuple(f"{path}." for path, m in modules(model) if isinstance(m, MadeWeight) and path)
+    places = {id(p): path for path, p in reversed(_walk.params(model)) if not path.startswith(made)}
+    first = set(places.values())
+    return {path: p for path, p in _walk.params(model) if path in first}
+
+
 def lora_record(model: Module) -> dict[str, Record]:
-    """Return the adapters alone, by path, to be saved apart from the model.
+    """Return what differs from the model without adapters, to be saved apart from it.
+
+    These are the adapters, by path, and beside them what else is trained, such as a head that was
+    unfrozen, and state, such as the statistics of batch norm.
 
     Raises:
         ArgumentError: when the model has none.
@@ -274,7 +286,8 @@ def lora_record(model: Module) -> dict[str, Record]:
     }
     if not found:
         raise _no_adapters("lora_record", model)
-    return found
+    rest = _beside(model).items()
+    return found | {at: p.value.detach() for at, p in rest if p.trainable or p.role == "state"}
 
 
 def _check_adapter(path: str, mine: LoraWeight, new: Any) -> None:
@@ -319,8 +332,21 @@ def _check_adapter(path: str, mine: LoraWeight, new: Any) -> None:
         )
 
 
+def _loaded(path: str, param: Param, new: Any) -> Param:
+    """A parameter beside the adapters, with the value of a record."""
+    if not isinstance(new, Tensor) or (new.shape, new.dtype) != (param.shape, param.dtype):
+        fits = isinstance(new, Tensor)
+        raise RecordError(
+            "load_lora_record",
+            f"{path} is another tensor" if fits else f"{path} is no tensor",
+            got=f"{new.dtype}{list(new.shape)}" if fits else type(new).__name__,
+            expected=f"{param.dtype}{list(param.shape)}",
+        )
+    return param.with_value(new.to_device(param.device))
+
+
 def load_lora_record(model: M, record: Record) -> M:
-    """Return the model, which has the same adapters, with those of a record.
+    """Return the model, which has the same adapters, with those of a record, and what is beside.
 
     Raises:
         ArgumentError: when the model has none.
@@ -335,15 +361,28 @@ def load_lora_record(model: M, record: Record) -> M:
     mine = _adapters(model)
     if not mine:
         raise _no_adapters("load_lora_record", model)
-    if set(mine) != set(known):
+    beside = _beside(model)
+    rest = {path: new for path, new in known.items() if path in beside}
+    if set(mine) != known.keys() - rest.keys():
         raise RecordError(
             "load_lora_record",
             "the record is of other adapters",
             got=", ".join(sorted(known)[:4]) or "none",
             expected=", ".join(sorted(mine)[:4]) or "none",
         )
+    lost = [path for path, p in beside.items() if p.trainable and path not in rest]
+    if lost:
+        raise RecordError(
+            "load_lora_record",
+            "the record lacks what is trained beside the adapters",
+            got=some(list(known)),
+            expected=some(lost),
+            hint=f"model.freeze({lost[0]!r}) for what was not trained when the record was made",
+        )
 
     made: dict[str, Param] = {}  # which weights that are shared share
+    for path, new in rest.items():
+        made[beside[path].id] = _loaded(path, beside[path], new)
     for path, adapter in mine.items():
         new = known[path]
         _check_adapter(path, adapter, new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from phlox_record import ParamEntry, Record, TensorEntry, materialize
@@ -218,8 +219,9 @@ def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
                 "load_record",
                 "the module shares a parameter that is two in the record",
                 got=f"{before} and {path}",
-                expected="one id",
-                hint="load into a module that does not tie them",
+                expected="one id, or the same numbers",
+                hint=f"load into a module that does not tie them; remap={{{re.escape(path)!r}: "
+                f"None}} leaves {path} out",
             )
     return ids
 
@@ -234,9 +236,13 @@ def _two_kinds(path: str, entry: Entry) -> RecordError:
 
 
 def _one(a: Entry, b: Entry) -> bool:
-    """Whether two entries are one parameter; those of other programs have no id to tell."""
-    known = isinstance(a, ParamEntry) and isinstance(b, ParamEntry)
-    return a.id == b.id if known else True  # type: ignore[union-attr]
+    """Whether two entries are one parameter; of those of other programs the numbers tell."""
+    if isinstance(a, ParamEntry) and isinstance(b, ParamEntry):
+        return a.id == b.id
+    if tensor_of(a) is tensor_of(b):
+        return True
+    x, y = (tensor_of(entry).numpy() for entry in (a, b))
+    return bool(((x == y) | ((x != x) & (y != y))).all())  # noqa: PLR0124 - a nan is none
 
 
 def _collect(record: Record | Mapping[str, Any], found: Found, versions: dict[str, int]) -> None:
