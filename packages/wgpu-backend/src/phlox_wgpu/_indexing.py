@@ -223,8 +223,8 @@ def _in_parts(
     dtype = x.dtype
     x, values = (cast(device, each, float32) for each in (x, values))
     for first in range(0, indices.shape[axis], LONGEST_LOOP):
-        own = [each.part(axis, first, LONGEST_LOOP) for each in (indices, values)]
-        x = _scatter(device, op, x, *own, axis, update)
+        at, own = (each.part(axis, first, LONGEST_LOOP) for each in (indices, values))
+        x = _scatter(device, op, x, at, own, axis, update)
     return cast(device, x, dtype)
 
 

@@ -37,7 +37,7 @@ def var(device: GpuDevice, x: GpuArray, axis: Axes, correction: float, keepdims:
     divisor = max(length - correction, 0.0)
     if length >= _LONG and rows.shape[0] < ENOUGH_GROUPS:
         steps = (length, 0)
-        _, wide = _moments(device, rows, rows.shape[0], length, length, steps, divisor)
+        _, wide, *_ = _moments(device, rows, rows.shape[0], length, length, steps, divisor)
         out = cast(device, wide, x.dtype)
     else:
         out = run(device, VAR, [rows], scalars=[divisor])[0]
@@ -59,12 +59,12 @@ def _moments(
     inner: int,
     steps: tuple[int, int],
     divisor: float,
-) -> tuple[GpuArray, GpuArray]:
-    """Mean and sum of squares / divisor per channel, float32."""
+) -> list[GpuArray]:
+    """Mean and sum of squares / divisor per channel, and the mean as two floats; float32."""
     stored = x.wgsl
     parts, per_part = _parts(channels, length)
     groups = channels * parts
-    partial = device.empty((groups, 2), float32)
+    partial = device.empty((groups, 4), float32)
     device.launch(
         ("part-moments", stored),
         lambda: kernels.part_moments(stored),
@@ -73,7 +73,7 @@ def _moments(
         (groups, parts, per_part, length, inner, x.offset, *steps),
         groups,
     )
-    out = [device.empty((channels,), float32) for _ in range(2)]
+    out = [device.empty((channels,), float32) for _ in range(4)]
     device.launch(
         "join-moments",
         kernels.join_moments,
@@ -82,7 +82,7 @@ def _moments(
         (channels, parts, per_part, length, divisor),
         -(-channels // 64),
     )
-    return out[0], out[1]
+    return out
 
 
 def _channels(device: GpuDevice, x: GpuArray) -> tuple[GpuArray, int, tuple[int, int]]:
@@ -104,8 +104,12 @@ def batch_norm(
     mean: GpuArray,
     var: GpuArray,
     epsilon: float,
+    rest: GpuArray | None = None,
 ) -> GpuArray:
-    """Each channel shifted and scaled by given mean and variance, times weight, plus bias."""
+    """Each channel shifted and scaled by given mean and variance, times weight, plus bias.
+
+    `rest`: what the mean leaves to a second float.
+    """
     out = device.empty(x.shape, x.dtype)
     x = contiguous(device, x)
     inner = math.prod(x.shape[2:])
@@ -115,9 +119,9 @@ def batch_norm(
     steps = [step for v in vectors for step in (v.offset, v.strides[0])]
     size = out.size // four
     device.launch(
-        ("batch-norm", stored, statistics, four),
-        lambda: kernels.apply(stored, statistics, four == 4),
-        [x, *vectors],
+        ("batch-norm", stored, statistics, four, rest is None),
+        lambda: kernels.apply(stored, statistics, four == 4, rest is not None),
+        [x, *vectors, *([] if rest is None else [rest])],
         [out],
         (size, max(inner // four, 1), x.shape[1], x.offset // four, *steps, epsilon),
         -(-size // 256),
@@ -135,8 +139,10 @@ def batch_norm_train(
         return device.empty(x.shape, x.dtype), nan, nan
     length = x.size // channels
     runs, inner, steps = _channels(device, x)
-    mean, variance = _moments(device, runs, channels, length, inner, steps, float(length))
-    y = batch_norm(device, x, weight, bias, mean, variance, epsilon)
+    mean, variance, near, rest = _moments(
+        device, runs, channels, length, inner, steps, float(length)
+    )
+    y = batch_norm(device, x, weight, bias, near, variance, epsilon, rest)
     return y, cast(device, mean, x.dtype), cast(device, variance, x.dtype)
 
 

@@ -83,42 +83,57 @@ LOGSUMEXP = RowProgram(
     totals=("log_f(total) + safe",),
 )
 # Distances from the first element: equal elements have variance 0, whatever the mean rounds to.
-_MOMENTS = (
-    Step(reduce=(("total", "sum", "x - x_first"),), row=(("middle", "total / p.count"),)),
-    Step(each=(("c", "(x - x_first) - middle"),), reduce=(("squares", "sum", "c * c"),)),
+# The mean is two floats, `near` and what is left of it: rounded to one it would shift all elements.
+_NEAR = Step(
+    reduce=(("total", "sum", "x - x_first"),), row=(("near", "x_first + total / p.count"),)
 )
-VAR = RowProgram("var", ("x",), _MOMENTS, totals=("squares / divisor",), scalars=("divisor",))
-_SCALE = Step(row=(("scale", "rsqrt_f(squares / p.count + epsilon)"),))
+_SPREAD = Step(
+    each=(("d", "x - near"),),
+    reduce=(("left", "sum", "d"), ("raw", "sum", "d * d")),
+    row=(("squares", "max_f(raw - left * (left / p.count), 0.0)"),),
+)
+_VAR_TOTALS = ("squares / divisor",)
+VAR = RowProgram("var", ("x",), (_NEAR, _SPREAD), totals=_VAR_TOTALS, scalars=("divisor",))
+# Norms take distances of a large row in a unit of its size, whose squares do not overflow.
+_SIZED = Step(
+    reduce=(*_NEAR.reduce, ("top", "max", "abs(x - x_first)")),
+    row=(*_NEAR.row, ("unit", "unit_of_row(top)")),
+)
+_SCALED = Step(
+    each=(("d", "(x - near) * unit"),),
+    reduce=_SPREAD.reduce,
+    row=(
+        *_SPREAD.row,
+        ("rest", "left / p.count"),
+        ("scale", "rsqrt_f(squares / p.count + epsilon * unit * unit)"),
+    ),
+)
 
 
 def layer_norm_program(weight: bool, bias: bool) -> RowProgram:
     """Layer norm with the vectors that there are."""
-    value = "c * scale" + " * weight" * weight + " + bias" * bias
+    value = "(d - rest) * scale" + " * weight" * weight + " + bias" * bias
     columns = ("weight",) * weight + ("bias",) * bias
-    steps = (_MOMENTS[0], _with_scale())
+    steps = (_SIZED, _SCALED)
     return RowProgram("layer_norm", ("x",), steps, (value,), (), columns, ("epsilon",))
 
 
 def layer_norm_backward_program(weight: bool) -> RowProgram:
     """The cotangent of x; mean and scale of each row are kept for those of weight and bias."""
     steps = (
-        _MOMENTS[0],
-        _with_scale(),
+        _SIZED,
+        _SCALED,
         Step(
-            each=(("normal", "c * scale"), ("pull", "g * weight" if weight else "g")),
+            each=(("normal", "(d - rest) * scale"), ("pull", "g * weight" if weight else "g")),
             reduce=(("first", "sum", "pull"), ("second", "sum", "pull * normal")),
         ),
     )
-    value = "scale * (pull - first / p.count - normal * (second / p.count))"
+    value = "(scale * unit) * (pull - first / p.count - normal * (second / p.count))"
     columns = ("weight",) * weight
-    totals = ("x_first + middle", "scale")
+    totals = ("near", "rest / unit", "scale * unit")
     return RowProgram(
         "layer_norm_backward", ("g", "x"), steps, (value,), totals, columns, ("epsilon",)
     )
-
-
-def _with_scale() -> Step:
-    return Step(_MOMENTS[1].each, _MOMENTS[1].reduce, _SCALE.row)
 
 
 def run(
@@ -295,13 +310,13 @@ def layer_norm_backward(
     rows = [_flat(device, g), _flat(device, x)]
     program = layer_norm_backward_program(weight is not None)
     columns = [] if weight is None else [weight]
-    dx, mean, scale = run(device, program, rows, columns, [epsilon], wide=True)
-    dweight, dbias = _column_sums(device, rows, mean, scale)
+    dx, *moments = run(device, program, rows, columns, [epsilon], wide=True)
+    dweight, dbias = _column_sums(device, rows, moments)
     return dx.view(x.shape, dense_strides(x.shape), 0), dweight, dbias
 
 
 def _column_sums(
-    device: GpuDevice, rows: list[GpuArray], mean: GpuArray, scale: GpuArray
+    device: GpuDevice, rows: list[GpuArray], moments: list[GpuArray]
 ) -> tuple[GpuArray, GpuArray]:
     """Sums over rows of g times normal and of g, in parts of rows that are added in order."""
     count, length = rows[0].shape
@@ -316,7 +331,7 @@ def _column_sums(
     device.launch(
         ("column-sums", stored),
         lambda: column_sums(stored),
-        [*rows, mean, scale],
+        [*rows, *moments],
         [partial],
         params,
         tiles * parts,

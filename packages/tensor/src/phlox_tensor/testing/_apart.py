@@ -40,7 +40,8 @@ def apart_samples(op: Op, drawn: Sequence[Sample]) -> Iterator[tuple[str, Sample
 
 def called_short(op: Op, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
     """Call an op as its function does: by the short path where its entry may check operands."""
-    short = {1: unary, 2: binary, 3: ternary}.get(len(operands))
+    shorts: dict[int, Any] = {1: unary, 2: binary, 3: ternary}
+    short = shorts.get(len(operands))
     if short is None or not op.op_class.checking or op.signature.attributes:
         return call_by_signature(op, tuple(operands), attributes)
     return short(op, *operands)

@@ -206,7 +206,7 @@ class Check:
         if not trial.lies:
             return self._apply(trial.sample, self.backend, LAYOUTS[trial.layout])
         around = outside(self.backend)
-        devices = {"i": around.inner, "o": around}
+        devices = {"i": around.inner or around, "o": around}
         operands = [
             x if letter == "n" else _place(x, devices[letter], LAYOUTS["contiguous"])
             for letter, x in zip(trial.lies, trial.sample.operands, strict=True)

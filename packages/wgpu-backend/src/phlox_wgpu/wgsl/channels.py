@@ -17,7 +17,7 @@ COLUMN_PARAMS: Params = (
 def column_sums(stored: str) -> Kernel:
     """Per part of the rows and column: sum of g (x - mean) scale, then of g.
 
-    Inputs g, x, mean, scale.
+    Inputs g, x, the mean as two floats, scale.
     """
     body = f"""\
 var<workgroup> parts: array<vec2<f32>, 256>;
@@ -32,7 +32,7 @@ var<workgroup> parts: array<vec2<f32>, 256>;
     for (var row = part * p.per_part + lane / {COLUMNS}; row < last; row += 8) {{
       let at = row * p.length + column;
       let g = f32(in0[p.g_offset + at]);
-      let normal = (f32(in1[p.x_offset + at]) - in2[row]) * in3[row];
+      let normal = ((f32(in1[p.x_offset + at]) - in2[row]) - in3[row]) * in4[row];
       total += vec2<f32>(g * normal, g);
     }}
   }}
@@ -45,7 +45,7 @@ var<workgroup> parts: array<vec2<f32>, 256>;
   }}
 }}
 """
-    return Kernel(body, (stored, stored, "f32", "f32"), ("f32",), COLUMN_PARAMS)
+    return Kernel(body, (stored, stored, "f32", "f32", "f32"), ("f32",), COLUMN_PARAMS)
 
 
 # Element e of channel c lies at offset + c * channel + e / inner * outer + e % inner.
@@ -94,7 +94,7 @@ def _place(name: str) -> str:
 
 
 def part_moments(stored: str) -> Kernel:
-    """Per channel and part: mean and sum of squared distances from it. Input x."""
+    """Per channel and part: mean as two floats, sum of squared distances from it. Input x."""
     loop = "for (e = first + lane; e < last; e += 256)"
     body = f"""\
 {_GROUP_SUM}{SIGNATURE.format(threads=256)}{_PART_HEAD}\
@@ -102,17 +102,20 @@ def part_moments(stored: str) -> Kernel:
   let start = f32(in0[{_place("x")}]);
   var total = 0.0;
   {loop} {{ total += f32(in0[{_place("x")}]) - start; }}
-  let middle = group_sum(vec2<f32>(total, 0.0), lane).x / f32(last - first);
-  var squares = 0.0;
+  let count = f32(last - first);
+  let near = start + group_sum(vec2<f32>(total, 0.0), lane).x / count;
+  var both = vec2<f32>();
   {loop} {{
-    let distance = (f32(in0[{_place("x")}]) - start) - middle;
-    squares += distance * distance;
+    let distance = f32(in0[{_place("x")}]) - near;
+    both += vec2<f32>(distance, distance * distance);
   }}
-  squares = group_sum(vec2<f32>(squares, 0.0), lane).x;
-  if (lane == 0) {{ out0[id] = vec2<f32>(start + middle, squares); }}
+  both = group_sum(both, lane);
+  let rest = both.x / count;
+  let squares = max_f(both.y - both.x * rest, 0.0);
+  if (lane == 0) {{ out0[id] = vec4<f32>(near, rest, squares, 0.0); }}
 }}
 """
-    return Kernel(body, (stored,), ("vec2<f32>",), MOMENT_PARAMS)
+    return Kernel(body, (stored,), ("vec4<f32>",), MOMENT_PARAMS)
 
 
 JOIN_PARAMS: Params = (
@@ -122,27 +125,33 @@ JOIN_PARAMS: Params = (
 
 
 def join_moments() -> Kernel:
-    """Mean and squares / divisor of each channel from its parts, in order (Chan et al., 1979)."""
+    """Mean and squares / divisor of each channel from its parts, in order (Chan et al., 1979).
+
+    Behind them the two floats whose sum is the mean.
+    """
     body = f"""\
 {SIGNATURE.format(threads=64)}\
   let i = i32(linear_group(group, groups)) * 64 + lane;
   if (i >= p.size) {{ return; }}
-  var mean = in0[i * p.parts].x;
-  var squares = in0[i * p.parts].y;
+  let near = in0[i * p.parts].x;
+  var rest = in0[i * p.parts].y;
+  var squares = in0[i * p.parts].z;
   for (var part = 1; part < p.parts; part++) {{
     let other = in0[i * p.parts + part];
     let before = part * p.per_part;
     let after = min(before + p.per_part, p.length);
     let share = f32(after - before) / f32(after);
-    let distance = other.x - mean;
-    mean += distance * share;
-    squares += other.y + distance * distance * share * f32(before);
+    let distance = (other.x - near) + (other.y - rest);
+    rest += distance * share;
+    squares += other.z + distance * distance * share * f32(before);
   }}
-  out0[i] = mean;
+  out0[i] = near + rest;
   out1[i] = squares / p.divisor;
+  out2[i] = near;
+  out3[i] = rest;
 }}
 """
-    return Kernel(body, ("vec2<f32>",), ("f32", "f32"), JOIN_PARAMS)
+    return Kernel(body, ("vec4<f32>",), ("f32",) * 4, JOIN_PARAMS)
 
 
 def part_sums(stored: str) -> Kernel:
@@ -204,8 +213,10 @@ def _each(vector: bool) -> str:
 """
 
 
-def apply(stored: str, statistics: str, vector: bool) -> Kernel:
+def apply(stored: str, statistics: str, vector: bool, own: bool) -> Kernel:
     """(x - mean) scale weight + bias; inputs x, weight, bias, mean, var (of type `statistics`).
+
+    `own`: the mean is that of x, and what it leaves to a second float is a last input.
 
     With `vector`, size, inner and the offset of x count fours.
     """
@@ -214,11 +225,12 @@ def apply(stored: str, statistics: str, vector: bool) -> Kernel:
     body = f"""\
 {_each(vector)}{_loads(APPLY_VECTORS, 1)}\
   let scale = rsqrt_f(var_ + p.epsilon) * weight;
-  out0[i] = {element}(({wide}(in0[p.x_offset + i]) - mean) * scale + bias);
+  let distance = ({wide}(in0[p.x_offset + i]) - mean){" - in5[channel]" * own};
+  out0[i] = {element}(distance * scale + bias);
 }}
 """
     body = body.replace("let var =", "let var_ =")
-    inputs = (element, stored, stored, statistics, statistics)
+    inputs = (element, stored, stored, statistics, statistics, *("f32",) * own)
     return Kernel(body, inputs, (element,), APPLY_PARAMS)
 
 

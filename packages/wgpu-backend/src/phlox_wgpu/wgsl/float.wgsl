@@ -104,6 +104,12 @@ fn sqrt_f(x: f32) -> f32 {
   return sqrt(x);
 }
 
+// What brings a row whose largest distance is 2^50 or more to one below 4: a power of two. 1 for others.
+fn unit_of_row(top: f32) -> f32 {
+  let exponent = min((bitcast<u32>(top) >> 23u) & 0xffu, 253u);
+  return select(1.0, bitcast<f32>((254u - exponent) << 23u), exponent > 177u);
+}
+
 fn rsqrt_f(x: f32) -> f32 {
   if (is_nan_f32(x) || x < 0.0) { return nan_f32(); }
   if (x == 0.0) { return copysign_f(inf_f32(), x); }

@@ -17,6 +17,7 @@ from .._kernel import Kernel
 from .tile import SIGNATURE
 
 _LANES = "xyzw"
+_BLOCK = 32  # elements, about the root of the longest row of one thread
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 Reduction = Literal["max", "sum"]
 
@@ -232,15 +233,24 @@ def _element(spec: RowKernel, place: str, steps: tuple[Step, ...]) -> list[str]:
 
 
 def _passes(spec: RowKernel, loop: str, place: str) -> list[str]:
-    """One pass over the row for each step with reductions."""
+    """One pass over the row for each step with reductions.
+
+    A thread that has a row of its own sums blocks: one by one, many small elements behind a large
+    one are lost.
+    """
     lines = []
     steps = spec.program.steps
     for number, step in enumerate(steps):
-        lines += [f"  var {name} = {_IDENTITY[kind]};" for name, kind, _ in step.reduce]
+        for name, kind, _ in step.reduce:
+            lines.append(f"  var {name} = {_IDENTITY[kind]};")
+            lines += [f"  var {name}_before = 0.0;"] if kind == "sum" and spec.single else []
         lines += [loop, *_element(spec, place, steps[: number + 1])]
         for name, kind, value in step.reduce:
             lines.append(f"    {name} = {_COMBINE[kind].format(a=name, b=f'({value})')};")
-        lines.append("  }")
+        sums = [name for name, kind, _ in step.reduce if kind == "sum" and spec.single]
+        moves = " ".join(f"{name}_before += {name}; {name} = 0.0;" for name in sums)
+        lines += [f"    if (at % {_BLOCK} == {_BLOCK - 1}) {{ {moves} }}"] if sums else []
+        lines += ["  }", *(f"  {name} += {name}_before;" for name in sums)]
         if not spec.single:
             for name, kind, _ in step.reduce:
                 lines.append(f"  {name} = group_{kind}({name}, lane);")
