@@ -23,6 +23,7 @@ from phlox_tensor import (
 
 from . import initializers as init
 from ._dropout import Dropout, DropoutConfig
+from ._inputs import check_hidden
 from ._layer import Layer, LayerConfig
 from ._linear import Linear, LinearConfig
 from ._position import RotaryEncoding, RotaryEncodingConfig
@@ -257,6 +258,8 @@ class MultiHeadAttention(Layer[MultiHeadAttentionConfig]):
         if self.rotary is not None:
             queries = self.rotary(queries, offset)
         _refuse_floats(mask)
+        check_hidden("MultiHeadAttention", "mask", mask)
+        check_hidden("MultiHeadAttention", "padding", padding)
         mask, bias = _of_heads("mask", mask, queries), _of_heads("bias", bias, queries)
         if padding is not None:
             if padding.ndim < 1 or padding.shape[-1] != seen.length:

@@ -278,6 +278,13 @@ ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "tgt_key_padding_mask": ("padding",),
     "tgt_mask": ("mask",),
 }
+# Names of what tokenizers give -> the argument here, and what to type.
+_MEANT: Final[Mapping[str, tuple[str, str]]] = {
+    "attention_mask": ("padding", "padding=attention_mask == 0"),
+    "input_ids": ("tokens", "tokens=input_ids"),
+    "position_ids": ("kinds", "leave it out: the places of tokens are 0, 1, 2, …"),
+    "token_type_ids": ("kinds", "kinds=token_type_ids"),
+}
 
 
 def odd_call(
@@ -286,7 +293,8 @@ def odd_call(
     """Return the error for an argument that ``forward`` does not take; None if it takes all."""
     forward: Any = type(layer).forward
     known = [*signature(forward).parameters][1:]
-    unknown = unknown_argument(type(layer).__name__, kwargs, known, ARGUMENTS)
+    advice = {word: code for word, (ours, code) in _MEANT.items() if ours in known}
+    unknown = unknown_argument(type(layer).__name__, kwargs, known, ARGUMENTS, advice)
     return unknown or misfit(forward, (layer, *args), kwargs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from phlox_tensor import DTypeError, ShapeError, Tensor
+from phlox_tensor import DTypeError, KindError, ShapeError, Tensor
 
 from ._param import Param
 
@@ -32,6 +32,23 @@ def check_dtype(layer: object, x: object, weight: Param | None) -> None:
 def value_of(param: Param | None) -> Tensor[Any] | None:
     """Return the value of a parameter; None where a layer has no such."""
     return None if param is None else param.value
+
+
+def check_hidden(op: str, name: str, mask: Tensor[Any] | None) -> None:
+    """Refuse a mask of numbers, of which nobody can tell whether 1 is what counts or what is left.
+
+    Raises:
+        KindError: with both ways to say it.
+    """
+    if mask is not None and mask.dtype.kind != "Bool":
+        raise KindError(
+            op,
+            f"{name} is no mask",
+            got=mask.dtype,
+            expected="Bool: True for what is hidden",
+            hint=f"{name} == 0, where 1 stands for what is seen, as tokenizers have it; "
+            f"{name} != 0, where for what is hidden",
+        )
 
 
 def check_several(layer: object, x: Tensor[Any], examples: int | None = None) -> None:

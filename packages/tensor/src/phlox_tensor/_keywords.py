@@ -201,6 +201,13 @@ def _instead(op: str, name: str, value: object, text: str) -> str | None:
         return None
 
 
+# Operands of another kind, for which a cast says something else than what was meant.
+OF_OTHER_KINDS: Final = {
+    ("attention", "mask"): "mask == 0, where 1 stands for what is seen; mask != 0, where for what "
+    "is hidden; bias=mask for floats that are added",
+}
+
+
 def advice_for(op: str, given: Mapping[str, object]) -> dict[str, str]:
     """What to type in the place of keywords that a function does not have."""
     found = {name: _instead(op, name, value, repr(value)) for name, value in given.items()}

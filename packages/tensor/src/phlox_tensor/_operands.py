@@ -11,6 +11,7 @@ from ._device import default_device
 from ._dtype import DType, bool_, number_for, promote
 from ._errors import ArgumentError, DeviceError, DTypeError, KindError, ShapeError
 from ._foreign import type_name
+from ._keywords import OF_OTHER_KINDS
 from ._kinds import KIND_SETS
 from ._number import Scalar, plain
 from ._op import Op
@@ -305,7 +306,7 @@ def _raise_kind(op: Op, dtype: DType, kind: str, operand: str) -> NoReturn:
         f"{operand} is of a kind that the op does not take",
         got=f"{dtype.kind} ({dtype})",
         expected=allowed,
-        hint=f'{operand}.astype("{target[wanted]}")',
+        hint=OF_OTHER_KINDS.get((op.name, operand), f'{operand}.astype("{target[wanted]}")'),
     )
 
 

@@ -7,6 +7,7 @@ from phlox_tensor import Backend, Bool, Float, Int, ShapeError, Tensor, arange, 
 from .. import initializers as init
 from .._dropout import Dropout, DropoutConfig
 from .._embedding import Embedding
+from .._inputs import check_hidden
 from .._linear import Linear, LinearConfig
 from .._module import Module
 from .._norm import LayerNorm, LayerNormConfig
@@ -197,9 +198,13 @@ class Bert(Module):
 
         Args:
             tokens: indices of words.
-            padding: (N, length), True for what is no token.
+            padding: (N, length), True for what is no token: ``attention_mask == 0`` of a tokenizer.
             kinds: (N, length), the part of the text; None for the first.
+
+        Raises:
+            KindError: for a mask of numbers.
         """
+        check_hidden("Bert", "padding", padding)
         hidden = None if padding is None else padding[:, None, None, :]
         return self.encoder(self.embeddings(tokens, kinds), hidden)
 
