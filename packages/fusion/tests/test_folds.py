@@ -136,7 +136,7 @@ def test_the_rule_of_an_optimizer_is_one_call_over_all_parameters() -> None:
         for _ in range(2)
     )
     fast = compile(step)
-    for i in range(4):
+    for i in range(5):
         got, wanted = fast(0.1 * i, tensors, grads), step(0.1 * i, tensors, grads)
         assert [*map(bits, got)] == [*map(bits, wanted)]
     assert [k.counts for k in kernels if k.counts] == [[4, 4]]
@@ -194,9 +194,9 @@ def test_softmax_and_layer_norm_as_users_write_them_are_one_program() -> None:
         (ops,) = programs(function, *args)
         assert len(ops) == {softmax: 5, layer_norm: 9}[function]
         fast, before = compile(function), DEVICE.calls
-        for _ in range(4):
+        for _ in range(5):
             assert bits(fast(*args)) == bits(function(*args))
-        assert DEVICE.calls == before + 2  # the first two calls record
+        assert DEVICE.calls == before + 2  # calls 1, 2 and 4 record
     assert DEVICE.made[-1].inner == 1
     assert programs(softmax, ones(3, 5, device=MAPS)) == [["subtract", "exp"]]  # without folds
 
@@ -224,7 +224,7 @@ def test_a_map_that_ends_in_a_fold_is_one_program_and_goes_on_with_what_it_gives
     for function, wanted in cases:
         assert programs(function, x) == wanted
         fast, before = compile(function), DEVICE.calls
-        for _ in range(4):
+        for _ in range(5):
             assert bits(fast(x)) == bits(function(x))
         assert DEVICE.calls == before + 2 * len(wanted)
 

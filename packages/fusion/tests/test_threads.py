@@ -116,6 +116,7 @@ def test_a_run_that_fails_leaves_the_stream_where_it_was() -> None:
     assert pt.random.generator().state() == (6, 1)
 
 
+@pytest.mark.filterwarnings("ignore:.*changes runs at each call")
 def test_two_threads_compile_one_function() -> None:
     runs: list[int] = []
 
@@ -135,7 +136,7 @@ def test_two_threads_compile_one_function() -> None:
 
     expected = [8.0 * i + 4 for i in range(20)]
     assert in_time(work, work, work, work) == [expected] * 4
-    assert len(runs) <= 2 * 4  # each thread twice at most
+    assert len(runs) <= 5 * 4  # each thread twice at most, and at calls 4, 16, 64
     assert fast.versions == 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ._cells import reached_twice
 from ._flat import flat
 from ._form import Form
 from ._layout import StaticPart, flatten
+from ._refused import told_apart
 from ._watch import Watch
 
 
@@ -58,3 +59,17 @@ def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Seque
     for value in (value for watch in outside for value in watch.values):
         if id(value) in given:
             raise reached_twice(value)
+
+
+def refuse_named(named: Mapping[int, Any], given: Iterable[Any], leaves: Iterable[Any]) -> None:
+    """Refuse an argument that is there from outside too, where code may ask whether it is.
+
+    Raises:
+        CompileError: naming its type.
+    """
+    if named:
+        for item in given:
+            if id(item) in named:
+                raise told_apart(f"a {type(item).__name__}")
+        if not named.keys().isdisjoint(map(id, leaves)):
+            raise told_apart("a Tensor inside of an argument")

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from functools import partial
-from threading import local
+from random import Random
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from phlox_tensor import Backend, CompileError, DType, Tensor, tree
+from phlox_tensor import Backend, DType, Tensor, tree
 from phlox_tensor.capture import is_ours
 
 from ._code import Names, absolute, names_of
-from ._holders import behind, held_by, names_asked
+from ._holders import behind, held_by, names_asked, writable
 from ._layout import Layout, NodePart, StatePart, StaticPart
-from ._plain import is_users
-from ._slots import Slots, is_data
+from ._plain import is_pythons, is_users
+from ._refused import an_iterator, large_array, too_deep, too_large
+from ._slots import Open, Slots, is_data
 from ._watch import (
     NOTHING,
     Read,
@@ -36,27 +38,49 @@ from ._watch import (
     objects_of,
     parts_of,
     size_of,
+    variables_in,
 )
 
 _LEAVES: Final = (bool, bytes, complex, float, int, str, type(None))
 _OUR_LEAVES: Final = (Tensor, DType, Backend)
-_MOST_PARTS: Final = 1_000  # of a container; of a larger one its size is watched
+_MOST_PARTS: Final = 1_000  # of a container; larger ones are refused
 _MOST_NUMBERS: Final = 4_096  # of an array; larger ones are refused
 _MOST_VALUES: Final = 10_000  # of one function
-_DEEPEST: Final = 8  # containers and objects in each other
+_DEEPEST: Final = 16  # containers and objects in each other
 _FUNCTIONS: Final = (FunctionType, MethodType, partial)
 _WRAPPED: Final = ("__wrapped__", "_called")
 _ASKING: Final = frozenset(
     {"attrgetter", "delattr", "getattr", "hasattr", "methodcaller", "setattr"}
 )
 _WHOLE: Final = frozenset({"__dict__", "asdict", "astuple", "dir", "getmembers", "vars"})
+_ENVIRONMENT: Final = frozenset({"environ", "getenv"})
+_GENERATORS: Final = (Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _COMPUTING: Final = frozenset({"__getattr__"})
 _OF_MEMBERS: Final = frozenset({"_name_", "_value_"})  # which name and value of a member read
 _METHODS: Final = frozenset({"forward"})  # those that are called by no name of the user's
 
 
+class Outside(NamedTuple):
+    """What a function reads besides its arguments.
+
+    Attributes:
+        watches: what to watch, as it stands now.
+        generators: what it may draw random numbers from.
+        named: tensors and containers, by id, which code may tell from others by identity.
+    """
+
+    watches: list[Watch]
+    generators: tuple[Any, ...]
+    named: dict[int, Any]
+
+
 def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> list[Watch]:
-    """Return what to watch of what a function reads besides its arguments, as it stands now.
+    """Return what to watch of what a function reads besides its arguments, as it stands now."""
+    return outside_of(function, arguments).watches
+
+
+def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> Outside:
+    """Return what a function reads besides its arguments.
 
     From its closure, its globals and its defaults a walk goes into what stands there: containers,
     objects, and further functions, as far as they are of the user's own.
@@ -66,7 +90,7 @@ def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> l
         arguments: of a call. Objects among them that are no trees count as outside.
 
     Raises:
-        CompileError: for an array of NumPy that is too large to be compared at each call.
+        CompileError: for what is too large or too deep to be compared at each call.
     """
     walk = _Walk()
     walk.start(function)
@@ -86,26 +110,6 @@ def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> l
 
 
 @final
-class _Open:
-    """An object, module or class, whose attributes count as far as code names them."""
-
-    def __init__(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
-        space = getattr(item, "__dict__", None)
-        self.item = item
-        self.by_thread = isinstance(item, local)  # each thread has attributes of its own
-        self.space: Mapping[str, Any] = (
-            space if isinstance(space, Mapping) and not self.by_thread else {}
-        )
-        self.label = label
-        self.among = among
-        self.own = own
-        self.depth = depth
-        self.done: set[str] = set()
-        self.keys: dict[str, Any] = {}
-        self.slots: dict[str, Any] = {}
-
-
-@final
 class _Walk:
     """One way through all that a function reaches."""
 
@@ -115,16 +119,18 @@ class _Walk:
         self._globals: dict[int, set[str]] = {}
         self._imported: set[str] = set()
         self._watches: list[Watch] = []
-        self._open: list[_Open] = []
+        self._open: list[Open] = []
         self._classes: dict[type, Slots] = {}
         self._names = set(_METHODS)  # attributes that some code names
         self._asked: set[str] = set()  # those that may be absent
         self._whole = False  # code looks at all attributes at once
+        self._identity = False  # code asks whether two objects are one
+        self._generators: list[Any] = []
         self._super = False  # code goes on behind the class that has a method
         self._count = 0
 
-    def found(self) -> list[Watch]:
-        """Go on until nothing is new, and return what to watch."""
+    def found(self) -> Outside:
+        """Go on until nothing is new, and return what there is."""
         more = True
         while more:
             while self._work:
@@ -149,7 +155,11 @@ class _Walk:
         for slots in self._classes.values():
             for read, holder, keys in slots.places(behind=self._super):
                 self._watch(read, holder, keys, slots.cls.__name__)
-        return self._watches
+        seen = filter(tree.is_node, self._seen.values()) if self._identity else ()
+        values = (value for watch in self._watches for value in watch.values)
+        tensors = [x for x in values if isinstance(x, Tensor)] if self._identity else []
+        named = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
+        return Outside(self._watches, tuple(self._generators), named)
 
     def add(
         self, item: Any, label: str, among: str = "", *, own: bool = False, depth: int = 0
@@ -213,9 +223,12 @@ class _Walk:
     # One value
 
     def _visit(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
-        if id(item) in self._seen or self._count > _MOST_VALUES or depth > _DEEPEST:
+        if id(item) in self._seen:
             return
+        if self._count > _MOST_VALUES or (depth > _DEEPEST and not isinstance(item, FunctionType)):
+            raise too_deep(f"{label}{among}")
         self._seen[id(item)] = item
+        self._moving(item, f"{label}{among}")
         if isinstance(item, FunctionType):
             self._function(item)
         elif isinstance(item, partial):
@@ -230,6 +243,8 @@ class _Walk:
         elif isinstance(item, list | tuple | dict | set | frozenset | deque):
             self._container(item, label, among, own=own, depth=depth)
         elif (held := held_by(item)) is not None:
+            if held.read is size_of:
+                raise too_large(item, f"{label}{among}")
             self._watch(held.read, item, held.keys, label, among, own=own)
             for part in held.parts:
                 self.add(part, label, among, own=own, depth=depth + 1)
@@ -238,7 +253,14 @@ class _Walk:
             return
         if is_users(type(item).__module__):  # a class made from one of Python's own
             self.look_up(type(item))
-            self._open.append(_Open(item, label, among, own, depth))
+            self._open.append(Open(item, label, among, own, depth))
+
+    def _moving(self, item: Any, where: str) -> None:
+        """Refuse what gives another value each time, and note what random numbers come from."""
+        if isinstance(item, Iterator) and type(item).__module__ in ("builtins", "itertools"):
+            raise an_iterator(item, where)
+        if isinstance(item, _GENERATORS):
+            self._generators.append(item)
 
     def _object(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
         if isinstance(item, ModuleType | type):
@@ -246,8 +268,8 @@ class _Walk:
             self.look_up(type(item))
             if isinstance(item, type):
                 self.look_up(item, called=True)
-            elif is_users(module):
-                self._open.append(_Open(item, label, among, own, depth))
+            elif is_users(module) or not is_pythons(module):
+                self._open.append(Open(item, label, among, own, depth))
         elif is_ours(type(item).__module__):
             self._ours(item, label, depth)
         else:
@@ -261,7 +283,7 @@ class _Walk:
             if is_frozen(item):
                 self._ours(item, label, depth)
             else:
-                self._open.append(_Open(item, label, among, own, depth))
+                self._open.append(Open(item, label, among, own, depth))
 
     def _function(self, function: FunctionType, *, own: bool = False) -> None:
         """Watch what the names of a function stand for, and go on there."""
@@ -299,7 +321,7 @@ class _Walk:
         self._watch(attributes_in, function, its, function.__name__)
         self.add(function.__defaults__, function.__name__)
         self.add(function.__kwdefaults__, function.__name__)
-        self._open.append(_Open(function, function.__name__, "", False, 0))
+        self._open.append(Open(function, function.__name__, "", False, 0))
         self._wrapped(function, function.__name__)
 
     def _imports(self, known: Names, space: dict[str, Any], *, own: bool) -> None:
@@ -319,7 +341,12 @@ class _Walk:
         if known.attributes & _ASKING or known.of_globals & _ASKING:
             self._asked |= known.texts
             self._names |= known.texts
-        self._whole = self._whole or bool((known.attributes | known.of_globals) & _WHOLE)
+        names = known.attributes | known.of_globals
+        if names & _ENVIRONMENT:
+            keys = {name: os.environ.get(name, NOTHING) for name in sorted(known.texts)}
+            self._watch(variables_in, os.environ, keys, "os.environ")
+        self._identity = self._identity or known.identity
+        self._whole = self._whole or known.whole or bool(names & _WHOLE)
         self._super = self._super or "super" in known.of_globals
         return known
 
@@ -350,15 +377,16 @@ class _Walk:
             self._function_in(getattr(item, "__dict__", {}).get(name), label)
 
     def _container(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
-        small = len(item) <= _MOST_PARTS
+        if len(item) > _MOST_PARTS:
+            if isinstance(item, tuple | frozenset) and all(map(_is_leaf, item)):
+                return
+            raise too_large(item, f"{label}{among}")
         if isinstance(item, dict):
-            self._watch(items_of if small else size_of, item, {}, label, among, own=own)
+            self._watch(items_of, item, {}, label, among, own=own)
         elif isinstance(item, set):
-            self._watch(members_of if small else size_of, item, {}, label, among, own=own)
+            self._watch(members_of, item, {}, label, among, own=own)
         elif isinstance(item, list | deque):
-            self._watch(parts_of if small else size_of, item, {}, label, among, own=own)
-        if not small:
-            return
+            self._watch(parts_of, item, {}, label, among, own=own)
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         for key, part in pairs:
             self.add(key, label, among, depth=depth + 1)
@@ -371,25 +399,17 @@ class _Walk:
         if objects and item.size <= _MOST_NUMBERS:
             for part in item.reshape(-1).tolist():
                 self.add(part, label, among, depth=depth + 1)
-        writable = _writable(item)
-        if writable is None:
+        by = writable(item)
+        if by is None:
             return
         if item.size > _MOST_NUMBERS:
-            place = label if writable is item else f"{label}.base"
-            raise CompileError(
-                "compile",
-                "an array of NumPy from outside is too large to be compared at each call",
-                got=f"{label}{among} of shape {item.shape}"
-                + ("" if writable is item else ", a view of an array that may be written to"),
-                expected=f"tensors; arrays of at most {_MOST_NUMBERS} elements",
-                hint=f"px.asarray({label}) outside of the function; or "
-                f"{place}.setflags(write=False) for what never changes",
-            )
+            place = label if by is item else f"{label}.base"
+            raise large_array(item, f"{label}{among}", place, _MOST_NUMBERS)
         self._watch(objects_of if objects else numbers_of, item, {}, label, among, own=own)
 
     # Attributes
 
-    def _look_into(self, item: _Open) -> None:
+    def _look_into(self, item: Open) -> None:
         """Take up attributes of an object that code names since the last look."""
         names = self._names | (_COMPUTING & item.space.keys())  # of a module
         if self._whole:
@@ -419,6 +439,14 @@ def _is_leaf(item: Any) -> bool:
     return isinstance(item, _OUR_LEAVES)
 
 
+def _base_of(tensor: Tensor[Any]) -> Any:
+    """The primitive of the base device."""
+    device, primitive = tensor.device, tensor.primitive
+    while device.inner is not None:
+        primitive, device = device.lower(primitive), device.inner
+    return primitive
+
+
 def _is_object(item: Any) -> bool:
     """Whether a constant is an object of the user's, or a set, both of which may change."""
     return isinstance(item, set) or is_users(type(item).__module__)
@@ -428,7 +456,7 @@ def _is_text(key: object) -> bool:
     return type(key) is str
 
 
-def _may_come(item: _Open, name: str, asked: set[str]) -> bool:
+def _may_come(item: Open, name: str, asked: set[str]) -> bool:
     """Whether an attribute that an object lacks may be given to it and then be read."""
     cls = type(item.item)
     if not isinstance(item.space, dict):
@@ -444,19 +472,6 @@ def _may_come(item: _Open, name: str, asked: set[str]) -> bool:
 def _computes(cls: type) -> bool:
     """Whether a class of the user's says what attributes are that its objects lack."""
     return any("__getattr__" in vars(base) for base in cls.__mro__ if is_users(base.__module__))
-
-
-def _writable(item: np.ndarray[Any, Any]) -> Any:
-    """What the numbers of an array can be changed by: itself or what it is a view of; else None."""
-    part: Any = item
-    while isinstance(part, np.ndarray):
-        if part.flags.writeable:
-            return part
-        part = part.base
-    try:
-        return None if part is None or memoryview(part).readonly else part
-    except TypeError:
-        return None
 
 
 def _may_change(name: str, value: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dis import Instruction, get_instructions
 from types import CodeType
@@ -21,16 +23,24 @@ class Names(NamedTuple):
         attributes: all other names: attributes and methods.
         texts: constants that may be names of attributes, as ``getattr`` takes them.
         imports: modules that it imports as it runs, each with how many packages up it starts.
+        whole: it may ask for any attribute: by a name put together, or in a pattern of a class.
+        identity: it may ask whether two objects are one.
     """
 
     of_globals: frozenset[str]
     attributes: frozenset[str]
     texts: frozenset[str]
     imports: frozenset[tuple[int, str]]
+    whole: bool
+    identity: bool
 
 
+_ASKING: Final = frozenset({"attrgetter", "delattr", "getattr", "hasattr", "setattr"})
+_FORMATTING: Final = frozenset({"format", "format_map"})
+_SAME: Final = frozenset({"id", "is_", "is_not"})
 _RUNNING: Final = frozenset({"eval", "exec"})
 
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _KNOWN: Final[WeakKeyDictionary[CodeType, Names]] = WeakKeyDictionary()
 
 
@@ -44,6 +54,10 @@ def names_of(code: CodeType) -> Names:
         attributes = set(code.co_names)
         written = [x for x in code.co_consts if isinstance(x, str)]
         texts = {part for x in written for part in x.split(".") if part.isidentifier()}
+        if attributes & _FORMATTING:  # "{config.rate}"
+            attributes |= {name for x in written if "{" in x for name in _NAME.findall(x)}
+        whole = _asks_for_any(steps)
+        identity = bool(_SAME & (of_globals | attributes)) or _compares_objects(steps)
         run = filter(None, map(_code_in, written)) if of_globals & _RUNNING else ()
         for item in (*code.co_consts, *run):
             if isinstance(item, CodeType):
@@ -52,11 +66,39 @@ def names_of(code: CodeType) -> Names:
                 attributes |= inside.attributes
                 texts |= inside.texts
                 imports |= inside.imports
+                whole, identity = whole or inside.whole, identity or inside.identity
         found = Names(
-            frozenset(of_globals), frozenset(attributes), frozenset(texts), frozenset(imports)
+            frozenset(of_globals),
+            frozenset(attributes),
+            frozenset(texts),
+            frozenset(imports),
+            whole,
+            identity,
         )
         _KNOWN[code] = found
     return found
+
+
+def _asks_for_any(steps: Sequence[Instruction]) -> bool:
+    """Whether code asks for attributes whose names are not written in it."""
+    for at, step in enumerate(steps):
+        if step.opname == "MATCH_CLASS":
+            return True
+        if step.argval in _ASKING and step.opname.startswith("LOAD_"):
+            rest = itertools.takewhile(lambda s: not s.opname.startswith("CALL"), steps[at + 1 :])
+            given = [*rest]
+            made = any(s.opname in ("BINARY_OP", "BUILD_STRING") for s in given)
+            if made or not any(type(s.argval) is str and s.opname == "LOAD_CONST" for s in given):
+                return True
+    return False
+
+
+def _compares_objects(steps: Sequence[Instruction]) -> bool:
+    """Whether code compares objects by ``is``, other than with what there is one of."""
+    return any(
+        step.opname == "IS_OP" and before.opname != "LOAD_CONST"
+        for before, step in itertools.pairwise(steps)
+    )
 
 
 def _imported(steps: Sequence[Instruction]) -> Iterator[tuple[int, str]]:

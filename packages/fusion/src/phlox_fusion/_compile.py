@@ -16,14 +16,15 @@ from phlox_tensor.capture import (
     RECORDINGS,
     Graph,
     ambient,
+    host_random_state,
     recording,
     runs_eagerly,
 )
 
 from . import _trace
 from ._agree import difference, fits, two_runs_differ
-from ._arguments import refuse_arrays, refuse_reached, shared
-from ._captured import watches
+from ._arguments import refuse_arrays, refuse_named, refuse_reached, shared
+from ._captured import outside_of
 from ._check import compared
 from ._explain import explained
 from ._fallback import of_a_function
@@ -32,11 +33,13 @@ from ._form import form_of, most_changed
 from ._join import Join
 from ._locks import KEEPING
 from ._mode import mode_of
-from ._probe import Probe, probe_of, twice
+from ._plain import follow
+from ._probe import probe_of, twice
+from ._refused import host_random
 from ._replay import MISS, replay_of, undo_all
 from ._tuning import tuning_mode
-from ._version import Version, what_changed
-from ._watch import first_change, hold, left_of
+from ._version import SPOT, Version, what_changed
+from ._watch import altered_by_a_helper, first_change, hold, left_of
 from ._wrapped import kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
@@ -82,12 +85,13 @@ class Compiled(Generic[P, R]):
         else:
             update_wrapper(self, self._called)
         self._mode, self._most = "check" if check else mode_of("compile"), versions
+        follow(owner if self._bound and isinstance(function, MethodType) else function)
         tuning_mode()  # an error belongs here, not into the middle of a call
         self._versions: dict[Any, list[Version]] = {}
-        self._probe: Probe | None = None
-        self._last: Version | None = None  # the one that the probe is of
+        self._last: Version | None = None  # whose probe is asked first
         self._clock = 0
         self._made = 0
+        self._warned = False
         self._fallbacks = of_a_function()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -101,8 +105,9 @@ class Compiled(Generic[P, R]):
             DisagreementError: in check mode, where a replay gives other bits, or fails alone.
         """
         given = (*self._bound, *args) if self._bound else args
-        probe = self._probe
-        if probe is not None:
+        last = self._last
+        probe = None if last is None or last.calls >= last.due else last.probe
+        if probe is not None and last is not None:
             undo: list[Any] = []
             try:
                 out = probe(given, kwargs, undo)
@@ -111,6 +116,7 @@ class Compiled(Generic[P, R]):
             except Exception as error:
                 return self._instead(error, undo, given, kwargs)
             if out is not MISS:
+                last.calls += 1
                 return out
         if (
             self._mode == "off"
@@ -129,9 +135,14 @@ class Compiled(Generic[P, R]):
                 continue
             if version.outside and not hold(version.outside):
                 continue
+            refuse_named(version.named, (*given, *kwargs.values()), leaves)
+            if version.calls >= version.due and self._mode != "check":
+                waiting.append(version)
+                continue
             out = self._replayed(version, given, kwargs, leaves)
             if out is not MISS:
-                self._probe, self._last = version.probe, version
+                version.calls += 1
+                self._last = version
                 return out
         return self._record(key, given, kwargs, ready or (), waiting)
 
@@ -310,13 +321,17 @@ class Compiled(Generic[P, R]):
             args: the arguments.
             kwargs: those by keyword.
             known: the versions of the key, of which none could serve the call.
-            waiting: those of them that are to be recorded for a second time.
+            waiting: those of them that are to be recorded again.
         """
         form = form_of(args, kwargs)
         refuse_arrays(form)
-        outside = watches(self._called, form.values())
+        outside, generators, named = outside_of(self._called, form.values())
         refuse_reached(args, kwargs, outside)
+        refuse_named(named, (*args, *kwargs.values()), self._key(args, kwargs)[1])
+        drawn = host_random_state(generators)
         found = _trace.run(self._called, args, kwargs)
+        if host_random_state(generators) != drawn:
+            raise host_random()
         name = first_change(outside)
         if name is not None:
             raise _trace.changes(name)
@@ -330,7 +345,7 @@ class Compiled(Generic[P, R]):
             other = None if version is None else difference(version.trace, found.trace)
             if version is not None and other is not None:
                 self._drop(key, version)
-                if not version.found_out:
+                if version.replay is not None or not version.found_out:
                     raise two_runs_differ(other)
                 version, found_out = None, False  # the next run has to agree with this one
             if version is None:
@@ -342,7 +357,13 @@ class Compiled(Generic[P, R]):
                 version.doze()
             elif version.replay is None:
                 version.outside = left  # what both runs found out for themselves is there now
+                version.named = named
                 self._agreed(version, args, kwargs)
+                self._warn_of(altered_by_a_helper(outside))
+            else:
+                self._warn_of(altered_by_a_helper(outside))
+                version.calls += 1
+                version.due = SPOT * version.calls - 1
         if version.join is None:
             return found.trace.result.layout.build(found.leaves)
         return version.join.recorded(found, args, kwargs)
@@ -357,7 +378,18 @@ class Compiled(Generic[P, R]):
         _, leaves = self._key(args, kwargs)
         if self._mode != "check" and not MODES.entered and not twice(leaves):
             run = version.replay if version.join is None else version.join
-            version.probe = probe_of(args, kwargs, version.outside, run)
+            version.probe = probe_of(args, kwargs, version.outside, version.named, run)
+
+    def _warn_of(self, place: str | None) -> None:
+        """Say once that a helper changes what a replay leaves as it is."""
+        if place is None or self._warned:
+            return
+        self._warned = True
+        text = (
+            f"[compile] a function that {self!r} calls changes {place} at each call, which a "
+            "replay leaves as it is\nhint: return the value and keep it outside, or px.Cell"
+        )
+        warnings.warn(text, stacklevel=4)
 
     def _keep(self, key: Any, version: Version) -> None:
         self._made += 1
@@ -379,7 +411,7 @@ class Compiled(Generic[P, R]):
         self._versions[key] = [*known, version]
 
     def _drop(self, key: Any, version: Version) -> None:
-        self._probe = self._last = None
+        self._last = None
         left = [v for v in self._versions.get(key, ()) if v is not version]
         if left:
             self._versions[key] = left

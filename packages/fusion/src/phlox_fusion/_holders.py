@@ -17,9 +17,11 @@ from weakref import (
     WeakValueDictionary,
 )
 
+import numpy as np
+
 from ._watch import NOTHING, Read, attributes_in, bytes_of, items_of, size_of
 
-_MOST_BYTES: Final = 16_384  # of arrays and views; of larger ones the size is watched
+_MOST_BYTES: Final = 16_384  # of arrays and views; larger ones are refused
 # Each keeps all in one attribute, which its methods may put another object into.
 _INSIDE: Final[dict[type, str]] = {
     ChainMap: "maps",
@@ -108,3 +110,16 @@ def referred_by(item: ReferenceType[Any], keys: tuple[Any, ...]) -> tuple[Any, .
     """What a weak reference stands for."""
     del keys
     return (item(),)
+
+
+def writable(item: np.ndarray[Any, Any]) -> Any:
+    """What the numbers of an array can be changed by: itself or what it is a view of; else None."""
+    part: Any = item
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return part
+        part = part.base
+    try:
+        return None if part is None or memoryview(part).readonly else part
+    except TypeError:
+        return None

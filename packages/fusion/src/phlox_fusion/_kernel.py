@@ -12,6 +12,7 @@ from phlox_tensor import CompileError, Tensor, WrongTypeError
 from phlox_tensor.capture import ElementFormula, Program
 
 from ._captured import is_frozen, watches
+from ._plain import follow
 from ._quick import Quick, quick_of
 from ._replay import MISS
 from ._watch import Watch, hold, standing
@@ -67,6 +68,7 @@ class Kernel(Generic[P]):
                     got=str(parameter),
                     expected="a name for each argument",
                 )
+        follow(getattr(function, "__self__", function))
         named = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
         self._count: Final = len(parameters)
         self._plain: Final = not named

@@ -13,11 +13,31 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 _PYTHON: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 
 
+_COMPILED: Final[set[str]] = set()  # packages with compiled functions, installed or not
+
+
+def follow(function: Any) -> None:
+    """Count the package of a function that is compiled as the user's own."""
+    module = getattr(function, "__module__", None) or type(function).__module__
+    root = str(module).partition(".")[0]
+    if root not in _COMPILED and not is_pythons(root):
+        _COMPILED.add(root)
+        is_users.cache_clear()
+
+
+def is_pythons(module: str) -> bool:
+    """Whether a module is one of Python's own, NumPy's or ours."""
+    root = module.partition(".")[0]
+    return root == "numpy" or root in sys.stdlib_module_names or is_ours(module)
+
+
 @cache
 def is_users(module: str) -> bool:
     """Whether a module is the user's own: no package that is installed, nor Python's own."""
     if is_ours(module) or module in ("builtins", "abc", "typing"):
         return False
+    if module.partition(".")[0] in _COMPILED:
+        return True
     found = sys.modules.get(module)
     if found is None or module == "__main__":
         return True
@@ -29,8 +49,7 @@ def is_users(module: str) -> bool:
 
 def is_plain(cls: type) -> bool:
     """Whether equal values of a class are one: it is Python's own, NumPy's or ours."""
-    root = cls.__module__.partition(".")[0]
-    return root == "numpy" or root in sys.stdlib_module_names or is_ours(cls.__module__)
+    return is_pythons(cls.__module__)
 
 
 def is_whole(cls: type) -> bool:

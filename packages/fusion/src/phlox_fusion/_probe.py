@@ -23,7 +23,11 @@ Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
 
 
 def probe_of(
-    args: tuple[Any, ...], named: Mapping[str, Any], outside: Sequence[Watch], run: Replay | Join
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    outside: Sequence[Watch],
+    told: Mapping[int, Any],
+    run: Replay | Join,
 ) -> Probe:
     """Return what replays arguments alike to these, by one look at each.
 
@@ -31,6 +35,7 @@ def probe_of(
         args: arguments that the replay takes, of which no tensor comes twice.
         named: those by keyword.
         outside: what the function reads besides them.
+        told: what no argument may be, by id.
         run: what to do with the leaves.
     """
     given = (*args, *named.values())
@@ -51,6 +56,13 @@ def probe_of(
             source.line(f"{', '.join(some)}, = {values}")
     looks = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
     found = f"[{', '.join(text for text, _ in looks if text)}]"
+    if told:
+        source.line(f"leaves = {found}")
+        every = f"({', '.join(names)}, *leaves)"
+        source.line(
+            f"if not {source.held(frozenset(told), 'told')}.isdisjoint(map(id, {every})): {miss}"
+        )
+        found = "leaves"
     if sum(count for _, count in looks) > 1:  # one tensor at two places is another call
         source.line(f"leaves = {found}")
         again = f"{source.held(twice, 'twice')}(leaves)"

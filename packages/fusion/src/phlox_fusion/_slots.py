@@ -1,9 +1,10 @@
-"""What classes of the user's have under names that code uses, and how to watch it."""
+"""What objects and classes have under names that code uses, and how to watch it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
+from threading import local
 from types import FunctionType
 from typing import Any, Final, final
 
@@ -93,3 +94,24 @@ def _gives(cls: type, name: str, value: Any) -> bool:
 def is_data(value: Any) -> bool:
     """Whether what stands in a class comes before attributes of its objects."""
     return hasattr(type(value), "__set__") or hasattr(type(value), "__delete__")
+
+
+@final
+class Open:
+    """An object, module or class, whose attributes count as far as code names them."""
+
+    def __init__(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
+        """Start without names."""
+        space = getattr(item, "__dict__", None)
+        self.item = item
+        self.by_thread = isinstance(item, local)  # each thread has attributes of its own
+        self.space: Mapping[str, Any] = (
+            space if isinstance(space, Mapping) and not self.by_thread else {}
+        )
+        self.label = label
+        self.among = among
+        self.own = own
+        self.depth = depth
+        self.done: set[str] = set()
+        self.keys: dict[str, Any] = {}
+        self.slots: dict[str, Any] = {}

@@ -17,6 +17,8 @@ from ._replay import Replay
 from ._trace import Trace
 from ._watch import Watch, hold
 
+SPOT: Final = 4  # a replay is compared with the function at calls 4, 16, 64 and so on
+
 
 @final
 class _Weak:
@@ -40,6 +42,9 @@ class Version:
         probe: knows such arguments at once; None where only a key does.
         text: the replay as Python.
         used: when it was used last.
+        calls: how many it has served.
+        due: after how many the next one is compared with the function again.
+        named: what is outside, by id, where code asks for identity: no argument may be one of it.
         join: how results go on with the history of arguments; None where they have none.
         found_out: the first run left something outside that the second one may find.
     """
@@ -55,6 +60,9 @@ class Version:
         self.probe: Probe | None = None
         self.text = ""
         self.used = 0
+        self.calls = 2  # the recorded ones
+        self.due = SPOT - 1
+        self.named: dict[int, Any] = {}
         self._weak = False
 
     def doze(self) -> None:

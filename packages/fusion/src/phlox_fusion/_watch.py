@@ -85,6 +85,24 @@ class Watch(NamedTuple):
                 return f"{self.label}.{key}{self.among}" if self.label else str(key)
         return None
 
+    def altered(self) -> str | None:
+        """The place of what stood there before and a run has changed; what is new is a cache."""
+        now, place = self.read(self.holder, self.keys), f"{self.label}{self.among}"
+        if self.keys:
+            for key, a, b in zip(self.keys, now, self.values, strict=True):
+                if b is not NOTHING and b is not None and not alike(a, b):
+                    return f"{self.label}.{key}{self.among}" if self.label else str(key)
+        elif self.read is items_of:
+            half = len(self.values) // 2
+            for key, value in zip(self.values[:half], self.values[half:], strict=True):
+                if not alike(self.holder.get(key, NOTHING), value):
+                    return f"{self.label}[{key!r}]{self.among}"
+        elif self.read is members_of:
+            return place if self.values[0] - now[0] else None
+        elif len(now) != len(self.values) or not all(map(alike, now, self.values)):
+            return place
+        return None
+
     def _item(self, at: int) -> str:
         if self.read is items_of:
             keys = self.values[: len(self.values) // 2]
@@ -133,6 +151,11 @@ def inside(cell: Any) -> Any:
 def names_in(space: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
     """What names stand for in a namespace, or in the attributes of an object."""
     return tuple([space.get(key, NOTHING) for key in keys])
+
+
+def variables_in(space: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What variables of the environment are, each a text of its own each time."""
+    return names_in(space, keys)
 
 
 def attributes_in(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -208,6 +231,12 @@ def first_change(watches: Sequence[Watch]) -> str | None:
         if place is not None:
             return place
     return None
+
+
+def altered_by_a_helper(watches: Sequence[Watch]) -> str | None:
+    """The place of what a helper changes each time it runs; None where there is none."""
+    places = (watch.altered() for watch in watches if not watch.own)
+    return next((place for place in places if place is not None), None)
 
 
 def standing(watches: Sequence[Watch]) -> Callable[[], bool]:

@@ -10,6 +10,7 @@ from ._device import use_device
 from ._dtype import DType
 from ._errors import CompileError, DeviceError, ShapeError
 from ._graph import Graph, Node, Value, needed, values_of
+from ._host_random import host_random_state
 from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
 from ._op import REGISTRY, Shape, Spec
@@ -152,6 +153,7 @@ def _run(
         else:
             number = isinstance(item, int | float) and not isinstance(item, bool)
             given.append(made.given(item) if number else item)
+    before = host_random_state()
     with recorded(made, watching=False):
         with use_device(sketch):
             try:
@@ -159,6 +161,13 @@ def _run(
             except (DeviceError, ShapeError) as error:
                 raise _failed(name, error, made.graph(())) from None
         made.raise_caught()
+        if host_random_state() != before:
+            raise CompileError(
+                name,
+                "the function draws random numbers of the host, which a kernel cannot",
+                expected="a function of its arguments alone",
+                hint="f(x, random.random()), with the number as an argument",
+            )
         _refuse_changes(name, made)
         if type(out) is not Tensor or out.device is not sketch:
             raise CompileError(

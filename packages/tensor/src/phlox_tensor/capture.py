@@ -8,6 +8,7 @@ from ._compare import same_bits
 from ._each import each_primitive, on_primitives
 from ._formula import Direct, ElementFormula
 from ._graph import Formula, Graph, Guard, Node, Value, filled, needed, shown, values_of, written
+from ._host_random import host_random_state
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
@@ -69,6 +70,7 @@ __all__ = [
     "error_of",
     "filled",
     "fold_of",
+    "host_random_state",
     "infer_prepared",
     "interpreted",
     "is_ours",
