@@ -27,6 +27,7 @@ def test_a_batch_that_is_bound_anew_is_not_kept() -> None:
     assert fast.versions <= 2
 
 
+@pytest.mark.filterwarnings("ignore:.*changes runs at each call")
 def test_batches_that_come_again_are_versions_of_their_own() -> None:
     runs: list[int] = []
 
