@@ -111,6 +111,36 @@ def test_configs_of_layers_go_round(name: str) -> None:
     assert isinstance(config.init(), nn.Module)
 
 
+class LimitsConfig(Config):
+    """Numbers that JSON does not have, in every place where a number may stand."""
+
+    low: float = -math.inf
+    high: float | None = math.inf
+    steps: tuple[float, ...] = (0.0, math.inf)
+    by_name: dict[str, float] = field(default_factory=lambda: {"$float": math.inf, "a": 1.0})
+    by_size: dict[float, int] = field(default_factory=lambda: {math.inf: 1})
+    word: dict[str, str] = field(default_factory=lambda: {"$float": "inf"})
+
+
+def test_infinities_are_written_as_json_has_it(tmp_path: Path) -> None:
+    config = LimitsConfig()
+    path = config.save(tmp_path / "limits.json")
+
+    def refuse(constant: str) -> Any:
+        raise AssertionError(f"{constant} is not JSON")
+
+    said = json.loads(path.read_text(), parse_constant=refuse)
+    assert said["low"] == {"$float": "-inf"}
+    assert LimitsConfig.load(path) == config
+    assert math.isnan(LimitsConfig.from_dict(LimitsConfig(low=math.nan).to_dict()).low)
+    path.write_text('{"low": -Infinity, "high": Infinity}')  # as files were before
+    assert LimitsConfig.load(path) == config
+    wrong: Any
+    for wrong in ({"$float": "big"}, {"$float": [1]}, {"$float": 1.0}):
+        with pytest.raises(ConfigError, match="low"):
+            LimitsConfig.from_dict({"low": wrong})
+
+
 def test_unions_of_configs_are_told_apart_by_kind() -> None:
     for initializer in (initializers.Zeros(), initializers.Normal(std=0.1)):
         config = nn.LinearConfig(1, 2, initializer=initializer)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -172,3 +174,64 @@ def test_a_failure_that_nobody_waits_for_is_a_warning(tmp_path: Path) -> None:
         time.sleep(0.01)
     with pytest.warns(RuntimeWarning, match=r"nothing was saved: .*float16"):
         savings.clear()
+
+
+KILLED = """
+import os, sys
+import phlox_record as pr, phlox_tensor as pt
+kind, place, keep = getattr(pr, sys.argv[1]), sys.argv[2], sys.argv[3] == "wait"
+def last():
+    print("there", flush=True)
+    if keep:
+        sys.stdin.readline()
+    os._exit(9)
+entry = pr.TensorEntry((4,), pt.float32, last)
+tree = {"a": pt.ones(4), "b": pt.ones(4), "c": entry}
+kind().record(tree, place, max_shard_size=16)
+"""
+
+
+def begun(kind: type[pr.Recorder], place: Path, then: str) -> subprocess.Popen[str]:
+    """A process that has written two of three files of a record."""
+    command = [sys.executable, "-c", KILLED, kind.__name__, str(place), then]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "there\n"
+    return process
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of files are those of POSIX")
+@pytest.mark.parametrize("kind", [pr.NamedMsgpackRecorder, pr.SafetensorsRecorder])
+@pytest.mark.parametrize("most", [None, 16])
+def test_what_a_killed_save_of_several_files_left_goes_with_the_next_one(
+    kind: type[pr.Recorder], most: int | None, tmp_path: Path
+) -> None:
+    recorder = kind()
+    begun(kind, tmp_path / "a", "end").communicate()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert sum(name.startswith("a-") for name in left) == 2
+    assert sum(name.startswith(".phlox-") for name in left) == 2
+    other = recorder.record(tensors(2), tmp_path / "b", max_shard_size=16)
+    assert not list(tmp_path.glob(".phlox-*"))
+    for name in left - set(os.listdir(tmp_path)):
+        assert name.startswith(".phlox-"), "shards of another record are not ours to remove"
+    going_on = begun(kind, tmp_path / "a", "wait")
+    written = set(os.listdir(tmp_path)) - left
+    recorder.record(tensors(1), tmp_path / "a", max_shard_size=most)
+    assert {name for name in written if name.startswith("a-")} <= set(os.listdir(tmp_path))
+    going_on.communicate("go on\n")
+    recorder.record(tensors(1), tmp_path / "a", max_shard_size=most)
+    names = sorted(name for name in os.listdir(tmp_path) if name.startswith("a"))
+    assert len(names) == (1 if most is None else 2), names
+    assert values(recorder.load(tmp_path / "a")) == values(tensors(1))
+    assert values(recorder.load(other)) == values(tensors(2))
+
+
+def test_shards_that_another_index_names_stay(tmp_path: Path) -> None:
+    recorder = pr.NamedMsgpackRecorder()
+    index = recorder.record(tensors(2), tmp_path / "a", max_shard_size=16)
+    index.rename(tmp_path / "kept.mpk.index.json")
+    recorder.record(tensors(1), tmp_path / "a", max_shard_size=16)
+    assert values(recorder.load(tmp_path / "kept")) == values(tensors(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -107,6 +108,10 @@ def _show(hint: Any) -> str:
     return name or str(hint).replace("typing.", "")
 
 
+_FLOAT: Final = "$float"
+_NUMBERS: Final = {word: float(word) for word in ("inf", "-inf", "nan")}
+
+
 def to_plain(value: Any) -> Any:
     """Return a value as JSON holds it; configs carry their kind."""
     if _is_config(type(value)):
@@ -118,12 +123,17 @@ def to_plain(value: Any) -> Any:
         return [to_plain(v) for v in value]
     if isinstance(value, dict):
         return {k: to_plain(v) for k, v in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_FLOAT: repr(value)}  # as records in JSON have it, which knows no infinity
     return value
 
 
 def from_plain(hint: Any, value: Any, where: str) -> Any:
     """Return the value of an annotated type that plain data describes."""
     origin, args = get_origin(hint), get_args(hint)
+    if origin not in (dict, Mapping) and isinstance(value, dict) and [*value] == [_FLOAT]:
+        word = value[_FLOAT]
+        value = _NUMBERS.get(word, value) if isinstance(word, str) else value
     if _is_config(hint):
         return _config_from(hint, value, where)
     if origin in (Union, types.UnionType):

@@ -33,15 +33,12 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """
     if path.is_symlink():  # the link stays, and the file that it names is replaced
         path = path.resolve()
-    temporary = path.with_name(TEMPORARY.replace("*", os.urandom(8).hex()))
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        handle = os.open(temporary, flags, 0o666)
+        temporary, handle = _temporary(path)
     except OSError as error:
         raise _of_path(error, path) from None
     try:
         with io.BufferedWriter(_Flowing(handle, "wb")) as file:
-            _lock(handle)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -56,6 +53,46 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             raise _of_path(error, path) from None
         raise
     _sync_folder(path.parent)
+
+
+def _temporary(path: Path) -> tuple[Path, int]:
+    """A new file beside another one, open and marked as being written."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    for last in (False, False, True):  # where a file system has no locks, the last one will do
+        place = path.with_name(TEMPORARY.replace("*", os.urandom(8).hex()))
+        handle = os.open(place, flags, 0o666)
+        # Somebody who tidies up may have come between making it and marking it.
+        if last or (_lock(handle) and os.fstat(handle).st_nlink):
+            break
+        os.close(handle)
+        place.unlink(missing_ok=True)
+    return place, handle
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep an empty file beside a path, marked as being written until the body ends.
+
+    Raises:
+        OSError: naming ``path``, when it cannot be made.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise _of_path(error, path) from None
+    try:
+        _lock(handle)
+        yield
+    finally:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+
+
+def let_go(path: Path) -> bool:
+    """Whether a file is held by nobody; what a killed process left of it is removed."""
+    with contextlib.suppress(FileNotFoundError):
+        return _remove_unlocked(path)
+    return True
 
 
 @final
@@ -79,14 +116,29 @@ class _Flowing(io.FileIO):
 def remove_left(folder: Path) -> None:
     """Remove what killed processes left in a folder, but no file that is being written."""
     for left in folder.glob(TEMPORARY):
-        # A file that is gone by now, or that Windows keeps while it is open.
-        with contextlib.suppress(OSError):
-            handle = os.open(left, os.O_RDONLY)
-            try:
-                if _lock(handle):
-                    left.unlink()
-            finally:
-                os.close(handle)
+        with contextlib.suppress(FileNotFoundError):
+            _remove_unlocked(left)
+
+
+def _remove_unlocked(path: Path) -> bool:
+    """Remove a file that nobody writes; False where somebody does.
+
+    Raises:
+        FileNotFoundError: it is gone.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            if not _lock(handle):
+                return False
+            path.unlink()
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        raise
+    except OSError:  # such as on Windows, which keeps a file while it is open
+        return False
+    return True
 
 
 def _lock(handle: int) -> bool:

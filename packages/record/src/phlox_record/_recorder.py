@@ -15,13 +15,13 @@ from phlox_tensor import RecordError, WrongTypeError
 
 from ._content import LAYOUT, Content, Metadata, check_metadata
 from ._errors import Malformed, located, shown
-from ._files import atomic_file, map_file, not_found
+from ._files import atomic_file, map_file, not_found, remove_left
 from ._gather import with_names
 from ._layout import stored
 from ._limits import Limits
 from ._precision import KeepPrecision, PrecisionSettings
 from ._saving import Saving
-from ._shards import INDEX, read_shards, remove_shards, write_shards
+from ._shards import INDEX, read_shards, remove_left_shards, remove_shards, write_shards
 from ._source import Write
 from ._tensors import DeviceLike, LoadDType, layout_of, materialize
 from ._tree import Layout, RecordInput, TensorEntry, check_tree, entries, exchanged
@@ -184,13 +184,17 @@ class Recorder(ABC):
                     hint="NamedMsgpackRecorder, or no max_shard_size",
                 )
             write = self._write_shard
-            return write_shards(content, place, self.extension, most, self.limits, write)
-        with atomic_file(place) as file:
-            self._give(content, file.write)
-        index = place.with_name(place.name + INDEX)
-        if index.exists():
-            remove_shards(index, self.limits)
-        return place
+            made = write_shards(content, place, self.extension, most, self.limits, write)
+        else:
+            made = place
+            with atomic_file(place) as file:
+                self._give(content, file.write)
+            index = place.with_name(place.name + INDEX)
+            if index.exists():
+                remove_shards(index, self.limits)
+        remove_left(place.parent)
+        remove_left_shards(place, self.extension, self.limits)
+        return made
 
     def _write_shard(self, named: dict[str, TensorEntry], place: Path) -> None:
         content = Content(named, self.precision.name, writer=WRITER, checksums=self.checksums)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +14,7 @@ from phlox_tensor import ArgumentError
 
 from ._content import Content
 from ._errors import Malformed, shown
-from ._files import atomic_file
+from ._files import TEMPORARY, atomic_file, held, let_go
 from ._json import parse
 from ._layout import describe
 from ._limits import Limits
@@ -52,28 +54,39 @@ def write_shards(
             room = most
         groups[-1][name] = tensor
         room -= size
-    stem = place.name.removesuffix(extension)
     token = os.urandom(4).hex()
     weight_map: dict[str, str] = {}
     index = place.with_name(place.name + INDEX)
     before = _files_of(index, limits) | ({place.name} if place.exists() else set())
-    try:
-        for number, group in enumerate(groups, 1):
-            name = f"{stem}-{token}-{number:05d}-of-{len(groups):05d}{extension}"
-            weight_map |= dict.fromkeys(group, name)
-            write(group, place.with_name(name))
-    except BaseException:
-        for name in set(weight_map.values()):
-            place.with_name(name).unlink(missing_ok=True)
-        raise
-    total = sum(describe(tensor).nbytes for tensor in named.values())
-    words = {**content.metadata, PRECISION: content.precision, WRITER: content.writer}
-    about = {"metadata": {"total_size": total, **words, TREE: tree}, "weight_map": weight_map}
-    with atomic_file(index) as file:
-        file.write(json.dumps(about, ensure_ascii=False, indent=1).encode())
+    with held(_mark(place, token)):
+        try:
+            for number, group in enumerate(groups, 1):
+                rest = f"{token}-{number:05d}-of-{len(groups):05d}{extension}"
+                name = f"{place.name.removesuffix(extension)}-{rest}"
+                weight_map |= dict.fromkeys(group, name)
+                write(group, place.with_name(name))
+        except BaseException:
+            for name in set(weight_map.values()):
+                place.with_name(name).unlink(missing_ok=True)
+            raise
+        with atomic_file(index) as file:
+            about = _about(content, tree, named)
+            text = json.dumps({**about, "weight_map": weight_map}, ensure_ascii=False, indent=1)
+            file.write(text.encode())
     for old in before - set(weight_map.values()):
         place.with_name(old).unlink(missing_ok=True)
     return index
+
+
+def _about(content: Content, tree: str, named: dict[str, TensorEntry]) -> dict[str, Any]:
+    total = sum(describe(tensor).nbytes for tensor in named.values())
+    words = {**content.metadata, PRECISION: content.precision, WRITER: content.writer}
+    return {"metadata": {"total_size": total, **words, TREE: tree}}
+
+
+def _mark(place: Path, token: str) -> Path:
+    """The file that is held while shards with this token are written."""
+    return place.with_name(TEMPORARY.replace("*", f"shards-{token}"))
 
 
 def remove_shards(index: Path, limits: Limits) -> None:
@@ -83,6 +96,26 @@ def remove_shards(index: Path, limits: Limits) -> None:
         index.unlink(missing_ok=True)
     for name in files:
         index.with_name(name).unlink(missing_ok=True)
+
+
+def remove_left_shards(place: Path, extension: str, limits: Limits) -> None:
+    """Remove the shards of saves to a place that were killed: no index names them."""
+    stem = re.escape(place.name.removesuffix(extension))
+    shard = re.compile(rf"{stem}-([0-9a-f]{{8}})-\d{{5}}-of-\d{{5}}{re.escape(extension)}")
+    found = {
+        path: match[1] for path in place.parent.iterdir() if (match := shard.fullmatch(path.name))
+    }
+    if not found:
+        return
+    tokens = {token for token in set(found.values()) if let_go(_mark(place, token))}
+    # Asked last: a save whose mark is gone has its index.
+    named: set[str] = set()
+    for index in place.parent.glob("*" + INDEX):
+        with contextlib.suppress(Malformed, FileNotFoundError):  # no index of shards; gone by now
+            named |= set(_checked(index.read_bytes(), limits)[1].values())
+    for path, token in found.items():
+        if token in tokens and path.name not in named:
+            path.unlink(missing_ok=True)
 
 
 def _files_of(index: Path, limits: Limits) -> set[str]:
