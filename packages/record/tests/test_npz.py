@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -100,6 +101,37 @@ HOSTILE: list[tuple[bytes, str]] = [
     (archive(("a.npy", b"\x93NUMPY")), "no array"),
     (archive(("__phlox__.npy", GOOD)), "no text"),
 ]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([1 + 2j]),
+        np.array([[None, 1]], dtype=object),
+        np.array(["text"]),
+        np.array(["2020-01-01"], dtype="M8[D]"),
+        np.zeros(2, dtype=[("x", "f4")]),
+        np.ones(2, np.longdouble),
+        np.ones(2, ml_dtypes.float8_e4m3fn),
+    ],
+    ids=lambda array: str(array.dtype),
+)
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_an_array_of_another_type_spoils_only_itself(save: Any, array: Any, tmp_path: Path) -> None:
+    save(tmp_path / "a.npz", a=np.arange(3), b=array)
+    tree = pr.NpzRecorder().open(tmp_path / "a")
+    assert tree["a"].numpy().tolist() == [0, 1, 2]
+    assert tree["b"].shape == array.shape
+    with pytest.raises(pr.RecordError, match="not read"):
+        tree["b"].numpy()
+    with pytest.raises(pr.RecordError, match=r"not read \(at b\)"):
+        pr.load(tmp_path / "a.npz")
+
+
+def test_an_archive_without_arrays_is_an_empty_record(tmp_path: Path) -> None:
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "a.npz")
+        assert pr.load(tmp_path / "a.npz") == pr.NpzRecorder().load(tmp_path / "a") == {}
 
 
 @pytest.mark.parametrize("code", [">f2", ">f4", ">f8", ">i2", ">i8", ">u4"])

@@ -12,6 +12,7 @@ import pytest
 
 import phlox_record as pr
 import phlox_tensor as pt
+from phlox_record import _cli as cli
 
 st = pytest.importorskip("safetensors", reason="the safetensors package is not installed")
 sn = pytest.importorskip("safetensors.numpy", reason="the safetensors package is not installed")
@@ -115,6 +116,33 @@ HOSTILE: list[tuple[bytes, str]] = [
     (file(b"{" + b'"a":{' * 100_000), "too deep"),
     (file({"w": {"dtype": "BOOL", "shape": [8], "data_offsets": [0, 8]}}, b"\2" * 8), "0 and 1"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("code", "size"), [("F8_E4M3", 8), ("C64", 64), ("F4", 4), ("F6_E2M3", 6), ("NEW", 3)]
+)
+def test_a_tensor_of_another_type_spoils_only_itself(
+    code: str, size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {
+        "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+        "b": {"dtype": code, "shape": [2, 4], "data_offsets": [8, 8 + size]},
+        "c": {"dtype": "U8", "shape": [1], "data_offsets": [8 + size, 9 + size]},
+    }
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(file(rows, np.ones(2, "f4").tobytes() + bytes(size) + b"\7"))
+    tree = pr.SafetensorsRecorder().open(path)
+    assert (tree["a"].numpy().tolist(), tree["c"].numpy().tolist()) == ([1, 1], [7])
+    assert tree["b"].shape == (2, 4)
+    for read in (tree["b"].numpy, lambda: pr.load(path)):
+        with pytest.raises(pr.RecordError, match=f"not read.*{code}"):
+            read()
+    assert cli.main(["show", str(path), "--stats"]) == 0
+    assert cli.main(["check", str(path)]) == 1
+    assert "not read: b" in capsys.readouterr().out
+    for write in (pr.SafetensorsRecorder().record, pr.NamedMsgpackRecorder().record):
+        with pytest.raises(pr.RecordError, match=code):
+            write(tree, tmp_path / "b")
 
 
 @pytest.mark.parametrize(("data", "says"), HOSTILE, ids=range(len(HOSTILE)))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from phlox_tensor import RecordError
+from phlox_tensor import DTYPES, RecordError
 
 from ._compare import differences, statistics
 from ._errors import shown
@@ -108,12 +108,13 @@ def _show(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _read_whole(info: FileInfo) -> Iterator[str]:
-    """Yield a line only where a tensor is damaged, before the error."""
+    """Yield a line only where a tensor is damaged or of no type of ours, before the error."""
     for path, tensor in entries_with_paths(info.tree):
         try:
             tensor.numpy()
         except RecordError:
-            yield f"damaged: {shown(path) or 'the root'}"
+            word = "damaged" if tensor.dtype.name in DTYPES else "not read"
+            yield f"{word}: {shown(path) or 'the root'}"
             raise
         tensor.drop()
     info.check_end()
@@ -148,7 +149,7 @@ def _leaf(node: Any) -> bool:
 
 def _tensor(tensor: Any, stats: bool) -> str:
     said = f"{tensor.dtype.name} {list(tensor.shape)}  {sized(describe(tensor).nbytes)}"
-    return f"{said}  {statistics(tensor)}" if stats else said
+    return f"{said}  {statistics(tensor)}" if stats and tensor.dtype.name in DTYPES else said
 
 
 def _convert(options: argparse.Namespace) -> Iterator[str]:
