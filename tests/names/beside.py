@@ -46,7 +46,7 @@ def function(name: str, library: str) -> str | None:
 def theirs(code: str, given: Mapping[str, Any], library: str) -> Any:
     """What a line of NumPy, SciPy or PyTorch gives; an exception where it is refused there."""
     of_torch = library == "torch"
-    names = {n: _to_torch(v) if of_torch else v for n, v in given.items()}
+    names = {n: to_torch(v) if of_torch else v for n, v in given.items()}
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -59,18 +59,18 @@ def ours(code: str, given: Mapping[str, Any]) -> Any:
     """What a line gives on our tensors: that of a hint, without its remark and what it binds."""
     line = re.sub(r"^\w+ = ", "", code.partition("  # ")[0].partition(", or ")[0])
     try:
-        return eval(line, MODULES | {n: _to_ours(v) for n, v in given.items()})
+        return eval(line, MODULES | {n: to_ours(v) for n, v in given.items()})
     except px.PhloxError as error:
         return error
 
 
-def _to_torch(value: Any) -> Any:
+def to_torch(value: Any) -> Any:
     return torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
 
 
-def _to_ours(value: Any) -> Any:
+def to_ours(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind == "c":
-        return px.fft.Spectrum(_to_ours(value.real.copy()), _to_ours(value.imag.copy()))
+        return px.fft.Spectrum(to_ours(value.real.copy()), to_ours(value.imag.copy()))
     return px.asarray(value, device=px.Cpu()) if isinstance(value, np.ndarray) else value
 
 

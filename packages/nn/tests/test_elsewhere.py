@@ -164,7 +164,9 @@ def test_a_setting_by_the_name_of_pytorch_says_ours(make: Callable[[], Any], hin
 
 def test_every_word_of_pytorch_stands_for_a_setting_or_an_argument_here() -> None:
     configs: list[Any] = [
-        c for c in vars(nn).values() if isinstance(c, type) and issubclass(c, nn.Config)
+        c
+        for c in (*vars(nn).values(), *vars(nn.models).values())
+        if isinstance(c, type) and issubclass(c, nn.Config)
     ]
     settings = {f.name for config in configs if config is not nn.Config for f in fields(config)}
     assert {ours for each in _elsewhere.SETTINGS.values() for ours in each} <= settings

@@ -239,3 +239,14 @@ def test_tokens_that_are_no_tensor_say_what_generate_takes() -> None:
             model.generate(tokens, count)
     with pytest.raises(pt.UnknownArgumentError):
         model.generate(pt.asarray([[1, 2]]), max_new_tokens=3)
+
+
+def test_an_error_says_in_which_layer_it_is_raised() -> None:
+    inner = nn.Sequential(nn.Activation("relu"), nn.Linear(4, 5))
+    model = nn.Sequential(nn.Linear(2, 3), inner)
+    with pytest.raises(pt.ShapeError, match="inner sizes differ") as caught:
+        model(pt.ones((1, 2)))
+    assert caught.value.__notes__ == ["in layers.1.layers.1: Linear(d_input=4, d_output=5)"]
+    with pytest.raises(pt.ShapeError) as alone:
+        nn.Linear(4, 5)(pt.ones((1, 2)))
+    assert not hasattr(alone.value, "__notes__")

@@ -350,3 +350,23 @@ def _done(code: str, names: dict[str, Any]) -> Any:
     expression, _, remark = code.partition("  # where ")
     name, _, value = remark.partition(" = ")
     return eval(expression, {**names, name: eval(value, names)})
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("pt.Module", "nn.Module"),
+        ("pt.Tensor([1.0])", "px.asarray(values, device=device)"),
+        ("pt.autocast", "px.Mixed("),
+        ("pt.conv2d(pt.ones((1, 8, 8, 3)), pt.ones((4, 3, 3, 3)))", "x.permute_dims(0, 3, 1, 2)"),
+        ("pt.load", "model.load_file(path)"),
+        ("pt.save", "model.save_file(path)"),
+        ("pt.set_default_dtype", 'px.Cpu(float="float64")'),
+        ("pt.synchronize", "x.numpy()"),
+        ("x.triu()", "px.triu(x)"),
+    ],
+)
+def test_what_a_user_of_pytorch_types_is_answered(code: str, hint: str) -> None:
+    with pytest.raises(pt.PhloxError) as caught:
+        eval(code, {"pt": pt, "x": pt.ones((2, 2))})
+    assert hint in str(caught.value.hint)

@@ -35,7 +35,7 @@ def gradcheck(
 ) -> bool:
     """Compare the derivatives of ``function`` at ``args`` with central differences.
 
-    All outputs are weighted with fixed random numbers and summed, so that one pass covers them;
+    Several outputs are weighted with fixed random numbers and summed, so that one pass covers them;
     each element of each Float tensor among ``args`` is moved by ``eps``. ``order=2`` checks the
     gradient as a function in the same way, and so on. Use float64 where the device has it.
 
@@ -102,7 +102,8 @@ def _check(
     if not values:
         raise GradientError("gradcheck", "the function gives no Float tensor")
     random = np.random.default_rng(len(xs))
-    weights = [random.standard_normal(v.shape) for v in values]
+    single = sum(v.size for v in values) == 1  # whose numbers are to be read as they are
+    weights = [np.ones(v.shape) if single else random.standard_normal(v.shape) for v in values]
     seeds = tuple(
         asarray(w, dtype=v.dtype, device=v.device) for w, v in zip(weights, values, strict=True)
     )
@@ -163,5 +164,6 @@ def _compare(
             "gradcheck",
             f"derivative of order {order} differs at argument {number}, element {place}",
             got=float(found[worst]),
-            expected=f"{float(wanted[worst])} by central differences",
+            expected=f"{float(wanted[worst])} by central differences"
+            + ("" if sum(w.size for w in weights) == 1 else ", of the outputs by random weights"),
         )

@@ -130,7 +130,7 @@ def _constant(value: Any, several: bool) -> str:
     if isinstance(value, Param):
         note = ", state" if value.role == "state" else ", frozen" if value.frozen else ""
         place = f" on {value.device!r}" if several else ""
-        return f"{value.dtype.name}{list(value.shape)}{place}{note}"
+        return f"{value.dtype.name}{list(value.shape)}{place}{note}{value._inside()}"
     if isinstance(value, Tensor):
         return f"Tensor {value.dtype.name}{list(value.shape)}, constant"
     text = repr(value)

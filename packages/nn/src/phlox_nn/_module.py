@@ -199,6 +199,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
                 error, PhloxError
             )
             wrong = _elsewhere.odd_call(self, args, kwargs) if own else None
+            _walk.name_place(self, wrong or error)
             if wrong is None:
                 raise
             raise wrong from error

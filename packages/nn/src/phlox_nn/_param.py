@@ -343,7 +343,13 @@ class Param(NoOperand):
 
     def __repr__(self) -> str:
         state = ", state" if self.role == "state" else ", frozen" if self.frozen else ""
-        return f"Param({self.dtype.name}{list(self.shape)}{state})"
+        return f"Param({self.dtype.name}{list(self.shape)}{state}{self._inside()})"
+
+    def _inside(self) -> str:
+        """Words for the tree that a transform put in the place of the value; none for a tensor."""
+        held = self._value
+        tree_of = held is not None and not isinstance(held, Tensor)
+        return f", each element of which has a {type(held).__name__}" if tree_of else ""
 
 
 def State(value: Tensor[Any], *, id: str | None = None) -> Param:

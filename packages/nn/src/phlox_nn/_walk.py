@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from phlox_tensor import ArgumentError, Tensor, tree
+from phlox_tensor import ArgumentError, PhloxError, Tensor, tree
 
 from . import _hidden
 from ._fields import (
@@ -63,6 +63,18 @@ def modules(module: Walked, path: str = "") -> list[tuple[str, Any]]:
         found.append((at, each))
         work += [(join(at, name), inner) for name, inner in reversed(inner_modules(each))]
     return found
+
+
+def name_place(module: Any, error: Exception) -> None:
+    """Add to an error of a call where the module that raised it is, seen from those around it."""
+    inner = error.__dict__.setdefault("_raised_in", module)
+    if inner is module or not isinstance(error, PhloxError):
+        return
+    path = next((path for path, part in modules(module) if part is inner), None)
+    if path is not None:
+        notes = error.__dict__.setdefault("__notes__", [])
+        text = f"in {path}: {repr(inner).partition(' {')[0]}"
+        notes[:] = [*(note for note in notes if not note.endswith(text.partition(": ")[2])), text]
 
 
 def inner_modules(module: Walked) -> list[tuple[str, Any]]:

@@ -12,9 +12,11 @@ from phlox_tensor.capture import is_ours
 # Names of optimizers and schedulers of PyTorch -> what to type.
 _NAMES: Final[Mapping[str, str]] = {
     "add_param_group": 'optim.GroupsConfig(optim.AdamConfig(), {"head.*": optim.SgdConfig()})',
+    "defaults": "optimizer.settings",
     "get_last_lr": "schedule.rate",
     "last_epoch": "schedule.into_record()",
     "load_state_dict": "optimizer.load_record(record)",
+    "lr": "the rate is an argument of each step: optimizer.step(0.1, model, grads)",
     "param_groups": 'optim.GroupsConfig(optim.AdamConfig(), {"head.*": optim.SgdConfig()})',
     "state": "optimizer.into_record()",
     "state_dict": "optimizer.into_record()",

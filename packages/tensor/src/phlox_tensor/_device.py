@@ -96,12 +96,13 @@ def as_device(device: Backend | str | None, op: str = "device") -> Backend:
 
 def _no_device(device: Any, op: str) -> ArgumentError:
     cls_name = getattr(device, "__name__", None)  # the class was given for the object
+    outer = isinstance(device, type) and "backend" in signature(device).parameters
     return ArgumentError(
         op,
         "not a device",
         got=repr(device),
         expected='a Backend or a name such as "cpu"',
-        hint=f"{cls_name}()" if cls_name else None,
+        hint=f"{cls_name}({'Cpu()' if outer else ''})" if cls_name else None,
     )
 
 

@@ -213,16 +213,31 @@ SPELLINGS: Final = tuple(sorted((*_MATH, *(Spelling(*row) for row in NETWORK_ROW
 
 # What only the namespaces of others have.
 NAMES: Final = {
+    "FloatTensor": "{ns}.asarray([1.0, 2.0])",
     "Function": "@px.custom_gradient above a def",
-    "autograd": "px.grad(loss_of)(model), or loss.backward()",
+    "IntTensor": '{ns}.asarray([1, 2], dtype="int32")',
+    "LongTensor": "{ns}.asarray([1, 2])",
+    "Module": "nn.Module, by from phlox import nn",
+    "Size": "x.shape  # a tuple",
+    "amp": 'px.Autodiff(px.Mixed(px.Cpu(), "bfloat16"))  # the device of a model',
+    "autocast": 'px.Autodiff(px.Mixed(px.Cpu(), "bfloat16"))  # the device of a model',
+    "autograd": "px.grad(loss_of)(model), or loss.backward(); @px.custom_gradient for Function",
+    "backends": "px.devices()",
+    "cond": "px.where(condition, x, y); px.linalg.svdvals(x) for the number of linalg.cond",
     "custom_vjp": "@px.custom_gradient above a def",
+    "data": "rows = px.random.permutation(len(x)), then batches x[rows[:32]], x[rows[32:64]], …",
+    "detect_anomaly": "with px.detect_nan(): ...",
     "device": '{ns}.as_device("cpu")',
     "device_put": 'x.to_device("wgpu")',
+    "distributed": "one device runs a call: Cpu() uses every core",
     "double": "{ns}.float64",
     "enable_grad": "with px.no_grad(): ... around what is not to be recorded, and only there",
     "float": "{ns}.float32",
+    "fori_loop": "a loop of Python, inside of px.compile too",
     "func": "px.grad, px.jacobian, px.vmap",
+    "functional": "px.relu(x): functions of tensors are in px itself",
     "functional_call": "px.grad(lambda model: loss_of(model(x)))(model): models are arguments",
+    "get_default_dtype": "px.default_device().default_float",
     "half": "{ns}.float16",
     "inference_mode": "with px.no_grad(): ..., or model.valid()",
     "int": "{ns}.int32",
@@ -232,12 +247,21 @@ NAMES: Final = {
     "jit": "px.compile(f)",
     "lax": "px.where, px.vmap, and loops of Python inside of px.compile",
     "linearize": "y, tangent = px.jvp(f, (x,), (v,))",
+    "load": 'model = model.load_file(path); layout="pytorch" for a file of PyTorch',
     "long": "{ns}.int64",
     "ndarray": "{ns}.Tensor",
     "remat": "px.checkpoint(f)",
-    "set_default_dtype": 'with {ns}.use_device({ns}.Numpy(float="float64")): ...',
+    "save": "model.save_file(path)",
+    "scan": "a loop of Python, inside of px.compile too; x.cumsum(axis=0) and its like",
+    "set_default_dtype": 'with {ns}.use_device(px.Cpu(float="float64")): ...',
     "set_grad_enabled": "with px.no_grad(): ...",
+    "set_num_threads": "PHLOX_NUM_THREADS=4 in the environment",
+    "special": "px.erf(x): functions of tensors are in px itself",
+    "summary": "nn.summary(model, px.Spec((32, 3), px.float32))",
+    "synchronize": "x.numpy()  # waits for what computes x, and nothing else has to",
     "tree_map": "px.tree.map(f, tree)",
+    "utils": "px.checkpoint(f) for utils.checkpoint; batches are x[rows], nn has nn.weight_norm",
+    "while_loop": "a loop of Python, inside of px.compile too",
 }
 
 # What is of complex numbers in the array API.
@@ -278,7 +302,8 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
         what = "complex numbers: tensors are real, pairs are px.fft.Spectrum"
         return UnknownNameError(name, what, hint=COMPLEX[name].format(ns=ns))
     ours, code = FOREIGN.get(name, ("", ""))
-    code = NAMES.get(name, code) if known else code  # a class of tensors lists nothing
+    # A class of tensors lists nothing; namespaces inside of the package are others' alone.
+    code = NAMES.get(name, code) if known and "." not in owner else code
     if code:
         what = f"phlox calls this {ours}" if ours else "phlox writes this otherwise"
         return UnknownNameError(name, what, hint=code.format(ns=ns))
@@ -312,12 +337,17 @@ class Hint:
         self.name = name
 
     def __get__(self, instance: object, owner: type) -> Never:
+        if self.name not in FOREIGN:
+            what = f"a function, no method of {owner.__name__}"
+            raise UnknownNameError(self.name, what, hint=f"px.{self.name}(x)")
         raise unknown_name(self.name, owner.__name__, "px", ())
 
 
 def install(cls: type) -> None:
-    """Put a hint on a class of tensors for each name of other libraries that it lacks."""
-    names = {n for n, (_, code) in FOREIGN.items() if _X.search(code) and not hasattr(cls, n)}
+    """Put a hint on a class of tensors for each name of others, and function of ours, it lacks."""
+    names = {n for n, (_, code) in FOREIGN.items() if _X.search(code)}
+    names |= {row.ours for row in SPELLINGS if "." not in row.ours and row.ours not in FOREIGN}
+    names -= {n for n in names if hasattr(cls, n)}
     for name in names:
         setattr(cls, name, Hint(name))
 

@@ -350,3 +350,7 @@ class Tensor(TensorMethods[K]):
         primitive = device.lower(self.primitive)
         assert device.inner is not None
         return Tensor(primitive, device.inner)
+
+
+# A call with values alone gets the error above; checkers still ask for the device.
+Tensor.__init__.__defaults__ = (None,)

@@ -21,7 +21,8 @@ def unknown_argument(
         given: the names of the arguments.
         known: those that it has.
         words: words of other libraries and ours, of which a call has some.
-        advice: what to do instead of arguments that have no word here.
+        advice: what to do instead of arguments that have no word here; of one call alone by
+            ``"op.name"``.
     """
     names = list(known)
     for name in given:
@@ -31,6 +32,8 @@ def unknown_argument(
         near = nearest(name, names)
         meant = ours or ([near] if near else [])
         hint = ", ".join(f"{each}=..." for each in meant) or None
+        if own := (advice or {}).get(f"{op}.{name}"):  # where the word means something else
+            ours, hint = [name], own
         return UnknownArgumentError(
             op,
             "unknown argument",

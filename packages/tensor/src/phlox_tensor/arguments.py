@@ -34,7 +34,13 @@ from .names import unknown_argument
 RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _SHOWN: Final = 60
 # Arguments that only functions of others have: what to type instead.
-_ADVICE: Final = {"requires_grad": "x.to_device(px.Autodiff(x.device)).require_grad()"}
+_ADVICE: Final = {
+    "in_dims": "in_axes=...",
+    "max_new_tokens": "count=...",
+    "out_dims": "out_axes=...",
+    "pretrained": 'model = model.load_file(path, layout="pytorch"), of a file that you have',
+    "requires_grad": "x.to_device(px.Autodiff(x.device)).require_grad()",
+}
 # What annotations may name that their modules import for type checkers alone.
 _NAMES: Final = {
     **{name: getattr(typing, name) for name in typing.__all__},

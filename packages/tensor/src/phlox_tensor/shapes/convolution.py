@@ -31,10 +31,19 @@ def conv(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
             "channels do not fit",
             got=f"x {x.shape}, weight {weight.shape}, groups {groups}",
             expected="weight (out, in / groups, *kernel), both divisible by groups",
+            hint=_channels_last(x, weight.shape[1] * groups),
         )
     _bias(op, bias, out)
     size = sizes(op.name, x.shape[2:], weight.shape[2:], stride, padding, dilation)
     return [(x.shape[0], out, *size)]
+
+
+def _channels_last(x: Any, channels: int) -> str | None:
+    """What to type where the channels that a weight takes are on the last axis."""
+    if x.shape[-1] != channels:
+        return None
+    rank = len(x.shape)
+    return f"x.permute_dims{(0, rank - 1, *range(1, rank - 1))}, as channels come before places"
 
 
 def conv_transpose(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
@@ -50,6 +59,7 @@ def conv_transpose(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
             "channels do not fit",
             got=f"x {x.shape}, weight {weight.shape}, groups {groups}",
             expected="weight (in, out / groups, *kernel), in divisible by groups",
+            hint=_channels_last(x, weight.shape[0]),
         )
     if min(*x.shape[2:], *weight.shape[2:]) < 1:
         raise ShapeError(op.name, "an empty window", got=f"x {x.shape}, weight {weight.shape}")

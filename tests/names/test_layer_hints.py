@@ -1,0 +1,177 @@
+"""Names, settings and attributes of torch.nn: what our errors say does what they do there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import phlox as px
+from phlox import nn
+from phlox_nn._elsewhere import METHODS, NAMES, SETTINGS
+from tests.names.given import GIVEN
+
+
+def _rows(name: str) -> list[list[str]]:
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return [row.split(" ; ") for row in text.splitlines() if not row.startswith("#")]
+
+
+LAYERS = _rows("layers.txt")
+CALLS = [[row[0], row[-2], row[-1]] for row in _rows("settings.txt")]  # the same there unless said
+_AT_RANDOM = "values at random, which tests/layers look at"
+_LAZY = "sizes are given here"
+_PARTS = "parts of a module, not a function"
+_TWINS = "tests/training/twins.py has the layers"
+# Names and settings that no line compares, and why.
+APART = {
+    "AdaptiveLogSoftmaxWithLoss": "of all classes here",
+    "Buffer": _PARTS,
+    "Container": _PARTS,
+    "CrossMapLRN2d": "its windows keep the first channels, as of PyTorch 2.15: no mean of five",
+    "DataParallel": "one device here",
+    "Dropout1d": _AT_RANDOM,
+    "Dropout2d": _AT_RANDOM,
+    "Dropout3d": _AT_RANDOM,
+    "FractionalMaxPool2d": _AT_RANDOM,
+    "FractionalMaxPool3d": _AT_RANDOM,
+    **{name: _LAZY for name in NAMES if name.startswith(("Lazy", "Uninitialized"))},
+    "LinearCrossEntropyLoss": "two layers in one",
+    "ModuleDict": _PARTS,
+    "ModuleList": _PARTS,
+    "Parameter": _PARTS,
+    "ParameterDict": _PARTS,
+    "ParameterList": _PARTS,
+    "RNNBase": _PARTS,
+    "RNNCellBase": _PARTS,
+    "Transformer": _PARTS,
+    "clip_grad_norm_": "packages/optim/tests compare it",
+    "clip_grad_value_": "packages/optim/tests compare it",
+    "functional": _PARTS,
+    "init": _PARTS,
+    "utils": _PARTS,
+}
+SETTINGS_APART = {
+    **dict.fromkeys(("lower", "p", "upper"), _AT_RANDOM),
+    **dict.fromkeys(
+        (
+            "decoder_layer", "dim_feedforward", "embed_dim", "encoder_layer", "kdim", "nhead",
+            "layer_norm_eps", "norm", "num_heads", "vdim",
+        ),
+        _TWINS,
+    ),
+    **dict.fromkeys(
+        (
+            "hidden_dropout_prob", "intermediate_size", "max_position_embeddings", "n_embd",
+            "n_head", "n_layer", "n_positions", "num_attention_heads", "num_classes",
+            "num_hidden_layers", "resid_pdrop", "type_vocab_size", "vocab_size",
+        ),
+        "of whole models: tests/layers/test_models.py",
+    ),
+}  # fmt: skip
+ATTRIBUTES = [
+    ("Bilinear", (5, 6, 7), "out_features"),
+    ("Conv2d", (8, 4, 3), "in_channels"),
+    ("Conv2d", (8, 4, 3), "out_channels"),
+    ("ConvTranspose2d", (8, 4, 3), "in_channels"),
+    ("ConvTranspose2d", (8, 4, 3), "out_channels"),
+    ("Linear", (2, 3), "in_features"),
+    ("Linear", (2, 3), "out_features"),
+]
+
+
+def test_every_name_and_setting_is_compared_or_says_why_not() -> None:
+    assert {row[0] for row in LAYERS} ^ set(APART) == set(NAMES)
+    used = {word for row in CALLS for word in re.findall(r"\b(\w+)=", row[0])} & set(SETTINGS)
+    assert used ^ set(SETTINGS_APART) == set(SETTINGS)
+    assert not used & set(SETTINGS_APART)
+
+
+@pytest.mark.parametrize(("kind", "sizes", "name"), ATTRIBUTES)
+def test_a_size_is_that_of_the_layer(kind: str, sizes: tuple[int, ...], name: str) -> None:
+    layer = getattr(nn, kind)(*sizes)
+    places = {"in_channels": 0, "in_features": 0, "out_channels": 1, "out_features": -1}
+    assert eval(METHODS[name], {"layer": layer}) == sizes[places[name]]
+
+
+def test_what_is_said_of_methods_runs() -> None:
+    model: Any = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+    names = {"model": model, "px": px, "nn": nn, "device": px.Cpu(), "layer": model.layers[0]}
+    names |= {"layers": [], "i": 1, "function": lambda path, part: None, "table": px.ones((2, 3))}
+    ran = 0
+    for name, hint in METHODS.items():
+        code = hint.partition("  # ")[0].partition("; ")[0].partition(", or ")[0]
+        if re.search(r"self|channels|\(path\b|record|optimizer|backward|name=|look", code) is None:
+            exec(code, dict(names))
+            ran += 1
+        assert hint.count("(") == hint.count(")"), name
+    assert ran > 20
+
+
+def test_a_weight_of_a_binary_loss_is_no_weight_of_the_yes() -> None:
+    loose: Any = nn
+    with pytest.raises(px.UnknownArgumentError) as caught:
+        loose.BinaryCrossEntropyLoss(weight=(2.0, 3.0))
+    code = re.search(r"loss = (.*); weights= is", str(caught.value.hint))
+    assert code is not None
+    x, y, weight = (px.asarray(v) for v in ([[1.0, -2.0]], [[1.0, 0.0]], [2.0, 3.0]))
+    found = eval(code[1], {"nn": nn, "x": x, "y": y, "weight": weight})
+    each = px.asarray([0.31326169, 0.126928])
+    px.testing.assert_close(found, (each * weight).mean())
+
+
+def _called(layer: Any, inputs: str, convert: Any) -> Any:
+    given = {name: convert(value) for name, value in GIVEN.items()}
+    out = layer(*eval(f"({inputs},)", given))
+    return out[0] if isinstance(out, tuple) else out
+
+
+def _loaded(layer: Any, theirs: Any) -> Any:
+    """Our layer with the weights of the other."""
+    state = theirs.state_dict() if hasattr(theirs, "state_dict") else {}
+    record = {name: value.numpy() for name, value in state.items()}
+    return layer.load_record(record, layout="pytorch") if record and layer.num_params() else layer
+
+
+def _compared(layer: Any, theirs: Any, inputs: str) -> str:
+    from tests.names.beside import difference, to_ours, to_torch
+
+    mine = _called(_loaded(layer, theirs), inputs, to_ours)
+    return difference(mine, _called(theirs, inputs, to_torch), 1e-4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "code", "inputs"), LAYERS, ids=[row[0] for row in LAYERS])
+def test_a_layer_is_that_of_pytorch(name: str, code: str, inputs: str) -> None:
+    from tests.names.beside import MODULES
+
+    theirs = eval(code, MODULES)
+    theirs = theirs.eval() if hasattr(theirs, "eval") else theirs
+    layer = eval(NAMES[name].partition("  #")[0], MODULES | {"channels": 2 if "3d" in name else 4})
+    assert _compared(layer, theirs, inputs) == ""
+
+
+def _written(code: str) -> Any:
+    """The layer of a line, with the settings that our errors say."""
+    from tests.names.beside import MODULES
+
+    try:
+        return eval(code, MODULES)
+    except px.UnknownNameError as error:
+        called = ast.unparse(ast.parse(code).body[0].value.func)  # type: ignore[attr-defined]
+        return _written(code.replace(called, str(error.hint).partition("(")[0]))
+    except px.UnknownArgumentError as error:
+        setting = str(error.hint).removesuffix("=...")  # another hint would not be a line of code
+        return _written(re.sub(rf"\b{error.got}=", f"{setting}=", code))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("code", "other", "inputs"), CALLS, ids=[row[0] for row in CALLS])
+def test_a_setting_does_what_it_does_in_pytorch(code: str, other: str, inputs: str) -> None:
+    from tests.names.beside import MODULES
+
+    theirs = eval(other.replace("nn.", "torch.nn."), MODULES).eval()
+    assert _compared(_written(code), theirs, inputs) == ""
