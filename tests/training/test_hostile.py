@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import phlox as px
-from tests.training.hostile import INSTALLED, PROGRAMS
+from tests.training.hostile import INSTALLED, MOVING
+from tests.training.hostile_names import NAMED
 
+PROGRAMS = MOVING | NAMED
 CALLS = 20
 
 
