@@ -122,7 +122,7 @@ def test_a_rule_that_changes_the_shape_is_refused() -> None:
 def test_loading_leaves_the_old_optimizer_alone() -> None:
     model = nn.Linear(1, 1)
     optimizer = optim.AdamConfig().init()
-    optimizer.step(0.1, model, grads_of(model))
+    model = optimizer.step(0.1, model, grads_of(model))
     tree: Any = optimizer.into_record()
     resumed = optim.AdamConfig().init().load_record(tree)
     resumed.step(0.1, model, grads_of(model))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 
 import phlox_nn as nn
 import phlox_optim as optim
+import phlox_record as record
 import phlox_tensor as pt
 from phlox_tensor import GradientError, Tensor
 
@@ -94,3 +96,30 @@ def test_a_copy_of_the_optimizer_starts_at_any_model(again: object) -> None:
     copied.step(0.1, model, ones_of(model))
     with pytest.raises(GradientError, match=LOST):
         copied.step(0.1, model, ones_of(model))
+
+
+def test_an_optimizer_that_was_loaded_refuses_a_model_that_was_not(tmp_path: Path) -> None:
+    checkpoints = record.Checkpointer(tmp_path)
+    pt.seed(1)
+    model, optimizer = nn.Linear(2, 1), optim.AdamConfig().init()
+    model = optimizer.step(0.1, model, ones_of(model))
+    checkpoints.save(1, model=model, optimizer=optimizer)
+    for seed in (1, 2):  # the same ids, and others
+        pt.seed(seed)
+        fresh, resumed = nn.Linear(2, 1), optim.AdamConfig().init()
+        found = checkpoints.restore(model=fresh, optimizer=resumed)
+        with pytest.raises(GradientError, match="the model was not") as caught:
+            resumed.step(0.1, fresh, ones_of(fresh))
+        assert "strict=False" not in str(caught.value)
+        assert found is not None
+        loaded = found["model"]
+        after = resumed.step(0.1, loaded, ones_of(loaded))
+        assert after.weight.value.tolist() == second_step(model).weight.value.tolist()
+
+
+def second_step(model: nn.Linear) -> nn.Linear:
+    """The model after a second step of Adam, by gradients of ones as the first."""
+    pt.seed(1)
+    first, optimizer = nn.Linear(2, 1), optim.AdamConfig().init()
+    optimizer.step(0.1, first, ones_of(first))
+    return optimizer.step(0.1, model, ones_of(model))

@@ -280,7 +280,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
     # Freezing
 
     def freeze(self, *where: Where) -> Self:
-        """Return the module with weights that are not trained: those ``where`` says, else all.
+        """Return another module, whose weights are not trained: those ``where`` says, else all.
 
         Running statistics keep moving; what is neither trained nor moved is ``valid()``.
 
@@ -310,7 +310,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
     # Devices and modes
 
     def to_device(self, device: Backend | str) -> Self:
-        """Return the module with all tensors on ``device``; parameters are new leaves there.
+        """Return another module with all tensors on ``device``; parameters are new leaves there.
 
         On a device that records, where it was on none, it is in training, as if made there.
         """
@@ -374,7 +374,9 @@ class Module(_fields.Walked, metaclass=ModuleType):
         remap: Remap | None = None,
         layout: Layout | None = None,
     ) -> Self:
-        r"""Return the module with the parameters of a record; lazy ones are never initialized.
+        r"""Return the module with the parameters of a record: another one, this one stays as it is.
+
+        Parameters that are lazy are never initialized.
 
         Args:
             record: what ``into_record`` gave or a recorder loaded or opened; or arrays by path.
@@ -425,7 +427,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         remap: Remap | None = None,
         layout: Layout | None = None,
     ) -> Self:
-        """Return the module with the parameters of a file.
+        """Return the module with the parameters of a file: another one, this one stays as it is.
 
         Recorders are chosen as in ``save_file``, the rest is as in ``load_record``.
 

@@ -201,6 +201,11 @@ class Param(NoOperand):
         return self._value is not None or self._lock is _LATE
 
     @property
+    def has_first_values(self) -> bool:
+        """Whether the numbers are those that an initializer makes, or made."""
+        return self._lock is not None and self._lock is not _LATE
+
+    @property
     def holds_value(self) -> bool:
         """Whether it is a parameter of a model, not what a transform made of it: a gradient."""
         return not self._of_tree

@@ -176,9 +176,10 @@ class OptimizerAdaptor(Settled, Optimizer):
         if self._clipping is not None:
             found = self._clipping.clip(found)
         followed = recording()
+        content = self._state.get()
         if strict and params and not followed:
             self._before.refuse_dropped(params[0], "model = optimizer.step(0.1, model, grads)")
-        content = self._state.get()
+            self._before.refuse_unloaded([p for p in params if p.id in content.kept])
         seen = [
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
             for p, g in zip(params, found, strict=True)
@@ -234,6 +235,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         by_id = {param.id: path for path, param in module.params().items()}
         lost = kept.keys() - by_id.keys()
         if lost:
+            self._before.refuse_unloaded(params)
             new = [by_id[param.id] for param in params if param.id not in kept]
             raise GradientError(
                 "step",
@@ -363,7 +365,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         kept = {key: _state.from_record(state, rules) for key, state in states.items()}
         self._state.set(_Content(kept, steps, skipped, {k: str(v) for k, v in owners.items()}))
         self._last = None
-        self._before = LastStep()
+        self._before = LastStep(loaded=bool(kept))
         return self
 
     def __repr__(self) -> str:

@@ -17,15 +17,17 @@ _LESS: Final = "; step(..., strict=False) steps one model several times"
 class LastStep:
     """One parameter before and after the last step, held weakly: nothing of models is kept."""
 
-    __slots__ = ("_after", "_before")
+    __slots__ = ("_after", "_before", "_loaded")
 
-    def __init__(self) -> None:
-        """Start without a step."""
+    def __init__(self, *, loaded: bool = False) -> None:
+        """Start without a step, with states of a record or without any."""
+        self._loaded = loaded
         self._before: ref[Param] | None = None
         self._after: ref[Param] | None = None
 
     def note(self, before: Param, after: Param) -> None:
         """Remember a step, as one of its parameters saw it."""
+        self._loaded = False
         self._before, self._after = ref(before), ref(after)
 
     def refuse_dropped(self, param: Param, code: str, more: str = _LESS) -> None:
@@ -46,6 +48,22 @@ class LastStep:
             expected="the model that the last step gave",
             hint=code + more,
         )
+
+    def refuse_unloaded(self, params: list[Param]) -> None:
+        """Refuse to go on from a record with parameters that still are what they began with.
+
+        Raises:
+            GradientError: saying how a module is loaded, which gives another one.
+        """
+        if self._loaded and params and all(param.has_first_values for param in params):
+            raise GradientError(
+                "step",
+                "the optimizer was loaded, and the model was not",
+                got="states of a record, and first values of parameters",
+                expected="the model of that record",
+                hint='model = checkpoints.restore(model=model, optimizer=optimizer)["model"], or '
+                "model = model.load_record(record): a module that is loaded is a new one",
+            )
 
     def __reduce__(self) -> Any:
         """Start anew in a copy, whose models are others."""
