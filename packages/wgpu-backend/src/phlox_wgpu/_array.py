@@ -38,7 +38,16 @@ class GpuArray:
     Views share ``storage``. ``contiguous`` is True for a dense row-major layout, at any offset.
     """
 
-    __slots__ = ("contiguous", "dtype", "offset", "shape", "size", "storage", "strides")
+    __slots__ = (
+        "__weakref__",
+        "contiguous",
+        "dtype",
+        "offset",
+        "shape",
+        "size",
+        "storage",
+        "strides",
+    )
 
     def __init__(
         self,
