@@ -9,7 +9,7 @@ from types import MethodType
 from typing import Any, Final, Generic, ParamSpec, final
 
 from phlox_tensor import CompileError, Tensor, WrongTypeError
-from phlox_tensor.capture import ElementFormula, Program
+from phlox_tensor.capture import ElementFormula, Program, last_replaced
 
 from ._captured import is_frozen, watches
 from ._plain import follow
@@ -32,6 +32,7 @@ class _Kept:
         watches: what it read.
         stands: whether the very same objects are there.
         formula: of its arguments.
+        ops: tells whether an op has been declared anew since.
         quick: what runs calls of each form, the last one first.
         slow: how many calls none of them fitted.
     """
@@ -41,6 +42,7 @@ class _Kept:
         self.watches: Final = outside
         self.stands: Final = standing(outside)
         self.formula: Final = formula
+        self.ops: Final = last_replaced()
         self.quick: list[Quick] = []
         self.slow = 0
 
@@ -151,10 +153,11 @@ class Kernel(Generic[P]):
     def _known(self) -> _Kept:
         """What there is for what stands outside of the function now."""
         kept = self._kept
-        if kept and kept[0].stands():
+        ops = last_replaced()
+        if kept and kept[0].ops is ops and kept[0].stands():
             return kept[0]
         for at, found in enumerate(kept):
-            if hold(found.watches):
+            if found.ops is ops and hold(found.watches):
                 self._kept = [found, *kept[:at], *kept[at + 1 :]]
                 return found
         seen = watches(self._own)

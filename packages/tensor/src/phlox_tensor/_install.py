@@ -6,12 +6,13 @@ from types import FunctionType
 from typing import Any
 
 from . import _functions
+from ._ambient import depend_on
 from ._backend import add_op
 from ._device import provide
 from ._members import TensorMembers
 from ._methods import TensorMethods
 from ._numpy_backend import Numpy
-from ._op import Op, on_declare, promised_by, reserve, seal
+from ._op import Op, last_replaced, on_declare, promised_by, reserve, seal
 from ._promised import promised
 from ._signature import REQUIRED
 from ._tensor import Tensor
@@ -39,6 +40,7 @@ def install() -> None:
     promised_by(promised)
     on_declare(_add_method)
     on_declare(add_op)
+    depend_on(last_replaced)
 
 
 def _let_calls_reach(function: FunctionType, start: int) -> None:

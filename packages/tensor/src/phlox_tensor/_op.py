@@ -390,10 +390,20 @@ def declare(op_class: OpClass, name: Any, signature: str, **fields: Any) -> Op:
             raise ArgumentError("declare", problem)
     if _built_in and op.expand is not None and not isinstance(op.expand, Restated):
         op = replace(op, expand=_promised[0](op))
+    if name in REGISTRY:
+        _replaced[0] = object()
     REGISTRY[name] = op
     for listener in _listeners:
         listener(op)
     return op
+
+
+_replaced: Final = [object()]
+
+
+def last_replaced() -> object:
+    """Return what is another object as soon as an op takes the place of one of its name."""
+    return _replaced[0]
 
 
 def is_built_in(op: Op) -> bool:

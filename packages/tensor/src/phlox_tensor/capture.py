@@ -13,6 +13,7 @@ from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
 from ._number import NOBODY, Number, call, error_of, plain, same
+from ._op import last_replaced
 from ._ours import is_ours
 from ._program import (
     Call,
@@ -75,6 +76,7 @@ __all__ = [
     "interpreted",
     "is_ours",
     "is_stream",
+    "last_replaced",
     "line_of_user",
     "lowered",
     "may_be_of_values",
