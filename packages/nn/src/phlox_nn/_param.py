@@ -23,7 +23,7 @@ from phlox_tensor.no_operand import NoOperand, hint_at_members, refused_operand
 
 from ._ids import new_id
 from ._leaf import Role, as_leaf, check_weight
-from ._param_errors import no_gradient, tracked
+from ._param_errors import no_gradient, no_tensor, tracked
 
 # Of all parameters that compiled functions made: their tensors are there but for the handle.
 _LATE: Final = RLock()  # a collection meanwhile may end in a finalizer that asks too
@@ -94,7 +94,7 @@ class Param(NoOperand):
     ) -> None:
         """Hold a tensor."""
         if not isinstance(value, Tensor):
-            raise _no_tensor(value)
+            raise no_tensor(value, own=isinstance(value, Param))
         check_weight(value.dtype, trainable and role == "weight")
         if value.requires_grad and role == "state":
             raise tracked(role)
@@ -370,17 +370,6 @@ def State(value: Tensor[Any], *, id: str | None = None) -> Param:
 def _outside(make: Callable[[], Tensor[Any]]) -> Tensor[Any]:
     with unrecorded():
         return make()
-
-
-def _no_tensor(given: object) -> ArgumentError:
-    own = isinstance(given, Param)
-    return ArgumentError(
-        "param",
-        "the value is no tensor",
-        got="a Param" if own else f"a {type(given).__name__}",
-        expected="a Tensor",
-        hint="nn.Param(param.value.detach())" if own else "nn.Param(px.asarray(values))",
-    )
 
 
 def check_field(name: str, before: Any, given: Any) -> None:

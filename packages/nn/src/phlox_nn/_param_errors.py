@@ -45,3 +45,14 @@ def no_param(path: str, given: object) -> ArgumentError:
         expected="a Param for each",
         hint="model.map(lambda path, param: param.with_value(param.value.detach() * 2))",
     )
+
+
+def no_tensor(given: object, *, own: bool) -> ArgumentError:
+    """Return the error for a parameter of what is no tensor; ``own`` for one of a parameter."""
+    return ArgumentError(
+        "param",
+        "the value is no tensor",
+        got="a Param" if own else f"a {type(given).__name__}",
+        expected="a Tensor",
+        hint="nn.Param(param.value.detach())" if own else "nn.Param(px.asarray(values))",
+    )
