@@ -268,3 +268,12 @@ def test_lists_of_large_integers_are_not_rounded_on_the_way() -> None:
     for data, dtype in (([2**63, -1], "int64"), ([2**63, 3], "int64"), ([2**63, -1], None)):
         with pytest.raises(DTypeError):
             pt.asarray(data, dtype=dtype, device=Numpy())
+
+
+def test_a_type_is_equal_to_its_name() -> None:
+    x = pt.ones(2, dtype="float32")
+    assert x.dtype == "float32"
+    assert "float32" == x.dtype  # noqa: SIM300 - both ways
+    assert x.dtype != "float64"
+    assert x.dtype in ("float16", "float32")
+    assert len({pt.float32: 1, pt.float64: 2}) == 2

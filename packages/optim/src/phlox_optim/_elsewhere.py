@@ -16,7 +16,7 @@ NAMES: Final[Mapping[str, str]] = {
     "ASGD": _OWN.format("ASGD"),
     "Adagrad": "optim.AdaGradConfig().init()",
     "Adamax": _OWN.format("Adamax"),
-    "AveragedModel": "average = nn.moving_average(average, model, 0.99)",
+    "AveragedModel": "average = nn.moving_average(average, model, n / (n + 1))  # for n = 1, 2, …",
     "ChainedScheduler": "optim.ComposedSchedulerConfig((first, second)).init()",
     "ConstantLR": "optim.ConstantSchedulerConfig(0.1).init()",
     "CosineAnnealingLR": "optim.CosineSchedulerConfig(0.1, steps=1000).init()",
@@ -38,13 +38,15 @@ NAMES: Final[Mapping[str, str]] = {
     "ReduceLROnPlateau": "optim.PlateauSchedulerConfig(0.1).init()",
     "Rprop": _OWN.format("Rprop"),
     "SGD": "optim.SgdConfig(momentum=0.9).init()",
-    "SWALR": "average = nn.moving_average(average, model, 0.99)",
+    "SWALR": "optim.SequentialSchedulerConfig((schedule, optim.ConstantSchedulerConfig(0.05)), "
+    "(1000,)).init()",
     "SequentialLR": "optim.SequentialSchedulerConfig((first, second), (100,)).init()",
     "SparseAdam": _OWN.format("SparseAdam"),
     "StepLR": "optim.StepSchedulerConfig(0.1, step_size=30).init()",
     "clip_grad_norm_": "grad_clipping=optim.ClipByGlobalNorm(1.0) in the config of an optimizer",
     "clip_grad_value_": "grad_clipping=optim.ClipByValue(1.0) in the config of an optimizer",
     "lr_scheduler": "optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",
+    "swa_utils": "average = nn.moving_average(average, model, n / (n + 1))  # for n = 1, 2, …",
 }
 
 # PyTorch's words for settings -> ours, of which a config has some.

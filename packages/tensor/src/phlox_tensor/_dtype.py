@@ -17,7 +17,7 @@ KindName = Literal["Float", "Int", "Bool"]
 
 @final
 class DType:
-    """An element type, such as ``float32``. Compare with ``is`` or ``==``.
+    """An element type, such as ``float32``. Compare with ``is`` or ``==``, also with its name.
 
     Attributes:
         name: the array API name.
@@ -34,6 +34,11 @@ class DType:
         self.kind: Final = kind
         self.numpy: Final = numpy_dtype
         self.itemsize: Final = numpy_dtype.itemsize
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is str and other == self.name)
+
+    __hash__ = object.__hash__  # of the object, as fast as without names
 
     def __repr__(self) -> str:
         return f"phlox_tensor.{self.name}"
