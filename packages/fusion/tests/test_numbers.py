@@ -99,11 +99,6 @@ def test_signed_zeros_and_nan_are_values_of_their_own() -> None:
     assert fast.versions == 3
 
 
-def test_a_number_has_no_hash() -> None:
-    with pytest.raises(TypeError, match="hint: float"):
-        compile(lambda x, n: x * {n: 1.0}[n])(pt.ones(1), 2.0)
-
-
 def test_a_number_is_an_int_or_a_float_to_who_asks() -> None:
     def branch(x: Tensor, n: Any) -> Any:
         match n:

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 from phlox_tensor import CompileError
-from phlox_tensor.capture import STATEFUL, Cell, Packed, Recording, is_stream
+from phlox_tensor.capture import (
+    STATEFUL,
+    Cell,
+    NeedsValue,
+    Number,
+    Packed,
+    Recording,
+    is_stream,
+    itself,
+)
 
 from ._layout import Layout, flatten
 
@@ -38,12 +47,27 @@ class CellOf(NamedTuple):
 Key = Cell[Any] | CellOf
 
 
-@final
-class Owners:
-    """The objects with state that one run was given."""
+# Which number: of the arguments (None) or of a cell, by its place among the leaves there.
+Pin = tuple[Key | None, int]
 
-    def __init__(self) -> None:
-        """Start without any."""
+
+class StartAgain(BaseException):
+    """A run used numbers as what only plain values can be, and starts again with those."""
+
+    def __init__(self, pins: frozenset[Pin]) -> None:
+        """Keep which numbers are plain values then."""
+        super().__init__(pins)
+        self.pins: Final = pins
+
+
+@final
+class Inputs:
+    """What one run was given: objects with state, and numbers."""
+
+    def __init__(self, pins: frozenset[Pin]) -> None:
+        """Start without any; ``pins`` says which numbers come as plain values."""
+        self.pins: Final = pins
+        self._numbers: dict[int, Pin] = {}
         self._found: dict[int, Owner] = {}
         self._cells: dict[Cell[Any], CellOf] = {}
 
@@ -62,6 +86,25 @@ class Owners:
         self._cells |= own
         return owner
 
+    def number(self, made: Recording, pin: Pin, value: Any) -> tuple[Number, Any]:
+        """Return a number that is given anew at each call, and what the function gets for it."""
+        number = made.given(value)
+        self._numbers[number.place] = pin
+        return number, number.ask(itself) if pin in self.pins else number
+
+    def pinned(self, made: Recording, error: BaseException) -> frozenset[Pin]:
+        """Which numbers have to be plain values after an error, beside those that are.
+
+        Functions of other languages take no numbers but Python's own: where one says so, these are
+        the numbers at hand where it was called, or else all arguments.
+        """
+        if isinstance(error, NeedsValue):
+            return frozenset(self._numbers[place] for place in error.given) - self.pins
+        near = [x for x in _locals_of(error) if type(x) is Number and made.has(x)]
+        found = {self._numbers[place] for x in near for place in made.given_for(x)} - self.pins
+        rest = {pin for pin in self._numbers.values() if pin[0] is None} - self.pins
+        return frozenset(found or rest)
+
     def of(self, item: Any) -> Owner | None:
         """Which one an object is; None for any other."""
         return self._found.get(id(item))
@@ -69,6 +112,18 @@ class Owners:
     def key(self, cell: Cell[Any]) -> Key:
         """How a trace knows a cell."""
         return self._cells.get(cell, cell)
+
+
+def _locals_of(error: BaseException) -> list[Any]:
+    """What stood in the innermost frame that an error left, and in containers there."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    found = [] if step is None else [*step.tb_frame.f_locals.values()]
+    for item in [*found]:
+        if type(item) in (dict, list, tuple):
+            found += item.values() if type(item) is dict else item
+    return found
 
 
 def reached_twice(item: Any) -> CompileError:

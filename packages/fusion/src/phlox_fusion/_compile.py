@@ -25,6 +25,7 @@ from . import _trace
 from ._agree import difference, fits, two_runs_differ
 from ._arguments import refuse_arrays, refuse_named, refuse_reached, shared
 from ._captured import outside_of
+from ._cells import Pin
 from ._check import compared
 from ._explain import explained
 from ._fallback import of_a_function
@@ -329,7 +330,9 @@ class Compiled(Generic[P, R]):
         refuse_reached(args, kwargs, outside)
         refuse_named(named, (*args, *kwargs.values()), self._key(args, kwargs)[1])
         drawn = host_random_state(generators)
-        found = _trace.run(self._called, args, kwargs)
+        like = [*known, *waiting][-1:]
+        pins = like[0].pins if like else frozenset[Pin]()
+        found = _trace.run(self._called, args, kwargs, pins)
         if host_random_state(generators) != drawn:
             raise host_random()
         name = first_change(outside)
@@ -349,7 +352,7 @@ class Compiled(Generic[P, R]):
                     raise two_runs_differ(other)
                 version, found_out = None, False  # the next run has to agree with this one
             if version is None:
-                version = Version(left, found.trace, form, found_out=found_out)
+                version = Version(left, found.trace, form, found.pins, found_out=found_out)
                 if found.joins:
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)

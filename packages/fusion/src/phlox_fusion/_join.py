@@ -118,6 +118,7 @@ class Join:
         )
         self._alike: Final = self._first == tuple(range(len(order)))
         self._same: Final = found.same
+        self._pins: Final = found.pins
         self._layout: Final = found.trace.result.layout
         parts = [p for p in self._layout.leaves if isinstance(p, TensorPart)]
         devices = {d: None for p in parts for d, how in p.levels if how == "result"}
@@ -277,7 +278,9 @@ class Join:
         def run() -> tuple[Run, Any, Pulled]:
             pairs = zip(self._arguments.leaves, call.given, strict=True)
             leaves = [_innermost(part, item) for part, item in pairs]
-            return _trace.run_again(self._function, self._arguments, leaves, call.contents, then)
+            return _trace.run_again(
+                self._function, self._arguments, leaves, call.contents, then, self._pins
+            )
 
         return call.context.copy().run(run)
 

@@ -11,6 +11,7 @@ from phlox_tensor import Backend, CompileError, DType, Tensor, tree
 from phlox_tensor.capture import (
     Cell,
     Graph,
+    NeedsValue,
     Number,
     Packed,
     Recording,
@@ -20,7 +21,7 @@ from phlox_tensor.capture import (
 )
 from phlox_tensor.no_operand import NoOperand
 
-from ._cells import Key, Owner, Owners, Shared
+from ._cells import Inputs, Key, Owner, Pin, Shared, StartAgain
 from ._layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
 
 # Where an output comes from: a value of the graph, a number, an object that is given with its
@@ -71,6 +72,7 @@ class Run(NamedTuple):
         same: results that are tensors among the arguments, by leaf: a result, an argument.
         contents: what the cells held that were read first.
         left: what it leaves in the cells that it set.
+        pins: the numbers that were plain values.
     """
 
     leaves: list[Any]
@@ -80,6 +82,7 @@ class Run(NamedTuple):
     same: dict[int, int]
     contents: dict[Cell[Any], Packed]
     left: dict[Cell[Any], Packed]
+    pins: frozenset[Pin]
 
 
 class Pulled(NamedTuple):
@@ -100,11 +103,23 @@ class Pulled(NamedTuple):
 Then = Callable[[Recording, Any, Any], tuple[list[Value], Any]]
 
 
-def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
-    """Run a function as it is, on other handles of its arguments, and note what it does."""
+def run(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    pins: frozenset[Pin] = frozenset(),
+) -> Run:
+    """Run a function as it is, on other handles of its arguments, and note what it does.
+
+    Args:
+        function: to run.
+        args: its arguments.
+        kwargs: those by keyword.
+        pins: which numbers it is known to use as what only plain values can be.
+    """
     layout, leaves, _ = flatten((args, kwargs))
     _refuse_hidden(layout)
-    return _run(function, layout, leaves, {}, None)[0]
+    return _runs(function, layout, leaves, {}, None, pins)[0]
 
 
 def run_again(
@@ -113,6 +128,7 @@ def run_again(
     leaves: Sequence[Any],
     contents: dict[Cell[Any], Packed],
     then: Then,
+    pins: frozenset[Pin],
 ) -> tuple[Run, Any, Pulled]:
     """Run a function as it ran before, with the state of then, and something behind it.
 
@@ -122,12 +138,29 @@ def run_again(
         leaves: of its arguments.
         contents: what cells held.
         then: what is behind.
+        pins: which numbers were plain values.
 
     Returns:
         The run, which leaves no state; what came out behind it; and how.
     """
-    found, (out, pulled) = _run(function, layout, leaves, dict(contents), then)
+    found, (out, pulled) = _runs(function, layout, leaves, contents, then, pins)
     return found, out, pulled
+
+
+def _runs(
+    function: Callable[..., Any],
+    layout: Layout,
+    leaves: Sequence[Any],
+    contents: dict[Cell[Any], Packed],
+    then: Then | None,
+    pins: frozenset[Pin],
+) -> tuple[Run, Any]:
+    """Run a function, and again where numbers have to be plain values, each one at most once."""
+    while True:
+        try:
+            return _run(function, layout, leaves, dict(contents), then, Inputs(pins))
+        except StartAgain as more:
+            pins = more.pins
 
 
 def _run(
@@ -136,34 +169,37 @@ def _run(
     leaves: Sequence[Any],
     contents: dict[Cell[Any], Packed],
     then: Then | None,
+    inputs: Inputs,
 ) -> tuple[Run, Any]:
     opened: dict[Key, Place] = {}
-    owners = Owners()
     contained: dict[Cell[Any], tuple[Any, Flat]] = {}
     shared = Shared(contents)
 
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
         found = shared.read(cell)
-        refs, given = _given(made, owners, found.layout, found.leaves)
-        opened[owners.key(cell)] = Place(found.layout, refs)
+        key = inputs.key(cell)
+        refs, given = _given(made, inputs, found.layout, found.leaves, key)
+        opened[key] = Place(found.layout, refs)
         content = found.layout.build(given)
         contained[cell] = content, flatten(content)
         return content
 
-    made = Recording(open_cell)
-    refs, given = _given(made, owners, layout, leaves)
+    made = Recording(open_cell, again=True)
+    refs, given = _given(made, inputs, layout, leaves, None)
     own_args, own_kwargs = layout.build(given)
     own_flat = flatten((own_args, own_kwargs))
-    left: dict[Key, Place] = {}
-    outcomes: dict[Cell[Any], Packed] = {}
+    left, outcomes = dict[Key, Place](), dict[Cell[Any], Packed]()
     behind: Any = None
     with recorded(made):
         try:
             out = function(*own_args, **own_kwargs)
+        except (NeedsValue, TypeError) as error:
+            _start_again(made, inputs, error)
+            raise
         finally:  # as after an error in a run that nobody records
-            take = partial(_left, made, owners)
+            take = partial(_left, made, inputs)
             for cell, place, content in shared.left_by(made, take, back=then is not None):
-                left[owners.key(cell)], outcomes[cell] = place, content
+                left[inputs.key(cell)], outcomes[cell] = place, content
         made.raise_caught()
         if _changed((own_args, own_kwargs), own_flat):
             raise changes("a container among the arguments")
@@ -173,10 +209,10 @@ def _run(
             raise _from_transform()
         _refuse_hidden(result_layout)
         _refuse_strange(result_layout, layout)
-        result = Place(result_layout, _refs(made, owners, result_layout, result_leaves))
-        kept = _kept(made, owners, out)
+        result = Place(result_layout, _refs(made, inputs, result_layout, result_leaves))
+        kept = _kept(made, inputs, out)
         if then is not None:
-            behind = _behind(made, owners, then, (own_args, own_kwargs), out)
+            behind = _behind(made, inputs, then, (own_args, own_kwargs), out)
             made.raise_caught()
         places = [result, *left.values(), *([behind[1].place] if behind else [])]
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
@@ -185,8 +221,20 @@ def _run(
     by_id = {id(p): place for place, p in enumerate(own_flat[2]) if p is not None}
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
     joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
-    plain_leaves = [*map(plain, result_leaves)]
-    return Run(plain_leaves, trace, layout, joins, same, contents, outcomes), behind
+    gives = [*map(plain, result_leaves)]
+    return Run(gives, trace, layout, joins, same, contents, outcomes, inputs.pins), behind
+
+
+def _start_again(made: Recording, inputs: Inputs, error: BaseException) -> None:
+    """Start again with plain values in the place of numbers, if those may be at fault.
+
+    Raises:
+        StartAgain: saying which; nothing is left in cells then.
+    """
+    pins = inputs.pinned(made, error)
+    if pins and not isinstance(error, CompileError):
+        made.outcomes.clear()
+        raise StartAgain(inputs.pins | pins) from None
 
 
 def _refuse_changed(made: Recording, contained: dict[Cell[Any], tuple[Any, Flat]]) -> None:
@@ -234,11 +282,11 @@ def _hands_on(out: Any, arguments: dict[int, int]) -> bool:
     )
 
 
-def _behind(made: Recording, owners: Owners, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
+def _behind(made: Recording, inputs: Inputs, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
     ahead = len(made.graph(()).nodes)
     given, found = then(made, own, out)
     layout, leaves, _ = flatten(found, "a gradient")
-    place = Place(layout, _refs(made, owners, layout, leaves))
+    place = Place(layout, _refs(made, inputs, layout, leaves))
     return found, Pulled(ahead, tuple(given), place)
 
 
@@ -279,7 +327,7 @@ def _from_transform() -> CompileError:
     )
 
 
-def _kept(made: Recording, owners: Owners, out: Any) -> dict[int | None, Place]:
+def _kept(made: Recording, inputs: Inputs, out: Any) -> dict[int | None, Place]:
     """What may come back as an argument and need not be taken apart then."""
     pairs: list[tuple[int | None, Any]] = [(None, out)]
     if type(out) is tuple:
@@ -289,12 +337,12 @@ def _kept(made: Recording, owners: Owners, out: Any) -> dict[int | None, Place]:
         node = tree.node_of(item)
         if node is not None and node.static is not None:
             layout, leaves, _ = flatten(item, given=False)
-            kept[place] = Place(layout, _refs(made, owners, layout, leaves))
+            kept[place] = Place(layout, _refs(made, inputs, layout, leaves))
     return kept
 
 
 def _given(
-    made: Recording, owners: Owners, layout: Layout, leaves: Sequence[Any]
+    made: Recording, inputs: Inputs, layout: Layout, leaves: Sequence[Any], cell: Key | None
 ) -> tuple[tuple[Ref, ...], list[Any]]:
     """Make leaves into inputs: other handles of their data, numbers, and objects with state."""
     refs: list[Ref] = []
@@ -306,30 +354,30 @@ def _given(
             refs.append(Value(made.input(device, given[-1])))
         elif isinstance(part, StatePart):
             given.append(leaf)
-            refs.append(owners.add(leaf))
+            refs.append(inputs.add(leaf))
         else:
-            number = made.given(leaf)
-            given.append(number)
+            number, value = inputs.number(made, (cell, len(refs)), leaf)
+            given.append(value)
             refs.append(number)
     return tuple(refs), given
 
 
-def _left(made: Recording, owners: Owners, value: Any) -> tuple[Place, Packed]:
+def _left(made: Recording, inputs: Inputs, value: Any) -> tuple[Place, Packed]:
     layout, leaves, _ = flatten(value, "state in a cell")
     _refuse_hidden(layout)
-    refs = _refs(made, owners, layout, leaves)
+    refs = _refs(made, inputs, layout, leaves)
     return Place(layout, refs), layout.pack([*map(plain, leaves)])
 
 
 def _refs(
-    made: Recording, owners: Owners, layout: Layout, leaves: Sequence[Any]
+    made: Recording, inputs: Inputs, layout: Layout, leaves: Sequence[Any]
 ) -> tuple[Ref, ...]:
     refs: list[Ref] = []
     for part, leaf in zip(layout.leaves, leaves, strict=True):
         if isinstance(part, TensorPart):
             refs.append(Value(made.value_of(part.levels[-1][0], leaf)))
         elif isinstance(part, StatePart):
-            owner = owners.of(leaf)
+            owner = inputs.of(leaf)
             if owner is None:
                 raise _strange(leaf)
             refs.append(owner)

@@ -9,6 +9,7 @@ from weakref import ref
 from phlox_tensor import Tensor
 
 from ._captured import is_frozen
+from ._cells import Pin
 from ._flat import flat
 from ._form import Form
 from ._join import Join
@@ -36,6 +37,7 @@ class Version:
 
     Attributes:
         form: of the arguments.
+        pins: the numbers that came as plain values.
         outside: what the function read besides its arguments.
         trace: the first recorded run.
         replay: does the same; None until a second run agreed.
@@ -49,9 +51,18 @@ class Version:
         found_out: the first run left something outside that the second one may find.
     """
 
-    def __init__(self, outside: list[Watch], trace: Trace, form: Form, *, found_out: bool) -> None:
+    def __init__(
+        self,
+        outside: list[Watch],
+        trace: Trace,
+        form: Form,
+        pins: frozenset[Pin],
+        *,
+        found_out: bool,
+    ) -> None:
         """Keep the first run."""
         self.form: Final = form
+        self.pins: Final = pins
         self.found_out: Final = found_out
         self.outside = outside
         self.trace = trace

@@ -10,6 +10,18 @@ from typing import Any, Final, NoReturn, Protocol, final
 Plain = bool | int | float
 
 
+class NeedsValue(BaseException):
+    """A number was used as what only a plain value can be: the run starts again with that.
+
+    No ``Exception``, which a function that is recorded may catch.
+    """
+
+    def __init__(self, given: set[int]) -> None:
+        """Keep the places of the numbers that were given and that it comes of."""
+        super().__init__(given)
+        self.given: Final = given
+
+
 class Owner(Protocol):
     """What keeps the numbers of one recording."""
 
@@ -19,6 +31,15 @@ class Owner(Protocol):
 
     def guard(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any, /) -> None:
         """Keep that the program went on with what ``function`` gave."""
+        ...
+
+    def settle(self, number: Number, what: str, /) -> None:
+        """Start again with the plain value of a number; return where nobody records any more.
+
+        Raises:
+            NeedsValue: to whoever can start again.
+            TypeError: where nobody can: ``what`` says what a number does not have.
+        """
         ...
 
 
@@ -80,19 +101,27 @@ class Number:
         return str(self.ask(str))
 
     def __format__(self, spec: str) -> str:
-        return format(self.ask(_itself), spec)
+        return format(self.ask(itself), spec)
 
     def __repr__(self) -> str:
-        return f"Number({self.value!r})"
+        return repr(self.ask(itself))
 
-    def __hash__(self) -> NoReturn:
-        raise TypeError(
-            "[compile] a number of a compiled function has no hash\n"
-            "hint: float(x) or int(x), if each value may have a recording of its own"
-        )
+    def __complex__(self) -> complex:
+        return complex(self.ask(complex))
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("[compile] a number of a compiled function is not saved\nhint: float(x)")
+    def __hash__(self) -> int:
+        self._owner.settle(self, "has no hash")
+        return hash(self.value)
+
+    def __reduce__(self) -> Any:
+        self._owner.settle(self, "is not saved")
+        return type(self.value), (self.value,)
+
+    def __copy__(self) -> Number:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Number:
+        return self
 
     def __eq__(self, other: object) -> Any:
         return _compared(operator.eq, self, other)
@@ -157,7 +186,9 @@ class Number:
     def __rmod__(self, other: Any) -> Any:
         return _applied(operator.mod, other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return _made(self._owner, pow, (self, other, modulus))
         return _applied(operator.pow, self, other)
 
     def __rpow__(self, other: Any) -> Any:
@@ -216,7 +247,7 @@ class Number:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
         """Give functions of NumPy the plain value, which a replay must find again."""
-        own = [item.ask(_itself) if type(item) is Number else item for item in given]
+        own = [item.ask(itself) if type(item) is Number else item for item in given]
         return getattr(ufunc, method)(*own, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -226,7 +257,7 @@ class Number:
         if name.startswith("_") or not hasattr(self.value, name):
             kind = type(self.value).__name__
             raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-        return getattr(self.ask(_itself), name)
+        return getattr(self.ask(itself), name)
 
 
 @final
@@ -241,12 +272,21 @@ class _Nobody:
         """Raise, as above."""
         raise AssertionError(function)
 
+    def settle(self, number: Any, what: str, /) -> NoReturn:
+        """Raise, as above."""
+        raise AssertionError(what)
+
 
 NOBODY: Final = _Nobody()
 
 
 Scalar = bool | int | float | Number
 """What may stand for a number; ``isinstance`` takes it."""
+
+
+def itself(value: Any) -> Any:
+    """Return a plain value as it is: what a replay finds again where it is asked for."""
+    return value
 
 
 def plain(item: Any) -> Any:
@@ -335,10 +375,6 @@ def same(a: Any, b: Any) -> bool:
             a == b and math.copysign(1, a) == math.copysign(1, b)
         )
     return bool(a == b)
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _compared(function: Callable[[Any, Any], Any], a: Number, b: Any) -> Any:

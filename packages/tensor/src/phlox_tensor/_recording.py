@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from hashlib import blake2b
 from math import prod
-from threading import RLock, local
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 from weakref import ref
 
-from . import _backend
 from . import _tree as tree
 from ._backend import Backend
 from ._cell import RECORDINGS, Cell, Packed, recording_here
 from ._each import each_primitive, on_primitives
 from ._errors import CompileError, PhloxError
 from ._graph import Formula, Graph, Guard, Node, Value
-from ._number import Number, Scalar, either, plain
+from ._number import NeedsValue, Number, Scalar, either, plain
 from ._op import Op, Spec, is_built_in
 from ._ours import is_ours
 from ._raising import BY_TYPES, follows_from_shapes, has_number, moving
@@ -28,7 +24,6 @@ from .inference import infer_prepared
 if TYPE_CHECKING:
     import numpy as np
 
-    from ._dtype import DType
     from ._table import Entry
 
 _BETWEEN: Final = ("contextlib", "functools")
@@ -58,15 +53,22 @@ class Recording:
     positions = 0
 
     def __init__(
-        self, open_cell: Callable[[Cell[Any], Recording], Any], name: str = "compile"
+        self,
+        open_cell: Callable[[Cell[Any], Recording], Any],
+        name: str = "compile",
+        *,
+        again: bool = False,
     ) -> None:
         """Start; ``open_cell`` makes the content of a cell an input when it is first asked for.
 
         Args:
             open_cell: says what the function finds in a cell.
             name: of what records, for errors.
+            again: whoever records starts again where a number has to be a plain value.
         """
         self._open_cell = open_cell
+        self._again = again
+        self._over = False
         self._name = name
         self._numbers: list[Formula] = []
         self._guards: dict[Any, Guard] = {}
@@ -147,15 +149,50 @@ class Recording:
 
     def number(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> Number:
         """Keep a number that ``function`` gave."""
+        if self._over:  # a number that somebody keeps
+            kept: Number = value
+            return kept
         own = self._own(args)
         self._numbers.append(Formula(function, own))
         return Number(value, len(self._numbers) - 1, self, either=either(function, own))
 
     def guard(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> None:
         """Keep that the program went on with what ``function`` gave."""
+        if self._over:
+            return
         key = function, tuple((Number, a.place) if type(a) is Number else a for a in args)
         if key not in self._guards:
             self._guards[key] = Guard(function, self._own(args), value, line_of_user())
+
+    def settle(self, number: Number, what: str) -> None:
+        """Start again with the plain value of a number, which is as it is once the run is over.
+
+        Raises:
+            NeedsValue: naming it.
+            TypeError: where nobody starts again.
+        """
+        if self._over:
+            return
+        if self._again:
+            raise NeedsValue(self.given_for(number))
+        raise TypeError(
+            f"[{self._name}] a number {what}\n"
+            "hint: float(n) or int(n), if each value may have a recording of its own"
+        )
+
+    def has(self, number: Number) -> bool:
+        """Whether a number is of this recording."""
+        return number._owner is self
+
+    def given_for(self, number: Number) -> set[int]:
+        """The numbers that were given and that a number comes of, by place."""
+        work, found = [number], set[int]()
+        for each in work:
+            function, args = self._numbers[each.place]
+            if function is None:
+                found.add(each.place)
+            work += [a for a in args if type(a) is Number]
+        return found
 
     def _own(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Numbers of other recordings count as what they are now."""
@@ -319,6 +356,7 @@ class Recording:
         """
         for cell, value in self._born.items():
             cell.pack(Packed(None, tree.map(plain, value), lambda _, content: content))
+        self._over = True
         del self._open_cell
         self._refused = None  # it has frames of the function
         for cells in (self._born, self._contents, self.outcomes):
@@ -374,109 +412,3 @@ def refuse(error: CompileError) -> NoReturn:
     if made is not None:
         made.refuse(error)
     raise error
-
-
-@final
-class _Open(local):
-    """The recordings under way in this thread: for each whether all devices are watched."""
-
-    def __init__(self) -> None:
-        self.watching: list[bool] = []
-
-
-_OPEN: Final = _Open()
-_COUNTING: Final = RLock()  # for a moment only: no code of the user's runs meanwhile
-
-
-def _count(step: int, *, watching: bool) -> None:
-    """Count a recording that begins (1) or ends (-1)."""
-    with _COUNTING:
-        RECORDINGS.count += step
-        RECORDINGS.watching += step * watching
-        _backend.watch(_WATCHER, on=RECORDINGS.watching > 0)
-
-
-@contextmanager
-def recorded(made: Recording, *, watching: bool = True) -> Iterator[None]:
-    """Note what the block does on base devices, in this thread or task; others go on meanwhile.
-
-    Args:
-        made: what notes it.
-        watching: on all devices; else on those alone that note their ops themselves.
-    """
-    _count(1, watching=watching)
-    _OPEN.watching.append(watching)
-    token = recording_here.set(made)
-    try:
-        yield
-    finally:
-        recording_here.reset(token)
-        made.close()
-        _OPEN.watching.remove(watching)
-        _count(-1, watching=watching)
-
-
-def _forked() -> None:
-    """Forget the recordings of other threads, which a forked process does not have."""
-    RECORDINGS.count = len(_OPEN.watching)
-    RECORDINGS.watching = sum(_OPEN.watching)
-    _COUNTING.release()
-    _count(0, watching=False)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_COUNTING.acquire, after_in_parent=_COUNTING.release, after_in_child=_forked
-    )
-
-
-@contextmanager
-def unrecorded() -> Iterator[None]:
-    """Let the block compute constants, which a recording around it takes for given."""
-    token = recording_here.set(None)
-    try:
-        yield
-    finally:
-        recording_here.reset(token)
-
-
-@final
-class _Watcher:
-    """Stands between the base devices and their callers while there are recordings."""
-
-    def entry(self, device: Backend, op: Op, entry: Entry) -> Entry:
-        """Return the entry, noted where this thread or task records."""
-
-        def run(*args: Any) -> Any:
-            made = recording_here.get()
-            return entry(*args) if made is None else made.run(device, op, entry, args)
-
-        return run
-
-    def methods(self, device: Backend) -> dict[str, Callable[..., Any]]:
-        """Return the ways from and to the host, noted in the same manner."""
-        cls = type(device)
-
-        def read(primitive: Any, /) -> Any:
-            made = recording_here.get()
-            if made is not None:
-                made.read(device, primitive)
-            return cls.read(device, primitive)
-
-        async def read_async(primitive: Any, /) -> Any:
-            made = recording_here.get()
-            if made is not None:
-                made.read(device, primitive)
-            return await cls.read_async(device, primitive)
-
-        def upload(array: np.ndarray[Any, Any], dtype: DType, /) -> Any:
-            made = recording_here.get()
-            out = cls.upload(device, array, dtype)
-            if made is not None:
-                made.uploaded(device, array, out)
-            return out
-
-        return {"read": read, "read_async": read_async, "upload": upload}
-
-
-_WATCHER: Final = _Watcher()

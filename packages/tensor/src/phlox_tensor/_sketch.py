@@ -15,9 +15,10 @@ from ._lowering import Lowered, arguments_of, in_the_way, lowered
 from ._number import Number
 from ._op import REGISTRY, Shape, Spec
 from ._random_state import is_stream
-from ._recording import Recording, line_of_error, recorded, refuse
+from ._recording import Recording, line_of_error, refuse
 from ._stand_in import StandIn
 from ._tensor import Tensor
+from ._under_way import recorded
 from .inference import infer_prepared
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from ._limits import too_much
 from ._lowering import lowered
 from ._number import Number
 from ._program import Kernel
-from ._recording import Recording, recorded, recording, refuse
+from ._recording import Recording, recording, refuse
 from ._tensor import Tensor
 from ._trial import Tape, Trial
+from ._under_way import recorded
 
 _MOST_KEPT: Final = 256
 _Path = tuple[Any, ...]

@@ -12,7 +12,7 @@ from ._host_random import host_random_state
 from ._interpreter import interpreted
 from ._kinds import KIND_SETS
 from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
-from ._number import NOBODY, Number, call, error_of, plain, same
+from ._number import NOBODY, NeedsValue, Number, call, error_of, itself, plain, same
 from ._op import last_replaced
 from ._ours import is_ours
 from ._program import (
@@ -27,8 +27,9 @@ from ._program import (
 )
 from ._raising import may_be_of_values
 from ._random_state import drawing_by_lane, drawing_once, is_stream
-from ._recording import Recording, line_of_user, recorded, recording, refuse, unrecorded
+from ._recording import Recording, line_of_user, recording, refuse
 from ._together import run_together
+from ._under_way import recorded, unrecorded
 from .inference import infer_prepared
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Instr",
     "Kernel",
     "Lowered",
+    "NeedsValue",
     "Node",
     "Number",
     "Packed",
@@ -76,6 +78,7 @@ __all__ = [
     "interpreted",
     "is_ours",
     "is_stream",
+    "itself",
     "last_replaced",
     "line_of_user",
     "lowered",

@@ -1,0 +1,144 @@
+"""Numbers go where only Python's own can: as keys, into JSON, to functions in C."""
+
+from __future__ import annotations
+
+import copy
+import decimal
+import fractions
+import functools
+import json
+import pickle
+import random
+import statistics
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_fusion import compile
+from phlox_tensor import Tensor
+from phlox_tensor.capture import Cell
+
+TABLE = {n: 1.5 * n for n in range(-9, 9)}
+
+
+@functools.lru_cache
+def squared(n: int) -> int:
+    return n * n
+
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "key": lambda n: TABLE[n],
+    "set": lambda n: 2 if n in {1, 2} else 3,
+    "cached": squared,
+    "json": lambda n: len(json.dumps({"n": n})),
+    "decimal": lambda n: float(decimal.Decimal(n) * 2),
+    "fraction": lambda n: float(fractions.Fraction(n, 3) + n),
+    "generator": lambda n: float(np.random.default_rng(abs(n)).random()),
+    "random": lambda n: random.Random(n).random(),
+    "power": lambda n: pow(n, 2, 5),
+    "modulus": lambda n: pow(2, abs(n), 5),
+    "mean": lambda n: statistics.mean([n, 1, 2]),
+    "text": lambda n: len(f"{n}:{n:>8}:{n!r}:{[n]}"),
+    "percent": lambda n: len("%d %s" % (n, n)),  # noqa: UP031 - what is tested
+    "pickle": lambda n: pickle.loads(pickle.dumps(n)),
+    "copy": lambda n: copy.copy(n) * copy.deepcopy([n])[0],
+    "time": lambda n: timedelta(seconds=n).total_seconds(),
+    "complex": lambda n: abs(complex(n, 1) * n * 1j),
+    "array": lambda n: float(np.array([n, 2.5]).sum()),
+    "full": lambda n: float(np.full(3, n).sum()),
+    "descriptor": lambda n: int.bit_count(abs(n)),
+    "hash": lambda n: hash((n, 1)) % 7,
+    "tuple": lambda n: {(n, "a"): 2.0}[n, "a"],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_number_goes_where_only_a_plain_one_can(name: str) -> None:
+    of = CASES[name]
+    fast = compile(lambda x, n: x * of(n))
+    for n in (1, 2, 3, -3, 2, 1, 2, 3, -3):
+        assert fast(pt.ones(2), n).tolist() == (pt.ones(2) * of(n)).tolist(), n
+    assert fast.versions <= 4
+
+
+def test_other_numbers_stay_live() -> None:
+    runs: list[int] = []
+
+    def note() -> None:
+        runs.append(1)
+
+    def body(x: Tensor, rate: float, n: int) -> Tensor:
+        note()
+        return x * rate * TABLE[n + 1]
+
+    fast = compile(body)
+    for i in range(20):
+        assert fast(pt.ones(1), 0.25 * i, i % 2).item() == 0.25 * i * TABLE[i % 2 + 1]
+    assert fast.versions == 2
+    assert len(runs) == 1 + 2 * 2  # the first run starts again with the plain value, once
+
+
+def test_a_key_in_a_result_is_a_plain_number() -> None:
+    fast = compile(lambda x, n: {n: x * n})
+    for n in (1, 2, 1, 2, 1, 2):
+        (key,) = fast(pt.ones(1), n)
+        assert (type(key), key) == (int, n)
+
+
+def test_a_run_that_starts_again_leaves_no_state() -> None:
+    count = Cell(0)
+
+    def body(x: Tensor, n: int) -> Tensor:
+        count.set(count.get() + 1)
+        noise = pt.random.uniform(x.shape)
+        return x * TABLE[n] + noise
+
+    pt.random.seed(3)
+    expected = [(pt.ones(2) * TABLE[n] + pt.random.uniform((2,))).tolist() for n in (1, 2) * 4]
+    pt.random.seed(3)
+    fast = compile(body)
+    assert [fast(pt.ones(2), n).tolist() for n in (1, 2) * 4] == expected
+    assert count.get() == 8
+
+
+def test_a_number_of_a_cell_may_be_a_key() -> None:
+    place = Cell(0)
+
+    def body(x: Tensor) -> Tensor:
+        now = place.get()
+        place.set((now + 1) % 3)
+        return x * TABLE[now]
+
+    fast = compile(body)
+    assert [fast(pt.ones(1)).item() for _ in range(12)] == [TABLE[i % 3] for i in range(12)]
+    assert fast.versions == 3
+
+
+def test_an_error_of_types_is_that_of_the_function() -> None:
+    def body(x: Tensor, n: int) -> Tensor:
+        return x * (n + "a")  # type: ignore[operator]
+
+    fast = compile(body)
+    for _ in range(3):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            fast(pt.ones(1), 2)
+
+
+def test_a_number_that_somebody_keeps_is_one_afterwards() -> None:
+    kept: dict[str, Any] = {}
+
+    def keep(n: Any) -> None:
+        kept.setdefault("n", n)
+
+    def body(x: Tensor, n: int) -> Tensor:
+        keep(n)
+        return x * n
+
+    compile(body)(pt.ones(1), 3)
+    n = kept["n"]
+    assert (n + 1, TABLE[n], repr(n), f"{n}", {n}) == (4, 4.5, "3", "3", {3})
+    assert pickle.loads(pickle.dumps(n)) == 3
