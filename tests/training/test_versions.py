@@ -11,6 +11,8 @@ import pytest
 import phlox as px
 from phlox import Autodiff, Cpu, Tensor, nn, optim
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*changes runs at each call")
+
 TRAIN = Autodiff(Cpu())
 LOSS = nn.CrossEntropyLoss()
 
@@ -64,9 +66,10 @@ def test_a_new_model_and_optimizer_record_nothing() -> None:
     for turn in range(12):
         assert losses(fast) == expected
         if turn == 1:
-            before = len(runs)
-    # The first step, which has no state, and the later ones: two runs of each have to agree.
-    assert len(runs) == before == 4
+            # The first step, which has no state, and the later ones: two runs of each, and one
+            # that looks whether the fourth call still does the same.
+            assert len(runs) <= 6
+    assert len(runs) <= 10  # of 72 calls: it looks again, ever more rarely
     assert fast.versions == 2
 
 
@@ -85,11 +88,10 @@ def test_optimizers_of_equal_settings_are_one_version(make: Callable[[], Any]) -
     fast, runs = counted(step)
     expected = losses(step, make())
     assert losses(fast, make()) == expected
-    assert losses(fast, make()) == expected
-    before = len(runs)
-    for _ in range(3):
+    for _ in range(5):
         assert losses(fast, make()) == expected
-    assert len(runs) == before
+    assert len(runs) <= 8  # of 36 calls
+    assert fast.versions <= 2
 
 
 def test_other_settings_are_other_versions() -> None:
@@ -163,7 +165,7 @@ def test_schedules_cells_and_generators_are_arguments_too() -> None:
         for _ in range(4):
             assert fast(*mine, px.ones(3)).tolist() == run(*own, px.ones(3)).tolist()
         assert (mine[1].get(), mine[2].state()) == (own[1].get(), own[2].state())
-    assert len(runs) == 2
+    assert (len(runs) <= 4, fast.versions) == (True, 1)  # of 16 calls
 
 
 def test_states_inside_of_containers_and_a_part_of_a_graph() -> None:
@@ -181,7 +183,7 @@ def test_states_inside_of_containers_and_a_part_of_a_graph() -> None:
             expected = w.grad(run({"w": w, "count": own}, x).sum().backward())
             assert slope.tolist() == expected.tolist()
         assert count.get() == own.get() == turn + 3
-    assert len(runs) == 4  # two calls, and two passes back
+    assert (len(runs) <= 6, fast.versions) == (True, 1)  # two calls, and two passes back
 
 
 def test_check_mode_compares_the_state_of_the_argument() -> None:
