@@ -12,7 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from ._dtype import DTYPES, as_dtype, bfloat16
-from ._errors import SharingError
+from ._errors import PhloxError, SharingError
 
 Array = np.ndarray[Any, Any]
 
@@ -129,6 +129,8 @@ def array_in(given: Any, op: str) -> Array:
     """
     try:
         return np.asarray(given)
+    except PhloxError:  # what is no array said so itself
+        raise
     except (TypeError, ValueError, RuntimeError) as error:
         raise _no_data(given, op, error) from error
 
