@@ -220,6 +220,8 @@ HOSTILE: list[tuple[bytes, str]] = [
     (_archive(b"\x80\x02ctorch\nSize\nK\x07\x85R."), "a size"),
     (_archive(b"\x80\x04\x96" + b"\xff" * 8 + b"."), "ends early"),
     (_archive(b"\x80\x04\x8f\x90."), "takes more"),
+    (_archive(b"\x80\x02}B\x01\x01\0\0" + b"a" * 257 + b"Ns."), "too long"),
+    (_archive(b"\x80\x02}(" + b"N" * 9 + b"tNs."), "too long"),
     (_archive(b"\x80\x02}cos\nsystem\n)R]s."), "no plain value"),
     (_archive(b"\x80\x02]cos\nsystem\n)R}ba."), "os.system"),  # inside of a list
     (_archive(b"\x80\x02" + b"]q\x00h\x00a."), "too deep"),  # a list that holds itself
@@ -254,6 +256,44 @@ def test_lists_that_double_are_counted_not_built() -> None:
     recorder = pr.PyTorchRecorder(limits=pr.Limits(nodes=100_000))
     with pytest.raises(pr.RecordError, match="too many values"):
         recorder.from_bytes(_archive(bomb + b"l."))
+
+
+def _doubling(times: int) -> bytes:
+    """Lists of which each stands twice in the next."""
+    return b"]q\x00" + b"".join(
+        b"0(h" + bytes([n - 1]) + b"h" + bytes([n - 1]) + b"lq" + bytes([n])
+        for n in range(1, times + 1)
+    )
+
+
+COPIES = {
+    "bytes": b"c_codecs\nencode\nh\x00U\x06latin1\x86R",
+    "dict": b"ccollections\nOrderedDict\nh\x01\x85R",
+    "set": b"c__builtin__\nset\nh\x01\x85R",
+}
+
+
+@pytest.mark.parametrize("what", COPIES)
+def test_a_pickle_that_asks_for_copies_again_and_again_is_refused(what: str) -> None:
+    text = b"X" + (10_000).to_bytes(4, "little") + b"a" * 10_000 + b"q\x000"
+    pairs = b"".join(b"U\x04" + b"%04d" % n + b"N\x86" for n in range(1000))
+    head = b"\x80\x02" + text + b"(" + pairs + b"lq\x010("
+    recorder = pr.PyTorchRecorder(limits=pr.Limits(header_bytes=4 << 20, nodes=100_000))
+    assert len(recorder.from_bytes(_archive(head + COPIES[what] * 3 + b"l."))) == 3
+    with pytest.raises(pr.RecordError, match=r"too many (copies|values)"):
+        recorder.from_bytes(_archive(head + COPIES[what] * 3000 + b"l."))
+
+
+def test_what_is_shown_of_lists_that_double_is_brief() -> None:
+    for call in (
+        b"ctorch\ndevice\n",
+        b"ccollections\nCounter\n",
+        b"ctorch._utils\n_rebuild_tensor_v2\n",
+    ):
+        data = b"\x80\x02" + _doubling(60) + b"0" + call + b"h\x3c\x85R."
+        with pytest.raises(pr.RecordError, match="is wrong") as caught:
+            pr.PyTorchRecorder().from_bytes(_archive(data))
+        assert len(str(caught.value)) < 500
 
 
 def test_files_of_pytorch_are_not_written(tmp_path: Path) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from reprlib import Repr
 from typing import Final
 
 from phlox_tensor import RecordError
 
 _SHOWN: Final = 80
+# Lists that stand in each other twice would take a power of two to print.
+_BRIEF: Final = Repr()
+_BRIEF.maxlevel, _BRIEF.maxlong, _BRIEF.maxother, _BRIEF.maxstring = 4, 90, 200, 200
+_BRIEF.maxdict = _BRIEF.maxlist = _BRIEF.maxtuple = 20
 
 
 class Malformed(Exception):
@@ -41,7 +46,7 @@ def shown(text: object) -> str:
 
     Names come from files, so they may hold escape sequences or megabytes.
     """
-    whole = text if isinstance(text, str) else repr(text)
+    whole = text if isinstance(text, str) else _BRIEF.repr(text)
     head = whole[:_SHOWN]
     safe = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in head)
     return safe if len(whole) <= _SHOWN else safe + "…"

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ._errors import Malformed, shown
 
 _MOST_INT_BYTES: Final = 255  # one byte says how many; states of random streams have 16
+_MOST_PARTS: Final = 8
 _PLAIN: Final = (str, int, bool, float, bytes, type(None))
 
 
@@ -182,6 +183,10 @@ class Machine:
             parts = key if type(key) is tuple else (key,)
             if any(type(part) not in (*_PLAIN, Global) for part in parts):
                 raise Malformed("a key in the pickle is no plain value", got=type(key).__name__)
+            # Text is a key as it is; other keys become text wherever they stand.
+            sizes = [len(part) for part in parts if isinstance(part, str | bytes)]
+            if type(key) is not str and (len(parts) > _MOST_PARTS or max(sizes, default=0) > 256):
+                raise Malformed("a key in the pickle is too long", got=shown(key))
             if isinstance(target, dict):
                 target[key] = value
 

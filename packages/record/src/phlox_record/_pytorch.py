@@ -35,6 +35,9 @@ _TENSOR_CLASSES: Final = {
 }
 
 
+_ROOM_OF_ENTRY: Final = 64  # bytes of an entry of a dict, at least
+
+
 class _Storage(NamedTuple):
     """Elements that lie in one member of the file."""
 
@@ -90,6 +93,7 @@ class _Reader:
         self._folder = folder
         self._limits = limits
         self._nodes = limits.nodes
+        self._room = limits.header_bytes
         self._tensors = limits.tensors
 
     def read(self) -> Any:
@@ -115,7 +119,7 @@ class _Reader:
         """What a known name constructs from its arguments; nothing else is made."""
         name = name.replace("__builtin__.", "builtins.", 1)  # of Python 2, as in protocol 2
         if name in CALLS:
-            return CALLS[name](arguments)
+            return self._counted(CALLS[name](arguments))
         short = name.removeprefix("torch._utils._rebuild_")
         if short in ("tensor", "tensor_v2", "tensor_v3"):
             return self._tensor(arguments, typed=short != "tensor_v3")
@@ -131,6 +135,14 @@ class _Reader:
             if named and dtype.name == f"torch.{data.dtype.name}":
                 return data
         return Opaque(name)
+
+    def _counted(self, made: Any) -> Any:
+        """What was made, of which a pickle may ask again and again with a few bytes."""
+        if isinstance(made, bytes | dict):
+            self._room -= len(made) * (1 if isinstance(made, bytes) else _ROOM_OF_ENTRY)
+            if self._room < 0:
+                raise Malformed("the pickle asks for too many copies", hint="limits=Limits(…)")
+        return made
 
     def _of_type(self, function: Any, kind: Any, arguments: Any, state: Any) -> Any:
         """A tensor with attributes, which are left out, or of a class that may mean another."""

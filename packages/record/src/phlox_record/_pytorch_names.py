@@ -97,13 +97,13 @@ def _counter(arguments: tuple[Any, ...]) -> dict[Any, Any]:
     return arguments[0]
 
 
-def _items(arguments: tuple[Any, ...]) -> list[Any]:
+def _items(arguments: tuple[Any, ...]) -> Any:
     """A set, as the list of what is in it: records have no sets."""
     if not arguments:
         return []
     if len(arguments) > 1 or not isinstance(arguments[0], list | tuple):
         raise _wrong("a set", arguments)
-    return list(arguments[0])
+    return arguments[0]
 
 
 def _bytes(arguments: tuple[Any, ...]) -> bytes:
