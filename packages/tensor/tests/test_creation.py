@@ -94,6 +94,8 @@ def test_linspace(num: int, endpoint: bool) -> None:
     got = pt.linspace(-1, 2, num, endpoint=endpoint, dtype="float64")
     assert np.array_equal(got.numpy(), np.linspace(-1, 2, num, endpoint=endpoint))
     assert pt.linspace(0, 1, num).dtype is pt.float32
+    whole = pt.linspace(-2, 2, num, endpoint=endpoint, dtype="int32")
+    assert whole.tolist() == np.linspace(-2, 2, num, endpoint=endpoint, dtype=np.int32).tolist()
     with pytest.raises(ShapeError, match=r"\[linspace\] too many elements: got \(2361183241"):
         pt.linspace(0, 1, 2**71 + num)
 

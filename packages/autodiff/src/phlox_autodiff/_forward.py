@@ -349,16 +349,18 @@ def jvp(
 
 
 def _entered(x: Any, tangent: Any, device: Forward) -> Any:
-    """A leaf of the primals with its tangent; what has none is as it was.
+    """A leaf of the primals with its tangent; a Float tensor that has none is a constant.
 
     Raises:
         GradientError: when there is no derivative by such a leaf, or the tangent is no tensor.
         ShapeError: when the tangent does not fit.
     """
-    if tangent is None or isinstance(tangent, Proposed):
-        return x
     base = device.inner
     assert base is not None
+    if tangent is None and isinstance(x, Tensor) and x.dtype.kind == "Float":
+        return Tensor(Dual(brought(x, base).primitive), device)
+    if tangent is None or isinstance(tangent, Proposed):
+        return x
     point = as_tensor(x, base)
     if not isinstance(point, Tensor) or point.dtype.kind != "Float":
         raise GradientError(

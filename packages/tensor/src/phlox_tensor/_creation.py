@@ -375,6 +375,8 @@ def linspace(
 ) -> Tensor[Float]:
     """Return ``num`` evenly spaced values from ``start`` to ``stop``, 1-d.
 
+    An integer type gets them rounded down, as in NumPy.
+
     Raises:
         ArgumentError: for a negative number of values.
         ShapeError: for more than memory could ever hold.
@@ -389,6 +391,7 @@ def linspace(
     chosen = _dtype_for(0.0, dtype, backend, "linspace")
     ends = _plain(start, "start", "linspace"), _plain(stop, "stop", "linspace")
     values = np.linspace(*ends, num, endpoint=endpoint)
+    values = np.floor(values) if chosen.kind == "Int" else values
     return upload(values, chosen, backend, "linspace")
 
 

@@ -48,6 +48,13 @@ def _gelu_tanh_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return (gg.to_full_precision() * g.to_full_precision() * bend).astype(x.dtype)
 
 
+def _mish(g: Tensor, x: Tensor) -> Tensor:
+    """``tanh(s) + x·σ(x)·(1 - tanh²(s))`` with ``s = softplus(x)``."""
+    near = x.to_full_precision().clip(-_FARTHEST, _FARTHEST)  # infinity times 0 would be nan
+    t = near.softplus().tanh()
+    return (g.to_full_precision() * (t + near * near.sigmoid() * (1 - t * t))).astype(x.dtype)
+
+
 def _selu(g: Tensor, x: Tensor) -> Tensor:
     low = (ops.SELU_SCALE * ops.SELU_ALPHA) * x.clip(max=0.0).exp()
     return (x > 0).where(g * ops.SELU_SCALE, g * low)
@@ -68,6 +75,7 @@ ACTIVATION: Final[dict[str, Rule]] = {
     "gelu_tanh": lambda g, x: unchecked(ops.gelu_tanh_backward, (g, x)),
     "gelu_tanh_backward": (lambda gg, x: ops.gelu_tanh_backward(gg, x), _gelu_tanh_bend),
     "log_sigmoid": lambda g, x: g * (-x).sigmoid(),
+    "mish": _mish,
     "selu": _selu,
     "sigmoid": lambda g, y: g * (y * (1 - y)),
     "silu": lambda g, x: unchecked(ops.silu_backward, (g, x)),

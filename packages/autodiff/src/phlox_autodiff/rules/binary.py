@@ -27,13 +27,14 @@ _WHOLE = none("the operands are not Float")
 def _atan2(g: Tensor, other: Operand, x1: Operand, x2: Operand) -> Tensor:
     """``g·other / (x1² + x2²)``, whose squares float16 does not hold; 0 at the origin."""
     length = hypot(x1, x2)
-    length = (length == 0).where(1.0, length)
-    return g * (other / length / length)
+    origin = length == 0
+    length = origin.where(1.0, length)
+    return g * origin.where(0.0, other / length / length)
 
 
 def _hypot(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """0 at the origin, where there is no derivative."""
-    return g * (x / (y == 0).where(1.0, y))
+    """0 at the origin, where there is no derivative, of any order."""
+    return g * (y == 0).where(0.0, x / (y == 0).where(1.0, y))
 
 
 def _logaddexp(g: Tensor, x: Operand, other: Operand) -> Tensor:
@@ -55,8 +56,8 @@ def _smaller(g: Tensor, x: Tensor, other: Operand) -> Tensor:
 def _pow_base(g: Tensor, x1: Tensor, x2: Operand) -> Tensor | None:
     """``x2 · x1^(x2 - 1)``, which is 0 for the exponent 0 even at the base 0."""
     if isinstance(x2, Tensor):
-        exponent = ((x1 == 0) & (x2 == 0)).where(1.0, x2)
-        return g * x2 * x1 ** (exponent - 1)
+        origin = (x1 == 0) & (x2 == 0)
+        return g * origin.where(0.0, x2 * x1 ** (origin.where(1.0, x2) - 1))
     if x2 == 0:
         return None
     if x2 == 1:

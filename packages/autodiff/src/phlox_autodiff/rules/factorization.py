@@ -43,10 +43,29 @@ def _cholesky(g: Tensor, y: Tensor, upper: bool) -> Tensor:
 
 
 def _cofactor(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The derivative of ``det(x)·x⁻ᵀ``, where x has an inverse."""
-    inverse = _inverse("det", "second derivative", x).mT
+    """The derivative of ``det(x)·x⁻ᵀ``."""
+    try:
+        inverse: Tensor = ops.inv(x).mT
+    except ArgumentError:
+        return _cofactor_of_singular(g, x)
     share = (g * y).sum(axis=(-2, -1), keepdims=True)
     return share * inverse - y @ g.mT @ inverse
+
+
+def _cofactor_of_singular(g: Tensor, x: Tensor) -> Tensor:
+    """The same by singular values, of which the products of all but two need no inverse.
+
+    About a diagonal matrix s, ``det(s + e)`` has the second-order terms
+    ``Π of all s but those of i and j · (e_ii e_jj - e_ij e_ji)``.
+    """
+    u, s, vh = ops.svd(x, False)
+    own = _ones(x)
+    left_out = own[..., :, None, :] | own[..., None, :, :]
+    pairs = own.where(0.0, left_out.where(1.0, s[..., None, None, :]).prod(axis=-1))
+    turned = u.mT @ g @ vh.mT
+    inner = pairs @ own.where(turned, 0.0).sum(axis=-1, keepdims=True)
+    sign = (ops.det(u) * ops.det(vh)).detach()[..., None, None]
+    return sign * (u @ own.where(inner, -pairs * turned.mT) @ vh)
 
 
 def _inverse(op: str, which: str, x: Tensor) -> Tensor:

@@ -76,15 +76,19 @@ def _extreme(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
 
 
 def _logsumexp(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
-    """``g · exp(x - y)``; a group of -inf has nothing to subtract."""
-    line = kept(x.shape, axis)
-    return (x - y.isfinite().where(y, 0.0).reshape(line)).exp() * g.reshape(line)
+    """``g · exp(x - y)``; shared evenly among elements of inf, and 0 in a group of -inf."""
+    line, wide = kept(x.shape, axis), g.to_full_precision()
+    endless = x == inf
+    ties = endless.astype(wide.dtype).sum(axis=axis, keepdims=True).maximum(1.0)
+    gap = endless.where(0.0, x - (y == -inf).where(0.0, y).reshape(line))
+    return gap.exp() * (wide.reshape(line) / ties).astype(g.dtype)
 
 
 def _vector_norm(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
     """``g·x / y``; 0 where the length is, which is where there is no derivative."""
-    line = kept(x.shape, axis)
-    return x / (y == 0).where(1.0, y).reshape(line) * g.reshape(line)
+    y = y.reshape(kept(x.shape, axis))
+    origin = y == 0
+    return origin.where(0.0, x / origin.where(1.0, y)) * g.reshape(y.shape)
 
 
 def _prod(g: Tensor, x: Tensor, axis: Axes, x_dtype: DType) -> Tensor:

@@ -24,10 +24,10 @@ def _atan(g: Tensor, x: Tensor) -> Tensor:
 
 
 def _clip(g: Tensor, x: Tensor, min: Any, max: Any) -> Tensor:
-    """The bounds count as inside."""
+    """The bounds are flat, as in PyTorch 2.15; nan is no flat place."""
     if min is not None:
-        g = (x >= min).where(g, 0.0)
-    return g if max is None else (x <= max).where(g, 0.0)
+        g = (x <= min).where(0.0, g)
+    return g if max is None else (x >= max).where(0.0, g)
 
 
 UNARY: Final[dict[str, Rule]] = {

@@ -153,7 +153,7 @@ shrink = elementwise(
 soft_shrink = elementwise(
     "soft_shrink",
     "x: Float; threshold: float = 0.5 -> Float",
-    expand=widely(lambda x, threshold: x - x.clip(-threshold, threshold)),
+    expand=widely(lambda x, threshold: (x - threshold).relu() - (-x - threshold).relu()),
     numpy=in_float64(lambda x, threshold: x - np.clip(x, -threshold, threshold)),
     ulp=1,
     atol=1,

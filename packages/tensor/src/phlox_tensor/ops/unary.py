@@ -464,11 +464,11 @@ def _clip(x: Tensor, low: float | None, high: float | None) -> Tensor:
 def _clip_by_tensors(
     x: Tensor[NumKind], low: Tensor[NumKind] | float | None, high: Tensor[NumKind] | float | None
 ) -> Tensor[NumKind]:
-    """The bounds count as inside, as where they are numbers; the upper one wins."""
+    """At a bound the slope is the bound's; the upper bound wins."""
     broadcast_shapes([getattr(each, "shape", ()) for each in (x, low, high)], "clip")
     if low is not None:
-        x = ((x >= low) | x.isnan()).where(x, low)
-    return x if high is None else ((x <= high) | x.isnan()).where(x, high)
+        x = ((x > low) | x.isnan()).where(x, low)
+    return x if high is None else ((x < high) | x.isnan()).where(x, high)
 
 
 clip = elementwise(
