@@ -95,6 +95,9 @@ class Finder:
         """Whether a value is no single number, as far as its maker tells."""
         maker = self.makers.get(name)
         if maker is not None:
+            shape = maker.inputs[1] if self.maker(name, "Reshape") is not None else ""
+            if len(self.whole(shape)) > 1 or self.maker(shape, "Concat") is not None:
+                return True
             row = row_of(maker.key)
             return row is None or not row.scalar
         value = next((v for v in self.graph.inputs if v.name == name), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from .._errors import within
 from .._graph import OWN, Array, Graph, Node
@@ -291,7 +291,7 @@ def _softmax(f: Finder, name: str) -> Node | None:
 
 
 def attention(node: Node, f: Finder) -> Node | None:
-    """``softmax(query @ keyᵀ * scale + bias) @ value`` of four axes."""
+    """``softmax(query @ keyᵀ * scale + bias) @ value`` of three axes or four."""
     if node.op != "MatMul":
         return None
     shares = _softmax(f, node.inputs[0])
@@ -309,7 +309,8 @@ def attention(node: Node, f: Finder) -> Node | None:
         return None
     query, by = _scaled(f, product.inputs[0])
     key, times = _scaled(f, product.inputs[1])
-    rows = (_swapped(f, key) or _transposed(f, key, product)) if f.once(key) else None
+    ways = (_swapped, _split, _transposed)
+    rows = next((k for way in ways if (k := way(f, key, product))), None) if f.once(key) else None
     if rows is None:
         return None
     inputs = [query, rows, node.inputs[1], *([bias] if bias else [])]
@@ -317,21 +318,66 @@ def attention(node: Node, f: Finder) -> Node | None:
 
 
 def _transposed(f: Finder, key: str, product: Node) -> str | None:
-    """What a key of four axes is with its last two the other way round."""
+    """What a key is with its last two axes the other way round."""
     turned = f.maker(key, "Transpose")
-    perm = turned.attributes.get("perm") if turned is not None else None
-    if turned is None or perm is None or len(perm) != 4:
+    perm = tuple(turned.attributes.get("perm", ())) if turned is not None else ()
+    if turned is None or len(perm) not in (3, 4):
         return None
-    if tuple(perm) == (0, 1, 3, 2):
+    way = (*perm[:-2], perm[-1], perm[-2])
+    if way == tuple(range(len(perm))):
         return turned.inputs[0]
-    source, way = f"{key}/rows", tuple(perm[i] for i in (0, 1, 3, 2))
-    rows = Node("Transpose", "", [turned.inputs[0]], [source], {"perm": way}, turned.name, 28)
+    return _rows(f, f"{key}/rows", product, "Transpose", [turned.inputs[0]], {"perm": way})
+
+
+def _rows(
+    f: Finder, name: str, product: Node, op: str, inputs: list[str], words: dict[str, Any]
+) -> str:
+    """A key that is not turned, made in front of the product that reads it."""
+    rows = Node(op, "", inputs, [name], words, product.name, 28)
     f.before.setdefault(id(product), []).append(rows)
-    f.makers[source] = rows
-    return source
+    f.makers[name] = rows
+    return name
 
 
-def _swapped(f: Finder, name: str) -> str | None:
+def _split(f: Finder, key: str, product: Node) -> str | None:
+    """What PyTorch's exporter turns as a stack of matrices of known sizes, and cuts into heads.
+
+    ``x.permute(0, 2, 1).reshape(*lead, c, r)`` of r rows and c columns.
+    """
+    last = f.maker(key, "Reshape")
+    turned = f.maker(last.inputs[0], "Transpose") if last is not None else None
+    perm = tuple(turned.attributes.get("perm", ())) if turned is not None else ()
+    if last is None or turned is None or len(perm) != 3:
+        return None
+    shape, stack = f.whole(last.inputs[1]), _shape(f, last.inputs[0])
+    if len(shape) != 4 or min(shape) < 1 or stack is None or stack[1:] != shape[2:]:
+        return None
+    (source,), wanted = turned.inputs, (*shape[:2], shape[3], shape[2])
+    flat = f.maker(source, "Reshape")
+    if perm != (0, 2, 1):
+        way = {"perm": (perm[0], perm[2], perm[1])}
+        source = _rows(f, f"{key}/turned", product, "Transpose", [source], way)
+    elif flat is not None and _shape(f, flat.inputs[0]) == wanted:
+        return flat.inputs[0]
+    sizes = f.axes(key, list(wanted))
+    return _rows(f, f"{key}/rows", product, "Reshape", [source, sizes], {})
+
+
+def _shape(f: Finder, name: str) -> tuple[int, ...] | None:
+    """The sizes of what a constant shape makes, turned or not; one of them may be -1."""
+    made = f.maker(name, "Reshape", "Transpose")
+    if made is None:
+        return None
+    if made.op == "Reshape":
+        found = f.whole(made.inputs[1])
+        return found if found and 0 not in found else None
+    inner, perm = _shape(f, made.inputs[0]), tuple(made.attributes.get("perm", ()))
+    if inner is None or len(perm) != len(inner):
+        return None
+    return tuple(inner[i] for i in perm)
+
+
+def _swapped(f: Finder, name: str, product: Node) -> str | None:
     """What PyTorch's exporter turns as a stack of matrices, by its sizes: all but two axes as one.
 
     ``x.reshape(-1, r, c).permute(0, 2, 1).reshape(*x.shape[:-2], c, r)`` of r rows and c columns.

@@ -228,6 +228,8 @@ def global_average(node: Node, x: Name) -> Any:
 
 
 def attention(node: Node, q: Name, k: Name, v: Name, bias: Name | None = None) -> Any:
+    if not all(isinstance(v, Name | None) for v in (k, v, bias)):
+        raise UnknownError("a constant")
     scale = float(str(np.float32(node.attributes["scale"])))
     usual = math.isclose(scale, q.shape[-1] ** -0.5, rel_tol=1e-5) if _known(q) else False
     named: dict[str, Any] = {} if bias is None else {"bias": bias.expr}

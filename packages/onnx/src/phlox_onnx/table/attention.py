@@ -65,6 +65,17 @@ def _bias(attn_mask: T | None, q: T, keys: int, seen: Any) -> T | None:
     return reduce(px.add, parts) if parts else None
 
 
+def _plain_attention(
+    q: T, k: T, v: T, mask: T | None, is_causal: int, scale: float | None, softcap: float
+) -> T:
+    words: dict[str, Any] = {} if scale is None else {"scale": scale}
+    words |= {"softcap": softcap} if softcap else {}
+    words |= {"is_causal": True} if is_causal else {}
+    if mask is not None:
+        words |= {"mask": ~mask} if mask.dtype.kind == "Bool" else {"bias": mask.astype(q.dtype)}
+    return px.attention(q, k, v, **words)
+
+
 def attention(
     Q: T,
     K: T,
@@ -98,6 +109,14 @@ def attention(
     lengths = None if nonpad_kv_seqlen is None else nonpad_kv_seqlen.numpy()
     if lengths is not None:
         past = lengths - Q.shape[2]
+    whole = lengths is None and left_window_size < 0 and right_window_size < 0
+    exact = softmax_precision is None or to_type(softmax_precision) is Q.dtype
+    fits = attn_mask is None or attn_mask.shape[-1] == K.shape[2]
+    # Where the last query sees all keys, causal is the same for both.
+    level = not is_causal or Q.shape[2] == (K.shape[2] if past_key is None else 0)
+    if whole and exact and fits and level and outputs == 1 and Q.dtype.itemsize > 2:
+        out = _plain_attention(Q, K, V, attn_mask, is_causal, scale, softcap)
+        return (together(out) if flat else out,)
     heads, keys = Q.shape[1], K.shape[2]
     root = sqrt(scale) if scale is not None else 1 / sqrt(sqrt(Q.shape[3]))
     q, k, v = Q * root, shared(K, heads) * root, shared(V, heads)
