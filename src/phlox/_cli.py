@@ -98,9 +98,12 @@ def _print_one(name: str, records: list[dict[str, str]], *, as_json: bool) -> in
 
     found = _learning.named(name, records)
     if not found:
-        from phlox_tensor.names import unknown_name  # noqa: PLC0415 - only a failing call needs it
+        from difflib import get_close_matches  # noqa: PLC0415 - only a failing call needs it
 
-        print(unknown_name(name, "phlox", {}, [r["name"] for r in records]), file=sys.stderr)
+        names = [record["name"] for record in records]
+        inside = [each for each in names if name.lower() in each.lower()]
+        near = ", ".join(inside[:8] or get_close_matches(name, names))
+        print(f"no such name: {name}" + (f"\nhint: {near}" if near else ""), file=sys.stderr)
         return 2
     print(_learning.as_json(found) if as_json else "\n\n".join(map(_learning.as_page, found)))
     return 0

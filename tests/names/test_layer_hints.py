@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox as px
 from phlox import nn
-from phlox_nn._elsewhere import METHODS, NAMES, SETTINGS
+from phlox_nn._elsewhere import ARGUMENTS, INITIALIZERS, METHODS, NAMES, SETTINGS
 from tests.names.given import GIVEN
 
 
@@ -72,6 +73,8 @@ SETTINGS_APART = {
         "of whole models: tests/layers/test_models.py",
     ),
 }  # fmt: skip
+MASK = np.array([[False, True, True], [False, False, True], [True, False, False]])
+PADDING = np.array([[False, False, True], [False, False, False]])
 ATTRIBUTES = [
     ("Bilinear", (5, 6, 7), "out_features"),
     ("Conv2d", (8, 4, 3), "in_channels"),
@@ -152,6 +155,79 @@ def test_a_layer_is_that_of_pytorch(name: str, code: str, inputs: str) -> None:
     theirs = theirs.eval() if hasattr(theirs, "eval") else theirs
     layer = eval(NAMES[name].partition("  #")[0], MODULES | {"channels": 2 if "3d" in name else 4})
     assert _compared(layer, theirs, inputs) == ""
+
+
+# What torch.nn.init is called with, where our hint has the same numbers.
+FILLED = {
+    "constant_": "0.5", "kaiming_normal_": "", "kaiming_uniform_": "", "normal_": "std=0.02",
+    "ones_": "", "orthogonal_": "", "trunc_normal_": "std=0.02", "uniform_": "-0.1, 0.1",
+    "xavier_normal_": "", "xavier_uniform_": "", "zeros_": "",
+}  # fmt: skip
+
+
+def test_every_way_to_fill_a_weight_is_compared_or_takes_a_tensor() -> None:
+    assert {name for name in INITIALIZERS if name not in FILLED} == {"dirac_", "eye_", "sparse_"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FILLED)
+def test_first_values_have_the_distribution_of_pytorch(name: str) -> None:
+    from tests.names.beside import stats, torch
+
+    px.seed(0)
+    torch.manual_seed(0)
+    layer = nn.Linear(200, 100)
+    made = eval(INITIALIZERS[name], {"layer": layer, "nn": nn})
+    there = torch.empty(100, 200)
+    eval(f"init.{name}(there, {FILLED[name]})", {"init": torch.nn.init, "there": there})
+    part = made.bias if "bias" in INITIALIZERS[name] else made.weight
+    mine, theirs = part.value.numpy().ravel(), there.numpy().ravel()
+    assert stats.ks_2samp(mine, theirs[: mine.size]).statistic < (
+        0.027 if mine.size > 100 else 0.01
+    )
+
+
+MASKS = [
+    ("attention(x, mask=mask)", "attention(x, x, x, attn_mask=mask)"),
+    ("attention(x, padding=padding)", "attention(x, x, x, key_padding_mask=padding)"),
+    ("encoder(x, mask=mask)", "encoder(x, src_mask=mask)"),
+    ("encoder(x, padding=padding)", "encoder(x, src_key_padding_mask=padding)"),
+    ("decoder(x, x, mask=mask)", "decoder(x, x, tgt_mask=mask)"),
+    ("decoder(x, x, padding=padding)", "decoder(x, x, tgt_key_padding_mask=padding)"),
+    ("decoder(x, x, memory_padding=padding)", "decoder(x, x, memory_key_padding_mask=padding)"),
+]
+# Arguments that are the same tensor by another name.
+SAME_ARGUMENTS = {
+    "hx", "input", "memory", "output_size", "per_sample_weights", "target", "tgt_is_causal",
+}  # fmt: skip
+
+
+def test_every_argument_of_others_is_compared_or_is_the_same_tensor() -> None:
+    words = {word for _, theirs in MASKS for word in re.findall(r"\b(\w+)=", theirs)}
+    assert set(ARGUMENTS) - words <= SAME_ARGUMENTS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("ours", "theirs"), MASKS, ids=[row[1] for row in MASKS])
+def test_masks_of_layers_mean_what_they_mean_in_pytorch(ours: str, theirs: str) -> None:
+    from tests.names.beside import difference, to_ours, to_torch, torch
+
+    there = {
+        "attention": torch.nn.MultiheadAttention(4, 2, batch_first=True).eval(),
+        "decoder": torch.nn.TransformerDecoderLayer(4, 2, 8, 0.0, batch_first=True).eval(),
+        "encoder": torch.nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True).eval(),
+    }
+    here: dict[str, Any] = {
+        "attention": nn.MultiHeadAttention(4, 2),
+        "decoder": nn.TransformerDecoderLayer(4, 2, 8, 0.0),
+        "encoder": nn.TransformerEncoderLayer(4, 2, 8, 0.0),
+    }
+    here = {name: _loaded(layer, there[name]) for name, layer in here.items()}
+    given = {"x": GIVEN["c"], "mask": MASK, "padding": PADDING}
+    mine = eval(ours, here | {name: to_ours(value) for name, value in given.items()})
+    other = eval(theirs, there | {name: to_torch(value) for name, value in given.items()})
+    other = other[0] if isinstance(other, tuple) else other
+    assert difference(mine, other, 1e-4) == ""
 
 
 def _written(code: str) -> Any:
