@@ -13,7 +13,9 @@ from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._elementwise import Chained, run_program
 from phlox_wgpu._kernel import source
+from phlox_wgpu._probe import keeps_ops_apart
 from phlox_wgpu._split import bindings, pieces
+from phlox_wgpu.wgsl import chain as chains
 from phlox_wgpu.wgsl import table
 from phlox_wgpu.wgsl.chain import Chain, Node, Walk, chain_source
 
@@ -204,3 +206,24 @@ def test_pieces_bind_no_more_than_allowed_and_leave_nothing_out() -> None:
         assert {value for piece in cut for value in piece.gives} == {*range(12, 23)}
         assert all(bindings(p.chain, len(p.takes)) <= limit for p in cut)
         assert all(len(p.chain.outputs) == len(p.gives) for p in cut)
+
+
+def test_the_probe_tells_a_driver_that_takes_floats_for_real_numbers(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = gpu.device
+    assert keeps_ops_apart(device)
+    if not gpu.is_software:
+        pytest.skip("what a driver makes of such a kernel is known of llvmpipe alone")
+
+    def forget() -> None:
+        device.plans.clear()
+        device.pipelines._known.clear()
+
+    hidden = chains.kept
+    monkeypatch.setattr(
+        chains, "kept", lambda text, size: hidden(text, size).replace(f"^ (p.{size} >> 31u)", "")
+    )
+    forget()
+    assert not keeps_ops_apart(device)
+    forget()

@@ -53,7 +53,17 @@ def adapters(power: Power) -> list[Any]:
     except RuntimeError as error:
         raise _unavailable(f"listing the adapters failed: {error}") from error
     rank = _TYPE_RANK[power]
+    found = [adapter for adapter in found if computes(adapter)]
     return sorted(one_api_each(found), key=lambda a: rank.get(a.info["adapter_type"], 2))
+
+
+def computes(adapter: Any) -> bool:
+    """Whether an adapter runs compute shaders. Those of OpenGL may not, and fail when opened."""
+    return (
+        adapter.info["backend_type"] != "OpenGL"
+        and adapter.limits["max-compute-invocations-per-workgroup"] > 0
+        and adapter.limits["max-storage-buffers-per-shader-stage"] > 0
+    )
 
 
 def one_api_each(found: list[Any]) -> list[Any]:
@@ -106,7 +116,9 @@ def find(index: int, power: Power) -> Any:
     if not found:
         raise _unavailable("no GPU adapter found")
     names = ", ".join(f"{i}: {a.info['device']}" for i, a in enumerate(found))
-    raise _unavailable(f"no adapter {index}: found {names}")
+    raise BackendUnavailableError(
+        "wgpu", "no such adapter", got=index, expected=names, hint=f"px.Wgpu({len(found) - 1})"
+    )
 
 
 def describe() -> list[dict[str, Any]]:
@@ -148,7 +160,12 @@ def request_device(adapter: Any) -> Any:
             adapter.info["device"],
         )
     # Without required_limits wgpu-py asks for the adapter's own, which large tensors need.
-    return adapter.request_device_sync(label="phlox", required_features=features)
+    try:
+        return adapter.request_device_sync(label="phlox", required_features=features)
+    except RuntimeError as error:
+        what = f"the adapter {adapter.info['device']} cannot be opened: {error}"
+        hint = "phlox doctor, which lists the adapters"
+        raise BackendUnavailableError("wgpu", what, hint=hint) from error
 
 
 def _unavailable(what: str) -> BackendUnavailableError:

@@ -13,6 +13,7 @@ import numpy as np
 from phlox_tensor import (
     ArgumentError,
     Backend,
+    BackendUnavailableError,
     DType,
     DTypeError,
     Entry,
@@ -110,16 +111,25 @@ class Wgpu(Backend):
 
         return [cls(i) for i in range(len(_adapter.adapters("high")))]
 
-    @staticmethod
-    def describe() -> list[dict[str, Any]]:
+    @classmethod
+    def describe(cls) -> list[dict[str, Any]]:
         """What `phlox doctor` prints: name, driver, type, limits, features of every adapter.
+
+        And whether its kernels of several ops give the bits of the ops, which a short run tells.
 
         Raises:
             BackendUnavailableError: there is none; the hint says what to install.
         """
         from . import _adapter  # noqa: PLC0415 - wgpu takes 0.1 s to import
+        from ._probe import keeps_ops_apart  # noqa: PLC0415 - loads wgpu
 
-        return _adapter.describe()
+        found = _adapter.describe()
+        for index, each in enumerate(found):
+            try:
+                each["bits of ops in a kernel"] = keeps_ops_apart(cls(index).device)
+            except BackendUnavailableError as error:
+                each["bits of ops in a kernel"] = str(error)
+        return found
 
     def entry(self, name: str) -> Entry | None:
         """Return the function of the op of this name, or None."""

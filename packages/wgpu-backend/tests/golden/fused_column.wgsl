@@ -16,11 +16,14 @@ fn max_f(a: f32, b: f32) -> f32 {
 fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
   return (group.z * groups.y + group.y) * groups.x + group.x;
 }
+fn keep_f(x: f32) -> f32 {
+  return bitcast<f32>(bitcast<u32>(x) ^ (p.count >> 31u));
+}
 struct Results { r0: f32, r1: bool }
 fn chain(a0: f32, a1: f32, a2: f32) -> Results {
-  let a3 = a0 * a1;
-  let a4 = a3 + a2;
-  let a5 = max_f(a4, a2);
+  let a3 = keep_f(a0 * a1);
+  let a4 = keep_f(a3 + a2);
+  let a5 = keep_f(max_f(a4, a2));
   let a6 = is_nan_f32(a5);
   return Results(a5, a6);
 }

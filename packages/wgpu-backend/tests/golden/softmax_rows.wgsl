@@ -38,13 +38,16 @@ fn exp_f(x: f32) -> f32 {
 fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
   return (group.z * groups.y + group.y) * groups.x + group.x;
 }
+fn keep_f(x: f32) -> f32 {
+  return bitcast<f32>(bitcast<u32>(x) ^ (p.rows >> 31u));
+}
 fn each1(a0: f32, a1: f32) -> f32 {
-  let a2 = a0 - a1;
-  let a3 = exp_f(a2);
+  let a2 = keep_f(a0 - a1);
+  let a3 = keep_f(exp_f(a2));
   return a3;
 }
 fn each2(a0: f32, a1: f32) -> f32 {
-  let a2 = divide_f(a0, a1);
+  let a2 = keep_f(divide_f(a0, a1));
   return a2;
 }
 struct Acc_max { value: f32, magnitude: u32 }

@@ -82,9 +82,8 @@ def chain_source(chain: Chain, walk: Walk) -> Kernel:
     """
     first, last = _params(chain, walk)
     outputs = tuple(stored_type(chain.dtype(value), walk.vector) for value in chain.outputs)
-    body = function(chain) + (
-        _vector_main(chain, walk) if walk.vector else _element_main(chain, walk)
-    )
+    main = _vector_main(chain, walk) if walk.vector else _element_main(chain, walk)
+    body = kept(function(chain) + main, "count")
     params = (*first, ("count", "u32"), *last)
     return Kernel(body, _inputs(chain, walk), outputs, params, reporting_op(chain))
 
@@ -111,7 +110,7 @@ def fold_source(chain: Chain, walk: Walk, reduction: Reduction) -> Kernel:
         element = f"fn element_at(i: u32) -> f32 {{\n{one}\n}}\n"
     params = (*first, *reduction_params(reduction), *last)
     outputs = (reduction.target or reduction.accumulator,)
-    text = function(chain) + element + reduction_body(reduction)
+    text = kept(function(chain, inner=True) + element + reduction_body(reduction), "length")
     return Kernel(text, _inputs(chain, walk), outputs, params)
 
 
@@ -196,15 +195,37 @@ def value_type(dtype: str) -> str:
     return _VALUES[_LETTERS[dtype]]
 
 
-def function(chain: Chain, called: str = "chain", struct: str = "Results") -> str:
-    """The chain as a function of scalars; several outputs come back in a struct."""
+def kept(text: str, size: str) -> str:
+    """A kernel, with the function that hides what a value is made of where it is called.
+
+    Compilers take floats for real numbers: (x + c) - c became x, and x - x was 0 for nan too. They
+    know no bit of a parameter; the top one of a size, which is below 2^31, is 0.
+    """
+    if "keep_f(" not in text:
+        return text
+    keep = f"return bitcast<f32>(bitcast<u32>(x) ^ (p.{size} >> 31u));"
+    return f"fn keep_f(x: f32) -> f32 {{\n  {keep}\n}}\n{text}"
+
+
+def function(
+    chain: Chain, called: str = "chain", struct: str = "Results", *, inner: bool = False
+) -> str:
+    """The chain as a function of scalars; several outputs come back in a struct.
+
+    `inner`: what it gives is used further in the same kernel.
+    """
     names = [f"a{i}" for i in range(len(chain.inputs))]
     sources = dict(chain.sources())
+    used = {value for node in chain.nodes for value in node.args}
+    used |= {*chain.outputs} if inner else set()
     lines = []
     for node in chain.nodes:
         name = f"a{len(names)}"
         if len(names) not in sources:
-            lines.append(f"  let {name} = {_expression(chain, node, names)};")
+            text = _expression(chain, node, names)
+            if len(names) in used and value_type(node.dtype) == "f32":
+                text = f"keep_f({text})"
+            lines.append(f"  let {name} = {text};")
         names.append(name)
     takes = [*enumerate(chain.inputs), *((value, node.dtype) for value, node in sources.items())]
     arguments = ", ".join(f"a{i}: {value_type(dtype)}" for i, dtype in takes)
@@ -227,6 +248,13 @@ def _expression(chain: Chain, node: Node, names: list[str]) -> str:
         return _narrow(convert(args[0], chain.dtype(node.args[0]), node.dtype), node, chain)
     # The condition of `where` comes first; the letter is that of the values.
     letter = _LETTERS[chain.dtype(node.args[-1])]
+    # Two nodes may be one to the compiler, as an operand that stands twice is.
+    if (
+        letter == "f"
+        and len(args) == 2
+        and (args[0] == args[1] or min(node.args) >= len(chain.inputs))
+    ):
+        args[1] = f"keep_f({args[1]})"
     fields = {"x": args[0]} if len(args) == 1 else {"c": args[0], "x1": args[-2], "x2": args[-1]}
     return _narrow(table.expression(node.op, letter).format(**fields), node, chain)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .._kernel import Kernel
-from .chain import Chain, function, load, store, stored_type, value_type
+from .chain import Chain, function, kept, load, store, stored_type, value_type
 from .reduce import UNROLL, Reduction, accumulator, total
 from .tile import SIGNATURE
 from .walk import WORKGROUP, Params, coordinates, lengths, strides
@@ -139,7 +139,8 @@ class _Emitter:
             for at, (value, dtype) in enumerate(self._program.totals, first)
         ]
         self._lines += [opening, *stores, "  }"] if stores else []
-        return "".join(self._functions) + folds + "\n".join([*self._lines, "}\n"])
+        text = "".join([*self._functions, folds, "\n".join([*self._lines, "}\n"])])
+        return kept(text, "rows")
 
     def _head(self) -> None:
         rows, inputs = self._rows, self._program.inputs
@@ -166,7 +167,8 @@ class _Emitter:
         self._lines += self._call(part, name, -1, "")
 
     def _define(self, part: Part, name: str) -> None:
-        self._functions.append(function(part.chain, name, f"{name.capitalize()}Results"))
+        struct = f"{name.capitalize()}Results"
+        self._functions.append(function(part.chain, name, struct, inner=True))
 
     def _call(self, part: Part, name: str, slot: int, c: str) -> list[str]:
         """Statements for what a part gives, of an element where there is a component."""
