@@ -50,7 +50,8 @@ def _write(content: Content, limits: Limits, write: Write) -> NoReturn:
     raise Malformed(
         "files of PyTorch are read, not written",
         expected="a recorder that writes",
-        hint="SafetensorsRecorder, whose files PyTorch's users load with safetensors.torch",
+        hint="px.record.SafetensorsRecorder().record("
+        'model.into_record(layout="pytorch"), "model"), which safetensors.torch.load_file reads',
     )
 
 

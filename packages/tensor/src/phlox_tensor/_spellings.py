@@ -247,7 +247,7 @@ NAMES: Final = {
     "jit": "px.compile(f)",
     "lax": "px.where, px.vmap, and loops of Python inside of px.compile",
     "linearize": "y, tangent = px.jvp(f, (x,), (v,))",
-    "load": 'model = model.load_file(path); layout="pytorch" for a file of PyTorch',
+    "load": "model = model.load_file(path), px.record.load(path) for all that a file holds",
     "long": "{ns}.int64",
     "ndarray": "{ns}.Tensor",
     "remat": "px.checkpoint(f)",
