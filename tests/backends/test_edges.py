@@ -345,9 +345,8 @@ def test_a_derivative_that_needs_an_inverse_says_whose_it_is() -> None:
     singular = px.asarray([[1.0, 2.0], [2.0, 4.0]])
     first = px.grad(px.linalg.det)
     assert first(singular).tolist() == [[4.0, -2.0], [-2.0, 1.0]]
-    with pytest.raises(px.GradientError, match=r"\[det\] the second derivative needs the inverse"):
-        px.grad(lambda x: first(x).sum())(singular)
-    with pytest.raises(px.GradientError, match=r"\[slogdet\] the derivative needs the inverse"):
+    assert px.grad(lambda x: first(x).sum())(singular).tolist() == [[1.0, -1.0], [-1.0, 1.0]]
+    with pytest.raises(px.GradientError, match=r"\[slogdet\] the derivative needs an inverse"):
         px.grad(lambda x: px.linalg.slogdet(x).logabsdet)(singular)
 
 

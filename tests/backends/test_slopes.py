@@ -60,9 +60,9 @@ def _text(values: Any) -> str:
     return " ".join(f"{v:.4g}" for v in numbers) or "none"
 
 
-def OURS(function: str, points: list[float], device: Backend) -> Pair:  # noqa: N802 - beside others
+def OURS(function: str, points: list[float], device: Backend) -> Pair:
     x = px.asarray(points, dtype=device.default_float, device=device)
-    run = eval(f"lambda x: {function}", {"px": px})  # noqa: S307 - of our own page
+    run = eval(f"lambda x: {function}", {"px": px})
 
     def slope(x: Any) -> Any:
         return px.grad(lambda x: run(x).sum())(x)
@@ -70,12 +70,12 @@ def OURS(function: str, points: list[float], device: Backend) -> Pair:  # noqa: 
     return slope(x).numpy(), px.grad(lambda x: slope(x).sum())(x).numpy()
 
 
-def TORCH(function: str, points: list[float]) -> Pair:  # noqa: N802
+def TORCH(function: str, points: list[float]) -> Pair:
     import torch  # pyright: ignore[reportMissingImports]
 
     x = torch.tensor(points, dtype=torch.float64, requires_grad=True)
     names = {"t": torch, "f": torch.nn.functional}
-    y = eval(f"lambda x: {function}", names)(x).sum()  # noqa: S307
+    y = eval(f"lambda x: {function}", names)(x).sum()
     try:
         (first,) = torch.autograd.grad(y, x, create_graph=True)
     except RuntimeError:  # at no elements
@@ -87,12 +87,12 @@ def TORCH(function: str, points: list[float]) -> Pair:  # noqa: N802
     return first.detach().numpy(), None if second is None else second.numpy(force=True)
 
 
-def JAX(function: str, points: list[float]) -> Pair:  # noqa: N802
+def JAX(function: str, points: list[float]) -> Pair:
     import jax  # pyright: ignore[reportMissingImports]
     import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
 
     with jax.enable_x64(True):
-        run = eval(f"lambda x: {function}", {"j": jnp, "jax": jax})  # noqa: S307
+        run = eval(f"lambda x: {function}", {"j": jnp, "jax": jax})
 
         def slope(x: Any) -> Any:
             return jax.grad(lambda x: run(x).sum())(x)

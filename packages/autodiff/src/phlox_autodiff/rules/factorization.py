@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from phlox_tensor import ArgumentError, GradientError, Tensor, concat, eye, ops, tril, triu
+from phlox_tensor import (
+    ArgumentError,
+    GradientError,
+    Tensor,
+    arange,
+    concat,
+    eye,
+    finfo,
+    ops,
+    tril,
+    triu,
+)
 from phlox_tensor.ops.reduction import sum_to
 
 from .._rule import Rule
@@ -43,19 +54,24 @@ def _cholesky(g: Tensor, y: Tensor, upper: bool) -> Tensor:
 
 
 def _cofactor(g: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The derivative of ``det(x)·x⁻ᵀ``."""
-    try:
-        inverse: Tensor = ops.inv(x).mT
-    except ArgumentError:
-        return _cofactor_of_singular(g, x)
-    share = (g * y).sum(axis=(-2, -1), keepdims=True)
-    return share * inverse - y @ g.mT @ inverse
+    """The derivative of ``det(x)·x⁻ᵀ``; by singular values where x has next to no inverse."""
+    n = x.shape[-1]
+    if n == 0:
+        return x.zeros()
+    s = ops.svdvals(x).detach()
+    regular = (s[..., -1:] > s[..., :1] * finfo(x.dtype).eps ** 0.5)[..., None]
+    own = _ones(x)
+    # What is not chosen stands for a matrix whose derivatives are finite.
+    inverse: Tensor = ops.inv(regular.where(x, own.astype(x.dtype))).mT
+    by_inverse = (g * y).sum(axis=(-2, -1), keepdims=True) * inverse - y @ g.mT @ inverse
+    apart = own.where(arange(1, n + 1, device=x.device).astype(x.dtype), 0.0)
+    return regular.where(by_inverse, _by_singular_values(g, regular.where(apart, x)))
 
 
-def _cofactor_of_singular(g: Tensor, x: Tensor) -> Tensor:
-    """The same by singular values, of which the products of all but two need no inverse.
+def _by_singular_values(g: Tensor, x: Tensor) -> Tensor:
+    """The derivative of ``det(x)·x⁻ᵀ`` from products of all singular values but two.
 
-    About a diagonal matrix s, ``det(s + e)`` has the second-order terms
+    About a diagonal matrix s, the second-order terms of ``det(s + e)`` are
     ``Π of all s but those of i and j · (e_ii e_jj - e_ij e_ji)``.
     """
     u, s, vh = ops.svd(x, False)
@@ -66,20 +82,6 @@ def _cofactor_of_singular(g: Tensor, x: Tensor) -> Tensor:
     inner = pairs @ own.where(turned, 0.0).sum(axis=-1, keepdims=True)
     sign = (ops.det(u) * ops.det(vh)).detach()[..., None, None]
     return sign * (u @ own.where(inner, -pairs * turned.mT) @ vh)
-
-
-def _inverse(op: str, which: str, x: Tensor) -> Tensor:
-    """The inverse that a derivative of ``op`` is made of."""
-    try:
-        out: Tensor = ops.inv(x)
-    except ArgumentError:
-        raise GradientError(
-            op,
-            f"the {which} needs the inverse of a matrix",
-            got="a singular one",
-            expected="matrices that have an inverse",
-        ) from None
-    return out
 
 
 def _det(g: Tensor, x: Tensor) -> Tensor:
@@ -205,7 +207,12 @@ def _qr(g_q: Tensor | None, g_r: Tensor | None, q: Tensor, r: Tensor, mode: str)
 def _slogdet(g_size: Tensor | None, x: Tensor) -> Tensor | None:
     if g_size is None:
         return None
-    return g_size[..., None, None] * _inverse("slogdet", "derivative", x).mT
+    try:
+        inverse: Tensor = ops.inv(x)
+    except ArgumentError:
+        what, expected = "the derivative needs an inverse", "matrices that have one"
+        raise GradientError("slogdet", what, got="a singular one", expected=expected) from None
+    return g_size[..., None, None] * inverse.mT
 
 
 def _solve_x1(g: Tensor, x1: Tensor, y: Tensor, x1_shape: Shape) -> Tensor:
