@@ -153,11 +153,31 @@ def test_a_limit_of_the_device_is_told() -> None:
 
     with pytest.raises(px.CompileError, match=r"kernel long\] Cpu\(\) has no kernel for all of it"):
         px.kernel(long)(px.ones(2, device=Cpu()))
-    with pytest.raises(px.CompileError, match="element types of 8 bytes beside smaller ones"):
-        px.kernel(lambda x, y: x * y)(
-            px.ones(2, device=Cpu()), px.ones(2, device=Cpu(), dtype="float64")
-        )
     assert px.kernel(long)(px.ones(2, device=Numpy())).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        *((name, name) for name in ("int8", "int16", "uint8", "uint16", "uint32", "int64")),
+        ("float64", "float32"),
+        ("bfloat16", "float64"),
+        ("float16", "float32"),
+    ],
+)
+def test_element_types_without_programs_run_op_by_op(first: str, second: str) -> None:
+    def formula(x: Tensor, y: Tensor, n: int) -> Tensor:
+        return (x * n + y) * y
+
+    fast = px.kernel(formula)
+    for n in (2, 3):
+        x, y = (px.asarray([1, 2, 3], dtype=dtype, device=Cpu()) for dtype in (first, second))
+        out, expected = fast(x, y, n), formula(x, y, n)
+        assert (out.dtype, out.tolist()) == (expected.dtype, expected.tolist())
+        if first == "float64":
+            slope = px.grad(lambda x, y=y, n=n: fast(x, y, n).sum())(x)
+            plain = px.grad(lambda x, y=y, n=n: formula(x, y, n).sum())(x)
+            assert (slope.dtype, slope.tolist()) == (plain.dtype, plain.tolist())
 
 
 def test_a_derivative_that_is_too_long_runs_op_by_op(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ from ._replay import MISS, replay_of, undo_all
 from ._tuning import tuning_mode
 from ._version import SPOT, Version, what_changed
 from ._watch import altered_by_a_helper, first_change, hold, left_of
-from ._wrapped import kept_by_name, refuse_unbound
+from ._wrapped import bound_to, kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -177,8 +177,20 @@ class Compiled(Generic[P, R]):
         return out
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Let a compiled function be a method."""
-        return self if instance is None else MethodType(self, instance)
+        """Let a compiled function be a method.
+
+        That of an object which hides a model is compiled for the object, whose attributes it reads
+        as names from outside: ``px.compile(self.step)``.
+        """
+        if instance is None:
+            return self
+        place = f"compiled {getattr(self._called, '__qualname__', self._called)}"
+        check, versions = self._settings
+
+        def make() -> Compiled[..., Any]:
+            return Compiled(MethodType(self._given, instance), check=check, versions=versions)
+
+        return bound_to(self, instance, place, make) or MethodType(self, instance)
 
     @property
     def versions(self) -> int:

@@ -16,7 +16,7 @@ from ._plain import follow
 from ._quick import Quick, quick_of
 from ._replay import MISS
 from ._watch import Watch, hold, standing
-from ._wrapped import kept_by_name, refuse_unbound
+from ._wrapped import Bound, kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 _MOST_KEPT: Final = 8  # formulas, by what stands outside of the function
@@ -129,7 +129,7 @@ class Kernel(Generic[P]):
             return self
         space = getattr(instance, "__dict__", None)
         known = space.get(self._place) if type(space) is dict else None
-        if known is not None and known.kernel is self and known.owner is instance:
+        if known is not None and known.whole is self and known.owner is instance:
             return known.made  # that of a copied object has another owner
         if is_frozen(instance) or not isinstance(space, dict):
             raise CompileError(
@@ -141,7 +141,7 @@ class Kernel(Generic[P]):
             )
         made: Kernel[Any] = Kernel(MethodType(self._own, instance))
         made._attribute = self._attribute
-        space[self._place] = _Bound(self, instance, made)  # the collector of cycles finds it there
+        space[self._place] = Bound(self, instance, made)  # the collector of cycles finds it there
         return made
 
     def __reduce__(self) -> Any:
@@ -184,22 +184,6 @@ class Kernel(Generic[P]):
 
     def __repr__(self) -> str:
         return f"<{self._name}>"
-
-
-@final
-class _Bound:
-    """The kernel of an object, which lies among its attributes; copies and pickles do without."""
-
-    __slots__ = "kernel", "made", "owner"
-
-    def __init__(self, kernel: Any = None, owner: Any = None, made: Any = None) -> None:
-        """Keep what was made of which kernel for which object."""
-        self.kernel: Final = kernel
-        self.owner: Final = owner
-        self.made: Final = made
-
-    def __reduce__(self) -> Any:
-        return _Bound, ()
 
 
 def _positional(function: Callable[..., Any], named: list[str]) -> Callable[..., Any]:

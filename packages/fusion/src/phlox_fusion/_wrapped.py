@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, final
 
-from phlox_tensor import WrongTypeError
+from phlox_tensor import TreeError, WrongTypeError, tree
 
 
 def refuse_unbound(op: str, given: object) -> None:
@@ -32,3 +33,46 @@ def kept_by_name(made: Any) -> str | None:
     for part in str(name).split("."):
         found = getattr(found, part, None)
     return name if found is made else None
+
+
+@final
+class Bound:
+    """What was made of a method for one object, among whose attributes it lies.
+
+    Copies and pickles do without.
+    """
+
+    __slots__ = "made", "owner", "whole"
+
+    def __init__(self, whole: Any = None, owner: Any = None, made: Any = None) -> None:
+        """Keep what was made of which method of a class for which object."""
+        self.whole: Final = whole
+        self.owner: Final = owner
+        self.made: Final = made
+
+    def __reduce__(self) -> Any:
+        return Bound, ()
+
+
+def bound_to(whole: Any, instance: Any, place: str, make: Callable[[], Any]) -> Any:
+    """What was made of a method for an object that hides a model or tensor; None for any other.
+
+    Args:
+        whole: what stands in the class.
+        instance: the object.
+        place: where among its attributes it lies, so that both end together.
+        make: makes it.
+    """
+    space = getattr(instance, "__dict__", None)
+    known = space.get(place) if type(space) is dict else None
+    if known is not None and known.whole is whole and known.owner is instance:
+        return known.made  # that of a copied object has another owner
+    try:
+        tree.node_of(instance)
+    except TreeError:
+        if type(space) is not dict:
+            raise
+        made = make()
+        space[place] = Bound(whole, instance, made)
+        return made
+    return None

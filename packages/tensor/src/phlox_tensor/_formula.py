@@ -12,7 +12,7 @@ from ._dtype import DType
 from ._errors import CompileError, Rejected
 from ._expansion import expansion
 from ._graph import Formula, Guard, filled
-from ._limits import has_programs, too_much
+from ._limits import has_programs, lacks_types, too_much
 from ._lowering import Lowered, in_the_way
 from ._number import Number, plain, same
 from ._op import Op
@@ -402,7 +402,7 @@ class _Base:
         program = parts.program
         why = too_much(device, program)
         kernel = None if why else device.kernel(program)
-        if kernel is None and self._strict:
+        if kernel is None and self._strict and not lacks_types(device, program):
             raise self._refused(program, parts, found, why)
         return _Version(graph.numbers, graph.guards, kernel, parts.inputs, parts.numbers)
 

@@ -9,6 +9,7 @@ from ._dtype import as_dtype
 from ._program import Instr, Program
 
 _WIDE: Final = 8
+MIXED: Final = "element types of 8 bytes beside smaller ones"
 
 
 def has_programs(device: Backend) -> bool:
@@ -30,5 +31,14 @@ def too_much(device: Backend, program: Program) -> str | None:
         return f"{bound} inputs and outputs"
     dtypes = {*program.inputs, *(instr.dtype for instr in program.instrs)} - {"bool"}
     if len({as_dtype(name).itemsize == _WIDE for name in dtypes}) > 1 and not limits.mixed:
-        return "element types of 8 bytes beside smaller ones"
+        return MIXED
     return None
+
+
+def lacks_types(device: Backend, program: Program) -> bool:
+    """Whether a device has no programs at all for the element types of one, whatever its ops."""
+    if too_much(device, program) == MIXED:
+        return True
+    names = {*program.inputs, *(instr.dtype for instr in program.instrs)} - {"bool"}
+    alone = [Program((n, n), (), (Instr("add", (0, 1), n),), (2,)) for n in names]
+    return any(device.kernel(each) is None for each in alone)
