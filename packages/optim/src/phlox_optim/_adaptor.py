@@ -179,7 +179,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         content = self._state.get()
         if strict and params and not followed:
             self._before.refuse_dropped(params[0], "model = optimizer.step(0.1, model, grads)")
-            self._before.refuse_unloaded([p for p in params if p.id in content.kept])
+            self._before.refuse_unloaded(params, content.kept)
         seen = [
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
             for p, g in zip(params, found, strict=True)
@@ -235,7 +235,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         by_id = {param.id: path for path, param in module.params().items()}
         lost = kept.keys() - by_id.keys()
         if lost:
-            self._before.refuse_unloaded(params)
+            self._before.refuse_unloaded(params, by_id)
             new = [by_id[param.id] for param in params if param.id not in kept]
             raise GradientError(
                 "step",

@@ -8,6 +8,8 @@ from weakref import ref
 from phlox_tensor import GradientError
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from phlox_nn import Param
 
 _LESS: Final = "; step(..., strict=False) steps one model several times"
@@ -49,13 +51,18 @@ class LastStep:
             hint=code + more,
         )
 
-    def refuse_unloaded(self, params: list[Param]) -> None:
+    def refuse_unloaded(self, params: list[Param], among: Container[str]) -> None:
         """Refuse to go on from a record with parameters that still are what they began with.
+
+        Of those whose ids are ``among`` others, which are all or have states.
 
         Raises:
             GradientError: saying how a module is loaded, which gives another one.
         """
-        if self._loaded and params and all(param.has_first_values for param in params):
+        if not self._loaded:
+            return
+        known = [param for param in params if param.id in among]
+        if known and all(param.has_first_values for param in known):
             raise GradientError(
                 "step",
                 "the optimizer was loaded, and the model was not",
