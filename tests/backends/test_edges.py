@@ -345,7 +345,8 @@ def test_a_derivative_that_needs_an_inverse_says_whose_it_is() -> None:
     singular = px.asarray([[1.0, 2.0], [2.0, 4.0]])
     first = px.grad(px.linalg.det)
     assert first(singular).tolist() == [[4.0, -2.0], [-2.0, 1.0]]
-    assert px.grad(lambda x: first(x).sum())(singular).tolist() == [[1.0, -1.0], [-1.0, 1.0]]
+    bend = px.grad(lambda x: first(x).sum())(singular).numpy()
+    np.testing.assert_allclose(bend, [[1.0, -1.0], [-1.0, 1.0]], rtol=1e-5)
     with pytest.raises(px.GradientError, match=r"\[slogdet\] the derivative needs an inverse"):
         px.grad(lambda x: px.linalg.slogdet(x).logabsdet)(singular)
 
