@@ -192,6 +192,14 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "one layer, whose default is the stable one",
     ),
     Difference(
+        "BinaryCrossEntropyLoss",
+        "weight of each element",
+        'reduction="none" and a product',
+        "weight; our weights are its pos_weight",
+        "none",
+        "one weight, of the yes",
+    ),
+    Difference(
         "Conv2d",
         "padding",
         "",
@@ -337,6 +345,14 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "one for all examples is meant often",
     ),
     Difference("MultiHeadAttention", "what is masked", "-inf", _SAME, "-1e4"),
+    Difference(
+        "MultiHeadAttention",
+        "result",
+        "one tensor",
+        "a pair with the weights",
+        "with the weights",
+        _ONE,
+    ),
     Difference(
         "MultiHeadAttention",
         "axes",

@@ -107,7 +107,9 @@ def test_the_commands_tell_all_about_one(capsys: pytest.CaptureFixture[str]) -> 
     (found,) = json.loads(capsys.readouterr().out)
     assert "kernel_size, stride=1, dilation=1, groups=1, padding='valid'" in found["settings"]
     assert main(["layers", "Lineer"]) == 2
-    assert "phlox.Linear" in capsys.readouterr().err
+    assert "hint: Linear" in capsys.readouterr().err
+    assert main(["layers", "conv"]) == 2
+    assert "hint: Conv1d, Conv2d, Conv3d, ConvTranspose1d" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("record", [*layers(), *optimizers()], ids=lambda record: record["name"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox_tensor._spellings import FOREIGN, SPELLINGS
+from phlox import nn
+from phlox_tensor._spellings import COMPLEX, FOREIGN, NAMES, SPELLINGS
 from tests.names.given import GIVEN
 from tests.names.idioms import (
     APART,
@@ -42,6 +43,17 @@ def test_every_hint_is_run_or_says_why_not() -> None:
     for table in (COMPARED, DRAWN, APART, OWN, USED):
         assert set(table) <= set(CODES), set(table) - set(CODES)
         assert list(table) == sorted(table)
+
+
+def test_what_is_said_of_namespaces_names_what_there_is() -> None:
+    found = 0
+    for code in (*NAMES.values(), *COMPLEX.values()):
+        for owner, words in re.findall(r"\b(px|nn)\.([A-Za-z0-9_.]*\w)", code.format(ns="px")):
+            value: Any = {"nn": nn, "px": px}[owner]
+            for word in words.split("."):
+                value = getattr(value, word)
+            found += 1
+    assert found > 50
 
 
 PAIRS = [(name, pair) for name, (_, pairs) in COMPARED.items() for pair in pairs]
