@@ -132,3 +132,12 @@ def test_a_number_that_somebody_keeps_is_one_afterwards() -> None:
     n = kept["n"]
     assert (n + 1, TABLE[n], repr(n), f"{n}", {n}) == (4, 4.5, "3", "3", {3})
     assert pickle.loads(pickle.dumps(n)) == 3
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.bool_])
+def test_scalars_of_numpy_are_compared_by_value(kind: Any) -> None:
+    fast = compile(lambda x, n: x * (n * kind(3)))
+    for n in (0, 1, 0, 1, 0, 1):
+        scalar = np.array([n, n]).astype(kind)[0]  # another object at each call
+        assert fast(pt.ones(2), scalar).tolist() == [float(scalar * kind(3))] * 2
+    assert fast.versions == 2

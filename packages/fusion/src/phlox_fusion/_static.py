@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from phlox_tensor import Tensor, tree
 from phlox_tensor.capture import same
 
@@ -66,6 +68,8 @@ def _same_value(a: Any, b: Any) -> bool:
     """Whether two objects of one type, no tuples, are one."""
     if type(a) in BY_EQUALITY:
         return bool(a == b)
+    if isinstance(a, np.generic):
+        return bool(a.dtype == b.dtype and not a.dtype.hasobject and a.tobytes() == b.tobytes())
     if isinstance(a, Tensor) or hasattr(a, "__array__"):
         return False
     if isinstance(a, float):
