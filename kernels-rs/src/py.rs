@@ -18,7 +18,8 @@
 //! `.name`), `Value` `Scalar`, `OptValue` `Option<Scalar>`, `Text` `&str`; `usize`, `i64`, `u64`, `f64`, `bool`, `Option<usize>`, `(usize, usize)`
 //! and pairs of those stand for themselves. It returns `Result` of an `Array`, of a tuple of two to four, or of a `Vec`.
 //! The wrapper maps errors and releases the GIL when the operands are large; a row whose work is large though its
-//! operands are small (creation) says so with `name(..) [work = count] => ..`, in elements.
+//! operands are small (creation) says so with `name(..) [work = count] => ..`, in elements. `std` would hide a crate in
+//! Rust: `deviation as "std"(..) => ..`.
 //! Every public function of the module is an entry of the op table; anything else starts with an underscore.
 
 pub(crate) mod arg;
@@ -54,12 +55,13 @@ use pyo3::prelude::*;
 
 /// Defines one Python function per row, `register`, which adds them all, and `steps`, which has them as steps of plans.
 macro_rules! ops {
-    ($($name:ident($($arg:ident : $ty:ty),* $(,)?) $([work = $work:expr])? => $call:expr;)*) => {
+    ($($name:ident $(as $public:literal)? ($($arg:ident : $ty:ty),* $(,)?) $([work = $work:expr])? => $call:expr;)*) => {
         $(
             // Arguments may borrow from Python; there are as many as the op has.
             #[allow(clippy::elidable_lifetime_names, clippy::too_many_arguments)]
             #[pyo3::pyfunction]
             #[pyo3(signature = ($($arg),*, /))]
+            $(#[pyo3(name = $public)])?
             fn $name<'py>(py: pyo3::Python<'py>, $($arg: $ty),*) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
                 let work = 0usize $(.saturating_add($crate::py::arg::Arg::work(&$arg)))*;
                 $(let $arg = $crate::py::arg::Arg::get(&$arg);)*
@@ -78,7 +80,7 @@ macro_rules! ops {
         pub(super) fn steps(name: &str) -> Option<$crate::py::plan::Maker> {
             use $crate::py::plan::{self, Keep};
             match name {
-                $(stringify!($name) => Some(|args| {
+                $($crate::py::public!($name $($public)?) => Some(|args| {
                     let [$($arg),*] = plan::items(args)?;
                     $(let $arg = <$ty as Keep>::keep(&$arg)?;)*
                     Ok(plan::step(move |frame| {
@@ -92,6 +94,17 @@ macro_rules! ops {
     };
 }
 pub(crate) use ops;
+
+/// The name in Python.
+macro_rules! public {
+    ($name:ident) => {
+        stringify!($name)
+    };
+    ($name:ident $public:literal) => {
+        $public
+    };
+}
+pub(crate) use public;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {

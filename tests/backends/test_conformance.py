@@ -23,6 +23,11 @@ def test_cpu(check: Check) -> None:
     check()
 
 
+@pytest.mark.parametrize("check", checks(Cpu(), far=True), ids=str)
+def test_cpu_with_rows_far_from_0_large_or_led_by_an_outlier(check: Check) -> None:
+    check()
+
+
 # What formulas round on their way, Cpu has kernels for, which do not.
 KERNELS = ["attention", "attention_backward", "conv_transpose2d"]
 

@@ -63,9 +63,11 @@ pub fn exp<M: Fma>(x: f32) -> f32 {
     parts.mantissa() * s1 * s2
 }
 
-/// `e^x` for `x <= 0`, with half the work: 0 from -86 on, where the value would soon be subnormal. NaN stays NaN.
+/// `e^x` for `x <= 0`, with half the work: 0 where the value would be subnormal. NaN stays NaN.
 #[inline(always)]
 pub fn exp_below<M: Fma>(x: f32) -> f32 {
+    // The last number whose exponential is not below 2^-126.
+    const SMALLEST_NORMAL: f32 = -87.33654;
     // Biased, so that the low bits shifted up are 2^n.
     const BIASED: f32 = ROUND + 127.0;
     let shifted = M::fma(x, LOG2_E, BIASED);
@@ -76,7 +78,7 @@ pub fn exp_below<M: Fma>(x: f32) -> f32 {
         [0.4999999344756086, 0.16666520629435552, 0.04166838809252977, 0.008368717091209156, 0.0013814596392370557],
     );
     let y = (1.0 + M::fma(r * r, q, r)) * f32::from_bits(shifted.to_bits() << 23);
-    if x < -86.0 { 0.0 } else { y }
+    if x < SMALLEST_NORMAL { 0.0 } else { y }
 }
 
 /// `e^x - 1`.

@@ -17,14 +17,15 @@ use crate::array::Array;
 use crate::array::float::{RowElement, Wide};
 use crate::array::shape::{self, Shape};
 use crate::array::view;
-use crate::dtype::Float;
+use crate::dtype::{DType, Float};
 use crate::error::{Error, Result};
 use crate::machine::threads;
+use crate::ops::elementwise::convert::cast;
 
 pub use batch_norm::{batch_norm, batch_norm_backward, batch_norm_train};
 pub use cross_entropy::{cross_entropy, cross_entropy_backward};
 pub use layer_norm::{layer_norm, layer_norm_backward, rms_norm, rms_norm_backward};
-pub use moments::{logsumexp, var};
+pub use moments::{logsumexp, std, var};
 pub use softmax::{log_softmax, log_softmax_backward, softmax, softmax_backward};
 
 /// Elements per task.
@@ -152,6 +153,17 @@ fn check_alike(op: &str, a: &Array, b: &Array) -> Result<()> {
         return Ok(());
     }
     Err(Error::value(op, format!("operands differ: got {a:?} and {b:?}, expected one shape and dtype")))
+}
+
+/// A copy in float64: ops run again on it where squares leave the range of a narrower type.
+fn wide(x: &Array) -> Result<Array> {
+    cast(x, DType::F64)
+}
+
+/// A variance; what rounding leaves of one that is 0 may be below it.
+#[inline(always)]
+fn not_below_zero<W: Wide>(var: W) -> W {
+    if var < W::ZERO { W::ZERO } else { var }
 }
 
 fn numel(shape: &[usize]) -> usize {

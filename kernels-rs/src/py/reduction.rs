@@ -14,6 +14,7 @@ super::ops! {
     mean(x: Tensor, axis: Ints, keepdims: bool) => reduction::mean(x, axis, keepdims);
     min(x: Tensor, axis: Ints, keepdims: bool) => reduction::min(x, axis, keepdims);
     prod(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduction::prod(x, axis, keepdims, dtype);
+    deviation as "std" (x: Tensor, axis: Ints, correction: f64, keepdims: bool) => rows::std(x, axis, correction, keepdims);
     sum(x: Tensor, axis: Ints, keepdims: bool, dtype: Dtype) => reduction::sum(x, axis, keepdims, dtype);
     var(x: Tensor, axis: Ints, correction: f64, keepdims: bool) => rows::var(x, axis, correction, keepdims);
     vector_norm(x: Tensor, axis: Ints, keepdims: bool) => reduction::vector_norm(x, axis, keepdims);

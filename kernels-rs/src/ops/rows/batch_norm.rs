@@ -4,15 +4,16 @@
 mod lines;
 mod runs;
 
-use super::{RowElement, Wide, check_alike, float_rows, narrowed, numel, order, parameter};
+use super::{RowElement, Wide, check_alike, float_rows, narrowed, not_below_zero, numel, order, parameter, wide};
 use crate::array::Array;
 use crate::array::reader::Reader;
 use crate::array::shape::Shape;
 use crate::array::view;
-use crate::dtype::Float;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::{collected, filled};
+use crate::ops::elementwise::convert::cast;
 use std::ops::Range;
 
 /// A run shorter than this is not worth its set-up.
@@ -169,20 +170,41 @@ fn scales<W: Wide>(weight: &[W], var: &[W], epsilon: f64) -> Vec<W> {
 pub fn batch_norm_train(x: &Array, weight: &Array, bias: &Array, epsilon: f64) -> Result<(Array, Array, Array)> {
     const OP: &str = "batch_norm_train";
     let form = Form::new(OP, x)?;
-    float_rows!(OP, x.dtype(), T => {
+    let out = float_rows!(OP, x.dtype(), T => {
         let [weight, bias] = parameters::<T, 2>(OP, [weight, bias], form.channels)?;
         let source = view::permute_dims(x, &form.axes)?;
-        let operands = Operands::<T> { x: Reader::new(&source), g: None };
-        let count = <T as Float>::Wide::count(form.count());
-        let near = collected(form.fold(&operands, Fold::Sum).iter().map(|sum| sum[0] / count));
-        let sums = form.fold(&operands, Fold::Moments(&near));
-        let mean = collected(near.iter().zip(&sums).map(|(&near, sum)| near + sum[0] / count));
-        let var = collected(sums.iter().map(|sum| sum[1] / count - sum[0] / count * (sum[0] / count)));
-        let (to_mean, to_var) = (narrowed::<T>(&mean, &[form.channels])?, narrowed::<T>(&var, &[form.channels])?);
-        let scale = scales(&weight, &var, epsilon);
-        let out = form.map(&operands, x, Map { rule: Rule::Affine, by: [&mean, &scale, &bias, &bias] })?;
-        Ok((out, to_mean, to_var))
-    })
+        train(&form, &Operands::<T> { x: Reader::new(&source), g: None }, x, [&weight, &bias], epsilon)
+    })?;
+    if let Some([out, mean, var]) = out {
+        return Ok((out, mean, var));
+    }
+    let (out, mean, var) = batch_norm_train(&wide(x)?, &wide(weight)?, &wide(bias)?, epsilon)?;
+    Ok((cast(&out, x.dtype())?, cast(&mean, x.dtype())?, cast(&var, x.dtype())?))
+}
+
+/// `None` where squares left the range of a type that is narrower than float64.
+fn train<T: RowElement>(
+    form: &Form,
+    operands: &Operands<'_, T>,
+    x: &Array,
+    [weight, bias]: [&[T::Wide]; 2],
+    epsilon: f64,
+) -> Result<Option<[Array; 3]>> {
+    let count = T::Wide::count(form.count());
+    let near = collected(form.fold(operands, Fold::Sum).iter().map(|sum| sum[0] / count));
+    let sums = form.fold(operands, Fold::Moments(&near));
+    let rest = collected(sums.iter().map(|sum| sum[0] / count));
+    let var = collected(sums.iter().zip(&rest).map(|(sum, &rest)| not_below_zero(sum[1] / count - rest * rest)));
+    if T::DTYPE != DType::F64 && var.iter().any(|var| var.to_f64() == f64::INFINITY) {
+        return Ok(None);
+    }
+    let scale = scales(weight, &var, epsilon);
+    // Far from 0 the mean is no number of the type: `(x - near) * scale + (bias - rest * scale)`.
+    let shift = collected(rest.iter().zip(&scale).zip(bias).map(|((&rest, &scale), &bias)| bias - rest * scale));
+    let out = form.map(operands, x, Map { rule: Rule::Affine, by: [&near, &scale, &shift, &shift] })?;
+    let mean = collected(near.iter().zip(&rest).map(|(&near, &rest)| near + rest));
+    let channels = &[form.channels];
+    Ok(Some([out, narrowed::<T>(&mean, channels)?, narrowed::<T>(&var, channels)?]))
 }
 
 /// The gradients of the first result of [`batch_norm_train`] for x, weight and bias.

@@ -1,6 +1,7 @@
 //! Softmax, its relatives and moments along an axis that is not the last: the passes of a row, over a strip of columns at
 //! once. A strip is walked line by line, so that memory is read in order; exponentials are computed again rather than kept.
 
+use super::moments::Spread;
 use super::{Op, RowElement, Wide, finite, for_rows};
 use crate::array::reader::Reader;
 use crate::dtype::Element;
@@ -14,7 +15,7 @@ const WIDE: usize = 1024;
 /// Not fewer, however many threads there are.
 const LEAST: usize = 64;
 /// Lines whose sums are added up before they join the others: errors grow slowly.
-const BLOCK: usize = 256;
+const BLOCK: usize = 32;
 
 /// One operand or two, as `outer` matrices of `len` lines of `inner` elements. A row reduction is one along the lines.
 pub struct Columns<'a, T> {
@@ -87,12 +88,11 @@ impl<T: RowElement> Columns<'_, T> {
         });
     }
 
-    /// Writes the variance of each column, over `len - correction`.
-    pub fn var(&self, correction: f64, out: &mut [T]) {
+    /// Writes the variance of each column, or its root.
+    pub fn spread(&self, rule: Spread, out: &mut [T]) {
         assert!(out.len() == self.size[0] * self.size[2], "a result per column");
         let to = SharedMut::new(out.as_mut_ptr());
         let count = T::Wide::count(self.size[1]);
-        let over = T::Wide::from_f64((self.size[1] as f64 - correction).max(0.0));
         self.strips(&|strip, state| {
             strip.fold(Pass::Sum, state);
             for (mean, sum) in state.tops.iter_mut().zip(&mut *state.sums[0]) {
@@ -102,7 +102,7 @@ impl<T: RowElement> Columns<'_, T> {
             // SAFETY: one result per column, and each column lies in one strip.
             let out = unsafe { to.slice(strip.result..strip.result + strip.width) };
             for ((slot, &first), &second) in out.iter_mut().zip(&*state.sums[0]).zip(&*state.sums[1]) {
-                *slot = T::narrow((second - first / count * first) / over);
+                *slot = T::narrow(rule.of([first, second], self.size[1]));
             }
         });
     }
@@ -115,7 +115,7 @@ impl<T: RowElement> Columns<'_, T> {
         let strips = wanted.min(inner.div_ceil(LEAST));
         let width = inner.div_ceil(strips);
         for_rows(outer * strips, len * width, &|first, end| {
-            let room = 8 * width + self.x.room(width) + self.y.as_ref().map_or(0, |y| y.room(width));
+            let room = 10 * width + self.x.room(width) + self.y.as_ref().map_or(0, |y| y.room(width));
             with_scratch(room, |scratch: &mut [T::Wide]| {
                 for index in first..end {
                     let (matrix, start) = (index / strips, index % strips * width);
@@ -143,6 +143,8 @@ struct State<'a, W> {
     sums: [&'a mut [W]; 2],
     /// Sums of one block of lines.
     parts: [&'a mut [W]; 2],
+    /// What rounding took from the sums: one large element would take it from all others.
+    lost: [&'a mut [W]; 2],
     lines: Lines<'a, W>,
     out: &'a mut [W],
 }
@@ -156,10 +158,10 @@ struct Lines<'a, W> {
 
 impl<'a, W: Wide> State<'a, W> {
     fn new(scratch: &'a mut [W], width: usize) -> Self {
-        scratch[..5 * width].fill(W::ZERO);
-        let (lines, gathered) = scratch.split_at_mut(8 * width);
-        let [tops, a, b, c, d, x, y, out] = cut(lines, [width; 8]);
-        Self { tops, sums: [a, b], parts: [c, d], lines: Lines { x, y, gathered }, out }
+        scratch[..7 * width].fill(W::ZERO);
+        let (lines, gathered) = scratch.split_at_mut(10 * width);
+        let [tops, a, b, c, d, e, f, x, y, out] = cut(lines, [width; 10]);
+        Self { tops, sums: [a, b], parts: [c, d], lost: [e, f], lines: Lines { x, y, gathered }, out }
     }
 }
 
@@ -173,19 +175,21 @@ impl<T: RowElement> Strip<'_, T> {
 
     /// Adds all lines to the state.
     fn fold(&self, pass: Pass, state: &mut State<'_, T::Wide>) {
-        let State { tops, sums, parts, lines, .. } = state;
+        let State { tops, sums, parts, lost, lines, .. } = state;
         let len = self.columns.size[1];
+        let used = match pass {
+            Pass::Max => 0,
+            Pass::Moments => 2,
+            _ => 1,
+        };
         for block in (0..len).step_by(BLOCK) {
             for i in block..len.min(block + BLOCK) {
                 let (x, y) = self.line(i, lines);
                 let [first, second] = parts;
                 launch::<T::Wide, _>(Line { pass, x, y, out: &mut [], tops, sums: [first, second] });
             }
-            for (total, part) in sums.iter_mut().zip(&mut *parts) {
-                for (total, part) in total.iter_mut().zip(&mut **part) {
-                    *total = *total + *part;
-                    *part = T::Wide::ZERO;
-                }
+            for ((sums, parts), lost) in sums.iter_mut().zip(&mut *parts).zip(&mut *lost).take(used) {
+                launch::<T::Wide, _>(Join { sums, parts, lost, last: block + BLOCK >= len });
             }
         }
     }
@@ -214,6 +218,35 @@ impl<T: RowElement> Strip<'_, T> {
         let (for_x, for_y) = lines.gathered.split_at_mut(x.room(self.width));
         let x = T::read(x.part(line.clone(), for_x), lines.x);
         (x, y.as_ref().map_or(x, |y| T::read(y.part(line, for_y), lines.y)))
+    }
+}
+
+/// Adds the sums of a block to those of all; after the last one, what rounding took from them.
+struct Join<'a, W> {
+    sums: &'a mut [W],
+    parts: &'a mut [W],
+    lost: &'a mut [W],
+    last: bool,
+}
+
+impl<W: Wide> Kernel<W> for Join<'_, W> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes<Elem = W>>(self) {
+        let Join { sums, parts, lost, last } = self;
+        for ((sum, part), lost) in sums.iter_mut().zip(parts).zip(lost) {
+            // Source: Knuth, The Art of Computer Programming 2, 4.2.2, theorem B.
+            let (a, b) = (*sum, *part);
+            let total = a + b;
+            let back = total - a;
+            *lost = *lost + ((a - (total - back)) + (b - back));
+            *part = W::ZERO;
+            *sum = total;
+            if last {
+                // Beside an infinite sum it is NaN.
+                *sum = if *lost == *lost { total + *lost } else { total };
+                *lost = W::ZERO;
+            }
+        }
     }
 }
 

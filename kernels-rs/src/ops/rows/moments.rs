@@ -1,15 +1,16 @@
 //! Reductions that pass over a row twice: variance and the logarithm of a sum of exponentials.
 
 use super::columns::Columns;
-use super::{RowElement, Rows, Wide, float_rows, for_gathered_rows, for_rows, numel, reduced};
+use super::{RowElement, Rows, Wide, float_rows, for_gathered_rows, for_rows, not_below_zero, numel, reduced, wide};
 use crate::array::Array;
 use crate::array::fold;
 use crate::array::reader::Reader;
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::{filled, with_buffers, with_scratch};
+use crate::ops::elementwise::convert::cast;
 use std::ops::Range;
 
 /// Exponentials held at a time: a quarter of the first-level cache.
@@ -21,22 +22,50 @@ const LONG: usize = 256;
 
 /// The mean of `(x - mean)^2`, with `count - correction` (at least 0) for the count.
 pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result<Array> {
-    let mut out = Array::uninit(x.dtype(), &reduced(x, axes, keepdims))?;
-    if let Some(size) = columns(x, axes) {
-        return float_rows!("var", x.dtype(), T => {
-            Columns { x: Reader::<T>::new(x), y: None, size }.var(correction, out.as_mut_slice());
-            Ok(out)
-        });
+    spread("var", x, axes, Spread { correction, root: false }, keepdims)
+}
+
+/// The root of [`var`], which may be in the range of a type where the variance is not.
+pub fn std(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result<Array> {
+    spread("std", x, axes, Spread { correction, root: true }, keepdims)
+}
+
+/// What is made of the sum of squared distances.
+#[derive(Clone, Copy)]
+pub struct Spread {
+    /// Less than the count by this.
+    pub correction: f64,
+    /// Of what that gives, the root.
+    pub root: bool,
+}
+
+impl Spread {
+    /// From the sums of distances from about the mean, and of their squares.
+    #[inline(always)]
+    pub fn of<W: Wide>(self, [first, second]: [W; 2], count: usize) -> W {
+        let squares = not_below_zero(second - first / W::count(count) * first);
+        let var = squares / W::from_f64((count as f64 - self.correction).max(0.0));
+        if self.root { var.sqrt() } else { var }
     }
-    let rows = Rows::along("var", x, axes)?;
-    float_rows!("var", x.dtype(), T => {
-        if rows.len == 0 {
-            out.as_mut_slice::<T>().fill(T::from_f64(f64::NAN));
+}
+
+fn spread(op: &str, x: &Array, axes: &[usize], rule: Spread, keepdims: bool) -> Result<Array> {
+    let mut out = Array::uninit(x.dtype(), &reduced(x, axes, keepdims))?;
+    let overflow = float_rows!(op, x.dtype(), T => {
+        let slots = out.as_mut_slice::<T>();
+        if let Some(size) = columns(x, axes) {
+            Columns { x: Reader::<T>::new(x), y: None, size }.spread(rule, slots);
         } else {
-            run::<T>(Mode::Var(correction), &Reader::new(&rows.view), rows.len, out.as_mut_slice());
+            let rows = Rows::along(op, x, axes)?;
+            if rows.len == 0 {
+                slots.fill(T::from_f64(f64::NAN));
+            } else {
+                run::<T>(Mode::Spread(rule), &Reader::new(&rows.view), rows.len, slots);
+            }
         }
-        Ok(out)
-    })
+        Ok(x.dtype() != DType::F64 && slots.iter().any(|slot| slot.to_f64() == f64::INFINITY))
+    })?;
+    if overflow { cast(&spread(op, &wide(x)?, axes, rule, keepdims)?, x.dtype()) } else { Ok(out) }
 }
 
 /// `ln(sum of e^x)`; minus infinity where every element is.
@@ -74,7 +103,7 @@ fn columns(x: &Array, axes: &[usize]) -> Option<[usize; 3]> {
 
 #[derive(Clone, Copy)]
 enum Mode {
-    Var(f64),
+    Spread(Spread),
     LogSumExp,
 }
 
@@ -134,7 +163,7 @@ impl<T: RowElement> Row<'_, T> {
 /// Both passes over a row, in pieces whose results are put together in order; in parallel without scratch memory.
 fn whole_row<T: RowElement>(mode: Mode, row: &Row<'_, T>, mut scratch: Option<&mut [T::Wide]>) -> T::Wide {
     let join = |a: T::Wide, b: T::Wide| match mode {
-        Mode::Var(_) => a + b,
+        Mode::Spread(_) => a + b,
         Mode::LogSumExp => {
             if b > a {
                 b
@@ -143,10 +172,10 @@ fn whole_row<T: RowElement>(mode: Mode, row: &Row<'_, T>, mut scratch: Option<&m
             }
         }
     };
-    let start = if let Mode::Var(_) = mode { T::Wide::ZERO } else { T::Wide::LOWEST };
+    let start = if let Mode::Spread(_) = mode { T::Wide::ZERO } else { T::Wide::LOWEST };
     let total = pass(mode, row, None, start, |a, b| join(a, b[0]), scratch.as_deref_mut());
     let middle = match mode {
-        Mode::Var(_) => total / T::Wide::count(row.len),
+        Mode::Spread(_) => total / T::Wide::count(row.len),
         // An infinite maximum does not shift.
         Mode::LogSumExp if total.to_f64().is_finite() => total,
         Mode::LogSumExp => T::Wide::ZERO,
@@ -154,10 +183,7 @@ fn whole_row<T: RowElement>(mode: Mode, row: &Row<'_, T>, mut scratch: Option<&m
     let zeros = [T::Wide::ZERO; 2];
     let [first, second] = pass(mode, row, Some(middle), zeros, |a, b| [a[0] + b[0], a[1] + b[1]], scratch);
     match mode {
-        Mode::Var(correction) => {
-            let squares = second - first / T::Wide::count(row.len) * first;
-            squares / T::Wide::from_f64((row.len as f64 - correction).max(0.0))
-        }
+        Mode::Spread(rule) => rule.of([first, second], row.len),
         Mode::LogSumExp => first.ln() + middle,
     }
 }
@@ -212,9 +238,9 @@ impl<W: Wide> Kernel<W> for Piece<'_, W> {
         // SAFETY: the caller has the instructions.
         *self.result = unsafe {
             match (self.mode, self.middle) {
-                (Mode::Var(_), None) => [fold::sum::<V>(self.x), W::ZERO],
+                (Mode::Spread(_), None) => [fold::sum::<V>(self.x), W::ZERO],
                 (Mode::LogSumExp, None) => [fold::largest::<V>(self.x), W::ZERO],
-                (Mode::Var(_), Some(middle)) => fold::moments::<V>(self.x, middle),
+                (Mode::Spread(_), Some(middle)) => fold::moments::<V>(self.x, middle),
                 (Mode::LogSumExp, Some(middle)) => {
                     let mut total = W::ZERO;
                     for part in self.x.chunks(WORK) {

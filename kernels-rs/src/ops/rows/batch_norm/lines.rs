@@ -3,6 +3,7 @@
 
 use super::{Fold, Form, Map, Operands, Rule};
 use crate::array::float::{RowElement, Wide};
+use crate::dtype::Element;
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::math::Fma;
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// Columns side by side: their sums and coefficients stay in the first-level cache.
 const WIDE: usize = 1024;
 /// Lines whose sums are added up before they join the others: errors grow slowly.
-const BLOCK: usize = 128;
+const BLOCK: usize = 32;
 /// Parts of the sums, at most.
 const CHUNKS: usize = 32;
 
@@ -47,14 +48,15 @@ impl Form {
         collected((0..self.line()).map(|at| values[at % self.width() / self.len]))
     }
 
-    /// Two sums per channel, chunk by chunk: how many chunks depends on the shape alone.
+    /// Two sums per channel, chunk by chunk: how many chunks depends on the shape alone. Columns and chunks are added in
+    /// float64: beside one large element the others would be lost.
     pub fn fold_lines<T: RowElement>(&self, operands: &Operands<'_, T>, fold: Fold<'_, T::Wide>) -> Vec<[T::Wide; 2]> {
         let (lines, strips) = self.cuts_of_lines();
-        let size = lines.div_ceil(CHUNKS).max(BLOCK / 8);
+        let size = lines.div_ceil(CHUNKS).max(BLOCK / 2);
         let chunks = lines.div_ceil(size);
         let means = fold.means().map(|means| self.repeated(means));
         let fold = fold.with(|_| means.as_deref().unwrap_or_default());
-        let mut parts = filled([T::Wide::ZERO; 2], chunks * self.width());
+        let mut parts = filled([0.0; 2], chunks * self.width());
         let to = SharedMut::new(parts.as_mut_ptr());
         for_rows(chunks * strips, size * self.line().min(WIDE), &|first, end| {
             for index in first..end {
@@ -65,13 +67,13 @@ impl Form {
                 self.fold_strip(operands, fold, (chunk * size..lines.min((chunk + 1) * size), strip), columns);
             }
         });
-        let mut sums = filled([T::Wide::ZERO; 2], self.channels);
+        let mut sums = filled([0.0; 2], self.channels);
         for image in parts.chunks_exact(self.width().max(1)) {
             for (sum, columns) in sums.iter_mut().zip(image.chunks_exact(self.len)) {
-                *sum = columns.iter().fold(*sum, |sum, part| [sum[0] + part[0], sum[1] + part[1]]);
+                *sum = columns.iter().fold(*sum, |sum: [f64; 2], part| [sum[0] + part[0], sum[1] + part[1]]);
             }
         }
-        sums
+        collected(sums.into_iter().map(|sums| sums.map(T::Wide::from_f64)))
     }
 
     /// Adds one strip of some lines to the columns of an image, the first of which is that of the strip.
@@ -80,7 +82,7 @@ impl Form {
         operands: &Operands<'_, T>,
         fold: Fold<'_, T::Wide>,
         (lines, strip): (Range<usize>, usize),
-        columns: &mut [[T::Wide; 2]],
+        columns: &mut [[f64; 2]],
     ) {
         let width = self.line().min(WIDE);
         let [a, b, c, d] = operands.rooms(width);
@@ -107,7 +109,7 @@ impl Form {
             let columns_of_strip = self.strip(0, strip).0.len();
             for at in 0..columns_of_strip {
                 let column = &mut columns[at % self.width()];
-                *column = [column[0] + totals[0][at], column[1] + totals[1][at]];
+                *column = [column[0] + totals[0][at].to_f64(), column[1] + totals[1][at].to_f64()];
             }
         });
     }

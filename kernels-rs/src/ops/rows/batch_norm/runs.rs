@@ -3,6 +3,7 @@
 use super::{Fold, Form, Map, Operands, Rule};
 use crate::array::float::{RowElement, Wide};
 use crate::array::fold::{dot_centered, moments, sum};
+use crate::dtype::Element;
 use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::{collected, filled, with_buffers};
@@ -33,26 +34,26 @@ impl Form {
         start + piece * PIECE..start + self.len.min((piece + 1) * PIECE)
     }
 
-    /// Two sums per channel, chunk by chunk: how many chunks depends on the shape alone.
+    /// Two sums per channel, chunk by chunk: how many chunks depends on the shape alone. Runs are added in float64.
     pub fn fold_runs<T: RowElement>(&self, operands: &Operands<'_, T>, fold: Fold<'_, T::Wide>) -> Vec<[T::Wide; 2]> {
         let units = self.images * self.cuts();
         let wanted = (CHUNKS / self.channels.max(1)).clamp(1, units.max(1));
         let size = units.div_ceil(wanted).max(1);
         let chunks = units.div_ceil(size).max(1);
-        let mut parts = filled([T::Wide::ZERO; 2], self.channels * chunks);
+        let mut parts = filled([0.0; 2], self.channels * chunks);
         let to = SharedMut::new(parts.as_mut_ptr());
         let work = |first: usize, end: usize| {
             let rooms = operands.rooms(PIECE.min(self.len));
             with_buffers(rooms, |mut buffers: [&mut [T::Wide]; _]| {
                 for index in first..end {
                     let (c, chunk) = (index / chunks, index % chunks);
-                    let mut total = [T::Wide::ZERO; 2];
+                    let mut total = [0.0; 2];
                     for unit in chunk * size..((chunk + 1) * size).min(units) {
                         let (image, piece) = self.place(unit);
                         let (x, g) = operands.read(self.piece(image * self.channels + c, piece), &mut buffers);
                         let mut result = [T::Wide::ZERO; 2];
                         launch(FoldRun { x, g, fold: fold.with(|means| &means[c..=c]), result: &mut result });
-                        total = [total[0] + result[0], total[1] + result[1]];
+                        total = [total[0] + result[0].to_f64(), total[1] + result[1].to_f64()];
                     }
                     // SAFETY: one task per part.
                     unsafe { to.slice(index..index + 1)[0] = total };
@@ -60,8 +61,9 @@ impl Form {
             });
         };
         for_rows(self.channels * chunks, size * self.len.min(PIECE), &work);
-        let add = |a: [T::Wide; 2], b: &[T::Wide; 2]| [a[0] + b[0], a[1] + b[1]];
-        collected(parts.chunks_exact(chunks).map(|parts| parts.iter().fold([T::Wide::ZERO; 2], add)))
+        let add = |a: [f64; 2], b: &[f64; 2]| [a[0] + b[0], a[1] + b[1]];
+        let sums = parts.chunks_exact(chunks).map(|parts| parts.iter().fold([0.0; 2], add));
+        collected(sums.map(|sums| sums.map(T::Wide::from_f64)))
     }
 
     /// Writes the result, run by run.
