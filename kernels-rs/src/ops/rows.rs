@@ -166,6 +166,12 @@ fn not_below_zero<W: Wide>(var: W) -> W {
     if var < W::ZERO { W::ZERO } else { var }
 }
 
+/// A correction; none beside an infinity, whose product with a correction of 0 is NaN.
+#[inline(always)]
+fn finite_or_zero<W: Wide>(x: W) -> W {
+    if x.to_f64().is_finite() { x } else { W::ZERO }
+}
+
 fn numel(shape: &[usize]) -> usize {
     shape::numel(shape)
 }

@@ -4,7 +4,9 @@
 mod lines;
 mod runs;
 
-use super::{RowElement, Wide, check_alike, float_rows, narrowed, not_below_zero, numel, order, parameter, wide};
+use super::{
+    RowElement, Wide, check_alike, finite_or_zero, float_rows, narrowed, not_below_zero, numel, order, parameter, wide,
+};
 use crate::array::Array;
 use crate::array::reader::Reader;
 use crate::array::shape::Shape;
@@ -200,7 +202,8 @@ fn train<T: RowElement>(
     }
     let scale = scales(weight, &var, epsilon);
     // Far from 0 the mean is no number of the type: `(x - near) * scale + (bias - rest * scale)`.
-    let shift = collected(rest.iter().zip(&scale).zip(bias).map(|((&rest, &scale), &bias)| bias - rest * scale));
+    let by = rest.iter().zip(&scale).zip(bias);
+    let shift = collected(by.map(|((&rest, &scale), &bias)| bias - finite_or_zero(rest * scale)));
     let out = form.map(operands, x, Map { rule: Rule::Affine, by: [&near, &scale, &shift, &shift] })?;
     let mean = collected(near.iter().zip(&rest).map(|(&near, &rest)| near + rest));
     let channels = &[form.channels];

@@ -189,7 +189,8 @@ impl<T: RowElement> Strip<'_, T> {
                 launch::<T::Wide, _>(Line { pass, x, y, out: &mut [], tops, sums: [first, second] });
             }
             for ((sums, parts), lost) in sums.iter_mut().zip(&mut *parts).zip(&mut *lost).take(used) {
-                launch::<T::Wide, _>(Join { sums, parts, lost, last: block + BLOCK >= len });
+                let (first, last) = (block == 0, block + BLOCK >= len);
+                launch::<T::Wide, _>(Join { sums, parts, lost, first, last });
             }
         }
     }
@@ -221,18 +222,25 @@ impl<T: RowElement> Strip<'_, T> {
     }
 }
 
-/// Adds the sums of a block to those of all; after the last one, what rounding took from them.
+/// Adds the sums of a block to those of all, which are 0 before the first; after the last one, what rounding took from
+/// them.
 struct Join<'a, W> {
     sums: &'a mut [W],
     parts: &'a mut [W],
     lost: &'a mut [W],
+    first: bool,
     last: bool,
 }
 
 impl<W: Wide> Kernel<W> for Join<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
-        let Join { sums, parts, lost, last } = self;
+        let Join { sums, parts, lost, first, last } = self;
+        if first {
+            sums.copy_from_slice(parts);
+            parts.fill(W::ZERO);
+            return;
+        }
         for ((sum, part), lost) in sums.iter_mut().zip(parts).zip(lost) {
             // Source: Knuth, The Art of Computer Programming 2, 4.2.2, theorem B.
             let (a, b) = (*sum, *part);
@@ -269,10 +277,7 @@ impl<W: Wide> Kernel<W> for Line<'_, W> {
             Pass::ExpSum => add_exp::<W, V::Math>(x, tops, first),
             Pass::Products => each(x, y, first, W::times_plus::<V::Math>),
             Pass::Sum => each(x, x, first, |x, _, sum| sum + x),
-            Pass::Moments => {
-                each(x, tops, first, |x, mean, sum| sum + (x - mean));
-                each(x, tops, second, |x, mean, sum| (x - mean).times_plus::<V::Math>(x - mean, sum));
-            }
+            Pass::Moments => add_moments::<W, V::Math>(x, tops, first, second),
             Pass::Softmax => scaled_exp::<W, V::Math>([x, tops, first], out),
             Pass::LogSoftmax => make(x, tops, first, out, |x, top, log| x - top - log),
             Pass::Pull => make(x, y, first, out, |g, y, sum| y * (g - sum)),
@@ -294,6 +299,15 @@ fn each<W: Copy>(a: &[W], b: &[W], state: &mut [W], f: impl Fn(W, W, W) -> W) {
 fn make<W: Copy>(a: &[W], b: &[W], c: &[W], out: &mut [W], f: impl Fn(W, W, W) -> W) {
     for (((slot, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
         *slot = f(a, b, c);
+    }
+}
+
+/// Distances from means, and their squares.
+#[inline(always)]
+pub fn add_moments<W: Wide, M: Fma>(x: &[W], means: &[W], first: &mut [W], second: &mut [W]) {
+    for (((first, second), &x), &mean) in first.iter_mut().zip(second).zip(x).zip(means) {
+        let rest = x - mean;
+        (*first, *second) = (*first + rest, rest.times_plus::<M>(rest, *second));
     }
 }
 

@@ -1,6 +1,9 @@
 //! Layer and root-mean-square normalization over the last axis: the second is the first with 0 for the mean.
 
-use super::{RowElement, Wide, check_alike, float_rows, for_gathered_rows, narrowed, not_below_zero, parameter, wide};
+use super::{
+    RowElement, Wide, check_alike, finite_or_zero, float_rows, for_gathered_rows, narrowed, not_below_zero, parameter,
+    wide,
+};
 use crate::array::Array;
 use crate::array::fold::{dot, dot_weighted, moments, sum};
 use crate::array::reader::Reader;
@@ -107,11 +110,12 @@ struct Forward<'a, W> {
     overflow: &'a AtomicBool,
 }
 
-/// A row is normalized as `((x - near) - rest) * scale`. Far from 0 one number of its type is no mean of it: what
-/// rounding takes from that is then no small part of the distances.
+/// A row is normalized as `((x - near) + back) * scale`. Far from 0 one number of its type is no mean of it: what
+/// rounding takes from that is then no small part of the distances. Of a mean of 0 `back` is -0, which leaves the sign
+/// of a zero.
 struct Spread<W> {
     near: W,
-    rest: W,
+    back: W,
     scale: W,
 }
 
@@ -121,20 +125,20 @@ struct Spread<W> {
 unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm, overflow: &AtomicBool) -> Spread<V::Elem> {
     let (count, epsilon) = (V::Elem::count(x.len()), V::Elem::from_f64(norm.epsilon));
     // SAFETY: the caller has the instructions.
-    let (near, rest, var) = unsafe {
+    let (near, back, var) = unsafe {
         if norm.centered {
             let near = sum::<V>(x) / count;
             let [rest, squares] = moments::<V>(x, near);
             let rest = rest / count;
-            (near, rest, not_below_zero(squares / count - rest * rest))
+            (near, V::Elem::ZERO - rest, not_below_zero(squares / count - rest * rest))
         } else {
-            (V::Elem::ZERO, V::Elem::ZERO, dot::<V>(x, x) / count)
+            (V::Elem::ZERO, V::Elem::from_f64(-0.0), dot::<V>(x, x) / count)
         }
     };
     if var.to_f64() == f64::INFINITY {
         overflow.store(true, Ordering::Relaxed);
     }
-    Spread { near, rest, scale: V::Elem::ONE / (var + epsilon).sqrt() }
+    Spread { near, back, scale: V::Elem::ONE / (var + epsilon).sqrt() }
 }
 
 impl<W: Wide> Kernel<W> for Forward<'_, W> {
@@ -142,9 +146,8 @@ impl<W: Wide> Kernel<W> for Forward<'_, W> {
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let Forward { x, out, parameters, norm, overflow } = self;
         // SAFETY: the caller has the instructions.
-        let Spread { near, rest, scale } = unsafe { statistics::<V>(x, norm, overflow) };
-        // Of a rest of 0 it is -0, which leaves the sign of a zero.
-        let shift = rest * (W::ZERO - scale);
+        let Spread { near, back, scale } = unsafe { statistics::<V>(x, norm, overflow) };
+        let shift = back * scale;
         match parameters {
             (None, None) => {
                 for (slot, &x) in out.iter_mut().zip(x) {
@@ -306,19 +309,19 @@ impl<W: Wide> Kernel<W> for Backward<'_, W> {
         let count = W::count(x.len());
         // SAFETY: the caller has the instructions; all rows have one length, the sums twice that.
         unsafe {
-            let Spread { near, rest, scale } = statistics::<V>(x, norm, overflow);
+            let Spread { near, back, scale } = statistics::<V>(x, norm, overflow);
             let [total, product] = dot_weighted::<V>(g, weight, x, near);
-            let product = product - rest * total;
+            let product = product + finite_or_zero(back * total);
             let (level, pull) = (total / count, product * scale / count * scale);
             let level = if norm.centered { level } else { W::ZERO };
             // One loop over six rows in explicit registers: the compiler gives up on so many that may overlap.
-            let [near_v, rest_v, scale_v, level_v, pull_v] =
-                [near, rest, scale, level, W::ZERO - pull].map(|value| V::splat(value));
+            let [near_v, back_v, scale_v, level_v, pull_v] =
+                [near, back, scale, level, W::ZERO - pull].map(|value| V::splat(value));
             let (weight_sums, bias_sums) = sums.split_at_mut(x.len());
             let full = x.len() / V::N * V::N;
             for at in (0..full).step_by(V::N) {
                 let (g, w) = (V::load(g.as_ptr().add(at)), V::load(weight.as_ptr().add(at)));
-                let centered = V::load(x.as_ptr().add(at)).sub(near_v).sub(rest_v);
+                let centered = V::load(x.as_ptr().add(at)).sub(near_v).add(back_v);
                 let pulled = centered.mul_add(pull_v, g.mul(w).sub(level_v));
                 pulled.mul(scale_v).store(dx.as_mut_ptr().add(at));
                 let (to_weight, to_bias) = (weight_sums.as_mut_ptr().add(at), bias_sums.as_mut_ptr().add(at));
@@ -326,7 +329,7 @@ impl<W: Wide> Kernel<W> for Backward<'_, W> {
                 g.add(V::load(to_bias)).store(to_bias);
             }
             for i in full..x.len() {
-                let centered = x[i] - near - rest;
+                let centered = x[i] - near + back;
                 dx[i] = scale * (g[i] * weight[i] - level - centered * pull);
                 weight_sums[i] = weight_sums[i] + g[i] * scale * centered;
                 bias_sums[i] = bias_sums[i] + g[i];

@@ -8,6 +8,7 @@ use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::threads::SharedMut;
 use crate::math::Fma;
 use crate::memory::scratch::{collected, filled, with_buffers};
+use crate::ops::rows::columns::add_moments;
 use crate::ops::rows::for_rows;
 use std::ops::Range;
 
@@ -106,10 +107,12 @@ impl Form {
                     }
                 }
             }
-            let columns_of_strip = self.strip(0, strip).0.len();
-            for at in 0..columns_of_strip {
-                let column = &mut columns[at % self.width()];
-                *column = [column[0] + totals[0][at].to_f64(), column[1] + totals[1][at].to_f64()];
+            let used = self.strip(0, strip).0.len();
+            let [first, second] = totals.each_ref().map(|sums| sums[..used].chunks(self.width()));
+            for (first, second) in first.zip(second) {
+                for ((column, &first), &second) in columns.iter_mut().zip(first).zip(second) {
+                    *column = [column[0] + first.to_f64(), column[1] + second.to_f64()];
+                }
             }
         });
     }
@@ -181,14 +184,6 @@ impl<W: Wide> Kernel<W> for MapLine<'_, W> {
 }
 
 // Functions of slices, so that the compiler knows that they do not overlap.
-
-#[inline(always)]
-fn add_moments<W: Wide, M: Fma>(x: &[W], means: &[W], first: &mut [W], second: &mut [W]) {
-    for (((first, second), &x), &mean) in first.iter_mut().zip(second).zip(x).zip(means) {
-        let rest = x - mean;
-        (*first, *second) = (*first + rest, rest.times_plus::<M>(rest, *second));
-    }
-}
 
 #[inline(always)]
 fn add_products<W: Wide, M: Fma>([g, x, means]: [&[W]; 3], first: &mut [W], second: &mut [W]) {
