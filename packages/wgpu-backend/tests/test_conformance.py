@@ -18,3 +18,9 @@ if not Wgpu.found():
 def test_wgpu(check: Check) -> None:
     with pt.use_device(check.backend):
         check()
+
+
+@pytest.mark.parametrize("check", checks(Wgpu(), far=True), ids=str)
+def test_wgpu_with_rows_far_from_0_large_or_led_by_an_outlier(check: Check) -> None:
+    with pt.use_device(check.backend):
+        check()
