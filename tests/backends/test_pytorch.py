@@ -183,7 +183,7 @@ def _lends_none() -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore")  # that quantized and nested tensors are to go
 def test_the_hint_for_an_array_that_lends_no_data_takes_it_over() -> None:
-    import jax
+    import jax  # pyright: ignore[reportMissingImports] - in .x/peers
 
     for name, x in _lends_none().items():
         with pytest.raises((px.SharingError, px.WrongTypeError)) as caught:

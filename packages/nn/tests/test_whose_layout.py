@@ -124,7 +124,7 @@ def test_a_file_that_says_nothing_loads_where_one_layout_fits(name: str, tmp_pat
     assert nn.Linear(3, 2).load_file(path).weight.value.tolist() == oblong.T.tolist()
     path = write(weight=oblong, bias=np.zeros(3, "f4"))
     assert nn.Linear(2, 3).load_file(path).weight.value.tolist() == oblong.tolist()
-    norm = nn.LayerNorm(3).load_file(write(weight=np.full(3, 2, "f4"), bias=np.ones(3, "f4")))
+    norm: Any = nn.LayerNorm(3).load_file(write(weight=np.full(3, 2, "f4"), bias=np.ones(3, "f4")))
     assert norm.weight.value.tolist() == [2, 2, 2]
 
 

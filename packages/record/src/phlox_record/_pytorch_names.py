@@ -90,20 +90,22 @@ def _ordered(arguments: tuple[Any, ...]) -> dict[Any, Any]:
 
 
 def _counter(arguments: tuple[Any, ...]) -> dict[Any, Any]:
-    if not arguments:
-        return {}
-    if len(arguments) > 1 or type(arguments[0]) is not dict:
-        raise _wrong("a Counter", arguments)
-    return arguments[0]
+    match arguments:
+        case ():
+            return {}
+        case (dict() as counts,):
+            return counts
+    raise _wrong("a Counter", arguments)
 
 
 def _items(arguments: tuple[Any, ...]) -> Any:
     """A set, as the list of what is in it: records have no sets."""
-    if not arguments:
-        return []
-    if len(arguments) > 1 or not isinstance(arguments[0], list | tuple):
-        raise _wrong("a set", arguments)
-    return arguments[0]
+    match arguments:
+        case ():
+            return []
+        case (list() | tuple() as items,):
+            return items
+    raise _wrong("a set", arguments)
 
 
 def _bytes(arguments: tuple[Any, ...]) -> bytes:

@@ -54,7 +54,7 @@ class TensorEntry:
         self._pieces: Final = pieces
         self._drop: Final = drop
         self._file: str | None = None
-        self.layout = layout
+        self.layout: Layout | None = layout
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any]) -> TensorEntry:

@@ -159,6 +159,10 @@ def advice(given: Any) -> str:
         return (
             f'px.asarray(x.astype("{wider}"))' if named in _NARROW else "px.asarray(np.asarray(x))"
         )
+    return _advice_of_pytorch(given, named)
+
+
+def _advice_of_pytorch(given: Any, named: str) -> str:
     if given.is_meta:
         return 'px.asarray(torch.zeros_like(x, device="cpu")), which has numbers'
     steps = {
