@@ -240,7 +240,7 @@ def test_every_elementwise_op_is_the_same_inside_of_a_kernel(name: str) -> None:
 def test_calls_alike_to_the_one_before_take_one_look() -> None:
     chain = px.kernel(lambda x, n, up: (x * (n * 2) + 1).exp() if up else (x * n).exp())
     x = px.asarray([[0.5, -1.0]], device=Cpu())
-    for n in (0.5, 1.0, -2.0):
+    for n in (0.5, 1.0, -2.0, 4.0):
         assert chain(x, n, True).tolist() == (x * (n * 2) + 1).exp().tolist()
     assert chain._quick is not None
     chain._kept.clear()  # nothing but the quick way

@@ -32,7 +32,7 @@ def step(x):
 """,
     "a history of limited length": """
 from collections import deque
-history = deque(maxlen=3)
+history = deque(maxlen=10)
 def note(): history.append(0)
 def step(x):
     note()

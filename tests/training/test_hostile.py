@@ -45,13 +45,15 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, px.Tensor) else copy.copy(value)
 
 
-def is_silent(text: str, name: str = "program", file: str = "program.py") -> bool:
+def is_silent(
+    text: str, name: str = "program", file: str = "program.py", wrap: Any = px.compile
+) -> bool:
     """Whether a compiled program gives something else than eager without a word."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
             warnings.filterwarnings("ignore", ".*was recorded 10 times")
-            found = run(text, px.compile, name, file)
+            found = run(text, wrap, name, file)
     except (px.CompileError, UserWarning):
         return False
     return found != run(text, lambda step: step, name, file)
@@ -72,3 +74,8 @@ def test_no_program_differs_in_silence(program: str) -> None:
 def test_nor_does_it_once_it_is_installed(program: str) -> None:
     file = "/usr/lib/site-packages/installed_program.py"
     assert not is_silent(PROGRAMS[program], "installed_program", file)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nor_does_one_kernel(program: str) -> None:
+    assert not is_silent(PROGRAMS[program], wrap=px.kernel)

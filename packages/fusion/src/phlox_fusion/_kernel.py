@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import Parameter, signature
@@ -9,13 +10,23 @@ from types import MethodType
 from typing import Any, Final, Generic, ParamSpec, final
 
 from phlox_tensor import CompileError, Tensor, WrongTypeError
-from phlox_tensor.capture import ElementFormula, Program, last_replaced
+from phlox_tensor.capture import (
+    MODES,
+    RECORDINGS,
+    ElementFormula,
+    Program,
+    last_replaced,
+    same_bits,
+)
 
-from ._captured import is_frozen, watches
+from ._agree import two_runs_differ
+from ._arguments import refuse_named
+from ._captured import Outside, is_frozen, outside_of
 from ._plain import follow
 from ._quick import Quick, quick_of
 from ._replay import MISS
-from ._watch import Watch, hold, standing
+from ._version import SPOT
+from ._watch import altered_by_a_helper, hold, standing
 from ._wrapped import Bound, kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
@@ -30,6 +41,7 @@ class _Kept:
 
     Attributes:
         watches: what it read.
+        named: what is there, where code asks for identity: no argument may be one of it.
         stands: whether the very same objects are there.
         formula: of its arguments.
         ops: tells whether an op has been declared anew since.
@@ -37,10 +49,11 @@ class _Kept:
         slow: how many calls none of them fitted.
     """
 
-    def __init__(self, outside: list[Watch], formula: ElementFormula) -> None:
+    def __init__(self, outside: Outside, formula: ElementFormula) -> None:
         """Start without forms."""
-        self.watches: Final = outside
-        self.stands: Final = standing(outside)
+        self.watches: Final = outside.watches
+        self.named: Final = outside.named
+        self.stands: Final = standing(outside.watches)
         self.formula: Final = formula
         self.ops: Final = last_replaced()
         self.quick: list[Quick] = []
@@ -81,6 +94,9 @@ class Kernel(Generic[P]):
         self._place = f"kernel {getattr(function, '__qualname__', self._name)}"
         self._kept: list[_Kept] = []  # the last one first
         self._quick: Quick | None = None
+        self._calls = 0
+        self._due = SPOT
+        self._altered = 0
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Tensor[Any]:
         """Return what the function gives.
@@ -90,6 +106,9 @@ class Kernel(Generic[P]):
             ShapeError: where tensors do not broadcast.
             WrongTypeError: for arguments that the function does not take.
         """
+        self._calls += 1
+        if self._calls >= self._due and self._plain and len(args) == self._count and not kwargs:
+            self._compare(args)
         quick = self._quick
         if quick is not None and not kwargs:
             out = quick(args)
@@ -99,9 +118,12 @@ class Kernel(Generic[P]):
                 made: Tensor[Any] = out
                 return made
         kept = self._known()
-        if kwargs or len(args) != self._count or not self._plain:
+        refuse_named(kept.named, args, ())
+        if kept.named or kwargs or len(args) != self._count or not self._plain:
             return kept.formula(*self._bound(args, kwargs))
         found = kept.formula(*args)
+        if not kept.slow:
+            self._warn_of(altered_by_a_helper(kept.watches))
         kept.slow += 1
         if len(kept.quick) < _MOST_QUICK or kept.slow % _RENEWED == 0:
             direct = kept.formula.direct(*args)
@@ -109,6 +131,32 @@ class Kernel(Generic[P]):
                 self._quick = quick_of(direct, kept.watches)
                 kept.quick = [self._quick, *kept.quick[: _MOST_QUICK - 1]]
         return found
+
+    def _warn_of(self, place: str | None) -> None:
+        """Say once that a helper changes something each time that the formula is made."""
+        self._altered = 0 if place is None else self._altered + 1
+        if self._altered == 2:  # the first time it may have kept what it has found out
+            text = (
+                f"[compile] a function that {self!r} calls changes {place} at each call, so that "
+                "its formula is made anew\nhint: give what changes as an argument"
+            )
+            warnings.warn(text, stacklevel=3)
+
+    def _compare(self, args: tuple[Any, ...]) -> None:
+        """Compare what a call gives with the function as it is now, on devices that can be read.
+
+        Raises:
+            CompileError: where they differ.
+        """
+        device = next((x.device for x in args if isinstance(x, Tensor)), None)
+        if MODES.entered or RECORDINGS.count or device is None or device.inner is not None:
+            return
+        self._due = SPOT * self._calls
+        mine = self._known().formula(*args)
+        own = ElementFormula(self._name, self._function, strict=True)(*args)
+        left, right = (x.device.read(x.primitive) for x in (mine, own))
+        if mine.dtype is not own.dtype or not same_bits(left, right, mine.dtype, mine.device):
+            raise two_runs_differ(f"a kernel with other results at call {self._calls}")
 
     def _of_another_form(self, args: tuple[Any, ...], last: Quick) -> Any:
         """What a call gives of a form that came before the last one; else ``MISS``."""
@@ -160,7 +208,7 @@ class Kernel(Generic[P]):
             if found.ops is ops and hold(found.watches):
                 self._kept = [found, *kept[:at], *kept[at + 1 :]]
                 return found
-        seen = watches(self._own)
+        seen = outside_of(self._own)
         made = ElementFormula(self._name, self._function, strict=True)
         self._kept = [_Kept(seen, made), *kept[: _MOST_KEPT - 1]]
         return self._kept[0]
