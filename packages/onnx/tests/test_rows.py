@@ -81,6 +81,7 @@ UNREAD = {
     ("", "Range", "stash_type"): "on the host numbers are as wide as can be",
     ("", "SequenceEmpty", "dtype"): "a list of nothing has no type",
     ("", "TopK", "sorted"): "elements come in order in any case",
+    ("ai.onnx.ml", "LinearClassifier", "multi_class"): "says how it was trained",
     ("com.microsoft", "MatMulNBits", "accuracy_level"): "a hint to kernels of less precision",
     ("com.microsoft", "QuantizeLinear", "saturate"): _EIGHT,
     ("phlox.onnx", "FakeQuantize", "saturate"): _EIGHT,

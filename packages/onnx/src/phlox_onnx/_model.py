@@ -261,6 +261,16 @@ def _constant(node: Node) -> Array:
     return value
 
 
+# What to do where a function of tensors would be no way out.
+_TREES: Final = "run trees where they were grown; px.onnx reads what is made of tensors"
+_ADVICE: Final = {
+    ("ai.onnx.ml", "TreeEnsemble"): _TREES,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): _TREES,
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): _TREES,
+    ("ai.onnx.ml", "ZipMap"): 'skl2onnx.to_onnx(model, X, options={"zipmap": False})',
+}
+
+
 def refuse_unsupported(graph: Graph) -> None:
     """Name every op without a row at once, and the first node that does not fit its row.
 
@@ -283,6 +293,7 @@ def refuse_unsupported(graph: Graph) -> None:
     (domain, op) = sorted(missing)[0]
     near = nearest(op) if not domain else None
     hint = f"px.onnx.register({domain!r}, {op!r}, function)"
+    hint = _ADVICE.get((domain, op), hint)
     if near is not None:
         hint = f"{near[1]!r} has a row; {hint} adds one"
     raise OnnxError("onnx", "ops without a row", got="; ".join(lines), hint=hint)

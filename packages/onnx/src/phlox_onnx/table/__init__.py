@@ -16,6 +16,7 @@ from . import (
     microsoft_fused,
     microsoft_quantized,
     microsoft_recurrent,
+    ml,
     movement,
     norm,
     quantized,
@@ -49,6 +50,7 @@ _MICROSOFT = (microsoft, microsoft_fused, microsoft_quantized, microsoft_recurre
 TABLE: Final[dict[tuple[str, str], Row]] = {
     **{("", name): row for family in _STANDARD for name, row in family.ROWS.items()},
     **{("com.microsoft", name): row for family in _MICROSOFT for name, row in family.ROWS.items()},
+    **{("ai.onnx.ml", name): row for name, row in ml.ROWS.items()},
     **{(OWN, name): row for name, row in contraction.OWN_ROWS.items()},
     **{(OWN, name): row for name, row in movement.OWN_ROWS.items()},
     **{(OWN, name): row for name, row in quantized.OWN_ROWS.items()},
