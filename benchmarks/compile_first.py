@@ -1,9 +1,11 @@
-"""What the first call of a compiled function takes: recorded, and in JAX compiled."""
+"""What the first call of a compiled function takes, and a call among many versions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import Any
+from warnings import catch_warnings
 
 import numpy as np
 
@@ -33,7 +35,8 @@ def cases(perceptrons: Mapping[str, Network], tokens: np.ndarray, *, with_jax: b
         ),
     }
     theirs = compile_jax.first_calls(tiny) if with_jax else {}
-    return [
+    among = Case("one of 50 versions by turns", _among(50), others={"one of 2": _among(2)})
+    return [among] + [
         Case(
             f"first call: {name}",
             first,
@@ -41,6 +44,17 @@ def cases(perceptrons: Mapping[str, Network], tokens: np.ndarray, *, with_jax: b
         )
         for name, (first, written) in runs.items()
     ]
+
+
+def _among(count: int) -> Run:
+    """Calls of a function that has as many versions, each of them another one than before."""
+    fast = px.compile(lambda x: (x * 2 + 1).relu().exp())
+    arrays = [px.ones(10 + at, device=px.Cpu()) for at in range(count)]
+    with catch_warnings(action="ignore"):  # it was recorded ten times
+        for array in arrays * 3:
+            fast(array)
+    given = cycle(arrays)
+    return lambda: fast(next(given))
 
 
 def _pair(make: Any, *given: Any) -> tuple[Run, Run]:
