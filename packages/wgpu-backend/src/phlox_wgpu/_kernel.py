@@ -20,7 +20,8 @@ class Kernel:
     types in ``inputs`` (read only) and ``outputs`` (read and write; ``atomic<u32>`` is fine); and
     every helper of wgsl/*.wgsl that the body names (exp_f, max_f, nan_f32, linear_group, ...). When
     ``index_errors`` names an op, ``checked_index(index: i32, length: i32) -> u32`` may be used: it
-    takes negative indices and records the ones out of range.
+    takes negative indices and records the ones out of range. ``enables``: extensions that the body
+    needs, of which a device is spared the line where its compiler refuses it.
     """
 
     body: str

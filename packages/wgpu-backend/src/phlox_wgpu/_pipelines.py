@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import wgpu
@@ -53,6 +53,7 @@ class Pipelines:
         self._known: Recent[Hashable, Pipeline] = Recent(_KEPT)
         self._layouts: dict[tuple[int, int, int, bool], Layout] = {}
         self.error_ops: list[str] = [""]
+        self._accepted: dict[str, bool] = {}
 
     def get(self, key: Hashable, make: Callable[[], Kernel]) -> Pipeline:
         """Return the pipeline of a key, compiled on first use.
@@ -78,7 +79,8 @@ class Pipelines:
                 got=f"{buffers} of {str(key)[:100]}",
                 expected=f"at most {self._most} (its max-storage-buffers-per-shader-stage)",
             )
-        text = _kernel.source(kernel, code)
+        enables = tuple(name for name in kernel.enables if self._accepts(name))
+        text = _kernel.source(replace(kernel, enables=enables), code)
         packer = _kernel.packer(kernel)
         slot = -(-packer.size // self._align) * self._align if kernel.params else 0
         layout = self._layout(len(kernel.inputs), len(kernel.outputs), slot, reports)
@@ -94,6 +96,19 @@ class Pipelines:
                 raise
             raise ShaderError(f"kernel {label} does not compile: {error}", text) from error
         return Pipeline(gpu, gpu._internal, layout, packer, slot, text, reports)
+
+    def _accepts(self, extension: str) -> bool:
+        """Whether the compiler knows the line that WGSL asks for. Naga has subgroups without it."""
+        if extension not in self._accepted:
+            text = f"enable {extension};\n@compute @workgroup_size(1) fn main() {{}}\n"
+            try:
+                self._gpu.create_shader_module(label=extension, code=text)
+                self._accepted[extension] = True
+            except (wgpu.GPUError, RuntimeError) as error:
+                if "is lost" in str(error):
+                    raise
+                self._accepted[extension] = False
+        return self._accepted[extension]
 
     def _layout(self, inputs: int, outputs: int, slot: int, index_errors: bool) -> Layout:
         key = (inputs, outputs, slot, index_errors)

@@ -94,7 +94,8 @@ def row_source(spec: RowKernel) -> Kernel:
     inputs = (*[element] * len(program.rows), *[spec.stored] * len(program.columns))
     total = "f32" if spec.wide else spec.stored
     outputs = (*[element] * len(program.results), *[total] * len(program.totals))
-    return Kernel(text, inputs, outputs, row_params(program))
+    enables = ("subgroups",) if spec.subgroups else ()
+    return Kernel(text, inputs, outputs, row_params(program), enables=enables)
 
 
 _LANE_INDEX = "@builtin(local_invocation_index) lane_index: u32"

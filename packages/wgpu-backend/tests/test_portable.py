@@ -1,0 +1,55 @@
+"""Kernels on other compilers and on adapters with no more than WebGPU promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from phlox_wgpu import Wgpu
+from phlox_wgpu._kernel import source
+from phlox_wgpu._matmul import choose_tile
+from phlox_wgpu._rows import SOFTMAX, layer_norm_backward_program
+from phlox_wgpu.wgsl.rows import RowKernel, row_source
+
+
+class Sent(Exception):
+    """A shader reached the compiler."""
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["as-specified", "without-the-line"])
+def test_subgroups_are_enabled_where_the_compiler_knows_the_line(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    kernel = row_source(RowKernel(SOFTMAX, "f32", 64, 16, subgroups=True))
+    assert source(kernel).startswith("enable subgroups;\n")
+    seen: list[str] = []
+
+    class Compiler:
+        def create_shader_module(self, *, code: str, **_: Any) -> None:
+            seen.append(code)
+            if code.startswith("enable subgroups;") and not asks:
+                raise RuntimeError("the enable-extension is not yet supported")
+            if "fn main() {}" not in code:
+                raise Sent
+
+    pipelines = gpu.device.pipelines
+    pipelines._layout(1, 1, 256, False)
+    monkeypatch.setattr(pipelines, "_gpu", Compiler())
+    monkeypatch.setattr(pipelines, "_accepted", {})
+    monkeypatch.setattr(pipelines, "_layout", lambda *_: next(iter(pipelines._layouts.values())))
+    with pytest.raises(Sent):
+        pipelines.get(("subgroups", asks), lambda: kernel)
+    assert seen[-1].startswith("enable subgroups;") is asks
+
+
+def test_kernels_keep_to_the_limits_of_webgpu(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = gpu.device
+    monkeypatch.setattr(device, "software", False)
+    monkeypatch.setitem(device.limits, "max-compute-workgroup-storage-size", 16_384)
+    for size in (8, 512, 8192):
+        tile, _ = choose_tile(device, size, size, size, 1)
+        assert tile.workgroup_bytes <= 16_384
+    program = layer_norm_backward_program(weight=True)
+    kernel = row_source(RowKernel(program, "f32", 64, 16, subgroups=True))
+    assert len(kernel.inputs) + len(kernel.outputs) <= 8
