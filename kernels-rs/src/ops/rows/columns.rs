@@ -251,7 +251,7 @@ impl<W: Wide> Kernel<W> for Join<'_, W> {
             *sum = total;
             if last {
                 // Beside an infinite sum it is NaN.
-                *sum = if *lost == *lost { total + *lost } else { total };
+                *sum = if lost.to_f64().is_nan() { total } else { total + *lost };
                 *lost = W::ZERO;
             }
         }

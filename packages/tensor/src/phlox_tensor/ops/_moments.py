@@ -32,8 +32,10 @@ def ranged(x: Tensor, axis: Axes) -> tuple[Tensor, Tensor]:
     They are 1 but for rows of large elements; nothing is rounded.
     """
     dims = (axis,) if isinstance(axis, int) else axis
-    some = prod(x.shape[i] for i in dims) > 0
-    largest = (x.detach().abs().max if some else x.sum)(axis=axis, keepdims=True)
+    if prod(x.shape[i] for i in dims):
+        largest = x.detach().abs().max(axis=axis, keepdims=True)
+    else:
+        largest = x.sum(axis=axis, keepdims=True)
     limit, least = (400, -600) if finfo(x.dtype).bits == 64 else (40, -80)
     power = (largest > 2.0**limit).where(2.0**least, x.zeros(()) + 1)
     return x * power, power
