@@ -208,6 +208,22 @@ def test_pieces_bind_no_more_than_allowed_and_leave_nothing_out() -> None:
         assert all(len(p.chain.outputs) == len(p.gives) for p in cut)
 
 
+@pytest.mark.parametrize("name", ["erfc", "lgamma", "lerp", "mish"])
+def test_the_formula_of_an_op_is_one_kernel(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    op = pt.REGISTRY[name]
+    x = pt.asarray(np.linspace(0.1, 3, 60).astype(np.float32).reshape(5, 12), device=gpu)
+    operands = [x] * len(op.signature.operands)
+    want = getattr(pt, name)(*operands).numpy()
+    calls: list[int] = []
+    record = gpu.device.record
+    monkeypatch.setattr(gpu.device, "record", lambda *a: (calls.append(1), record(*a)))
+    got = getattr(pt, name)(*operands)
+    assert len(calls) == 1
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
 def test_the_probe_tells_a_driver_that_takes_floats_for_real_numbers(
     gpu: Wgpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,8 +142,8 @@ class Wgpu(Backend):
 
     @property
     def limits(self) -> ProgramLimits:  # type: ignore[override]
-        """What one kernel may bind: what the adapter says."""
-        return ProgramLimits(bindings=self.device.max_bindings, folds=True)
+        """What one kernel may bind: what the adapter says. The longest formula of an op fits."""
+        return ProgramLimits(bindings=self.device.max_bindings, instrs=128, folds=True)
 
     def kernel(self, program: Program, /) -> Kernel | None:
         """Return what runs a program at once; None for ops and types that WGSL has no row for."""
