@@ -224,6 +224,20 @@ def test_the_formula_of_an_op_is_one_kernel(
     np.testing.assert_array_equal(got.numpy(), want)
 
 
+def test_a_number_beside_tensors_of_a_formula_is_one_more_kernel(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = pt.asarray([1.0, 2.0], device=gpu)
+    want = pt.lerp(x, 2 * x, 0.25).numpy()
+    calls: list[int] = []
+    record = gpu.device.record
+    monkeypatch.setattr(gpu.device, "record", lambda *a: (calls.append(1), record(*a)))
+    got = pt.lerp(x, 2 * x, 0.25)
+    assert len(calls) == 3  # the product, the number, the formula
+    np.testing.assert_array_equal(got.numpy(), want)
+    np.testing.assert_array_equal(want, np.array([1.25, 2.5], np.float32))
+
+
 def test_the_probe_tells_a_driver_that_takes_floats_for_real_numbers(
     gpu: Wgpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

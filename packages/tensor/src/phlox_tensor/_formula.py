@@ -269,6 +269,17 @@ def _require_all(name: str, tensors: Sequence[int], found: Sketched) -> None:
         )
 
 
+def _filling(entry: Entry, device: Backend, dtype: DType, count: int) -> Entry:
+    """An entry of tensors that takes numbers for some of its operands."""
+
+    def run(*args: Any) -> Any:
+        full = device.ops.full
+        given = [full((), x, dtype) if type(x) in (float, int) else x for x in args[:count]]
+        return entry(*given, *args[count:])
+
+    return run
+
+
 def expanded(op: Op, device: Backend) -> Entry:
     """Return the expansion of an op of elements as an entry: one kernel, else its ops."""
     one_by_one = expansion(op, device)
@@ -294,9 +305,14 @@ def expanded(op: Op, device: Backend) -> Entry:
         key = tuple(form)
         entry = known.get(key)
         if entry is None:
-            tensors = all(isinstance(item, DType) for item in key[:count])
-            base = _Base(formula, op, device, key, strict=False) if tensors else one_by_one
-            entry = known[key] = base
+            types = {item for item in key[:count] if item is not float and item is not int}
+            entry = one_by_one
+            if all(isinstance(item, DType) for item in types):
+                if float not in key[:count] and int not in key[:count]:
+                    entry = _Base(formula, op, device, key, strict=False)
+                elif len(types) == 1 and (dtype := next(iter(types))).kind == "Float":
+                    entry = _filling(run, device, dtype, count)
+            known[key] = entry
         return entry(*args)
 
     return run
