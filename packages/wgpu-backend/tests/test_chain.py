@@ -208,6 +208,19 @@ def test_pieces_bind_no_more_than_allowed_and_leave_nothing_out() -> None:
         assert all(len(p.chain.outputs) == len(p.gives) for p in cut)
 
 
+def counted(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows with every dispatch."""
+    calls: list[int] = []
+    record = gpu.device.record
+
+    def run(*arguments: Any) -> None:
+        calls.append(1)
+        record(*arguments)
+
+    monkeypatch.setattr(gpu.device, "record", run)
+    return calls
+
+
 @pytest.mark.parametrize("name", ["erfc", "lgamma", "lerp", "mish"])
 def test_the_formula_of_an_op_is_one_kernel(
     gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, name: str
@@ -216,9 +229,7 @@ def test_the_formula_of_an_op_is_one_kernel(
     x = pt.asarray(np.linspace(0.1, 3, 60).astype(np.float32).reshape(5, 12), device=gpu)
     operands = [x] * len(op.signature.operands)
     want = getattr(pt, name)(*operands).numpy()
-    calls: list[int] = []
-    record = gpu.device.record
-    monkeypatch.setattr(gpu.device, "record", lambda *a: (calls.append(1), record(*a)))
+    calls = counted(gpu, monkeypatch)
     got = getattr(pt, name)(*operands)
     assert len(calls) == 1
     np.testing.assert_array_equal(got.numpy(), want)
@@ -229,9 +240,7 @@ def test_a_number_beside_tensors_of_a_formula_is_one_more_kernel(
 ) -> None:
     x = pt.asarray([1.0, 2.0], device=gpu)
     want = pt.lerp(x, 2 * x, 0.25).numpy()
-    calls: list[int] = []
-    record = gpu.device.record
-    monkeypatch.setattr(gpu.device, "record", lambda *a: (calls.append(1), record(*a)))
+    calls = counted(gpu, monkeypatch)
     got = pt.lerp(x, 2 * x, 0.25)
     assert len(calls) == 3  # the product, the number, the formula
     np.testing.assert_array_equal(got.numpy(), want)
