@@ -1,10 +1,11 @@
 """Inside a package, too, arrows point down: no file imports one that imports it, by any way round.
 
-Imports inside functions count; those for type checkers alone do not, since nothing runs them.
+Imports inside functions count, and those for type checkers alone: they, too, say what must be read
+before the other. Packages where such imports still run both ways are named in ``TYPED_BOTH_WAYS``.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ import pytest
 from tests.architecture.test_layers import PROJECTS, sources
 
 Graph = dict[str, set[str]]
+
+Imports = Callable[[ast.AST], Iterator[ast.Import | ast.ImportFrom]]
+
+TYPED_BOTH_WAYS = {"phlox-onnx", "phlox-tensor"}
 
 
 def modules(root: Path, package: str) -> dict[str, Path]:
@@ -35,13 +40,18 @@ def running(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
         yield from running(child)
 
 
-def graph(found: dict[str, Path]) -> Graph:
+def written(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """All import statements, those for type checkers among them."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def graph(found: dict[str, Path], imports: Imports = running) -> Graph:
     """What each module imports, among those of its package."""
     arrows: Graph = {}
     for name, file in found.items():
         here = name if file.name == "__init__.py" else name.rpartition(".")[0]
         arrows[name] = set()
-        for node in running(ast.parse(file.read_text())):
+        for node in imports(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):
                 wanted = [alias.name for alias in node.names]
             else:
@@ -95,6 +105,11 @@ def test_no_file_reaches_itself(name: str) -> None:
     assert circles(arrows) == []
 
 
+@pytest.mark.parametrize("name", sorted(PROJECTS))
+def test_types_make_no_circle(name: str) -> None:
+    assert bool(circles(graph(files_of(name), written))) == (name in TYPED_BOTH_WAYS)
+
+
 def test_a_circle_is_seen(tmp_path: Path) -> None:
     (tmp_path / "__init__.py").write_text("from ._a import f\n")
     (tmp_path / "_a.py").write_text("def f():\n    from . import _b\n    return _b.g\n")
@@ -107,3 +122,6 @@ def test_a_circle_is_seen(tmp_path: Path) -> None:
     assert circles(arrows) == [["p._a", "p._b", "p._c"]]
     (tmp_path / "_c.py").write_text("def g(): ...\n")
     assert circles(graph(modules(tmp_path, "p"))) == []
+    (tmp_path / "_c.py").write_text("if TYPE_CHECKING:\n    from ._a import f\n")
+    assert circles(graph(modules(tmp_path, "p"))) == []
+    assert circles(graph(modules(tmp_path, "p"), written)) == [["p._a", "p._b", "p._c"]]

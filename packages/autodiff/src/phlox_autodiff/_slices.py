@@ -10,8 +10,6 @@ from phlox_tensor.ops import movement as ops
 if TYPE_CHECKING:
     from phlox_tensor import Tensor
 
-    from ._graph import Shape
-
     Steps = tuple[int, ...]
 
 
@@ -25,7 +23,7 @@ class Slices:
 
     __slots__ = ("_elements", "_parts", "_shape", "_starts", "_steps")
 
-    def __init__(self, shape: Shape, part: Tensor[Any], start: Steps, step: Steps) -> None:
+    def __init__(self, shape: Steps, part: Tensor[Any], start: Steps, step: Steps) -> None:
         """One part: element ``k`` along an axis of it lies at ``start + k * step``."""
         self._shape = shape
         self._parts = [part]

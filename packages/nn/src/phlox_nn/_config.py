@@ -28,9 +28,6 @@ from . import _settings
 from ._elsewhere import NO_SETTINGS, SETTINGS
 from ._settings import ConfigError
 
-if TYPE_CHECKING:
-    from ._module import Module
-
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Config(_settings.TypedFields, ABC):
@@ -128,7 +125,7 @@ class Config(_settings.TypedFields, ABC):
         target = as_device(device) if device is not None else _device_of(record)
         # The first values and ids are never used, so they cost no place in the random stream.
         with random.use_generator(random.Generator()):
-            module: Module = self.init(target)
+            module: Any = self.init(target)
         return module.load_record(record, target)
 
     def replace(self, **changes: Any) -> Self:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from phlox_tensor import Tensor, tree
 
-from . import _fields
+from . import _fields, _walk
 from ._config import Config
 from ._param import Param
-
-if TYPE_CHECKING:
-    from ._module import Module
 
 _INDENT = "  "
 _LONGEST = 60
 
 
-def printed(module: Module) -> str:
+def printed(module: _fields.Walked) -> str:
     """Return the printed tree of a module."""
     lines: list[str] = []
     weights = _Weights()
-    several = len(module.devices) > 1
+    several = len({p.device for _, p in _walk.params(module)}) > 1
     work: list[Any] = [("", "", module)]
     while work:
         entry = work.pop()

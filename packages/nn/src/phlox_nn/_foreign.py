@@ -10,7 +10,7 @@ do with a part that has no form there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from phlox_record import ParamEntry, Record, TensorEntry
 from phlox_tensor import RecordError, Tensor
@@ -19,15 +19,12 @@ from . import _fields, _walk
 from ._branches import Branches
 from ._loading import Entry, Found, shape_of, tensor_of
 
-if TYPE_CHECKING:
-    from ._module import Module
-
 # State that PyTorch always keeps, and we where a mean of all batches asks for it.
 _UNKNOWN_HERE: Final = "num_batches_tracked"
 _FUSED: Final = "in_proj"
 
 
-def from_pytorch(module: Module, found: Found) -> Found:
+def from_pytorch(module: _fields.Walked, found: Found) -> Found:
     """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
     known = {path for path, _ in _walk.params(module)}
     found = {
@@ -49,7 +46,7 @@ def from_pytorch(module: Module, found: Found) -> Found:
     return {path: _transposed(e) if path in turned else e for path, e in entries.items()}
 
 
-def to_pytorch(module: Module, record: dict[str, Record]) -> dict[str, Record]:
+def to_pytorch(module: _fields.Walked, record: dict[str, Record]) -> dict[str, Record]:
     """Return a record as the ``state_dict`` of the same layers in PyTorch."""
     found = dict(_flat(record))
     seen: dict[int, Entry] = {}

@@ -29,12 +29,11 @@ from phlox_tensor import ArgumentError, Backend, Tensor, TreeError, tree
 from phlox_tensor.by_class import ByClass
 from phlox_tensor.no_operand import NoOperand
 
-from ._config import Config
 from ._param import Param
 
 Inside = Callable[[Any], list[Any]]
 
-_LEAVES: Final = (Backend, Config, Param, Tensor)
+_LEAVES: Final = (Backend, Param, Tensor)
 # Values of these types hold nothing.
 _SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, NoneType})
 _TEXT: Final = frozenset({str})

@@ -6,16 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from phlox_record import ParamEntry, TensorEntry, layout_of
 from phlox_tensor import ArgumentError, RecordError, Tensor
 from phlox_tensor.names import some
 
 from . import _walk
-
-if TYPE_CHECKING:
-    from ._module import Module
+from ._fields import Walked
 
 Entry: TypeAlias = "ParamEntry | Tensor[Any] | TensorEntry"
 Found: TypeAlias = dict[str, Entry]
@@ -212,7 +210,7 @@ def renamed(found: Found, remap: Remap) -> Found:
     return result
 
 
-def migrated(module: Module, found: Found, versions: dict[str, int]) -> Found:
+def migrated(module: Walked, found: Found, versions: dict[str, int]) -> Found:
     """Return the entries as the modules of today have them, the outer before the inner.
 
     Raises:

@@ -34,6 +34,7 @@ from ._classes import (
     own_fields,
     watch_cached,
 )
+from ._display import printed
 from ._ids import new_id
 from ._leaf import Role
 from ._loading import Layout, LoadReport, Migration, Remap
@@ -456,8 +457,6 @@ class Module(_fields.Walked, metaclass=ModuleType):
         )
 
     def __repr__(self) -> str:
-        from ._display import printed  # noqa: PLC0415 - only when printed
-
         return printed(self)
 
 

@@ -32,15 +32,13 @@ from ._training import trained_there
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._module import Module
-
-M = TypeVar("M", bound="Module")
+M = TypeVar("M", bound=_fields.Walked)
 _Matched: TypeAlias = tuple[LoadReport, Found, dict[str, Any]]
 
 VERSION: Final = "(version)"  # no field has such a name
 
 
-def into_record(module: Module, layout: Layout) -> dict[str, Record]:
+def into_record(module: _fields.Walked, layout: Layout) -> dict[str, Record]:
     """Return the tree of parameters and tensors; branches without any are left out.
 
     Raises:
@@ -54,7 +52,7 @@ def into_record(module: Module, layout: Layout) -> dict[str, Record]:
     return record if layout == "phlox" else to_pytorch(module, record)
 
 
-def _record_of(module: Module) -> dict[str, Record]:
+def _record_of(module: _fields.Walked) -> dict[str, Record]:
     """The record of a module; a shared parameter is one entry."""
     nodes: list[tuple[int, str, Any]] = [(-1, "", module)]
     for number, (_, _, value) in enumerate(nodes):  # which grows meanwhile
@@ -103,7 +101,7 @@ def _entry(param: Param) -> Tensor[Any] | TensorEntry:
 
 
 def load_report(
-    module: Module, record: Record, remap: Remap | None, layout: Layout | None
+    module: _fields.Walked, record: Record, remap: Remap | None, layout: Layout | None
 ) -> LoadReport:
     """Return what loading would apply and what not."""
     report, _, _ = _matched(module, record, remap, layout)
@@ -158,7 +156,7 @@ def load_record(
 
 
 def _matched(
-    module: Module,
+    module: _fields.Walked,
     record: Record | Mapping[str, Any],
     remap: Remap | None,
     layout: Layout | None,
@@ -185,7 +183,7 @@ def _matched(
 
 
 def _in_layout(
-    module: Module, found: Found, versions: dict[str, int], layout: Layout, *, similar: bool
+    module: _fields.Walked, found: Found, versions: dict[str, int], layout: Layout, *, similar: bool
 ) -> _Matched:
     if layout == "pytorch":
         found = from_pytorch(module, found)
