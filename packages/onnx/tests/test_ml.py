@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 
 from phlox_onnx import OnnxError, load
 from phlox_onnx.testing import _written
@@ -106,3 +106,14 @@ def test_what_has_no_formula_is_refused_by_name(name: str) -> None:
 def test_trees_and_maps_are_refused_with_what_to_do(op: str, hint: str) -> None:
     with pytest.raises(OnnxError, match=f"ops without a row: got ai.onnx.ml.{op}(.|\\n)*{hint}"):
         load(file(op, {}))
+
+
+def test_gradients_in_a_file_are_refused_with_what_to_do() -> None:
+    domain = "ai.onnx.preview.training"
+    text = f"""<ir_version: 8, opset_import: ["" : 18, "{domain}" : 1]>
+    g (float[2] a) => (float[2] y, float[2] slope) {{
+        y = Neg(a)
+        slope = {domain}.Gradient<xs = ["a"], y = "y">(a)
+    }}"""
+    with pytest.raises(OnnxError, match=r"got ai.onnx.preview.training.Gradient(.|\n)*px\.grad"):
+        load(parser.parse_model(text).SerializeToString())

@@ -11,7 +11,6 @@ from phlox_nn import Module, Param
 from phlox_tensor import ArgumentError, Backend, Tensor, default_device
 
 from ._errors import OnnxError
-from ._gradient import with_gradients
 from ._graph import Array, Graph, Node, graphs_of, in_order, walk, with_names_once
 from ._inline import inlined
 from ._inputs import as_input, put, refuse_others
@@ -189,7 +188,6 @@ def prepared(source: Source, limits: Limits) -> Graph:
     upgraded(graph)
     _constants(graph)
     in_order(graph)
-    with_gradients(graph, limits)
     with_names_once(graph)
     return graph
 
@@ -264,6 +262,7 @@ def _constant(node: Node) -> Array:
 # What to do where a function of tensors would be no way out.
 _TREES: Final = "run trees where they were grown; px.onnx reads what is made of tensors"
 _ADVICE: Final = {
+    ("ai.onnx.preview.training", "Gradient"): "px.grad(loss_of)(model) of a file without it",
     ("ai.onnx.ml", "TreeEnsemble"): _TREES,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _TREES,
     ("ai.onnx.ml", "TreeEnsembleRegressor"): _TREES,

@@ -319,13 +319,6 @@ def tile_axis(input: T, tiles: Ints, axis: Ints) -> T:
     return px.tile(input, tuple(tiles[0] if i == axis[0] else 1 for i in range(input.ndim)))
 
 
-def sum_like(x: T, like: T) -> T:
-    """What was broadcast from the sizes of another tensor, added up again."""
-    more = x.ndim - like.ndim
-    axes = [*range(more), *(i + more for i, n in enumerate(like.shape) if n == 1)]
-    return x.sum(axis=tuple(axes), keepdims=True).reshape(like.shape) if axes else x
-
-
 ROWS: Final[dict[str, Row]] = {
     "CenterCropPad": since(18, center_crop_pad, grows=True),
     "Concat": since(13, concat, host=_host_concat, movement=True, same=alone),
@@ -352,6 +345,5 @@ ROWS: Final[dict[str, Row]] = {
 }
 OWN_ROWS: Final[dict[str, Row]] = {
     "Align": since(1, align, movement=True),
-    "SumLike": since(1, sum_like),
     "TileAxis": since(1, tile_axis, grows=True),
 }
