@@ -25,7 +25,7 @@ UNSEEN = {
 def lines(name: str) -> list[Line]:
     """The lines of a row that are to give the same."""
     op = REGISTRY.get(name)
-    if name in SAME or name in OTHER or op is None or op.op_class.name != "elementwise":
+    if name in SAME or name in OTHER or op is None or not op.op_class.broadcasts:
         return SAME.get(name, [])
     kinds = tuple(operand.kind for operand in op.signature.operands)
     return [(text,) for text in BY_KINDS.get(kinds, ())]

@@ -166,6 +166,25 @@ fn not_below_zero<W: Wide>(var: W) -> W {
     if var < W::ZERO { W::ZERO } else { var }
 }
 
+/// What is made of the sum of squared distances.
+#[derive(Clone, Copy)]
+struct Spread {
+    /// Less than the count by this.
+    correction: f64,
+    /// Of what that gives, the root.
+    root: bool,
+}
+
+impl Spread {
+    /// From the sums of distances from about the mean, and of their squares.
+    #[inline(always)]
+    fn of<W: Wide>(self, [first, second]: [W; 2], count: usize) -> W {
+        let squares = not_below_zero(second - first / W::count(count) * first);
+        let var = squares / W::from_f64((count as f64 - self.correction).max(0.0));
+        if self.root { var.sqrt() } else { var }
+    }
+}
+
 /// A correction; none beside an infinity, whose product with a correction of 0 is NaN.
 #[inline(always)]
 fn finite_or_zero<W: Wide>(x: W) -> W {

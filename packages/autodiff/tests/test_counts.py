@@ -42,6 +42,10 @@ def test_many_ties_share_the_slope_of_a_scattered_extreme(update: str) -> None:
     np.testing.assert_allclose(got, np.full(MANY, 64 / (MANY + 1)), rtol=2**-10)
 
 
+def scaled(name: str) -> Callable[[Tensor[Any]], Tensor[Any]]:
+    return lambda x: getattr(x, name)() * 1024.0
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_slopes_of_moments_over_many_elements(dtype: str) -> None:
     x = RNG.standard_normal(MANY).astype(dtype) * 10
@@ -51,7 +55,7 @@ def test_slopes_of_moments_over_many_elements(dtype: str) -> None:
     atol = 2**-24 if dtype == "float16" else 1e-8
     wanted = {"mean": np.full(MANY, 1 / MANY), "std": gaps / size / MANY, "var": gaps * 2 / MANY}
     for name, want in wanted.items():
-        got = gradient(lambda x, name=name: getattr(x, name)() * 1024.0, x, dtype)
+        got = gradient(scaled(name), x, dtype)
         np.testing.assert_allclose(got, want * 1024, rtol=rtol, atol=atol, err_msg=name)
 
 

@@ -13,7 +13,7 @@ from phlox_fusion import compile
 
 
 class Layer:
-    def __init__(self, name: str, rate: float) -> None:
+    def __init__(self, name: Any, rate: float) -> None:
         self.name, self.rate = name, rate
 
     def __eq__(self, other: object) -> bool:

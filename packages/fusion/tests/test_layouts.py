@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import _layout, compile
+from phlox_fusion import _layout, _static, compile
 from phlox_tensor import tree
 
 ONE = pt.ones(1)
@@ -52,8 +52,8 @@ def test_statics_are_one_by_their_parts() -> None:
         (inside, {"of": 1, "itself": {"of": 1, "itself": 2}}),
         ((np.ones(1),), (np.ones(1),)),
     ]
-    assert all(_layout.same_static(a, b) for a, b in equal)
-    assert not any(_layout.same_static(a, b) for a, b in apart)
+    assert all(_static.same_static(a, b) for a, b in equal)
+    assert not any(_static.same_static(a, b) for a, b in apart)
 
 
 def test_keys_that_are_equal_are_told_apart_by_their_type() -> None:

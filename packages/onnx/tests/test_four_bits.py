@@ -38,10 +38,11 @@ def ways(data: bytes, **words: Any) -> list[Any]:
 @pytest.mark.parametrize("code", [INT4, UINT4])
 @pytest.mark.parametrize("zero", ["constant", "cast", "none", "turned"])
 @pytest.mark.parametrize("how", ["exact", "fake", "learned"])
-def test_what_is_quantized_is_cut_off_at_four_bits(code: int, zero: str, how: Any) -> None:
+def test_what_is_quantized_is_cut_off_at_four_bits(code: Any, zero: str, how: Any) -> None:
     """Whichever way the file says that the numbers have four bits."""
     scale, nodes = one("s", TensorProto.FLOAT, 1.0), []
-    constants, words = [scale, one("z", code, 0)], {}
+    constants = [scale, one("z", code, 0)]
+    words: dict[str, Any] = {}
     if zero == "cast":
         constants[1] = one("eight", TensorProto.INT8, 0)
         nodes = [helper.make_node("Cast", ["eight"], ["z"], to=code)]
@@ -63,12 +64,12 @@ def test_what_is_quantized_is_cut_off_at_four_bits(code: int, zero: str, how: An
 @pytest.mark.parametrize("code", [INT4, UINT4])
 @pytest.mark.parametrize("op", ["Cast", "CastLike"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int32, np.int64])
-def test_a_cast_keeps_the_low_four_bits(code: int, op: str, dtype: Any) -> None:
+def test_a_cast_keeps_the_low_four_bits(code: Any, op: str, dtype: Any) -> None:
     like = op == "CastLike"
     nodes = [
-        helper.make_node(
-            op, ["x", *(["z"] if like else [])], ["a"], **({} if like else {"to": code})
-        ),
+        helper.make_node("CastLike", ["x", "z"], ["a"])
+        if like
+        else helper.make_node("Cast", ["x"], ["a"], to=code),
         helper.make_node("Cast", ["a"], ["y"], to=TensorProto.INT32),
     ]
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -1,8 +1,7 @@
 //! Softmax, its relatives and moments along an axis that is not the last: the passes of a row, over a strip of columns at
 //! once. A strip is walked line by line, so that memory is read in order; exponentials are computed again rather than kept.
 
-use super::moments::Spread;
-use super::{Op, RowElement, Wide, finite, for_rows};
+use super::{Op, RowElement, Spread, Wide, finite, for_rows};
 use crate::array::reader::Reader;
 use crate::dtype::Element;
 use crate::machine::lanes::{Kernel, Lanes, launch};

@@ -1,7 +1,7 @@
 //! Reductions that pass over a row twice: variance and the logarithm of a sum of exponentials.
 
 use super::columns::Columns;
-use super::{RowElement, Rows, Wide, float_rows, for_gathered_rows, for_rows, not_below_zero, numel, reduced, wide};
+use super::{RowElement, Rows, Spread, Wide, float_rows, for_gathered_rows, for_rows, numel, reduced, wide};
 use crate::array::Array;
 use crate::array::fold;
 use crate::array::reader::Reader;
@@ -28,25 +28,6 @@ pub fn var(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result
 /// The root of [`var`], which may be in the range of a type where the variance is not.
 pub fn std(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result<Array> {
     spread("std", x, axes, Spread { correction, root: true }, keepdims)
-}
-
-/// What is made of the sum of squared distances.
-#[derive(Clone, Copy)]
-pub struct Spread {
-    /// Less than the count by this.
-    pub correction: f64,
-    /// Of what that gives, the root.
-    pub root: bool,
-}
-
-impl Spread {
-    /// From the sums of distances from about the mean, and of their squares.
-    #[inline(always)]
-    pub fn of<W: Wide>(self, [first, second]: [W; 2], count: usize) -> W {
-        let squares = not_below_zero(second - first / W::count(count) * first);
-        let var = squares / W::from_f64((count as f64 - self.correction).max(0.0));
-        if self.root { var.sqrt() } else { var }
-    }
 }
 
 fn spread(op: &str, x: &Array, axes: &[usize], rule: Spread, keepdims: bool) -> Result<Array> {
