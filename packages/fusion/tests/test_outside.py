@@ -17,7 +17,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
-from phlox_fusion._captured import watches
+from phlox_fusion._captured import outside_of
 from phlox_fusion._plain import is_users
 from phlox_fusion._watch import numbers_of
 from phlox_tensor import CompileError, Tensor
@@ -369,7 +369,7 @@ def test_objects_in_arrays_of_numpy_are_followed() -> None:
 
 def test_arrays_of_numpy_that_stay_are_known_at_one_look() -> None:
     table = np.ones((300, 2), np.float32)
-    (watch,) = [w for w in watches(lambda: table) if w.read is numbers_of]
+    (watch,) = [w for w in outside_of(lambda: table).watches if w.read is numbers_of]
     assert watch.stands()
     table[0, 0] = 2.0
     assert not watch.stands()

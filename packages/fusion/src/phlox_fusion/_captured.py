@@ -17,11 +17,20 @@ import numpy as np
 from phlox_tensor import Backend, DType, Tensor, tree
 from phlox_tensor.capture import is_ours
 
-from ._code import Names, absolute, names_of
+from ._code import ASKING, Names, absolute, names_of
 from ._holders import behind, held_by, names_asked, writable
 from ._layout import Layout, NodePart, StatePart, StaticPart
 from ._plain import is_pythons, is_users
-from ._refused import an_iterator, large_array, too_deep, too_large
+from ._refused import (
+    DEEPEST,
+    MOST_NUMBERS,
+    MOST_PARTS,
+    MOST_VALUES,
+    an_iterator,
+    large_array,
+    too_deep,
+    too_large,
+)
 from ._slots import Open, Slots, is_data
 from ._watch import (
     NOTHING,
@@ -43,15 +52,9 @@ from ._watch import (
 
 _LEAVES: Final = (bool, bytes, complex, float, int, str, type(None))
 _OUR_LEAVES: Final = (Tensor, DType, Backend)
-_MOST_PARTS: Final = 1_000  # of a container; larger ones are refused
-_MOST_NUMBERS: Final = 4_096  # of an array; larger ones are refused
-_MOST_VALUES: Final = 10_000  # of one function
-_DEEPEST: Final = 16  # containers and objects in each other
 _FUNCTIONS: Final = (FunctionType, MethodType, partial)
 _WRAPPED: Final = ("__wrapped__", "_called")
-_ASKING: Final = frozenset(
-    {"attrgetter", "delattr", "getattr", "hasattr", "methodcaller", "setattr"}
-)
+_ASKING: Final = ASKING | {"methodcaller"}
 _WHOLE: Final = frozenset({"__dict__", "asdict", "astuple", "dir", "getmembers", "vars"})
 _ENVIRONMENT: Final = frozenset({"environ", "getenv"})
 _GENERATORS: Final = (Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
@@ -72,11 +75,6 @@ class Outside(NamedTuple):
     watches: list[Watch]
     generators: tuple[Any, ...]
     named: dict[int, Any]
-
-
-def watches(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> list[Watch]:
-    """Return what to watch of what a function reads besides its arguments, as it stands now."""
-    return outside_of(function, arguments).watches
 
 
 def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> Outside:
@@ -225,7 +223,7 @@ class _Walk:
     def _visit(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
         if id(item) in self._seen:
             return
-        if self._count > _MOST_VALUES or (depth > _DEEPEST and not isinstance(item, FunctionType)):
+        if self._count > MOST_VALUES or (depth > DEEPEST and not isinstance(item, FunctionType)):
             raise too_deep(f"{label}{among}")
         self._seen[id(item)] = item
         self._moving(item, f"{label}{among}")
@@ -377,7 +375,7 @@ class _Walk:
             self._function_in(getattr(item, "__dict__", {}).get(name), label)
 
     def _container(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
-        if len(item) > _MOST_PARTS:
+        if len(item) > MOST_PARTS:
             if isinstance(item, tuple | frozenset) and all(map(_is_leaf, item)):
                 return
             raise too_large(item, f"{label}{among}")
@@ -396,15 +394,15 @@ class _Walk:
         self, item: np.ndarray[Any, Any], label: str, among: str, *, own: bool, depth: int
     ) -> None:
         objects = item.dtype.hasobject  # whose bytes are places in memory
-        if objects and item.size <= _MOST_NUMBERS:
+        if objects and item.size <= MOST_NUMBERS:
             for part in item.reshape(-1).tolist():
                 self.add(part, label, among, depth=depth + 1)
         by = writable(item)
         if by is None:
             return
-        if item.size > _MOST_NUMBERS:
+        if item.size > MOST_NUMBERS:
             place = label if by is item else f"{label}.base"
-            raise large_array(item, f"{label}{among}", place, _MOST_NUMBERS)
+            raise large_array(item, f"{label}{among}", place)
         self._watch(objects_of if objects else numbers_of, item, {}, label, among, own=own)
 
     # Attributes

@@ -35,7 +35,7 @@ class Names(NamedTuple):
     identity: bool
 
 
-_ASKING: Final = frozenset({"attrgetter", "delattr", "getattr", "hasattr", "setattr"})
+ASKING: Final = frozenset({"attrgetter", "delattr", "getattr", "hasattr", "setattr"})
 _FORMATTING: Final = frozenset({"format", "format_map"})
 _SAME: Final = frozenset({"id", "is_", "is_not"})
 _RUNNING: Final = frozenset({"eval", "exec"})
@@ -84,7 +84,7 @@ def _asks_for_any(steps: Sequence[Instruction]) -> bool:
     for at, step in enumerate(steps):
         if step.opname == "MATCH_CLASS":
             return True
-        if step.argval in _ASKING and step.opname.startswith("LOAD_"):
+        if step.argval in ASKING and step.opname.startswith("LOAD_"):
             rest = itertools.takewhile(lambda s: not s.opname.startswith("CALL"), steps[at + 1 :])
             given = [*rest]
             made = any(s.opname in ("BINARY_OP", "BUILD_STRING") for s in given)

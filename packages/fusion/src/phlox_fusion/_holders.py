@@ -19,9 +19,9 @@ from weakref import (
 
 import numpy as np
 
+from ._refused import MOST_BYTES
 from ._watch import NOTHING, Read, attributes_in, bytes_of, items_of, size_of
 
-_MOST_BYTES: Final = 16_384  # of arrays and views; larger ones are refused
 # Each keeps all in one attribute, which its methods may put another object into.
 _INSIDE: Final[dict[type, str]] = {
     ChainMap: "maps",
@@ -57,7 +57,7 @@ def held_by(item: Any) -> Held | None:
     if isinstance(item, MappingProxyType):
         return Held(items_of, {}, (*item, *item.values()))
     if isinstance(item, array | bytearray | memoryview):
-        small = memoryview(item).nbytes <= _MOST_BYTES
+        small = memoryview(item).nbytes <= MOST_BYTES
         return Held(bytes_of if small else size_of, {}, ())
     for base, name in _INSIDE.items():
         if isinstance(item, base):

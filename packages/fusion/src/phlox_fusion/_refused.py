@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from phlox_tensor import CompileError
+
+MOST_BYTES: Final = 16_384  # of bytes, arrays and views of memory
+MOST_NUMBERS: Final = 4_096  # of an array of NumPy
+MOST_PARTS: Final = 1_000  # of a container
+MOST_VALUES: Final = 10_000  # of one function
+DEEPEST: Final = 16  # containers and objects in each other
 
 
 def too_large(item: Any, where: str) -> CompileError:
@@ -14,13 +20,13 @@ def too_large(item: Any, where: str) -> CompileError:
         "compile",
         "a container from outside is too large to be compared at each call",
         got=f"{where}, a {type(item).__name__} of {len(item)} parts",
-        expected="at most 1000 parts, 16384 bytes",
+        expected=f"at most {MOST_PARTS} parts, {MOST_BYTES} bytes",
         hint=f"give what is needed of it as an argument; tuple({name}) for plain values that "
         "never change; px.Cell for what the function changes",
     )
 
 
-def large_array(item: Any, where: str, base: str, most: int) -> CompileError:
+def large_array(item: Any, where: str, base: str) -> CompileError:
     """The error for an array of too many elements; ``base``: what may be written to."""
     name = where.partition(" ")[0]
     view = "" if base == name else ", a view of an array that may be written to"
@@ -28,7 +34,7 @@ def large_array(item: Any, where: str, base: str, most: int) -> CompileError:
         "compile",
         "an array of NumPy from outside is too large to be compared at each call",
         got=f"{where} of shape {item.shape}{view}",
-        expected=f"tensors; arrays of at most {most} elements",
+        expected=f"tensors; arrays of at most {MOST_NUMBERS} elements",
         hint=f"px.asarray({name}) outside of the function; or "
         f"{base}.setflags(write=False) for what never changes",
     )
@@ -40,7 +46,7 @@ def too_deep(where: str) -> CompileError:
         "compile",
         "what the function reads from outside is too much to be compared at each call",
         got=f"more behind {where}",
-        expected="at most 16 containers in each other, and 10000 values",
+        expected=f"at most {DEEPEST} containers in each other, and {MOST_VALUES} values",
         hint="give what is needed of it as an argument",
     )
 
