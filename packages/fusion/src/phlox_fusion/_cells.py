@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 from phlox_tensor import CompileError
@@ -137,13 +137,12 @@ def reached_twice(item: Any) -> CompileError:
     )
 
 
-def cell_of(key: Key, refs: Sequence[Any], leaves: Sequence[Any]) -> Cell[Any]:
-    """Return the cell that a key stands for, where leaves are what refs stand for."""
-    if not isinstance(key, CellOf):
-        return key
-    at = next(at for at, ref in enumerate(refs) if type(ref) is Owner and ref == key.owner)
-    found: Cell[Any] = key.cells(leaves[at])[key.place]
-    return found
+def cells_of(keys: Iterable[Key], refs: Sequence[Any], leaves: Sequence[Any]) -> list[Cell[Any]]:
+    """Return the cells that keys stand for, where leaves are what refs stand for."""
+    owners = {r: leaf for r, leaf in zip(refs, leaves, strict=True) if type(r) is Owner}
+    return [
+        key.cells(owners[key.owner])[key.place] if isinstance(key, CellOf) else key for key in keys
+    ]
 
 
 def packed(cell: Cell[Any]) -> Packed:

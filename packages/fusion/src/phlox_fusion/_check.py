@@ -10,7 +10,7 @@ from phlox_tensor import DisagreementError
 from phlox_tensor.capture import Cell, Packed, same, same_bits
 
 from ._bisect import fault, program_parts
-from ._cells import cell_of, packed
+from ._cells import cells_of, packed
 from ._fallback import of_a_function
 from ._form import other_form
 from ._layout import Layout, TensorPart, flatten
@@ -31,8 +31,7 @@ def compared(
     Raises:
         DisagreementError: at the first result or state that differs.
     """
-    keys = {**trace.opened, **trace.left}
-    cells = [cell_of(key, trace.arguments, leaves) for key in keys]
+    cells = cells_of({**trace.opened, **trace.left}, trace.arguments, leaves)
     with ExitStack() as held:
         for cell in cells:  # in the order in which recorded runs take them
             held.enter_context(cell.lock)
@@ -72,11 +71,8 @@ def _compared(
             agree(f"what it leaves in {_name(cell)}", mine, own, trace)
     except DisagreementError as error:
         known = dict(zip(cells, before, strict=True))
-        found = fault(
-            trace,
-            leaves,
-            [known[cell_of(key, trace.arguments, leaves)].leaves for key in trace.opened],
-        )
+        opened = cells_of(trace.opened, trace.arguments, leaves)
+        found = fault(trace, leaves, [known[cell].leaves for cell in opened])
         if found is None:
             raise
         what = f"{error.what}: a program parts from its ops"
@@ -100,8 +96,7 @@ class Seen(NamedTuple):
 
 def seen(replay: Replay, leaves: list[Any], undo: list[Any], trace: Trace) -> Seen:
     """Run a replay while no other thread sets its cells."""
-    keys = {**trace.opened, **trace.left}
-    cells = [cell_of(key, trace.arguments, leaves) for key in keys]
+    cells = cells_of({**trace.opened, **trace.left}, trace.arguments, leaves)
     with ExitStack() as held:
         for cell in cells:
             held.enter_context(cell.lock)

@@ -21,7 +21,7 @@ from phlox_tensor.capture import (
 
 from . import _trace
 from ._agree import difference, fits, same_refs, two_runs_differ
-from ._cells import cell_of, packed
+from ._cells import cells_of, packed
 from ._check import agree, agree_on_a_run, in_parts, seen
 from ._flat import outer
 from ._layout import Layout, TensorPart, flatten, levels_of
@@ -185,8 +185,7 @@ class Join:
         else:
             return out
         results, saved, contents = out
-        refs, opened = self._trace.arguments, self._trace.opened
-        cells = [cell_of(key, refs, leaves) for key in opened]
+        cells = cells_of(self._trace.opened, self._trace.arguments, leaves)
         held = dict(zip(cells, contents, strict=True))
         call = LivingCall(self._given(args, kwargs), held, copy_context(), saved, half)
         if found is not None:
