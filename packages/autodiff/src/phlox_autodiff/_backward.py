@@ -7,7 +7,7 @@ from math import prod
 from numbers import Real
 from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Never, final
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, final
 
 from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import Number, wrap
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from phlox_tensor import Backend
 
 _by_id = attrgetter("id")
+
+T = TypeVar("T")
 
 
 @final
@@ -87,7 +89,7 @@ class Gradients(NoOperand):
             raise self._absent(tensor)
         return found
 
-    def of(self, values: Any) -> Any:
+    def of(self, values: T) -> T:
         """Return a tree with the gradient of each leaf in its place, None where there is none.
 
         Of a module it is what ``px.grad`` gives: a module that holds gradients.
@@ -103,7 +105,8 @@ class Gradients(NoOperand):
                 expected="a model, a leaf, or a tree of them",
                 hint="grads.of(model)",
             )
-        return tree.map(lambda x: self.get(x) if isinstance(x, Tensor) else None, values)
+        made: T = tree.map(lambda x: self.get(x) if isinstance(x, Tensor) else None, values)
+        return made
 
     def proposed(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the new value for a constant that the loss came by.

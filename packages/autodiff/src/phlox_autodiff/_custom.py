@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, final
+from typing import Any, Final, ParamSpec, TypeVar, final
 
 from phlox_tensor import Backend, GradientError, Tensor, is_inside, tree
 from phlox_tensor.arguments import require_callable
@@ -25,11 +25,15 @@ from ._vmap import in_lanes, stacked
 
 Function = Callable[..., tuple[Any, Callable[..., Any]]]
 Tensors = tuple[Tensor[Any], ...]
+P = ParamSpec("P")
+R = TypeVar("R")
 # From tensors to values, what carries cotangents back, and what carries tangents on, if anything.
 Flat = Callable[..., tuple[Tensors, Follow, Follow | None]]
 
 
-def custom_gradient(function: Function) -> Callable[..., Any]:
+def custom_gradient(
+    function: Callable[P, tuple[R, Callable[..., Any]]],
+) -> Callable[P, R]:
     """Give a function a gradient of its own.
 
     ``function`` gives its value and a function from the cotangent of it to the cotangents of its
@@ -53,7 +57,9 @@ def custom_gradient(function: Function) -> Callable[..., Any]:
     return _decorated(function, forwards=False)
 
 
-def custom_jvp(function: Function) -> Callable[..., Any]:
+def custom_jvp(
+    function: Callable[P, tuple[R, Callable[..., Any]]],
+) -> Callable[P, R]:
     """Give a function a derivative of its own, in both modes.
 
     ``function`` gives its value and a function from the tangents of its arguments, one for each

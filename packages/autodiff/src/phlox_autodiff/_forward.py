@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 
 from phlox_tensor import Decorator, GradientError, Proposed, Tensor, asarray, tree
 from phlox_tensor.arguments import require_callable
@@ -290,6 +290,37 @@ class _Transposed:
         return [grads.get(g) for g in cotangents]
 
 
+R = TypeVar("R")
+X = TypeVar("X")
+
+
+@overload
+def jvp(
+    function: Callable[..., R],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    has_aux: Literal[False] = False,
+    kwargs: dict[str, Any] | None = None,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    function: Callable[..., tuple[R, X]],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    has_aux: Literal[True],
+    kwargs: dict[str, Any] | None = None,
+) -> tuple[R, R, X]: ...
+@overload
+def jvp(
+    function: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    has_aux: bool,
+    kwargs: dict[str, Any] | None = None,
+) -> tuple[Any, ...]: ...
 def jvp(
     function: Callable[..., Any],
     primals: tuple[Any, ...],

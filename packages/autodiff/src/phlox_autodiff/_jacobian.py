@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar, overload
 
-from phlox_tensor import ArgumentError, GradientError, Tensor, arange, concat, tree
+from phlox_tensor import ArgumentError, Float, GradientError, Tensor, arange, concat, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.random import Generator, generator, use_generator
 
@@ -16,11 +17,33 @@ from ._lanes import Lanes
 from ._levels import describe, require_arguments, transforming
 from ._recorded import ArgNums, Function, Recorded, numbers
 from ._transform import gradient
+from ._typed import Derivatives
 from ._vmap import require_chunk_size, stacked, vmap
 
 _MODES: Final = (None, "columns", "rows")
 
 
+Q = TypeVar("Q", bound=tuple[Any, ...])
+
+
+@overload
+def jacobian(
+    function: Callable[..., Tensor[Float]],
+    argnums: Literal[0] = 0,
+    *,
+    mode: str | None = None,
+    chunk_size: int | None = None,
+    has_aux: Literal[False] = False,
+) -> Derivatives: ...
+@overload
+def jacobian(
+    function: Function,
+    argnums: ArgNums = 0,
+    *,
+    mode: str | None = None,
+    chunk_size: int | None = None,
+    has_aux: bool = False,
+) -> Function: ...
 def jacobian(
     function: Function,
     argnums: ArgNums = 0,
@@ -191,6 +214,22 @@ def _arranged(call: Recorded, blocks: Blocks, *, single: bool) -> Any:
     return outer.rebuild([row(i, leaf) for i, leaf in enumerate(tree.leaves(call.output))])
 
 
+@overload
+def hessian(
+    function: Callable[..., Tensor[Float]],
+    argnums: Literal[0] = 0,
+    *,
+    chunk_size: int | None = None,
+    has_aux: Literal[False] = False,
+) -> Derivatives: ...
+@overload
+def hessian(
+    function: Function,
+    argnums: ArgNums = 0,
+    *,
+    chunk_size: int | None = None,
+    has_aux: bool = False,
+) -> Function: ...
 def hessian(
     function: Function,
     argnums: ArgNums = 0,
@@ -215,6 +254,24 @@ def hessian(
     return jacobian(first, argnums, mode="rows", chunk_size=chunk_size, has_aux=has_aux)
 
 
+@overload
+def hvp(
+    function: Callable[..., Tensor[Float]],
+    primals: Q,
+    vector: tuple[Any, ...],
+    *,
+    has_aux: Literal[False] = False,
+    kwargs: dict[str, Any] | None = None,
+) -> Q: ...
+@overload
+def hvp(
+    function: Callable[..., Any],
+    primals: Q,
+    vector: tuple[Any, ...],
+    *,
+    has_aux: Literal[True],
+    kwargs: dict[str, Any] | None = None,
+) -> tuple[Q, Any]: ...
 def hvp(
     function: Function,
     primals: tuple[Any, ...],

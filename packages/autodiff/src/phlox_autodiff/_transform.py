@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar, overload
 
-from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor import Float, GradientError, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 
 from ._levels import describe, require_fit
 from ._recorded import ArgNums, Function, Recorded, numbers
+from ._typed import Gradient, GradientAndAux, ValueAndGradient
 
 # What to type for a function of several elements, by transform.
 _SMALLER: Final = {
@@ -19,6 +21,28 @@ _SMALLER: Final = {
 }
 
 
+R = TypeVar("R")
+X = TypeVar("X")
+
+
+@overload
+def value_and_grad(
+    function: Callable[..., Tensor[Float]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[False] = False,
+) -> ValueAndGradient[Tensor[Float]]: ...
+@overload
+def value_and_grad(
+    function: Callable[..., tuple[Tensor[Float], X]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> ValueAndGradient[tuple[Tensor[Float], X]]: ...
+@overload
+def value_and_grad(
+    function: Function, argnums: ArgNums, *, has_aux: bool = False
+) -> Callable[..., tuple[Any, Any]]: ...
 def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> Function:
     """Return a function that gives the value of ``function`` and its gradient.
 
@@ -84,6 +108,22 @@ def both(name: str, function: Function, argnums: ArgNums, *, has_aux: bool) -> F
     return run
 
 
+@overload
+def grad(
+    function: Callable[..., Tensor[Float]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[False] = False,
+) -> Gradient: ...
+@overload
+def grad(
+    function: Callable[..., tuple[Tensor[Float], X]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> GradientAndAux[X]: ...
+@overload
+def grad(function: Function, argnums: ArgNums, *, has_aux: bool = False) -> Function: ...
 def grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = False) -> Function:
     """Return a function that gives the gradient of ``function``; see ``value_and_grad``.
 
@@ -110,6 +150,20 @@ def gradient(name: str, function: Function, argnums: ArgNums, *, has_aux: bool) 
     return run
 
 
+@overload
+def vjp(
+    function: Callable[..., R],
+    *xs: Any,
+    has_aux: Literal[False] = False,
+    kwargs: dict[str, Any] | None = None,
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    function: Callable[..., tuple[R, X]],
+    *xs: Any,
+    has_aux: Literal[True],
+    kwargs: dict[str, Any] | None = None,
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], X]: ...
 def vjp(
     function: Function, *xs: Any, has_aux: bool = False, kwargs: dict[str, Any] | None = None
 ) -> Any:

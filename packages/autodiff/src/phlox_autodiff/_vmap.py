@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from phlox_tensor import ArgumentError, Proposed, ShapeError, Tensor, concat, tree
 from phlox_tensor.arguments import require_callable
@@ -24,6 +24,9 @@ Function = Callable[..., Any]
 Axes = Any
 _RANDOMNESS: Final = ("different", "same")
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class _Mapped(NamedTuple):
     """A leaf of the arguments, and the axis that counts its lanes; None where it has none."""
@@ -34,14 +37,14 @@ class _Mapped(NamedTuple):
 
 
 def vmap(
-    function: Function,
+    function: Callable[P, R],
     in_axes: Axes = 0,
     out_axes: Axes = 0,
     *,
     randomness: str = "different",
     chunk_size: int | None = None,
     loop: bool = False,
-) -> Function:
+) -> Callable[P, R]:
     """Return ``function`` for many examples at once: it sees one, and runs once for all.
 
     The arguments have one more axis, which counts the examples (lanes); so has what comes out.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from phlox_tensor import PhloxError, Tensor, TreeError, tree
 from phlox_tensor.arguments import unknown_keyword
+from phlox_tensor.no_operand import is_refusal
 
 from . import _fields, _walk
 from ._param import Param
@@ -175,6 +176,10 @@ class ModuleType(ABCMeta):
             if "_complete" in vars(cls):
                 check_attribute(cls, name, value)
             super().__setattr__(name, value)
+
+    def __dir__(cls) -> list[str]:
+        """List what ``help`` of the class tells of: not what is there to be refused."""
+        return [name for name in super().__dir__() if not is_refusal(cls, name)]
 
     @property
     def __signature__(cls) -> Signature:

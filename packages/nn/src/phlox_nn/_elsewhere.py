@@ -9,6 +9,7 @@ from typing import Any, Final, Never
 from phlox_tensor import DeviceError, UnknownArgumentError, WrongTypeError
 from phlox_tensor.arguments import misfit
 from phlox_tensor.names import unknown_argument, unknown_name
+from phlox_tensor.no_operand import Refusal
 
 # Names of the module ``torch.nn`` -> what to type. Those that differ in capitals alone are found.
 NAMES: Final[Mapping[str, str]] = {
@@ -319,7 +320,7 @@ def odd_call(
     return unknown or misfit(forward, (layer, *args), kwargs)
 
 
-class _Hint:
+class _Hint(Refusal):
     """Stands on a class for a name that it lacks: reading it raises the error that says more."""
 
     __slots__ = ("name",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, overload
 
-from phlox_tensor import ArgumentError, IndexOutOfRangeError
+from phlox_tensor import ArgumentError, Float, IndexOutOfRangeError, Tensor
 
 from ._config import Config
 from ._module import Module
@@ -41,11 +41,12 @@ class Sequential(Module):
             )
         self.layers: tuple[Module, ...] = layers
 
-    def forward(self, x: Any) -> Any:
-        """Return what the last layer gives."""
+    def forward(self, x: Any) -> Tensor[Float]:
+        """Return what the last layer gives; type checkers take it for a tensor."""
         for layer in self.layers:
             x = layer(x)
-        return x
+        out: Tensor[Float] = x
+        return out
 
     def __len__(self) -> int:
         return len(self.layers)

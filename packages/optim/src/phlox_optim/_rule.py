@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, ClassVar, Generic, Never, TypeVar, get_args
 
 from phlox_tensor import DType, Float, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor.shown import hide_refused
 
 C = TypeVar("C")
 State = Any
@@ -99,6 +100,8 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
                 hint=f"optimizer = optim.{name}().init(), then optimizer.step(0.1, model, grads)",
             )
         self._config = self._defaults() if config is None else config
+
+    hide_refused([__init__])
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Belong to the config that is the type argument."""

@@ -67,22 +67,24 @@ class _Interned(ABCMeta):
     _objects: ClassVar[dict[object, Any]] = {}
     _changing: ClassVar[RLock] = RLock()
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        try:
-            made = super().__call__(*args, **kwargs)
-        except TypeError as error:
-            wrong = next((told(cls, args, kwargs, error) for told in told_by), error)
-            if wrong is error:
-                raise
-            raise wrong from error
-        key = cls, made.settings
-        kept = _Interned._objects.get(key)
-        if kept is None:
-            _require_settings(cls, made)
-            with _Interned._changing:  # no op is declared between the tables and their publication
-                made._lay_out()
-                kept = _Interned._objects.setdefault(key, made)
-        return kept
+    if not TYPE_CHECKING:  # checkers read the constructors
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            try:
+                made = super().__call__(*args, **kwargs)
+            except TypeError as error:
+                wrong = next((told(cls, args, kwargs, error) for told in told_by), error)
+                if wrong is error:
+                    raise
+                raise wrong from error
+            key = cls, made.settings
+            kept = _Interned._objects.get(key)
+            if kept is None:
+                _require_settings(cls, made)
+                with _Interned._changing:  # no op is declared between tables and their publication
+                    made._lay_out()
+                    kept = _Interned._objects.setdefault(key, made)
+            return kept
 
 
 def _require_settings(cls: type, made: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from . import _functions
+from . import _creation, _functions, _standard
 from ._ambient import depend_on
 from ._backend import add_op
 from ._device import provide
@@ -16,6 +16,7 @@ from ._op import Op, last_replaced, on_declare, promised_by, reserve, seal
 from ._promised import promised
 from ._signature import REQUIRED
 from ._tensor import Tensor
+from .shown import hide_refused
 
 _OWN = {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__", "__repr__"}
 _INHERITED = frozenset(vars(object)) - _OWN
@@ -34,6 +35,8 @@ def install() -> None:
     for name, member in {**vars(TensorMembers), **vars(TensorMethods)}.items():
         if name not in _INHERITED and (callable(member) or isinstance(member, property)):
             setattr(Tensor, name, member)
+    for owner in (_creation, _functions, _standard, Tensor):
+        hide_refused(vars(owner).values())
     provide("numpy", Numpy)
     seal()
     reserve(_clash)

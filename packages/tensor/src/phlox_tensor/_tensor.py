@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ._backend import Backend
+    from ._gradients import Gradients
     from ._methods import TensorMethods
 else:
     # The generated methods are put on the class when the package has loaded (see _install).
@@ -302,7 +303,7 @@ class Tensor(TensorMethods[K]):
         *,
         retain_graph: bool = False,
         **wrong: Never,
-    ) -> Any:
+    ) -> Gradients:
         """Return the gradients of this tensor as a value; ``w.grad(grads)`` reads one.
 
         Args:
@@ -315,7 +316,8 @@ class Tensor(TensorMethods[K]):
         """
         if wrong:
             raise _unknown(wrong)
-        return self.device.backward(self, seed, retain_graph)
+        found: Gradients = self.device.backward(self, seed, retain_graph)
+        return found
 
     def grad(self, gradients: Any) -> Tensor[Float]:
         """Return this leaf's gradient out of ``gradients``, on the inner backend.

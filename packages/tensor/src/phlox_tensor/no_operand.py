@@ -114,7 +114,13 @@ for _name, _sign in _UNARY.items():
     setattr(NoOperand, f"__{_name}__", _unary(_sign))
 
 
-class _TensorMember:
+class Refusal:
+    """Base of what stands on a class for a name that it lacks, so that nothing lists it."""
+
+    __slots__ = ()
+
+
+class _TensorMember(Refusal):
     """Stands on a class for a member of tensors: reading it raises the error that says more."""
 
     __slots__ = ("_name",)
@@ -129,6 +135,12 @@ class _TensorMember:
         code = f"{instance.tensor_code}.{self._name}"
         what = f"a {owner.__name__} holds a tensor, and is none"
         raise UnknownNameError(self._name, what, hint=code)
+
+
+def is_refusal(cls: type, name: str) -> bool:
+    """Whether all that a class does at a name is to refuse it."""
+    member = getattr_static(cls, name, None)
+    return isinstance(member, Refusal) or getattr(member, "__name__", "") == "refuse"
 
 
 def hint_at_members(cls: type[NoOperand]) -> None:

@@ -21,6 +21,7 @@ from phlox_tensor import (
     use_device,
 )
 from phlox_tensor.names import unknown_argument
+from phlox_tensor.shown import hide_refused
 
 from .._errors import OnnxError
 from ._check import refuse_unfit, verified
@@ -136,9 +137,12 @@ _NEEDLESS: Final = {
 }
 
 
+hide_refused([save])
+
+
 def _refuse_unknown(wrong: Mapping[str, object]) -> None:
     """Refuse arguments that a call does not have, some of which others have."""
-    known = [name for name in inspect.signature(save).parameters if name != "wrong"]
+    known = [*inspect.signature(save).parameters]
     unknown = unknown_argument("save", wrong, known, _ELSEWHERE, _NEEDLESS)
     if unknown is None:
         return
