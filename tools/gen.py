@@ -42,16 +42,16 @@ def _code() -> dict[Path, str]:
 
 
 def _pages() -> dict[Path, str]:
-    from phlox import _learning  # noqa: PLC0415 - loads the generated functions
     from tools.generate import (  # noqa: PLC0415 - run the generated functions
+        learning,
         namespaces,
         onnx_ops,
         pages,
         schedules,
     )
 
-    learning = {LEARNING: _learning.page(), SCHEDULES: schedules.page()}
-    return pages.files(DOCS) | namespaces.files(DOCS) | onnx_ops.files(DOCS.parent) | learning
+    drawn = {LEARNING: learning.page(), SCHEDULES: schedules.page()}
+    return pages.files(DOCS) | namespaces.files(DOCS) | onnx_ops.files(DOCS.parent) | drawn
 
 
 def _bootstrap() -> None:

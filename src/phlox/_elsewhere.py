@@ -125,15 +125,6 @@ OPTIMIZERS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-# Our functions that put another form in the place of weights, as LAYERS.
-WEIGHTS: Final[dict[str, tuple[str, str]]] = {
-    "apply_lora": ("peft.LoraConfig, get_peft_model", "apply_lora"),
-    "quantize_weights": ("torchao.quantize_", "quantize_weights"),
-    "spectral_norm": ("utils.parametrizations.spectral_norm", ""),
-    "weight_norm": ("utils.parametrizations.weight_norm", ""),
-}
-
-
 class Difference(NamedTuple):
     """Where a setting, or what is done, is not the same everywhere."""
 

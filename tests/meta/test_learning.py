@@ -14,23 +14,21 @@ import pytest
 import phlox_nn as nn
 import phlox_optim as optim
 from phlox._cli import main
-from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS, WEIGHTS
-from phlox._elsewhere_schedules import DIFFERENCES as SCHEDULE_DIFFERENCES
-from phlox._elsewhere_schedules import NO_SCHEDULES, SCHEDULES
+from phlox._elsewhere import DIFFERENCES, LAYERS, OPTIMIZERS
 from phlox._learning import (
     as_page,
     config_of,
     default_of,
     layers,
     optimizers,
-    page,
-    schedules,
-    weights,
 )
 from phlox_nn._elsewhere import NO_SETTINGS
 from phlox_nn._elsewhere import SETTINGS as LAYER_SETTINGS
 from phlox_optim import SimpleOptimizer
 from phlox_optim._elsewhere import SETTINGS as OPTIMIZER_SETTINGS
+from tools.generate.elsewhere_schedules import DIFFERENCES as SCHEDULE_DIFFERENCES
+from tools.generate.elsewhere_schedules import NO_SCHEDULES, SCHEDULES
+from tools.generate.learning import WEIGHTS, page, place, schedules, weights
 
 NAMES = {**LAYERS, **OPTIMIZERS}
 
@@ -81,8 +79,13 @@ def test_what_is_said_of_schedules_of_pytorch_is_so() -> None:
 
 
 def test_every_row_names_a_test_that_is_there() -> None:
-    for record in (*layers(), *optimizers(), *schedules(), *weights()):
-        assert ".py:" in record["tests"], record["name"]
+    for package, records in (
+        ("nn", layers()),
+        ("optim", [*optimizers(), *schedules()]),
+        ("weights", weights()),
+    ):
+        for record in records:
+            assert ".py:" in place(package, record["name"]), record["name"]
 
 
 def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str]) -> None:

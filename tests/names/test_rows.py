@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from phlox_tensor import REGISTRY
-from phlox_tensor._spelling_notes import NOTES
 from phlox_tensor._spellings import SPELLINGS, Spelling
 from tests.names.given import GIVEN
 from tests.names.rows import APART, BY_KINDS, OTHER, SAME, Line
+from tools.generate.spelling_notes import NOTES
 
 ROWS = {row.ours: row for row in SPELLINGS if (row.numpy, row.torch) != ("", "")}
 # What the calls here cannot show.

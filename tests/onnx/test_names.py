@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from phlox_onnx.table import TABLE
-from phlox_tensor._spelling_notes import NOTES, ONNX
 from phlox_tensor._spellings import SPELLINGS
+from tools.generate.spelling_notes import NOTES, ONNX
 
 
 def test_names_are_those_of_ops_that_are_read_and_stand_beside_ours() -> None:

@@ -12,8 +12,8 @@ import phlox_tensor as pt
 from phlox_tensor._keywords import KEYWORDS
 from phlox_tensor._op import Op
 from phlox_tensor._spelling_codes import IDIOMS
-from phlox_tensor._spelling_notes import NOTES, ONNX
 from phlox_tensor._spellings import SPELLINGS
+from tools.generate.spelling_notes import NOTES, ONNX
 
 from . import namespaces
 from .code import module_of, own_ops, parameters, result_type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ._elsewhere import Difference
+from phlox._elsewhere import Difference
 
 # Our name: PyTorch's classes of ``torch.optim.lr_scheduler``, Burn's scheduler.
 SCHEDULES: Final[dict[str, tuple[str, str]]] = {
