@@ -35,6 +35,20 @@ def up(gpu: Wgpu) -> Callable[[Any], GpuArray]:
 
 
 @pytest.fixture
+def dispatches(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows with every dispatch."""
+    calls: list[int] = []
+    record = gpu.device.record
+
+    def counted(*arguments: Any) -> None:
+        calls.append(1)
+        record(*arguments)
+
+    monkeypatch.setattr(gpu.device, "record", counted)
+    return calls
+
+
+@pytest.fixture
 def run() -> Callable[[str], str]:
     """Run a program in a process of its own; gives what it prints."""
 

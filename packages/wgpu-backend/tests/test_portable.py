@@ -9,7 +9,7 @@ import pytest
 from phlox_wgpu import Wgpu
 from phlox_wgpu._kernel import source
 from phlox_wgpu._matmul import choose_tile
-from phlox_wgpu._rows import SOFTMAX, layer_norm_backward_program
+from phlox_wgpu._rows import SOFTMAX, norm_backward_program
 from phlox_wgpu.wgsl.rows import RowKernel, row_source
 
 
@@ -50,6 +50,6 @@ def test_kernels_keep_to_the_limits_of_webgpu(gpu: Wgpu, monkeypatch: pytest.Mon
     for size in (8, 512, 8192):
         tile, _ = choose_tile(device, size, size, size, 1)
         assert tile.workgroup_bytes <= 16_384
-    program = layer_norm_backward_program(weight=True)
+    program = norm_backward_program(weight=True, centered=True)
     kernel = row_source(RowKernel(program, "f32", 64, 16, subgroups=True))
     assert len(kernel.inputs) + len(kernel.outputs) <= 8

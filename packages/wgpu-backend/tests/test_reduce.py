@@ -150,6 +150,36 @@ def test_cumsum(gpu: Wgpu, up: Up, rng: np.random.Generator, shape: tuple[int, .
         )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "uint32"])
+@pytest.mark.parametrize("shape", [(7,), (300, 40), (2, 50_000), (20_000, 17)])
+def test_the_best_so_far(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, dtype: str, shape: tuple[int, ...]
+) -> None:
+    if pt.as_dtype(dtype) not in gpu.dtypes:
+        pytest.skip("the adapter lacks float16")
+    x = (rng.normal(size=shape) * 20 + 100).astype(dtype)  # with many equals
+    if np.issubdtype(x.dtype, np.floating):
+        x.flat[[0, -1]], x.flat[x.size * 2 // 3] = -np.inf, np.nan
+    for axis in range(x.ndim):
+        line = np.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        for name, best in (("cummax", np.maximum), ("cummin", np.minimum)):
+            want = best.accumulate(x, axis=axis)
+            places = np.where((x == want) | np.isnan(x), line, -1)
+            values, indices = gpu.ops[name](up(x), axis)
+            np.testing.assert_array_equal(gpu.read(values), want)
+            np.testing.assert_array_equal(
+                gpu.read(indices), np.maximum.accumulate(places, axis=axis)
+            )
+
+
+@pytest.mark.parametrize(("length", "most"), [(100, 1), (50_000, 3)])
+def test_the_best_so_far_is_few_kernels(
+    gpu: Wgpu, up: Up, dispatches: list[int], length: int, most: int
+) -> None:
+    gpu.ops.cummax(up(np.ones(length, np.float32)), 0)
+    assert len(dispatches) == most
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_integers_are_summed_before_they_are_rounded(gpu: Wgpu, up: Up, dtype: str) -> None:
     wanted = pt.as_dtype(dtype)

@@ -82,7 +82,7 @@ def test_softmax_and_its_kin(
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_layer_norm_and_variance(
+def test_norms_and_variance(
     gpu: Wgpu, up: Up, rng: np.random.Generator, length: int, dtype: str, hardware: None
 ) -> None:
     del hardware
@@ -94,9 +94,13 @@ def test_layer_norm_and_variance(
         same = [v if there else None for v, there in ((w64, weight), (b64, bias))]
         close(gpu, gpu.ops.layer_norm(up(x), *some, 1e-5), ref.layer_norm(x64, *same, 1e-5), dtype)
     for weight in (True, False):
-        got = gpu.ops.layer_norm_backward(up(g), up(x), up(w) if weight else None, 1e-5)
-        want = ref.layer_norm_backward(g64, x64, w64 if weight else None, 1e-5)
-        close(gpu, got, want, dtype)
+        vector, same_vector = (up(w), w64) if weight else (None, None)
+        for name in ("layer_norm_backward", "rms_norm_backward"):
+            got = gpu.ops[name](up(g), up(x), vector, 1e-5)
+            close(gpu, got, getattr(ref, name)(g64, x64, same_vector, 1e-5), dtype)
+        got = gpu.ops.rms_norm(up(x), vector, 1e-5)
+        close(gpu, got, ref.rms_norm(x64, same_vector, 1e-5), dtype)
+    close(gpu, gpu.ops.std(up(x), (1,), 1.0, False), sums.std(x64, (1,), 1.0, False), dtype)
     close(gpu, gpu.ops.var(up(x), (1,), 1.0, False), sums.var(x64, (1,), 1.0, False), dtype)
 
 
@@ -144,6 +148,35 @@ def test_variance_far_from_zero(gpu: Wgpu, up: Up, rng: np.random.Generator) -> 
         "float32",
     )
     close(gpu, gpu.ops.var(up(x), (1,), 0.0, True), sums.var(*wide(x), (1,), 0.0, True), "float32")
+
+
+def test_deviation_of_a_long_row_whatever_its_size(gpu: Wgpu, up: Up) -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(2, 50_000))
+    led, turned = noise.copy(), np.ones((2, 50_000))
+    led[:, -1], turned[:, 30_000:] = 1e6, -1
+    rows = (noise, 1e3 + noise, 1e20 * noise, 1e30 * led, 1e20 * turned, 1e-15 * noise, 0 * noise)
+    for values in rows:
+        x = values.astype(np.float32)
+        got = gpu.read(gpu.ops.std(up(x), (1,), 0.0, False))
+        np.testing.assert_allclose(got, x.astype(np.float64).std(1), rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("rms_norm", 1), ("rms_norm_backward", 3), ("std", 1), ("long std", 2)]
+)
+def test_norms_are_few_kernels(
+    gpu: Wgpu, up: Up, dispatches: list[int], name: str, most: int
+) -> None:
+    x, w = up(np.ones((4, 64), np.float32)), up(np.ones(64, np.float32))
+    runs: dict[str, Callable[[], Any]] = {
+        "rms_norm": lambda: gpu.ops.rms_norm(x, w, 1e-5),
+        "rms_norm_backward": lambda: gpu.ops.rms_norm_backward(x, x, w, 1e-5),
+        "std": lambda: gpu.ops.std(x, (1,), 0.0, False),
+        "long std": lambda: gpu.ops.std(up(np.ones(50_000, np.float32)), (0,), 0.0, False),
+    }
+    runs[name]()
+    assert len(dispatches) == most
 
 
 # Runs of a channel: long and by fours, none (turned first), short and odd, short (turned first).

@@ -1,4 +1,4 @@
-"""Variance, and norms over channels."""
+"""Variance and its root, and norms over channels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy, full
 from ._elementwise import cast
 from ._matmul import ENOUGH_GROUPS
-from ._rows import VAR, Axes, axes_last, reduced, run
+from ._rows import STD, VAR, Axes, axes_last, reduced, run
 from ._runtime import GpuDevice
 from .wgsl import channels as kernels
 from .wgsl import matmul as sums
@@ -25,8 +25,16 @@ _NEAR = 32  # channels whose elements lie together in shorter runs are turned fi
 _TURN_FROM = 1 << 16  # elements below which turning does not pay
 
 
-def var(device: GpuDevice, x: GpuArray, axis: Axes, correction: float, keepdims: bool) -> GpuArray:
-    """Mean squared distance from the mean along axes, divided by n - correction."""
+def var(
+    device: GpuDevice,
+    x: GpuArray,
+    axis: Axes,
+    correction: float,
+    keepdims: bool,
+    *,
+    root: bool = False,
+) -> GpuArray:
+    """Mean squared distance from the mean along axes, divided by n - correction; its `root`."""
     shape = reduced(x, axis, keepdims)
     length = math.prod(x.shape[i] for i in axis)
     if not length:
@@ -37,11 +45,16 @@ def var(device: GpuDevice, x: GpuArray, axis: Axes, correction: float, keepdims:
     divisor = max(length - correction, 0.0)
     if length >= _LONG and rows.shape[0] < ENOUGH_GROUPS:
         steps = (length, 0)
-        _, wide, *_ = _moments(device, rows, rows.shape[0], length, length, steps, divisor)
+        _, wide, *_ = _moments(device, rows, rows.shape[0], length, length, steps, divisor, root)
         out = cast(device, wide, x.dtype)
     else:
-        out = run(device, VAR, [rows], scalars=[divisor])[0]
+        out = run(device, STD if root else VAR, [rows], scalars=[divisor])[0]
     return out.view(shape, dense_strides(shape), 0)
+
+
+def std(device: GpuDevice, x: GpuArray, axis: Axes, correction: float, keepdims: bool) -> GpuArray:
+    """Standard deviation along axes."""
+    return var(device, x, axis, correction, keepdims, root=True)
 
 
 def _parts(channels: int, length: int) -> tuple[int, int]:
@@ -59,8 +72,12 @@ def _moments(
     inner: int,
     steps: tuple[int, int],
     divisor: float,
+    root: bool = False,
 ) -> list[GpuArray]:
-    """Mean and sum of squares / divisor per channel, and the mean as two floats; float32."""
+    """Mean and sum of squares / divisor per channel, and the mean as two floats; float32.
+
+    `root`: the root of the second.
+    """
     stored = x.wgsl
     parts, per_part = _parts(channels, length)
     groups = channels * parts
@@ -75,8 +92,8 @@ def _moments(
     )
     out = [device.empty((channels,), float32) for _ in range(4)]
     device.launch(
-        "join-moments",
-        kernels.join_moments,
+        ("join-moments", root),
+        lambda: kernels.join_moments(root),
         [partial],
         out,
         (channels, parts, per_part, length, divisor),
@@ -228,5 +245,6 @@ ENTRIES: Entries = {
     "batch_norm": batch_norm,
     "batch_norm_backward": batch_norm_backward,
     "batch_norm_train": batch_norm_train,
+    "std": std,
     "var": var,
 }

@@ -99,14 +99,27 @@ _SIZED = Step(
     reduce=(*_NEAR.reduce, ("top", "max", "abs(x - x_first)")),
     row=(*_NEAR.row, ("unit", "unit_of_row(top)")),
 )
+_SIZED_SPREAD = Step(each=(("d", "(x - near) * unit"),), reduce=_SPREAD.reduce, row=_SPREAD.row)
+STD = RowProgram(
+    "std",
+    ("x",),
+    (_SIZED, _SIZED_SPREAD),
+    totals=("sqrt_f(squares / divisor) / unit",),
+    scalars=("divisor",),
+)
+_SCALE = ("scale", "rsqrt_f(squares / p.count + epsilon * unit * unit)")
 _SCALED = Step(
-    each=(("d", "(x - near) * unit"),),
+    each=_SIZED_SPREAD.each,
     reduce=_SPREAD.reduce,
-    row=(
-        *_SPREAD.row,
-        ("rest", "left / p.count"),
-        ("scale", "rsqrt_f(squares / p.count + epsilon * unit * unit)"),
+    row=(*_SPREAD.row, ("rest", "left / p.count"), _SCALE),
+)
+# The root mean square is the deviation from 0.
+_ROOT_STEPS = (
+    Step(
+        reduce=(("top", "max", "abs(x)"),),
+        row=(("near", "0.0"), ("rest", "0.0"), ("unit", "unit_of_row(top)")),
     ),
+    Step(each=(("d", "x * unit"),), reduce=(("squares", "sum", "d * d"),), row=(_SCALE,)),
 )
 
 
@@ -118,21 +131,32 @@ def layer_norm_program(weight: bool, bias: bool) -> RowProgram:
     return RowProgram("layer_norm", ("x",), steps, (value,), (), columns, ("epsilon",))
 
 
-def layer_norm_backward_program(weight: bool) -> RowProgram:
-    """The cotangent of x; mean and scale of each row are kept for those of weight and bias."""
-    steps = (
-        _SIZED,
-        _SCALED,
-        Step(
-            each=(("normal", "(d - rest) * scale"), ("pull", "g * weight" if weight else "g")),
-            reduce=(("first", "sum", "pull"), ("second", "sum", "pull * normal")),
-        ),
-    )
-    value = "(scale * unit) * (pull - first / p.count - normal * (second / p.count))"
+def rms_norm_program(weight: bool) -> RowProgram:
+    """Rms norm with its vector or without."""
+    value = "d * scale" + " * weight" * weight
     columns = ("weight",) * weight
-    totals = ("near", "rest / unit", "scale * unit")
+    return RowProgram("rms_norm", ("x",), _ROOT_STEPS, (value,), (), columns, ("epsilon",))
+
+
+def norm_backward_program(weight: bool, *, centered: bool) -> RowProgram:
+    """The cotangent of x; mean and scale of each row are kept for those of weight and bias.
+
+    `centered`: of layer norm; else of rms norm, whose rows have the mean 0.
+    """
+    pull = Step(
+        each=(("normal", "(d - rest) * scale"), ("pull", "g * weight" if weight else "g")),
+        reduce=(("second", "sum", "pull * normal"), *(("first", "sum", "pull"),) * centered),
+    )
+    steps = (*((_SIZED, _SCALED) if centered else _ROOT_STEPS), pull)
+    first = " - first / p.count" * centered
     return RowProgram(
-        "layer_norm_backward", ("g", "x"), steps, (value,), totals, columns, ("epsilon",)
+        "layer_norm_backward" if centered else "rms_norm_backward",
+        ("g", "x"),
+        steps,
+        (f"(scale * unit) * (pull{first} - normal * (second / p.count))",),
+        ("near", "rest / unit", "scale * unit"),
+        ("weight",) * weight,
+        ("epsilon",),
     )
 
 
@@ -285,10 +309,25 @@ def layer_norm(
     epsilon: float,
 ) -> GpuArray:
     """Rows over the last axis with mean 0 and variance 1, times weight, plus bias."""
+    program = layer_norm_program(weight is not None, bias is not None)
+    return _norm(device, program, x, (weight, bias), epsilon)
+
+
+def rms_norm(device: GpuDevice, x: GpuArray, weight: GpuArray | None, epsilon: float) -> GpuArray:
+    """Rows over the last axis by their root mean square, times weight."""
+    return _norm(device, rms_norm_program(weight is not None), x, (weight,), epsilon)
+
+
+def _norm(
+    device: GpuDevice,
+    program: RowProgram,
+    x: GpuArray,
+    vectors: Sequence[GpuArray | None],
+    epsilon: float,
+) -> GpuArray:
     if not x.size:
         return device.empty(x.shape, x.dtype)
-    program = layer_norm_program(weight is not None, bias is not None)
-    columns = [v for v in (weight, bias) if v is not None]
+    columns = [v for v in vectors if v is not None]
     out = run(device, program, [_flat(device, x)], columns, [epsilon])[0]
     return out.view(x.shape, dense_strides(x.shape), 0)
 
@@ -300,19 +339,33 @@ def _flat(device: GpuDevice, x: GpuArray) -> GpuArray:
 
 
 def layer_norm_backward(
-    device: GpuDevice, g: GpuArray, x: GpuArray, weight: GpuArray | None, epsilon: float
+    device: GpuDevice,
+    g: GpuArray,
+    x: GpuArray,
+    weight: GpuArray | None,
+    epsilon: float,
+    *,
+    centered: bool = True,
 ) -> tuple[GpuArray, GpuArray, GpuArray]:
-    """Cotangents of layer_norm for x, weight and bias."""
+    """Cotangents of layer_norm for x, weight and bias; of rms_norm where not `centered`."""
     length = x.shape[-1]
     if not x.size:
         zero = full(device, (length,), 0.0, x.dtype)
         return device.empty(x.shape, x.dtype), zero, zero
     rows = [_flat(device, g), _flat(device, x)]
-    program = layer_norm_backward_program(weight is not None)
+    program = norm_backward_program(weight is not None, centered=centered)
     columns = [] if weight is None else [weight]
     dx, *moments = run(device, program, rows, columns, [epsilon], wide=True)
     dweight, dbias = _column_sums(device, rows, moments)
     return dx.view(x.shape, dense_strides(x.shape), 0), dweight, dbias
+
+
+def rms_norm_backward(
+    device: GpuDevice, g: GpuArray, x: GpuArray, weight: GpuArray | None, epsilon: float
+) -> tuple[GpuArray, GpuArray]:
+    """Cotangents of rms_norm for x and weight."""
+    dx, dweight, _ = layer_norm_backward(device, g, x, weight, epsilon, centered=False)
+    return dx, dweight
 
 
 def _column_sums(
@@ -354,6 +407,8 @@ ENTRIES: Entries = {
     "log_softmax": log_softmax,
     "log_softmax_backward": log_softmax_backward,
     "logsumexp": logsumexp,
+    "rms_norm": rms_norm,
+    "rms_norm_backward": rms_norm_backward,
     "softmax": softmax,
     "softmax_backward": softmax_backward,
 }

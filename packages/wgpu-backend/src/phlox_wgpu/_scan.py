@@ -1,10 +1,11 @@
-"""Running sums."""
+"""Running sums, and the largest and the smallest element so far."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from phlox_tensor import DType, float32
+from phlox_tensor import DType, float32, int32
 
 from ._array import GpuArray, dense_strides
 from ._elementwise import ENTRIES as ELEMENTWISE
@@ -20,13 +21,19 @@ _COUNTING = ("add", "multiply", "round", "subtract")
 
 def cumsum(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
     """Sum up along an axis, in order; float16 accumulates in float32."""
-    out = device.empty(x.shape, x.dtype)
+    return _running(device, "", x, axis)[0]
+
+
+def _running(device: GpuDevice, better: str, x: GpuArray, axis: int) -> list[GpuArray]:
+    """Sums of the elements so far; with `better`, which says which one is, the best and where."""
+    types = [x.dtype, int32] if better else [x.dtype]
+    outs = [device.empty(x.shape, dtype) for dtype in types]
     if not x.size:
-        return out
+        return outs
     order = (*(i for i in range(len(x.shape)) if i != axis), axis)
     source = x.view(tuple(x.shape[i] for i in order), tuple(x.strides[i] for i in order), x.offset)
     strides = dense_strides(x.shape)
-    target = out.view(source.shape, tuple(strides[i] for i in order), 0)
+    targets = [out.view(source.shape, tuple(strides[i] for i in order), 0) for out in outs]
     # Neighboring threads should read neighboring elements: along rows together, or a column each.
     columns = any(
         abs(step) == 1 and n >= 16
@@ -34,28 +41,32 @@ def cumsum(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
     )
     block = kernels.COLUMN_BLOCK if columns else kernels.BLOCK
     if x.shape[axis] <= block:
-        _scan(device, source, target, None, block)
-        return out
-    # The sums of the blocks, their running sum, then every block with what came before it.
-    wide = float32 if x.dtype.kind == "Float" else x.dtype
-    totals = device.empty((*source.shape[:-1], -(-x.shape[axis] // block)), wide)
-    _scan(device, source, totals, None, block, totals=True)
-    _scan(device, source, target, cumsum(device, totals, len(order) - 1), block)
-    return out
+        _scan(device, better, source, targets, [], block)
+        return outs
+    # What each block comes to, and the blocks so far, then every block with what came before it.
+    types[0] = float32 if x.dtype.kind == "Float" else x.dtype
+    shape = (*source.shape[:-1], -(-x.shape[axis] // block))
+    totals = [device.empty(shape, dtype) for dtype in types]
+    _scan(device, better, source, totals, [], block, totals=True)
+    carry = _running(device, better, totals[0], len(order) - 1)
+    _scan(device, better, source, targets, [*carry, *totals[1:]], block)
+    return outs
 
 
 def _scan(
     device: GpuDevice,
+    better: str,
     x: GpuArray,
-    out: GpuArray,
-    carry: GpuArray | None,
+    outs: list[GpuArray],
+    carry: list[GpuArray],
     block: int,
     *,
     totals: bool = False,
 ) -> None:
-    """Scan every block of every row on its own; ``totals``: store the sum of each block alone."""
+    """Scan every block of every row on its own; ``totals``: store what each comes to alone."""
     length = x.shape[-1]
     blocks = -(-length // block)
+    out = outs[0]
     lengths, (read, write) = merge_axes(x.shape[:-1], [x.strides[:-1], out.strides[:-1]])
     rank = len(lengths)
     rows = math.prod(lengths)
@@ -68,12 +79,12 @@ def _scan(
     )
     accumulator = "f32" if x.dtype.kind == "Float" else x.wgsl
     serial = block == kernels.COLUMN_BLOCK
-    key = (x.wgsl, accumulator, out.wgsl, rank, carry is not None, totals, serial)
+    key = (better, x.wgsl, accumulator, out.wgsl, rank, bool(carry), totals, serial)
     device.launch(
-        ("cumsum", *key),
-        lambda: kernels.running_sum(*key),
-        [x] if carry is None else [x, carry],
-        [out],
+        ("running", *key),
+        lambda: kernels.running(*key),
+        [x, *carry],
+        outs,
         params,
         -(-rows * blocks // WORKGROUP) if serial else rows * blocks,
     )
@@ -100,4 +111,11 @@ def _cumsum(device: GpuDevice, x: GpuArray, axis: int, dtype: DType) -> GpuArray
     return cumsum(device, x if x.dtype is dtype else cast(device, x, dtype), axis)
 
 
-ENTRIES: Entries = {"cumsum": _cumsum}
+def _best(better: str) -> Callable[..., tuple[GpuArray, ...]]:
+    def run(device: GpuDevice, x: GpuArray, axis: int) -> tuple[GpuArray, ...]:
+        return tuple(_running(device, better, x, axis))
+
+    return run
+
+
+ENTRIES: Entries = {"cummax": _best(">="), "cummin": _best("<="), "cumsum": _cumsum}

@@ -67,9 +67,9 @@ def _digamma(x: Tensor) -> Tensor:
     turn = pi * _beside(x, low)
     pole = low & (x == x.floor()) & (x != 0)
     mirrored = low.where(value - pi * turn.cos() / turn.sin(), value)
-    at_zero = x.signbit().where(inf, -inf)  # the pole from the side that the sign of zero names
-    value = (x == 0).where(at_zero, pole.where(nan, mirrored))
-    return (x == inf).where(inf, value)
+    value = (x == 0).where(-inf, pole.where(nan, mirrored))
+    # The pole at zero is met from the side that the sign of zero names.
+    return ((x == inf) | (x == 0) & x.signbit()).where(inf, value)
 
 
 deg2rad = elementwise(
@@ -154,8 +154,8 @@ def _erfinv(x: Tensor) -> Tensor:
             gap = (y < 0).where((-out).erfc() - (1 + y), (1 - y) - out.erfc())
             gap = (y.abs() < 0.5).where(out.erf() - y, gap)
             out = out - gap * (out * out).exp() * (sqrt(pi) / 2)
-    edge = (x == 1).where(inf, (x == -1).where(-inf, nan))
-    return inside.where((y == 0).where(y, out), edge)  # a zero keeps its sign
+    out = inside.where((y == 0).where(y, out), nan)  # a zero keeps its sign
+    return (x == 1).where(inf, (x == -1).where(-inf, out))
 
 
 erfinv = elementwise(

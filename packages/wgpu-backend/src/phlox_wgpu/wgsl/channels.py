@@ -93,26 +93,53 @@ def _place(name: str) -> str:
     return f"{base} + e / p.inner * p.{name}_outer + e % p.inner"
 
 
+_GROUP_MAX = """\
+fn group_max(value: f32, lane: i32) -> f32 {
+  values[lane].x = value;
+  workgroupBarrier();
+  if (lane < 16) {
+    var own = 0.0;
+    for (var i = 0; i < 16; i++) { own = max_f(own, values[lane * 16 + (i + lane) % 16].x); }
+    sums[lane].x = own;
+  }
+  workgroupBarrier();
+  var all = 0.0;
+  for (var i = 0; i < 16; i++) { all = max_f(all, sums[i].x); }
+  return all;
+}
+"""
+
+
 def part_moments(stored: str) -> Kernel:
-    """Per channel and part: mean as two floats, sum of squared distances from it. Input x."""
+    """Per channel and part: mean as two floats, sum of squared distances from it. Input x.
+
+    The last is that of distances in the unit of the largest one, which is there too.
+    """
     loop = "for (e = first + lane; e < last; e += 256)"
     body = f"""\
-{_GROUP_SUM}{SIGNATURE.format(threads=256)}{_PART_HEAD}\
+{_GROUP_SUM}{_GROUP_MAX}{SIGNATURE.format(threads=256)}{_PART_HEAD}\
   var e = first;
   let start = f32(in0[{_place("x")}]);
   var total = 0.0;
-  {loop} {{ total += f32(in0[{_place("x")}]) - start; }}
+  var top = 0.0;
+  {loop} {{
+    let distance = f32(in0[{_place("x")}]) - start;
+    total += distance;
+    top = max_f(top, abs(distance));
+  }}
+  top = group_max(top, lane);
+  let unit = unit_of_row(top);
   let count = f32(last - first);
   let near = start + group_sum(vec2<f32>(total, 0.0), lane).x / count;
   var both = vec2<f32>();
   {loop} {{
-    let distance = f32(in0[{_place("x")}]) - near;
+    let distance = (f32(in0[{_place("x")}]) - near) * unit;
     both += vec2<f32>(distance, distance * distance);
   }}
   both = group_sum(both, lane);
   let rest = both.x / count;
   let squares = max_f(both.y - both.x * rest, 0.0);
-  if (lane == 0) {{ out0[id] = vec4<f32>(near, rest, squares, 0.0); }}
+  if (lane == 0) {{ out0[id] = vec4<f32>(near, rest / unit, squares, top); }}
 }}
 """
     return Kernel(body, (stored,), ("vec4<f32>",), MOMENT_PARAMS)
@@ -124,29 +151,38 @@ JOIN_PARAMS: Params = (
 )
 
 
-def join_moments() -> Kernel:
+def join_moments(root: bool) -> Kernel:
     """Mean and squares / divisor of each channel from its parts, in order (Chan et al., 1979).
 
-    Behind them the two floats whose sum is the mean.
+    Of the second the `root`; behind them the two floats whose sum is the mean.
     """
+    spread = "sqrt_f(squares / p.divisor) / unit" if root else "squares / p.divisor / unit / unit"
     body = f"""\
 {SIGNATURE.format(threads=64)}\
   let i = i32(linear_group(group, groups)) * 64 + lane;
   if (i >= p.size) {{ return; }}
   let near = in0[i * p.parts].x;
   var rest = in0[i * p.parts].y;
-  var squares = in0[i * p.parts].z;
-  for (var part = 1; part < p.parts; part++) {{
+  var squares = 0.0;
+  var top = 0.0;
+  for (var part = 0; part < p.parts; part++) {{
+    let other = in0[i * p.parts + part];
+    top = max_f(top, other.w + abs(other.x - near));
+  }}
+  let unit = unit_of_row(top);
+  for (var part = 0; part < p.parts; part++) {{
     let other = in0[i * p.parts + part];
     let before = part * p.per_part;
     let after = min(before + p.per_part, p.length);
     let share = f32(after - before) / f32(after);
     let distance = (other.x - near) + (other.y - rest);
+    let scaled = distance * unit;
+    let ratio = unit / unit_of_row(other.w);
     rest += distance * share;
-    squares += other.z + distance * distance * share * f32(before);
+    squares += other.z * ratio * ratio + scaled * scaled * share * f32(before);
   }}
   out0[i] = near + rest;
-  out1[i] = squares / p.divisor;
+  out1[i] = {spread};
   out2[i] = near;
   out3[i] = rest;
 }}

@@ -1,4 +1,4 @@
-"""Kernels of running sums."""
+"""Kernels of running sums, and of the largest and the smallest so far."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SERIAL = f"""\
   let row = i % p.rows;
   let block = i / p.rows;
 PLACE
-  var before = ACC(0);
+  var before = NONE;
 BEFORE\
   let end = min((block + 1u) * {COLUMN_BLOCK}u, p.length);
   for (var k = block * {COLUMN_BLOCK}u; k < end; k++) {{
-    before += LOAD;
+    before = joined(before, LOAD);
     STORE
   }}
   TOTAL
@@ -38,7 +38,7 @@ BEFORE\
 
 # A workgroup per block of a row: four elements a thread, then the threads' sums by doubling steps.
 _TOGETHER = f"""\
-var<workgroup> sums: array<ACC, {WORKGROUP}>;
+var<workgroup> sums: array<ITEM, {WORKGROUP}>;
 {SIGNATURE.format(threads=WORKGROUP)}\
   let g = linear_group(group, groups);
   if (g >= p.rows * p.blocks) {{ return; }}
@@ -47,34 +47,34 @@ var<workgroup> sums: array<ACC, {WORKGROUP}>;
 PLACE
   let first = block * {BLOCK}u;
   let end = min(first + {BLOCK}u, p.length);
-  var before = ACC(0);
+  var before = NONE;
 BEFORE\
   for (var start = first; start < end; start += {_ROUND}u) {{
     let k0 = start + lane_index * 4u;
-    var own: array<ACC, 4>;
-    var sum = ACC(0);
+    var own: array<ITEM, 4>;
+    var sum = NONE;
     for (var n = 0u; n < 4u; n++) {{
       let k = k0 + n;
-      if (k < end) {{ sum += LOAD; }}
+      if (k < end) {{ sum = joined(sum, LOAD); }}
       own[n] = sum;
     }}
     sums[lane_index] = sum;
     workgroupBarrier();
     for (var step = 1u; step < {WORKGROUP}u; step <<= 1u) {{
-      var left = ACC(0);
+      var left = NONE;
       if (lane_index >= step) {{ left = sums[lane_index - step]; }}
       workgroupBarrier();
-      sums[lane_index] += left;
+      sums[lane_index] = joined(left, sums[lane_index]);
       workgroupBarrier();
     }}
     var base = before;
-    if (lane_index > 0u) {{ base += sums[lane_index - 1u]; }}
+    if (lane_index > 0u) {{ base = joined(base, sums[lane_index - 1u]); }}
     for (var n = 0u; n < 4u; n++) {{
-      own[n] += base;
+      own[n] = joined(base, own[n]);
       let k = k0 + n;
       if (k < end) {{ STORE }}
     }}
-    before += sums[{WORKGROUP - 1}u];
+    before = joined(before, sums[{WORKGROUP - 1}u]);
     workgroupBarrier();
   }}
   if (lane_index == 0u) {{ TOTAL }}
@@ -82,7 +82,22 @@ BEFORE\
 """
 
 
-def running_sum(
+_SUM = """\
+fn joined(a: ACC, b: ACC) -> ACC { return a + b; }
+"""
+# An element and where it is; the later one of equals, and nan before all.
+_BEST = """\
+struct Best { value: ACC, place: i32 }
+fn joined(a: Best, b: Best) -> Best {
+  if (b.place < 0) { return a; }
+  if (a.place < 0 || NAN_B || (BETTER && !NAN_A)) { return b; }
+  return a;
+}
+"""
+
+
+def running(
+    better: str,
     source: str,
     accumulator: str,
     target: str,
@@ -93,34 +108,53 @@ def running_sum(
 ) -> Kernel:
     """Every block of every row on its own, a thread each (`serial`) or a workgroup each.
 
-    Inputs x and, where `carried`, the running sums of the blocks. `totals`: the sum of each block
-    is stored alone.
+    `better`: how an element relates to the best one before it; "" for sums. The places are the
+    second output then. Inputs x and, where `carried`, what came before each block. `totals`: what
+    the block comes to is stored alone.
     """
-    load = f"{accumulator}(in0[at + i32(k) * p.read])"
-    carry = "in1[row * p.blocks + block - 1u]"
+    fetch = f"{accumulator}(in0[at + i32(k) * p.read])"
+    if not better:
+        head, item, none, load = _SUM, "ACC", "ACC(0)", fetch
+        carry = "in1[row * p.blocks + block - 1u]"
+        parts, before_them = [""], [accumulator]
+    else:
+        head, item, none = _BEST, "Best", "Best(ACC(0), -1)"
+        load = f"Best({fetch}, i32(k))"
+        # The best blocks so far, which of them it is, and where in the row its best element is.
+        last = "row * p.blocks + block - 1u"
+        carry = f"Best(in1[{last}], in3[row * p.blocks + u32(in2[{last}])])"
+        parts, before_them = [".value", ".place"], [accumulator, "i32", "i32"]
+    stored = (target, "i32")[: len(parts)]
+    floats = accumulator == "f32"
     before = f"  if (block > 0u) {{ before = {carry}; }}\n" if carried else ""
-    body = _SERIAL if serial else _TOGETHER
+
+    def store(place: str, value: str) -> str:
+        return " ".join(
+            f"out{n}[to + i32({place}) * p.write] = {element}({value}{part});"
+            for n, (part, element) in enumerate(zip(parts, stored, strict=True))
+        )
+
+    body = head + (_SERIAL if serial else _TOGETHER)
     for name, text in {
         "PLACE": _START + "\n".join(coordinates(rank, {"at": "r", "to": "w"})),
         "BEFORE": before,
         "LOAD": load,
-        "STORE": "" if totals else f"out0[to + i32(k) * p.write] = {target}(VALUE);",
-        "TOTAL": f"out0[to + i32(block) * p.write] = {target}(before);" if totals else "",
-        "VALUE": "before" if serial else "own[n]",
+        "STORE": "" if totals else store("k", "before" if serial else "own[n]"),
+        "TOTAL": store("block", "before") if totals else "",
+        "BETTER": f"b.value {better} a.value",
+        "NAN_A": "is_nan_f32(a.value)" if floats else "false",
+        "NAN_B": "is_nan_f32(b.value)" if floats else "false",
+        "ITEM": item,
+        "NONE": none,
         "ACC": accumulator,
     }.items():
         body = body.replace(name, text)
     params = (
-        ("read_offset", "i32"),
-        ("write_offset", "i32"),
-        ("rows", "u32"),
-        ("length", "u32"),
-        ("blocks", "u32"),
-        ("read", "i32"),
-        ("write", "i32"),
+        *(("read_offset", "i32"), ("write_offset", "i32")),
+        *(("rows", "u32"), ("length", "u32"), ("blocks", "u32")),
+        *(("read", "i32"), ("write", "i32")),
         *lengths(rank),
         *strides("r", range(rank)),
         *strides("w", range(rank)),
     )
-    inputs = (source, accumulator) if carried else (source,)
-    return Kernel(body, inputs, (target,), params)
+    return Kernel(body, (source, *(before_them if carried else ())), stored, params)
