@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from math import inf, log, nan
 from typing import Any
 
@@ -210,6 +211,19 @@ def test_the_second_derivative_of_det_needs_no_inverse(rank: int) -> None:
             minors[i, j, k, m] = sign * np.linalg.det(left)
     found = ad.hessian(pt.linalg.det)(pt.asarray(matrix))
     np.testing.assert_allclose(found.numpy(), minors, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+def test_the_third_derivative_of_det_is_that_of_the_polynomial(rank: int) -> None:
+    random = np.random.default_rng(rank)
+    matrix = random.normal(size=(3, rank)) @ random.normal(size=(rank, 3))
+    signs = np.zeros((3, 3, 3))
+    for order in permutations(range(3)):
+        signs[order] = np.linalg.det(np.eye(3)[list(order)])
+    found = ad.jacobian(ad.hessian(pt.linalg.det))(pt.asarray(matrix))
+    np.testing.assert_allclose(
+        found.numpy(), np.einsum("ikm,jln->ijklmn", signs, signs), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_an_argument_that_is_not_used_has_a_derivative_of_zeros() -> None:
