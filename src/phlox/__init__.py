@@ -2,7 +2,7 @@
 
 This package only composes the others, and loads each when a name of it is first used: tensors and
 their functions (phlox_tensor), derivatives (phlox_autodiff), compiled functions (phlox_fusion), the
-backends `Cpu` and `Wgpu`, and the modules `nn`, `onnx`, `optim` and `record`.
+backends `Cpu` and `Wgpu`, and the modules `data`, `nn`, `onnx`, `optim` and `record`.
 """
 
 from importlib import import_module
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from phlox_tensor import *
     from phlox_wgpu import Wgpu as Wgpu
 
+    from . import data as data
     from . import nn as nn
     from . import onnx as onnx
     from . import optim as optim
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
-_MODULES = ("nn", "onnx", "optim", "record", "testing")
+_MODULES = ("data", "nn", "onnx", "optim", "record", "testing")
 # Searched in this order for any other name.
 _LAYERS = ("phlox_tensor", "phlox_autodiff", "phlox_fusion")
 

@@ -14,6 +14,7 @@ from tools.versions import Project, projects
 ALLOWED = {
     "phlox": {
         "phlox-autodiff",
+        "phlox-data",
         "phlox-fusion",
         "phlox-kernels",
         "phlox-nn",
@@ -24,6 +25,7 @@ ALLOWED = {
         "phlox-wgpu",
     },
     "phlox-autodiff": {"phlox-tensor"},
+    "phlox-data": {"phlox-tensor"},
     "phlox-fusion": {"phlox-tensor"},
     "phlox-kernels": {"phlox-tensor"},
     "phlox-nn": {"phlox-record", "phlox-tensor"},

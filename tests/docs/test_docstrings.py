@@ -17,6 +17,7 @@ import phlox as px
 PACKAGES = (
     "phlox",
     "phlox_autodiff",
+    "phlox_data",
     "phlox_fusion",
     "phlox_kernels",
     "phlox_nn",

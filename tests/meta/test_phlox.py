@@ -26,15 +26,18 @@ def test_a_tensor_loads_only_the_tensor_layer() -> None:
     assert not loaded & {"phlox_nn", "phlox_optim", "phlox_wgpu", "wgpu"}
 
 
-@pytest.mark.parametrize("name", ["Autodiff", "Cpu", "Numpy", "Tensor", "Wgpu", "nn", "optim"])
+@pytest.mark.parametrize("name", ["Autodiff", "Cpu", "Numpy", "Tensor", "Wgpu", "data", "nn"])
 def test_names_of_every_package_are_found(name: str) -> None:
     assert name in dir(phlox)
     assert getattr(phlox, name) is getattr(phlox, name)
 
 
 def test_a_submodule_exports_what_its_package_does() -> None:
-    code = "from phlox.nn import Module\nfrom phlox.record import Recorder\nimport phlox.optim"
-    assert {"phlox_nn", "phlox_optim", "phlox_record"} <= loaded_by(code)
+    code = (
+        "from phlox.nn import Module\nfrom phlox.record import Recorder\n"
+        "import phlox.data, phlox.optim"
+    )
+    assert {"phlox_data", "phlox_nn", "phlox_optim", "phlox_record"} <= loaded_by(code)
     assert "phlox_tensor" in loaded_by("from phlox.random import Generator, normal")
 
 

@@ -1,0 +1,26 @@
+"""Datasets and loaders: the same batches for any workers, resumed at any batch.
+
+```python
+table = data.arrays(x=features, y=labels)
+training, validation = table.split(0.8)
+for batch in data.DataLoader(training, 64, shuffle=True, device="cpu"):
+    ...
+```
+"""
+
+import sys as _sys
+
+from phlox_tensor.arguments import classes_of as _classes_of
+from phlox_tensor.arguments import explain as _explain
+
+from ._arrays import arrays as arrays
+from ._batch import RaggedError as RaggedError
+from ._batch import pad as pad
+from ._batch import stack as stack
+from ._dataset import Dataset as Dataset
+from ._dataset import of as of
+from ._loader import DataLoader as DataLoader
+
+__version__ = "0.1.0"
+
+_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))

@@ -1,0 +1,203 @@
+"""Batches of items: trees whose leaves are stacked, padded to one shape where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phlox_tensor import ArgumentError, ShapeError, Tensor, TreeError, tree
+from phlox_tensor import stack as _stack_tensors
+
+_Array = NDArray[Any]
+_HINT: Final = "DataLoader(..., collate=data.pad(0))"
+
+
+class RaggedError(ShapeError):
+    """Items of a batch do not stack.
+
+    Attributes:
+        place: that of the item in the batch.
+    """
+
+    place: int = 0
+
+
+def stack(items: Sequence[Any]) -> Any:
+    """Return one tree for many: numbers and arrays are stacked, all other leaves become lists.
+
+    Whole numbers become int64 and others float32; a list of numbers in an item is an array.
+    Arrays and tensors keep their types.
+
+    Raises:
+        RaggedError: for shapes or types that differ, naming item and path.
+        TreeError: for items of different structures.
+
+    Example:
+        >>> batch = stack([{"x": [1.0, 2.0], "name": "a"}, {"x": [3.0, 4.0], "name": "b"}])
+        >>> batch["x"].shape, batch["name"]
+        ((2, 2), ['a', 'b'])
+    """
+    return _combined(items, "stack", lambda path: None)
+
+
+def pad(
+    value: float | Mapping[str, float] = 0, *, multiple: int = 1
+) -> Callable[[Sequence[Any]], Any]:
+    """Return a ``collate`` that stacks arrays of different shapes, filled up to the largest.
+
+    Lengths are lost: map a function that keeps ``len`` beside what is padded, where a model needs
+    it.
+
+    Args:
+        value: what fills; a mapping pads the paths that it names, and all others have to stack.
+        multiple: the first axis becomes a multiple of it, so that fewer shapes occur.
+
+    Example:
+        >>> collate = pad({"tokens": -1})
+        >>> collate([{"tokens": [1, 2, 3]}, {"tokens": [4]}])["tokens"].tolist()
+        [[1, 2, 3], [4, -1, -1]]
+    """
+    if multiple < 1:
+        raise ArgumentError("pad", "no multiple", got=multiple, expected="1 or more")
+
+    def fill(path: str) -> tuple[float, int] | None:
+        if not isinstance(value, Mapping):
+            return value, multiple
+        return (value[path], multiple) if path in value else None
+
+    def collate(items: Sequence[Any]) -> Any:
+        if isinstance(value, Mapping):
+            _known(value, items)
+        return _combined(items, "pad", fill)
+
+    return collate
+
+
+def _known(value: Mapping[str, float], items: Sequence[Any]) -> None:
+    paths = [path for path, _ in tree.leaves_with_paths(items[0], leaf=list)]
+    unknown = sorted(set(value) - set(paths))
+    if unknown:
+        got, expected = ", ".join(unknown), ", ".join(path or "(the item)" for path in paths)
+        raise ArgumentError("pad", "items have no such leaf", got=got, expected=expected)
+
+
+def _combined(
+    items: Sequence[Any], op: str, fill: Callable[[str], tuple[float, int] | None]
+) -> Any:
+    if not items:
+        raise ArgumentError(op, "a batch of nothing has no structure", got="no items")
+    leaves, structure = tree.flatten(items[0], leaf=list)
+    columns: list[list[Any]] = [[leaf] for leaf in leaves]
+    for place, item in enumerate(items[1:], 1):
+        leaves, own = tree.flatten(item, leaf=list)
+        if own != structure:
+            leaves = _reordered(op, place, item, items[0])
+        for column, leaf in zip(columns, leaves, strict=True):
+            column.append(leaf)
+    paths = [path for path, _ in tree.leaves_with_paths(items[0], leaf=list)]
+    rows = zip(paths, columns, strict=True)
+    return structure.rebuild([_column(column, op, path, fill(path)) for path, column in rows])
+
+
+def _reordered(op: str, place: int, item: Any, first: Any) -> list[Any]:
+    """The leaves of an item in the order of the first one, which may name its parts otherwise."""
+    got, wanted = (dict(tree.leaves_with_paths(each, leaf=list)) for each in (item, first))
+    if type(item) is type(first) and set(got) == set(wanted):
+        return [got[path] for path in wanted]
+    raise _structure(op, place, got, wanted)
+
+
+def _structure(
+    op: str, place: int, found: Mapping[str, Any], first: Mapping[str, Any]
+) -> TreeError:
+    got, expected = (", ".join(path or "(the item)" for path in each) for each in (found, first))
+    what = f"item {place} of the batch has other parts than the first"
+    return TreeError(op, what, got=got, expected=expected)
+
+
+def _column(leaves: list[Any], op: str, path: str, fill: tuple[float, int] | None) -> Any:
+    """One leaf of all items as one."""
+    if type(leaves[0]) is Tensor:
+        for place, leaf in enumerate(leaves):
+            if type(leaf) is not Tensor or leaf.shape != leaves[0].shape:
+                raise _ragged(op, path, place, leaf, leaves[0])
+        return _stack_tensors(leaves)
+    first = _array(leaves[0])
+    if first is None:
+        return leaves
+    arrays = [first]
+    for place, leaf in enumerate(leaves[1:], 1):
+        array = _array(leaf)
+        if array is None or array.dtype != first.dtype or array.ndim != first.ndim:
+            raise _ragged(op, path, place, leaf if array is None else array, first)
+        if fill is None and array.shape != first.shape:
+            raise _ragged(op, path, place, array, first)
+        arrays.append(array)
+    if fill is None or not first.ndim:
+        return np.stack(arrays)
+    return _padded(arrays, *fill)
+
+
+def _padded(arrays: list[_Array], value: float, multiple: int) -> _Array:
+    first, *rest = (max(sizes) for sizes in zip(*(each.shape for each in arrays), strict=True))
+    shape = (len(arrays), -(-first // multiple) * multiple, *rest)
+    out = np.full(shape, value, arrays[0].dtype)
+    for row, array in zip(out, arrays, strict=True):
+        row[tuple(slice(size) for size in array.shape)] = array
+    return out
+
+
+def _array(leaf: Any) -> _Array | None:
+    """A leaf that stacks as an array; None for any other."""
+    kind = type(leaf)
+    if kind is float:
+        return np.asarray(leaf, np.float32)
+    if kind is int:
+        return np.asarray(leaf, np.int64)
+    if kind is list:
+        return _numbers(leaf)
+    if isinstance(leaf, (np.ndarray, np.generic, bool)) or hasattr(leaf, "__array_interface__"):
+        array = np.asarray(leaf)
+        return array if array.dtype.kind in "biufcV" else None
+    return None
+
+
+def _numbers(leaf: list[Any]) -> _Array | None:
+    if not leaf:
+        return np.zeros(0, np.int64)
+    if not all(type(each) in (int, float, bool, list) for each in leaf):
+        return None
+    try:
+        array = np.asarray(leaf)
+    except ValueError:  # lists of different lengths
+        return None
+    if array.dtype.kind not in "biuf":
+        return None
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _ragged(op: str, path: str, place: int, got: Any, expected: Any) -> RaggedError:
+    where = f"at {path!r} " if path else ""
+    error = RaggedError(
+        op,
+        f"items do not stack {where}(item {place} of the batch against the first)",
+        got=_shown(got),
+        expected=_shown(expected),
+        hint=_HINT if _fillable(got, expected) else None,
+    )
+    error.place = place
+    return error
+
+
+def _fillable(got: Any, expected: Any) -> bool:
+    both = isinstance(got, np.ndarray) and isinstance(expected, np.ndarray)
+    return both and got.ndim == expected.ndim and got.dtype == expected.dtype
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (np.ndarray, Tensor)):
+        return f"{value.dtype} {tuple(value.shape)}"
+    return f"{type(value).__name__} {value!r:.40}"

@@ -1,0 +1,74 @@
+"""How a batch comes to be: its items, the function that joins them, and what errors say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import unwrap
+from typing import Any, Final, NamedTuple, final
+
+from phlox_tensor import tree
+
+from ._batch import RaggedError, stack
+from ._items import Draw, Indices, Items
+
+Collate = Callable[[Sequence[Any]], Any]
+
+
+class Plan(NamedTuple):
+    """One batch: which items it has, and which of its rows are wanted."""
+
+    epoch: int
+    number: int
+    indices: Indices
+    empty: bool  # one item is made for its structure, and no row of it is kept
+
+
+@final
+class Fetch:
+    """Makes batches. It changes nothing, so that any thread may ask."""
+
+    def __init__(self, items: Items, collate: Collate, seed: int) -> None:
+        self._items, self._collate, self._seed = items, collate, seed
+        # One gather makes the whole batch: no items, nothing to share among workers.
+        self.gathers: Final = items.gathers and unwrap(collate) is unwrap(stack)
+
+    def whole(self, plan: Plan) -> Any:
+        """Return a batch, made here and now."""
+        return self.joined(plan, [] if self.gathers else self.rows(plan, 0, len(plan.indices)))
+
+    def rows(self, plan: Plan, first: int, last: int, worker: int | None = None) -> list[Any]:
+        """Return some items of a batch."""
+        draw, found = Draw(self._seed, plan.epoch), []
+        for index in plan.indices[first:last].tolist():
+            try:
+                found.append(self._items.get(index, index, draw))
+            except BaseException as error:
+                self._say(error, plan, index, worker)
+                raise
+        return found
+
+    def joined(self, plan: Plan, rows: list[Any], worker: int | None = None) -> Any:
+        """Return the batch of its items."""
+        try:
+            batch = self._items.gather(plan.indices) if self.gathers else self._collate(rows)
+        except BaseException as error:
+            place = error.place if isinstance(error, RaggedError) else None
+            index = None if place is None else int(plan.indices[place])
+            self._say(error, plan, index, worker)
+            raise
+        return _none_of(batch) if plan.empty else batch
+
+    def _say(self, error: BaseException, plan: Plan, index: int | None, worker: int | None) -> None:
+        """Note on an error where it happened, and the line that makes it happen again."""
+        item = "" if index is None else f"item {index}, "
+        by = "" if worker is None else f", worker {worker}"
+        again = (
+            f"loader.at({plan.epoch}, {plan.number})"
+            if index is None or isinstance(error, RaggedError)
+            else f"loader.dataset.item({index}, epoch={plan.epoch}, seed={self._seed})"
+        )
+        error.add_note(f"{item}batch {plan.number} of epoch {plan.epoch}{by}\nagain: {again}")
+
+
+def _none_of(batch: Any) -> Any:
+    return tree.map(lambda leaf: leaf[:0], batch, leaf=list)

@@ -1,0 +1,296 @@
+"""The loader: batches of a dataset, in an order and with randomness that are functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Final, Self, final
+
+import numpy as np
+
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    RecordError,
+    Tensor,
+    as_device,
+    asarray,
+    tree,
+)
+
+from ._batch import stack
+from ._dataset import Dataset, Sized, items_of, of
+from ._fetch import Fetch, Plan
+from ._items import words
+from ._order import order
+from ._threads import Crew
+
+
+@final
+class DataLoader:
+    """Batches of a dataset, the same ones for any number of workers.
+
+    A ``for`` goes on at ``position`` and ends with the epoch; the next one is the next epoch. Order
+    and random numbers follow from seed, epoch and index alone, so a loader that takes over the
+    record of another one gives what that would have given.
+
+    Attributes:
+        waited: seconds that ``for`` loops have waited for batches.
+
+    Example:
+        >>> loader = DataLoader(range(10), 4, shuffle=True)
+        >>> len(loader), sorted(int(i) for batch in loader for i in batch)
+        (3, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+        >>> loader.position
+        (1, 0)
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[Any] | Sized[Any],
+        batch: int,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        workers: int = 0,
+        prefetch: int = 2,
+        collate: Callable[[Sequence[Any]], Any] = stack,
+        device: Backend | str | None = None,
+    ) -> None:
+        """Make a loader; nothing is read before the first batch.
+
+        Args:
+            dataset: any sequence of items.
+            batch: how many items a batch has; the last one of an epoch may have fewer.
+            shuffle: whether each epoch has an order of its own.
+            seed: of the order, and of random maps.
+            drop_last: leave out a last batch that is not full.
+            workers: threads that make batches; 0 makes them when they are asked for.
+            prefetch: how many batches workers make ahead.
+            collate: makes a batch of a list of items, such as ``data.pad(0)``.
+            device: where arrays of batches become tensors; without one they stay NumPy arrays.
+
+        Raises:
+            ArgumentError: for a dataset without a batch, and for numbers that make no sense.
+        """
+        self.dataset: Final[Dataset[Any]] = of(dataset)
+        words(seed, 0, (0, 0, 0))
+        least = {"batch": (batch, 1), "workers": (workers, 0), "prefetch": (prefetch, 0)}
+        for name, (value, limit) in least.items():
+            if type(value) is not int or value < limit:
+                what, expected = f"{name} is no such number", f"{limit} or more"
+                raise ArgumentError("DataLoader", what, got=value, expected=expected)
+        self._batch, self._drop_last = batch, drop_last
+        self._shuffle, self._seed = shuffle, seed
+        self._workers, self._prefetch = workers, prefetch
+        self._collate = collate
+        self._device = None if device is None else as_device(device, "DataLoader")
+        self._fetch = Fetch(items_of(self.dataset), collate, seed)
+        self._parts = (0, 1, 1)
+        self._position = (0, 0)
+        self._turn = 0
+        self._crew: Crew | None = None
+        self.waited = 0.0
+        if not len(self):
+            got, expected = f"{len(self.dataset)} items", f"{batch}" if drop_last else "1 or more"
+            raise ArgumentError("DataLoader", "an epoch has no batch", got=got, expected=expected)
+
+    def __len__(self) -> int:
+        count = len(self.dataset)
+        return count // self._batch if self._drop_last else -(-count // self._batch)
+
+    def __repr__(self) -> str:
+        epoch, number = self._position
+        return f"<DataLoader at batch {number} of {len(self)} in epoch {epoch}>"
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The epoch, and how many of its batches were handed out; may be set."""
+        return self._position
+
+    @position.setter
+    def position(self, place: tuple[int, int]) -> None:
+        epoch, number = place
+        if epoch < 0 or not 0 <= number < len(self):
+            expected = f"an epoch, and a batch below {len(self)}"
+            raise ArgumentError("position", "no such place", got=place, expected=expected)
+        self.close()
+        self._position = (int(epoch), int(number))
+
+    def at(self, epoch: int, number: int) -> Any:
+        """Return one batch, wherever the loader stands; it stays there.
+
+        Example:
+            >>> DataLoader(range(6), 2).at(0, 2).tolist()
+            [4, 5]
+        """
+        if epoch < 0 or not 0 <= number < len(self):
+            expected = f"an epoch, and a batch below {len(self)}"
+            raise ArgumentError("at", "no such batch", got=(epoch, number), expected=expected)
+        return self._placed(self._fetch.whole(self._plan(epoch, number)))
+
+    def __iter__(self) -> Iterator[Any]:
+        self.close()
+        return self._run(self._turn)
+
+    def _run(self, turn: int) -> Iterator[Any]:
+        self._mine(turn)
+        epoch, first = self._position
+        plans = (self._plan(epoch, number) for number in range(first, len(self)))
+        crew: Crew | None = None
+        if self._workers:
+            crew = self._crew = Crew(self._fetch, self._workers, self._prefetch)
+        batches = crew.batches(plans) if crew else map(self._fetch.whole, plans)
+        try:
+            for number in range(first, len(self)):
+                began = perf_counter()
+                batch = self._placed(next(batches))
+                self.waited += perf_counter() - began
+                done = number + 1 == len(self)
+                self._position = (epoch + 1, 0) if done else (epoch, number + 1)
+                yield batch
+                self._mine(turn)
+        finally:
+            if crew:
+                crew.close()
+
+    def _mine(self, turn: int) -> None:
+        """Refuse to go on where another loop has begun, or the position was set."""
+        if turn != self._turn:
+            raise ArgumentError(
+                "DataLoader",
+                "this loop was ended by another one, or by close, position or load_record",
+                hint="loader.part(0, 1, 1), which is a loader of its own",
+            )
+
+    def close(self) -> None:
+        """End the threads of a loop that was left; the loader can be used again.
+
+        Example:
+            >>> with DataLoader(range(8), 2, workers=2) as loader:
+            ...     first = next(iter(loader)).tolist()
+            >>> first, loader.position
+            ([0, 1], (0, 1))
+        """
+        self._turn += 1
+        if self._crew is not None:
+            self._crew.close()
+            self._crew = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def part(self, first: int, last: int, of: int) -> DataLoader:
+        """Return a loader of the same batches that has some of their rows: parts first to last.
+
+        Part v of a batch of b rows is rows v·b//of to (v+1)·b//of; a part may be empty. Only the
+        wanted rows are read. The new loader stands where this one does.
+
+        Example:
+            >>> half = DataLoader(range(10), 4).part(1, 2, 2)
+            >>> [batch.tolist() for batch in half]
+            [[2, 3], [6, 7], [9]]
+        """
+        if not 0 <= first < last <= of:
+            got, expected = (first, last, of), "0 <= first < last <= of"
+            raise ArgumentError("part", "no such parts", got=got, expected=expected)
+        low, high, whole = self._parts
+        if whole != 1:
+            what = "a part has no parts"
+            raise ArgumentError("part", what, got=f"parts {low} to {high} of {whole}")
+        made = DataLoader(
+            self.dataset,
+            self._batch,
+            shuffle=self._shuffle,
+            seed=self._seed,
+            drop_last=self._drop_last,
+            workers=self._workers,
+            prefetch=self._prefetch,
+            collate=self._collate,
+            device=self._device,
+        )
+        made._parts, made._position = (first, last, of), self._position
+        return made
+
+    def into_record(self) -> dict[str, int]:
+        """Return the position, and what gives it its meaning, as plain numbers.
+
+        Example:
+            >>> record = DataLoader(range(10), 4, seed=7).into_record()
+            >>> record["epoch"], record["number"], record["seed"], record["items"]
+            (0, 0, 7, 10)
+        """
+        epoch, number = self._position
+        return {
+            "epoch": epoch,
+            "number": number,
+            "seed": self._seed,
+            "items": len(self.dataset),
+            "batch": self._batch,
+            "shuffle": int(self._shuffle),
+            "drop_last": int(self._drop_last),
+        }
+
+    def load_record(self, record: Mapping[str, Any]) -> Self:
+        """Take over a position, and return the loader; workers and device may be others.
+
+        Raises:
+            RecordError: for a record of another order: another seed, dataset or size of batches.
+
+        Example:
+            >>> loader = DataLoader(range(10), 4)
+            >>> first = next(iter(loader))
+            >>> DataLoader(range(10), 4, workers=2).load_record(loader.into_record()).position
+            (0, 1)
+        """
+        own = self.into_record()
+        if set(record) != set(own):
+            got, expected = ", ".join(map(str, record)), ", ".join(own)
+            raise RecordError("load_record", "not of a loader", got=got, expected=expected)
+        for name in ("seed", "items", "batch", "shuffle", "drop_last"):
+            if record[name] != own[name]:
+                raise RecordError(
+                    "load_record",
+                    f"the batches would be others, as {name} differs",
+                    got=record[name],
+                    expected=own[name],
+                    hint="loader.position = (epoch, 0)",
+                )
+        self.position = (record["epoch"], record["number"])
+        return self
+
+    def _plan(self, epoch: int, number: int) -> Plan:
+        start = number * self._batch
+        rows = min(start + self._batch, len(self.dataset)) - start
+        first, last, parts = self._parts
+        low, high = start + first * rows // parts, start + last * rows // parts
+        empty = low == high
+        places = np.arange(low, low + 1 if empty else high)
+        if empty:
+            places[:] = start
+        if self._shuffle:
+            places = order(self._seed, epoch, len(self.dataset), places)
+        return Plan(epoch, number, places, empty)
+
+    def _placed(self, batch: Any) -> Any:
+        """A batch with its arrays on the device."""
+        device = self._device
+        if device is None:
+            return batch
+        return tree.map(lambda leaf: _on(leaf, device), batch)
+
+
+def _on(leaf: Any, device: Backend) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return asarray(leaf, device=device)
+    return leaf.to_device(device) if isinstance(leaf, Tensor) else leaf

@@ -1,0 +1,151 @@
+"""Datasets seen otherwise: mapped, selected, joined, in windows, kept in memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
+from itertools import accumulate
+from typing import Any, final
+
+import numpy as np
+
+from phlox_tensor import tree
+
+from ._batch import stack
+from ._items import Draw, Indices, Items, generator
+
+
+@final
+class Foreign(Items):
+    """Any sequence."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        del key, draw
+        return self._data[index]
+
+
+@final
+class Mapped(Items):
+    """Items through a function, which may ask for random numbers of its own."""
+
+    def __init__(self, base: Items, function: Callable[..., Any]) -> None:
+        self._base, self._function = base, function
+        self._random = _wants_random(function)
+        self._stage = base.draws
+        self.draws = base.draws + self._random
+
+    def __len__(self) -> int:
+        return len(self._base)
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        item = self._base.get(index, key, draw)
+        if not self._random:
+            return self._function(item)
+        return self._function(item, generator(draw, key, self._stage))
+
+
+def _wants_random(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # a function in C that does not say what it takes
+        return False
+    placed = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    first = [each for each in parameters if each.kind in placed][:2]
+    return len(first) == 2 and (first[1].name == "rng" or first[1].default is Parameter.empty)
+
+
+@final
+class Selected(Items):
+    """Some items, in any order, also many times."""
+
+    def __init__(self, base: Items, indices: Indices) -> None:
+        self._base, self._indices = base, indices
+        self.draws, self.gathers = base.draws, base.gathers
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        return self._base.get(int(self._indices[index]), key, draw)
+
+    def gather(self, indices: Indices) -> Any:
+        return self._base.gather(self._indices[indices])
+
+
+@final
+class Joined(Items):
+    """The items of several datasets, one after the other."""
+
+    def __init__(self, parts: Sequence[Items]) -> None:
+        self._parts = tuple(parts)
+        self._ends = [*accumulate(len(part) for part in parts)]
+        self.draws = max(part.draws for part in parts)
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        part = bisect_right(self._ends, index)
+        start = self._ends[part - 1] if part else 0
+        return self._parts[part].get(index - start, key, draw)
+
+
+@final
+class Windows(Items):
+    """So many items in a row as one, stacked."""
+
+    def __init__(self, base: Items, size: int, step: int) -> None:
+        self._base, self._size, self._step = base, size, step
+        self.draws, self.gathers = base.draws, base.gathers
+
+    def __len__(self) -> int:
+        return max(0, (len(self._base) - self._size) // self._step + 1)
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        start, own = index * self._step, key * self._size
+        parts = range(self._size)
+        return stack([self._base.get(start + part, own + part, draw) for part in parts])
+
+    def gather(self, indices: Indices) -> Any:
+        places = indices[:, None] * self._step + np.arange(self._size)
+        flat = self._base.gather(places.ravel())
+        shape = (len(indices), self._size)
+        return tree.map(lambda leaf: _folded(leaf, *shape), flat, leaf=list)
+
+
+def _folded(leaf: Any, rows: int, size: int) -> Any:
+    if isinstance(leaf, list):
+        return [leaf[row * size : (row + 1) * size] for row in range(rows)]
+    return leaf.reshape(rows, size, *leaf.shape[1:])
+
+
+@final
+class Cached(Items):
+    """Items that are kept once they were asked for; their arrays become read-only."""
+
+    def __init__(self, base: Items) -> None:
+        self._base = base
+        self._kept: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._base)
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        # Two threads may make one item at once: the same item, as it draws nothing.
+        if index not in self._kept:
+            self._kept[index] = tree.map(_read_only, self._base.get(index, key, draw))
+        return self._kept[index]
+
+
+def _read_only(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        leaf = leaf.view()
+        leaf.flags.writeable = False
+    return leaf

@@ -1,0 +1,125 @@
+"""Stacking and padding of trees, and what is said of those that do neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_data as data
+import phlox_tensor as pt
+
+
+@dataclass
+class Pair:
+    x: Any
+    y: Any
+
+
+@pytest.mark.parametrize(
+    ("leaf", "dtype", "shape"),
+    [
+        (1, "int64", (2,)),
+        (1.5, "float32", (2,)),
+        (True, "bool", (2,)),
+        ([1, 2], "int64", (2, 2)),
+        ([1, 2.5], "float32", (2, 2)),
+        ([[1.0], [2.0]], "float32", (2, 2, 1)),
+        (np.zeros(3, np.uint8), "uint8", (2, 3)),
+        (np.float64(2), "float64", (2,)),
+        (np.zeros((2, 0), np.float16), "float16", (2, 2, 0)),
+    ],
+)
+def test_numbers_and_arrays_stack(leaf: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    batch = data.stack([leaf, leaf])
+    assert batch.dtype == dtype
+    assert batch.shape == shape
+    assert batch[1].tolist() == np.asarray(leaf).tolist()
+
+
+@pytest.mark.parametrize("leaf", ["word", None, b"bytes", ["a", "b"], [[1], [2, 3]]])
+def test_what_does_not_stack_becomes_a_list(leaf: Any) -> None:
+    assert data.stack([leaf, leaf]) == [leaf, leaf]
+
+
+def test_tensors_stack_to_a_tensor() -> None:
+    batch = data.stack([pt.ones(2, device="numpy"), pt.zeros(2, device="numpy")])
+    assert isinstance(batch, pt.Tensor)
+    assert batch.tolist() == [[1, 1], [0, 0]]
+
+
+def test_trees_keep_their_structure() -> None:
+    batch = data.stack([Pair(1, ("a", {"z": 2.0})), Pair(3, ("b", {"z": 4.0}))])
+    assert type(batch) is Pair
+    assert batch.x.tolist() == [1, 3]
+    assert batch.y[0] == ["a", "b"]
+    assert batch.y[1]["z"].tolist() == [2.0, 4.0]
+
+
+def test_dicts_may_name_their_parts_in_another_order() -> None:
+    batch = data.stack([{"a": 1, "b": 2}, {"b": 20, "a": 10}])
+    assert batch["a"].tolist() == [1, 10]
+    assert batch["b"].tolist() == [2, 20]
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ({"a": [1], "b": 0}, r"at 'a' \(item 1 .*got int64 \(1,\), expected int64 \(2,\)"),
+        ({"a": [1, 2.5], "b": 0}, r"at 'a' .*got float32 \(2,\), expected int64 \(2,\)"),
+        ({"a": "text", "b": 0}, r"at 'a' .*got str 'text', expected int64 \(2,\)"),
+        ({"a": [1, 2], "b": None}, r"at 'b' .*got NoneType None, expected int64 \(\)"),
+    ],
+)
+def test_ragged_items_are_named(second: Any, said: str) -> None:
+    with pytest.raises(data.RaggedError, match=said) as caught:
+        data.stack([{"a": [1, 2], "b": 1}, second])
+    assert caught.value.place == 1
+
+
+def test_the_hint_at_padding_is_for_what_can_be_padded() -> None:
+    with pytest.raises(data.RaggedError, match=r"hint: DataLoader\(\.\.\., collate=data\.pad\(0\)"):
+        data.stack([[1, 2], [1]])
+    with pytest.raises(data.RaggedError) as caught:
+        data.stack([[1, 2], [1.5, 2]])
+    assert caught.value.hint is None
+
+
+@pytest.mark.parametrize("second", [{"a": 1}, {"a": 1, "c": 2}, [1, 2], 3])
+def test_other_structures_are_refused(second: Any) -> None:
+    with pytest.raises(pt.TreeError, match=r"item 1 of the batch has other parts.*expected a, b"):
+        data.stack([{"a": 1, "b": 2}, second])
+
+
+def test_nothing_is_no_batch() -> None:
+    with pytest.raises(pt.ArgumentError, match="no items"):
+        data.stack([])
+
+
+def test_padding_fills_up_to_the_largest() -> None:
+    batch = data.pad(-1, multiple=4)([np.ones((2, 1)), np.ones((5, 3))])
+    assert batch.shape == (2, 8, 3)
+    assert batch[0].sum() == 2 - 22
+    assert batch[1].sum() == 15 - 9
+
+
+def test_only_named_paths_are_padded() -> None:
+    collate = data.pad({"words": 0})
+    assert collate([{"words": [1], "y": 1}, {"words": [], "y": 2}])["words"].tolist() == [[1], [0]]
+    with pytest.raises(data.RaggedError, match="'y'"):
+        collate([{"words": [1], "y": [1]}, {"words": [], "y": []}])
+
+
+def test_an_unknown_path_and_multiples_below_one_are_refused() -> None:
+    with pytest.raises(pt.ArgumentError, match="got word, expected words"):
+        data.pad({"word": 0})([{"words": [1]}])
+    with pytest.raises(pt.ArgumentError, match="multiple"):
+        data.pad(0, multiple=0)
+
+
+def test_types_and_axes_are_not_padded() -> None:
+    for second in ([[1]], [1.0]):
+        with pytest.raises(data.RaggedError):
+            data.pad(0)([[1, 2], second])

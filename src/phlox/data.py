@@ -1,0 +1,3 @@
+"""Datasets and loaders: everything of phlox_data."""
+
+from phlox_data import *
