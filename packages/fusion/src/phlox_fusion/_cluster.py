@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from math import prod
-from operator import attrgetter
 from typing import Final, final
 from weakref import WeakKeyDictionary
 
@@ -14,7 +13,6 @@ from phlox_tensor.capture import (
     Instr,
     Node,
     Program,
-    ProgramLimits,
     Taken,
     arguments_of,
     fold_of,
@@ -81,7 +79,6 @@ def clusters_of(
     specs: Sequence[Spec],
     wanted: set[int],
     apart: AbstractSet[int] = frozenset(),
-    limits_of: Callable[[Backend], ProgramLimits] = attrgetter("limits"),
 ) -> tuple[list[Cluster], dict[int, str]]:
     """Return the clusters of two ops and more, and why the other ops stand alone, by place.
 
@@ -89,7 +86,7 @@ def clusters_of(
     nothing in between has read from them, so that no op changes places with one that it needs.
     Those at the places ``apart`` stand alone.
     """
-    return _Clusters(nodes, specs, wanted, limits_of).find(apart)
+    return _Clusters(nodes, specs, wanted).find(apart)
 
 
 @final
@@ -99,10 +96,8 @@ class _Clusters:
         nodes: Sequence[Node],
         specs: Sequence[Spec],
         wanted: set[int],
-        limits_of: Callable[[Backend], ProgramLimits],
     ) -> None:
         self._nodes = nodes
-        self._limits_of = limits_of
         self._specs = specs
         self._wanted = wanted
         self._owner: dict[int, Cluster] = {}
@@ -132,10 +127,7 @@ class _Clusters:
             inside = {*cluster.nodes}
             if len(inside) == 1 or not cluster.outputs or self._only_ends(cluster):
                 self._alone.update((place, "no elementwise op beside it") for place in inside)
-            elif (
-                len(inside) == 2
-                and self._bytes(cluster) < self._limits_of(cluster.device).pays_from
-            ):
+            elif len(inside) == 2 and self._bytes(cluster) < cluster.device.limits.pays_from:
                 self._alone.update((place, "two calls on little cost less") for place in inside)
             else:
                 kept.append(cluster)
@@ -151,7 +143,7 @@ class _Clusters:
             if not node.op.source or node.results[0] in self._wanted:
                 continue
             (drawn,) = node.results
-            if self._held(drawn) < self._limits_of(node.device).draws_from:
+            if self._held(drawn) < node.device.limits.draws_from:
                 self._alone[place] = "few numbers are drawn faster by their op"
                 continue
             places = {*readers.get(drawn, ())}
@@ -167,7 +159,7 @@ class _Clusters:
         """Whether a cluster may draw what it reads: its other operands tell its shape."""
         if cluster.inner or cluster.device is not node.device:
             return False
-        if len(cluster.nodes) >= self._limits_of(node.device).instrs:
+        if len(cluster.nodes) >= node.device.limits.instrs:
             return False
         others = [value for value in cluster.reads if value != drawn]
         if not spans(others, self._specs, cluster.shape):
@@ -204,7 +196,7 @@ class _Clusters:
                 latest.update((v, both) for v in both.reads)
 
     def _fits_beside(self, first: Cluster, second: Cluster) -> bool:
-        limits = self._limits_of(first.device)
+        limits = first.device.limits
         if first.shape != second.shape or first.device != second.device:
             return False
         if not first.outputs or not second.outputs:
@@ -241,7 +233,7 @@ class _Clusters:
     def _reason(self, node: Node) -> bool | str | None:
         """Why an op is in no program; else whether it takes 8 bytes an element, None for bools."""
         device = node.device
-        limits = self._limits_of(device)
+        limits = device.limits
         if not limits.bindings:
             return f"{device!r} runs no programs"
         inner: int | str = 0
@@ -290,7 +282,7 @@ class _Clusters:
     def _alone_with(self, place: int, node: Node, wide: bool | None) -> Cluster:
         shape = self._specs[node.results[0]].shape
         mine = Cluster(node.device, shape)
-        if node.op.folds and self._limits_of(node.device).folds:
+        if node.op.folds and node.device.limits.folds:
             mine.shape, mine.row = self._specs[values_of(node)[0]].shape, shape
             mine.inner = int(fold_of(node, self._specs))
         mine.wide = wide
@@ -298,7 +290,7 @@ class _Clusters:
         return mine
 
     def _fits(self, maker: Cluster, mine: Cluster) -> bool:
-        limits = self._limits_of(mine.device)
+        limits = mine.device.limits
         if maker.closed or maker.device != mine.device or not self._in_form(maker, mine):
             return False
         if not limits.mixed and None not in (maker.wide, mine.wide) and maker.wide is not mine.wide:
@@ -336,7 +328,7 @@ class _Clusters:
         return True
 
     def _may_read_again(self, cluster: Cluster) -> bool:
-        limits = self._limits_of(cluster.device)
+        limits = cluster.device.limits
         folded = max((self._held(v) for v in (*cluster.reads, *cluster.made)), default=0)
         return limits.stages and folded >= limits.stages_from
 

@@ -38,7 +38,6 @@ from ._plain import follow
 from ._probe import probe_of, twice
 from ._refused import host_random
 from ._replay import MISS, replay_of, undo_all
-from ._tuning import tuning_mode
 from ._version import SPOT, Version, what_changed
 from ._watch import altered_by_a_helper, first_change, hold, left_of
 from ._wrapped import bound_to, kept_by_name, refuse_unbound
@@ -87,7 +86,6 @@ class Compiled(Generic[P, R]):
             update_wrapper(self, self._called)
         self._mode, self._most = "check" if check else mode_of("compile"), versions
         follow(owner if self._bound and isinstance(function, MethodType) else function)
-        tuning_mode()  # an error belongs here, not into the middle of a call
         self._versions: dict[Any, list[Version]] = {}
         self._last: Version | None = None  # whose probe is asked first
         self._clock = 0

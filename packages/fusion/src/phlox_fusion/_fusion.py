@@ -19,7 +19,6 @@ from phlox_tensor.capture import (
 
 from ._mode import mode_of
 from ._stream import Deferred, Plans, Stream, there
-from ._tuning import tuning_mode
 
 if TYPE_CHECKING:
     from phlox_tensor import Entry, Op, Standing
@@ -76,7 +75,6 @@ class Fusion(Decorator):
         super().__init__(backend, pending, least)
         self.pending, self.least = pending, least
         mode = mode_of("fusion")
-        tuning_mode()  # an error belongs here, not where something is read
         base = self._inner.inner is None and self._inner.has_data
         self._lazy = base and pending > 0 and mode != "off"
         self._plans = Plans(check=mode == "check")

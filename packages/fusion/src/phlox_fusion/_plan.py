@@ -12,7 +12,6 @@ from phlox_tensor.capture import Node, lowered
 from ._cluster import Cluster, clusters_of
 from ._finish import with_finishes
 from ._fused import Fused, Single, Step, Together, gives, last_uses, takes
-from ._tuning import chosen, tuning_mode, wide
 
 
 class Plan(NamedTuple):
@@ -50,8 +49,7 @@ def planned(
         owned: values from outside that go with their last use.
     """
     nodes, finished = with_finishes(nodes, specs, wanted)
-    tunes = tuning_mode() != "off" and any(wide(n.device) != n.device.limits for n in nodes)
-    made, alone = (_tuned if tunes else _programs)(nodes, specs, wanted)
+    made, alone = _programs(nodes, specs, wanted)
     top = _peak(nodes, specs, wanted, owned)[0]
     while True:
         steps = _in_order(nodes, made)
@@ -93,39 +91,6 @@ def _programs(
         apart |= folds
     alone.update((at, "no kernel for them together") for each in without for at in each.nodes)
     return [(cluster, fused) for cluster, fused in found if fused is not None], alone
-
-
-def _tuned(
-    nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]
-) -> tuple[list[tuple[Cluster, Fused]], dict[int, str]]:
-    """What ``_programs`` gives, with a choice for each cluster of all ops that may join.
-
-    Nothing outside reads from a cluster before its last op, so any programs of its ops will do: all
-    of it, or those that the limits of the device let join.
-    """
-    clusters, alone = clusters_of(nodes, specs, wanted, limits_of=wide)
-    made: list[tuple[Cluster, Fused]] = []
-    for cluster in clusters:
-        own = [nodes[place] for place in cluster.nodes]
-        usual, why = _programs(own, specs, {*cluster.outputs})
-        whole = _fused(cluster, nodes, specs)
-        if whole is not None and not (len(usual) == 1 and not why):
-            variants = {"usual": _in_order(own, usual), "whole": (whole,)}
-            if chosen(whole.lowered, specs, variants) == "whole":
-                made.append((cluster, whole))
-                continue
-        for part, _ in usual:
-            _put_at(part, cluster.nodes)
-        made += usual
-        alone.update((cluster.nodes[at], reason) for at, reason in why.items())
-    return made, alone
-
-
-def _put_at(cluster: Cluster, places: Sequence[int]) -> None:
-    """Let a cluster of some ops be one of the graph in which these have their places."""
-    cluster.nodes = [places[at] for at in cluster.nodes]
-    for part in cluster.parts:
-        _put_at(part, places)
 
 
 def _fused(cluster: Cluster, nodes: Sequence[Node], specs: Sequence[Spec]) -> Fused | None:
