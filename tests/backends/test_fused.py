@@ -223,7 +223,7 @@ def test_a_chain_is_one_program_on_the_cpu() -> None:
     assert "program of 4: multiply, add, relu, exp; 1 input, 1 output" in text
 
 
-def test_a_kernel_at_fault_on_the_cpu_comes_with_a_test_to_paste(
+def test_a_kernel_at_fault_on_the_cpu_is_shown_with_what_it_ran_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if Cpu().kernel(ADD) is None:
@@ -242,13 +242,6 @@ def test_a_kernel_at_fault_on_the_cpu_comes_with_a_test_to_paste(
     with pytest.raises(px.DisagreementError) as caught:
         fast(x, 2.0)
     text = str(caught.value)
-    test = text[text.index("import numpy") : text.rindex(", expected the bits")]
-    assert "device = Cpu()" in test
-    assert "strided(draw(DTYPES['float32'], (40, 512), " in test
-    assert "(1, 40), device)" in test
-    space: dict[str, Any] = {}
-    exec(compile(test, "pasted", "exec"), space)
-    with pytest.raises(AssertionError, match="output 0: "):
-        space["test_a_program_has_the_bits_of_its_ops"]()
-    monkeypatch.setattr(Cpu, "kernel", right)
-    space["test_a_program_has_the_bits_of_its_ops"]()
+    assert "tanh, op 2 of a program of " in text
+    assert "float32 (40, 512), strides (1, 40): [[" in text
+    assert "numbers [2.0]" in text

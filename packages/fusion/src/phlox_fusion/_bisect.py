@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from phlox_tensor import DisagreementError, Spec
+import numpy as np
+
+from phlox_tensor import Backend, DisagreementError, Spec
 from phlox_tensor.capture import (
     Lowered,
     Node,
@@ -20,9 +22,10 @@ from phlox_tensor.capture import (
 
 from ._cluster import spans
 from ._fused import Fused, run_steps
-from ._paste import pasted
 from ._replay import folded, plan_of
 from ._trace import Place, Ref, Trace
+
+_MOST_SHOWN: Final = 64  # elements of an operand that are written out
 
 
 def fault(trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]) -> str | None:
@@ -72,7 +75,7 @@ def _given(
 def parting(
     step: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
 ) -> str | None:
-    """Where a program parts from its ops, given what the ops gave, with a test; else None."""
+    """Where a program parts from its ops, and what it ran on; None where it does not."""
     wanted, whole = step.lowered.results, step.lowered.program
     if _agrees(step.nodes, wanted, specs, values, numbers, whole):
         return None
@@ -89,14 +92,28 @@ def parting(
     operands, given = _given_to(parts, values, numbers)
     return (
         f"{node.op.name}, op {count} of a program of {len(step.nodes)} ({names}), at {node.line}\n"
-        f"{pasted(node.device, parts.program, operands, given)}\n"
+        f"{parts.program!r}\n"
+        + "".join(_shown(node.device, operand) for operand in operands)
+        + f"numbers {given}\n"
     )
 
 
+def _shown(device: Backend, operand: Any) -> str:
+    """A line for an operand of a program: type, shape, strides, values."""
+    array = device.read(operand)
+    values = np.array2string(array, threshold=_MOST_SHOWN, separator=", ", floatmode="unique")
+    how = f"{device.dtype_of(operand).name} {array.shape}, strides {device.strides_of(operand)}"
+    return f"{how}: {' '.join(values.split())}\n"
+
+
 def program_parts(op: str, what: str, found: str) -> DisagreementError:
-    """The error where a program is at fault; ``found`` says which, and has the test."""
+    """The error where a program is at fault; ``found`` says which, and what it ran on."""
     return DisagreementError(
-        op, what, got=found, expected="the bits of its ops", hint="run the test above with pytest"
+        op,
+        what,
+        got=found,
+        expected="the bits of its ops",
+        hint="phlox_tensor.testing.assert_program(program, operands, numbers)",
     )
 
 
