@@ -113,7 +113,7 @@ struct Forward<'a, W> {
 /// A row is normalized as `((x - near) + back) * scale`. Far from 0 one number of its type is no mean of it: what
 /// rounding takes from that is then no small part of the distances. Of a mean of 0 `back` is -0, which leaves the sign
 /// of a zero.
-struct Spread<W> {
+struct Statistics<W> {
     near: W,
     back: W,
     scale: W,
@@ -122,7 +122,7 @@ struct Spread<W> {
 /// With 0 for the mean, and the mean of the squares for the variance, where the mean is left alone. Says where
 /// squares leave the range of the type.
 #[inline(always)]
-unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm, overflow: &AtomicBool) -> Spread<V::Elem> {
+unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm, overflow: &AtomicBool) -> Statistics<V::Elem> {
     let (count, epsilon) = (V::Elem::count(x.len()), V::Elem::from_f64(norm.epsilon));
     // SAFETY: the caller has the instructions.
     let (near, back, var) = unsafe {
@@ -138,7 +138,7 @@ unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm, overflow: 
     if var.to_f64() == f64::INFINITY {
         overflow.store(true, Ordering::Relaxed);
     }
-    Spread { near, back, scale: V::Elem::ONE / (var + epsilon).sqrt() }
+    Statistics { near, back, scale: V::Elem::ONE / (var + epsilon).sqrt() }
 }
 
 impl<W: Wide> Kernel<W> for Forward<'_, W> {
@@ -146,7 +146,7 @@ impl<W: Wide> Kernel<W> for Forward<'_, W> {
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let Forward { x, out, parameters, norm, overflow } = self;
         // SAFETY: the caller has the instructions.
-        let Spread { near, back, scale } = unsafe { statistics::<V>(x, norm, overflow) };
+        let Statistics { near, back, scale } = unsafe { statistics::<V>(x, norm, overflow) };
         let shift = back * scale;
         match parameters {
             (None, None) => {
@@ -309,7 +309,7 @@ impl<W: Wide> Kernel<W> for Backward<'_, W> {
         let count = W::count(x.len());
         // SAFETY: the caller has the instructions; all rows have one length, the sums twice that.
         unsafe {
-            let Spread { near, back, scale } = statistics::<V>(x, norm, overflow);
+            let Statistics { near, back, scale } = statistics::<V>(x, norm, overflow);
             let [total, product] = dot_weighted::<V>(g, weight, x, near);
             let product = product + finite_or_zero(back * total);
             let (level, pull) = (total / count, product * scale / count * scale);
