@@ -94,7 +94,7 @@ def test_the_extension_names_the_recorder(kind: type[pr.Recorder]) -> None:
     assert type(pr.recorder_for("plain")) is pr.NamedMsgpackRecorder
     for unknown in ("a.pkl", "a.onnx", "epoch_0.5"):
         with pytest.raises(
-            pr.RecordError, match=r"no recorder: got .*, expected \.bin, \.cmpk.*\.mpk"
+            pr.RecordError, match=r"no recorder: got .*, expected \.bin, \.ckpt, \.cmpk.*\.mpk"
         ):
             pr.recorder_for(unknown)
 

@@ -9,24 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
 from phlox_tensor import DType
 
 from ._errors import Malformed, shown
 from ._layout import DTYPES
-from ._tree import TensorEntry, unread
+from ._tree import TensorEntry, unread, unread_type
 
-_ROOM: Final = {
-    "complex64": 8,
-    "complex128": 16,
-    "qint8": 1,
-    "qint32": 4,
-    "quint8": 1,
-    "quint4x2": 1,
-    "quint2x4": 1,
-}
-_UNREAD: Final[Any] = "Unread"  # no kind of phlox
 STORAGES: Final[dict[str, DType]] = {
     "torch.BFloat16Storage": DTYPES["bfloat16"],
     "torch.BoolStorage": DTYPES["bool"],
@@ -40,16 +28,16 @@ STORAGES: Final[dict[str, DType]] = {
     "torch.ShortStorage": DTYPES["int16"],
     "torch.storage.UntypedStorage": DTYPES["uint8"],
 } | {
-    f"torch.{storage}Storage": DType(name, _UNREAD, np.dtype((np.void, _ROOM[name])))
-    for storage, name in {
-        "ComplexDouble": "complex128",
-        "ComplexFloat": "complex64",
-        "QInt32": "qint32",
-        "QInt8": "qint8",
-        "QUInt2x4": "quint2x4",
-        "QUInt4x2": "quint4x2",
-        "QUInt8": "quint8",
-    }.items()
+    f"torch.{storage}Storage": unread_type(name, itemsize)
+    for storage, name, itemsize in (
+        ("ComplexDouble", "complex128", 16),
+        ("ComplexFloat", "complex64", 8),
+        ("QInt32", "qint32", 4),
+        ("QInt8", "qint8", 1),
+        ("QUInt2x4", "quint2x4", 1),
+        ("QUInt4x2", "quint4x2", 1),
+        ("QUInt8", "quint8", 1),
+    )
 }
 
 

@@ -102,6 +102,12 @@ class TensorEntry:
         return f"TensorEntry({self.dtype.name}, {self.shape})"
 
 
+def unread_type(name: str, itemsize: int) -> DType:
+    """Return a type that is none of phlox, of which only the name and the size are known."""
+    kind: Any = "Unread"
+    return DType(name, kind, np.dtype((np.void, itemsize)))
+
+
 def unread(
     name: str,
     shape: Sequence[int],
@@ -126,8 +132,7 @@ def unread(
             hint=hint,
         )
 
-    kind: Any = "Unread"
-    return TensorEntry(shape, DType(name, kind, np.dtype((np.void, itemsize))), read)
+    return TensorEntry(shape, unread_type(name, itemsize), read)
 
 
 TensorLike: TypeAlias = "Tensor[Any] | TensorEntry"
