@@ -14,7 +14,7 @@ from phlox_tensor import ArgumentError, Backend, Tensor, asarray, tree
 from ._sizes import MOST, Runs, runs_with
 
 Dynamic: TypeAlias = Mapping[str, Mapping[int, str]]
-_HINT = 'dynamic={"tokens": {0: "batch", 1: "length"}}'
+HINT = 'dynamic={"tokens": {0: "batch", 1: "length"}}'
 
 
 @final
@@ -198,6 +198,6 @@ def _checked(dynamic: Any) -> Dynamic:
     if not fits:
         expected = "for each input a name for each open axis"
         what = "dynamic says no sizes"
-        raise ArgumentError("save", what, got=repr(dynamic), expected=expected, hint=_HINT)
+        raise ArgumentError("save", what, got=repr(dynamic), expected=expected, hint=HINT)
     found: Dynamic = dynamic
     return found

@@ -16,7 +16,6 @@ from phlox_tensor import (
     Backend,
     PhloxError,
     Tensor,
-    UnknownArgumentError,
     default_device,
     use_device,
 )
@@ -27,7 +26,7 @@ from .._errors import OnnxError
 from ._check import refuse_unfit, verified
 from ._file import written
 from ._graph import model_of
-from ._open import Dynamic, Inputs, inputs_of, opened
+from ._open import HINT, Dynamic, Inputs, inputs_of, opened
 from ._run import Run, refuse_unlike, run
 from ._sizes import Runs
 from ._spelled import Spelled
@@ -122,14 +121,14 @@ def save(
 
 # What PyTorch calls the arguments, and what takes their place.
 _ELSEWHERE: Final = {
-    "dynamic_axes": ("dynamic",),
-    "dynamic_shapes": ("dynamic",),
     "f": ("path",),
     "args": ("inputs",),
     "input_names": ("names",),
 }
-_NEEDLESS: Final = {
+_ADVICE: Final = {
     "do_constant_folding": "leave it out: constants are folded in any case",
+    "dynamic_axes": HINT,
+    "dynamic_shapes": HINT,
     "dynamo": "leave it out: there is one exporter",
     "export_params": "leave it out: parameters are in the file",
     "opset_version": "leave it out: files have opset 21",
@@ -143,17 +142,9 @@ hide_refused([save])
 def _refuse_unknown(wrong: Mapping[str, object]) -> None:
     """Refuse arguments that a call does not have, some of which others have."""
     known = [*inspect.signature(save).parameters]
-    unknown = unknown_argument("save", wrong, known, _ELSEWHERE, _NEEDLESS)
-    if unknown is None:
-        return
-    if "dynamic_axes" in wrong or "dynamic_shapes" in wrong:
-        hint = 'dynamic={"tokens": {0: "batch", 1: "length"}}'
-        name = "dynamic_axes" if "dynamic_axes" in wrong else "dynamic_shapes"
-        expected = ", ".join(known)
-        raise UnknownArgumentError(
-            "save", "unknown argument", got=name, expected=expected, hint=hint
-        )
-    raise unknown
+    unknown = unknown_argument("save", wrong, known, _ELSEWHERE, _ADVICE)
+    if unknown is not None:
+        raise unknown
 
 
 def _path(path: Any) -> Path:

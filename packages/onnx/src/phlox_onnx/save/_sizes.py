@@ -198,9 +198,10 @@ class Runs:
         most = np.max([np.abs(a) for a in wide], axis=0, initial=0)
         with np.errstate(invalid="ignore", over="ignore"):
             terms = self._terms(wide, lambda a, b: np.where(a == b, 0, a - b))
-            if len(self.names) > 1:  # what rounding left is no product
-                terms = {k: np.where(np.abs(v) <= near * most, 0, v) if k else v
-                         for k, v in terms.items()}  # fmt: skip
+            if len(self.names) > 1:
+                for product in filter(None, terms):  # what rounding left is no product
+                    factor = terms[product]
+                    terms[product] = np.where(np.abs(factor) <= near * most, 0, factor)
             there = self._at(terms, self.points[-1])
         if not np.allclose(there, wide[-1], rtol=near, atol=0, equal_nan=True):
             return None

@@ -19,7 +19,7 @@ def _floats(weight: T, scale: T, zero: T) -> T:
     return ((weight.astype(px.float32) - off) * by).mT
 
 
-def rounded_over(x: T, axis: int | None) -> T:
+def _rounded_over(x: T, axis: int | None) -> T:
     """Rounded to bytes over the range of all elements, or of each row; the gradient passes."""
     still = x.detach()
     low = still.min(axis=axis, keepdims=True).minimum(0.0)
@@ -31,7 +31,7 @@ def rounded_over(x: T, axis: int | None) -> T:
 
 
 def _row(x: T) -> T:
-    return rounded_over(x, -1)
+    return _rounded_over(x, -1)
 
 
 def dynamic_quantize_lstm(
@@ -61,7 +61,7 @@ def dynamic_quantize_lstm(
     check_weights("DynamicQuantizeLSTM", X, w, r, 4, direction, hidden_size)
     names = activations or ("Sigmoid", "Tanh", "Tanh") * w.shape[0]
     functions = activations_of(names, activation_alpha, activation_beta, clip)
-    weights, states = (rounded_over(X, None), w, r, B), (initial_h, initial_c)
+    weights, states = (_rounded_over(X, None), w, r, B), (initial_h, initial_c)
     return walked_lstm(
         weights, sequence_lens, states, P, functions, direction, input_forget, 0, False, _row
     )

@@ -16,11 +16,11 @@ T = Tensor[Any]
 Floats = tuple[float, ...]
 
 
-def as_floats(x: T) -> T:
+def _as_floats(x: T) -> T:
     return x if x.dtype.kind == "Float" else x.astype(px.float32)
 
 
-def row_like(values: Floats, x: T) -> T:
+def _row_like(values: Floats, x: T) -> T:
     return px.asarray(np.array(values), dtype=x.dtype, device=x.device)
 
 
@@ -35,14 +35,14 @@ def binarizer(X: T, *, threshold: float = 0.0) -> T:
 
 
 def scaler(X: T, *, offset: Floats = (), scale: Floats = ()) -> T:
-    x = as_floats(X)
-    x = x - row_like(offset, x) if offset else x
-    return x * row_like(scale, x) if scale else x
+    x = _as_floats(X)
+    x = x - _row_like(offset, x) if offset else x
+    return x * _row_like(scale, x) if scale else x
 
 
 def normalizer(X: T, *, norm: str = "MAX") -> T:
     """Each row by its norm; where that is 0 it stays."""
-    x = as_floats(X)
+    x = _as_floats(X)
     if norm not in ("MAX", "L1", "L2"):
         raise OnnxError("Normalizer", "no such norm", got=repr(norm), expected="MAX, L1, L2")
     if norm == "MAX":
@@ -54,7 +54,7 @@ def normalizer(X: T, *, norm: str = "MAX") -> T:
     return x / (by == 0).where(1.0, by)
 
 
-def scores_after(op: str, scores: T, transform: str) -> T:
+def _scores_after(op: str, scores: T, transform: str) -> T:
     if transform == "NONE":
         return scores
     if transform == "LOGISTIC":
@@ -65,10 +65,10 @@ def scores_after(op: str, scores: T, transform: str) -> T:
     raise OnnxError(op, "no such transform of scores", got=transform, expected=expected)
 
 
-def line_scores(X: T, coefficients: Floats, intercepts: Floats, rows: int) -> T:
-    x = as_floats(X)
-    found = x @ row_like(coefficients, x).reshape((rows, -1)).mT
-    return found + row_like(intercepts, x) if intercepts else found
+def _line_scores(X: T, coefficients: Floats, intercepts: Floats, rows: int) -> T:
+    x = _as_floats(X)
+    found = x @ _row_like(coefficients, x).reshape((rows, -1)).mT
+    return found + _row_like(intercepts, x) if intercepts else found
 
 
 def linear_regressor(
@@ -79,8 +79,8 @@ def linear_regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> T:
-    return scores_after(
-        "LinearRegressor", line_scores(X, coefficients, intercepts, targets), post_transform
+    return _scores_after(
+        "LinearRegressor", _line_scores(X, coefficients, intercepts, targets), post_transform
     )
 
 
@@ -100,8 +100,8 @@ def linear_classifier(
         raise OnnxError("LinearClassifier", what, got=classlabels_strings, expected=expected)
     labels = px.asarray(np.array(classlabels_ints), dtype=X.device.default_int, device=X.device)
     one = len(coefficients) == X.shape[-1] and len(classlabels_ints) == 2
-    scores = line_scores(X, coefficients, intercepts, 1 if one else len(classlabels_ints))
-    after = scores_after("LinearClassifier", scores, post_transform)
+    scores = _line_scores(X, coefficients, intercepts, 1 if one else len(classlabels_ints))
+    after = _scores_after("LinearClassifier", scores, post_transform)
     if not one:
         return labels.take(scores.argmax(axis=-1).astype(labels.dtype)), after
     if post_transform == "SOFTMAX":
