@@ -80,9 +80,8 @@ class Recorded:
         leaf = as_tensor(leaf, self.base)
         if not isinstance(leaf, Tensor):
             return leaf
-        leaf = leaf.to_device(
-            self.device
-        )  # a count too, for which the function may propose a value
+        # A count comes along too: the function may propose a value for it.
+        leaf = leaf.to_device(self.device)
         return leaf.require_grad() if leaf.dtype.kind == "Float" else leaf
 
     def tracked(self, part: Any) -> list[Tensor[Any]]:

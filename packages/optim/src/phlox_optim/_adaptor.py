@@ -111,7 +111,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._state = Cell(_Content({}, 0, 0, {}))
         self._last: _Last | None = None
         self._before = LastStep()
-        self._several = " " in self._rules()
+        self._several = any(type(group.rule) is not type(rule) for group in self._groups)
 
     @property
     def steps(self) -> int:

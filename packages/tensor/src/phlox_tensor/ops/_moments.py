@@ -36,6 +36,7 @@ def ranged(x: Tensor, axis: Axes) -> tuple[Tensor, Tensor]:
         largest = x.detach().abs().max(axis=axis, keepdims=True)
     else:
         largest = x.sum(axis=axis, keepdims=True)
+    # The largest floats, 2^128 and 2^1024, then have squares of 2^96 and 2^848: many add up.
     limit, least = (400, -600) if finfo(x.dtype).bits == 64 else (40, -80)
     power = (largest > 2.0**limit).where(2.0**least, x.zeros(()) + 1)
     return x * power, power
