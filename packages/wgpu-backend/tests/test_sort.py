@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from phlox_wgpu._array import GpuArray
 ref: Any = sort
 Array = np.ndarray[Any, Any]
 Up = Callable[[Any], GpuArray]
+Side = Literal["left", "right"]
 
 # Inside a block, around its length (256 on software, 2048 or 4096 on a GPU), over several passes.
 LENGTHS = [1, 2, 3, 31, 64, 255, 256, 257, 1000, 2049, 4097, 9000]
@@ -70,3 +71,15 @@ def test_rows_go_in_slices_where_one_binding_is_too_small(
 
 def test_an_empty_axis(gpu: Wgpu, up: Up) -> None:
     assert gpu.read(gpu.ops.argsort(up(np.ones((3, 0), np.float32)), 1, False)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint32"])
+def test_places_in_a_sorted_line_by_one_kernel(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, dispatches: list[int], dtype: str, side: Side
+) -> None:
+    line, wanted = np.sort(values(rng, (1000,), dtype)), values(rng, (7, 300), dtype)
+    place = up(line[::-1].copy()).view((1000,), (-1,), 999)
+    got = gpu.read(gpu.ops.searchsorted(place, up(wanted), side))
+    np.testing.assert_array_equal(got, np.searchsorted(line, wanted, side))
+    assert len(dispatches) == 1

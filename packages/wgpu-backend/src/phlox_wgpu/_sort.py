@@ -1,4 +1,4 @@
-"""Sorting along an axis."""
+"""Sorting along an axis, and searching in what is sorted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from phlox_tensor import int32, uint32
 
 from ._array import GpuArray
-from ._copy import contiguous
+from ._copy import contiguous, full
 from ._runtime import GpuDevice
-from .wgsl.sort import Emit, Sort, sort_source, step_source
+from .wgsl.sort import Emit, Sort, search_source, sort_source, step_source
 
 if TYPE_CHECKING:
     from ._table import Entries
@@ -124,4 +124,23 @@ def _sort_rows(
         stage *= 2
 
 
-ENTRIES: Entries = {"argsort": argsort, "sort": sort}
+def searchsorted(device: GpuDevice, line: GpuArray, x: GpuArray, side: str) -> GpuArray:
+    """Where the elements of x would go into a sorted line."""
+    if not line.size or not x.size:
+        return full(device, x.shape, 0, int32)
+    out = device.empty(x.shape, int32)
+    wanted = contiguous(device, x)
+    key = (x.wgsl, side == "right")
+    params = (x.size, line.size, line.offset, line.strides[0], wanted.offset)
+    device.launch(
+        ("search", *key),
+        lambda: search_source(*key),
+        [line, wanted],
+        [out],
+        params,
+        -(-x.size // 256),
+    )
+    return out
+
+
+ENTRIES: Entries = {"argsort": argsort, "searchsorted": searchsorted, "sort": sort}

@@ -52,13 +52,18 @@ fn float_key(bits: u32) -> u32 {
 """
 
 
-def _key(spec: Sort, place: str) -> str:
+def _upward(stored: str, place: str) -> str:
+    """A u32 that orders as the element does."""
     texts = {
         "f32": f"float_key({place})",
         "f16": f"float_key(bitcast<u32>(f32({place})))",
         "i32": f"(bitcast<u32>({place}) ^ 0x80000000u)",
     }
-    key = texts.get(spec.stored, place)
+    return texts.get(stored, place)
+
+
+def _key(spec: Sort, place: str) -> str:
+    key = _upward(spec.stored, place)
     if not spec.descending:
         return key
     return f"reversed({key})"
@@ -177,3 +182,29 @@ def step_source() -> Kernel:
 }}
 """
     return Kernel(body, (), ("vec2<u32>",), STEP_PARAMS)
+
+
+SEARCH_PARAMS = (
+    *(("size", "u32"), ("length", "u32"), ("offset", "i32"), ("step", "i32")),
+    ("wanted_offset", "u32"),
+)
+
+
+def search_source(stored: str, behind: bool) -> Kernel:
+    """Where elements go into a sorted line: in front of equals or `behind`. A thread for each."""
+    found = _upward(stored, "in0[p.offset + i32(middle) * p.step]")
+    text = f"""\
+{_FLOAT_KEY * (stored in ("f32", "f16"))}{SIGNATURE.format(threads=256)}\
+  let i = linear_group(group, groups) * 256u + lane_index;
+  if (i >= p.size) {{ return; }}
+  let wanted = {_upward(stored, "in1[p.wanted_offset + i]")};
+  var low = 0u;
+  var high = p.length;
+  while (low < high) {{
+    let middle = (low + high) / 2u;
+    if ({found} {"<=" if behind else "<"} wanted) {{ low = middle + 1u; }} else {{ high = middle; }}
+  }}
+  out0[i] = i32(low);
+}}
+"""
+    return Kernel(text, (BOUND[stored],) * 2, ("i32",), SEARCH_PARAMS)
