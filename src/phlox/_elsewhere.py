@@ -113,12 +113,12 @@ LAYERS: Final[dict[str, tuple[str, str]]] = {
 
 OPTIMIZERS: Final[dict[str, tuple[str, str]]] = {
     "AdaGrad": ("Adagrad", "="),
-    "Adafactor": ("=", ""),
+    "Adafactor": ("=", "="),
     "Adam": ("=", "="),
     "AdamW": ("=", "="),
     "Adan": ("", "="),
     "Lbfgs": ("LBFGS", "LBFGS"),
-    "Lion": ("", ""),
+    "Lion": ("", "="),
     "Muon": ("=", "="),
     "RmsProp": ("RMSprop", "="),
     "Sgd": ("SGD", "="),
@@ -155,7 +155,7 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "epsilon",
         "",
         "(None, 1e-3), with least_scale",
-        "none",
+        "1e-30, added to squares",
         "that of the paper is least_scale",
     ),
     Difference("Adam", "epsilon", "", _SAME, "1e-5"),

@@ -56,8 +56,14 @@ def places(name: str) -> list[tuple[str, str]]:
 
 
 def as_text(name: str) -> str:
-    """Return the places of an op as a table."""
-    return table(["part", "where"], [list(row) for row in places(name)])
+    """Return how an op is called, what it does, and its places as a table."""
+    found = table(["part", "where"], [list(row) for row in places(name)])
+    op = REGISTRY[name]
+    function = None if op.internal else getattr(phlox_tensor, name, None)
+    form = f"px.ops.{name}({op.signature.text})"
+    if function is not None:
+        form = f"px.{name}{inspect.signature(function)}".replace("'", "")
+    return f"{form}\n{op.doc}\n\n{found}"
 
 
 def _row(package: Any, name: str) -> str | None:

@@ -59,3 +59,14 @@ def test_help_of_layers_tells_what_they_have(layer: type) -> None:
     assert "cuda" not in dir(layer)
     with pytest.raises(AttributeError, match="to_device"):
         getattr(layer, "cuda")  # noqa: B009 - checkers know that there is none
+
+
+def test_reports_show_their_tables_in_notebooks() -> None:
+    model = nn.Linear(4, 2)
+    found = nn.summary(model, px.ones((3, 4)))
+    assert repr(found) == str(found)
+    assert "multiply-adds" in repr(found).splitlines()[0]
+    device = px.Profile("numpy")
+    with device:
+        px.ones(3, device=device).sum()
+    assert repr(device.report()).startswith("op ")

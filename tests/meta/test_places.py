@@ -68,6 +68,10 @@ def test_what_there_is_not_is_said_in_words() -> None:
 
 def test_the_command_prints_it_and_knows_near_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", "matmul"]) == 0
-    assert "shapes/contraction.py:" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.startswith("px.matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind])")
+    assert "shapes/contraction.py:" in said
+    assert main(["ops", "layer_norm_backward"]) == 0  # no function of users
+    assert capsys.readouterr().out.startswith("px.ops.layer_norm_backward(g: Float")
     assert main(["ops", "matmull"]) == 2
     assert "expected matmul" in capsys.readouterr().err

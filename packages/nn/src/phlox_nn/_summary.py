@@ -77,6 +77,8 @@ class Summary:
         rule = "-" * max(map(len, texts))
         return "\n".join([texts[0], rule, *texts[1:-1], rule, texts[-1]])
 
+    __repr__ = __str__  # notebooks show it
+
 
 def _cells(row: SummaryRow) -> tuple[str, ...]:
     outputs = ", ".join(f"{spec.dtype.name}{list(spec.shape)}" for spec in row.outputs)

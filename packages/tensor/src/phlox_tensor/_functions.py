@@ -3174,8 +3174,8 @@ def prod(
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Product of the elements along the axes; 1 for none. They are multiplied in ``dtype`` or a
-    wider type; without it, integers narrower than the default in that, unsigned ones in its
-    unsigned twin.
+    wider type. Without ``dtype``, narrow integers are multiplied in the default integer type,
+    unsigned ones in the unsigned type of its size.
     """
     if wrong:
         raise unknown_argument(_prod, wrong)
@@ -3845,8 +3845,8 @@ def sum(
     **wrong: Never,
 ) -> Tensor[AnyT]:
     """Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider
-    type; without it, bool and integers narrower than the default in that, unsigned ones in
-    its unsigned twin. Narrow floats are added in float32.
+    type. Without ``dtype``, bool and narrow integers are added in the default integer type,
+    unsigned ones in the unsigned type of its size. Narrow floats are added in float32.
     """
     if wrong:
         raise unknown_argument(_sum, wrong)

@@ -80,6 +80,8 @@ class ProfileReport:
             _table(title, rows) for title, rows in (("op", self.by_op), ("module", self.by_module))
         )
 
+    __repr__ = __str__  # notebooks show it
+
 
 def _rows(pairs: Iterable[tuple[str, OpCall]]) -> tuple[ProfileRow, ...]:
     groups: dict[str, list[OpCall]] = {}

@@ -32,7 +32,7 @@ _AXES = "axis: Axes = None, keepdims: bool = False"
 
 
 def sum_dtype(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
-    """Bool and narrow integers are summed in the default integer type, or its unsigned twin."""
+    """Sum bool and narrow integers in the default integer type, or the unsigned one of its size."""
     *others, dtype = attributes
     own, wide = specs[0].dtype, backend.default_int
     if dtype is None:
@@ -189,8 +189,8 @@ prod = reduction(
         *in_types(),
     ),
     doc="Product of the elements along the axes; 1 for none. They are multiplied in ``dtype`` or a "
-    "wider type; without it, integers narrower than the default in that, unsigned ones in its "
-    "unsigned twin.",
+    "wider type. Without ``dtype``, narrow integers are multiplied in the default integer type, "
+    "unsigned ones in the unsigned type of its size.",
 )
 
 
@@ -222,8 +222,8 @@ sum_ = reduction(
     atol=64,
     refuses=(refusal(ShapeError, (2, 3), axis=(0, 0)),),
     doc="Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider "
-    "type; without it, bool and integers narrower than the default in that, unsigned ones in its "
-    "unsigned twin. Narrow floats are added in float32.",
+    "type. Without ``dtype``, bool and narrow integers are added in the default integer type, "
+    "unsigned ones in the unsigned type of its size. Narrow floats are added in float32.",
 )
 
 
