@@ -82,7 +82,15 @@ ATTRIBUTES = [
     ("ConvTranspose2d", (8, 4, 3), "in_channels"),
     ("ConvTranspose2d", (8, 4, 3), "out_channels"),
     ("Linear", (2, 3), "in_features"),
+    ("BatchNorm", (4,), "num_features"),
+    ("Bilinear", (5, 6, 7), "in1_features"),
+    ("Conv2d", (2, 3, 5), "kernel_size"),
+    ("Dropout", (0.25,), "p"),
+    ("Embedding", (10, 4), "num_embeddings"),
+    ("LayerNorm", (4,), "normalized_shape"),
     ("Linear", (2, 3), "out_features"),
+    ("Lstm", (3, 4), "hidden_size"),
+    ("MultiHeadAttention", (8, 2), "num_heads"),
 ]
 
 
@@ -97,7 +105,10 @@ def test_every_name_and_setting_is_compared_or_says_why_not() -> None:
 def test_a_size_is_that_of_the_layer(kind: str, sizes: tuple[int, ...], name: str) -> None:
     layer = getattr(nn, kind)(*sizes)
     places = {"in_channels": 0, "in_features": 0, "out_channels": 1, "out_features": -1}
-    assert eval(METHODS[name], {"layer": layer}) == sizes[places[name]]
+    places |= {"hidden_size": 1, "kernel_size": 2, "num_heads": 1}
+    with pytest.raises(px.UnknownNameError) as caught:
+        getattr(layer, name)
+    assert eval(str(caught.value.hint), {"layer": layer}) == sizes[places.get(name, 0)]
 
 
 def test_what_is_said_of_methods_runs() -> None:

@@ -147,8 +147,6 @@ METHODS: Final[Mapping[str, str]] = {
     "get_parameter": 'model.path("layers.0.weight")',
     "get_submodule": 'model.path("layers.0")',
     "half": 'model = model.to_device(px.Mixed(device, "float16"))',
-    "in_channels": "layer.settings.channels_in",
-    "in_features": "layer.settings.d_input",
     "insert": "model = nn.Sequential(*model.layers[:i], layer, *model.layers[i:])",
     "load": "model = model.load_file(path)",
     "load_state_dict": 'model = model.load_record(record, layout="pytorch")',
@@ -157,8 +155,6 @@ METHODS: Final[Mapping[str, str]] = {
     "named_children": "nn.modules(model)  # all of them, by their paths",
     "named_modules": "nn.modules(model)",
     "named_parameters": "model.params().items()",
-    "out_channels": "layer.settings.channels_out",
-    "out_features": "layer.settings.d_output",
     "parameters": "model.params(); a step takes the model: optimizer.step(0.1, model, grads)",
     "register_buffer": "self.mean = nn.State(x) in __init__",
     "register_forward_hook": "def forward(self, x): y = self.layer(x); look(y); return y",
@@ -232,6 +228,9 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "weight": ("weights",),
 }
 
+# Settings of the same name, which PyTorch's layers show as attributes.
+_SAME_SETTINGS: Final = ("dilation", "groups", "kernel_size", "momentum", "padding", "stride")
+
 # PyTorch's settings that are no settings here, or not of all layers -> what to do.
 NO_SETTINGS: Final[Mapping[str, str]] = {
     "BinaryCrossEntropyLossConfig.weight": "loss = (nn.BinaryCrossEntropyLoss("
@@ -269,9 +268,15 @@ VALUES: Final[Mapping[str, str]] = {
     "area": "nn.AdaptiveAvgPool2d(size)",
     "bicubic": 'mode="cubic"',
     "bilinear": 'mode="linear"',
+    "glorot_normal": "initializer=nn.initializers.XavierNormal()",
+    "glorot_uniform": "initializer=nn.initializers.XavierUniform()",
+    "he_normal": "initializer=nn.initializers.KaimingNormal()",
+    "he_uniform": "initializer=nn.initializers.KaimingUniform()",
     "kaiming": "initializer=nn.initializers.KaimingUniform()",
     "kaiming_normal": "initializer=nn.initializers.KaimingNormal()",
     "kaiming_uniform": "initializer=nn.initializers.KaimingUniform()",
+    "lecun_normal": "initializer=nn.initializers.KaimingNormal(gain=1.0)",
+    "lecun_uniform": "initializer=nn.initializers.KaimingUniform(gain=1.0)",
     "nearest-exact": 'mode="nearest_exact"',
     "orthogonal": "initializer=nn.initializers.Orthogonal()",
     "replicate": 'mode="edge"',
@@ -330,16 +335,22 @@ class _Hint(Refusal):
         self.name = name
 
     def __get__(self, instance: object, owner: type) -> Never:
-        raise unknown_name(self.name, owner.__name__, METHODS, ())
+        settings = getattr(type(getattr(instance, "settings", None)), "__dataclass_fields__", ())
+        places = [n for n in (*SETTINGS.get(self.name, ()), self.name) if n in settings]
+        if not places and self.name not in METHODS:
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}")
+        code = f"layer.settings.{places[0]}" if places else METHODS[self.name]
+        raise unknown_name(self.name, owner.__name__, {self.name: code}, ())
 
 
 def install(cls: type) -> None:
     """Put a hint on the class of modules for each name of PyTorch's that it lacks."""
-    for name in METHODS:
+    names = {*METHODS, *SETTINGS, *_SAME_SETTINGS}
+    for name in names:
         setattr(cls, name, _Hint(name))
 
     def listed(self: object) -> list[str]:
-        hints = {n for n in METHODS if isinstance(getattr_static(self, n), _Hint)}
+        hints = {n for n in names if isinstance(getattr_static(self, n), _Hint)}
         return sorted(n for n in object.__dir__(self) if n not in hints)
 
     setattr(cls, "__dir__", listed)  # noqa: B010 - checkers know only the one of object
