@@ -355,3 +355,15 @@ def test_settings_that_no_layer_could_have_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=rf"{name} makes no sense: got .*, expected"):
         make()
+
+
+@pytest.mark.parametrize(
+    "word", ["he_normal", "glorot_uniform", "kaiming_uniform_", "lecun_normal", "trunc_normal_"]
+)
+def test_a_word_for_an_initializer_says_what_to_type(word: str) -> None:
+    wrong: Any = word
+    with pytest.raises(nn.ConfigError) as error:
+        nn.LinearConfig(3, 2, initializer=wrong)
+    name, _, code = str(error.value.hint).partition("=")
+    assert isinstance(eval(code, {"nn": nn}), initializers.Initializer)
+    assert name == "initializer"

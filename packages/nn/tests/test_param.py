@@ -338,6 +338,9 @@ def test_members_of_tensors_say_what_to_type() -> None:
         with pytest.raises(UnknownNameError, match="a Param holds a tensor, and is none") as error:
             getattr(param, name)
         assert error.value.hint == f"param.value.{name}"
+    with pytest.raises(UnknownNameError) as error:
+        param.data  # type: ignore[attr-defined]  # noqa: B018
+    assert error.value.hint == "param.value.detach()"
     assert "sum" not in dir(param)
     assert "value" in dir(param)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

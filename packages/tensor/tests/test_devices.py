@@ -143,6 +143,7 @@ def test_installed_backends_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ("autodiff", r"hint: device=px\.Autodiff\("),
         (5, "not a device: got 5"),
         (Numpy, r"(?s)not a device.*hint: Numpy\(\)"),
+        (pt.Mixed, r"(?s)not a device.*hint: Mixed\(Cpu\(\)\)"),
     ],
 )
 def test_what_is_no_device_is_refused(device: Any, text: str) -> None:

@@ -132,7 +132,11 @@ class _TensorMember(Refusal):
     def __get__(self, instance: NoOperand | None, owner: type) -> Never:
         if instance is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
-        code = f"{instance.tensor_code}.{self._name}"
+        try:
+            getattr(Tensor, self._name)
+            code = f"{instance.tensor_code}.{self._name}"
+        except UnknownNameError as error:  # a name of another library, for which a tensor has ours
+            code = str(error.hint).replace("x.", f"{instance.tensor_code}.", 1)
         what = f"a {owner.__name__} holds a tensor, and is none"
         raise UnknownNameError(self._name, what, hint=code)
 
