@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -166,6 +168,35 @@ def test_schedules_cells_and_generators_are_arguments_too() -> None:
             assert fast(*mine, px.ones(3)).tolist() == run(*own, px.ones(3)).tolist()
         assert (mine[1].get(), mine[2].state()) == (own[1].get(), own[2].state())
     assert (len(runs) <= 4, fast.versions) == (True, 1)  # of 16 calls
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_schedules_of_configs_that_are_equal_agree_at_every_call(steps: int) -> None:
+    fast, runs = counted(lambda schedule, x: x * schedule.step())
+    for _ in range(24 // steps):
+        mine, own = (optim.CosineSchedulerConfig(0.5, steps=9).init() for _ in range(2))
+        for _ in range(steps):
+            assert fast(mine, px.ones(2)).tolist() == (px.ones(2) * own.step()).tolist()
+    assert (len(runs), fast.versions) == (4, 1)
+
+
+def test_what_has_state_goes_after_it_was_an_argument() -> None:
+    fast = px.compile(lambda cell, schedule, x: x * schedule.step() + cell.get())
+    gone = []
+    for _ in range(4):
+        cell, schedule = px.Cell(px.ones(3)), optim.ConstantSchedulerConfig(0.1).init()
+        for _ in range(3):
+            fast(cell, schedule, px.ones(3))
+        gone += [weakref.ref(cell), weakref.ref(schedule)]
+        del cell, schedule
+    model, optimizer = pair()
+    run = px.compile(step)
+    for _ in range(3):
+        model, _ = run(model, optimizer, *data(), 0.1)
+    gone.append(weakref.ref(optimizer))
+    del model, optimizer, run, fast
+    gc.collect()
+    assert [known() for known in gone] == [None] * 9
 
 
 def test_states_inside_of_containers_and_a_part_of_a_graph() -> None:

@@ -422,3 +422,9 @@ def test_a_mask_updates_each_lane() -> None:
         assert np.array_equal(got.numpy(), want.numpy())
     slope = ad.grad(lambda x: x.at[x > 2].multiply(float("inf")).sum())(xs)
     assert slope.tolist() == [[1, 1, 1], [float("inf")] * 3]
+
+
+def test_lanes_of_empty_axes_take_nothing() -> None:
+    nothing = pt.zeros((2, 0), dtype="int8")
+    for take in (lambda x, at: x[at], lambda x, at: pt.take(x, at, axis=0)):
+        assert ad.vmap(take)(pt.ones((2, 0, 3)), nothing).shape == (2, 0, 3)

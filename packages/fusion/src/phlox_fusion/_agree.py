@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
 from phlox_tensor import CompileError
 from phlox_tensor.capture import Number, Value, error_of, same, shown
 
+from ._static import same_static
 from ._trace import Trace
 
 
@@ -92,6 +94,8 @@ def same_refs(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same_refs, a, b))
     if type(a) is Number:
         return bool(a.place == b.place)
+    if isinstance(a, MethodType):  # of an argument, for which another call has an equal object
+        return a.__func__ is b.__func__ and same_static(a.__self__, b.__self__)
     if isinstance(a, int | float):
         return same(a, b)
     return bool(a is b or a == b)

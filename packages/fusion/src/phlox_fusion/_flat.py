@@ -22,7 +22,9 @@ def flat(value: Any) -> tuple[Layout, Any, Held]:
     layout, leaves, _ = flatten(value)
     last = layout.parts[-1]
     inside = held_in(value) if layout.changing else ()
-    if isinstance(last, StatePart) or (isinstance(last, NodePart) and last.node.static is not None):
+    if isinstance(last, StatePart):
+        _keep(_FLAT, value, layout, None, inside)  # it is its own leaf, which would keep it alive
+    elif isinstance(last, NodePart) and last.node.static is not None:
         remember(value, layout, leaves, inside)
     return layout, leaves, inside
 
@@ -33,7 +35,10 @@ def _known(value: Any) -> tuple[Layout, Any, Held] | None:
         inside: tuple[Layout, Any, Held] | None = getattr(value, node.slot, None)
         return inside
     found = _FLAT.get(id(value))
-    return found[1:] if found is not None and found[0]() is value else None
+    if found is None or found[0]() is not value:
+        return None
+    _, layout, leaves, held = found
+    return layout, [value] if leaves is None else leaves, held
 
 
 _OUTER: Final[dict[int, tuple[weakref.ref[Any], list[Any], Held]]] = {}

@@ -37,7 +37,7 @@ def _offset(indices: Tensor[Int], length: int) -> Tensor[Int]:
     """Indices into the lanes one after the other; whatever is out of range stays out of range."""
     lanes = indices.shape[0]
     wide = indices.astype(indices.device.default_int)  # int8 does not hold every place
-    first = arange(0, lanes * length, max(length, 1), device=indices.device)[:lanes]
+    first = arange(lanes, device=indices.device) * length
     counted = where(wide < 0, wide + length, wide)
     shifted = counted + first.reshape((lanes, *(1,) * (indices.ndim - 1)))
     return where((counted >= 0) & (counted < length), shifted, lanes * length)
