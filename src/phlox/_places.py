@@ -116,7 +116,7 @@ def _function(function: Any) -> str:
 def _rust(name: str) -> str | None:
     """The row of an op in the tables of kernels."""
     sources = _CHECKOUT / "kernels-rs" / "src"
-    start = re.compile(rf"^( +|fn (r#)?){name}(\(|<| \w+ =>)", re.MULTILINE)
+    start = re.compile(rf"^( +(\w+ as \")?|fn (r#)?){name}(\"? ?\(|<| \w+ =>)", re.MULTILINE)
     for file in (sources / "ops" / "elementwise" / "table.rs", *sorted(sources.glob("py/*.rs"))):
         text = _text(file)
         if (found := start.search(text)) is not None:

@@ -96,6 +96,7 @@ def test_the_commands_print_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["optimizers", "--json"]) == 0
     found = {record["name"]: record for record in json.loads(capsys.readouterr().out)}
     assert found["Sgd"]["pytorch"] == "SGD"
+    assert (found["Lion"]["burn"], found["Adafactor"]["burn"]) == ("Lion", "Adafactor")
     assert found["AdamW"]["settings"].startswith("beta_1=0.9, beta_2=0.999, epsilon=1e-08")
 
 

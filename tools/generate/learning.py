@@ -39,6 +39,7 @@ def page() -> str:
         "",
         "`phlox layers` and `phlox optimizers` print the first two tables. A setting without a",
         "default has to be given; optimizers take `decayed`, `grad_clipping` and `groups` besides.",
+        "Optimizers of Burn are those of burn-optim 0.22.1, which has LAMB too.",
         "",
         "## Where something differs",
         "",

@@ -82,6 +82,7 @@ def vmap(
             "vmap", "randomness", got=repr(randomness), expected="'different' or 'same'"
         )
     require_chunk_size("vmap", chunk_size)
+    one: Callable[..., Any] = function  # of a lane, whose arguments are other tensors
 
     @wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -99,7 +100,7 @@ def vmap(
             if first and randomness == "same":
                 generator().set_state(*numbers)
             with in_lanes(Batched(base), Level(count, randomness, loop, whole and count == size)):
-                out = function(*inner_args, **inner_kwargs)
+                out = one(*inner_args, **inner_kwargs)
             check_result("vmap", out, Batched(base))
             outs.append(_leave(out, out_axes, Batched(base), count))
         return outs[0] if len(outs) == 1 else _joined(outs, out_axes)
