@@ -17,9 +17,18 @@ from ._arrays import arrays as arrays
 from ._batch import RaggedError as RaggedError
 from ._batch import pad as pad
 from ._batch import stack as stack
+from ._csv import csv as csv
 from ._dataset import Dataset as Dataset
 from ._dataset import of as of
+from ._errors import DataError as DataError
+from ._idx import Parts as Parts
+from ._idx import idx as idx
+from ._idx import read_idx as read_idx
+from ._images import images as images
 from ._loader import DataLoader as DataLoader
+from ._npz import npz as npz
+from ._text import jsonl as jsonl
+from ._text import text as text
 
 __version__ = "0.1.0"
 

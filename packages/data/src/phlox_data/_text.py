@@ -1,0 +1,119 @@
+"""Lines of text and of JSON as items; a file is read through once for where lines begin."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from glob import glob
+from itertools import accumulate
+from os import PathLike
+from typing import Any, Final, final
+
+from ._dataset import Dataset
+from ._errors import DataError
+from ._items import Draw, Items
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+_WILD: Final = ("*", "?", "[")
+
+
+@final
+class Lines(Items):
+    """Lines of files. A file is opened for each read: nothing is held, and threads may ask."""
+
+    def __init__(self, paths: Sequence[str], op: str, *, values: bool) -> None:
+        self._paths, self._op, self._values = paths, op, values
+        self._places = [_index(path, blank=not values) for path in paths]
+        self._ends = [*accumulate(len(begins) for begins, _, _ in self._places)]
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        del key, draw
+        part = bisect_right(self._ends, index)
+        row = index - (self._ends[part - 1] if part else 0)
+        begins, sizes, numbers = self._places[part]
+        with open(self._paths[part], "rb") as file:
+            file.seek(begins[row])
+            line = file.read(sizes[row])
+        where = f"{self._paths[part]}:{numbers[row]}"
+        if len(line) != sizes[row]:
+            raise DataError(self._op, f"{where}: the file became shorter after it was opened")
+        try:
+            text = line.decode("utf-8-sig" if begins[row] == 0 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(self._op, f"{where} is no UTF-8", got=error.reason) from error
+        if not self._values:
+            return text.removesuffix("\n").removesuffix("\r")
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise DataError(self._op, f"{where} is no JSON", got=error) from error
+
+
+def _index(path: str, *, blank: bool) -> tuple[array[int], array[int], array[int]]:
+    """Where lines begin, how many bytes they have, and their numbers; blank ones if wanted."""
+    begins, sizes, numbers = array("q"), array("q"), array("q")
+    place = 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if blank or line.strip():
+                begins.append(place)
+                sizes.append(len(line))
+                numbers.append(number)
+            place += len(line)
+    return begins, sizes, numbers
+
+
+def _found(paths: Paths, op: str) -> list[str]:
+    given = [paths] if isinstance(paths, (str, PathLike)) else [*paths]
+    found: list[str] = []
+    for each in map(str, given):
+        wild = any(sign in each for sign in _WILD)
+        found += sorted(glob(each, recursive=True)) if wild else [each]
+    if not found:
+        raise DataError(op, "no such files", got=", ".join(map(str, given)) or "no paths")
+    return found
+
+
+def text(paths: Paths) -> Dataset[str]:
+    r"""Return the lines of text files, without their ends.
+
+    Args:
+        paths: a file, several, or a pattern such as ``"books/*.txt"``, whose files are sorted.
+
+    Raises:
+        DataError: when nothing fits the pattern; from an item, for bytes that are no UTF-8.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     size = pathlib.Path(folder, "a.txt").write_text("one\ntwo\n")
+        ...     [*text(f"{folder}/*.txt")]
+        ['one', 'two']
+    """
+    return Dataset(Lines(_found(paths, "text"), "text", values=False))
+
+
+def jsonl(paths: Paths) -> Dataset[Any]:
+    r"""Return the values of files that have one of JSON in each line; blank lines are left out.
+
+    A value is read when its item is asked for.
+
+    Args:
+        paths: a file, several, or a pattern such as ``"logs/*.jsonl"``, whose files are sorted.
+
+    Raises:
+        DataError: when nothing fits the pattern; from an item, naming file and line.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     size = pathlib.Path(folder, "a.jsonl").write_text('{"x": 1}\n{"x": 2}\n')
+        ...     jsonl(f"{folder}/a.jsonl")[1]
+        {'x': 2}
+    """
+    return Dataset(Lines(_found(paths, "jsonl"), "jsonl", values=True))
