@@ -7,25 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phlox_tensor as pt
 from phlox_tensor import float32
 from phlox_wgpu import Wgpu
-from phlox_wgpu._runtime import GpuDevice
 
 ADAM = (0.1, 3, 0.5, 0.25, 1e-3, 0.5)  # lr, time, both decays of means, epsilon, weight decay
-
-
-@pytest.fixture
-def kernels(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often each kernel that ran from here on ran: an entry for each."""
-    ran: list[int] = []
-    record = GpuDevice.record
-
-    def counted(self: GpuDevice, *args: Any) -> None:
-        ran.append(1)
-        record(self, *args)
-
-    monkeypatch.setattr(GpuDevice, "record", counted)
-    return ran
 
 
 def parts(gpu: Wgpu, count: int) -> list[Any]:
@@ -38,26 +24,33 @@ def parts(gpu: Wgpu, count: int) -> list[Any]:
 @pytest.mark.parametrize("amsgrad", [False, True])
 @pytest.mark.parametrize("held", [False, True])
 def test_adam_runs_one_kernel_for_each_parameter(
-    gpu: Wgpu, kernels: list[int], held: bool, amsgrad: bool, decoupled: bool
+    gpu: Wgpu, dispatches: list[int], held: bool, amsgrad: bool, decoupled: bool
 ) -> None:
     x, g, m, v, top = (parts(gpu, 3) for _ in range(5))
     means = (m, v, top if amsgrad else None) if held else (None, None, None)
     out = gpu.ops.adam_step(x, g, *means, *ADAM, decoupled, amsgrad)
-    assert (len(out), len(kernels)) == (12 if amsgrad else 9, 3)
+    assert (len(out), len(dispatches)) == (12 if amsgrad else 9, 3)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_gradient_descent_runs_one_kernel_for_each_parameter(
-    gpu: Wgpu, kernels: list[int], momentum: float, decay: float
+    gpu: Wgpu, dispatches: list[int], momentum: float, decay: float
 ) -> None:
     x, g, v = (parts(gpu, 3) for _ in range(3))
     for held in (None, v):
-        kernels.clear()
+        dispatches.clear()
         out = gpu.ops.sgd_step(x, g, held, 0.1, momentum, 0.25, decay, True)
-        assert (len(out), len(kernels)) == (6 if momentum else 3, 3)
+        assert (len(out), len(dispatches)) == (6 if momentum else 3, 3)
 
 
 def test_steps_of_nothing_give_nothing(gpu: Wgpu) -> None:
     assert gpu.ops.adam_step([], [], None, None, None, *ADAM, False, True) == ()
     assert gpu.ops.sgd_step([], [], None, 0.1, 0.5, 0.0, 0.0, False) == ()
+
+
+def test_a_common_norm_gives_one_factor_for_all(gpu: Wgpu, dispatches: list[int]) -> None:
+    grads = [pt.ones((5, 7), device=gpu) for _ in range(10)]
+    dispatches.clear()
+    pt.ops.clip_norms(grads, 1.0, True)
+    assert len(dispatches) < 10 * len(grads)  # 18 each where every gradient has its own

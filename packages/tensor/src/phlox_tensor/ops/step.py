@@ -98,13 +98,14 @@ def _clip_norms(grads: Tensors, threshold: float, joint: bool) -> tuple[Tensor, 
     """
     wide = [g.to_full_precision() for g in grads]
     leading = [g.abs().max() if prod(g.shape) else g.sum() for g in wide]
+    alike = len(wide) if joint else 1  # how many have one norm
     if joint and leading:
-        leading = [reduce(binary.maximum, leading)] * len(leading)
+        leading = [reduce(binary.maximum, leading)]
     scales = [scale_of(each).maximum(1.0) for each in leading]
-    squares = [(g / scale).square().sum() for g, scale in zip(wide, scales, strict=True)]
+    squares = [(g / scale).square().sum() for g, scale in zip(wide, scales * alike, strict=True)]
     if joint and squares:
-        squares = [reduce(add, squares)] * len(squares)
-    factors = [
+        squares = [reduce(add, squares)]
+    factors = alike * [
         (threshold / scale / (root_of(each, 2.0) + shapes.LEAST_NORM / scale)).clip(max=1.0)
         for each, scale in zip(squares, scales, strict=True)
     ]
