@@ -33,7 +33,7 @@ def test_no_signature_shows_what_is_there_to_be_refused() -> None:
             shown[path] = str(inspect.signature(each))
         except ValueError:  # of built-in types, which have none
             continue
-    assert len(shown) > 500
+    assert len(shown) > 1000
     assert [f"{path}{form}" for path, form in shown.items() if "Never" in form] == []
 
 
@@ -70,3 +70,12 @@ def test_reports_show_their_tables_in_notebooks() -> None:
     with device:
         px.ones(3, device=device).sum()
     assert repr(device.report()).startswith("op ")
+
+
+def test_help_shows_the_example_of_the_page() -> None:
+    shown = [op for op in px.REGISTRY.values() if op.example and op.function and not op.internal]
+    assert len(shown) > 100
+    for op in shown:
+        if hasattr(px, op.name) and op.signature.operands:
+            said = inspect.getdoc(getattr(px, op.name)) or ""
+            assert op.example.splitlines()[0] in said, op.name

@@ -12,7 +12,7 @@ from ._device import provide
 from ._members import TensorMembers
 from ._methods import TensorMethods
 from ._numpy_backend import Numpy
-from ._op import Op, last_replaced, on_declare, promised_by, reserve, seal
+from ._op import REGISTRY, Op, last_replaced, on_declare, promised_by, reserve, seal
 from ._promised import promised
 from ._signature import REQUIRED
 from ._tensor import Tensor
@@ -35,6 +35,8 @@ def install() -> None:
     for name, member in {**vars(TensorMembers), **vars(TensorMethods)}.items():
         if name not in _INHERITED and (callable(member) or isinstance(member, property)):
             setattr(Tensor, name, member)
+    for name in _functions.__all__:
+        _show_example(name)
     for owner in (_creation, _functions, _standard, Tensor):
         hide_refused(vars(owner).values())
     provide("numpy", Numpy)
@@ -44,6 +46,16 @@ def install() -> None:
     on_declare(_add_method)
     on_declare(add_op)
     depend_on(last_replaced)
+
+
+def _show_example(name: str) -> None:
+    """Put the example of the op's page, which the tests run, below what the function says."""
+    example = REGISTRY[name].example
+    for owner, indent in ((_functions, "    "), (Tensor, "        ")):
+        function = getattr(owner, name, None)
+        if example and isinstance(function, FunctionType) and function.__doc__:
+            code = example.replace("\n", f"\n{indent}    ")
+            function.__doc__ = f"{function.__doc__}\n\n{indent}Example:\n{indent}    {code}"
 
 
 def _let_calls_reach(function: FunctionType, start: int) -> None:
