@@ -16,7 +16,7 @@ from ._matmul import ENOUGH_GROUPS
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as sums
 from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
-from .wgsl.rows import RowKernel, RowProgram, Step, row_source
+from .wgsl.rows import Reduction, RowKernel, RowProgram, Step, row_source
 
 if TYPE_CHECKING:
     from ._table import Entries
@@ -143,9 +143,10 @@ def norm_backward_program(weight: bool, *, centered: bool) -> RowProgram:
 
     `centered`: of layer norm; else of rms norm, whose rows have the mean 0.
     """
+    mean: tuple[str, Reduction, str] = ("first", "sum", "pull")
     pull = Step(
         each=(("normal", "(d - rest) * scale"), ("pull", "g * weight" if weight else "g")),
-        reduce=(("second", "sum", "pull * normal"), *(("first", "sum", "pull"),) * centered),
+        reduce=(("second", "sum", "pull * normal"), *(mean,) * centered),
     )
     steps = (*((_SIZED, _SCALED) if centered else _ROOT_STEPS), pull)
     first = " - first / p.count" * centered
