@@ -37,6 +37,7 @@ CPU = (
     "families",
     "functions",
     "searches",
+    "data",
 )
 GROUPS = (*CPU, "checkpoints", "gpu", "gpu_compile", "onnx", "record", "shaders")
 NAMES = {
