@@ -178,7 +178,7 @@ def _left_behind(module: Module, stepped: list[Param]) -> GradientError:
         got=f"{some(left)} on {weights[left[0]].device!r}, others on {device!r}",
         expected="one device that records, or weights that are frozen",
         hint=f"model = model.train({device!r}) before the first step; "
-        f"model.freeze({left[0]!r}) for what is to stay",
+        "model = model.freeze(lambda _, param: not param.device.records) to keep them as they are",
     )
 
 
