@@ -305,7 +305,7 @@ def test_a_kernel_may_be_made_of_functions_with_rules_of_their_own() -> None:
         return (x * 0.5).exp()
 
     kept: Any = px.checkpoint(halved)
-    rows: Any = px.vmap(lambda row: row * 2)
+    rows = px.vmap(lambda row: row * 2)
     cases: list[Any] = [
         lambda x: doubled(x).exp(),
         lambda x: rows(x) + 1,

@@ -219,5 +219,5 @@ def test_probabilities_of_0_and_1_have_the_slopes_of_pytorch() -> None:
     for far in (30.0, -300.0):
         logits = px.asarray([far, far])
         targets = px.asarray([1.0, 0.0])
-        slopes = px.grad(lambda x, t=targets: loss(x.sigmoid(), t).sum())(logits)
-        assert slopes.isfinite().all(), far
+        at_ends = px.grad(lambda x, t=targets: loss(x.sigmoid(), t).sum())(logits)
+        assert at_ends.isfinite().all(), far

@@ -151,7 +151,7 @@ def test_what_is_no_loss_of_a_module_is_refused(wrong: Any) -> None:
         optim.Lbfgs().step(1.0, valley(1.0), wrong)
     grads = valley(1.0).loss().backward()
     with pytest.raises(px.WrongTypeError, match="got a Gradients"):
-        optim.Lbfgs().step(1.0, valley(1.0), grads)
+        optim.Lbfgs().step(1.0, valley(1.0), grads)  # type: ignore[arg-type]
 
 
 def test_a_model_on_two_recording_devices_is_that_on_one() -> None:

@@ -182,10 +182,10 @@ def test_the_way_out_for_a_frozen_model_runs() -> None:
 
 def test_the_gradient_of_another_model_is_not_called_frozen() -> None:
     model, other = nn.Linear(2, 2, device=TRAIN), nn.Linear(2, 2, device=TRAIN)
-    found = loss_of(model).backward().of(other)
+    found: Any = loss_of(model).backward().of(other)
     with pytest.raises(GradientError, match=r"no gradient was found.*another model"):
         _ = found.weight.value
-    frozen = loss_of(model.freeze("bias")).backward().of(model.freeze("bias"))
+    frozen: Any = loss_of(model.freeze("bias")).backward().of(model.freeze("bias"))
     with pytest.raises(GradientError, match="a frozen weight"):
         _ = frozen.bias.value
 

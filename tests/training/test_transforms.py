@@ -226,7 +226,7 @@ def test_a_model_for_inference_inside_of_its_own_gradient_is_refused() -> None:
     with pytest.raises(px.GradientError, match=r"(?s)\[valid\].*with_training\(False\)"):
         px.grad(lambda m: (m.valid()(x) * m(x)).sum())(model)
     teacher = nn.Linear(3, 1, device=Autodiff(Cpu()))
-    assert px.grad(lambda m: (teacher.valid()(x) * m(x)).sum())(model)
+    assert px.grad(lambda m: (teacher.valid()(x) * m(x)).sum())(model).params()
 
 
 def test_a_step_inside_of_a_transform_says_how_gradients_go_through_one() -> None:

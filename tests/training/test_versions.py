@@ -182,7 +182,7 @@ def test_schedules_of_configs_that_are_equal_agree_at_every_call(steps: int) -> 
 
 def test_what_has_state_goes_after_it_was_an_argument() -> None:
     fast = px.compile(lambda cell, schedule, x: x * schedule.step() + cell.get())
-    gone = []
+    gone: list[weakref.ref[Any]] = []
     for _ in range(4):
         cell, schedule = px.Cell(px.ones(3)), optim.ConstantSchedulerConfig(0.1).init()
         for _ in range(3):

@@ -23,6 +23,9 @@ def cubes(x: Tensor[Any]) -> Tensor[Any]:
     return (x**3).sum()
 
 
+LOOSE: Any = ad  # its functions have other types with has_aux=True than without
+
+
 def with_aux(x: Tensor[Any]) -> tuple[Tensor[Any], dict[str, Any]]:
     return cubes(x), {"double": x * 2, "size": x.size, "place": x.argmax()}
 
@@ -36,21 +39,21 @@ def pushed(f: Any, x: Tensor[Any], has_aux: bool) -> Any:
 
 
 def pulled(f: Any, x: Tensor[Any], has_aux: bool) -> Any:
-    value, pull, *aux = ad.vjp(f, x, has_aux=has_aux)
+    value, pull, *aux = LOOSE.vjp(f, x, has_aux=has_aux)
     found = value, pull(value)
     return (found, *aux) if has_aux else found
 
 
 def valued(f: Any, x: Tensor[Any], has_aux: bool) -> Any:
-    value, slope = ad.value_and_grad(f, has_aux=has_aux)(x)
+    value, slope = LOOSE.value_and_grad(f, has_aux=has_aux)(x)
     return ((value[0], slope), value[1]) if has_aux else (value, slope)
 
 
 # Each gives (derivatives, aux), and the derivatives alone without ``has_aux``.
 TRANSFORMS: dict[str, Run] = {
-    "grad": lambda f, x, aux: ad.grad(f, has_aux=aux)(x),
+    "grad": lambda f, x, aux: LOOSE.grad(f, has_aux=aux)(x),
     "hessian": lambda f, x, aux: ad.hessian(f, has_aux=aux)(x),
-    "hvp": lambda f, x, aux: ad.hvp(f, (x,), (V,), has_aux=aux),
+    "hvp": lambda f, x, aux: LOOSE.hvp(f, (x,), (V,), has_aux=aux),
     "jacobian": lambda f, x, aux: ad.jacobian(f, has_aux=aux)(x),
     "jacobian by columns": lambda f, x, aux: ad.jacobian(f, mode="columns", has_aux=aux)(x),
     "jvp": pushed,

@@ -399,21 +399,21 @@ def test_second_derivatives_are_of_the_same_random_numbers() -> None:
 
 def test_a_tangent_of_zeros_is_no_derivative() -> None:
     for rule in (lambda t: pt.zeros(3, device=INNER), lambda t: None):
-        silent: Any = ad.custom_jvp(lambda x, rule=rule: (x * 2, rule))
+        silent = ad.custom_jvp(lambda x, rule=rule: (x * 2, rule))
         x = pt.ones(3, device=INNER)
         assert ad.grad(lambda x, f=silent: f(x).sum())(x).tolist() == [0, 0, 0]
         assert ad.jvp(silent, (x,), (x,))[1].tolist() == [0, 0, 0]
 
 
 def test_functions_of_another_number_of_cotangents_or_tangents_are_refused() -> None:
-    two: Any = ad.custom_gradient(lambda x: ((x, x * 2), lambda g: g[0]))
-    one: Any = ad.custom_jvp(lambda x, n: (x * n, lambda t, _: t * n))
+    two = ad.custom_gradient(lambda x: ((x, x * 2), lambda g: g[0]))
+    one = ad.custom_jvp(lambda x, n: (x * n, lambda t, _: t * n))
     x = pt.ones(3, device=INNER)
     with pytest.raises(pt.GradientError, match=r"(?s)another number of cotangents.*lambda c0, c1:"):
         ad.grad(lambda x: two(x)[0].sum())(x)
     with pytest.raises(pt.GradientError, match=r"another number of tangents: got 1 tangents"):
         ad.jvp(lambda x: one(x, 2), (x,), (x,))
-    own: Any = ad.custom_gradient(lambda x: (x, lambda g: g + "text"))
+    own = ad.custom_gradient(lambda x: (x, lambda g: g + "text"))
     with pytest.raises(TypeError, match=r"text|Tensor"):
         ad.grad(lambda x: own(x).sum())(x)
 

@@ -190,12 +190,12 @@ def test_gradients_are_divided_by_numbers_and_seeds_are_tensors() -> None:
     assert half is not None
     assert half.tolist() == [1.0, 2.0]
     with pytest.raises(TypeError, match=r"\[/\] gradients are scaled by one number"):
-        _ = grads / "2"
+        _ = grads / "2"  # type: ignore[operator]
     with pytest.raises(pt.WrongTypeError, match="the seed is no tensor: got float") as caught:
         x.backward(2.0)  # type: ignore[arg-type]
     assert caught.value.hint == "x.backward(px.full((2,), 2.0))"
     with pytest.raises(pt.WrongTypeError, match="function is not of the type"):
-        grads.map("double")
+        grads.map("double")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2, 3, 4])

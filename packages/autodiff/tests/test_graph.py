@@ -373,7 +373,7 @@ def test_gradients_of_two_devices_do_not_add_up() -> None:
     with pytest.raises(pt.GradientError, match="two devices"):
         _ = leaf(1.0).exp().backward() + other.exp().backward()
     with pytest.raises(TypeError):
-        _ = leaf(1.0).exp().backward() + other
+        _ = leaf(1.0).exp().backward() + other  # type: ignore[operator]
     with pytest.raises(TypeError):
         _ = leaf(1.0).exp().backward() * other
     with pytest.raises(pt.GradientError, match=r"expected a tensor of shape \(1,\)"):

@@ -11,6 +11,7 @@ import phlox_autodiff as ad
 import phlox_tensor as pt
 from phlox_tensor import Numpy, Tensor
 
+LOOSE: Any = ad
 DEVICE = Numpy(float="float64")
 
 
@@ -319,7 +320,7 @@ def test_gradcheck_finds_a_wrong_second_derivative() -> None:
     ("call", "error", "text"),
     [
         (lambda: ad.grad(lambda x: x * 2.0)(vector(1.0, 2.0)), pt.ShapeError, "not one element"),
-        (lambda: ad.grad(lambda x: 3.0)(vector(1.0)), pt.GradientError, "not a Float tensor"),
+        (lambda: LOOSE.grad(lambda x: 3.0)(vector(1.0)), pt.GradientError, "not a Float tensor"),
         (lambda: ad.grad(cube)(pt.asarray([1])), pt.GradientError, "nothing to differentiate"),
         (lambda: ad.grad(cube, 1)(vector(1.0)), pt.GradientError, "no such argument"),
         (lambda: ad.vjp(cube), pt.GradientError, "nothing to differentiate"),

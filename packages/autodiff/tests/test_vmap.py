@@ -330,9 +330,10 @@ def test_a_tensor_of_a_device_around_that_of_the_arguments_is_said_with_what_to_
     recording = ad.Autodiff("numpy")
     w = pt.ones(2, device=recording).require_grad()
     xs = pt.ones((3, 2), device="numpy")
+    mapped, slopes = ad.vmap(lambda x: x * w), ad.vmap(ad.grad(lambda x: (x * w).sum()))
     calls: list[Any] = [
-        ad.vmap(lambda x: x * w),
-        ad.vmap(ad.grad(lambda x: (x * w).sum())),
+        mapped,
+        slopes,
         lambda x: ad.jvp(lambda x: x * w, (x,), (x,)),
     ]
     for call in calls:

@@ -21,7 +21,7 @@ def leaf(*values: float, device: ad.Autodiff = DEVICE) -> Tensor[Any]:
     return pt.asarray(list(values), device=device).require_grad()
 
 
-def values_of(x: Tensor[Any], grads: ad.Gradients) -> Any:
+def values_of(x: Tensor[Any], grads: Any) -> Any:
     found = grads.get(x)
     assert found is not None
     return found.tolist()
@@ -163,7 +163,11 @@ def test_a_hook_that_gives_something_else_is_refused(hook: Any, got: str) -> Non
 
 def test_gradients_take_the_place_of_the_leaves_of_a_tree() -> None:
     w = leaf(1.0, 2.0)
-    model = {"w": w, "rest": [leaf(3.0), 7], "fixed": pt.asarray([1.0], device=DEVICE)}
+    model: dict[str, Any] = {
+        "w": w,
+        "rest": [leaf(3.0), 7],
+        "fixed": pt.asarray([1.0], device=DEVICE),
+    }
     grads = (w * w).sum().backward()
     found = grads.of(model)
     assert found["w"].tolist() == [2.0, 4.0]

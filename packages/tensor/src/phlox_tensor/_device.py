@@ -96,7 +96,7 @@ def as_device(device: Backend | str | None, op: str = "device") -> Backend:
 
 def _no_device(device: Any, op: str) -> ArgumentError:
     cls_name = getattr(device, "__name__", None)  # the class was given for the object
-    outer = isinstance(device, type) and "backend" in signature(device.__init__).parameters
+    outer = cls_name is not None and "backend" in signature(device.__init__).parameters
     return ArgumentError(
         op,
         "not a device",
