@@ -37,6 +37,8 @@ ALLOWED = {
 }
 # phlox_tensor.testing is for test suites: importing it may ask for their tools.
 OPTIONAL = {"phlox-tensor": {"hypothesis", "pytest"}}
+# Distributions whose module has another name.
+IMPORTED_AS = {"pillow": "PIL"}
 # Type checkers bring these themselves; `./x isolate` sees a package that imports them when run.
 CHECKERS = {"typing_extensions"}
 TEST_TOOLS = {"conftest", "hypothesis", "pytest"}
@@ -73,7 +75,7 @@ def foreign(file: Path, known: set[str]) -> list[str]:
 
 
 def modules(names: set[str]) -> set[str]:
-    return {name.replace("-", "_") for name in names}
+    return {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
 
 
 def test_every_package_has_a_place_in_the_order() -> None:

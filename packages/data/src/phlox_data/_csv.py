@@ -15,7 +15,7 @@ from phlox_tensor import ArgumentError
 
 from ._arrays import arrays
 from ._dataset import Dataset, items_of
-from ._errors import DataError
+from ._errors import DataError, checked_path
 
 _MISSING: Final = frozenset({"", "-", "?", "N/A", "NA", "NULL", "None", "n/a", "null"})
 # Digits behind a leading zero are a code, such as that of a town, and no number.
@@ -76,7 +76,7 @@ def csv(
     if missing not in ("error", "nan"):
         expected = '"error", "nan"'
         raise ArgumentError("csv", "no such choice of missing", got=missing, expected=expected)
-    table = _read(str(path), names, delimiter, encoding)
+    table = _read(checked_path(path, "csv"), names, delimiter, encoding)
     types, vectors = types or {}, vectors or {}
     joined = [each for some in vectors.values() for each in some]
     for name in (*types, *joined, *([label] if label else [])):

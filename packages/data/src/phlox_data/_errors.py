@@ -1,9 +1,19 @@
-"""The error of files that do not hold what their reader takes."""
+"""The error of files that do not hold what their reader takes, and of paths that are none."""
 
 from __future__ import annotations
 
-from phlox_tensor import PhloxError
+from os import PathLike, fspath
+
+from phlox_tensor import ArgumentError, PhloxError
 
 
 class DataError(PhloxError, ValueError):
     """A file of data is corrupt or truncated, or does not hold what its reader takes."""
+
+
+def checked_path(path: str | PathLike[str], op: str) -> str:
+    """Return a path as text, where it can be one."""
+    text = fspath(path)
+    if "\0" in text:
+        raise ArgumentError(op, "not a path", got=repr(text), expected="text without \\0")
+    return text

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ._arrays import arrays
 from ._dataset import Dataset
-from ._errors import DataError
+from ._errors import DataError, checked_path
 
 # The third byte of a file, as the page of MNIST describes it.
 _TYPES: Final = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -75,7 +75,7 @@ def read_idx(path: str | PathLike[str]) -> NDArray[Any]:
         ...     read_idx(file).tolist()
         [7, 8, 9]
     """
-    with open(path, "rb") as plain:
+    with open(checked_path(path, "read_idx"), "rb") as plain:
         compressed = plain.read(2) == _GZIP
         plain.seek(0)
         if not compressed:

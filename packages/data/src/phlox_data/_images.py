@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from phlox_tensor import ArgumentError
 
 from ._dataset import Dataset
-from ._errors import DataError
+from ._errors import DataError, checked_path
 from ._items import Draw, Items
 
 _ENDINGS: Final = frozenset(
@@ -92,7 +92,7 @@ def images(
     """
     if mode not in _MODES:
         raise ArgumentError("images", "no such mode", got=repr(mode), expected=", ".join(_MODES))
-    root = Path(folder)
+    root = Path(checked_path(folder, "images"))
     classes = sorted(each.name for each in root.iterdir() if _shown(each) and each.is_dir())
     if not classes:
         got, expected = f"{root}", "a folder for each class"

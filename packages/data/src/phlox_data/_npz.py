@@ -11,7 +11,7 @@ import numpy as np
 
 from ._arrays import arrays
 from ._dataset import Dataset
-from ._errors import DataError
+from ._errors import DataError, checked_path
 
 
 def npz(path: str | PathLike[str]) -> Dataset[Any]:
@@ -30,7 +30,7 @@ def npz(path: str | PathLike[str]) -> Dataset[Any]:
     """
     try:
         # Opened here, as np.load leaves the file of a broken archive open.
-        with open(path, "rb") as opened:
+        with open(checked_path(path, "npz"), "rb") as opened:
             found = np.load(opened, allow_pickle=False)
             if isinstance(found, np.ndarray):
                 raise DataError("npz", f"{path} holds one array", hint="data.arrays(np.load(path))")

@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, Final, final
 
 from ._dataset import Dataset
-from ._errors import DataError
+from ._errors import DataError, checked_path
 from ._items import Draw, Items
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -71,7 +71,7 @@ def _index(path: str, *, blank: bool) -> tuple[array[int], array[int], array[int
 def _found(paths: Paths, op: str) -> list[str]:
     given = [paths] if isinstance(paths, (str, PathLike)) else [*paths]
     found: list[str] = []
-    for each in map(str, given):
+    for each in (checked_path(path, op) for path in given):
         wild = any(sign in each for sign in _WILD)
         found += sorted(glob(each, recursive=True)) if wild else [each]
     if not found:
