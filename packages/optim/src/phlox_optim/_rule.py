@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Generic, Never, TypeVar, get_args
+from operator import is_
+from typing import Any, ClassVar, Final, Generic, Never, TypeVar, get_args
+from weakref import finalize
 
-from phlox_tensor import DType, Float, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor import CompileError, DType, Float, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor.capture import run_together
 from phlox_tensor.shown import hide_refused
 
 C = TypeVar("C")
@@ -45,8 +48,8 @@ class SimpleOptimizer(ABC):
     ) -> tuple[list[Tensor[Float]], list[State]]:
         """Return many tensors after a step, and their states, with the bits of ``step`` for each.
 
-        By default ``step`` runs for each; ``px.compile`` of what calls the optimizer makes few
-        kernels of that.
+        By default, where ``step`` is elementwise ops and keeps nothing in the rule itself, it runs
+        once, without data, to be one kernel over all tensors; else it runs for each.
 
         Raises:
             ShapeError: when a tensor after a step does not have the shape of the one before.
@@ -56,8 +59,11 @@ class SimpleOptimizer(ABC):
         tensors, the gradients, and what the states have at one place are of one element type each;
         the states have the same structure and equal numbers, and so must those that are returned.
         """
-        rows = zip(tensors, grads, states, strict=True)
-        pairs = [_checked_pair(self, self.step(lr, *each)) for each in rows]
+        rows = list(zip(tensors, grads, states, strict=True))
+        made = _together(self, lr, rows) if rows else None
+        if made is None:
+            made = [self.step(lr, *each) for each in rows]
+        pairs = [_checked_pair(self, pair) for pair in made]
         for tensor, (value, _) in zip(tensors, pairs, strict=True):
             if value.shape != tensor.shape:
                 raise misfit("the new value", value.shape, tensor.shape)
@@ -111,6 +117,51 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
             if isinstance(config, type):
                 cls._defaults = config
                 config._rule = cls  # type: ignore[attr-defined]
+
+
+# By id of a rule, since rules need no hash: whether the first step, and the later ones, run tensor
+# by tensor, found out by trying. Not in the rule, which is an author's to copy and lay out.
+_APART: Final[dict[int, set[bool]]] = {}
+
+
+def _apart(rule: SimpleOptimizer) -> set[bool]:
+    found = _APART.get(id(rule))
+    if found is None:
+        found = _APART[id(rule)] = set()
+        finalize(rule, _APART.pop, id(rule))
+    return found
+
+
+def _kept(rule: SimpleOptimizer) -> dict[str, Any]:
+    """What a rule has in its slots."""
+    names = tree.slots_of(type(rule))
+    return {name: getattr(rule, name) for name in names if hasattr(rule, name)}
+
+
+def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
+    """What one kernel gives for all rows; None where the step has to run for each."""
+    first, apart = rows[0][2] is None, _apart(rule)
+    if first in apart:
+        return None
+    own, slots = vars(rule), _kept(rule)
+    before = own.copy()
+    try:
+        made = run_together(lambda row: _checked_pair(rule, rule.step(lr, *row)), rows)
+    except CompileError:
+        made = None
+        apart.add(first)
+    if not (_unchanged(own, before) and _unchanged(_kept(rule), slots)):
+        own.clear()  # it counts its calls, or the like: each of them has to be made
+        own.update(before)
+        for name, value in slots.items():
+            object.__setattr__(rule, name, value)  # of a frozen dataclass too
+        apart.add(first)
+        return None
+    return made
+
+
+def _unchanged(own: dict[str, Any], before: dict[str, Any]) -> bool:
+    return own.keys() == before.keys() and all(map(is_, own.values(), before.values()))
 
 
 def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -28,6 +28,7 @@ from ._program import (
 from ._raising import may_be_of_values
 from ._random_state import drawing_by_lane, drawing_once, is_stream
 from ._recording import Recording, line_of_user, recording, refuse
+from ._together import run_together
 from ._under_way import recorded, unrecorded
 from .inference import infer_prepared
 
@@ -89,6 +90,7 @@ __all__ = [
     "recording",
     "refuse",
     "register_state",
+    "run_together",
     "runs_eagerly",
     "same",
     "same_bits",
