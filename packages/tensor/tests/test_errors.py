@@ -140,7 +140,7 @@ WRONG: list[tuple[str, Any, type[PhloxError]]] = [
     ("sum", lambda: ns.sum("a"), ArgumentError),
     ("max", lambda: ns.ones((0, 2)).max(), ShapeError),
     ("argmax", lambda: ns.ones((2, 0)).argmax(axis=1), ShapeError),
-    ("logsumexp", lambda: ns.ones((0,)).logsumexp(), ShapeError),
+    ("logsumexp", lambda: x().logsumexp(axis=2), ShapeError),
     ("softmax", lambda: x().softmax(axis=2), ShapeError),
     ("softmax_backward", lambda: ns.ops.softmax_backward(x(), x().T), ShapeError),
     ("leaky_relu", lambda: x().leaky_relu("0.5"), ArgumentError),
