@@ -138,6 +138,20 @@ def test_a_thread_with_its_own_generator_repeats_itself() -> None:
     assert [together[0][0], together[1][0]] == alone
 
 
+def test_calls_of_other_generators_say_how_numbers_are_drawn() -> None:
+    generator = pt.random.Generator(3)
+    calls = (
+        lambda: generator.normal((2, 3)),  # type: ignore[attr-defined]
+        lambda: pt.random.normal((2, 3), generator=generator),  # type: ignore[call-arg]
+    )
+    for call in calls:
+        generator.set_state(3)
+        with pytest.raises((pt.UnknownNameError, pt.UnknownArgumentError)) as caught:
+            call()
+        exec(f"{caught.value.hint}", {"px": pt, "generator": generator})
+        assert generator.state() == (3, 2)
+
+
 def test_many_threads_on_one_generator_never_share_a_block() -> None:
     shared = Generator(1)
     drawn: list[int] = []

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 from ._ambient import depend_on
 from ._backend import Backend, is_inside
 from ._cell import Cell, register_state
-from ._errors import ArgumentError
+from ._errors import ArgumentError, UnknownNameError
 from ._number import Number, plain
 from .blocks import block
 
@@ -56,6 +56,16 @@ class Generator:
             ArgumentError: when a number is not an integer in 0..2**64-1.
         """
         self._state.set((_word(seed), _word(counter)))
+
+    if not TYPE_CHECKING:  # a checker would take any name for one that is there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how numbers are drawn from a stream: NumPy's generators have methods for it."""
+            raise UnknownNameError(name, "functions draw from a generator", hint=USE)
+
+
+# What a generator is for, as code.
+USE: Final = "with px.random.use_generator(generator): px.random.normal((2, 3))"
 
 
 class _Forks:

@@ -27,6 +27,7 @@ from ._dtype import DType
 from ._errors import PhloxError, UnknownArgumentError, WrongTypeError
 from ._keywords import KEYWORDS, advice_for
 from ._number import Scalar
+from ._random_state import USE
 from ._tensor import Tensor
 from .names import unknown_argument
 
@@ -35,6 +36,7 @@ RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _SHOWN: Final = 60
 # Arguments that only functions of others have: what to type instead.
 _ADVICE: Final = {
+    "generator": USE,
     "in_dims": "in_axes=...",
     "max_new_tokens": "count=...",
     "out_dims": "out_axes=...",
