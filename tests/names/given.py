@@ -50,6 +50,7 @@ GIVEN: Final[dict[str, Any]] = {
     "n8": np.array([[1, 2], [-3, 4]], np.int8),
     "nans": _float([_nan, _nan]),
     "nine": _float([*range(9)]),
+    "odds": _float([0.25, 0.5, 0.125, 0.75, 1.0]),
     "one": _float(3.0),
     "p": np.array([True, True, False, False]),
     "p5": _float([1.0, 0.0, 1.0, 1.0, 0.0]),

@@ -59,7 +59,10 @@ _MANY: Final = {"x": np.zeros(20_000, np.float32)}
 # Where a line means other values by these names.
 OWN: Final[dict[str, dict[str, Any]]] = {
     "baddbmm": {"b": np.ones((2, 3, 3), np.float32)},
+    "bilinear": {"weight": np.arange(18.0, dtype=np.float32).reshape(2, 3, 3) - 7},
     "choose": {"indices": np.array([[1, 0, 1], [1, 1, 0], [0, 0, 1]])},
+    "dropout": {"x": np.ones(20_000, np.float32)},
+    "embedding": {"indices": np.array([[1, 0], [2, 2]]), "weight": GIVEN["x"]},
     "extract": {"mask": GIVEN["mask"]},
     "fromfunction": {"f": lambda i, j: i * 3 + j},
     "gather": _PLACES,
@@ -101,6 +104,7 @@ DRAWN: Final = {
     "chi2": "rng.chisquare(5.0, n)",
     "choice": "rng.choice([3.0, 1.0, 2.0, 2.0, 5.0, -1.0], n)",
     "dirichlet": "rng.dirichlet([2.0, 1.0, 3.0], n)[:, 0]",
+    "dropout": "rng.binomial(1, 0.5, n) * 2.0",
     "exponential": "rng.exponential(size=n)",
     "exponential_": "rng.exponential(size=n)",
     "gamma": "rng.gamma(2.0, size=n)",
@@ -159,7 +163,6 @@ APART: Final = {
     "Variable": _SLOPES,
     "cuda": _STATE,
     "default_rng": _STATE,
-    "dropout": "a layer, which tests/layers compares",
     "geglu": "no function of the peers",
     "get_device": _STATE,
     "gumbel_softmax": "shares at random, which packages/tensor/tests look at",

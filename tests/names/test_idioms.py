@@ -56,6 +56,39 @@ def test_what_is_said_of_namespaces_names_what_there_is() -> None:
     assert found > 50
 
 
+@pytest.mark.parametrize("name", ["histogram2d", "isnat", "igamma", "exp10", "range"])
+def test_a_name_of_others_that_means_something_else_gets_no_guess(name: str) -> None:
+    with pytest.raises(px.UnknownNameError, match="no such name") as caught:
+        getattr(px, name)
+    assert "hint" not in str(caught.value)
+
+
+def test_a_name_that_changes_a_tensor_is_written_as_a_result() -> None:
+    for name, code in (("sqrt_", "x = px.sqrt(x)"), ("clamp_min_", "x = x.maximum(0.5)")):
+        with pytest.raises(px.UnknownNameError, match="never change") as caught:
+            getattr(px, name)
+        assert str(caught.value).endswith(f"hint: {code}")
+
+
+@pytest.mark.long
+def test_no_name_of_another_library_is_taken_for_a_slip_of_the_pen() -> None:
+    from tests.names.beside import F, scipy, torch
+
+    px_of = {np.fft: px.fft, np.linalg: px.linalg, torch.fft: px.fft, torch.linalg: px.linalg}
+    asked, guessed = 0, {}
+    for room in (np, *px_of, torch, F, torch.special, scipy.special):
+        owner = px_of.get(room, px)
+        lacking = {name for name in dir(room) if name[0] != "_" and not hasattr(owner, name)}
+        for name in lacking:
+            with pytest.raises(px.UnknownNameError) as caught:
+                getattr(owner, name)
+            asked += 1
+            if "no such name" in str(caught.value) and "hint: " in str(caught.value):
+                guessed[name] = str(caught.value)
+    assert asked > 1000
+    assert guessed == {}
+
+
 PAIRS = [(name, pair) for name, (_, pairs) in COMPARED.items() for pair in pairs]
 
 

@@ -34,6 +34,7 @@ APART = {
     "Container": _PARTS,
     "CrossMapLRN2d": "its windows keep the first channels, as of PyTorch 2.15: no mean of five",
     "DataParallel": "one device here",
+    "Dense": "of Keras, which is no peer",
     "Dropout1d": _AT_RANDOM,
     "Dropout2d": _AT_RANDOM,
     "Dropout3d": _AT_RANDOM,
@@ -92,6 +93,13 @@ ATTRIBUTES = [
     ("Lstm", (3, 4), "hidden_size"),
     ("MultiHeadAttention", (8, 2), "num_heads"),
 ]
+
+
+def test_weights_of_a_model_come_from_a_file() -> None:
+    resnet: Any = nn.models.resnet18
+    for word in ("weights", "pretrained"):
+        with pytest.raises(px.UnknownArgumentError, match="load_file"):
+            resnet(**{word: "DEFAULT"})
 
 
 def test_every_name_and_setting_is_compared_or_says_why_not() -> None:

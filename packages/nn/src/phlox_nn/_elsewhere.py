@@ -30,6 +30,7 @@ NAMES: Final[Mapping[str, str]] = {
     "Container": "nn.Module  # its fields are the parts",
     "CrossMapLRN2d": "nn.LocalResponseNorm(5)",
     "DataParallel": "nn.Module  # one device runs a call; Cpu() uses every core",
+    "Dense": "nn.Linear(3, 8)  # sizes are given",
     "Dropout1d": "nn.ChannelDropout(0.5)",
     "Dropout2d": "nn.ChannelDropout(0.5)",
     "Dropout3d": "nn.ChannelDropout(0.5)",

@@ -25,6 +25,9 @@ IDIOMS: Final = {
     "atleast_2d": "x.reshape(1, -1) if x.ndim < 2 else x",
     "average": "(x * weights).sum() / weights.sum()",
     "baddbmm": "b + x @ y",
+    "bilinear": '{ns}.einsum("ni,oij,nj->no", x, weight, y)  # and + bias',
+    "binary_cross_entropy": "nn.BinaryCrossEntropyLoss(from_logits=False)(x, y)",
+    "binary_cross_entropy_with_logits": "nn.BinaryCrossEntropyLoss()(x, y)",
     "binomial": '({ns}.random.uniform((n, *shape)) < p).astype("int64").sum(axis=0)',
     "bitwise_count": "{ns}.asarray(numpy.bitwise_count(x.numpy()))",
     "blackman": '{ns}.fft.window("blackman", 256, periodic=False)',
@@ -42,7 +45,9 @@ IDIOMS: Final = {
     "cholesky_solve": (
         "{ns}.linalg.solve_triangular(y.mT, {ns}.linalg.solve_triangular(y, x), upper=True)"
     ),
-    "choose": ("{ns}.stack([x, y]).take_along_axis(indices[None], axis=0)[0]  # indices like x"),
+    "choose": "{ns}.stack([x, y]).take_along_axis(indices[None], axis=0)[0]  # indices like x",
+    "clamp_max": "x.minimum(0.5)",
+    "clamp_min": "x.maximum(0.5)",
     "clone": "x  # tensors never change, so a copy is never needed",
     "column_stack": "{ns}.stack([x, y], axis=1)  # of vectors; of matrices {ns}.concat",
     "combinations": "x[{ns}.argwhere({ns}.triu({ns}.ones((x.size, x.size)), k=1))]",
@@ -55,6 +60,7 @@ IDIOMS: Final = {
     "correlate": "{ns}.conv1d(x[None, None], y[None, None])[0, 0]  # y no longer than x",
     "cpu": 'x.to_device("cpu")',
     "cuda": 'x.to_device("wgpu")',
+    "cumulative_trapezoid": "((x[1:] + x[:-1]) / 2 * step).cumsum(axis=0)",
     "data": "x.detach()",
     "dct": "{ns}.asarray(scipy.fft.dct(x.numpy()))",
     "default_rng": "{ns}.random.seed(0)",
@@ -70,8 +76,16 @@ IDIOMS: Final = {
     "div_": "x = x / y",
     "dot": "x @ y",
     "double": "x.astype({ns}.float64)",
-    "dropout": "nn.Dropout(0.5)(x)",
+    "dropout": (
+        "{ns}.where({ns}.random.uniform(x.shape) < 0.5, 0.0, x / (1 - 0.5))"
+        "  # nn.Dropout(0.5) in a model, for training alone"
+    ),
+    "dsplit": "{ns}.chunk(x, 2, axis=2)",
+    "dstack": (
+        "{ns}.stack([x, y], axis=2)  # of matrices; {ns}.stack([x, y], axis=1)[None] of vectors"
+    ),
     "ediff1d": "{ns}.diff(x.flatten())",
+    "embedding": "weight[indices]",
     "entr": (
         "{ns}.where(x > 0, -x * {ns}.where(x > 0, x, 1.0).log(), {ns}.where(x < 0, -{ns}.inf, x))"
     ),
@@ -80,25 +94,32 @@ IDIOMS: Final = {
     "expand_as": "x.broadcast_to(y.shape)",
     "expit": "x.sigmoid()",
     "expm": "{ns}.linalg.matrix_exp(x)",
+    "fabs": "x.abs()",
     "fft2": "{ns}.fft.fftn(x, axes=(-2, -1))",
     "fill": "{ns}.full_like(x, 1.0)",
     "fill_": "{ns}.full_like(x, 1.0)",
     "fill_diagonal": "x.at[{ns}.arange(3), {ns}.arange(3)].set(0.0)",
+    "fix": "x.trunc()",
     "flatnonzero": "{ns}.nonzero(x.flatten())[0]",
+    "fliplr": "{ns}.flip(x, axis=1)",
+    "flipud": "{ns}.flip(x, axis=0)",
     "float": "x.astype({ns}.float32)",
     "float_power": "x ** 2.0",
     "fmax": "{ns}.where(x.isnan(), y, {ns}.where(y.isnan(), x, x.maximum(y)))",
     "fmin": "{ns}.where(x.isnan(), y, {ns}.where(y.isnan(), x, x.minimum(y)))",
     "frac": "x - x.trunc()",
+    "frexp": "tuple(map({ns}.asarray, numpy.frexp(x.numpy())))",
     "frombuffer": "{ns}.asarray(numpy.frombuffer(data))",
     "fromfunction": 'f(*{ns}.meshgrid({ns}.arange(2.0), {ns}.arange(3.0), indexing="ij"))',
     "fromiter": "{ns}.asarray(list(items))",
+    "gammaln": "x.lgamma()",
     "gcd": "{ns}.asarray(numpy.gcd(x.numpy(), y.numpy()))",
     "geglu": "x * {ns}.gelu(gate)",
     "geometric": "((1 - {ns}.random.uniform((3,))).log() / math.log(1 - p)).ceil().maximum(1.0)",
     "geomspace": "{ns}.linspace(math.log(a), math.log(b), 5).exp()",
     "get_device": "x.device",
     "gradient": "{ns}.asarray(numpy.gradient(x.numpy(), axis=0))",
+    "group_norm": "nn.GroupNorm(2, 4)(x)  # 2 groups of 4 channels",
     "gumbel": "-{ns}.random.exponential((3,)).log()",
     "half": "x.astype({ns}.float16)",
     "hamming": '{ns}.fft.window("hamming", 256, periodic=False)',
@@ -107,7 +128,9 @@ IDIOMS: Final = {
     "hanning": '{ns}.fft.window("hann", 256, periodic=False)',
     "heaviside": "{ns}.where(x == 0, y, (x.sign() + 1) / 2)",
     "histc": "{ns}.histogram(x, 100)[0].astype(x.dtype)",
+    "hsplit": "{ns}.chunk(x, 3, axis=1)  # of vectors axis=0",
     "hstack": "{ns}.concat([x, y], axis=min(1, x.ndim - 1))",
+    "huber_loss": "nn.HuberLoss(1.0)(x, y)",
     "i0": "{ns}.asarray(scipy.special.i0(x.numpy()))",
     "idct": "{ns}.asarray(scipy.fft.idct(x.numpy()))",
     "ifft2": "{ns}.fft.ifftn(x, axes=(-2, -1))",
@@ -120,6 +143,7 @@ IDIOMS: Final = {
     "indices": '{ns}.stack({ns}.meshgrid({ns}.arange(2), {ns}.arange(3), indexing="ij"))',
     "inner": "{ns}.tensordot(x, y, axes=([-1], [-1]))",
     "insert": "{ns}.concat([x[:1], y, x[1:]])",
+    "instance_norm": "nn.InstanceNorm(4)(x)  # of 4 channels",
     "int": "x.astype({ns}.int32)",
     "interp": "{ns}.asarray(numpy.interp(x.numpy(), places, values))",
     "intersect1d": "(u := {ns}.unique_values(x))[{ns}.isin(u, y)]",
@@ -132,15 +156,18 @@ IDIOMS: Final = {
     "isposinf": "x == {ns}.inf",
     "itemsize": "x.dtype.itemsize",
     "ix_": "x[rows[:, None], columns]",
+    "kl_div": "nn.KlDivLoss()(x, y)",
     "kthvalue": "x.sort(axis=-1)[..., k - 1]",
+    "l1_loss": "(x - y).abs().mean()",
     "laplace": "{ns}.random.exponential((3,)) - {ns}.random.exponential((3,))",
     "lcm": "{ns}.asarray(numpy.lcm(x.numpy(), y.numpy()))",
-    "ldexp": "x * 2.0 ** y",
+    "ldexp": "x * 2.0 ** y.astype(x.dtype)",
     "ldl_factor": "{ns}.linalg.cholesky(x)  # of definite matrices",
     "lexsort": "{ns}.asarray(numpy.lexsort((x.numpy(), y.numpy())))",
     "loadtxt": "{ns}.asarray(numpy.loadtxt(path))",
     "log_ndtr": "{ns}.asarray(scipy.special.log_ndtr(x.numpy()))",
     "log_normal": "{ns}.random.normal((2, 3)).exp()",
+    "logaddexp2": "(x * math.log(2)).logaddexp(y * math.log(2)) / math.log(2)",
     "logdet": "(d := {ns}.linalg.slogdet(x)).logabsdet + d.sign.log()",
     "logistic": "(u := {ns}.random.uniform((3,))).log() - (1 - u).log()",
     "logit": "(x / (1 - x)).log()",
@@ -153,6 +180,8 @@ IDIOMS: Final = {
     "mgrid": '{ns}.stack({ns}.meshgrid({ns}.arange(2), {ns}.arange(3), indexing="ij"))',
     "mod": "x % y",
     "modf": "{ns}.where(x.isinf(), 0.0, x - x.trunc()), x.trunc()",
+    "mse_loss": "(x - y).square().mean()",
+    "msort": "x.sort(axis=0)",
     "mul_": "x = x * y",
     "multi_dot": "x @ y @ z",
     "multivariate_normal": (
@@ -161,9 +190,12 @@ IDIOMS: Final = {
     "mv": "x @ y",
     "nanargmax": "{ns}.where(x.isnan(), -{ns}.inf, x).argmax()",
     "nanargmin": "{ns}.where(x.isnan(), {ns}.inf, x).argmin()",
+    "nancumsum": "{ns}.where(x.isnan(), 0.0, x).cumsum(axis=0)",
     "nanmax": "{ns}.where(x.isnan(), -{ns}.inf, x).max()  # -inf where all are nan",
     "nanmean": "{ns}.where(x.isnan(), 0.0, x).sum() / (~x.isnan()).astype(x.dtype).sum()",
-    "nanmedian": "{ns}.median(x[~x.isnan()])  # of at least one number",
+    "nanmedian": (
+        "{ns}.median(x[~x.isnan()])  # the mean of two in the middle; PyTorch takes the lower"
+    ),
     "nanmin": "{ns}.where(x.isnan(), {ns}.inf, x).min()  # inf where all are nan",
     "nanprod": "{ns}.where(x.isnan(), 1.0, x).prod()",
     "nanquantile": "{ns}.quantile(x[~x.isnan()], 0.5)",
@@ -178,13 +210,20 @@ IDIOMS: Final = {
     "ndtri": "{ns}.asarray(scipy.special.ndtri(x.numpy()))",
     "negative_binomial": "{ns}.random.poisson((3,), {ns}.random.gamma((3,), n) * ((1 - p) / p))",
     "new_zeros": "{ns}.zeros(shape, dtype=x.dtype, device=x.device)",
+    "nll_loss": (
+        "-x.take_along_axis(y[:, None], axis=1).mean()  # of logits {ns}.cross_entropy(x, y)"
+    ),
+    "normalize": "x / {ns}.linalg.vector_norm(x, axis=1, keepdims=True).maximum(1e-12)",
     "numel": "x.size",
+    "pairwise_distance": "{ns}.linalg.vector_norm(x - y + 1e-6, axis=-1)",
     "pareto": "({ns}.random.exponential((3,)) / a).expm1()",
     "partition": "x.sort(axis=-1)",
     "percentile": "{ns}.quantile(x, 50 / 100)",
     "piecewise": "{ns}.where(x < 0, -x, x)",
     "polyfit": "{ns}.linalg.lstsq(x[:, None] ** {ns}.asarray([2.0, 1.0, 0.0]), y).solution",
+    "polygamma": "{ns}.asarray(scipy.special.polygamma(2, x.numpy()))",
     "polyval": "x * (x * a + b) + c",
+    "psi": "x.digamma()",
     "ptp": "x.max() - x.min()",
     "rand_like": "{ns}.random.uniform(x.shape)",
     "randn_like": "{ns}.random.normal(x.shape)",
@@ -203,16 +242,21 @@ IDIOMS: Final = {
     "row_stack": (
         "{ns}.stack([x, y], axis=0)  # of vectors; {ns}.concat([x, y], axis=0) of matrices"
     ),
+    "rrelu": "x.leaky_relu((1 / 8 + 1 / 3) / 2)  # nn.RRelu() in a model draws slopes in training",
     "scatter_": 'x = x.scatter(indices, update, axis=0, update="set")',
     "scatter_add": 'x.scatter(indices, update, axis=0, update="add")',
     "scatter_add_": 'x = x.scatter(indices, update, axis=0, update="add")',
     "scatter_reduce": 'x.scatter(indices, update, axis=0, update="max")',
     "segment_sum": "{ns}.zeros((count,)).index_add(indices, x, axis=0)",
-    "setdiff1d": "(u := {ns}.unique_values(x))[~{ns}.isin(u, y)]",
-    "shuffle": "x[{ns}.random.permutation(len(x))]",
-    "sinc": (
-        "{ns}.where(x == 0, 1e-20, x * {ns}.pi).sin() / {ns}.where(x == 0, 1e-20, x * {ns}.pi)"
+    "select": (
+        "x[:, 0]"
+        "  # of several indices x.take(indices, axis=1), of a condition {ns}.where(mask, x, y)"
     ),
+    "setdiff1d": "(u := {ns}.unique_values(x))[~{ns}.isin(u, y)]",
+    "sgn": "x.sign()  # nan of nan",
+    "shuffle": "x[{ns}.random.permutation(len(x))]",
+    "sinc": "{ns}.where(x == 0, 1e-20, x * {ns}.pi).sin() / {ns}.where(x == 0, 1e-20, x * {ns}.pi)",
+    "smooth_l1_loss": "nn.SmoothL1Loss()(x, y)",
     "softmax2d": "{ns}.softmax(x, axis=-3)",
     "solve_ex": "{ns}.linalg.solve(x, y)",
     "sort_with_indices": "{ns}.topk(x, x.shape[-1], largest=False)",
@@ -228,6 +272,7 @@ IDIOMS: Final = {
     "tobytes": "bytes(x)",
     "transpose": "x.swapaxes(0, 1), or x.permute_dims(1, 0)",
     "trapezoid": "((x[1:] + x[:-1]) / 2 * step).sum()",
+    "trapz": "((x[1:] + x[:-1]) / 2 * step).sum()",
     "tri": "{ns}.tril({ns}.ones((3, 3)))",
     "tril_indices": "{ns}.nonzero({ns}.tril({ns}.ones((3, 3))))",
     "tril_mask": "~{ns}.tril({ns}.ones((3, 3), dtype={ns}.bool))  # True where it replaces",
@@ -242,12 +287,27 @@ IDIOMS: Final = {
     "unique_consecutive": 'x[{ns}.concat([{ns}.ones(1, dtype="bool"), x[1:] != x[:-1]])]',
     "unravel_index": "place // columns, place % columns",
     "unwrap": "{ns}.asarray(numpy.unwrap(x.numpy()))",
+    "upsample": "{ns}.interpolate(x, [2 * n for n in x.shape[2:]])",
     "vander": "x[:, None] ** {ns}.asarray([2.0, 1.0, 0.0])",
     "vdot": "{ns}.vecdot(x.flatten(), y.flatten())",
     "vectorize": "px.vmap(f)",
     "view_as": "x.reshape(y.shape)",
+    "vsplit": "{ns}.chunk(x, 3, axis=0)",
     "vstack": "{ns}.stack([x, y], axis=0)  # of vectors; {ns}.concat([x, y], axis=0) of matrices",
     "weibull": "{ns}.random.exponential((3,)) ** (1 / a)",
     "xlogy": "{ns}.where(x == 0, 0.0, x * {ns}.where(x == 0, 1.0, y).log())",
     "zero_": "{ns}.zeros_like(x)",
 }
+
+# Names of PyTorch and SciPy that are near to one of ours and mean something else: no slips.
+OTHERS: Final = frozenset(
+    """
+    Argument Gradient ListType Type addr batch_norm_stats compiler complex erfcinv erfi exp1
+    exp10 expi expn fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices
+    grid_sampler grid_sampler_2d grid_sampler_3d h1vp h2vp hfft2 hfftn igamma igammac ihfft2
+    ihfftn int1 int2 int3 int4 int6 is_inference is_nonzero jacobi jv loggamma max_unpool1d
+    max_unpool3d mkldnn_adaptive_avg_pool2d mvlgamma native_channel_shuffle os pdist profiler
+    qint32 qint8 quint8 range rgamma select_scatter signal to_dlpack uint1 uint2 uint3 uint4
+    uint5 uint6 uint7 xlog1py
+    """.split()  # noqa: SIM905 - a list of sixty lines says no more
+)

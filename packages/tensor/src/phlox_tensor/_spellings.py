@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
+import numpy as np
+
 from ._errors import UnknownNameError, nearest
 from ._op import REGISTRY
-from ._spelling_codes import IDIOMS
+from ._spelling_codes import IDIOMS, OTHERS
 from ._spelling_rows import NETWORK_ROWS
 
 if TYPE_CHECKING:
@@ -238,6 +240,7 @@ NAMES: Final = {
     "functional": "px.relu(x): functions of tensors are in px itself",
     "functional_call": "px.grad(lambda model: loss_of(model(x)))(model): models are arguments",
     "get_default_dtype": "px.default_device().default_float",
+    "get_default_device": "px.default_device()",
     "half": "{ns}.float16",
     "inference_mode": "with px.no_grad(): ..., or model.valid()",
     "int": "{ns}.int32",
@@ -311,8 +314,25 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
         op, root = REGISTRY[name], ns.partition(".")[0]
         hint = f"{root}.ops.{name}" if op.internal else f"{root}.{name}"
         return UnknownNameError(name, f"an op, but no name of {owner}", hint=hint)
-    near = nearest(name, known, 0.8)  # slips of the pen: what is alike means other things
+    if code := _in_place(name, ns, known):
+        return UnknownNameError(name, "tensors never change", hint=code)
+    near = None if _others(name) else nearest(name, known, 0.8)
     return UnknownNameError(name, f"no such name in {owner}", hint=near and f"{ns}.{near}")
+
+
+def _in_place(name: str, ns: str, known: Iterable[str]) -> str:
+    """Return what to type for a name of PyTorch that changes a tensor, such as ``sqrt_``."""
+    base = name[:-1]
+    if not name.endswith("_") or _others(name):
+        return ""
+    if base in FOREIGN:
+        return f"x = {FOREIGN[base][1].format(ns=ns)}"
+    return f"x = {ns}.{base}(x)" if base in REGISTRY and base in known else ""
+
+
+def _others(name: str) -> bool:
+    """Whether other libraries have a name: it is no slip of the pen, and what is alike differs."""
+    return name in OTHERS or any(hasattr(room, name) for room in (np, np.fft, np.linalg))
 
 
 def unknown_member(name: str, module: str, known: Sequence[str]) -> AttributeError:

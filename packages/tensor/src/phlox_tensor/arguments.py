@@ -34,13 +34,14 @@ from .names import unknown_argument
 # What Python raises where an argument is not what a function was written for.
 RAW: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _SHOWN: Final = 60
+_FILE: Final = 'model = model.load_file(path, layout="pytorch"), of a file that you have'
 # Arguments that only functions of others have: what to type instead.
 _ADVICE: Final = {
     "generator": USE,
     "in_dims": "in_axes=...",
     "max_new_tokens": "count=...",
     "out_dims": "out_axes=...",
-    "pretrained": 'model = model.load_file(path, layout="pytorch"), of a file that you have',
+    "pretrained": _FILE,
     "requires_grad": "x.to_device(px.Autodiff(x.device)).require_grad()",
 }
 # What annotations may name that their modules import for type checkers alone.
@@ -279,7 +280,8 @@ def unknown_keyword(
         if (meant := words.intersection(places)) and words.isdisjoint(known):
             what, hint = f"{meant.pop()} is given by its place", f"{op}({', '.join(places)})"
             return UnknownArgumentError(op, what, got=name, hint=hint)
-    return unknown_argument(op, kwargs, known, KEYWORDS, {**_ADVICE, **advice_for(op, kwargs)})
+    advice = {**_ADVICE, **({"weights": _FILE} if "classes" in known else {})}  # of whole models
+    return unknown_argument(op, kwargs, known, KEYWORDS, {**advice, **advice_for(op, kwargs)})
 
 
 def _by_name(name: str, made_by: Signature, count: int) -> str | None:
