@@ -305,6 +305,24 @@ def test_gradcheck_names_the_worst_element() -> None:
     assert isinstance(error.value.got, float)
 
 
+def test_gradcheck_shows_entries_of_the_jacobian() -> None:
+    @ad.custom_gradient
+    def wrong(x: Tensor[Any]) -> Any:
+        return x * x, lambda g: g * x * pt.asarray([2.0, 3.0, 2.0], device=g.device)
+
+    for function, at in (
+        (wrong, "output 0, element (1,)"),
+        (lambda x: (x, {"y": wrong(x)}), "output 1, element (1,)"),
+        (lambda x: wrong(x).broadcast_to(2, 3), "output 0, element (0, 1)"),
+    ):
+        with pytest.raises(pt.GradientError) as error:
+            ad.gradcheck(function, (vector(1.0, 1.0, 1.0),))
+        text = str(error.value)
+        assert f"at argument 0, element (1,), of {at}: got 3.0, expected" in text
+        assert float(text.partition("expected ")[2].split()[0]) == pytest.approx(2.0)
+        assert "weights" not in text
+
+
 def test_gradcheck_finds_a_wrong_second_derivative() -> None:
     @ad.custom_gradient
     def wrong(x: Tensor[Any]) -> Any:

@@ -21,6 +21,7 @@ class _Settings(NamedTuple):
     eps: float | None
     rtol: float | None
     atol: float | None
+    weighted: bool = False  # whether what is differentiated is a sum of outputs by random weights
 
 
 def gradcheck(
@@ -116,7 +117,8 @@ def _check(
             points, cotangents = tensors[: len(xs)], tensors[len(xs) :]
             return vjp(function, *points)[1](tuple(cotangents))
 
-        _check(gradient_of, [*xs, *seeds], order + 1, last, settings)
+        deeper = settings if single else settings._replace(weighted=True)
+        _check(gradient_of, [*xs, *seeds], order + 1, last, deeper)
 
 
 def _compare(
@@ -138,32 +140,64 @@ def _compare(
     found = gradient.numpy().astype(np.float64)
     wanted = np.zeros(point.shape)
 
-    def outputs(array: Array) -> list[Array]:
-        moved = asarray(array, dtype=x.dtype, device=x.device)
-        outs = function(*xs[:number], moved, *xs[number + 1 :])
-        return [out.numpy().astype(np.float64) for out in outs]
-
-    for index in np.ndindex(point.shape):
+    def slopes(index: tuple[int, ...]) -> list[Array]:
         size = step * max(1.0, abs(float(point[index])))
         low, high = point.copy(), point.copy()
         low[index] -= size
         high[index] += size
         low, high = (a.astype(x.dtype.numpy).astype(np.float64) for a in (low, high))
         # Subtracted before they are summed: large outputs that stay drown nothing.
-        change = sum(
-            float(np.sum(w * (above - below)))
-            for w, above, below in zip(weights, outputs(high), outputs(low), strict=True)
-        )
-        wanted[index] = change / (high[index] - low[index])
+        pairs = zip(outputs(high), outputs(low), strict=True)
+        return [(above - below) / (high[index] - low[index]) for above, below in pairs]
+
+    def outputs(array: Array) -> list[Array]:
+        moved = asarray(array, dtype=x.dtype, device=x.device)
+        outs = function(*xs[:number], moved, *xs[number + 1 :])
+        return [out.numpy().astype(np.float64) for out in outs]
+
+    for index in np.ndindex(point.shape):
+        moved = zip(weights, slopes(index), strict=True)
+        wanted[index] = sum(float(np.sum(w * slope)) for w, slope in moved)
     gap = np.abs(found - wanted) - rtol * np.abs(wanted) - atol
     gap = np.where(np.isnan(gap), np.inf, gap)
     if gap.size and gap.max() > 0:
         worst = np.unravel_index(int(np.argmax(gap)), gap.shape)
         place = tuple(int(i) for i in worst)
+        what = f"derivative of order {order} differs at argument {number}, element {place}"
+        got, right = float(found[worst]), float(wanted[worst])
+        by = ", of the outputs by random weights" if settings.weighted else ""
+        if sum(w.size for w in weights) > 1:  # a sum by weights, which says little to a reader
+            entry = _entry(function, xs, (number, *place), slopes(place), rtol, atol)
+            if entry is None:
+                by = ", of the outputs by random weights"
+            else:
+                where, got, right = entry
+                what += f", of {where}"
         raise GradientError(
-            "gradcheck",
-            f"derivative of order {order} differs at argument {number}, element {place}",
-            got=float(found[worst]),
-            expected=f"{float(wanted[worst])} by central differences"
-            + ("" if sum(w.size for w in weights) == 1 else ", of the outputs by random weights"),
+            "gradcheck", what, got=got, expected=f"{right} by central differences{by}"
         )
+
+
+def _entry(
+    function: Function,
+    xs: Sequence[Tensor[Any]],
+    place: tuple[int, ...],
+    slopes: Sequence[Array],
+    rtol: float,
+    atol: float,
+) -> tuple[str, float, float] | None:
+    """The first element of an output whose derivative differs: where it is, and both numbers."""
+    values, pull = vjp(function, *xs)
+    for at, slope in enumerate(slopes):
+        for index in np.ndindex(slope.shape):
+            seeds = [np.zeros(v.shape) for v in values]
+            seeds[at][index] = 1.0
+            ones = (
+                asarray(s, dtype=v.dtype, device=v.device)
+                for s, v in zip(seeds, values, strict=True)
+            )
+            found = float(pull(tuple(ones))[place[0]].numpy()[place[1:]])
+            wanted = float(slope[index])
+            if not abs(found - wanted) <= rtol * abs(wanted) + atol:
+                return f"output {at}, element {index}", found, wanted
+    return None
