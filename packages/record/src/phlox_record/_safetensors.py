@@ -147,7 +147,8 @@ def _entries(
 
 
 def _unread(code: str, what: Descriptor, size: int) -> TensorEntry:
-    hint = "weights[name].float() before safetensors.torch.save_file, or here "
+    made = "torch.view_as_real(weights[name])" if code[0] == "C" else "weights[name].float()"
+    hint = f"{made} before safetensors.torch.save_file, or here "
     hint += "px.record.SafetensorsRecorder().open(path), which reads all else"
     itemsize = size // max(1, math.prod(what.shape))
     return unread(code, what.shape, itemsize=itemsize, hint=hint)
