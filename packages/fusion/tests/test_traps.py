@@ -182,6 +182,37 @@ def test_what_a_function_does_to_containers_and_objects_is_refused() -> None:
             compile(function)(*args)
 
 
+def test_a_method_that_sets_an_attribute_is_told_how_to_return_it() -> None:
+    class Wrong:
+        def __init__(self) -> None:
+            self.m = pt.ones(1)
+
+        @compile
+        def step(self, x: Tensor) -> Tensor:
+            self.m = self.m + x
+            return self.m * 2
+
+    class Right:
+        def __init__(self) -> None:
+            self.m = pt.ones(1)
+            self.fast = compile(self.step)
+
+        def step(self, m: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            m = m + x
+            return m, m * 2
+
+        def run(self, x: Tensor) -> Tensor:
+            self.m, out = self.fast(self.m, x)
+            return out
+
+    with pytest.raises(CompileError) as caught:
+        Wrong().step(pt.ones(1))
+    assert "self.fast = px.compile(self.step)" in str(caught.value.hint)
+    assert "self.m, out = self.fast(self.m, x)" in str(caught.value.hint)
+    item = Right()
+    assert [item.run(pt.ones(1)).item() for _ in range(4)] == [4.0, 6.0, 8.0, 10.0]
+
+
 def test_an_object_may_remember_what_it_finds_out() -> None:
     class Sizes:
         @cached_property

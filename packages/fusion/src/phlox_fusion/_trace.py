@@ -257,13 +257,17 @@ def changes(name: str, hint: str = "") -> CompileError:
         name: of what it changes.
         hint: what to write instead.
     """
+    hint = hint or f"return {name if ' ' not in name else 'it'}; px.Cell for a count"
+    if name.startswith("self.") and name[5:].isidentifier():
+        part = name[5:]
+        hint = f"self.fast = px.compile(self.step), where step takes {part} and returns it: "
+        hint += f"{name}, out = self.fast({name}, x); px.Cell for a count"
     return CompileError(
         "compile",
         "the function changes what a replay would leave as it is",
         got=f"{name} holds something else after the call",
         expected="changes that are returned, or kept in a Cell",
-        hint=hint
-        or f"return {name.removeprefix('self.') if ' ' not in name else 'it'}; px.Cell for a count",
+        hint=hint,
     )
 
 
