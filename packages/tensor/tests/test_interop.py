@@ -381,3 +381,26 @@ def test_hints_for_arrays_that_lend_no_data() -> None:
         with pytest.raises((pt.SharingError, pt.WrongTypeError)) as other:
             take(Key())
         assert other.value.hint == "px.asarray(jax.random.key_data(x))"
+
+
+def test_an_array_that_reads_as_no_number_is_refused_beside_a_tensor_and_in_a_list() -> None:
+    class Odd:
+        shape = ()
+        dtype = "key<fry>"
+
+        def item(self) -> Any:
+            raise NotImplementedError("abstract")
+
+        def __array__(self, *args: Any, **options: Any) -> Any:
+            raise RuntimeError("negative bit")
+
+        __dlpack__ = __array__
+
+    odd: Any = Odd()
+    for function in (operator.add, operator.mul, operator.lt, operator.eq):
+        for pair in ((pt.ones(2), odd), (odd, pt.ones(2))):
+            with pytest.raises(pt.WrongTypeError, match="an array of another library"):
+                function(*pair)
+    with pytest.raises(pt.SharingError, match="negative bit") as caught:
+        pt.asarray([odd, odd])
+    assert caught.value.hint == "px.stack([px.asarray(part) for part in x])"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from numpy import ndarray
 
 from ._call import call, wrap
+from ._dlpack import advice
 from ._errors import (
     ArgumentError,
     DTypeError,
@@ -87,9 +88,19 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
         return binary(op, x1, x2)
     if getattr(other, "shape", None) == () and hasattr(other, "item"):
         left = other is x1
-        other = other.item()  # of NumPy, or a 0-d array of another library
-        if isinstance(other, Scalar):
-            return binary(op, other, x2) if left else binary(op, x1, other)
+        try:
+            number = other.item()  # of NumPy, or a 0-d array of another library
+        except (NotImplementedError, RuntimeError, TypeError, ValueError):
+            raise WrongTypeError(  # such as a key of JAX, which holds no number
+                op.name,
+                "an array of another library beside a tensor",
+                got=type_name(other),
+                expected="a Tensor or a number",
+                hint=advice(other),
+            ) from None
+        if isinstance(number, Scalar):
+            return binary(op, number, x2) if left else binary(op, x1, number)
+        other = number
     refused = _refused(op, other)
     if refused is None:
         return NotImplemented

@@ -11,7 +11,14 @@ from ._backend import Backend, is_inside
 from ._called import rename
 from ._device import as_device
 from ._dtype import DType, as_dtype, iinfo
-from ._errors import ArgumentError, DTypeError, GradientError, WrongTypeError
+from ._errors import (
+    ArgumentError,
+    DTypeError,
+    GradientError,
+    PhloxError,
+    SharingError,
+    WrongTypeError,
+)
 from ._operands import check_shape, lift, require_dtype
 from ._tensor import Tensor
 from .reference.unary import cast
@@ -163,6 +170,16 @@ def from_python(data: Any, op: str, dtype: DType | None = None) -> Array:
         raise
     except ValueError as error:
         raise DTypeError(op, "ragged or mixed data", got=type(data).__name__) from error
+    except (RuntimeError, TypeError) as error:
+        if isinstance(error, PhloxError):
+            raise
+        raise SharingError(
+            op,
+            f"a part of the {type(data).__name__} lends no data",
+            got=str(error),
+            expected="numbers, or arrays that NumPy reads",
+            hint="px.stack([px.asarray(part) for part in x])",
+        ) from error
     if array.size == 0 and array.dtype == np.float64:
         return array
     if array.dtype == object:
