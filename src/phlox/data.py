@@ -1,3 +1,8 @@
 """Datasets and loaders: everything of phlox_data."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from phlox_data import *
+
+if not _TYPE_CHECKING:
+    from phlox_data import __getattr__  # noqa: F401 - says what names of others are called here

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -318,3 +321,45 @@ def test_a_loader_says_where_it_is() -> None:
     loader = data.DataLoader(range(4), 2)
     next(iter(loader))
     assert repr(loader) == "<DataLoader at batch 1 of 2 in epoch 0>"
+
+
+INTERRUPTED = """
+import _thread, threading, time
+import phlox_data as data
+
+def slow(x):
+    time.sleep(0.002)
+    return x
+
+loader = data.DataLoader(data.of(range(4000)).map(slow), 16, workers=3)
+seen = 0
+try:
+    for batch in loader:
+        seen += 1
+        if seen == 5:
+            _thread.interrupt_main()
+except KeyboardInterrupt:
+    print(seen, loader.position, threading.active_count(), next(iter(loader))[0])
+"""
+
+
+def test_an_interrupt_ends_the_threads_and_keeps_the_place() -> None:
+    command = [sys.executable, "-c", INTERRUPTED]
+    out = subprocess.check_output(command, text=True, timeout=60)
+    assert out == "5 (0, 5) 1 80\n"
+
+
+def test_memory_stays_flat_over_many_epochs() -> None:
+    loader = data.DataLoader(data.of(range(64)).map(augmented), 16, shuffle=True, workers=4)
+    sizes = []
+    tracemalloc.start()
+    try:
+        for epoch in range(60):
+            for _ in loader:
+                pass
+            if epoch in (19, 59):
+                gc.collect()
+                sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 20_000  # an epoch's batches hold more

@@ -37,10 +37,14 @@ _SHOWN: Final = 60
 _FILE: Final = 'model = model.load_file(path, layout="pytorch"), of a file that you have'
 # Arguments that only functions of others have: what to type instead.
 _ADVICE: Final = {
+    "batch_size": "data.DataLoader(dataset, 64)",
     "generator": USE,
     "in_dims": "in_axes=...",
     "max_new_tokens": "count=...",
     "out_dims": "out_axes=...",
+    "persistent_workers": "leave it out: workers are threads, which start at once",
+    "pin_memory": "leave it out: device=... of a loader is where its batches go",
+    "prefetch_factor": "prefetch=..., in whole batches",
     "pretrained": _FILE,
     "requires_grad": "x.to_device(px.Autodiff(x.device)).require_grad()",
 }

@@ -1,0 +1,25 @@
+"""What PyTorch, torchvision and Hugging Face call datasets and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+# Names beside ``torch.utils.data.DataLoader`` -> what to type.
+NAMES: Final[Mapping[str, str]] = {
+    "ConcatDataset": "first + second",
+    "DatasetFolder": 'data.images("folder")',
+    "FashionMNIST": 'data.idx("folder")',
+    "ImageFolder": 'data.images("folder")',
+    "KMNIST": 'data.idx("folder")',
+    "MNIST": 'data.idx("folder")',
+    "Subset": "dataset.select([0, 2])",
+    "TensorDataset": "data.arrays((features, labels))",
+    "default_collate": "data.stack",
+    "from_dict": "data.arrays(x=features, y=labels)",
+    "from_tensor_slices": "data.arrays((features, labels))",
+    "load_dataset": 'data.csv("file.csv")',
+    "pad_sequence": "data.DataLoader(dataset, 2, collate=data.pad(0))",
+    "random_split": "training, validation = dataset.split(0.8)",
+    "read_csv": 'data.csv("file.csv")',
+}
