@@ -17,7 +17,7 @@ def test_the_first_example_runs_on_a_gpu_too() -> None:
     for old, new in (
         ("Cpu", "Wgpu"),
         ("range(300)", "range(3)"),
-        ("assert float(loss) < 1e-2", ""),
+        ("assert float(loss_of(model)) < 1e-2", ""),
     ):
         assert old in code
         code = code.replace(old, new)

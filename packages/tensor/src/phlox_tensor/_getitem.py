@@ -17,9 +17,10 @@ from ._attributes import NORMALIZERS
 from ._backend import Backend
 from ._call import new, wrap
 from ._called import rename
+from ._dtype import uint32, uint64
 from ._errors import IndexOutOfRangeError, KindError, Rejected, ShapeError
 from ._kinds import Int
-from ._operands import device_of, lift
+from ._operands import check_shape, device_of, lift
 from ._tensor import Tensor
 from ._transfer import from_python, upload
 from .ops.gathering import take_along
@@ -30,6 +31,7 @@ IndexItem = int | slice | EllipsisType | None | Tensor[Any] | np.ndarray[Any, An
 Index = IndexItem | tuple[IndexItem, ...]
 Steps = Callable[..., Any]
 _BOUNDS: Final = frozenset({int, NoneType})
+_UNSIGNED: Final = frozenset({uint32, uint64})
 
 
 def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
@@ -115,6 +117,7 @@ def _steps(x: Tensor[Any], items: Sequence[Any]) -> Steps:
     shape, items = _with_masks_as_one_axis(x.shape, items)
     basic = [slice(None) if isinstance(item, Tensor) else item for item in items]
     found = region(shape, NORMALIZERS["Index"](tuple(basic), "index", "getitem", len(shape)))
+    check_shape(found.shape, x.device, "getitem")
     ops = x.device.ops
     views: list[tuple[Any, tuple[Any, ...]]] = []
     if shape != x.shape:
@@ -168,6 +171,9 @@ def _lookup(
     lines = [
         (item.size,) if item.dtype.kind == "Bool" else None for item in layout if item is not None
     ]
+    rank = max(1 if item.dtype.kind == "Bool" else item.ndim for item in layout if item is not None)
+    check_shape((1,) * (len(others) + rank), device, "getitem")
+    sizes = [shape[i] for i in places]
     reshape, nonzero, take = ops["reshape"], ops["nonzero"], ops["take"]
     if len(lines) == 1:
         line = lines[0]
@@ -182,13 +188,13 @@ def _lookup(
         if front:  # in one block, which a flat index reads without a copy of it
             given: list[Tensor[Int]] = [Tensor(i, device) for i in indices]
             return take_along(Tensor(p, device), given, front).primitive
-        return ops.gather_nd(p, _rows(device, indices))
+        return ops.gather_nd(p, _rows(device, indices, sizes))
 
     return run
 
 
-def _rows(device: Backend, indices: Sequence[Any]) -> Any:
-    """Indices side by side, as rows of places."""
+def _rows(device: Backend, indices: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Indices side by side, as rows of places into axes of these sizes."""
     ops, wide = device.ops, device.default_int
     shapes = [*map(device.shape_of, indices)]
     shape = shapes[0]
@@ -196,8 +202,11 @@ def _rows(device: Backend, indices: Sequence[Any]) -> Any:
         shape = broadcast_shapes(shapes, "getitem")
         indices = [ops.broadcast_to(i, shape) for i in indices]
     columns = []
-    for i in indices:
-        column = i if device.dtype_of(i) is wide else ops.cast(i, wide)
+    for i, n in zip(indices, sizes, strict=True):
+        dtype, column = device.dtype_of(i), i
+        if dtype in _UNSIGNED and dtype.itemsize >= wide.itemsize:  # a cast would wrap
+            column = Tensor(i, device).minimum(n).primitive
+        column = column if dtype is wide else ops.cast(column, wide)
         columns.append(ops.reshape(column, (*shape, 1)))
     return ops.concat(tuple(columns), len(shape))
 

@@ -9,6 +9,7 @@ from typing import Final
 # By exact names: a package of a user's may begin like one of ours.
 _PARTS: Final = (
     "autodiff",
+    "data",
     "fusion",
     "kernels",
     "nn",
