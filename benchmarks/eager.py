@@ -21,7 +21,7 @@ def cases(*, with_torch: bool) -> list[Case]:
     layer = px.nn.Linear(16, 1, device=train)
     x = px.ones((1, 16), device=train)
     rows = px.ones((64, 32), device=cpu)
-    small = px.asarray([[0.0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], device=cpu)
+    small = px.arange(12.0, device=cpu).reshape(3, 4)
     wide, mask = small.astype("float64"), small > 4
     places = px.asarray([0, 2, 1], device=cpu)
     if not with_torch:

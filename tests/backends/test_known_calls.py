@@ -80,7 +80,7 @@ def test_operands_of_one_call_do_not_decide_for_another() -> None:
         with pytest.raises(px.KindError):
             x[wide]
         with pytest.raises(px.KindError):
-            x + i
+            _ = x + i
 
 
 def test_a_numpy_number_beside_a_tensor_is_a_number() -> None:

@@ -41,7 +41,8 @@ def test_arrays_are_to_become_tensors() -> None:
 
 def test_gradients_of_a_list_of_passes_add_up() -> None:
     w = pt.asarray([1.0, 2.0], device=ad.Autodiff("numpy")).require_grad()
-    total: Any = sum((w * k).sum().backward() for k in range(4))
+    passes: list[Any] = [(w * k).sum().backward() for k in range(4)]
+    total: Any = sum(passes)
     assert total.get(w).tolist() == [6.0, 6.0]
     with pytest.raises(TypeError):
         sum([(w * 2.0).sum().backward()], 1)

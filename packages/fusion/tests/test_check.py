@@ -127,7 +127,7 @@ def test_a_program_at_fault_is_shown_with_what_it_ran_on() -> None:
     assert operand == "float32 (1, 3), strides (3, 1): [[0.5, 2. , nan]]"
     assert numbers.startswith("numbers [0.125, 1")
     assert "exp" not in program  # it ends with the op at fault
-    given, found = eval(numbers.removeprefix("numbers ")), eval(program, vars(capture))
+    given, found = eval(numbers.removeprefix("numbers ")), eval(program, {**vars(capture)})
     assert_program(found, [pt.asarray(x.numpy(), device=Broken("none"))], given)
     with pytest.raises(AssertionError):
         assert_program(found, [x], given)

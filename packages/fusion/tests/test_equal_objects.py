@@ -25,7 +25,7 @@ class Layer:
 
 class Slotted:
     __slots__ = ("name", "rate")
-    __init__ = Layer.__init__
+    __init__: Any = Layer.__init__
 
     def __eq__(self, other: object) -> bool:
         return True

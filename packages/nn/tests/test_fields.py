@@ -324,7 +324,7 @@ def test_a_field_may_not_hide_what_every_module_has(name: str) -> None:
         def __init__(self) -> None:
             setattr(self, name, nn.Linear(2, 2))
 
-    annotated = type("Annotated", (nn.Module,), {"__annotations__": {name: nn.Linear}})
+    annotated: Any = type("Annotated", (nn.Module,), {"__annotations__": {name: nn.Linear}})
     wrong = rf"a field of \w+ would hide.*got '{name}'(.|\n)*hint: self.own_{name.strip('_')} ="
     with pytest.raises(TreeError, match=wrong):
         Written()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_a_copy_of_the_optimizer_starts_at_any_model(again: object) -> None:
     model, optimizer = nn.Linear(2, 1), optim.AdamConfig().init()
     optimizer.step(0.1, model, ones_of(model))
     assert callable(again)
-    copied = again(optimizer)
+    copied: Any = again(optimizer)
     copied.step(0.1, model, ones_of(model))
     with pytest.raises(GradientError, match=LOST):
         copied.step(0.1, model, ones_of(model))

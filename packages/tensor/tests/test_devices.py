@@ -90,10 +90,10 @@ def test_installed_backends_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         name = "several"
         dtypes = Numpy.dtypes
         default_float, default_int = pt.float32, pt.int64
-        dtype_of = staticmethod(Numpy().dtype_of)
-        shape_of = staticmethod(Numpy().shape_of)
-        read = staticmethod(Numpy().read)
-        upload = staticmethod(Numpy().upload)
+        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
+        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
+        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
+        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def __init__(self, index: int = 0) -> None:
             if index > 1:
@@ -262,10 +262,10 @@ def test_an_op_that_a_backend_lacks() -> None:
         name = "poor"
         dtypes = Numpy.dtypes
         default_float, default_int = pt.float32, pt.int64
-        dtype_of = staticmethod(Numpy().dtype_of)
-        shape_of = staticmethod(Numpy().shape_of)
-        read = staticmethod(Numpy().read)
-        upload = staticmethod(Numpy().upload)
+        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
+        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
+        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
+        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def entry(self, name: str) -> Any:
             return Numpy().entry(name) if name in ("full", "maximum") else None
@@ -290,10 +290,10 @@ def test_integers_that_do_not_fit_are_not_wrapped() -> None:
         name = "small"
         dtypes = frozenset({pt.int8, pt.float32})
         default_float, default_int = pt.float32, pt.int8
-        dtype_of = staticmethod(Numpy().dtype_of)
-        shape_of = staticmethod(Numpy().shape_of)
-        read = staticmethod(Numpy().read)
-        upload = staticmethod(Numpy().upload)
+        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
+        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
+        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
+        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def entry(self, name: str) -> Any:
             return Numpy("float32", "int8").entry(name)

@@ -235,10 +235,10 @@ def test_a_type_that_the_device_lacks_is_named_with_those_it_has() -> None:
         name = "narrow"
         dtypes = frozenset({pt.float32, pt.int32, pt.bool_})
         default_float, default_int = pt.float32, pt.int32
-        dtype_of = staticmethod(Numpy().dtype_of)
-        shape_of = staticmethod(Numpy().shape_of)
-        read = staticmethod(Numpy().read)
-        upload = staticmethod(Numpy().upload)
+        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
+        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
+        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
+        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def entry(self, name: str) -> Any:
             return Numpy("float32", "int32").entry(name)

@@ -34,10 +34,10 @@ class Wrong(Backend):
     name = "wrong"
     dtypes = frozenset({pt.bool_, pt.float32, pt.int64})
     default_float, default_int = pt.float32, pt.int64
-    dtype_of = staticmethod(Numpy().dtype_of)
-    shape_of = staticmethod(Numpy().shape_of)
-    read = staticmethod(Numpy().read)
-    upload = staticmethod(Numpy().upload)
+    dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
+    shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
+    read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
+    upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
     def __init__(self, op: str, replace: Callable[[Any], Any]) -> None:
         self.settings = (op, replace)
@@ -199,10 +199,10 @@ def test_slack_widens_tolerances() -> None:
         name = "lax"
         slack = 40.0
         dtypes, default_float, default_int = Wrong.dtypes, pt.float32, pt.int64
-        dtype_of = staticmethod(Numpy().dtype_of)
-        shape_of = staticmethod(Numpy().shape_of)
-        read = staticmethod(Numpy().read)
-        upload = staticmethod(Numpy().upload)
+        dtype_of = staticmethod(Numpy().dtype_of)  # pyright: ignore[reportAssignmentType]
+        shape_of = staticmethod(Numpy().shape_of)  # pyright: ignore[reportAssignmentType]
+        read = staticmethod(Numpy().read)  # pyright: ignore[reportAssignmentType]
+        upload = staticmethod(Numpy().upload)  # pyright: ignore[reportAssignmentType]
 
         def entry(self, name: str) -> Any:
             return Wrong("exp", FAULTS["off by a hair"][1]).entry(name)

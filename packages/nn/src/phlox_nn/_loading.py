@@ -126,7 +126,9 @@ def stated_layout(found: Found) -> Layout | None:
             expected="all in one",
             hint='layout="pytorch", with linear weights the other way round',
         )
-    return "phlox" if not said else None if None in said else said.popitem()[0]
+    if not said:
+        return "phlox"
+    return None if None in said else "pytorch" if "pytorch" in said else "phlox"
 
 
 def check_alike(paths: Iterable[str], ours: Found, theirs: Found) -> None:

@@ -67,9 +67,9 @@ def advice(
     best, found = (asked[0] if asked else 0, 1), None  # only more names are better
     for at, branch in _branches(record):
         ways: list[tuple[tuple[str, str] | None, Layout | None]] = [(None, layout)]
-        ways += [(pattern, layout) for pattern in _patterns(branch, paths)]
+        ways.extend((pattern, layout) for pattern in _patterns(branch, paths))
         # What could not be compared at all does not fit better in another layout.
-        ways += [(None, other) for other in whose if asked and not at]
+        ways.extend((None, other) for other in whose if asked and not at)
         for pattern, other in ways:
             changed = remap if pattern is None else {**dict([pattern]), **(remap or {})}
             score = _score(fit, branch, changed, other)

@@ -317,10 +317,15 @@ def attention(node: Node, f: Finder) -> Node | None:
     return in_place("Attention", inputs, node, OWN, scale=scale * by * times)
 
 
+def _order(turned: Node | None) -> tuple[int, ...]:
+    """The order of axes that a transposition gives; () for none."""
+    return tuple(turned.attributes.get("perm", ())) if turned is not None else ()
+
+
 def _transposed(f: Finder, key: str, product: Node) -> str | None:
     """What a key is with its last two axes the other way round."""
     turned = f.maker(key, "Transpose")
-    perm = tuple(turned.attributes.get("perm", ())) if turned is not None else ()
+    perm = _order(turned)
     if turned is None or len(perm) not in (3, 4):
         return None
     way = (*perm[:-2], perm[-1], perm[-2])
@@ -346,7 +351,7 @@ def _split(f: Finder, key: str, product: Node) -> str | None:
     """
     last = f.maker(key, "Reshape")
     turned = f.maker(last.inputs[0], "Transpose") if last is not None else None
-    perm = tuple(turned.attributes.get("perm", ())) if turned is not None else ()
+    perm = _order(turned)
     if last is None or turned is None or len(perm) != 3:
         return None
     shape, stack = f.whole(last.inputs[1]), _shape(f, last.inputs[0])
