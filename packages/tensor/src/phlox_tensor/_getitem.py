@@ -114,7 +114,7 @@ def as_index(item: Any, device: Backend) -> Any:
 def _steps(x: Tensor[Any], items: Sequence[Any]) -> Steps:
     """What an index asks for, as a function of the primitives of tensor and index."""
     _require_indices(items)
-    shape, items = _with_masks_as_one_axis(x.shape, items)
+    shape = _with_masks_as_one_axis(x.shape, items)
     basic = [slice(None) if isinstance(item, Tensor) else item for item in items]
     found = region(shape, NORMALIZERS["Index"](tuple(basic), "index", "getitem", len(shape)))
     check_shape(found.shape, x.device, "getitem")
@@ -168,10 +168,9 @@ def _lookup(
     if not places:
         return lambda p: p
     # For each mask the shape in which its places are looked for.
-    lines = [
-        (item.size,) if item.dtype.kind == "Bool" else None for item in layout if item is not None
-    ]
-    rank = max(1 if item.dtype.kind == "Bool" else item.ndim for item in layout if item is not None)
+    found = [item for item in layout if item is not None]
+    lines = [(item.size,) if _is_mask(item) else None for item in found]
+    rank = max(1 if _is_mask(item) else item.ndim for item in found)
     check_shape((1,) * (len(others) + rank), device, "getitem")
     sizes = [shape[i] for i in places]
     reshape, nonzero, take = ops["reshape"], ops["nonzero"], ops["take"]
@@ -223,22 +222,23 @@ def _layout(rank: int, items: Sequence[Any]) -> list[Tensor[Any] | None]:
     return out
 
 
-def _with_masks_as_one_axis(
-    shape: tuple[int, ...], items: Sequence[Any]
-) -> tuple[tuple[int, ...], Sequence[Any]]:
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, Tensor) and item.dtype.kind == "Bool"
+
+
+def _with_masks_as_one_axis(shape: tuple[int, ...], items: Sequence[Any]) -> tuple[int, ...]:
     """The shape in which all axes that a mask covers are one.
 
     A 0-d mask covers no axis: it gets a new one of size 1, and looks that up or nothing.
     """
-    masks = [item for item in items if isinstance(item, Tensor) and item.dtype.kind == "Bool"]
-    if not masks:
-        return shape, items
+    if not any(map(_is_mask, items)):
+        return shape
     axis, out = 0, []
     left = len(shape) - sum(_axes_used(item) for item in items)
     for item in items:
         count = max(left, 0) if item is Ellipsis else _axes_used(item)
         covered = shape[axis : axis + count]
-        if any(item is mask for mask in masks):
+        if _is_mask(item):
             if item.shape != covered:
                 got = f"mask {item.shape}"
                 raise ShapeError("getitem", "mask does not fit", got=got, expected=covered)
@@ -246,13 +246,13 @@ def _with_masks_as_one_axis(
         else:
             out.extend(covered)
         axis += count
-    return (*out, *shape[axis:]), items
+    return (*out, *shape[axis:])
 
 
 def _axes_used(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
-    return item.ndim if isinstance(item, Tensor) and item.dtype.kind == "Bool" else 1
+    return item.ndim if _is_mask(item) else 1
 
 
 def _adjacent(items: Sequence[Any]) -> bool:
