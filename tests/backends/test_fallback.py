@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import phlox as px
-from phlox_fusion import _compile, _join
+from phlox_fusion import compiled as _compile
+from phlox_fusion.replay import halves as _join
 
 
 def _broken(*given: Any) -> Any:

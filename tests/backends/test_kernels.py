@@ -9,7 +9,7 @@ import pytest
 
 import phlox as px
 from phlox import Backend, Cpu, Numpy, Tensor, Wgpu
-from phlox_fusion._replay import MISS
+from phlox_fusion.replay.replay import MISS
 from phlox_kernels import _native
 from phlox_tensor import REGISTRY, Op
 from phlox_tensor.capture import ElementFormula, Instr, Program, ProgramLimits

@@ -436,7 +436,7 @@ def test_recorded_runs_keep_none_of_their_states() -> None:
 
 
 def test_changing_shapes_do_not_grow() -> None:
-    from phlox_fusion import _flat, _layout
+    from phlox_fusion.trees import flat, layout
 
     device = Autodiff(CPU)
     model = mlp(device)
@@ -448,13 +448,13 @@ def test_changing_shapes_do_not_grow() -> None:
 
     with pytest.warns(UserWarning, match="shapes"):
         go(60)
-    layouts = len(_layout._LAYOUTS)
+    layouts = len(layout._LAYOUTS)
     held = CPU.memory().current
     go(200)
     gc.collect()
     assert predict.versions == 8
-    assert len(_flat._FLAT) < 50
-    assert len(_layout._LAYOUTS) <= layouts + 8
+    assert len(flat._FLAT) < 50
+    assert len(layout._LAYOUTS) <= layouts + 8
     assert CPU.memory().current <= held + 2**16
 
 

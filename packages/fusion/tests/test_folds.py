@@ -10,8 +10,8 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import Fusion, compile
-from phlox_fusion._fused import Fused
-from phlox_fusion._replay import plan_of
+from phlox_fusion.plan.items import Fused
+from phlox_fusion.replay.replay import plan_of
 from phlox_tensor import Backend, Numpy, Tensor
 from phlox_tensor.capture import Instr, Program, ProgramLimits, interpreted
 

@@ -8,7 +8,9 @@ from typing import Any, final
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import Fusion, _fusion, _stream, compile, kernel
+from phlox_fusion import Fusion, compile, kernel
+from phlox_fusion.device import fusion as _fusion
+from phlox_fusion.device import stream as _stream
 from phlox_tensor import Backend, DType, Entry, Numpy, Tensor
 from phlox_tensor.capture import Kernel, Program, ProgramLimits, interpreted
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import _layout, _static, compile
+from phlox_fusion import compile
+from phlox_fusion.trees import layout as _layout
+from phlox_fusion.trees import static as _static
 from phlox_tensor import tree
 
 ONE = pt.ones(1)

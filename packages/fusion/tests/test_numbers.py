@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
-from phlox_fusion._replay import MISS
+from phlox_fusion.replay.replay import MISS
 from phlox_tensor import Tensor
 from phlox_tensor.capture import call
 

@@ -17,9 +17,9 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
-from phlox_fusion._captured import outside_of
-from phlox_fusion._plain import is_users
-from phlox_fusion._watch import numbers_of
+from phlox_fusion.record.outside import outside_of
+from phlox_fusion.record.watch import numbers_of
+from phlox_fusion.trees.plain import is_users
 from phlox_tensor import CompileError, Tensor
 from phlox_tensor.capture import is_ours
 

@@ -12,10 +12,10 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 import phlox_tensor as pt
-from phlox_fusion import _cluster, _plan, _steps, compile
-from phlox_fusion._fused import Fused, gives, last_uses, takes
-from phlox_fusion._plan import _peak
-from phlox_fusion._replay import folded, plan_of
+from phlox_fusion import compile
+from phlox_fusion.plan import plan as planning
+from phlox_fusion.plan.items import Fused, gives, last_uses, takes
+from phlox_fusion.replay.replay import folded, plan_of
 from phlox_tensor import Backend, DType, Numpy, Tensor
 from phlox_tensor.capture import Graph, Program, ProgramLimits, interpreted
 
@@ -381,10 +381,8 @@ def test_random_graphs_give_the_bits_of_their_ops_and_hold_no_more(
     wanted_values = {*graph.outputs}
     plan = plan_of(graph)
     assert device.calls - before == sum(isinstance(step, Fused) for step in plan.steps)
-    assert (
-        _peak(plan.steps, graph.specs, wanted_values)[0]
-        <= _peak(nodes, graph.specs, wanted_values)[0]
-    )
+    held = [planning._peak(each, graph.specs, wanted_values)[0] for each in (plan.steps, nodes)]
+    assert held[0] <= held[1]
     inside = sum(len(step.nodes) for step in plan.steps if isinstance(step, Fused))
     assert inside + len(plan.alone) == len(nodes)
 
@@ -474,18 +472,19 @@ def test_a_value_that_goes_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -
     def early(steps: Any) -> dict[int, int]:
         return {value: max(place - 1, 0) for value, place in last_uses(steps).items()}
 
-    monkeypatch.setattr(_steps, "last_uses", early)
+    monkeypatch.setattr("phlox_fusion.replay.steps.last_uses", early)
     is_found(Programs(folds=True))
 
 
 @pytest.mark.long
 def test_a_result_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cluster._Clusters, "_leaves", lambda self, v, _: v in self._wanted)
+    clusters = "phlox_fusion.plan.cluster._Clusters"
+    monkeypatch.setattr(f"{clusters}._leaves", lambda self, v, _: v in self._wanted)
     is_found(Programs(folds=True))
 
 
 def test_programs_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = _plan._in_order
+    right = planning._in_order
 
     def turned(nodes: Any, made: Any) -> Any:
         steps = [*right(nodes, made)]
@@ -495,6 +494,6 @@ def test_programs_in_another_order_are_found(monkeypatch: pytest.MonkeyPatch) ->
                 break
         return tuple(steps)
 
-    monkeypatch.setattr(_plan, "_in_order", turned)
-    monkeypatch.setattr(_plan, "_late", lambda steps: None)  # which would give such programs up
+    monkeypatch.setattr(planning, "_in_order", turned)
+    monkeypatch.setattr(planning, "_late", lambda steps: None)  # which would give such programs up
     is_found(Programs(folds=True))

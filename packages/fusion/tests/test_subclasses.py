@@ -12,7 +12,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
-from phlox_fusion._static import same_static
+from phlox_fusion.trees.static import same_static
 from phlox_tensor import Tensor
 
 ONE = pt.ones(1)

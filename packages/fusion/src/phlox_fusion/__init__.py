@@ -5,11 +5,11 @@ import sys as _sys
 from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _say_arguments
 
-from ._compile import Compiled as Compiled
-from ._compile import compile as compile
-from ._fusion import Fusion as Fusion
-from ._kernel import Kernel as Kernel
-from ._kernel import kernel as kernel
+from .compiled import Compiled as Compiled
+from .compiled import compile as compile
+from .device.fusion import Fusion as Fusion
+from .kernels.kernel import Kernel as Kernel
+from .kernels.kernel import kernel as kernel
 
 __all__ = ["Compiled", "Fusion", "Kernel", "compile", "kernel"]
 

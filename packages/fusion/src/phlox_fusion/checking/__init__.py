@@ -1,0 +1,1 @@
+"""Whether a replay gives what the function gives, and which op is at fault."""

@@ -1,0 +1,1 @@
+"""The lazy device: ops that wait, and run as programs."""

@@ -1,0 +1,1 @@
+"""Which ops run as one program, and in which order."""

@@ -1,0 +1,75 @@
+"""What is looked at in arguments before a function is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from phlox_tensor import CompileError
+from phlox_tensor.capture import STATEFUL
+
+from ..trees.flat import flat
+from ..trees.layout import StaticPart, flatten
+from ..versions.form import Form
+from .cells import reached_twice
+from .refused import told_apart
+from .watch import Watch
+
+
+def shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Which tensors of the arguments are one; numbers that are one object count as two."""
+    seen: dict[int, int] = {}
+    pattern = []
+    for item in (*args, *kwargs.values()):
+        _, _, known = flatten(item)
+        for primitive in known:
+            if primitive is not None:
+                pattern.append(seen.setdefault(id(primitive), len(seen)))
+    return tuple(pattern)
+
+
+def refuse_arrays(form: Form) -> None:
+    """Refuse arrays that are no tensors: a replay would go on with what was in them.
+
+    Raises:
+        CompileError: naming the array.
+    """
+    for part in (p for layout in form.values() for p in layout.parts if isinstance(p, StaticPart)):
+        if isinstance(part.value, np.ndarray):
+            shape = part.value.shape
+            raise CompileError(
+                "compile",
+                "an array of NumPy is among the arguments, whose numbers may change unseen",
+                got=f"an array of shape {shape} and type {part.value.dtype}",
+                expected="a tensor",
+                hint="px.asarray(batch) outside of the function: step(model, px.asarray(batch))",
+            )
+
+
+def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Sequence[Watch]) -> None:
+    """Refuse an object with state that is an argument, and stands in a name besides.
+
+    Raises:
+        CompileError: naming its class.
+    """
+    leaves = [leaf for item in (*args, *kwargs.values()) for leaf in flat(item)[1]]
+    given = {id(leaf) for leaf in leaves if type(leaf) in STATEFUL}
+    for value in (value for watch in outside for value in watch.values):
+        if id(value) in given:
+            raise reached_twice(value)
+
+
+def refuse_named(named: Mapping[int, Any], given: Iterable[Any], leaves: Iterable[Any]) -> None:
+    """Refuse an argument that is there from outside too, where code may ask whether it is.
+
+    Raises:
+        CompileError: naming its type.
+    """
+    if named:
+        for item in given:
+            if id(item) in named:
+                raise told_apart(f"a {type(item).__name__}")
+        if not named.keys().isdisjoint(map(id, leaves)):
+            raise told_apart("a Tensor inside of an argument")

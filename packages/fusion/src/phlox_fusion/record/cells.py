@@ -1,0 +1,219 @@
+"""The cells that a recorded run meets: whose they are, and what other threads do with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar, final
+
+from phlox_tensor import CompileError
+from phlox_tensor.capture import (
+    STATEFUL,
+    Cell,
+    NeedsValue,
+    Number,
+    Packed,
+    Recording,
+    is_stream,
+    itself,
+)
+
+from ..trees.layout import Layout, flatten
+
+T = TypeVar("T")
+
+
+class Owner(NamedTuple):
+    """Which of the objects with state that arguments and cells bring, in one count."""
+
+    number: int
+
+
+class CellOf(NamedTuple):
+    """A cell of such an object, which another call may have another one for.
+
+    Attributes:
+        owner: the object.
+        place: which of its cells.
+        cells: gives them.
+    """
+
+    owner: Owner
+    place: int
+    cells: Callable[[Any], tuple[Cell[Any], ...]]
+
+
+# How a trace knows a cell: of an argument by its place, any other by itself.
+Key = Cell[Any] | CellOf
+
+
+# Which number: of the arguments (None) or of a cell, by its place among the leaves there.
+Pin = tuple[Key | None, int]
+
+
+class StartAgain(BaseException):
+    """A run used numbers as what only plain values can be, and starts again with those."""
+
+    def __init__(self, pins: frozenset[Pin]) -> None:
+        """Keep which numbers are plain values then."""
+        super().__init__(pins)
+        self.pins: Final = pins
+
+
+@final
+class Inputs:
+    """What one run was given: objects with state, and numbers."""
+
+    def __init__(self, pins: frozenset[Pin]) -> None:
+        """Start without any; ``pins`` says which numbers come as plain values."""
+        self.pins: Final = pins
+        self._numbers: dict[int, Pin] = {}
+        self._found: dict[int, Owner] = {}
+        self._cells: dict[Cell[Any], CellOf] = {}
+
+    def add(self, item: Any) -> Owner:
+        """Note an object that is given anew at each call.
+
+        Raises:
+            CompileError: where it, or a cell of it, was given before.
+        """
+        owner = Owner(len(self._found))
+        cells = STATEFUL[type(item)].cells
+        own = {cell: CellOf(owner, at, cells) for at, cell in enumerate(cells(item))}
+        if id(item) in self._found or not self._cells.keys().isdisjoint(own):
+            raise reached_twice(item)
+        self._found[id(item)] = owner
+        self._cells |= own
+        return owner
+
+    def number(self, made: Recording, pin: Pin, value: Any) -> tuple[Number, Any]:
+        """Return a number that is given anew at each call, and what the function gets for it."""
+        number = made.given(value)
+        self._numbers[number.place] = pin
+        return number, number.ask(itself) if pin in self.pins else number
+
+    def pinned(self, made: Recording, error: BaseException) -> frozenset[Pin]:
+        """Which numbers have to be plain values after an error, beside those that are.
+
+        Functions of other languages take no numbers but Python's own: where one says so, these are
+        the numbers at hand where it was called, or else all arguments.
+        """
+        if isinstance(error, NeedsValue):
+            return frozenset(self._numbers[place] for place in error.given) - self.pins
+        near = [x for x in _locals_of(error) if type(x) is Number and made.has(x)]
+        found = {self._numbers[place] for x in near for place in made.given_for(x)} - self.pins
+        rest = {pin for pin in self._numbers.values() if pin[0] is None} - self.pins
+        return frozenset(found or rest)
+
+    def of(self, item: Any) -> Owner | None:
+        """Which one an object is; None for any other."""
+        return self._found.get(id(item))
+
+    def key(self, cell: Cell[Any]) -> Key:
+        """How a trace knows a cell."""
+        return self._cells.get(cell, cell)
+
+
+def _locals_of(error: BaseException) -> list[Any]:
+    """What stood in the innermost frame that an error left, and in containers there."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    found = [] if step is None else [*step.tb_frame.f_locals.values()]
+    for item in [*found]:
+        if type(item) in (dict, list, tuple):
+            found += item.values() if type(item) is dict else item
+    return found
+
+
+def reached_twice(item: Any) -> CompileError:
+    """The error for an object with state that a run finds in two ways."""
+    return CompileError(
+        "compile",
+        "an object with state is an argument, and is reached in another way too",
+        got=f"a {type(item).__name__} among the arguments, and in a name or Cell",
+        expected="one of both, as another call may give another object",
+        hint="step(model, optimizer, batch), where step reads no optimizer but its argument",
+    )
+
+
+def cells_of(keys: Iterable[Key], refs: Sequence[Any], leaves: Sequence[Any]) -> list[Cell[Any]]:
+    """Return the cells that keys stand for, where leaves are what refs stand for."""
+    owners = {r: leaf for r, leaf in zip(refs, leaves, strict=True) if type(r) is Owner}
+    return [
+        key.cells(owners[key.owner])[key.place] if isinstance(key, CellOf) else key for key in keys
+    ]
+
+
+def packed(cell: Cell[Any]) -> Packed:
+    """Return the content of a cell in parts, taken apart now where nobody has."""
+    found = cell.packed
+    if found is None or not isinstance(found.layout, Layout):
+        value = cell.current()
+        layout, leaves, _ = flatten(value, "state in a cell")
+        found = layout.pack(leaves)
+        cell.keep_packed(value, found)
+    return found
+
+
+_FAR: Final = 2**40  # blocks of random numbers: more than one run draws
+
+
+@final
+class Shared:
+    """The cells that a recorded run reads, which other threads may read and set meanwhile."""
+
+    def __init__(self, contents: dict[Cell[Any], Packed]) -> None:
+        """Take what is known of the cells of then, and note there what others hold."""
+        self._read = contents
+        self._far: dict[Cell[Any], Packed] = {}  # streams: where others go on
+
+    def read(self, cell: Cell[Any]) -> Packed:
+        """Return the content of a cell; who else draws from a stream goes on far behind it."""
+        if cell in self._read:
+            return self._read[cell]
+        with cell.lock:
+            found = self._read[cell] = packed(cell)
+            if is_stream(cell):
+                key, first = found.leaves
+                far = found._replace(leaves=[key, (first + _FAR) % 2**64])
+                self._far[cell] = far
+                cell.pack(far)
+        return found
+
+    def left_by(
+        self, made: Recording, take: Callable[[Any], tuple[T, Packed]], *, back: bool
+    ) -> Iterator[tuple[Cell[Any], T, Packed]]:
+        """Set the cells that a run set, and streams that it only read to where they were.
+
+        Args:
+            made: what recorded the run.
+            take: takes the content of a cell apart.
+            back: it goes back through an earlier one, and leaves no state.
+        """
+        try:
+            for cell, value in made.outcomes.items():
+                place, content = take(value)
+                if not back:
+                    self._leave(cell, content)
+                yield cell, place, content
+        finally:
+            for cell, far in self._far.items():
+                cell.swap(far, self._read[cell])
+
+    def _leave(self, cell: Cell[Any], content: Packed) -> None:
+        """Set a cell to what the run leaves in it."""
+        before = self._read.get(cell)
+        with cell.lock:
+            far = self._far.pop(cell, None)
+            others = before is not None and cell.packed is not (far or before)
+            if others and far is not None and far.leaves[0] == content.leaves[0]:
+                return  # another thread goes on with this stream, behind all that was drawn here
+            cell.pack(content)
+        if others and far is None:
+            warnings.warn(
+                "[compile] another thread set a Cell while a function was recorded that sets it "
+                "too, and what it had set is lost\n"
+                "hint: call the compiled function twice before the threads start",
+                stacklevel=2,
+            )

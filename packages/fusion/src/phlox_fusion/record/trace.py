@@ -1,0 +1,466 @@
+"""One recorded run of a function: what goes in, what is done, what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from operator import is_
+from typing import Any, NamedTuple
+
+from phlox_tensor import Backend, CompileError, DType, Tensor, tree
+from phlox_tensor.capture import (
+    Cell,
+    Graph,
+    NeedsValue,
+    Number,
+    Packed,
+    Recording,
+    Value,
+    plain,
+    recorded,
+)
+from phlox_tensor.no_operand import NoOperand
+
+from ..trees.layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
+from .cells import Inputs, Key, Owner, Pin, Shared, StartAgain
+
+# Where an output comes from: a value of the graph, a number, an object that is given with its
+# state, or a plain number as it is.
+Ref = Value | Number | Owner | int | float
+# A tree taken apart.
+Flat = tuple[Layout, list[Any], list[Any]]
+_PLAIN = (bool, bytes, str, type(None), DType, Backend, type)
+
+
+class Place(NamedTuple):
+    """What a cell or a result holds: its layout and where its leaves come from or go to."""
+
+    layout: Layout
+    refs: tuple[Ref, ...]
+
+
+class Trace(NamedTuple):
+    """A recorded run.
+
+    Attributes:
+        graph: what was done.
+        arguments: what the arguments bring, by leaf.
+        opened: the cells that were read first, with what they held.
+        left: the cells that were set, with what they hold in the end.
+        result: what was returned.
+        kept: the parts of a result that never change, by their place in it; None: the whole.
+        copied: digests of host data that became constants, with the line.
+    """
+
+    graph: Graph
+    arguments: tuple[Ref, ...]
+    opened: dict[Key, Place]
+    left: dict[Key, Place]
+    result: Place
+    kept: dict[int | None, Place]
+    copied: dict[int, tuple[bytes, str]]
+
+
+class Run(NamedTuple):
+    """What one recorded run gave.
+
+    Attributes:
+        leaves: base primitives and numbers of the result.
+        trace: what was done.
+        arguments: what they have in common from call to call.
+        joins: the result goes on with the history of arguments.
+        same: results that are tensors among the arguments, by leaf: a result, an argument.
+        contents: what the cells held that were read first.
+        left: what it leaves in the cells that it set.
+        pins: the numbers that were plain values.
+    """
+
+    leaves: list[Any]
+    trace: Trace
+    arguments: Layout
+    joins: bool
+    same: dict[int, int]
+    contents: dict[Cell[Any], Packed]
+    left: dict[Cell[Any], Packed]
+    pins: frozenset[Pin]
+
+
+class Pulled(NamedTuple):
+    """What went on in a recording behind the function.
+
+    Attributes:
+        ahead: how many ops the function itself ran.
+        given: what came in behind it.
+        place: what came out.
+    """
+
+    ahead: int
+    given: tuple[Value, ...]
+    place: Place
+
+
+# Goes on with the arguments that a function got and what it gave; notes what comes in.
+Then = Callable[[Recording, Any, Any], tuple[list[Value], Any]]
+
+
+def run(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    pins: frozenset[Pin] = frozenset(),
+) -> Run:
+    """Run a function as it is, on other handles of its arguments, and note what it does.
+
+    Args:
+        function: to run.
+        args: its arguments.
+        kwargs: those by keyword.
+        pins: which numbers it is known to use as what only plain values can be.
+    """
+    layout, leaves, _ = flatten((args, kwargs))
+    _refuse_hidden(layout)
+    return _runs(function, layout, leaves, {}, None, pins)[0]
+
+
+def run_again(
+    function: Callable[..., Any],
+    layout: Layout,
+    leaves: Sequence[Any],
+    contents: dict[Cell[Any], Packed],
+    then: Then,
+    pins: frozenset[Pin],
+) -> tuple[Run, Any, Pulled]:
+    """Run a function as it ran before, with the state of then, and something behind it.
+
+    Args:
+        function: that ran.
+        layout: of its arguments, as they stood then.
+        leaves: of its arguments.
+        contents: what cells held.
+        then: what is behind.
+        pins: which numbers were plain values.
+
+    Returns:
+        The run, which leaves no state; what came out behind it; and how.
+    """
+    found, (out, pulled) = _runs(function, layout, leaves, contents, then, pins)
+    return found, out, pulled
+
+
+def _runs(
+    function: Callable[..., Any],
+    layout: Layout,
+    leaves: Sequence[Any],
+    contents: dict[Cell[Any], Packed],
+    then: Then | None,
+    pins: frozenset[Pin],
+) -> tuple[Run, Any]:
+    """Run a function, and again where numbers have to be plain values, each one at most once."""
+    while True:
+        try:
+            return _run(function, layout, leaves, dict(contents), then, Inputs(pins))
+        except StartAgain as more:
+            pins = more.pins
+
+
+def _run(
+    function: Callable[..., Any],
+    layout: Layout,
+    leaves: Sequence[Any],
+    contents: dict[Cell[Any], Packed],
+    then: Then | None,
+    inputs: Inputs,
+) -> tuple[Run, Any]:
+    opened: dict[Key, Place] = {}
+    contained: dict[Cell[Any], tuple[Any, Flat]] = {}
+    shared = Shared(contents)
+
+    def open_cell(cell: Cell[Any], made: Recording) -> Any:
+        found = shared.read(cell)
+        key = inputs.key(cell)
+        refs, given = _given(made, inputs, found.layout, found.leaves, key)
+        opened[key] = Place(found.layout, refs)
+        content = found.layout.build(given)
+        contained[cell] = content, flatten(content)
+        return content
+
+    made = Recording(open_cell, again=True)
+    refs, given = _given(made, inputs, layout, leaves, None)
+    own_args, own_kwargs = layout.build(given)
+    own_flat = flatten((own_args, own_kwargs))
+    left, outcomes = dict[Key, Place](), dict[Cell[Any], Packed]()
+    behind: Any = None
+    with recorded(made):
+        try:
+            out = function(*own_args, **own_kwargs)
+        except (NeedsValue, TypeError) as error:
+            _start_again(made, inputs, error)
+            raise
+        finally:  # as after an error in a run that nobody records
+            take = partial(_left, made, inputs)
+            for cell, place, content in shared.left_by(made, take, back=then is not None):
+                left[inputs.key(cell)], outcomes[cell] = place, content
+        made.raise_caught()
+        if _changed((own_args, own_kwargs), own_flat):
+            raise changes("a container among the arguments")
+        _refuse_changed(made, contained)
+        result_layout, result_leaves, known = flatten(out, given=False)
+        if result_layout.transient:
+            raise _from_transform()
+        _refuse_hidden(result_layout)
+        _refuse_strange(result_layout, layout)
+        result = Place(result_layout, _refs(made, inputs, result_layout, result_leaves))
+        kept = _kept(made, inputs, out)
+        if then is not None:
+            behind = _behind(made, inputs, then, (own_args, own_kwargs), out)
+            made.raise_caught()
+        places = [result, *left.values(), *([behind[1].place] if behind else [])]
+        outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
+        graph = made.graph(outputs)
+    trace = Trace(graph, refs, opened, left, result, kept, made.copied)
+    by_id = {id(p): place for place, p in enumerate(own_flat[2]) if p is not None}
+    same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
+    joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
+    gives = [*map(plain, result_leaves)]
+    return Run(gives, trace, layout, joins, same, contents, outcomes, inputs.pins), behind
+
+
+def _start_again(made: Recording, inputs: Inputs, error: BaseException) -> None:
+    """Start again with plain values in the place of numbers, if those may be at fault.
+
+    Raises:
+        StartAgain: saying which; nothing is left in cells then.
+    """
+    pins = inputs.pinned(made, error)
+    if pins and not isinstance(error, CompileError):
+        made.outcomes.clear()
+        raise StartAgain(inputs.pins | pins) from None
+
+
+def _refuse_changed(made: Recording, contained: dict[Cell[Any], tuple[Any, Flat]]) -> None:
+    """Refuse a cell that holds something else than it did, and was not set."""
+    for cell, (content, before) in contained.items():
+        if cell not in made.outcomes and _changed(content, before):
+            raise changes("the content of a cell", "cell.set([*old, x]), cell.set({**old, k: x})")
+
+
+def _changed(tree: Any, before: Flat) -> bool:
+    """Whether a tree has come to hold something else than it did."""
+    layout, leaves, _ = flatten(tree)
+    return layout is not before[0] or not all(map(is_, before[1], leaves))
+
+
+def changes(name: str, hint: str = "") -> CompileError:
+    """The error for a function that changes what is neither a result nor in a cell.
+
+    Args:
+        name: of what it changes.
+        hint: what to write instead.
+    """
+    hint = hint or f"return {name if ' ' not in name else 'it'}; px.Cell for a count"
+    if name.startswith("self.") and name[5:].isidentifier():
+        part = name[5:]
+        hint = f"self.fast = px.compile(self.step), where step takes {part} and returns it: "
+        hint += f"{name}, out = self.fast({name}, x); px.Cell for a count"
+    return CompileError(
+        "compile",
+        "the function changes what a replay would leave as it is",
+        got=f"{name} holds something else after the call",
+        expected="changes that are returned, or kept in a Cell",
+        hint=hint,
+    )
+
+
+def has_history(part: Any) -> bool:
+    """Whether a leaf is a tensor that some device has a history of."""
+    return isinstance(part, TensorPart) and any(how == "result" for _, how in part.levels)
+
+
+def _hands_on(out: Any, arguments: dict[int, int]) -> bool:
+    """Whether a tracked argument is a result itself; in a model it is as good as another leaf."""
+    return any(
+        type(item) is Tensor
+        and id(item.primitive) in arguments
+        and any(how != "constant" for _, how in levels_of(item, given=False)[0])
+        for item in (out if type(out) in (tuple, list) else [out])
+    )
+
+
+def _behind(made: Recording, inputs: Inputs, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
+    ahead = len(made.graph(()).nodes)
+    given, found = then(made, own, out)
+    layout, leaves, _ = flatten(found, "a gradient")
+    place = Place(layout, _refs(made, inputs, layout, leaves))
+    return found, Pulled(ahead, tuple(given), place)
+
+
+def order_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """For each leaf of each argument its place among the leaves of all, where none comes twice."""
+    by_tensor: dict[int, int] = {}
+    numbers = []
+    for place, primitive in enumerate(flatten((args, kwargs))[2]):
+        if primitive is None:
+            numbers.append(place)
+        else:
+            by_tensor[id(primitive)] = place
+    in_order = iter(numbers)
+    places: list[int] = []
+    for item in (*args, *kwargs.values()):
+        for primitive in flatten(item)[2]:
+            places.append(next(in_order) if primitive is None else by_tensor[id(primitive)])
+    return tuple(places)
+
+
+def positioned(trace: Trace, order: tuple[int, ...]) -> Trace:
+    """The trace with a ref for each leaf of each argument, those that are one at each place."""
+    return trace._replace(arguments=tuple(trace.arguments[place] for place in order))
+
+
+def unnoted(made: Recording, function: Callable[[], Any]) -> Any:
+    """Run a function in a recording that nobody asks for, which only says what cells hold."""
+    with recorded(made):
+        return function()
+
+
+def _from_transform() -> CompileError:
+    return CompileError(
+        "compile",
+        "the result depends on a tensor of a transform, such as vmap, that is no argument",
+        expected="tensors of the transform as arguments",
+        hint="px.compile(px.vmap(function)); or give the tensor as an argument",
+    )
+
+
+def _kept(made: Recording, inputs: Inputs, out: Any) -> dict[int | None, Place]:
+    """What may come back as an argument and need not be taken apart then."""
+    pairs: list[tuple[int | None, Any]] = [(None, out)]
+    if type(out) is tuple:
+        pairs += enumerate(out)
+    kept: dict[int | None, Place] = {}
+    for place, item in pairs:
+        node = tree.node_of(item)
+        if node is not None and node.static is not None:
+            layout, leaves, _ = flatten(item, given=False)
+            kept[place] = Place(layout, _refs(made, inputs, layout, leaves))
+    return kept
+
+
+def _given(
+    made: Recording, inputs: Inputs, layout: Layout, leaves: Sequence[Any], cell: Key | None
+) -> tuple[tuple[Ref, ...], list[Any]]:
+    """Make leaves into inputs: other handles of their data, numbers, and objects with state."""
+    refs: list[Ref] = []
+    given: list[Any] = []
+    for part, leaf in zip(layout.leaves, leaves, strict=True):
+        if isinstance(part, TensorPart):
+            device = part.levels[-1][0]
+            given.append(made.handle(device, leaf))
+            refs.append(Value(made.input(device, given[-1])))
+        elif isinstance(part, StatePart):
+            given.append(leaf)
+            refs.append(inputs.add(leaf))
+        else:
+            number, value = inputs.number(made, (cell, len(refs)), leaf)
+            given.append(value)
+            refs.append(number)
+    return tuple(refs), given
+
+
+def _left(made: Recording, inputs: Inputs, value: Any) -> tuple[Place, Packed]:
+    layout, leaves, _ = flatten(value, "state in a cell")
+    _refuse_hidden(layout)
+    refs = _refs(made, inputs, layout, leaves)
+    return Place(layout, refs), layout.pack([*map(plain, leaves)])
+
+
+def _refs(
+    made: Recording, inputs: Inputs, layout: Layout, leaves: Sequence[Any]
+) -> tuple[Ref, ...]:
+    refs: list[Ref] = []
+    for part, leaf in zip(layout.leaves, leaves, strict=True):
+        if isinstance(part, TensorPart):
+            refs.append(Value(made.value_of(part.levels[-1][0], leaf)))
+        elif isinstance(part, StatePart):
+            owner = inputs.of(leaf)
+            if owner is None:
+                raise _strange(leaf)
+            refs.append(owner)
+        else:
+            refs.append(leaf)
+    return tuple(refs)
+
+
+def _refuse_strange(result: Layout, arguments: Layout) -> None:
+    """Refuse to return an object that only this run made.
+
+    Raises:
+        CompileError: naming its class.
+    """
+    known = [p.value for p in arguments.parts if isinstance(p, StaticPart)]
+    for part in result.parts:
+        if not isinstance(part, StaticPart) or isinstance(part.value, _PLAIN):
+            continue
+        if callable(part.value) or any(part.value is item for item in known):
+            continue
+        raise _strange(part.value)
+
+
+def _strange(value: Any) -> CompileError:
+    return CompileError(
+        "compile",
+        "the function returns an object that a replay cannot make",
+        got=type(value).__name__,
+        expected="tensors, numbers, modules, and containers of them",
+        hint=_instead_of(value),
+    )
+
+
+def _refuse_hidden(layout: Layout) -> None:
+    """Refuse a tensor that is no part of a tree, and that nobody compares: it would be kept.
+
+    Raises:
+        CompileError: naming the class whose ``flatten`` leaves it among the rest.
+    """
+    for part in layout.parts:
+        if not isinstance(part, NodePart) or part.node.static is None:
+            continue
+        compared = {id(item) for item in _tensors_in(part.static)}
+        hidden = [item for item in _tensors_in(part.rest) if id(item) not in compared]
+        if hidden:
+            raise CompileError(
+                "compile",
+                f"a {part.type.__name__} has a tensor which a replay would keep as it is",
+                got=f"a tensor of shape {hidden[0].shape} in what flatten gives beside the "
+                "children, and static leaves out",
+                expected="all tensors among the children",
+                hint="tree.register(type, lambda x: ({'low': x.low}, None), rebuild)",
+            )
+
+
+def _tensors_in(rest: Any) -> list[Tensor[Any]]:
+    """The tensors in constants of a node, in containers among them, and in attributes of those."""
+    found: list[Tensor[Any]] = []
+    work, seen = [rest], set[int]()
+    for item in work:
+        if isinstance(item, Tensor):
+            found.append(item)
+        elif id(item) not in seen and not tree.is_plain(item):
+            seen.add(id(item))
+            if isinstance(item, list | tuple | set | frozenset):
+                work += item
+            elif isinstance(item, dict):
+                work += item.values()
+            elif item is rest:
+                work += tree.attributes_of(item).values()
+    return found
+
+
+def _instead_of(value: Any) -> str:
+    """What to return in the place of an object that only one run made."""
+    if isinstance(value, AsyncGenerator | Coroutine | Iterator):
+        return "a list of what it gives, return [*parts]"
+    if isinstance(value, NoOperand):  # gradients by their tensors, which a call of its own may have
+        return "px.value_and_grad(loss_of)(model), which gives gradients as a tree"
+    if hasattr(value, "__array__"):
+        return "px.asarray(x) for an array that is given"
+    return "a dict of what it holds; or phlox_tensor.tree.register(type, flatten, rebuild)"

@@ -1,0 +1,1 @@
+"""Which recording serves a call: what was recorded for each form of arguments."""

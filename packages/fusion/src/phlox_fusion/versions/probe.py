@@ -1,0 +1,128 @@
+"""Probes: whether a call is alike to the one before, asked without making a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from phlox_tensor import Backend, Tensor
+from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS, Number
+
+from ..record.watch import Watch, write
+from ..replay.halves import Join
+from ..replay.replay import MISS, Replay
+from ..source import Source
+from ..trees.flat import flat
+from ..trees.held import stands
+from ..trees.layout import NodePart, NumberPart
+
+_NUMBERS: Final = frozenset({float, int, Number})
+
+# What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.
+Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
+
+
+def probe_of(
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    outside: Sequence[Watch],
+    told: Mapping[int, Any],
+    run: Replay | Join,
+) -> Probe:
+    """Return what replays arguments alike to these, by one look at each.
+
+    Args:
+        args: arguments that the replay takes, of which no tensor comes twice.
+        named: those by keyword.
+        outside: what the function reads besides them.
+        told: what no argument may be, by id.
+        run: what to do with the leaves.
+    """
+    given = (*args, *named.values())
+    source = Source()
+    miss = f"return {source.constant(MISS, 'MISS')}"
+    modes, recordings = source.held(MODES, "modes"), source.held(RECORDINGS, "recordings")
+    always = source.held(ALWAYS, "always")
+    source.line(f"if {modes}.entered or {recordings}.count: {miss}")
+    source.line(f"if len({always}) != {len(ALWAYS)} or len(given) != {len(args)}: {miss}")
+    source.line(f"if {f'(*kwargs,) != {(*named,)}' if named else 'kwargs'}: {miss}")
+    for ask in ALWAYS:
+        source.line(f"if {source.held(ask, 'now')}() is not {source.held(ask())}: {miss}")
+    write(source, outside, miss)
+    names = [f"a{place}" for place in range(len(given))]
+    first, rest = names[: len(args)], names[len(args) :]
+    for some, values in ((first, "given"), (rest, "kwargs.values()")):
+        if some:
+            source.line(f"{', '.join(some)}, = {values}")
+    looks = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
+    found = f"[{', '.join(text for text, _ in looks if text)}]"
+    if told:
+        source.line(f"leaves = {found}")
+        every = f"({', '.join(names)}, *leaves)"
+        source.line(
+            f"if not {source.held(frozenset(told), 'told')}.isdisjoint(map(id, {every})): {miss}"
+        )
+        found = "leaves"
+    if sum(count for _, count in looks) > 1:  # one tensor at two places is another call
+        source.line(f"leaves = {found}")
+        again = f"{source.held(twice, 'twice')}(leaves)"
+        source.line(f"if len({{*map(id, leaves)}}) < len(leaves) and {again}: {miss}")
+        found = "leaves"
+    if isinstance(run, Join):
+        source.line(f"return {source.held(run, 'join')}.run(given, kwargs, {found}, undo)")
+    else:
+        source.line(f"return {source.held(run, 'replay')}({found}, undo)")
+    return source.function("probe", "given, kwargs, undo")
+
+
+def twice(leaves: Sequence[Any]) -> bool:
+    """Whether a tensor is at two places; numbers that are one object count as two."""
+    held = [id(leaf) for leaf in leaves if type(leaf) not in _NUMBERS]
+    return len({*held}) < len(held)
+
+
+def _look(source: Source, name: str, item: Any, miss: str) -> tuple[str, int]:
+    """Add the lines for one argument; return what stands for its leaves, and the tensors in it."""
+    cls = type(item)
+    if cls is Tensor:
+        return _look_at_tensor(source, name, item, miss), 1
+    if cls is float or cls is int:
+        source.line(f"if type({name}) is not {cls.__name__}: {miss}")
+        return name, 0
+    if item is None or cls is bool:
+        source.line(f"if {name} is not {item}: {miss}")
+        return "", 0
+    if cls is str:
+        source.line(f"if type({name}) is not str or {name} != {item!r}: {miss}")
+        return "", 0
+    known, _, _ = flat(item)
+    layout = source.held(known, "layout")
+    count = sum(not isinstance(part, NumberPart) for part in known.leaves)
+    last = known.parts[-1]
+    if isinstance(last, NodePart) and last.node.slot is not None:
+        source.line(f"f_{name} = getattr({name}, {last.node.slot!r}, None)")
+        source.line(f"if f_{name} is None: f_{name} = {source.held(flat, 'flat')}({name})")
+        source.line(f"if f_{name}[0] is not {layout}: {miss}")
+        if known.changing:
+            source.line(f"if not {source.held(stands, 'stands')}(f_{name}[2]): {miss}")
+        return f"*f_{name}[1]", count
+    source.line(f"l_{name}, f_{name}, _ = {source.constant(flat, 'flat')}({name})")
+    source.line(f"if l_{name} is not {layout}: {miss}")
+    return f"*f_{name}", count
+
+
+def _look_at_tensor(source: Source, name: str, item: Tensor[Any], miss: str) -> str:
+    device: Backend = item.device
+    primitive = item.primitive
+    own = source.constant(device, "device")
+    source.line(f"if type({name}) is not Tensor or {name}.device is not {own}: {miss}")
+    source.line(f"p_{name} = {name}.primitive")
+    spec = source.constant(device.spec_of(primitive), "spec")
+    source.line(f"if {source.constant(device.spec_of, 'spec_of')}(p_{name}) != {spec}: {miss}")
+    while device.inner is not None:
+        standing = source.constant(device.standing, "standing")
+        how = device.standing(primitive)
+        source.line(f"if {standing}(p_{name}) != {how!r}: {miss}")
+        source.line(f"p_{name} = {source.constant(device.lower, 'lower')}(p_{name})")
+        device, primitive = device.inner, device.lower(primitive)
+    return f"p_{name}"
