@@ -20,10 +20,10 @@ from tools.shell import ROOT
 
 # Words that are an op's name and mean something else where they are compared.
 ALLOWED = {
-    ("packages/nn/src/phlox_nn/_embedding.py", "sum"): "a setting of bags",
-    ("packages/nn/src/phlox_nn/_loss.py", "mean"): "a setting of losses",
-    ("packages/nn/src/phlox_nn/_loss.py", "sum"): "a setting of losses",
-    ("packages/nn/src/phlox_nn/_loss_ctc.py", "mean"): "a setting of losses",
+    ("packages/nn/src/phlox_nn/layers/embedding.py", "sum"): "a setting of bags",
+    ("packages/nn/src/phlox_nn/losses/classes.py", "mean"): "a setting of losses",
+    ("packages/nn/src/phlox_nn/losses/classes.py", "sum"): "a setting of losses",
+    ("packages/nn/src/phlox_nn/losses/ctc.py", "mean"): "a setting of losses",
     ("packages/onnx/src/phlox_onnx/_paths.py", "Add"): "the formula of a layer with a bias",
     ("packages/optim/src/phlox_optim/_rmsprop.py", "mean"): "the name of a state",
     ("packages/tensor/src/phlox_tensor/testing/_conformance.py", "contiguous"): "a layout",

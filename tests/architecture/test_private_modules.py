@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 from tests.architecture.tree import files
 from tools.shell import ROOT
 
 ALL_PRIVATE = {"phlox_fusion"}  # packages without a public module besides themselves
 IMPORT = re.compile(r"^\s*from (phlox_\w+)((?:\.\w+)*) import", re.MULTILINE)
+
+
+def is_shown(package: str, rest: str) -> bool:
+    """Whether a module is among the names that its package shows, or is the package itself."""
+    if not rest:
+        return True
+    return package not in ALL_PRIVATE and rest.split(".")[1] in dir(import_module(package))
 
 
 def test_no_package_imports_a_private_module_of_another() -> None:
@@ -20,7 +28,12 @@ def test_no_package_imports_a_private_module_of_another() -> None:
             continue
         for package, rest in IMPORT.findall(file.read_text(encoding="utf-8")):
             read += 1
-            if package != own and ("._" in rest or (rest and package in ALL_PRIVATE)):
+            if package != own and ("._" in rest or not is_shown(package, rest)):
                 found.append(f"{file.name}: {package}{rest}")
     assert read > 300
     assert found == []
+
+
+def test_rooms_of_a_package_do_not_show() -> None:
+    assert is_shown("phlox_nn", ".where")
+    assert not is_shown("phlox_nn", ".layers.conv")

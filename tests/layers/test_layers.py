@@ -14,7 +14,7 @@ import pytest
 import phlox as px
 from phlox import Autodiff, Backend, Cpu, Numpy, Wgpu, nn
 from phlox.record import DoublePrecision, NamedMsgpackRecorder
-from phlox_nn import _activation
+from phlox_nn.layers import activation
 from tests.layers.case import NARROW, Array, Case, placed, shares, whole
 from tests.layers.cases import ACTIVATIONS, CASES
 
@@ -63,7 +63,7 @@ def gradients(case: Case, device: Backend = TRACKED) -> tuple[Array, dict[str, A
 def test_every_layer_has_a_case() -> None:
     layers = {v for v in vars(nn).values() if inspect.isclass(v) and vars(v).get("_config")}
     assert {type(case.config.init()) for case in CASES.values()} == layers
-    assert set(ACTIVATIONS) == set(get_args(_activation.Name)) == set(_activation.FUNCTIONS)
+    assert set(ACTIVATIONS) == set(get_args(activation.Name)) == set(activation.FUNCTIONS)
 
 
 @each

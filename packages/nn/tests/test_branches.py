@@ -8,8 +8,8 @@ import pytest
 
 import phlox_nn as nn
 import phlox_tensor as pt
-from phlox_nn import _branches
-from phlox_nn._branches import Branches
+from phlox_nn.loading import branches
+from phlox_nn.loading.branches import Branches
 
 
 def plain(branches: Branches) -> list[tuple[str, Any]]:
@@ -67,7 +67,7 @@ def test_entries_are_taken_out_and_put_in_their_place() -> None:
 def test_a_layout_looks_at_each_entry_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the number of modules: it was once for each of them."""
     looked = [0]
-    names = _branches._names
+    names = branches._names
 
     def counted(path: str) -> list[str]:
         looked[0] += 1
@@ -82,6 +82,6 @@ def test_a_layout_looks_at_each_entry_a_few_times(monkeypatch: pytest.MonkeyPatc
         assert list(again) == list(record)
         return looked[0]
 
-    monkeypatch.setattr(_branches, "_names", counted)
+    monkeypatch.setattr(branches, "_names", counted)
     few, many = steps(2), steps(20)
     assert many < 12 * few

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import phlox_nn as nn
 import phlox_tensor as pt
-from phlox_nn import Param, _activation, initializers
+from phlox_nn import Param, initializers
+from phlox_nn.layers import activation
 from phlox_tensor import Backend, IndexOutOfRangeError, KindError, Numpy, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -259,9 +260,9 @@ def test_activations(name: Any) -> None:
 
 def test_every_named_activation_is_there() -> None:
     make: Any = nn.Activation
-    for name in _activation.FUNCTIONS:
+    for name in activation.FUNCTIONS:
         assert make(name)(pt.ones(2)).shape == (2,)
-    assert set(_activation.FUNCTIONS) == set(get_args(_activation.Name))
+    assert set(activation.FUNCTIONS) == set(get_args(activation.Name))
 
 
 def test_shared_weights_between_layers() -> None:

@@ -13,7 +13,7 @@ import pytest
 import phlox_nn as nn
 import phlox_tensor as pt
 from phlox_nn import Module
-from phlox_nn._walk import place_of
+from phlox_nn.parts.walk import place_of
 
 
 def calls_of(program: Callable[[], Any]) -> int:

@@ -13,6 +13,7 @@ import pytest
 import phlox_nn as nn
 import phlox_record as pr
 import phlox_tensor as pt
+from phlox_nn.loading import report as of_report
 from phlox_tensor import RecordError, tree
 
 FILES = Path(__file__).parent / "files"
@@ -385,7 +386,7 @@ def test_only_some_of_many_missing_names_are_compared_letter_by_letter(
         calls.append(args)
         return []
 
-    monkeypatch.setattr("phlox_nn._loading.get_close_matches", counted)
+    monkeypatch.setattr(of_report, "get_close_matches", counted)
     model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(40)))
     others = {f"part{i}.weight": pt.ones((2, 2)) for i in range(40)}
     with pytest.raises(RecordError):

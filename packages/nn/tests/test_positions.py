@@ -10,7 +10,7 @@ import pytest
 
 import phlox_nn as nn
 import phlox_tensor as pt
-from phlox_nn import _position
+from phlox_nn.layers import position
 
 Encoding = nn.RotaryEncoding | nn.SinusoidalEncoding
 
@@ -19,13 +19,13 @@ Encoding = nn.RotaryEncoding | nn.SinusoidalEncoding
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of how many positions tables were made."""
     found: list[int] = []
-    compute = _position._computed
+    compute = position._computed
 
     def counted(settings: Any, positions: int, *args: Any) -> Any:
         found.append(positions)
         return compute(settings, positions, *args)
 
-    monkeypatch.setattr(_position, "_computed", counted)
+    monkeypatch.setattr(position, "_computed", counted)
     return found
 
 
@@ -51,7 +51,7 @@ def test_layers_of_equal_settings_share_sines_and_a_larger_table_replaces_a_smal
     one(pt.ones((5, 6)))
     other(pt.ones((3, 6)))
     assert made == [4, 8]
-    (kept,) = _position._TABLES[one.settings].values()
+    (kept,) = position._TABLES[one.settings].values()
     assert [part.shape for part in kept] == [(8, 3), (8, 3)]
 
 
@@ -59,13 +59,13 @@ def test_sines_go_with_the_last_layer_that_has_them() -> None:
     layer: Any = nn.SinusoidalEncoding(6, max_timescale=77.0)
     layer(pt.ones((3, 6)))
     settings = nn.SinusoidalEncodingConfig(6, max_timescale=77.0)
-    assert settings in _position._TABLES
+    assert settings in position._TABLES
     layer = layer.map(lambda _, param: param)  # as an optimizer gives it back
     gc.collect()
-    assert settings in _position._TABLES
+    assert settings in position._TABLES
     del layer
     gc.collect()
-    assert settings not in _position._TABLES
+    assert settings not in position._TABLES
 
 
 def test_kept_sines_are_those_of_the_element_type() -> None:

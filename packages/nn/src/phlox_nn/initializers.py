@@ -20,11 +20,11 @@ from phlox_tensor.random import (
     use_generator,
 )
 
-from ._config import Config
 from ._elsewhere import INITIALIZERS
-from ._ids import id_of
-from ._leaf import Role
-from ._param import Param
+from .param.ids import id_of
+from .param.leaf import Role
+from .param.param import Param
+from .settings.config import Config
 
 # Of linear and convolution layers, as PyTorch has it: uniform in ±1 / √fan_in.
 USUAL_GAIN: Final = 1 / sqrt(3)

@@ -9,7 +9,7 @@ from inspect import signature
 from phlox_tensor import ArgumentError, WrongTypeError
 from phlox_tensor.no_operand import NoOperand
 
-from ._param import Param
+from .param.param import Param
 
 Where = str | Callable[[str, Param], bool]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from phlox_tensor import Backend, Bool, Float, Int, ShapeError, Tensor, arange, attention
 
 from .. import initializers as init
-from .._dropout import Dropout, DropoutConfig
-from .._embedding import Embedding
-from .._inputs import check_hidden
-from .._linear import Linear, LinearConfig
-from .._module import Module
-from .._norm import LayerNorm, LayerNormConfig
+from ..layers.dropout import Dropout, DropoutConfig
+from ..layers.embedding import Embedding
+from ..layers.inputs import check_hidden
+from ..layers.linear import Linear, LinearConfig
+from ..layers.norm import LayerNorm, LayerNormConfig
+from ..module.module import Module
 from ._parts import ModelConfig, heads_of, require_heads, without_heads
 
 _SMALL = init.Normal(std=0.02)

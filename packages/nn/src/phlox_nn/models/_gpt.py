@@ -22,12 +22,12 @@ from phlox_tensor import (
 )
 
 from .. import initializers as init
-from .._attention import KeyValues
-from .._dropout import Dropout, DropoutConfig
-from .._embedding import Embedding
-from .._linear import Linear, LinearConfig
-from .._module import Module
-from .._norm import LayerNorm, LayerNormConfig
+from ..layers.attention import KeyValues
+from ..layers.dropout import Dropout, DropoutConfig
+from ..layers.embedding import Embedding
+from ..layers.linear import Linear, LinearConfig
+from ..layers.norm import LayerNorm, LayerNormConfig
+from ..module.module import Module
 from ._parts import ModelConfig, heads_of_one_map, require_heads, without_heads
 
 Caches = tuple[KeyValues, ...]

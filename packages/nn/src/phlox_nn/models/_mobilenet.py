@@ -7,10 +7,10 @@ from typing import Any
 from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
-from .._dropout import DropoutConfig
-from .._linear import LinearConfig
-from .._module import Module
-from .._norm import BatchNormConfig
+from ..layers.dropout import DropoutConfig
+from ..layers.linear import LinearConfig
+from ..layers.norm import BatchNormConfig
+from ..module.module import Module
 from ._parts import ModelConfig, conv, conv_norm, run
 
 # Table 2 of the paper: how much wider a block is inside, channels, blocks, stride of the first.

@@ -8,11 +8,11 @@ from typing import Any
 from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
-from .._activation import ActivationConfig, Name
-from .._config import Config
-from .._conv import Conv2dConfig
-from .._norm import BatchNormConfig
-from .._settings import check_sizes
+from ..layers.activation import ActivationConfig, Name
+from ..layers.conv2d import Conv2dConfig
+from ..layers.norm import BatchNormConfig
+from ..settings.config import Config
+from ..settings.fields import check_sizes
 
 # He et al., 2015, by the outputs: what networks of images are usually started with.
 FAN_OUT = init.KaimingNormal(gain=sqrt(2.0), fan_out_only=True)

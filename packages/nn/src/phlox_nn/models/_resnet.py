@@ -6,10 +6,10 @@ from typing import Any
 
 from phlox_tensor import Backend, Float, Tensor, max_pool2d
 
-from .._conv import Conv2d
-from .._linear import Linear, LinearConfig
-from .._module import Module
-from .._norm import BatchNorm, BatchNormConfig
+from ..layers.conv2d import Conv2d
+from ..layers.linear import Linear, LinearConfig
+from ..layers.norm import BatchNorm, BatchNormConfig
+from ..module.module import Module
 from ._parts import FAN_OUT, ModelConfig, conv_norm, run
 
 _WIDER = 4  # how much wider what leaves a bottleneck is than its inside

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from phlox_tensor import Backend, Float, Int, Tensor
 
-from .._embedding import Embedding
-from .._linear import Linear, LinearConfig
-from .._module import Module
-from .._recurrent import Lstm, LstmConfig
+from ..layers.embedding import Embedding
+from ..layers.linear import Linear, LinearConfig
+from ..layers.recurrent import Lstm, LstmConfig
+from ..module.module import Module
 from ._parts import ModelConfig
 
 

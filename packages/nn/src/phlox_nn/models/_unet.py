@@ -6,9 +6,9 @@ from typing import Any
 
 from phlox_tensor import Backend, Float, Tensor, concat, max_pool2d, pad
 
-from .._conv import Conv2d
-from .._conv_nd import ConvTranspose2d
-from .._module import Module
+from ..layers.conv import ConvTranspose2d
+from ..layers.conv2d import Conv2d
+from ..module.module import Module
 from ._parts import ModelConfig, conv_norm, run
 
 

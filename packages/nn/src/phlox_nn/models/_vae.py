@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from phlox_tensor import Backend, Float, Tensor, random
 
-from .._linear import Linear, LinearConfig
-from .._module import Module
+from ..layers.linear import Linear, LinearConfig
+from ..module.module import Module
 from ._parts import ModelConfig
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from phlox_tensor import Backend, Float, ShapeError, Tensor, attention, concat
 
 from .. import initializers as init
-from .._conv import Conv2d
-from .._linear import Linear, LinearConfig
-from .._module import Module
-from .._norm import LayerNorm, LayerNormConfig
-from .._param import Param
+from ..layers.conv2d import Conv2d
+from ..layers.linear import Linear, LinearConfig
+from ..layers.norm import LayerNorm, LayerNormConfig
+from ..module.module import Module
+from ..param.param import Param
 from ._parts import ModelConfig, heads_of_one_map, require_heads, without_heads
 
 _SMALL = init.Normal(std=0.02)

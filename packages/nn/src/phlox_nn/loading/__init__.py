@@ -1,0 +1,1 @@
+"""How a record becomes parameters again, also one of another framework."""

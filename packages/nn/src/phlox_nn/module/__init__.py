@@ -1,0 +1,1 @@
+"""Modules: what all of them do, and functions over them."""

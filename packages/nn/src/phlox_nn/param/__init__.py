@@ -1,0 +1,1 @@
+"""Parameters and states: values, ids, lazy ones, how they are quantized."""

@@ -1,0 +1,1 @@
+"""Weights that are computed from others, and how they are exchanged."""
