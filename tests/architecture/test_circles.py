@@ -16,7 +16,7 @@ Graph = dict[str, set[str]]
 
 Imports = Callable[[ast.AST], Iterator[ast.Import | ast.ImportFrom]]
 
-TYPED_BOTH_WAYS = {"phlox-onnx", "phlox-tensor"}
+TYPED_BOTH_WAYS = {"phlox-tensor"}
 
 
 def modules(root: Path, package: str) -> dict[str, Path]:

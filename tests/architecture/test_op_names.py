@@ -24,7 +24,7 @@ ALLOWED = {
     ("packages/nn/src/phlox_nn/losses/classes.py", "mean"): "a setting of losses",
     ("packages/nn/src/phlox_nn/losses/classes.py", "sum"): "a setting of losses",
     ("packages/nn/src/phlox_nn/losses/ctc.py", "mean"): "a setting of losses",
-    ("packages/onnx/src/phlox_onnx/_paths.py", "Add"): "the formula of a layer with a bias",
+    ("packages/onnx/src/phlox_onnx/run/_paths.py", "Add"): "the formula of a layer with a bias",
     ("packages/optim/src/phlox_optim/_rmsprop.py", "mean"): "the name of a state",
     ("packages/tensor/src/phlox_tensor/testing/_conformance.py", "contiguous"): "a layout",
     ("packages/wgpu-backend/src/phlox_wgpu/_indexing.py", "add"): "an update of scatter",
@@ -49,9 +49,9 @@ def sources() -> list[Path]:
         "/phlox_tensor/reference/",
         "/phlox_autodiff/rules/",
         "/phlox_onnx/save/_rows.py",
-        "/phlox_onnx/source/_patterns.py",  # formulas, each a function
+        "/phlox_onnx/source/graph/_patterns.py",  # formulas, each a function
         "/phlox_onnx/table/",
-        "/phlox_onnx/upgrades.py",
+        "/phlox_onnx/read/_upgrades.py",
     )
     return [
         f for f in sorted(found) if not is_generated(f) and not any(t in str(f) for t in tables)

@@ -14,10 +14,10 @@ from onnx import numpy_helper, parser
 import phlox as px
 from phlox import Cpu
 from phlox_onnx._graph import OWN
-from phlox_onnx.source._layers import LAYERS
-from phlox_onnx.source._patterns import PATTERNS
 from phlox_onnx.source._verify import imported
-from phlox_onnx.source._wrap import wrapped
+from phlox_onnx.source.graph._patterns import PATTERNS
+from phlox_onnx.source.text._wrap import wrapped
+from phlox_onnx.source.trace._layers import LAYERS
 from phlox_onnx.table import TABLE
 
 HEAD = '<ir_version: 9, opset_import: ["" : 23, "com.microsoft" : 1]> g '

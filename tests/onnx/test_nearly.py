@@ -14,7 +14,7 @@ from onnx import numpy_helper, parser
 
 import phlox as px
 from phlox_onnx.source._verify import imported
-from phlox_onnx.source._wrap import wrapped
+from phlox_onnx.source.text._wrap import wrapped
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20]> g '
 FAR = 1 << 40

@@ -12,10 +12,10 @@ import pytest
 import phlox as px
 from phlox import Autodiff, Cpu
 from phlox_onnx._load import Paths
-from phlox_onnx._paths import words_of
-from phlox_onnx.source._places import Places
-from phlox_onnx.source._values import Field
+from phlox_onnx.run._paths import words_of
 from phlox_onnx.source._verify import imported
+from phlox_onnx.source.text._places import Places
+from phlox_onnx.source.trace._values import Field
 from tests.onnx.test_source import body, f, file
 
 

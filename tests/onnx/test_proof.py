@@ -17,7 +17,7 @@ from phlox_onnx._difference import difference
 from phlox_onnx.source import _proof
 from phlox_onnx.source._proof import Asked, Proof, proven
 from phlox_onnx.source._verify import feeds_of
-from phlox_onnx.source._write import Writer
+from phlox_onnx.source.text._write import Writer
 
 HEAD = '<ir_version: 9, opset_import: ["" : 20]> g '
 

@@ -19,7 +19,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from phlox_onnx import Limits, OnnxError, _external, load, source
+from phlox_onnx import Limits, OnnxError, load, source
+from phlox_onnx.read import _external
 from phlox_tensor import PhloxError
 
 BUILD = runpy.run_path(str(Path(__file__).parent.parent / "attacks" / "build.py"), run_name="build")

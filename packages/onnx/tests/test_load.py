@@ -11,10 +11,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import phlox_tensor as px
-from phlox_onnx import Limits, OnnxError, _table, load, register
+from phlox_onnx import Limits, OnnxError, load, register
 from phlox_onnx._graph import Graph, Node, Value
-from phlox_onnx._model import prepared
-from phlox_onnx.source._simplify import Forms, simplified
+from phlox_onnx.run import _table
+from phlox_onnx.run._model import prepared
+from phlox_onnx.source.graph._simplify import Forms, simplified
 from phlox_tensor import tree
 
 

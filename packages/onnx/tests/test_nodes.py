@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 import onnx
 import pytest
 
-from phlox_onnx._types import LACKING, TYPES
+from phlox_onnx.read._types import LACKING, TYPES
 from phlox_onnx.testing import BESIDE_HOST, EXPECTED, expected_failure, node_cases, wrong_of
 from phlox_tensor import Numpy
 

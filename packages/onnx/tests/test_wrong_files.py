@@ -10,8 +10,8 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 from phlox_onnx import load, source
-from phlox_onnx._row import since
 from phlox_onnx.table import TABLE
+from phlox_onnx.table._row import since
 from phlox_tensor import PhloxError
 
 MATRIX = "(float[2, 3] x) => (float y)"

@@ -12,10 +12,10 @@ from phlox_tensor.names import unknown_name as _unknown_name
 
 from ._elsewhere import NAMES as _NAMES
 from ._errors import OnnxError as OnnxError
-from ._limits import Limits as Limits
 from ._load import load as load
-from ._model import OnnxModel as OnnxModel
-from ._table import register as register
+from .read._limits import Limits as Limits
+from .run._model import OnnxModel as OnnxModel
+from .run._table import register as register
 from .save import save as save
 from .source import Package as Package
 from .source import source as source

@@ -15,11 +15,11 @@ import numpy as np
 from phlox_tensor import ArgumentError, PhloxError
 
 from ._graph import OWN, Key, Node, walk
-from ._limits import Limits
-from ._model import prepared, refuse_unsupported
-from ._quantized import Quantized
-from ._roles import roles
-from ._table import nearest, unsupported
+from .read._limits import Limits
+from .run._model import prepared, refuse_unsupported
+from .run._quantized import Quantized
+from .run._roles import roles
+from .run._table import nearest, unsupported
 from .source import Against, Asked, Precision, Train, as_asked, report_of, written
 from .table import TABLE
 

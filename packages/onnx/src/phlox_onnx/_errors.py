@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from phlox_tensor import ArgumentError, PhloxError
-
-if TYPE_CHECKING:
-    from ._graph import Node
 
 # What code that trusts its operands raises for those that a file makes up. An AttributeError or
 # AssertionError is a fault of ours, and is told as one.
@@ -34,33 +31,29 @@ class OnnxError(PhloxError, ValueError):
     """A file is no ONNX model, is malformed, or holds what phlox has no row for."""
 
 
-def refused(error: Exception, node: Node, own: bool = False) -> OnnxError:
+def refused(error: Exception, where: str, own: bool = False) -> OnnxError:
     """The error of a node that asks for what cannot be, or of a function that a user registered."""
+    got = f"{type(error).__name__}: {error}, in {where}"
     if own:
-        got = f"{type(error).__name__}: {error}, in {node.where()}"
         return OnnxError("onnx", "a registered function fails", got=got)
-    return OnnxError(
-        "onnx",
-        "a node does not fit what it is given",
-        got=f"{type(error).__name__}: {error}, in {node.where()}",
-        hint="phlox onnx model.onnx --check",
-    )
+    what, hint = "a node does not fit what it is given", "phlox onnx model.onnx --check"
+    return OnnxError("onnx", what, got=got, hint=hint)
 
 
-def of_node(error: PhloxError, node: Node) -> PhloxError:
+def of_op(error: PhloxError, op: str) -> PhloxError:
     """The error of a row, under the name of the op that failed: several ops may share a helper."""
-    if not isinstance(error, OnnxError) or error.op in ("onnx", node.op) or hasattr(error, _NOTES):
+    if not isinstance(error, OnnxError) or error.op in ("onnx", op) or hasattr(error, _NOTES):
         return error
-    made = OnnxError(node.op, error.what, got=error.got, expected=error.expected, hint=error.hint)
+    made = OnnxError(op, error.what, got=error.got, expected=error.expected, hint=error.hint)
     return made.with_traceback(error.__traceback__)
 
 
 @contextmanager
-def within(node: Node) -> Iterator[None]:
+def within(where: str) -> Iterator[None]:
     """Name the node in whatever goes wrong while the file is prepared."""
     try:
         yield
     except PhloxError:
         raise
     except RAW as error:
-        raise refused(error, node) from error
+        raise refused(error, where) from error

@@ -7,10 +7,10 @@ from typing import Literal, get_args
 from phlox_tensor import Backend, as_device, default_device
 
 from ._errors import refuse_other_words
-from ._limits import Limits
-from ._model import OnnxModel, built, model_of
-from ._quantized import Quantized
-from ._read import Source
+from .read._limits import Limits
+from .read._read import Source
+from .run._model import OnnxModel, built, model_of
+from .run._quantized import Quantized
 from .source import Options, package, tied
 
 Paths = Literal["file", "source"]

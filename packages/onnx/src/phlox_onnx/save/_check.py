@@ -16,8 +16,8 @@ from phlox_tensor import Backend, PhloxError, Tensor, tree, use_device
 
 from .._difference import difference
 from .._errors import OnnxError
-from .._limits import Limits
-from .._model import model_of
+from ..read._limits import Limits
+from ..run._model import model_of
 from ._open import Inputs
 from ._writer import OPSET
 

@@ -11,6 +11,6 @@ from ._package import package as package
 from ._package import source as source
 from ._proof import Asked as Asked
 from ._proof import Train as Train
-from ._tied import tied as tied
 from ._verify import Against as Against
 from ._verify import verify as verify
+from .graph._tied import tied as tied

@@ -23,9 +23,9 @@ from phlox_tensor import ArgumentError, Numpy, asarray
 
 from .._errors import OnnxError
 from .._graph import Value
-from .._limits import Limits
-from .._quantized import Quantized
-from .._read import Source
+from ..read._limits import Limits
+from ..read._read import Source
+from ..run._quantized import Quantized
 from ._options import Options, Precision, Sizes, as_asked
 from ._package import Package, package
 from ._proof import Asked, Proof, proven

@@ -10,8 +10,8 @@ from phlox_tensor import ArgumentError
 
 from .._errors import refuse_other_words
 from .._graph import Graph, Value
-from .._limits import Limits
-from .._quantized import Quantized
+from ..read._limits import Limits
+from ..run._quantized import Quantized
 
 Sizes = Mapping[str, int]
 Precision = Literal["keep", "full", "half"]

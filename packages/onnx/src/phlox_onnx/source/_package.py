@@ -13,22 +13,22 @@ from phlox_nn.where import fits_path
 from phlox_tensor import ArgumentError
 
 from .._graph import Array, Graph, Value, copied, graphs_of, walk
-from .._limits import Limits
-from .._model import prepared, refuse_unsupported
-from .._quantized import Quantized, without_whole_numbers
-from .._read import Source
-from .._recurrent import with_recurrent_layers
-from .._roles import roles
-from .._types import CODES
-from ._emit import Emitter
-from ._expr import wide_numbers
-from ._names import Name
+from ..read._limits import Limits
+from ..read._read import Source
+from ..read._types import CODES
+from ..run._model import prepared, refuse_unsupported
+from ..run._quantized import Quantized, without_whole_numbers
+from ..run._recurrent import with_recurrent_layers
+from ..run._roles import roles
 from ._options import Options, Precision, Sizes, as_asked, names_of, opened, refuse_unknown
-from ._patterns import recognised
-from ._probe import Cases, collapsed, shapes_of
-from ._simplify import Forms, in_several_ways, simplified
-from ._structure import Structure
-from ._write import Writer
+from .graph._patterns import recognised
+from .graph._probe import Cases, collapsed, shapes_of
+from .graph._simplify import Forms, in_several_ways, simplified
+from .text._structure import Structure
+from .text._write import Writer
+from .trace._emit import Emitter
+from .trace._expr import wide_numbers
+from .trace._names import Name
 
 # Attributes that say of which type something is.
 _TYPES: Final = ("dtype", "output_datatype", "output_dtype", "precision", "to")

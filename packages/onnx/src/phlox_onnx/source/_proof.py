@@ -15,10 +15,10 @@ from phlox_tensor.random import Generator, use_generator
 
 from .._errors import RAW, OnnxError
 from .._graph import Value
-from .._limits import Limits
-from .._model import OnnxModel, model_of
-from .._quantized import Quantized
-from .._read import Source
+from ..read._limits import Limits
+from ..read._read import Source
+from ..run._model import OnnxModel, model_of
+from ..run._quantized import Quantized
 from ._options import names_of
 from ._package import Package
 from ._verify import INSTALL, Against, Feeds, elements_of, feeds_of, forgotten, imported, shares

@@ -28,10 +28,10 @@ from phlox_tensor.random import Generator, use_generator
 from .._difference import difference
 from .._errors import OnnxError, refuse_other_words
 from .._graph import Value
-from .._limits import Limits
-from .._model import OnnxModel, model_of
-from .._quantized import Quantized
-from .._read import Source, bytes_of
+from ..read._limits import Limits
+from ..read._read import Source, bytes_of
+from ..run._model import OnnxModel, model_of
+from ..run._quantized import Quantized
 from ._options import names_of
 
 Feeds = Mapping[str, Any]

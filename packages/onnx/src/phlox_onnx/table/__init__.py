@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from .._graph import OWN
-from .._row import Row
 from . import (
     attention,
     contraction,
@@ -28,6 +27,7 @@ from . import (
     signal,
     window,
 )
+from ._row import Row
 
 _STANDARD = (
     contraction,

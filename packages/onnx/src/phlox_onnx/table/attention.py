@@ -12,8 +12,8 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Row, since
-from .._types import to_type
+from ..read._types import to_type
+from ._row import Row, since
 
 T = Tensor[Any]
 

@@ -8,7 +8,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Ints
+from ._row import Ints
 
 
 def index_type(x: Tensor[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._types import FOUR_BITS, to_type
+from ..read._types import FOUR_BITS, to_type
 
 T = Tensor[Any]
 

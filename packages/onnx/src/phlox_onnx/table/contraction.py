@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Row, since
+from ._row import Row, since
 from .attention import ROWS as ATTENTION
 
 T = Tensor[Any]

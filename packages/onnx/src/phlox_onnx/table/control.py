@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import DType, Tensor
 
 from .._errors import OnnxError
-from .._row import Host, Ints, Raw, Row, Scalar, since
+from ._row import Host, Ints, Raw, Row, Scalar, since
 
 T = Tensor[Any]
 Branch = Callable[..., list[Any]]

@@ -12,8 +12,8 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._row import Host, Raw, Row, since
-from .._types import FOUR_BITS, to_type
+from ..read._types import FOUR_BITS, to_type
+from ._row import Host, Raw, Row, since
 from .bits import four_bits
 from .unchanged import alone
 

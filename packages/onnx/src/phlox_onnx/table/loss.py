@@ -7,7 +7,7 @@ from typing import Any, Final
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._row import Row, since
+from ._row import Row, since
 
 T = Tensor[Any]
 

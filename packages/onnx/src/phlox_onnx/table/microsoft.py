@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Host, Row, since
+from ._row import Host, Row, since
 from .attention import by_heads, rotated, shared, together
 from .norm import rms_normalization
 

@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Host, Ints, Raw, Row, Scalar, since
+from ._row import Host, Ints, Raw, Row, Scalar, since
 from .contraction import gemm
 from .elementwise import celu, elu, hard_sigmoid, leaky_relu, one, selu, thresholded_relu
 from .movement import pad, range_, trilu

@@ -9,7 +9,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Ints, Row, since
+from ._row import Ints, Row, since
 from .axes import axis_of
 from .contraction import matmul_integer
 from .microsoft import BITS, attended_from

@@ -7,7 +7,7 @@ from typing import Any, Final
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._row import Host, Row, since
+from ._row import Host, Row, since
 from .recurrent import Floats, activations_of, check_weights, walked_lstm
 
 T = Tensor[Any]

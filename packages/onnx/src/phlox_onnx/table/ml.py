@@ -10,7 +10,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Row, since
+from ._row import Row, since
 
 T = Tensor[Any]
 Floats = tuple[float, ...]

@@ -11,9 +11,9 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._limits import refuse_long
-from .._row import Host, Ints, Raw, Row, Scalar, since, whole
-from .._types import to_type
+from ..read._limits import refuse_long
+from ..read._types import to_type
+from ._row import Host, Ints, Raw, Row, Scalar, since, whole
 from .axes import axis_of
 from .unchanged import alone, always
 

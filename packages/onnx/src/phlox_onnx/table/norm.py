@@ -9,8 +9,8 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Row, Scalar, since
-from .._types import to_type
+from ..read._types import to_type
+from ._row import Row, Scalar, since
 from .axes import axis_of
 from .unchanged import untrained
 

@@ -8,8 +8,8 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Ints, Row, since
-from .._types import CODES, to_type
+from ..read._types import CODES, to_type
+from ._row import Ints, Row, since
 from .axes import axis_of
 from .bits import held, limits
 from .contraction import matmul_integer

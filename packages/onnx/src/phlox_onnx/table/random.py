@@ -7,8 +7,8 @@ from typing import Any, Final
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._row import Ints, Row, since
-from .._types import to_type
+from ..read._types import to_type
+from ._row import Ints, Row, since
 
 T = Tensor[Any]
 

@@ -10,7 +10,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Host, Row, since
+from ._row import Host, Row, since
 
 T = Tensor[Any]
 Act = Callable[[Any], Any]

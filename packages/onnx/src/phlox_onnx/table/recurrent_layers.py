@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._row import Row, since
+from ._row import Row, since
 from .recurrent import bias_sum
 
 T = Tensor[Any]

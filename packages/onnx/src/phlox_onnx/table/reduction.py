@@ -11,7 +11,7 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._row import Host, Ints, Row, since, whole
+from ._row import Host, Ints, Row, since, whole
 from .axes import axis_of, index_type
 
 T = Tensor[Any]

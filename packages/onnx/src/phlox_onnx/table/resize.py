@@ -10,8 +10,8 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._limits import refuse_long
-from .._row import Host, Ints, Row, since
+from ..read._limits import refuse_long
+from ._row import Host, Ints, Row, since
 from .axes import axis_of
 
 T = Tensor[Any]

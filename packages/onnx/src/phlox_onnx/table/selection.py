@@ -10,7 +10,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Host, Ints, Raw, Row, Scalar, since
+from ._row import Host, Ints, Raw, Row, Scalar, since
 from .axes import axis_of, index_type
 
 T = Tensor[Any]

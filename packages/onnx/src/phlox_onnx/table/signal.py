@@ -10,9 +10,9 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._limits import refuse_long
-from .._row import Ints, Row, Scalar, since
-from .._types import to_type
+from ..read._limits import refuse_long
+from ..read._types import to_type
+from ._row import Ints, Row, Scalar, since
 from .axes import axis_of
 
 T = Tensor[Any]

@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from .._row import Ints, Row, since
+from ._row import Ints, Row, since
 from .axes import each_axis
 from .resize import ROWS as RESIZE
 

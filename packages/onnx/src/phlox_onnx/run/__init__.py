@@ -1,0 +1,1 @@
+"""Plain data as steps over slots, and as a module."""

@@ -1,0 +1,1 @@
+"""Lines as classes and functions with names: the text of the package."""
