@@ -1,7 +1,7 @@
 """The command: python -m benchmarks [GROUP…] [--vs PEER[,PEER…]] [--busy] [--json FILE].
 
 ``cpu`` stands for all groups that run on the CPU; beside PyTorch it also writes its table to
-docs/performance.md. The group ``onnx`` is compared with ONNX Runtime, ``record`` with safetensors,
+docs/performance. The group ``onnx`` is compared with ONNX Runtime, ``record`` with safetensors,
 the others with PyTorch, ``compile`` with JAX too.
 """
 

@@ -1,4 +1,4 @@
-"""The table of docs/performance.md: one section for each kind of CPU."""
+"""The tables of docs/performance: each kind of CPU has one, between marks that name it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "performance"
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,19 @@ def _limited(row: dict[str, Any]) -> str:
     )
 
 
-def write(facts: dict[str, Any], rows: list[dict[str, Any]], path: Path = PAGE) -> None:
-    """Put the table into its place: between the marks of this kind of CPU, or behind all others."""
+def write(facts: dict[str, Any], rows: list[dict[str, Any]], pages: Path = PAGES) -> None:
+    """Put the table between the marks of this kind of CPU, or onto a page of its own."""
     kind = facts["cpu"]
-    text = path.read_text()
     begin, end = f"<!-- table: {kind} -->", f"<!-- end: {kind} -->"
     block = "\n".join((begin, *_section(facts, rows), end))
-    if begin in text:
-        text = re.sub(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: block, text, flags=re.S)
-    else:
-        text = f"{text.rstrip()}\n\n## CPU: {kind}\n\n{block}\n"
-    path.write_text(text)
+    for path in pages.glob("*.md"):
+        text = path.read_text()
+        if begin in text:
+            marked = f"{re.escape(begin)}.*?{re.escape(end)}"
+            path.write_text(re.sub(marked, lambda _: block, text, flags=re.S))
+            return
+    name = re.sub(r"\W+", "-", kind.lower()).strip("-")
+    (pages / f"{name}.md").write_text(f"# {kind}\n\n{block}\n")
 
 
 def _section(facts: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
