@@ -2,7 +2,7 @@
 
 This package only composes the others, and loads each when a name of it is first used: tensors and
 their functions (phlox_tensor), derivatives (phlox_autodiff), compiled functions (phlox_fusion), the
-backends `Cpu` and `Wgpu`, and the modules `data`, `nn`, `onnx`, `optim` and `record`.
+backends `Cpu` and `Wgpu`, and the modules `data`, `nn`, `onnx`, `optim`, `record` and `train`.
 """
 
 from importlib import import_module
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from . import optim as optim
     from . import record as record
     from . import testing as testing
+    from . import train as train
 
 __version__ = "0.1.0"
 
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
-_MODULES = ("data", "nn", "onnx", "optim", "record", "testing")
+_MODULES = ("data", "nn", "onnx", "optim", "record", "testing", "train")
 # Searched in this order for any other name.
 _LAYERS = ("phlox_tensor", "phlox_autodiff", "phlox_fusion")
 

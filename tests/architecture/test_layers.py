@@ -22,6 +22,7 @@ ALLOWED = {
         "phlox-optim",
         "phlox-record",
         "phlox-tensor",
+        "phlox-train",
         "phlox-wgpu",
     },
     "phlox-autodiff": {"phlox-tensor"},
@@ -33,6 +34,7 @@ ALLOWED = {
     "phlox-optim": {"phlox-nn", "phlox-record", "phlox-tensor"},
     "phlox-record": {"phlox-tensor"},
     "phlox-tensor": set[str](),
+    "phlox-train": {"phlox-fusion", "phlox-nn", "phlox-optim", "phlox-record", "phlox-tensor"},
     "phlox-wgpu": {"phlox-tensor"},
 }
 # phlox_tensor.testing is for test suites: importing it may ask for their tools.

@@ -25,6 +25,7 @@ PACKAGES = (
     "phlox_optim",
     "phlox_record",
     "phlox_tensor",
+    "phlox_train",
     "phlox_wgpu",
 )
 

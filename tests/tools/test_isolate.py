@@ -23,5 +23,5 @@ def test_a_package_brings_what_it_declares_and_no_more(name: str, expected: set[
 
 
 def test_an_unknown_package_is_told_the_known_ones() -> None:
-    with pytest.raises(CommandError, match="got phlox-train, expected phlox, phlox-autodiff"):
-        isolate(["phlox-train"])
+    with pytest.raises(CommandError, match="got phlox-trains, expected phlox, phlox-autodiff"):
+        isolate(["phlox-trains"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NoReturn, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final
 
 from ._ambient import depend_on
 from ._backend import Backend, is_inside
@@ -17,6 +17,7 @@ from ._errors import ArgumentError, UnknownNameError
 from ._number import Number, plain
 from .blocks import block
 
+T = TypeVar("T")
 _LIMIT = 2**64
 
 
@@ -148,6 +149,15 @@ def use_generator(chosen: Generator) -> Iterator[Generator]:
     token = _current.set(chosen)
     try:
         yield chosen
+    finally:
+        _current.reset(token)
+
+
+def drawing_from(chosen: Generator, function: Callable[..., T], *args: Any) -> T:
+    """Call a function that draws from ``chosen``; opening a block would take longer."""
+    token = _current.set(chosen)
+    try:
+        return function(*args)
     finally:
         _current.reset(token)
 

@@ -116,11 +116,10 @@ def block(function: Callable[P, Iterator[V_co]]) -> Callable[P, Block[V_co]]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> Block[V_co]:
-        made_by = signature(function)
         try:
-            made_by.bind(*args, **kwargs)
-        except TypeError:  # which would otherwise wait for the with
-            known = [p.name for p in made_by.parameters.values()]
+            function(*args, **kwargs)  # runs nothing; an error would otherwise wait for the with
+        except TypeError:
+            known = list(signature(function).parameters)
             wrong = unknown_argument(function.__name__, kwargs, known)
             if wrong is None:
                 raise

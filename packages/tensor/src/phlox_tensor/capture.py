@@ -26,7 +26,7 @@ from ._program import (
     SequenceRun,
 )
 from ._raising import may_be_of_values
-from ._random_state import drawing_by_lane, drawing_once, is_stream
+from ._random_state import drawing_by_lane, drawing_from, drawing_once, is_stream
 from ._recording import Recording, line_of_user, recording, refuse
 from ._together import run_together
 from ._under_way import recorded, unrecorded
@@ -68,6 +68,7 @@ __all__ = [
     "call",
     "depend_on",
     "drawing_by_lane",
+    "drawing_from",
     "drawing_once",
     "each_primitive",
     "error_of",

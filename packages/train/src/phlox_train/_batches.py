@@ -1,0 +1,72 @@
+"""Batches: moved to the device of a model, counted, and cut into parts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from phlox_tensor import ArgumentError, Backend, Tensor, asarray, tree
+
+
+def placed(batch: Any, device: Backend) -> Any:
+    """Return a batch with its arrays and tensors on a device; all else stays."""
+    if type(batch) is dict:  # the form of most: a walk of the tree takes longer than the check
+        for leaf in batch.values():
+            if not isinstance(leaf, Tensor) or leaf.device is not device:
+                break
+        else:
+            return batch
+    return tree.map(lambda leaf: _on(leaf, device), batch)
+
+
+def _on(leaf: Any, device: Backend) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return asarray(leaf, device=device)
+    if isinstance(leaf, Tensor) and leaf.device is not device:
+        return leaf.to_device(device)
+    return leaf
+
+
+def rows_of(batch: Any) -> int:
+    """Return how many examples a batch has: the first size of its arrays.
+
+    Raises:
+        ArgumentError: for a batch without arrays, and for arrays that differ.
+    """
+    leaves = tree.leaves(batch)
+    sizes = {x.shape[0] for x in leaves if isinstance(x, np.ndarray | Tensor) and x.ndim}
+    if len(sizes) != 1:
+        raise ArgumentError(
+            "rows",
+            "the examples of a batch cannot be counted",
+            got=f"arrays of first sizes {sorted(sizes)}",
+            expected="arrays with one first size",
+            hint='{"loss": loss, "weight": count} as what the function of a step gives',
+        )
+    return int(sizes.pop())
+
+
+def parts_of(batch: Any, parts: int) -> list[Any]:
+    """Return the parts of a batch: rows v·b//parts to (v+1)·b//parts; None for an empty one."""
+    rows = rows_of(batch)
+    edges = [v * rows // parts for v in range(parts + 1)]
+    return [None if low == high else _cut(batch, low, high, rows) for low, high in pairwise(edges)]
+
+
+def _cut(value: Any, low: int, high: int, rows: int) -> Any:
+    if isinstance(value, np.ndarray | Tensor):
+        return value[low:high] if value.ndim else value
+    if isinstance(value, dict):
+        return {key: _cut(item, low, high, rows) for key, item in value.items()}
+    if isinstance(value, list) and len(value) == rows and not _has_arrays(value):
+        return value[low:high]  # texts and the like, one for each example
+    leaves, structure = tree.flatten(value)
+    if not leaves or leaves[0] is value:
+        return value
+    return tree.rebuild(structure, [_cut(leaf, low, high, rows) for leaf in leaves])
+
+
+def _has_arrays(value: Any) -> bool:
+    return any(isinstance(leaf, np.ndarray | Tensor) for leaf in tree.leaves(value))

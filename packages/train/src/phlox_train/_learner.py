@@ -1,0 +1,327 @@
+"""One whole step: parts, gradients, clipping, scaling, schedule, optimizer, statistics."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar, cast, final
+
+from phlox_fusion import compile as compiled
+from phlox_nn import Module, updates_of
+from phlox_optim import (
+    ConstantSchedulerConfig,
+    Gradients,
+    LossScaling,
+    Optimizer,
+    PlateauScheduler,
+    Scheduler,
+)
+from phlox_record import Record
+from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError
+from phlox_tensor.capture import Cell, call, drawing_from
+from phlox_tensor.random import Generator, generator
+
+from ._batches import parts_of, placed, rows_of
+from ._draws import key_of
+from ._ema import Ema
+from ._outputs import Forward, Outputs, detached, joined, outputs_of
+from ._sums import TreeSum
+
+M = TypeVar("M", bound=Module)
+
+
+@final
+class Learner(Generic[M]):
+    """A model, its optimizer and its schedule, which one call takes a step on.
+
+    One order holds for all: parts, their weighted sum, its division by the whole weight and by
+    the scale of the loss, clipping, schedule, optimizer, average. Random numbers of a step follow
+    from seed, step and part, so they are the same after a restart.
+
+    ``step``, ``update`` and ``load_record`` change the learner itself.
+
+    Attributes:
+        optimizer: what steps the model.
+        schedule: what gives the rate of a step.
+        scaling: of the loss, for half precision; or None.
+        ema: an average of the weights that steps keep; or None.
+        microbatches: parts of a batch whose gradients are added up.
+        seed: of the random numbers of steps.
+
+    Example:
+        >>> learner = Learner(nn.Linear(2, 1, device="cpu").train(px.Autodiff("cpu")),
+        ...                   optim.SgdConfig().init(), 0.1)
+        >>> batch = {"x": px.ones((4, 2)), "y": px.ones((4, 1))}
+        >>> def step(model, batch):
+        ...     return (model(batch["x"]) - batch["y"]).square().mean()
+        >>> losses = [learner.step(step, batch)["loss"].item() for _ in range(20)]
+        >>> losses[-1] < 0.1 * losses[0], learner.steps
+        (True, 20)
+    """
+
+    def __init__(
+        self,
+        model: M,
+        optimizer: Optimizer,
+        schedule: Scheduler | PlateauScheduler | float,
+        *,
+        microbatches: int = 1,
+        scaling: LossScaling | None = None,
+        ema: Ema | None = None,
+        seed: int | None = None,
+        compile: bool = False,
+    ) -> None:
+        """Hold what a step changes.
+
+        Args:
+            model: one in training, on a device that records.
+            optimizer: such as ``optim.AdamWConfig().init()``.
+            schedule: of the learning rate, or a rate. A ``PlateauScheduler`` is given its
+                measures by the loop.
+            microbatches: into how many parts each batch is cut. It belongs to the numbers of an
+                experiment: layers with running statistics see parts.
+            scaling: multiplies losses; a step that is not finite is left out.
+            ema: an average of the weights.
+            seed: of dropout and the like in steps; by default that of the random stream in use.
+            compile: record steps, and repeat them: the same numbers sooner.
+
+        Raises:
+            ArgumentError: for a number of parts below 1, and a seed that is none.
+            WrongTypeError: for what is no model, optimizer or schedule.
+        """
+        _check(model, Module, "model", "DigitsConfig().init(device)")
+        _check(optimizer, Optimizer, "optimizer", "optim.AdamWConfig().init()")
+        _check(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
+        _check(ema, Ema | None, "ema", "train.Ema(0.999)")
+        if isinstance(schedule, int | float):
+            schedule = ConstantSchedulerConfig(float(schedule)).init()
+        kinds = Scheduler | PlateauScheduler
+        _check(schedule, kinds, "schedule", "optim.CosineSchedulerConfig(1e-3, steps=1000).init()")
+        if type(microbatches) is not int or microbatches < 1:
+            got, expected = microbatches, "1 or more"
+            raise ArgumentError("Learner", "microbatches", got=got, expected=expected)
+        self.device: Backend = _recording(model)
+        self.optimizer, self.schedule = optimizer, schedule
+        self.scaling, self.ema = scaling, ema
+        self.microbatches = microbatches
+        self.seed: int = generator().state()[0] if seed is None else seed
+        self._stream = Generator(self.seed)
+        self._model, self._steps = Cell(model), Cell(0)
+        self._whole = compiled(self._updated) if compile else self._updated
+        self._part = compiled(self._scaled) if compile else self._scaled
+
+    @property
+    def model(self) -> M:
+        """The model after the last step; may be set."""
+        return self._model.get()
+
+    @model.setter
+    def model(self, model: M) -> None:
+        self._model.set(model)
+
+    @property
+    def steps(self) -> int:
+        """How many steps were made, those among them that scaling left out."""
+        return self._steps.get()
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the next step."""
+        return self.schedule.rate
+
+    def step(self, forward: Forward, batch: Any) -> Outputs:
+        """Take a step on a batch, and return what the function gave, without history.
+
+        Args:
+            forward: a function of a model and a batch, which gives a loss, or a dict with
+                ``"loss"``. It is the mean over the examples of the batch; where it is one over
+                something else, such as tokens, ``"weight"`` says how many.
+            batch: a tree, whose arrays come to the device of the model.
+
+        Raises:
+            ArgumentError: for a batch whose examples cannot be counted, where it has parts.
+            WrongTypeError: for a function that gives no loss.
+        """
+        batch = placed(batch, self.device)
+        parts = [batch] if self.microbatches == 1 else parts_of(batch, self.microbatches)
+        if self.scaling is None:
+            return self._whole(forward, parts)
+        return self._skipping(forward, parts, self.scaling)
+
+    def update(self, loss: Tensor[Any] | Gradients) -> None:
+        """Take a step by a loss that was computed for the model, or by its gradients.
+
+        It is for loops with several losses or backward passes; ``microbatches`` do not count.
+
+        Raises:
+            GradientError: as ``Optimizer.step``.
+        """
+        if not isinstance(loss, Tensor):
+            self._apply(loss)
+        elif self.scaling is None:
+            self._apply(loss.backward())
+        else:
+            grads = self.scaling.scaled(loss).backward()
+            self._apply_scaled(grads, self.scaling)
+
+    def _updated(self, forward: Forward, parts: list[Any]) -> Outputs:
+        """A step without scaling; it may be compiled."""
+        grads, out, total = self._gradients(forward, parts, None)
+        self._apply(grads, total)
+        return out
+
+    def _scaled(self, forward: Forward, parts: list[Any], scale: float) -> Any:
+        """Gradients of a scaled loss as a module, new values for state by id, and outputs."""
+        grads, out, total = self._gradients(forward, parts, scale)
+        if total != 1.0:
+            grads = grads / total
+        model = self.model
+        state = {key: p.value for key, p in updates_of(model, grads).params(model).items()}
+        return grads.of(model), state, out
+
+    def _skipping(self, forward: Forward, parts: list[Any], scaling: LossScaling) -> Outputs:
+        """A step with scaling, which is left out where gradients are not finite."""
+        grads, state, out = self._part(forward, parts, scaling.scale)
+        if self._apply_scaled(grads, scaling) and state:
+            params = {p.id: p for p in self.model.param_list() if p.id in state}
+            new = {key: params[key].with_value(value) for key, value in state.items()}
+            self.model = self.model.with_params(new)
+        return out
+
+    def _gradients(self, forward: Forward, parts: list[Any], scale: float | None) -> Any:
+        """The gradients of all parts together, their outputs, and a number to divide by."""
+        model = self.model
+        if len(parts) == 1:
+            out = self._forward(forward, model, parts[0], 0)
+            loss = out["loss"] if scale is None else out["loss"] * scale
+            return loss.backward(), detached(out), 1.0
+        grads: TreeSum[Any] = TreeSum()
+        total: TreeSum[Any] = TreeSum()
+        outs, weights = [], []
+        for number, part in enumerate(parts):
+            if part is None:
+                grads.add(None)
+                total.add(None)
+                continue
+            out = self._forward(forward, model, part, number)
+            weight = out.get("weight", rows_of(part))
+            weight = weight.detach() if isinstance(weight, Tensor) else weight
+            loss = out["loss"] * weight
+            grads.add((loss if scale is None else loss * scale).backward())
+            total.add(weight)
+            outs.append(detached(out))
+            weights.append(weight)
+        whole = total.value()
+        out = joined(outs, weights, whole)
+        if isinstance(whole, Tensor):  # of the function's own counting: it stays on the device
+            inner = self.device.inner
+            divisor = whole if inner is None else whole.to_device(inner)
+            return grads.value() / divisor, out, 1.0
+        return grads.value(), out, whole
+
+    def _forward(self, forward: Forward, model: M, part: Any, number: int) -> Outputs:
+        """Call the function with random numbers of its own."""
+        self._stream.set_state(call(key_of, self.seed, self._steps.get(), number))
+        return drawing_from(self._stream, outputs_of, forward, model, part)
+
+    def _apply(self, grads: Gradients, total: float = 1.0) -> None:
+        self._stepped(self.optimizer.step(self._next_rate(), self.model, grads, divide_by=total))
+
+    def _apply_scaled(self, grads: Any, scaling: LossScaling) -> bool:
+        """Step by scaled gradients, and say whether they were finite."""
+        before = self.optimizer.skipped
+        model = scaling.step(self.optimizer, self.schedule.rate, self.model, grads)
+        if done := self.optimizer.skipped == before:
+            self._next_rate()
+            self._stepped(model)
+        else:
+            self._steps.set(self.steps + 1)
+        return done
+
+    def _next_rate(self) -> float:
+        schedule = self.schedule
+        return schedule.step() if isinstance(schedule, Scheduler) else schedule.rate
+
+    def _stepped(self, model: M) -> None:
+        self._model.set(model)
+        self._steps.set(self._steps.get() + 1)
+        if self.ema is not None:
+            self.ema.update(model)
+
+    def into_record(self) -> dict[str, Record]:
+        """Return model, optimizer, schedule and counts as a tree."""
+        record: dict[str, Record] = {
+            "model": self.model.into_record(),
+            "optimizer": self.optimizer.into_record(),
+            "schedule": self.schedule.into_record(),
+            "steps": self.steps,
+            "seed": self.seed,
+            "microbatches": self.microbatches,
+        }
+        if self.scaling is not None:
+            record["scaling"] = self.scaling.into_record()
+        if self.ema is not None:
+            record["ema"] = self.ema.into_record()
+        return record
+
+    def load_record(self, record: Record) -> Learner[M]:
+        """Take over all of a record, and return the learner itself.
+
+        Raises:
+            RecordError: when the record is not one of such a learner.
+        """
+        known = record if isinstance(record, dict) else {}
+        own = self.into_record()
+        if set(known) != set(own):
+            got, expected = ", ".join(map(str, known)), ", ".join(own)
+            raise RecordError("load_record", "not of such a learner", got=got, expected=expected)
+        for name in ("microbatches", "seed"):
+            if known[name] != own[name]:
+                raise RecordError(
+                    "load_record",
+                    f"steps would give other numbers, as {name} differs",
+                    got=own[name],
+                    expected=known[name],
+                    hint=f"Learner(..., {name}={known[name]})",
+                )
+        model = self.model.load_record(known["model"])
+        self.optimizer.load_record(known["optimizer"])
+        self.schedule.load_record(known["schedule"])
+        if self.scaling is not None:
+            self.scaling.load_record(known["scaling"])
+        if self.ema is not None:
+            self.ema.load_record(known["ema"])
+        self._model.set(model)
+        self._steps.set(cast("int", known["steps"]))
+        return self
+
+    def __repr__(self) -> str:
+        return f"<Learner of {type(self.model).__name__} after {self.steps} steps>"
+
+
+def _check(value: object, kind: Any, name: str, hint: str) -> None:
+    if not isinstance(value, kind):
+        raise WrongTypeError(
+            "Learner",
+            f"what is given as {name} is none",
+            got=repr(value) if isinstance(value, type) else f"a {type(value).__name__}",
+            expected=f"a {name}",
+            hint=hint,
+        )
+
+
+def _recording(model: Module) -> Backend:
+    """The device that a model trains on.
+
+    Raises:
+        ArgumentError: when none of its devices records.
+    """
+    devices = model.devices
+    for device in devices:
+        if device.records:
+            return device
+    raise ArgumentError(
+        "Learner",
+        "the model is on no device that records",
+        got=", ".join(map(repr, devices)) or "no parameters",
+        expected="Autodiff(device)",
+        hint="model.train(px.Autodiff(device))",
+    )

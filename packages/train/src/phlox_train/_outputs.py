@@ -1,0 +1,71 @@
+"""What the function of a step gives: a loss, a weight, and whatever metrics take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from phlox_nn import Module
+from phlox_tensor import Tensor, WrongTypeError, concat
+
+from ._sums import TreeSum
+
+Outputs: TypeAlias = dict[str, Any]
+Forward: TypeAlias = Callable[[Any, Any], "Mapping[str, Any] | Tensor[Any]"]
+
+_CODE = 'def step(model, batch): return {"loss": loss_fn(model(batch["x"]), batch["y"])}'
+
+
+def outputs_of(forward: Forward, model: Module, batch: Any) -> Outputs:
+    """Return what a function of model and batch gives; a tensor alone is the loss.
+
+    Raises:
+        WrongTypeError: where there is no loss of no axes.
+    """
+    found: Any = forward(model, batch)
+    out = {"loss": found} if isinstance(found, Tensor) else found
+    loss = out.get("loss") if isinstance(out, Mapping) else None
+    if not isinstance(loss, Tensor) or loss.ndim:
+        got = type(found).__name__
+        if isinstance(out, Mapping):
+            got = ", ".join(map(str, out)) if loss is None else f"a loss {loss!r}"
+        raise WrongTypeError(
+            "step",
+            "the function of model and batch gives no loss",
+            got=got,
+            expected="a tensor without axes, alone or under the name loss",
+            hint=_CODE,
+        )
+    return dict(out)
+
+
+def detached(out: Outputs) -> Outputs:
+    """Return outputs that hold no graph."""
+    return {k: v.detach() if isinstance(v, Tensor) else v for k, v in out.items()}
+
+
+def joined(outs: Sequence[Outputs], weights: Sequence[Any], total: Any) -> Outputs:
+    """Return the outputs of a batch from those of its parts.
+
+    Tensors without axes are means, weighted as the loss is; others are put together.
+    """
+    return {name: _joined(name, [out[name] for out in outs], weights, total) for name in outs[0]}
+
+
+def _joined(name: str, values: list[Any], weights: Sequence[Any], total: Any) -> Any:
+    if name == "weight":
+        return total
+    if not all(isinstance(value, Tensor) for value in values):
+        raise WrongTypeError(
+            "step",
+            f"{name} of several parts cannot be put together",
+            got=f"a {type(values[0]).__name__}",
+            expected="a tensor",
+            hint="Learner(..., microbatches=1), or leave it out",
+        )
+    if values[0].ndim:
+        return concat(values, axis=0)
+    mean: TreeSum[Any] = TreeSum()
+    for value, weight in zip(values, weights, strict=True):
+        mean.add(value * weight)
+    return mean.value() / total

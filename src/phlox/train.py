@@ -1,0 +1,8 @@
+"""Training: everything of phlox_train."""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from phlox_train import *
+
+if not _TYPE_CHECKING:
+    from phlox_train import __getattr__  # noqa: F401 - says what names of others are called here
