@@ -17,7 +17,7 @@ PACKAGE = ROOT / "packages/tensor/src/phlox_tensor"
 DOCS = ROOT / "docs/ops"
 LEARNING = ROOT / "docs/layers.md"
 SCHEDULES = ROOT / "docs/schedules.svg"
-GENERATED_CODE = (PACKAGE / "_functions.py", PACKAGE / "_methods.py")
+GENERATED_CODE = (PACKAGE / "_functions/functions.py", PACKAGE / "_functions/methods.py")
 
 
 def _format(path: Path, text: str) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 
 from phlox_kernels import Cpu, _native
 from phlox_tensor import REGISTRY, DType, as_dtype
-from phlox_tensor._call import call_by_signature, wrap
+from phlox_tensor._call.dispatch import call_by_signature, wrap
 from phlox_tensor.testing import LAYOUTS, dtypes_for, samples
 from phlox_tensor.testing._conformance import _place
 

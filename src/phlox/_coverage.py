@@ -7,7 +7,7 @@ from typing import Any
 
 from phlox_autodiff import rule_kind
 from phlox_tensor import REGISTRY, Backend, Op, as_device
-from phlox_tensor._device import backend_classes
+from phlox_tensor._device.finding import backend_classes
 from phlox_tensor.testing import dtypes_for, lacks
 
 from ._table import table

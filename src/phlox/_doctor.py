@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from phlox_tensor import PhloxError, default_device
-from phlox_tensor._device import backend_classes, load_class
+from phlox_tensor._device.finding import backend_classes, load_class
 
 from ._table import table
 

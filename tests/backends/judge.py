@@ -12,7 +12,7 @@ import numpy as np
 
 import phlox_tensor as pt
 from phlox_tensor import DTYPES, REGISTRY, Backend, Numpy, Tensor
-from phlox_tensor._compare import narrow_error
+from phlox_tensor._device.compare import narrow_error
 from phlox_tensor.testing import LAYOUTS, disagreement
 from tests.backends.program import Array, Leaf, Program, gather, reference
 

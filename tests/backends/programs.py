@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import phlox_tensor as pt
 from phlox_tensor import DTYPES, REGISTRY, DType, Op
-from phlox_tensor._kinds import KIND_SETS
-from phlox_tensor._op import OpClass
+from phlox_tensor._op.declaration import OpClass
+from phlox_tensor._values.kinds import KIND_SETS
 from phlox_tensor.ops import _families as families
 from phlox_tensor.testing import LAYOUTS, draw
 from tests.backends.program import Program

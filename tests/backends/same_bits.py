@@ -13,7 +13,7 @@ import numpy as np
 
 import phlox as px
 from phlox import Cpu, Tensor
-from phlox_tensor._call import call_by_signature
+from phlox_tensor._call.dispatch import call_by_signature
 from phlox_tensor.testing import LAYOUTS
 from phlox_tensor.testing._conformance import _place
 from tests.backends import large

@@ -11,7 +11,7 @@ import pytest
 import phlox_tensor as pt
 from phlox_kernels import Cpu, _native
 from phlox_tensor import DType, Op, Tensor, bfloat16, bool_, float32, int8, int64
-from phlox_tensor._call import call_by_signature
+from phlox_tensor._call.dispatch import call_by_signature
 from phlox_tensor.testing import LAYOUTS
 from phlox_tensor.testing._conformance import _place
 from tests.backends import large

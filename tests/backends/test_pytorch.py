@@ -15,7 +15,7 @@ import pytest
 import phlox as px
 from phlox import nn
 from phlox_tensor import Op
-from phlox_tensor._op import REGISTRY
+from phlox_tensor._op.declaration import REGISTRY
 from phlox_tensor.testing._samples import samples
 from tests.backends.pytorch_calls import APART, CALLS, FEWER, FIRST, NAMES, OWN
 

@@ -16,7 +16,7 @@ import pytest
 import phlox_autodiff as ad
 from phlox import REGISTRY, Cpu, Numpy, Tensor, Wgpu, asarray, use_device
 from phlox_tensor import Backend, DType, as_dtype, tree
-from phlox_tensor._backend import lacks
+from phlox_tensor._device.backend import lacks
 from phlox_tensor.testing import Sample, samples
 
 REFERENCE = Numpy(float="float64")

@@ -13,7 +13,7 @@ import phlox as px
 from phlox import nn, optim
 from phlox_kernels import _native
 from phlox_tensor import Backend, Op
-from phlox_tensor._backend import watch
+from phlox_tensor._device.backend import watch
 from phlox_tensor.capture import Call, CallSequence, Value
 from phlox_tensor.testing import Check, checks
 

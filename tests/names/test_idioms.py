@@ -10,7 +10,7 @@ import pytest
 
 import phlox as px
 from phlox import nn
-from phlox_tensor._spellings import COMPLEX, FOREIGN, NAMES, SPELLINGS
+from phlox_tensor._elsewhere.spellings import COMPLEX, FOREIGN, NAMES, SPELLINGS
 from tests.names.given import GIVEN
 from tests.names.idioms import (
     APART,

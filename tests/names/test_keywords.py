@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from phlox_tensor import PhloxError, UnknownArgumentError
-from phlox_tensor._keywords import INSTEAD, KEYWORDS
+from phlox_tensor._errors.keywords import INSTEAD, KEYWORDS
 from tests.names.given import GIVEN
 from tests.names.idioms import VALUES
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from phlox_tensor import REGISTRY
-from phlox_tensor._spellings import SPELLINGS, Spelling
+from phlox_tensor._elsewhere.spellings import SPELLINGS, Spelling
 from tests.names.given import GIVEN
 from tests.names.rows import APART, BY_KINDS, OTHER, SAME, Line
 from tools.generate.spelling_notes import NOTES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phlox_onnx.table import TABLE
-from phlox_tensor._spellings import SPELLINGS
+from phlox_tensor._elsewhere.spellings import SPELLINGS
 from tools.generate.spelling_notes import NOTES, ONNX
 
 

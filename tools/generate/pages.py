@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 import phlox_tensor as pt
-from phlox_tensor._keywords import KEYWORDS
-from phlox_tensor._op import Op
-from phlox_tensor._spelling_codes import IDIOMS
-from phlox_tensor._spellings import SPELLINGS
+from phlox_tensor._elsewhere.spelling_codes import IDIOMS
+from phlox_tensor._elsewhere.spellings import SPELLINGS
+from phlox_tensor._errors.keywords import KEYWORDS
+from phlox_tensor._op.declaration import Op
 from tools.generate.spelling_notes import NOTES, ONNX
 
 from . import namespaces

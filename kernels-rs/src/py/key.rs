@@ -1,4 +1,4 @@
-//! Keys of calls: what tells two calls of an op apart, as `phlox_tensor._key` has it, in one native call.
+//! Keys of calls: what tells two calls of an op apart, as `phlox_tensor._device.key` has it, in one native call.
 
 use super::tensor::{RawTensor, dtype_object, registered};
 use pyo3::prelude::*;

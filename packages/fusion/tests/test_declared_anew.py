@@ -8,7 +8,7 @@ import pytest
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
 from phlox_tensor import REGISTRY
-from phlox_tensor._op import declare
+from phlox_tensor._op.declaration import declare
 from phlox_tensor.ops import _families as families
 
 

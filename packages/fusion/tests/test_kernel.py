@@ -14,7 +14,8 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_fusion import Kernel, compile, kernel
-from phlox_tensor import CompileError, Tensor, _formula, ops
+from phlox_tensor import CompileError, Tensor, ops
+from phlox_tensor._programs import formula as _formula
 
 ONE = pt.ones(1)
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from phlox_tensor import Numpy, _device, use_device
+from phlox_tensor import Numpy, use_device
+from phlox_tensor._device import finding as _device
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import Numpy, PhloxError, WrongTypeError
-from phlox_tensor._signature import REQUIRED
+from phlox_tensor._op.signature import REQUIRED
 from phlox_tensor.arguments import explained
 
 X = pt.ones((2, 3), device="numpy")

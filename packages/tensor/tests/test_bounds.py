@@ -10,7 +10,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import REGISTRY, Decorator, Entry, Numpy, Op
-from phlox_tensor._compare import narrow_error
+from phlox_tensor._device.compare import narrow_error
 from phlox_tensor.testing import Check, checks, disagreement
 
 NARROW = ("bfloat16", "float16")

@@ -20,9 +20,9 @@ from phlox_tensor import (
     UnknownOpError,
     WrongTypeError,
 )
-from phlox_tensor._declaring import FIELDS, check_fields
-from phlox_tensor._op import case, declare
-from phlox_tensor._signature import REQUIRED, parse
+from phlox_tensor._op.checks import FIELDS, check_fields
+from phlox_tensor._op.declaration import case, declare
+from phlox_tensor._op.signature import REQUIRED, parse
 from phlox_tensor.ops import _families as families
 from phlox_tensor.ops import elementwise
 from phlox_tensor.shapes._equal import same

@@ -25,8 +25,8 @@ from phlox_tensor import (
     Numpy,
     Op,
     Tensor,
-    _device,
 )
+from phlox_tensor._device import finding as _device
 
 WIDE = Numpy(float="float64", int="int32")
 

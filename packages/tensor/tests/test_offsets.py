@@ -11,7 +11,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import REGISTRY, Numpy, Tensor
-from phlox_tensor._compare import disagreement, narrow_error
+from phlox_tensor._device.compare import disagreement, narrow_error
 
 Array = np.ndarray[Any, Any]
 EPSILON = 1e-5

@@ -15,8 +15,8 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import UnknownNameError
-from phlox_tensor._keywords import KEYWORDS
-from phlox_tensor._spellings import FOREIGN, SPELLINGS, Hint
+from phlox_tensor._elsewhere.spellings import FOREIGN, SPELLINGS, Hint
+from phlox_tensor._errors.keywords import KEYWORDS
 
 ns: Any = pt
 TENSOR: Any = pt.Tensor

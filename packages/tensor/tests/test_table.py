@@ -11,7 +11,7 @@ import pytest
 
 import phlox_tensor as pt
 from phlox_tensor import ArgumentError, Decorator, Entry, Numpy, Op
-from phlox_tensor._op import REGISTRY
+from phlox_tensor._op.declaration import REGISTRY
 from phlox_tensor.ops import elementwise
 
 

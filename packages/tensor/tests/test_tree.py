@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from phlox_tensor import ArgumentError, Tensor, TreeError, _tree, ones, tree
+from phlox_tensor import ArgumentError, Tensor, TreeError, ones, tree
+from phlox_tensor._tree import walk as _tree
 
 
 class Point(NamedTuple):

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from ._attributes import is_recorded
-from ._backend import Backend, of_settings
-from ._device import backend_classes, load_class
-from ._dtype import DType, as_dtype
-from ._errors import ArgumentError, GradientError, RecordError
-from ._op import REGISTRY, Op
-from ._tensor import Tensor
-from ._transfer import upload
+from ._data.transfer import upload
+from ._device.backend import Backend, of_settings
+from ._device.finding import backend_classes, load_class
+from ._errors.classes import ArgumentError, GradientError, RecordError
+from ._op.attributes import is_recorded
+from ._op.declaration import REGISTRY, Op
+from ._values.dtype import DType, as_dtype
+from ._values.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

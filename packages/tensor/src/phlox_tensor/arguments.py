@@ -21,14 +21,14 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 
 import numpy as np
 
-from ._backend import Backend, told_by
-from ._called import AS_CALLED
-from ._dtype import DType
-from ._errors import PhloxError, UnknownArgumentError, WrongTypeError
-from ._keywords import KEYWORDS, advice_for
-from ._number import Scalar
-from ._random_state import USE
-from ._tensor import Tensor
+from ._device.backend import Backend, told_by
+from ._errors.called import AS_CALLED
+from ._errors.classes import PhloxError, UnknownArgumentError, WrongTypeError
+from ._errors.keywords import KEYWORDS, advice_for
+from ._random.state import USE
+from ._values.dtype import DType
+from ._values.number import Scalar
+from ._values.tensor import Tensor
 from .names import unknown_argument
 
 # What Python raises where an argument is not what a function was written for.
@@ -198,7 +198,7 @@ def _is_own(owner: ModuleType, function: Any) -> bool:
     package, _, rest = function.__module__.partition(".")
     own = package == owner.__name__.partition(".")[0]
     plain = not hasattr(function, "__wrapped__") or function in AS_CALLED
-    return own and rest != "_functions" and plain
+    return own and rest != "_functions.functions" and plain
 
 
 def _replace(owner: ModuleType, name: str, function: FunctionType) -> None:

@@ -11,8 +11,8 @@ from inspect import isasyncgenfunction, isclass, iscoroutinefunction, isgenerato
 from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, final
 
-from ._errors import WrongTypeError
-from ._unknown import unknown_argument
+from ._errors.classes import WrongTypeError
+from ._errors.unknown_argument import unknown_argument
 
 P = ParamSpec("P")
 R = TypeVar("R")

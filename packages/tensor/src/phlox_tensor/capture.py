@@ -1,21 +1,9 @@
 """What compiled functions are made of: graphs of ops, programs, numbers, cells, recordings."""
 
-from ._ambient import ALWAYS, EAGER, MODES, ambient, depend_on, runs_eagerly
-from ._backend import Watcher, watch
-from ._call import wrap
-from ._cell import RECORDINGS, STATEFUL, Cell, Packed, register_state
-from ._compare import same_bits
-from ._each import each_primitive, on_primitives
-from ._formula import Direct, ElementFormula
-from ._graph import Formula, Graph, Guard, Node, Value, filled, needed, shown, values_of, written
-from ._host_random import host_random_state
-from ._interpreter import interpreted
-from ._kinds import KIND_SETS
-from ._lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
-from ._number import NOBODY, NeedsValue, Number, call, error_of, itself, plain, same
-from ._op import last_replaced
-from ._ours import is_ours
-from ._program import (
+from ._call.dispatch import wrap
+from ._device.backend import Watcher, watch
+from ._device.compare import same_bits
+from ._device.program import (
     Call,
     CallSequence,
     Instr,
@@ -25,11 +13,34 @@ from ._program import (
     Run,
     SequenceRun,
 )
-from ._raising import may_be_of_values
-from ._random_state import drawing_by_lane, drawing_from, drawing_once, is_stream
-from ._recording import Recording, line_of_user, recording, refuse
-from ._together import run_together
-from ._under_way import recorded, unrecorded
+from ._errors.own_modules import is_ours
+from ._op.declaration import last_replaced
+from ._programs.foreach import run_together
+from ._programs.formula import Direct, ElementFormula
+from ._programs.interpreter import interpreted
+from ._programs.lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
+from ._random.state import drawing_by_lane, drawing_from, drawing_once, is_stream
+from ._recording.active import recorded, unrecorded
+from ._recording.graph import (
+    Formula,
+    Graph,
+    Guard,
+    Node,
+    Value,
+    filled,
+    needed,
+    shown,
+    values_of,
+    written,
+)
+from ._recording.host_random import host_random_state
+from ._recording.raises import may_be_of_values
+from ._recording.record import Recording, line_of_user, recording, refuse
+from ._values.ambient import ALWAYS, EAGER, MODES, ambient, depend_on, runs_eagerly
+from ._values.cell import RECORDINGS, STATEFUL, Cell, Packed, register_state
+from ._values.kinds import KIND_SETS
+from ._values.number import NOBODY, NeedsValue, Number, call, error_of, itself, plain, same
+from ._values.primitives import each_primitive, on_primitives
 from .inference import infer_prepared
 
 __all__ = [

@@ -8,8 +8,10 @@ in results. All runs on every backend and has derivatives.
 
 from typing import TYPE_CHECKING
 
-from ._audio import decibels, mel_filters, mel_spectrogram, resample
-from ._fourier import (
+from ._data.spectrum import Spectrum
+from ._elsewhere.spellings import unknown_member as _unknown_member
+from ._signal.audio import decibels, mel_filters, mel_spectrogram, resample
+from ._signal.fourier import (
     fft,
     fftfreq,
     fftn,
@@ -25,10 +27,8 @@ from ._fourier import (
     rfftfreq,
     rfftn,
 )
-from ._spectrogram import istft, stft
-from ._spectrum import Spectrum
-from ._spellings import unknown_member as _unknown_member
-from ._windows import window
+from ._signal.spectrogram import istft, stft
+from ._signal.windows import window
 
 __all__ = [
     "Spectrum",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._dtype import DType, bool_
-from ._number import Scalar
-from ._op import Op, Spec, reserve
+from ._op.declaration import Op, Spec, reserve
+from ._values.dtype import DType, bool_
+from ._values.number import Scalar
 
 Dtypes = Sequence[DType | None]  # one per operand; None for an absent one, a number, an empty list
 

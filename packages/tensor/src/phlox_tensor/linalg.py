@@ -15,12 +15,12 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import ops
-from ._attributes import NORMALIZERS
-from ._called import as_called
-from ._creation import eye
-from ._dtype import DTypeLike, finfo
-from ._errors import ArgumentError, ShapeError
-from ._factors import (
+from ._data.creation import eye
+from ._data.spectrum import check_floats
+from ._elsewhere.spellings import unknown_member
+from ._errors.called import as_called
+from ._errors.classes import ArgumentError, ShapeError
+from ._functions.factors import (
     EighResult,
     LstsqResult,
     LuResult,
@@ -28,11 +28,11 @@ from ._factors import (
     SlogdetResult,
     SvdResult,
 )
-from ._functions import matmul, matrix_transpose, outer, tensordot, vecdot
-from ._kinds import AnyKind, Int, NumKind
-from ._spectrum import check_floats
-from ._spellings import unknown_member
-from ._tensor import Tensor
+from ._functions.functions import matmul, matrix_transpose, outer, tensordot, vecdot
+from ._op.attributes import NORMALIZERS
+from ._values.dtype import DTypeLike, finfo
+from ._values.kinds import AnyKind, Int, NumKind
+from ._values.tensor import Tensor
 from .ops import matrices
 from .ops._norms import p_norm
 

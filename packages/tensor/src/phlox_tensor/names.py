@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ._errors import UnknownNameError, nearest
-from ._spellings import unknown_name as unknown_function
-from ._unknown import unknown_argument
+from ._elsewhere.spellings import unknown_name as unknown_function
+from ._errors.classes import UnknownNameError, nearest
+from ._errors.unknown_argument import unknown_argument
 
 __all__ = ["unknown_argument", "unknown_function", "unknown_name"]
 

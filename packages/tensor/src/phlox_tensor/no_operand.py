@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, Never
 
 from numpy import generic, ndarray
 
-from ._errors import UnknownNameError, WrongTypeError
-from ._tensor import Tensor
+from ._errors.classes import UnknownNameError, WrongTypeError
+from ._values.tensor import Tensor
 
 # By the names of Python's methods; those of two operands are reflected too.
 _BINARY: Final = {

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ._distributions import (
+from ._elsewhere.spellings import unknown_member as _unknown_member
+from ._random.distributions import (
     beta,
     categorical,
     choice,
@@ -12,10 +13,9 @@ from ._distributions import (
     multinomial,
     truncated_normal,
 )
-from ._draws import bernoulli, normal, permutation, randint, uniform
-from ._poisson import poisson
-from ._random_state import Generator, generator, seed, use_generator
-from ._spellings import unknown_member as _unknown_member
+from ._random.draws import bernoulli, normal, permutation, randint, uniform
+from ._random.poisson import poisson
+from ._random.state import Generator, generator, seed, use_generator
 
 __all__ = [
     "Generator",

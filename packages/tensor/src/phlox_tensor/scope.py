@@ -13,7 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, TypeVar, final
 
-from ._ambient import EAGER, MODES, depend_on
+from ._values.ambient import EAGER, MODES, depend_on
 
 R = TypeVar("R")
 # Gets the module, its path and the call, and returns what the call gives.

@@ -1,8 +1,8 @@
 """Trees of containers: take apart, map, rebuild; ``register`` makes a type of one's own a node."""
 
-from ._containers import Coming, Node, attributes_of, slots_of, takes_attributes
-from ._nodes import is_closed, is_node, is_plain, node_of, register, register_leaf
-from ._tree import (
+from ._tree.containers import Coming, Node, attributes_of, slots_of, takes_attributes
+from ._tree.nodes import is_closed, is_node, is_plain, node_of, register, register_leaf
+from ._tree.walk import (
     Structure,
     children,
     flatten,

@@ -6,8 +6,8 @@ the attribute is the op.
 
 from __future__ import annotations
 
-from .._op import REGISTRY as _REGISTRY
-from .._op import Op as _Op
+from .._op.declaration import REGISTRY as _REGISTRY
+from .._op.declaration import Op as _Op
 from . import (
     activation,
     binary,
@@ -90,7 +90,7 @@ def __getattr__(name: str) -> _Op:
         return op
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .._spellings import unknown_name  # noqa: PLC0415 - only a failing call needs it
+    from .._elsewhere.spellings import unknown_name  # noqa: PLC0415 - only a failing call needs it
 
     raise unknown_name(name, __name__, "px.ops", __dir__())
 

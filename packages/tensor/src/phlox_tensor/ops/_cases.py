@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .._dtype import DTYPES
-from .._errors import ShapeError
-from .._kinds import KIND_SETS
-from .._op import Case, Op, Refusal, refusal
-from .._signature import REQUIRED
+from .._errors.classes import ShapeError
+from .._op.declaration import Case, Op, Refusal, refusal
+from .._op.signature import REQUIRED
+from .._values.dtype import DTYPES
+from .._values.kinds import KIND_SETS
 
 UNARY_SHAPES: Final = ((), (3,), (2, 3), (4, 1, 5), (0, 3), (67,), (33, 70))
 BINARY_SHAPES: Final = (

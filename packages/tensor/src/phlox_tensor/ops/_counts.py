@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._creation import arange
-from .._errors import IndexOutOfRangeError, KindError
+from .._data.creation import arange
+from .._errors.classes import IndexOutOfRangeError, KindError
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._tensor import Tensor
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
 
 def whole_counts(op: str, name: str, numbers: Tensor[Any]) -> Tensor[Int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ..shapes._equation import Labels, read
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 Shape = tuple[int, ...]
 Move = Callable[["Tensor[Any]"], "Tensor[Any]"]

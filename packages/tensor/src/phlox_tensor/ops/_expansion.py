@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from .._tensor import Tensor
+from .._values.tensor import Tensor
 
 Formula = Callable[..., Any]
 

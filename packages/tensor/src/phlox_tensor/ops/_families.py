@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from .._op import Op, OpClass, declare
+from .._op.declaration import Op, OpClass, declare
 from ..shapes._broadcast import elementwise as broadcast
 from ..shapes._equal import same
 from ..shapes.creation import from_attribute

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 
 def joined(

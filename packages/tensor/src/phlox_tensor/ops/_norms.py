@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import inf, prod
 from typing import TYPE_CHECKING
 
-from .._dtype import finfo
+from .._values.dtype import finfo
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 
 def scale_of(leading: Tensor) -> Tensor:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._attributes import normalize_axis
-from .._errors import ShapeError
-from .._tensor import Tensor
+from .._errors.classes import ShapeError
+from .._op.attributes import normalize_axis
+from .._values.tensor import Tensor
 from ._counts import whole_counts
 
 if TYPE_CHECKING:
-    from .._kinds import Int
+    from .._values.kinds import Int
 
 
 def repeated(x: Tensor, repeats: Tensor[Int] | int, axis: int | None) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, Final
 
-from .._tensor import Tensor
+from .._values.tensor import Tensor
 from .movement import add_slices, pad, slice_
 
 Pair = tuple[int, int]

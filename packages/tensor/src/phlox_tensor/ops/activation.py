@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._errors import ShapeError
-from .._op import case, refusal
+from .._errors.classes import ShapeError
+from .._op.declaration import case, refusal
 from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes
@@ -17,7 +17,7 @@ from ._expansion import in_float32, of_tensors, widely
 from ._families import elementwise, row
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 _SQRT_HALF = sqrt(0.5)
 _SQRT_2_OVER_PI = sqrt(2.0 / pi)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import ShapeError
-from .._op import refusal
+from .._errors.classes import ShapeError
+from .._op.declaration import refusal
 from ..reference import binary as ref
 from ..reference._precision import through_float32
 from ._expansion import in_float32, of_tensors
 from ._families import elementwise
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._tensor import Tensor
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
 _NUM = "x1: Num, x2: Num -> Num"
 _FLOAT = "x1: Float, x2: Float -> Float"

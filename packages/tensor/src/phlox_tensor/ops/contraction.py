@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._dtype import bool_, float32, int16, int32
-from .._errors import ArgumentError, ShapeError
-from .._op import IndexSample, case, refusal
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import IndexSample, case, refusal
+from .._values.dtype import bool_, float32, int16, int32
 from ..reference import contraction as ref
 from ..shapes import contraction as shapes
 from ._families import contraction, view
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 matmul = contraction(
     "matmul",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ArgumentError, ShapeError
-from .._op import case, refusal
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import case, refusal
 from ..reference import convolution as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import window_sizes
@@ -14,7 +14,7 @@ from ._families import window
 from ._windows import PADDED_COTANGENT, PADDED_WEIGHT, Pair, Sides, added, padded, views
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 _CONV = "stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1, groups: int = 1"
 

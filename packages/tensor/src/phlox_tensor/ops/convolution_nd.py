@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ShapeError
-from .._op import case, refusal
+from .._errors.classes import ShapeError
+from .._op.declaration import case, refusal
 from ..reference import convolution_nd as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import sizes
@@ -14,7 +14,7 @@ from ._families import window
 from ._windows import PADDED_WEIGHT
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 
 def _flat(x: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._errors import UnknownArgumentError
-from .._op import case, refusal
+from .._errors.classes import UnknownArgumentError
+from .._op.declaration import case, refusal
 from ._families import creation
 
 arange = creation(

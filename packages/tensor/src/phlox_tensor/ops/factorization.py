@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._errors import ArgumentError, ShapeError
-from .._op import DefiniteSample, Given, case, refusal
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import DefiniteSample, Given, case, refusal
 from ..reference import factorization as ref
 from ..shapes import factorization as shapes
 from ._families import factorization

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
-from .._op import Given, IndexSample, MaskSample, case, refusal
+from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._op.declaration import Given, IndexSample, MaskSample, case, refusal
 from ..reference import gathering as ref
 from ..shapes import gathering as shapes
 from ._families import indexing
@@ -14,8 +14,8 @@ from ._families import indexing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._kinds import Bool, Int
-    from .._tensor import Tensor
+    from .._values.kinds import Bool, Int
+    from .._values.tensor import Tensor
 
 
 def _places(indices: Tensor[Int]) -> tuple[Tensor[Int], ...]:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._errors import IndexOutOfRangeError, ShapeError
-from .._op import Given, IndexSample, MaskSample, case, refusal
+from .._errors.classes import IndexOutOfRangeError, ShapeError
+from .._op.declaration import Given, IndexSample, MaskSample, case, refusal
 from ..reference import indexing as ref
 from ..shapes import indexing as shapes
 from ._families import indexing
 
 if TYPE_CHECKING:
-    from .._kinds import Bool, Int
-    from .._tensor import Tensor
+    from .._values.kinds import Bool, Int
+    from .._values.tensor import Tensor
 
 
 def _index_add(x: Tensor, indices: Tensor[Int], values: Tensor, axis: int) -> Tensor:

@@ -6,17 +6,17 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from .._conversion import asarray
-from .._errors import ArgumentError, ShapeError
-from .._op import case, refusal
+from .._data.conversion import asarray
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import case, refusal
 from ..reference import interpolation as ref
 from ..shapes import _taps as places
 from ..shapes import interpolation as shapes
 from ._families import window
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._tensor import Tensor
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
     Tap = tuple[Tensor[Int], Tensor]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import ArgumentError, ShapeError
-from .._op import case, refusal
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import case, refusal
 from ..reference import matrices as ref
 from ..shapes import matrices as shapes
 from . import movement
@@ -16,7 +16,7 @@ from ._families import contraction, view
 from ._families import movement as moving
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 
 def _cross(x1: Tensor[Any], x2: Tensor[Any], axis: int) -> Tensor[Any]:

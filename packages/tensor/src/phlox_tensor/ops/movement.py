@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import ArgumentError, ShapeError
-from .._op import Restated, case, refusal
-from .._tensor import Tensor
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Restated, case, refusal
+from .._values.tensor import Tensor
 from ..reference import movement as ref
 from ..shapes import indexing as index_shapes
 from ..shapes import movement as shapes
@@ -20,7 +20,7 @@ from ._joined import joined
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._op import Op, ShapeRule
+    from .._op.declaration import Op, ShapeRule
 
 broadcast_to = view(
     "broadcast_to",

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._dtype import finfo
+from .._values.dtype import finfo
 from ._expansion import of_tensors
 from ._families import elementwise
 
 if TYPE_CHECKING:
-    from .._kinds import Bool
-    from .._tensor import Tensor
+    from .._values.kinds import Bool
+    from .._values.tensor import Tensor
 
 _FLOAT = "x1: Float, x2: Float -> Float"
 

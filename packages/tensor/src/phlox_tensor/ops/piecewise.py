@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._errors import ShapeError
-from .._op import case, refusal
+from .._errors.classes import ShapeError
+from .._op.declaration import case, refusal
 from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes
@@ -15,7 +15,7 @@ from ._expansion import widely
 from ._families import elementwise, row
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 
 hard_shrink = elementwise(

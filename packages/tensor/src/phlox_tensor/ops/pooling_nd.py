@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._conversion import asarray
-from .._errors import ShapeError
-from .._op import Op, case, refusal
-from .._tensor import Tensor
+from .._data.conversion import asarray
+from .._errors.classes import ShapeError
+from .._op.declaration import Op, case, refusal
+from .._values.tensor import Tensor
 from ..reference import pooling_nd as ref
 from ..shapes import pooling_nd as shapes
 from ..shapes._window import sizes
@@ -21,7 +21,7 @@ from ._families import window
 from ._norms import root_of, scale_of
 
 if TYPE_CHECKING:
-    from .._kinds import Int
+    from .._values.kinds import Int
 
 _MAX = (
     "kernel: {0}, stride: {0}? = None, padding: {0}Sides = 0, dilation: {0} = 1, "

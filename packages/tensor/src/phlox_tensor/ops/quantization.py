@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._dtype import DType, int8, int16, int32, uint8
-from .._errors import ShapeError
-from .._op import IndexSample, case, refusal
+from .._errors.classes import ShapeError
+from .._op.declaration import IndexSample, case, refusal
+from .._values.dtype import DType, int8, int16, int32, uint8
 from ..reference import quantization as ref
 from ..shapes import quantization as shapes
 from ..shapes.contraction import linear_work
@@ -15,9 +15,9 @@ from . import movement
 from ._families import contraction, quantization
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._op import Shape
-    from .._tensor import Tensor
+    from .._op.declaration import Shape
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
 _HOW = "axis: Axis? = None"
 _SCALES = (

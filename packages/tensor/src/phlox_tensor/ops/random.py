@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import pi, prod
 from typing import Any
 
-from .._backend import Backend
-from .._dtype import DType, float32, float64, uint32
-from .._op import case
-from .._tensor import Tensor
+from .._device.backend import Backend
+from .._op.declaration import case
+from .._values.dtype import DType, float32, float64, uint32
+from .._values.tensor import Tensor
 from ..reference import random as ref
 from . import movement
 from ._families import random

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._conversion import asarray
-from .._errors import IndexOutOfRangeError, ShapeError
-from .._op import Given, IndexSample, case, refusal
+from .._data.conversion import asarray
+from .._errors.classes import IndexOutOfRangeError, ShapeError
+from .._op.declaration import Given, IndexSample, case, refusal
 from ..reference import rearrangement as ref
 from ..shapes import rearrangement as shapes
 from ..shapes._window import window_sizes
@@ -19,8 +19,8 @@ from ._families import window
 from ._windows import added, padded, views
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._tensor import Tensor
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
 _HOW = "kernel: Pair, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .._errors import IndexOutOfRangeError, ShapeError
-from .._op import Given, IndexSample, case, refusal
-from .._tensor import Tensor
+from .._errors.classes import IndexOutOfRangeError, ShapeError
+from .._op.declaration import Given, IndexSample, case, refusal
+from .._values.tensor import Tensor
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
 from . import binary, movement
@@ -20,7 +20,7 @@ from ._counts import held, widened
 from ._families import contraction
 
 if TYPE_CHECKING:
-    from .._kinds import Bool, Int
+    from .._values.kinds import Bool, Int
 
 State = tuple[Tensor, ...]
 _LENGTHS = IndexSample((3,), -4)

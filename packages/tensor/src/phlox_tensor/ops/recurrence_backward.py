@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._op import IndexSample, case
+from .._op.declaration import IndexSample, case
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
 from . import movement
@@ -18,8 +18,8 @@ from ._families import contraction
 from .recurrence import real_steps
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._tensor import Tensor
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
 _LENGTHS = IndexSample((3,), -4)
 _END: Final = "steps behind the end are multiplied by 0, or left out"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._dtype import as_dtype, bool_
-from .._errors import KindError, ShapeError
-from .._op import case, refusal
-from .._parts import parts_of
+from .._call.row_blocks import parts_of
+from .._errors.classes import KindError, ShapeError
+from .._op.declaration import case, refusal
+from .._values.dtype import as_dtype, bool_
 from ..reference import reduction as ref
 from ..shapes import reduction as shapes
 from ._cases import in_types
@@ -23,9 +23,9 @@ from ._moments import centered, ranged
 from ._norms import p_norm
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._op import Attributes, Shape, Specs
-    from .._tensor import Tensor
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, Shape, Specs
+    from .._values.tensor import Tensor
 
 _FAR = (case((3, 1000), axis=1), case((300, 7), axis=0), case((4, 65), axis=None))
 _AXES = "axis: Axes = None, keepdims: bool = False"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._errors import ShapeError
-from .._op import case, refusal
-from .._tensor import Tensor
+from .._errors.classes import ShapeError
+from .._op.declaration import case, refusal
+from .._values.tensor import Tensor
 from ..shapes import movement as shapes
 from ..shapes._equal import same
 from . import movement

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from .._errors import IndexOutOfRangeError, ShapeError
-from .._op import Given, IndexSample, case, refusal
+from .._errors.classes import IndexOutOfRangeError, ShapeError
+from .._op.declaration import Given, IndexSample, case, refusal
 from ..reference import rows as ref
 from ..shapes import _equal
 from ..shapes import rows as shapes
@@ -16,8 +16,8 @@ from ._families import row
 from ._moments import centered, ranged
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._tensor import Tensor
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
 _ROW_CASES = (case((3, 5), axis=-1), case((4, 3, 2), axis=1), case((6,), axis=0))
 _FAR = (case((3, 1000), axis=-1), case((4, 65), axis=1), case((300, 7), axis=0))

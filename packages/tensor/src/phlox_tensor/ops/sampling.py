@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._conversion import asarray
-from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
-from .._op import Given, case, refusal
-from .._tensor import Tensor
+from .._data.conversion import asarray
+from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._op.declaration import Given, case, refusal
+from .._values.tensor import Tensor
 from ..reference import sampling as ref
 from ..shapes import sampling as shapes
 from ..shapes._window import window_sizes
@@ -23,7 +23,7 @@ from ._counts import held
 from ._families import contraction, indexing, window
 
 if TYPE_CHECKING:
-    from .._kinds import Bool, Int
+    from .._values.kinds import Bool, Int
 
 # The constant of Keys' cubic convolution that PyTorch uses.
 _CUBIC = -0.75

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._dtype import float32
-from .._errors import ShapeError
-from .._op import case, refusal
+from .._errors.classes import ShapeError
+from .._op.declaration import case, refusal
+from .._values.dtype import float32
 from ..reference import scan as ref
 from ..shapes import scan as shapes
 from . import movement
@@ -15,10 +15,10 @@ from ._families import scan
 from .reduction import sum_dtype
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._dtype import DType
-    from .._op import Attributes, PrepareRule, Specs
-    from .._tensor import Tensor
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, PrepareRule, Specs
+    from .._values.dtype import DType
+    from .._values.tensor import Tensor
 
 _RUNNING = "x: Num; axis: Axis? = None, dtype: DType? = None, include_initial: bool = False -> Num"
 _RUNNING_CASES = (

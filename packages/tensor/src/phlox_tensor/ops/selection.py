@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .._creation import arange
-from .._errors import ArgumentError, IndexOutOfRangeError, KindError, ShapeError
-from .._op import Given, IndexSample, MaskSample, case, refusal
-from .._tensor import Tensor
+from .._data.creation import arange
+from .._errors.classes import ArgumentError, IndexOutOfRangeError, KindError, ShapeError
+from .._op.declaration import Given, IndexSample, MaskSample, case, refusal
+from .._values.tensor import Tensor
 from ..reference import selection as ref
 from ..shapes import selection as shapes
 from . import movement
@@ -18,7 +18,7 @@ from ._counts import held
 from ._families import indexing, row
 
 if TYPE_CHECKING:
-    from .._kinds import Bool, Int
+    from .._values.kinds import Bool, Int
 
 
 # Stands for a probability of 0, as -inf has no derivative; sums of it stay far from the limits.

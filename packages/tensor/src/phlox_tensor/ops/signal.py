@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from .._conversion import asarray
-from .._errors import ShapeError
-from .._op import case, refusal
+from .._data.conversion import asarray
+from .._errors.classes import ShapeError
+from .._op.declaration import case, refusal
 from ..reference import signal as ref
 from ..shapes import signal as shapes
 from . import movement
 from ._families import transform
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 # Up to this length a transform is a product with its matrix; longer ones are split.
 _MATRIX: Final = 64

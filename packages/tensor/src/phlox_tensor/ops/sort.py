@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import ArgumentError, ShapeError
-from .._op import SortedSample, case, refusal
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import SortedSample, case, refusal
 from ..reference import sort as ref
 from ..shapes import sort as shapes
 from ._families import search, sort
 
 if TYPE_CHECKING:
-    from .._kinds import Bool, Int
-    from .._tensor import Tensor
+    from .._values.kinds import Bool, Int
+    from .._values.tensor import Tensor
 
 argsort = sort(
     "argsort",

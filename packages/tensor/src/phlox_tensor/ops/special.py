@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .._cody import LARGE_P, LARGE_Q, MIDDLE_P, MIDDLE_Q
-from .._dtype import finfo, float64
-from .._errors import ArgumentError
-from .._op import case, refusal
-from .._tensor import Tensor
+from .._errors.classes import ArgumentError
+from .._op.declaration import case, refusal
+from .._values.dtype import finfo, float64
+from .._values.tensor import Tensor
 from ..reference import special as ref
 from ..reference._precision import in_float64
 from ..shapes import special as shapes
+from ..shapes._cody import LARGE_P, LARGE_Q, MIDDLE_P, MIDDLE_Q
 from ._expansion import in_float32, widely
 from ._families import elementwise
 
 if TYPE_CHECKING:
-    from .._kinds import Bool
+    from .._values.kinds import Bool
 
 _X = "x: Float -> Float"
 _SHIFT = 8  # from there on, Stirling's series is exact to float64 with eight terms

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._conversion import asarray
-from .._creation import arange, ones, zeros
-from .._errors import ArgumentError, ShapeError
-from .._op import Given, case, refusal
+from .._data.conversion import asarray
+from .._data.creation import arange, ones, zeros
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Given, case, refusal
 from ..reference import statistics as ref
 from ..shapes import statistics as shapes
 from . import movement
@@ -20,8 +20,8 @@ from ._moments import centered, ranged
 from ._norms import p_norm, root_of, scale_of
 
 if TYPE_CHECKING:
-    from .._kinds import Int
-    from .._tensor import Tensor
+    from .._values.kinds import Int
+    from .._values.tensor import Tensor
 
 
 def _negative(got: int) -> ArgumentError:

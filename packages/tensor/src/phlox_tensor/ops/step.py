@@ -8,8 +8,8 @@ from math import prod, sqrt
 from operator import add
 from typing import TYPE_CHECKING
 
-from .._number import call
-from .._op import case
+from .._op.declaration import case
+from .._values.number import call
 from ..reference import step as ref
 from ..shapes import step as shapes
 from . import binary
@@ -17,7 +17,7 @@ from ._families import step
 from ._norms import root_of, scale_of
 
 if TYPE_CHECKING:
-    from .._tensor import Tensor
+    from .._values.tensor import Tensor
 
 Tensors = Sequence["Tensor"]
 _LIST = [(2, 3), (5,), ()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._op import case
+from .._op.declaration import case
 from ..reference import unary as ref
 from ..reference._precision import in_float64, through_float32
 from ..shapes import unary as shapes
@@ -18,8 +18,8 @@ from ._families import cast as _cast
 from ._families import elementwise
 
 if TYPE_CHECKING:
-    from .._kinds import Bool, NumKind
-    from .._tensor import Tensor
+    from .._values.kinds import Bool, NumKind
+    from .._values.tensor import Tensor
 
 _LN_2 = _log(2.0)
 _PER_LN_2, _PER_LN_10 = 1 / _LN_2, 1 / _log(10.0)

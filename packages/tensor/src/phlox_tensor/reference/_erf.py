@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._cody import LARGE_P, LARGE_Q, MIDDLE_P, MIDDLE_Q, SMALL_P, SMALL_Q
+from ..shapes._cody import LARGE_P, LARGE_Q, MIDDLE_P, MIDDLE_Q, SMALL_P, SMALL_Q
 from ._precision import wide64
 
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import ArgumentError
+from .._errors.classes import ArgumentError
 from ._precision import in_float64
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._errors import ArgumentError
+from .._errors.classes import ArgumentError
 from ._precision import is_float, widen
 
 Array = np.ndarray[Any, Any]

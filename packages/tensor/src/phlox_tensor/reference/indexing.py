@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import IndexOutOfRangeError
+from .._errors.classes import IndexOutOfRangeError
 from ._precision import widen
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import IndexOutOfRangeError
+from .._errors.classes import IndexOutOfRangeError
 from ._precision import wide64
 
 Array = np.ndarray[Any, Any]

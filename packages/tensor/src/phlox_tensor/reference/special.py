@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import finfo
+from .._values.dtype import finfo
 from ._precision import first_dtype, is_float, wide64
 
 Array = np.ndarray[Any, Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .._errors import ShapeError
+from .._errors.classes import ShapeError
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def broadcast_shapes(shapes: Iterable[Shape], op: str) -> Shape:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ShapeError
+from .._errors.classes import ShapeError
 
 if TYPE_CHECKING:
-    from .._op import Op, Shape
+    from .._op.declaration import Op, Shape
 
 IMAGE_RANK = 4
 

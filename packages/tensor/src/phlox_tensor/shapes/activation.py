@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import ArgumentError, ShapeError
+from .._errors.classes import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._op import Attributes, Op, Shape, Specs
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def positive(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:

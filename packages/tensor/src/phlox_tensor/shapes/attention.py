@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod, sqrt
 from typing import TYPE_CHECKING
 
-from .._errors import ArgumentError, ShapeError
+from .._errors.classes import ArgumentError, ShapeError
 from ._equal import cotangent
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._op import Attributes, Op, Shape, Spec, Specs
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, Op, Shape, Spec, Specs
 
 HEADS_RANK = 3
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ShapeError
+from .._errors.classes import ShapeError
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def from_attribute(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

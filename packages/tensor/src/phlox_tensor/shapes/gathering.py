@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import ShapeError
+from .._errors.classes import ShapeError
 from ._broadcast import broadcast_shapes
 from .indexing import known_update
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def gather_nd(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
 from ._broadcast import broadcast_shapes
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 @dataclass(slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from .._errors import ArgumentError, ShapeError
+from .._errors.classes import ArgumentError, ShapeError
 from ._window import IMAGE_RANK
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 MODES = ("bicubic", "bilinear", "nearest")
 # What ``interpolate`` calls them.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import ArgumentError
+from .._errors.classes import ArgumentError
 from ._equal import cotangent
 from ._window import image, window_sizes
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._op import Attributes, Op, Shape, Specs
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def prepare_pool(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:

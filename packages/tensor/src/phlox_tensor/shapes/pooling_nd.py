@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import ArgumentError, ShapeError
+from .._errors.classes import ArgumentError, ShapeError
 from ._window import sizes, windowed
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._op import Attributes, Op, Shape, Specs
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 Sides = tuple[tuple[int, int], ...]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._dtype import int8
-from .._errors import ArgumentError, DTypeError, ShapeError
+from .._errors.classes import ArgumentError, DTypeError, ShapeError
+from .._values.dtype import int8
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def fitting(op: str, x: Shape, scale: Shape, axis: int | None) -> None:

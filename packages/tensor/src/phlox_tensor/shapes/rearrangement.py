@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .._attributes import normalize_axis
-from .._errors import ArgumentError, ShapeError
+from .._errors.classes import ArgumentError, ShapeError
+from .._op.attributes import normalize_axis
 from ._window import image, window_sizes
 from .movement import concat
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._op import Attributes, Op, Shape, Specs
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 BORDERS = ("circular", "edge", "reflect", "symmetric")
 # By the words of NumPy and PyTorch: what to type.

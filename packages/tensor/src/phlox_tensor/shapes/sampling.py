@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import ArgumentError, ShapeError
+from .._errors.classes import ArgumentError, ShapeError
 from ._window import image, window_sizes
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 MODES = ("bicubic", "bilinear", "nearest")
 PADDINGS = ("border", "reflection", "zeros")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import ArgumentError
+from .._errors.classes import ArgumentError
 
 if TYPE_CHECKING:
-    from .._backend import Backend
-    from .._op import Attributes, Specs
+    from .._device.backend import Backend
+    from .._op.declaration import Attributes, Specs
 
 
 def not_negative(op: str, **tolerances: float) -> None:

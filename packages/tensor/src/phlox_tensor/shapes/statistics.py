@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import ArgumentError, ShapeError
+from .._errors.classes import ArgumentError, ShapeError
 from ._broadcast import broadcast_shapes
 from ._equal import alike
 from .reduction import ordering_reduction, reduction
 
 if TYPE_CHECKING:
-    from .._op import Attributes, Op, Shape, Specs
+    from .._op.declaration import Attributes, Op, Shape, Specs
 
 _MOST_COUNTS = 2**32  # 32 GiB of them; beyond, numbers are names and not places
 INTERPOLATIONS = ("higher", "linear", "lower", "midpoint", "nearest")

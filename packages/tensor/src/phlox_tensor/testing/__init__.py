@@ -6,8 +6,8 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Final as _Final
 
-from .._backend import lacks as lacks
-from .._compare import disagreement as disagreement
+from .._device.backend import lacks as lacks
+from .._device.compare import disagreement as disagreement
 from ..names import unknown_name as _unknown_name
 from ._close import assert_close as assert_close
 from ._conformance import Check as Check

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import Backend
-from .._call import call_by_signature
-from .._fast import binary, ternary, unary
-from .._op import Op
-from .._profile import Profile
+from .._call.dispatch import call_by_signature
+from .._call.fast import binary, ternary, unary
+from .._decorators.profile import Profile
+from .._device.backend import Backend
+from .._op.declaration import Op
 from ._samples import Sample
 
 

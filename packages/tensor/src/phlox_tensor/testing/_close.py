@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._attributes import NORMALIZERS
-from .._errors import WrongTypeError
-from .._spectrum import Spectrum
-from .._tensor import Tensor
+from .._data.spectrum import Spectrum
+from .._errors.classes import WrongTypeError
+from .._op.attributes import NORMALIZERS
+from .._values.tensor import Tensor
 from ..shapes.special import not_negative
 
 Array = np.ndarray[Any, Any]

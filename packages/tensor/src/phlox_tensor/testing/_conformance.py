@@ -8,14 +8,14 @@ from typing import Any, final
 
 import numpy as np
 
-from .._backend import Backend, lacks
-from .._compare import disagreement, narrow_error
-from .._device import use_device
-from .._dtype import DTYPES, DType, float64
-from .._errors import PhloxError
-from .._numpy_backend import Numpy
-from .._op import REGISTRY, Op, Spec
-from .._tensor import Tensor
+from .._device.backend import Backend, lacks
+from .._device.compare import disagreement, narrow_error
+from .._device.finding import use_device
+from .._device.numpy_backend import Numpy
+from .._errors.classes import PhloxError
+from .._op.declaration import REGISTRY, Op, Spec
+from .._values.dtype import DTYPES, DType, float64
+from .._values.tensor import Tensor
 from ._apart import apart_samples, called_short, outside
 from ._far import far_samples
 from ._layouts import LAYOUTS, Place

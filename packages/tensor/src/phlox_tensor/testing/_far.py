@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._backend import Backend
-from .._dtype import DType, finfo
-from .._op import Op
+from .._device.backend import Backend
+from .._op.declaration import Op
+from .._values.dtype import DType, finfo
 from ._samples import Sample, drawn
 
 Array = np.ndarray[Any, Any]

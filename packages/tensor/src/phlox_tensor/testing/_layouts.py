@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import _functions as pt
-from .._backend import Backend
-from .._dtype import DType
-from .._tensor import Tensor
+from .._device.backend import Backend
+from .._functions import functions as pt
+from .._values.dtype import DType
+from .._values.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 Place = Callable[[Array, DType, Backend], Tensor[Any]]

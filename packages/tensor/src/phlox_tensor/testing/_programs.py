@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import _functions as functions
-from .._backend import Backend
-from .._compare import disagreement, same_bits
-from .._dtype import as_dtype
-from .._errors import ArgumentError
-from .._interpreter import interpreted
-from .._program import Program
-from .._tensor import Tensor
+from .._device.backend import Backend
+from .._device.compare import disagreement, same_bits
+from .._device.program import Program
+from .._errors.classes import ArgumentError
+from .._functions import functions
+from .._programs.interpreter import interpreted
+from .._values.dtype import as_dtype
+from .._values.tensor import Tensor
 from ._layouts import contiguous
 
 

@@ -9,11 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from .._backend import Backend
-from .._dtype import DType
-from .._kinds import KIND_SETS
-from .._op import Case, DefiniteSample, Given, IndexSample, MaskSample, Op, SortedSample
-from .._signature import REQUIRED, Operand
+from .._device.backend import Backend
+from .._op.declaration import (
+    Case,
+    DefiniteSample,
+    Given,
+    IndexSample,
+    MaskSample,
+    Op,
+    SortedSample,
+)
+from .._op.signature import REQUIRED, Operand
+from .._values.dtype import DType
+from .._values.kinds import KIND_SETS
 
 Array = np.ndarray[Any, Any]
 
@@ -116,7 +124,7 @@ def _values(
 
 
 def _default(kind: str, backend: Backend) -> DType:
-    from .._dtype import bool_  # noqa: PLC0415 - the name is awkward at module level
+    from .._values.dtype import bool_  # noqa: PLC0415 - the name is awkward at module level
 
     return {"Float": backend.default_float, "Int": backend.default_int}.get(kind, bool_)
 

@@ -1,0 +1,1 @@
+"""From Python and NumPy to tensors, and from device to device."""

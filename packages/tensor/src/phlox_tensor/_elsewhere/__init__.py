@@ -1,0 +1,1 @@
+"""What other libraries call things, and the hints made of it."""

@@ -1,0 +1,1 @@
+"""The errors of phlox, and what their texts are made of."""

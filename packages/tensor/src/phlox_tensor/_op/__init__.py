@@ -1,0 +1,1 @@
+"""What an op is: its signature, its declaration, its formula."""

@@ -1,0 +1,193 @@
+"""What the parts of a declaration have to be, looked at before anybody knows of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import signature
+from math import inf
+from typing import Any, Final
+
+from .._errors.classes import ArgumentError, PhloxError, UnknownArgumentError, WrongTypeError
+from .signature import Signature, parse
+
+Fits = Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_error(value: Any) -> bool:
+    return _is_number(value) and 0 <= value < inf
+
+
+def _is_interval(value: Any) -> bool:
+    pair = isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value))
+    return pair and value[0] <= value[1]
+
+
+def _is_domain(value: Any) -> bool:
+    named = isinstance(value, Mapping)
+    return all(map(_is_interval, value.values())) if named else _is_interval(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_function(value: Any) -> bool:
+    return value is None or callable(value)
+
+
+def _is_three_way(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _is_error_or_none(value: Any) -> bool:
+    return value is None or _is_error(value)
+
+
+def _are_cases(value: Any) -> bool:
+    return isinstance(value, tuple) and all(hasattr(each, "operands") for each in value)
+
+
+def _are_refusals(value: Any) -> bool:
+    return isinstance(value, tuple) and all(hasattr(each, "error") for each in value)
+
+
+def _are_reasons(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value.values()))
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_is_text, value))
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_number, value.values()))
+
+
+_BOOL: Final = (_is_bool, "True or False")
+_ERROR: Final = (_is_error, "a number from 0")
+_FUNCTION: Final = (_is_function, "a function")
+# Fields of ``Op`` that a declaration may give -> what they are.
+FIELDS: Final[dict[str, tuple[Fits, str]]] = {
+    "absent": (_are_numbers, "a dict from attributes to numbers"),
+    "atol": _ERROR,
+    "cases": (_are_cases, "a tuple of case((2, 3), axis=1)"),
+    "compares": _BOOL,
+    "counts": _BOOL,
+    "derive": _FUNCTION,
+    "doc": (_is_text, "a sentence"),
+    "domain": (_is_domain, "(lowest, highest), or a dict of them by operand"),
+    "example": (_is_text, "a line of code and its result"),
+    "expand": _FUNCTION,
+    "floats": _BOOL,
+    "folds": _BOOL,
+    "function": _BOOL,
+    "internal": _BOOL,
+    "linear": _BOOL,
+    "measured": _BOOL,
+    "method": _BOOL,
+    "multilinear": _BOOL,
+    "numpy": _FUNCTION,
+    "positive": (_are_names, "a tuple of names of operands"),
+    "prepare": _FUNCTION,
+    "refuses": (_are_refusals, "a tuple of refusal(ShapeError, (2, 3), axis=5)"),
+    "rounded": (_is_error_or_none, "a number from 0, or None"),
+    "shape": _FUNCTION,
+    "signed_zeros": (_is_three_way, "True, False or None"),
+    "source": _BOOL,
+    "special_ints": _BOOL,
+    "truths": _BOOL,
+    "ulp": _ERROR,
+    "unpromised": (_are_reasons, "a dict from operands to reasons"),
+    "unreferenced": (_is_text, "a reason"),
+    "with_tensors": _FUNCTION,
+    "work": _FUNCTION,
+}
+# Functions that take the operands, then the attributes.
+_CALLED: Final = ("expand", "numpy", "with_tensors")
+
+
+def parsed(name: str, text: Any) -> Signature:
+    """Return the parsed signature of an op.
+
+    Raises:
+        ArgumentError: when the text is not a signature.
+        WrongTypeError: when it is no text.
+    """
+    example = '"x: Float; slope: float = 0.01 -> Float"'
+    if not isinstance(text, str):
+        what = f"the signature of {name!r} is no text"
+        raise WrongTypeError("declare", what, got=repr(text), expected=example)
+    try:
+        return parse(text)
+    except PhloxError:
+        raise
+    except ValueError as error:
+        raise ArgumentError("declare", str(error), expected=f"a signature, {example}") from error
+
+
+def check_fields(name: str, taken: Signature, fields: Mapping[str, Any]) -> None:
+    """Refuse fields that no op has, and values that are none of theirs.
+
+    Raises:
+        ArgumentError: for a domain or a number for absence of what is no operand or attribute, and
+            for a formula that does not take them.
+        UnknownArgumentError: for an unknown field.
+        WrongTypeError: for a value of another type.
+    """
+    for field, value in fields.items():
+        if field not in FIELDS:
+            near = get_close_matches(field, FIELDS, n=1)
+            raise UnknownArgumentError(
+                "declare",
+                f"an op has no such field: {name}",
+                got=field,
+                expected=", ".join(FIELDS),
+                hint=f"{near[0]}=..." if near else None,
+            )
+        fits, expected = FIELDS[field]
+        if not fits(value):
+            what = f"{field} of {name!r} is not what it has to be"
+            raise WrongTypeError("declare", what, got=repr(value), expected=expected)
+    operands, attributes = [o.name for o in taken.operands], [a.name for a in taken.attributes]
+    _check_names(name, "domain", fields.get("domain"), operands)
+    _check_names(name, "unpromised", fields.get("unpromised"), operands)
+    _check_names(name, "absent", fields.get("absent"), attributes)
+    for field in _CALLED:
+        own = [] if operands or field != "expand" else ["device"]
+        _check_call(name, field, fields.get(field), [*own, *operands, *attributes])
+
+
+def _check_names(name: str, field: str, value: Any, known: Sequence[str]) -> None:
+    for each in value if isinstance(value, Mapping) else ():
+        if each not in known:
+            what = f"{field} of {name!r} names what the signature has not"
+            raise ArgumentError(
+                "declare", what, got=repr(each), expected=", ".join(known) or "nothing"
+            )
+
+
+def _check_call(name: str, field: str, function: Any, names: Sequence[str]) -> None:
+    """Refuse a function that cannot be called with so many arguments."""
+    try:
+        form = None if function is None else signature(function)
+    except (TypeError, ValueError):  # of C, which does not say what it takes
+        return
+    try:
+        if form is not None:
+            form.bind(*names)
+    except TypeError:
+        raise ArgumentError(
+            "declare",
+            f"{field} of {name!r} does not take the operands and attributes",
+            got=f"a function of {form}",
+            expected=f"a function of ({', '.join(names)})",
+        ) from None

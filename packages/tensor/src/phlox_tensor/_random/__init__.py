@@ -1,0 +1,1 @@
+"""Random numbers: their state, their bits, their distributions."""

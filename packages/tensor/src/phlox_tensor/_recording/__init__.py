@@ -1,0 +1,1 @@
+"""Graphs of what a function did, and how they are recorded."""

@@ -1,0 +1,1 @@
+"""Nested containers: taken apart, mapped and put together."""

@@ -1,0 +1,1 @@
+"""What calls are made of: element types, numbers, tensors, attributes."""
