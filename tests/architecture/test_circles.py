@@ -110,6 +110,30 @@ def test_types_make_no_circle(name: str) -> None:
     assert bool(circles(graph(files_of(name), written))) == (name in TYPED_BOTH_WAYS)
 
 
+def rooms(arrows: Graph, package: str) -> Graph:
+    """What each folder of a package imports of the others; files beside them are rooms too."""
+
+    def room(name: str) -> str:
+        return name.removeprefix(package).strip(".").partition(".")[0]
+
+    found: Graph = {room(name): set() for name in arrows}
+    for name, others in arrows.items():
+        found[room(name)] |= {room(other) for other in others} - {room(name)}
+    return found
+
+
+def test_rooms_of_tensors_make_no_circle() -> None:
+    found = rooms(graph(files_of("phlox-tensor")), PROJECTS["phlox-tensor"].module)
+    assert len(found) > 20
+    assert circles(found) == []
+
+
+def test_a_circle_of_rooms_is_seen() -> None:
+    arrows = {"p": {"p.a.b"}, "p.a.b": {"p.c"}, "p.a.d": set[str](), "p.c": {"p.a.d"}}
+    assert circles(arrows) == []
+    assert circles(rooms(arrows, "p")) == [["a", "c"]]
+
+
 def test_a_circle_is_seen(tmp_path: Path) -> None:
     (tmp_path / "__init__.py").write_text("from ._a import f\n")
     (tmp_path / "_a.py").write_text("def f():\n    from . import _b\n    return _b.g\n")

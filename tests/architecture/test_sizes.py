@@ -1,7 +1,8 @@
-"""Size budgets: a file is at most 500 lines, a function at most 60, a front page shorter still."""
+"""Size budgets: lines of files, functions and front pages, files of folders."""
 
 import ast
 import re
+from collections import Counter as Count
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +15,11 @@ Counter = Callable[[str], Iterator[tuple[str, int]]]
 
 FILE_LINES = 500
 FUNCTION_LINES = 60
+FOLDER_FILES = 40
 PAGE_LINES = {"README.md": 120, "CONTRIBUTING.md": 100, "STYLE.md": 150}
+
+# One file a family of ops; the folders of tests hold what they test.
+FAMILIES = {"ops", "reference", "shapes"}
 
 _FN = re.compile(r"^\s*(?:pub(?:\([^)]*\))? )?(?:(?:const|async|unsafe|extern \"C\") )*fn (\w+)")
 # Strings, characters and comments: braces inside them do not count.
@@ -88,6 +93,14 @@ def test_functions_keep_within_the_budget(suffix: str, functions: Counter) -> No
     ]
     assert seen
     assert not found, "\n".join(found)
+
+
+def test_folders_of_packages_keep_within_the_budget() -> None:
+    sources = [file for file in files(".py") if "src" in file.parts or "python" in file.parts]
+    count = Count(file.parent for file in sources)
+    assert any(folder.name == "phlox_tensor" for folder in count)
+    crowded = {folder.name for folder, held in count.items() if held > FOLDER_FILES}
+    assert crowded <= FAMILIES
 
 
 @pytest.mark.parametrize("name", sorted(PAGE_LINES))
