@@ -53,17 +53,9 @@ def adapters(power: Power) -> list[Any]:
     except RuntimeError as error:
         raise _unavailable(f"listing the adapters failed: {error}") from error
     rank = _TYPE_RANK[power]
-    found = [adapter for adapter in found if computes(adapter)]
+    # Those of OpenGL fail when they are opened, or show a GPU that another API shows too.
+    found = [adapter for adapter in found if adapter.info["backend_type"] != "OpenGL"]
     return sorted(one_api_each(found), key=lambda a: rank.get(a.info["adapter_type"], 2))
-
-
-def computes(adapter: Any) -> bool:
-    """Whether an adapter runs compute shaders. Those of OpenGL may not, and fail when opened."""
-    return (
-        adapter.info["backend_type"] != "OpenGL"
-        and adapter.limits["max-compute-invocations-per-workgroup"] > 0
-        and adapter.limits["max-storage-buffers-per-shader-stage"] > 0
-    )
 
 
 def one_api_each(found: list[Any]) -> list[Any]:

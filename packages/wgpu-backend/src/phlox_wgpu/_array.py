@@ -78,12 +78,6 @@ class GpuArray:
         """The same storage under another shape; the caller vouches for the range."""
         return GpuArray(self.storage, shape, strides, offset, self.dtype)
 
-    def part(self, axis: int, first: int, most: int) -> GpuArray:
-        """At most so many elements along an axis, from one on."""
-        shape = [*self.shape]
-        shape[axis] = min(most, shape[axis] - first)
-        return self.view((*shape,), self.strides, self.offset + first * self.strides[axis])
-
     def __repr__(self) -> str:
         place = f"shape={self.shape}, strides={self.strides}, offset={self.offset}"
         return f"GpuArray({self.dtype.name}, {place})"

@@ -10,7 +10,7 @@ from phlox_tensor import float16, float32, int32, uint32
 from ._array import GpuArray, dense_strides
 from ._copy import copy, full
 from ._elementwise import cast
-from ._launch import LONGEST_LOOP, Launch
+from ._launch import Launch, check_turns
 from ._layout import Shape, merge_axes
 from ._runtime import GpuDevice, grid
 from ._scan import cumsum
@@ -191,8 +191,7 @@ def _scatter(
     if update == "set":
         return _set(device, x, indices, values, axis)
     if kind == "Float" and update in ("add", "mul"):
-        if device.software and indices.shape[axis] > LONGEST_LOOP:
-            return _in_parts(device, op, x, indices, values, axis, update)
+        check_turns(device, op, indices.shape[axis])
         if x.size * indices.shape[axis] <= _SCAN_WORK:
             return _add_by_scan(device, op, x, indices, values, axis, update)
         return _add_by_sort(device, op, x, indices, values, axis, update)
@@ -208,24 +207,6 @@ def _scatter(
         )
         return cast(device, wide, float16)
     return _atomic(device, op, x, indices, values, axis, update)
-
-
-def _in_parts(
-    device: GpuDevice,
-    op: str,
-    x: GpuArray,
-    indices: GpuArray,
-    values: GpuArray,
-    axis: int,
-    update: str,
-) -> GpuArray:
-    """Updates in their order, some after the others."""
-    dtype = x.dtype
-    x, values = (cast(device, each, float32) for each in (x, values))
-    for first in range(0, indices.shape[axis], LONGEST_LOOP):
-        at, own = (each.part(axis, first, LONGEST_LOOP) for each in (indices, values))
-        x = _scatter(device, op, x, at, own, axis, update)
-    return cast(device, x, dtype)
 
 
 def _check(device: GpuDevice, op: str, indices: GpuArray, length: int) -> GpuArray:

@@ -23,10 +23,10 @@ def check_turns(device: GpuDevice, op: str, turns: int) -> None:
         DeviceError: a thread would take more turns than its loops may.
     """
     if device.software and turns > LONGEST_LOOP:
-        what = "windows this large are cut short by software adapters"
+        what = "software adapters cut loops short, and with them sums this long"
         expected = f"at most {LONGEST_LOOP}"
-        hint = "x.to_device(px.Cpu())"
-        raise DeviceError(op, what, got=f"{turns} elements", expected=expected, hint=hint)
+        hint = "x.to_device(px.Cpu()), or a GPU"
+        raise DeviceError(op, what, got=f"{turns} terms", expected=expected, hint=hint)
 
 
 Operand = tuple[int, tuple[float, ...]]

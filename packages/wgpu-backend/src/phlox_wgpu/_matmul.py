@@ -12,8 +12,7 @@ from phlox_tensor import Rejected, bool_, float32
 
 from ._array import GpuArray
 from ._copy import copy
-from ._elementwise import ENTRIES as _ELEMENTWISE
-from ._launch import LONGEST_LOOP, Launch
+from ._launch import LONGEST_LOOP, Launch, check_turns
 from ._layout import Shape, broadcast_strides, merge_axes
 from ._runtime import GpuDevice, grid
 from .wgsl import matmul as kernels
@@ -82,22 +81,9 @@ def matmul(device: GpuDevice, x1: Any, x2: Any) -> GpuArray:
         raise Rejected
     if x1.dtype is not x2.dtype or x1.dtype is bool_:
         raise Rejected
-    if device.software and x1.dtype.kind == "Int" and x1.shape[-1:] > (LONGEST_LOOP,):
-        return _in_parts(device, x1, x2)
+    if x1.dtype.kind == "Int":
+        check_turns(device, "matmul", math.prod(x1.shape[-1:]))
     return _product(device, x1, x2, None)
-
-
-def _in_parts(device: GpuDevice, x1: GpuArray, x2: GpuArray) -> GpuArray:
-    """The sum of products over parts of the inner dimension."""
-    if not _fits(x1.shape, x2.shape):
-        raise Rejected
-    axis, total = (-2 if len(x2.shape) > 1 else -1), None
-    for first in range(0, x1.shape[-1], LONGEST_LOOP):
-        pair = (x1.part(-1, first, LONGEST_LOOP), x2.part(axis, first, LONGEST_LOOP))
-        part = _product(device, *pair, None)
-        total = part if total is None else _ELEMENTWISE["add"](device, total, part)
-    assert total is not None
-    return total
 
 
 def linear(device: GpuDevice, x: Any, weight: Any, bias: Any) -> GpuArray:

@@ -12,10 +12,9 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, full
 from ._launch import Launch
 from ._layout import Shape
-from ._matmul import ENOUGH_GROUPS
+from ._matmul import ENOUGH_GROUPS, add_parts
 from ._runtime import GpuDevice, grid
-from .wgsl import matmul as sums
-from .wgsl.channels import COLUMN_PARAMS, COLUMNS, column_sums
+from .wgsl.channels import COLUMNS, column_sums
 from .wgsl.rows import Reduction, RowKernel, RowProgram, Step, row_source
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ _SCALED = Step(
 _ROOT_STEPS = (
     Step(
         reduce=(("top", "max", "abs(x)"),),
-        row=(("near", "0.0"), ("rest", "0.0"), ("unit", "unit_of_row(top)")),
+        row=(("unit", "unit_of_row(top)"),),
     ),
     Step(each=(("d", "x * unit"),), reduce=(("squares", "sum", "d * d"),), row=(_SCALE,)),
 )
@@ -145,7 +144,10 @@ def norm_backward_program(weight: bool, *, centered: bool) -> RowProgram:
     """
     mean: tuple[str, Reduction, str] = ("first", "sum", "pull")
     pull = Step(
-        each=(("normal", "(d - rest) * scale"), ("pull", "g * weight" if weight else "g")),
+        each=(
+            ("normal", f"({'d - rest' if centered else 'd'}) * scale"),
+            ("pull", "g * weight" if weight else "g"),
+        ),
         reduce=(("second", "sum", "pull * normal"), *(mean,) * centered),
     )
     steps = (*((_SIZED, _SCALED) if centered else _ROOT_STEPS), pull)
@@ -155,7 +157,7 @@ def norm_backward_program(weight: bool, *, centered: bool) -> RowProgram:
         ("g", "x"),
         steps,
         (f"(scale * unit) * (pull{first} - normal * (second / p.count))",),
-        ("near", "rest / unit", "scale * unit"),
+        (*("near", "rest / unit") * centered, "scale * unit"),
         ("weight",) * weight,
         ("epsilon",),
     )
@@ -340,66 +342,57 @@ def _flat(device: GpuDevice, x: GpuArray) -> GpuArray:
 
 
 def layer_norm_backward(
+    device: GpuDevice, g: GpuArray, x: GpuArray, weight: GpuArray | None, epsilon: float
+) -> tuple[GpuArray, ...]:
+    """Cotangents of layer_norm for x, weight and bias."""
+    return _norm_backward(device, g, x, weight, epsilon, centered=True)
+
+
+def rms_norm_backward(
+    device: GpuDevice, g: GpuArray, x: GpuArray, weight: GpuArray | None, epsilon: float
+) -> tuple[GpuArray, ...]:
+    """Cotangents of rms_norm for x and weight."""
+    return _norm_backward(device, g, x, weight, epsilon, centered=False)
+
+
+def _norm_backward(
     device: GpuDevice,
     g: GpuArray,
     x: GpuArray,
     weight: GpuArray | None,
     epsilon: float,
     *,
-    centered: bool = True,
-) -> tuple[GpuArray, GpuArray, GpuArray]:
-    """Cotangents of layer_norm for x, weight and bias; of rms_norm where not `centered`."""
+    centered: bool,
+) -> tuple[GpuArray, ...]:
+    """Cotangents for x and for the vectors: sums over rows of g times normal, `centered` of g."""
+    count = 1 + centered
     length = x.shape[-1]
     if not x.size:
         zero = full(device, (length,), 0.0, x.dtype)
-        return device.empty(x.shape, x.dtype), zero, zero
+        return (device.empty(x.shape, x.dtype), *[zero] * count)
     rows = [_flat(device, g), _flat(device, x)]
     program = norm_backward_program(weight is not None, centered=centered)
     columns = [] if weight is None else [weight]
     dx, *moments = run(device, program, rows, columns, [epsilon], wide=True)
-    dweight, dbias = _column_sums(device, rows, moments)
-    return dx.view(x.shape, dense_strides(x.shape), 0), dweight, dbias
-
-
-def rms_norm_backward(
-    device: GpuDevice, g: GpuArray, x: GpuArray, weight: GpuArray | None, epsilon: float
-) -> tuple[GpuArray, GpuArray]:
-    """Cotangents of rms_norm for x and weight."""
-    dx, dweight, _ = layer_norm_backward(device, g, x, weight, epsilon, centered=False)
-    return dx, dweight
-
-
-def _column_sums(
-    device: GpuDevice, rows: list[GpuArray], moments: list[GpuArray]
-) -> tuple[GpuArray, GpuArray]:
-    """Sums over rows of g times normal and of g, in parts of rows that are added in order."""
-    count, length = rows[0].shape
-    stored = rows[0].wgsl
+    stored, many = rows[0].wgsl, rows[0].shape[0]
     tiles = -(-length // COLUMNS)
-    parts = max(1, min(2 * ENOUGH_GROUPS // tiles, count // 32))
-    per_part = -(-count // parts)
-    parts = -(-count // per_part)
-    partial = device.empty((parts, 2, length), float32)
-    params = (tiles * parts, tiles, count, length, per_part, rows[0].offset, rows[1].offset)
-    assert len(params) == len(COLUMN_PARAMS)
+    parts = max(1, min(2 * ENOUGH_GROUPS // tiles, many // 32))
+    per_part = -(-many // parts)
+    parts = -(-many // per_part)
+    partial = device.empty((parts, count, length), float32)
+    params = (tiles * parts, tiles, many, length, per_part, rows[0].offset, rows[1].offset)
     device.launch(
-        ("column-sums", stored),
-        lambda: column_sums(stored),
+        ("column-sums", stored, centered),
+        lambda: column_sums(stored, centered=centered),
         [*rows, *moments],
         [partial],
         params,
         tiles * parts,
     )
-    out = device.empty((2, length), rows[0].dtype)
-    device.launch(
-        ("sum-parts", stored, False),
-        lambda: sums.sum_parts(stored, bias=False),
-        [partial],
-        [out],
-        (out.size, parts),
-        -(-out.size // 256),
-    )
-    return out.view((length,), (1,), 0), out.view((length,), (1,), length)
+    out = device.empty((count, length), x.dtype)
+    add_parts(device, partial, out, None, 1)
+    vectors = (out.view((length,), (1,), length * i) for i in range(count))
+    return dx.view(x.shape, dense_strides(x.shape), 0), *vectors
 
 
 ENTRIES: Entries = {

@@ -14,38 +14,44 @@ COLUMN_PARAMS: Params = (
 )
 
 
-def column_sums(stored: str) -> Kernel:
-    """Per part of the rows and column: sum of g (x - mean) scale, then of g.
+def column_sums(stored: str, *, centered: bool) -> Kernel:
+    """Per part of the rows and column: sum of g (x - mean) scale, and `centered` then of g.
 
-    Inputs g, x, the mean as two floats, scale.
+    Inputs g, x, `centered` the mean as two floats, scale.
     """
+    kind, moments = ("vec2<f32>", 3) if centered else ("f32", 1)
+    x = "f32(in1[p.x_offset + at])"
+    if centered:
+        term = f"vec2<f32>(g * ((({x} - in2[row]) - in3[row]) * in4[row]), g)"
+        stores = ["out0[place] = total.x;", "out0[place + p.length] = total.y;"]
+    else:
+        term, stores = f"g * ({x} * in2[row])", ["out0[place] = total;"]
     body = f"""\
-var<workgroup> parts: array<vec2<f32>, 256>;
+var<workgroup> parts: array<{kind}, 256>;
 {SIGNATURE.format(threads=256)}\
   let id = linear_group(group, groups);
   if (id >= p.groups) {{ return; }}
   let part = i32(id) / p.tiles;
   let column = i32(id) % p.tiles * {COLUMNS} + lane % {COLUMNS};
   let last = min((part + 1) * p.per_part, p.rows);
-  var total = vec2<f32>();
+  var total = {kind}();
   if (column < p.length) {{
     for (var row = part * p.per_part + lane / {COLUMNS}; row < last; row += 8) {{
       let at = row * p.length + column;
       let g = f32(in0[p.g_offset + at]);
-      let normal = ((f32(in1[p.x_offset + at]) - in2[row]) - in3[row]) * in4[row];
-      total += vec2<f32>(g * normal, g);
+      total += {term};
     }}
   }}
   parts[lane] = total;
   workgroupBarrier();
   if (lane < {COLUMNS} && column < p.length) {{
     for (var i = 1; i < 8; i++) {{ total += parts[i * {COLUMNS} + lane]; }}
-    out0[part * 2 * p.length + column] = total.x;
-    out0[(part * 2 + 1) * p.length + column] = total.y;
+    let place = part * {len(stores)} * p.length + column;
+    {" ".join(stores)}
   }}
 }}
 """
-    return Kernel(body, (stored, stored, "f32", "f32", "f32"), ("f32",), COLUMN_PARAMS)
+    return Kernel(body, (stored, stored, *["f32"] * moments), ("f32",), COLUMN_PARAMS)
 
 
 # Element e of channel c lies at offset + c * channel + e / inner * outer + e % inner.

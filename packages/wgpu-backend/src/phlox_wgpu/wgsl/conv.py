@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._kernel import Kernel
-from .matmul import BIAS_PARAMS, MatrixLoader, Reading, dense_epilogue
+from .matmul import BIAS_PARAMS, MatrixLoader, PlacedLoader, Reading, dense_epilogue
 from .tile import SIGNATURE, TILE_PARAMS, Placement, Tile, thread_column, thread_row, tile_source
 
 _LANES = "xyzw"
@@ -106,7 +106,7 @@ def _window(position: str, prefix: str, image: str) -> list[str]:
     ]
 
 
-class _Windows:
+class _Windows(PlacedLoader):
     """Operand b of a convolution.
 
     Column n is a window, the inner index goes through the table in2.
@@ -116,16 +116,6 @@ class _Windows:
         self.place = Placement("b", tile.columns, tile.depth, tile.threads, False, False, stored)
         self.depth = tile.depth
         self.stored = stored
-
-    @property
-    def pitch(self) -> int:
-        return self.place.pitch
-
-    def memory(self) -> str:
-        return self.place.memory()
-
-    def store(self) -> list[str]:
-        return self.place.store()
 
     def setup(self) -> list[str]:
         lines = [
@@ -148,7 +138,7 @@ class _Windows:
         return lines
 
 
-class _Cotangents:
+class _Cotangents(PlacedLoader):
     """Operand a of a weight's cotangent: row m is a channel, the inner index a position.
 
     Images are padded to tiles.
@@ -157,16 +147,6 @@ class _Cotangents:
     def __init__(self, tile: Tile, stored: str, vector: bool) -> None:
         self.place = Placement("a", tile.rows, tile.depth, tile.threads, True, vector, stored)
         self.depth = tile.depth
-
-    @property
-    def pitch(self) -> int:
-        return self.place.pitch
-
-    def memory(self) -> str:
-        return self.place.memory()
-
-    def store(self) -> list[str]:
-        return self.place.store()
 
     def setup(self) -> list[str]:
         lines = [*self.place.declare(), "  let a_base = p.a_offset + batch * p.a_group;"]
@@ -192,7 +172,7 @@ class _Cotangents:
         return lines
 
 
-class _Patches:
+class _Patches(PlacedLoader):
     """Operand b of a weight's cotangent.
 
     Column n is a row of the table, the inner index a position.
@@ -201,16 +181,6 @@ class _Patches:
     def __init__(self, tile: Tile, stored: str) -> None:
         self.place = Placement("b", tile.columns, tile.depth, tile.threads, True, False, stored)
         self.stored = stored
-
-    @property
-    def pitch(self) -> int:
-        return self.place.pitch
-
-    def memory(self) -> str:
-        return self.place.memory()
-
-    def store(self) -> list[str]:
-        return self.place.store()
 
     def setup(self) -> list[str]:
         lines = self.place.declare()

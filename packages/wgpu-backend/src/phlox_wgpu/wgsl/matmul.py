@@ -47,7 +47,26 @@ class Matmul:
     partial: bool
 
 
-class MatrixLoader:
+class PlacedLoader:
+    """The part of a loader that its placement decides."""
+
+    place: Placement
+
+    @property
+    def pitch(self) -> int:
+        """Vectors from one inner index to the next in workgroup memory."""
+        return self.place.pitch
+
+    def memory(self) -> str:
+        """The declaration of the workgroup memory."""
+        return self.place.memory()
+
+    def store(self) -> list[str]:
+        """Registers to workgroup memory."""
+        return self.place.store()
+
+
+class MatrixLoader(PlacedLoader):
     """An operand with two strides.
 
     Parameters {name}_outer and {name}_depth, in vectors where it is read by vectors.
@@ -63,19 +82,6 @@ class MatrixLoader:
         self.ragged = ragged
         self.buffer = "in0" if side == "a" else "in1"
         self.first, self.count = ("row_first", "p.m") if side == "a" else ("column_first", "p.n")
-
-    @property
-    def pitch(self) -> int:
-        """Vectors from one inner index to the next in workgroup memory."""
-        return self.place.pitch
-
-    def memory(self) -> str:
-        """The declaration of the workgroup memory."""
-        return self.place.memory()
-
-    def store(self) -> list[str]:
-        """Registers to workgroup memory."""
-        return self.place.store()
 
     def setup(self) -> list[str]:
         """Where each load starts.
