@@ -10,11 +10,10 @@ from phlox_tensor import float32
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy, full
 from ._elementwise import cast
-from ._matmul import ENOUGH_GROUPS
+from ._matmul import ENOUGH_GROUPS, add_parts
 from ._rows import STD, VAR, Axes, axes_last, reduced, run
 from ._runtime import GpuDevice
 from .wgsl import channels as kernels
-from .wgsl import matmul as sums
 
 if TYPE_CHECKING:
     from ._table import Entries
@@ -230,14 +229,7 @@ def _channel_sums(
         groups,
     )
     both = device.empty((2, channels), float32)
-    device.launch(
-        ("sum-parts", "f32", False),
-        lambda: sums.sum_parts("f32", bias=False),
-        [partial],
-        [both],
-        (both.size, parts),
-        -(-both.size // 256),
-    )
+    add_parts(device, partial, both, None, 1)
     return both
 
 
