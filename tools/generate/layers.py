@@ -1,15 +1,18 @@
 """Writes what follows from the layers of phlox_nn: their typed constructors and their exports.
 
-A layer is a class over ``Layer[Config]``. The files are read and not imported: a layer may be half
-written. At run time the metaclass of modules passes the arguments to the config; type checkers and
-editors read the constructors written here, which nothing runs.
+A layer is a class over ``Layer[Config]``, or over ``Stateless``, whose config follows from its
+fields and is written out for type checkers. The files are read and not imported: a layer may be
+half written. At run time the metaclass of modules passes the arguments to the config; type
+checkers and editors read the constructors written here, which nothing runs.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from tools.shell import ROOT
 
@@ -86,29 +89,157 @@ def _replaced(text: str, layer: str) -> str:
     return "".join([*lines[:after], "\n", constructor, *lines[end:]])
 
 
-def _exports(layers: dict[str, list[str]]) -> str:
+class Source(NamedTuple):
+    """A class of a room, and the file that it stands in."""
+
+    node: ast.ClassDef
+    path: Path
+
+    @property
+    def module(self) -> str:
+        """The module as the package's own imports name it."""
+        return "." + ".".join(self.path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+class Setting(NamedTuple):
+    """A field of a layer without parameters, and where the names of its type come from."""
+
+    name: str
+    hint: ast.expr
+    default: str
+    origins: dict[str, str]
+
+
+def _base_name(base: ast.expr) -> str:
+    return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
+
+
+def _is_stateless(name: str, sources: dict[str, Source]) -> bool:
+    """Whether a class is one over ``Stateless``."""
+    bases = map(_base_name, sources[name].node.bases) if name in sources else ()
+    return any(base == "Stateless" or _is_stateless(base, sources) for base in bases)
+
+
+def _is_shared(node: ast.ClassDef) -> bool:
+    return any(word.arg == "shared" for word in node.keywords)
+
+
+def _origins(source: Source) -> dict[str, str]:
+    """The module of each name that a file imports or defines."""
+    found: dict[str, str] = {}
+    for node in ast.parse(source.path.read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            parts = source.module.split(".")[1:]
+            above = parts[: len(parts) - node.level] if node.level else []
+            module = ".".join([*above, node.module or ""])
+            found |= {each.name: "." * bool(node.level) + module for each in node.names}
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found[node.targets[0].id] = source.module
+    return found
+
+
+class _Replaced(ast.NodeTransformer):
+    """Types in the place of type variables."""
+
+    def __init__(self, known: dict[str, ast.expr]) -> None:
+        self.known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.known.get(node.id, node)
+
+
+def _settings(name: str, sources: dict[str, Source]) -> dict[str, Setting]:
+    """The settings of a layer without parameters by name, those of its bases first."""
+    found: dict[str, Setting] = {}
+    if name not in sources:
+        return found
+    source = sources[name]
+    origins = _origins(source)
+    for base in source.node.bases:
+        inherited = _settings(_base_name(base), sources)
+        if isinstance(base, ast.Subscript) and inherited:
+            variables = _variables(sources[_base_name(base)].node)
+            given = base.slice.elts if isinstance(base.slice, ast.Tuple) else [base.slice]
+            new = _Replaced(dict(zip(variables, given, strict=True)))
+            for key, each in inherited.items():
+                hint = new.visit(ast.parse(ast.unparse(each.hint), mode="eval").body)
+                inherited[key] = each._replace(hint=hint, origins=each.origins | origins)
+        found |= inherited
+    for node in source.node.body:
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        value = "" if node.value is None else ast.unparse(node.value)
+        if "ClassVar" not in ast.unparse(node.annotation) and "init=False" not in value:
+            found[node.target.id] = Setting(node.target.id, node.annotation, value, origins)
+    return found
+
+
+def _variables(node: ast.ClassDef) -> list[str]:
+    """The type variables of a class over ``Generic``."""
+    for base in node.bases:
+        if isinstance(base, ast.Subscript) and _base_name(base) == "Generic":
+            each = base.slice.elts if isinstance(base.slice, ast.Tuple) else [base.slice]
+            return [ast.unparse(variable) for variable in each]
+    return []
+
+
+def _config(layer: str, settings: dict[str, Setting]) -> str:
+    """The config of a layer without parameters, for type checkers."""
+    lines = [f"    class {layer}Config(LayerConfig[{layer}]):"]
+    lines.append(f'        """Settings of ``{layer}``."""\n')
+    for each in settings.values():
+        default = f" = {each.default}" if each.default else ""
+        lines.append(f"        {each.name}: {ast.unparse(each.hint)}{default}")
+    return "\n".join(lines) + "\n"
+
+
+def _exports(layers: dict[str, list[str]], stateless: dict[str, Source], all_: Any) -> str:
     """The file that exports layers, their configs and the activations."""
     names = [*_activations(), *OVER_ROWS]
-    lines = [f"from phlox_tensor import {', '.join(sorted(names))}"]
-    for file, found in sorted(layers.items()):
-        lines.append(f"from .{file} import {', '.join(sorted(found))}")
+    imports: dict[str, set[str]] = {"phlox_tensor": set(names), ".module.layer": {"LayerConfig"}}
+    for module, found in layers.items():
+        imports.setdefault(module, set()).update(found)
         names += found
+    made: dict[str, list[str]] = {}
+    configs = []
+    for name, source in stateless.items():
+        settings = _settings(name, all_)
+        configs.append(_config(name, settings))
+        imports.setdefault(source.module, set()).add(name)
+        made.setdefault(source.module, []).append(f"{name}Config")
+        names += [name, f"{name}Config"]
+        for each in settings.values():
+            used = {n.id for n in ast.walk(each.hint) if isinstance(n, ast.Name)}
+            for word in used - set(vars(builtins)):
+                imports.setdefault(each.origins[word], set()).add(word)
     head = '"""Layers, configs and activations; generated by tools/gen.py, do not edit."""'
+    lines = [head, "", "from typing import TYPE_CHECKING", ""]
+    lines += [f"from {module} import {', '.join(sorted(imports[module]))}" for module in imports]
+    lines += ["", "if TYPE_CHECKING:  # at run time configs are made of the fields of layers", ""]
+    lines += [*configs, "else:"]
+    lines += [f"    from {module} import {', '.join(sorted(made[module]))}" for module in made]
     everything = "".join(f"    {name!r},\n" for name in sorted(names))
-    return "\n".join([head, "", *lines, "", f"__all__ = [\n{everything}]", ""])
+    return "\n".join([*lines, "", f"__all__ = [\n{everything}]", ""])
 
 
 def files() -> dict[Path, str]:
     """The files of layers by path, with fresh constructors, and the file that exports them."""
     texts: dict[Path, str] = {}
     layers: dict[str, list[str]] = {}
+    sources: dict[str, Source] = {}
     for path in sorted(path for room in ROOMS for path in (PACKAGE / room).glob("*.py")):
-        text, module = path.read_text(), f"{path.parent.name}.{path.stem}"
+        text = path.read_text()
         for node in ast.parse(text).body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            source = sources[node.name] = Source(node, path)
             config = _config_of(node)
-            if isinstance(node, ast.ClassDef) and config is not None:
-                text = _replaced(text, node.name)
-                layers.setdefault(module, []).extend([node.name, config])
-        if module in layers:
-            texts[path] = text
-    return {**texts, EXPORTS: _exports(layers)}
+            if config is not None:
+                text = texts[path] = _replaced(text, node.name)
+                layers.setdefault(source.module, []).extend([node.name, config])
+    stateless = {
+        name: source
+        for name, source in sources.items()
+        if _is_stateless(name, sources) and not _is_shared(source.node)
+    }
+    return {**texts, EXPORTS: _exports(layers, stateless, sources)}

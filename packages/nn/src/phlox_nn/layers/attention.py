@@ -23,7 +23,7 @@ from phlox_tensor import (
 
 from .. import initializers as init
 from ..module.layer import Layer, LayerConfig
-from .dropout import Dropout, DropoutConfig
+from .dropout import Dropout
 from .inputs import check_hidden
 from .linear import Linear, LinearConfig
 from .position import RotaryEncoding, RotaryEncodingConfig
@@ -154,7 +154,7 @@ class MultiHeadAttentionConfig(LayerConfig["MultiHeadAttention"]):
             "key": projection(d_key, shared),
             "value": projection(d_value, shared),
             "output": output if output.bias is None else output.replace(bias=_zeros(output)),
-            "dropout": DropoutConfig(self.dropout).init(device),
+            "dropout": Dropout(self.dropout, device=device),
             "rotary": self.rotary.init(device) if self.rotary else None,
         }
 

@@ -9,7 +9,7 @@ from phlox_tensor import Backend, Bool, Float, Tensor
 from ..module.layer import Layer, LayerConfig
 from .activation import Name
 from .attention import KeyValues, MultiHeadAttention, check_caches
-from .dropout import Dropout, DropoutConfig
+from .dropout import Dropout
 from .norm import LayerNorm, RmsNorm
 from .position import RotaryEncodingConfig
 from .transformer import FeedForward, Norm, inside_of, stacked, to_itself
@@ -58,7 +58,7 @@ class TransformerDecoderLayerConfig(LayerConfig["TransformerDecoderLayer"]):
             "norm2": norm.init(device),
             "feed_forward": maps.init(device),
             "norm3": norm.init(device),
-            "dropout": DropoutConfig(self.dropout).init(device),
+            "dropout": Dropout(self.dropout, device=device),
         }
 
 

@@ -16,7 +16,7 @@ from ..module.module import Module
 from ..param.param import Param
 from . import recurrent_steps as steps
 from .activation import Name
-from .dropout import Dropout, DropoutConfig
+from .dropout import Dropout
 from .inputs import check_dtype, value_of
 from .recurrent_steps import Found, Hidden
 
@@ -91,7 +91,7 @@ def _recurrences(config: Any, gates: int, device: Backend | str | None) -> dict[
             ]
             weights = [first.param((n, gates * size), device) for n in (d_input, size)]
             made.append(Recurrence(*weights, *biases))
-    return {"layers": tuple(made), "dropout": DropoutConfig(config.dropout).init(device)}
+    return {"layers": tuple(made), "dropout": Dropout(config.dropout, device=device)}
 
 
 def _validate(config: Any) -> None:

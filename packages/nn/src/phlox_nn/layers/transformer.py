@@ -9,7 +9,7 @@ from phlox_tensor import Backend, Bool, Float, Tensor
 from ..module.layer import Layer, LayerConfig
 from .activation import Activation, ActivationConfig, Name
 from .attention import KeyValues, MultiHeadAttention, MultiHeadAttentionConfig, check_caches
-from .dropout import Dropout, DropoutConfig
+from .dropout import Dropout
 from .linear import Linear, LinearConfig
 from .norm import LayerNorm, LayerNormConfig, RmsNorm, RmsNormConfig
 from .position import RotaryEncodingConfig
@@ -43,7 +43,7 @@ class FeedForwardConfig(LayerConfig["FeedForward"]):
         return {
             "linear1": inner.init(device),
             "activation": ActivationConfig(self.activation).init(device),
-            "dropout": DropoutConfig(self.dropout).init(device),
+            "dropout": Dropout(self.dropout, device=device),
             "linear2": LinearConfig(self.d_ff, self.d_model, self.bias).init(device),
             "factor": inner.init(device) if self.gated else None,
         }
@@ -120,7 +120,7 @@ class TransformerEncoderLayerConfig(LayerConfig["TransformerEncoderLayer"]):
             "norm1": norm.init(device),
             "feed_forward": maps.init(device),
             "norm2": norm.init(device),
-            "dropout": DropoutConfig(self.dropout).init(device),
+            "dropout": Dropout(self.dropout, device=device),
         }
 
 

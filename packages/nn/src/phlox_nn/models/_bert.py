@@ -5,7 +5,7 @@ from __future__ import annotations
 from phlox_tensor import Backend, Bool, Float, Int, ShapeError, Tensor, arange, attention
 
 from .. import initializers as init
-from ..layers.dropout import Dropout, DropoutConfig
+from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding
 from ..layers.inputs import check_hidden
 from ..layers.linear import Linear, LinearConfig
@@ -62,7 +62,7 @@ class BertConfig(ModelConfig):
                 position_embeddings=table(self.positions),
                 token_type_embeddings=table(self.kinds),
                 LayerNorm=LayerNormConfig(d, self.epsilon).init(device),
-                dropout=DropoutConfig(self.dropout).init(device),
+                dropout=Dropout(self.dropout, device=device),
             ),
             encoder=Layers(tuple(self._layer(device) for _ in range(self.n_layers))),
             pooler=Dense(self._linear(d, d, device)) if self.pooler else None,
@@ -76,7 +76,7 @@ class BertConfig(ModelConfig):
 
         def added(d_input: int) -> Added:
             norm = LayerNormConfig(d, self.epsilon).init(device)
-            dropout = DropoutConfig(self.dropout).init(device)
+            dropout = Dropout(self.dropout, device=device)
             return Added(self._linear(d_input, d, device), norm, dropout)
 
         query, key, value = (self._linear(d, d, device) for _ in range(3))

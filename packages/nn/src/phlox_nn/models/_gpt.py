@@ -23,7 +23,7 @@ from phlox_tensor import (
 
 from .. import initializers as init
 from ..layers.attention import KeyValues
-from ..layers.dropout import Dropout, DropoutConfig
+from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
@@ -65,7 +65,7 @@ class GptConfig(ModelConfig):
         return Gpt(
             wte=Embedding(self.words, d, small, device=device),
             wpe=Embedding(self.positions, d, small, device=device),
-            drop=DropoutConfig(self.dropout).init(device),
+            drop=Dropout(self.dropout, device=device),
             h=tuple(self._block(device) for _ in range(self.n_layers)),
             ln_f=LayerNormConfig(d, self.epsilon).init(device),
         )
@@ -78,7 +78,7 @@ class GptConfig(ModelConfig):
             made = LinearConfig(d_input, d_output, initializer=first).init(device)
             return made.replace(bias=init.Zeros().param((d_output,), device))
 
-        dropout = DropoutConfig(self.dropout).init(device)
+        dropout = Dropout(self.dropout, device=device)
         return GptBlock(
             ln_1=LayerNormConfig(d, self.epsilon).init(device),
             attn=GptAttention(linear(d, 3 * d, small), linear(d, d, last), dropout, self.n_heads),

@@ -7,7 +7,7 @@ from typing import Any
 from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
-from ..layers.dropout import DropoutConfig
+from ..layers.dropout import Dropout
 from ..layers.linear import LinearConfig
 from ..layers.norm import BatchNormConfig
 from ..module.module import Module
@@ -49,7 +49,7 @@ class MobileNetV2Config(ModelConfig):
                 channels = after
         parts.append(conv_norm(channels, last, 1, device, activation="relu6"))
         linear = LinearConfig(last, self.classes, initializer=init.Normal(std=0.01)).init(device)
-        return MobileNetV2(tuple(parts), (DropoutConfig(self.dropout).init(device), linear))
+        return MobileNetV2(tuple(parts), (Dropout(self.dropout, device=device), linear))
 
 
 def _even(channels: float) -> int:

@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import re
+import sys
+from abc import ABCMeta
+from dataclasses import MISSING, Field, InitVar, field, fields
+from inspect import cleandoc, get_annotations
 from math import inf
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast, get_args, get_origin
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from phlox_tensor import Backend
 
@@ -68,14 +86,128 @@ class Layer(Module, Generic[C]):
 
     settings: C
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(
+        cls, config: type[LayerConfig[Any]] | None = None, **options: Any
+    ) -> None:
         """Take constructor and documentation from the config that is the type argument."""
         bases = vars(cls).get("__orig_bases__", ())
         named = [get_args(base)[0] for base in bases if get_origin(base) is Layer]
-        config = named[0] if named else None
+        config = named[0] if named and named[0] is not Any else config
         super().__init_subclass__(config=config, **options)
         if config is not None:
             config._layer = cls
-            settings = (config.__doc__ or "").partition("Attributes:\n")[2].rstrip()
-            if cls.__doc__ and settings:
-                cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n    Args:\n{settings}\n"
+            settings = cleandoc(config.__doc__ or "").partition("Attributes:\n")[2].rstrip()
+            if cls.__doc__ and settings and "Args:\n" not in cls.__doc__:
+                cls.__doc__ = f"{cleandoc(cls.__doc__)}\n\nArgs:\n{settings}\n"
+
+
+class _Setting(NamedTuple):
+    """A setting of a layer without parameters: its type, its default, where the type is found."""
+
+    hint: Any
+    default: Any
+    module: str
+
+
+class _MadeOfFields(LayerConfig[L]):
+    """Base of the configs that are made of the fields of layers without parameters."""
+
+    _layer: ClassVar[type[Stateless]]
+
+    def validate(self) -> None:
+        """Raise ConfigError for settings that the layer refuses."""
+        self._layer._check(cast("Any", self))
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return the other fields of the layer by name."""
+        return self._layer._parts(device)
+
+
+class Stateless(Layer[Any]):
+    """Base of layers without parameters, whose settings are written once: as their fields.
+
+    ``class HuberLoss(Stateless)`` with ``delta: float = 1.0`` has the config ``HuberLossConfig`` in
+    its module, with the same fields and what the docstring says in ``Args``. ``loss.delta`` reads
+    ``loss.settings.delta``. A class with ``shared=True`` has no config: its fields, and its
+    ``Args``, are those of its subclasses. A field of ``field(init=False)`` is no setting, and a
+    subclass of a layer that has a config has no config again.
+    """
+
+    _own: ClassVar[dict[str, _Setting]] = {}
+
+    if TYPE_CHECKING:
+        settings: Any = field(init=False)  # the config, whose type names the layer
+        device: InitVar[Backend | str | None] = field(default=None, kw_only=True)
+
+        def require(self, name: str, holds: bool, expected: str) -> None:
+            """Raise ConfigError that names a setting, unless its value ``holds``."""
+
+    def __init_subclass__(cls, *, shared: bool = False, **options: Any) -> None:
+        """Make the config of a layer from its fields."""
+        config = None
+        if not any(vars(base).get("_config") for base in cls.__mro__):
+            cls._own = {**cls._own, **_taken(cls)}
+            config = None if shared else _config_of(cls)
+        super().__init_subclass__(config=config, **options)
+
+    def _check(self) -> None:
+        """Refuse settings by ``require``. The config runs it on itself: it has the same fields."""
+
+    @classmethod
+    def _parts(cls, device: Backend | str | None) -> dict[str, Any]:
+        """Return the fields that are no settings by name."""
+        return {}
+
+
+def _taken(cls: Any) -> dict[str, _Setting]:
+    """Take the annotated settings out of a class, which reads them from its config instead."""
+    found, kept = {}, {}
+    lines = dict(re.findall(r"^ +(\w+): (.+)$", _described(cls), re.MULTILINE))
+    for name, hint in get_annotations(cls).items():
+        default = vars(cls).get(name, MISSING)
+        if "ClassVar" in str(hint):
+            kept[name] = hint
+        elif isinstance(default, Field) and not default.init:
+            delattr(cls, name)
+            kept[name] = hint
+        else:
+            found[name] = _Setting(hint, default, cls.__module__)
+            doc = lines.get(name, "A setting.")
+            setattr(cls, name, property(attrgetter(f"settings.{name}"), doc=doc))
+    cls.__annotations__ = kept
+    return found
+
+
+def _described(cls: type) -> str:
+    """What the docstring of a class, or of the nearest base with such words, says of settings."""
+    docs = (cleandoc(vars(base).get("__doc__") or "") for base in cls.__mro__)
+    return next(filter(None, (doc.partition("\nArgs:\n")[2] for doc in docs)), "").rstrip()
+
+
+def _config_of(cls: Any) -> Any:
+    """The config of a layer, in the module of the layer."""
+    named: dict[str, Any] = {}
+    for base in vars(cls).get("__orig_bases__", ()):
+        origin = get_origin(base)
+        if origin is not None:
+            names = (each.__name__ for each in origin.__parameters__)
+            named |= dict(zip(names, get_args(base), strict=True))
+    hints = {}
+    for name, (hint, _, module) in cls._own.items():
+        hints[name] = hint
+        if named or module != cls.__module__:
+            asked: Any = SimpleNamespace(__annotations__={name: hint})
+            hints |= get_type_hints(asked, vars(sys.modules[module]), named)
+    title, described = f"{cls.__name__}Config", _described(cls)
+    body = {
+        **{name: each.default for name, each in cls._own.items() if each.default is not MISSING},
+        "__annotations__": hints,
+        "__doc__": f"Settings of ``{cls.__name__}``."
+        + (f"\n\nAttributes:\n{described}\n" if described else ""),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__ + "Config",
+    }
+    made: Any = ABCMeta(title, (_MadeOfFields,), body)
+    if "." not in cls.__qualname__:
+        setattr(sys.modules[cls.__module__], title, made)  # where pickles look for it
+    return made
