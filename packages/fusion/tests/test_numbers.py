@@ -207,8 +207,8 @@ def test_equal_numbers_are_no_version_of_their_own_and_stay_on_the_fast_path() -
                 (alone, (x, number, number)),
                 (nested, (x, y, {"a": number, "b": [number]})),
             ):
-                assert fast._last is not None
-                probe: Any = fast._last.probe
+                assert fast._versions.last is not None
+                probe: Any = fast._versions.last.probe
                 assert probe(args, {}, []).tolist() == [0.0] * 2
     assert nested(x, x, {"a": 1.5, "b": [1.5]}).tolist() == [1.0] * 2
     assert nested.versions == 2  # one tensor at two places
@@ -219,8 +219,8 @@ def test_calls_by_keyword_are_known_at_once() -> None:
     x = pt.ones(1)
     for _ in range(3):
         assert fast(x, a=3.0, b=2.0).item() == 1.0
-    assert fast._last is not None
-    probe: Any = fast._last.probe
+    assert fast._versions.last is not None
+    probe: Any = fast._versions.last.probe
     assert probe((x,), {"a": 5.0, "b": 1.0}, []).item() == 4.0
     for args, named in (
         ((x,), {"b": 5.0, "a": 1.0}),

@@ -18,7 +18,7 @@ import pytest
 import phlox_tensor as pt
 from phlox_fusion import compile, kernel
 from phlox_fusion.record.outside import outside_of
-from phlox_fusion.record.watch import numbers_of
+from phlox_fusion.record.watch import data_of
 from phlox_fusion.trees.plain import is_users
 from phlox_tensor import CompileError, Tensor
 from phlox_tensor.capture import is_ours
@@ -369,10 +369,10 @@ def test_objects_in_arrays_of_numpy_are_followed() -> None:
 
 def test_arrays_of_numpy_that_stay_are_known_at_one_look() -> None:
     table = np.ones((300, 2), np.float32)
-    (watch,) = [w for w in outside_of(lambda: table).watches if w.read is numbers_of]
-    assert watch.stands()
+    (watch,) = [w for w in outside_of(lambda: table).watches if w.read is data_of]
+    assert watch.same_objects()
     table[0, 0] = 2.0
-    assert not watch.stands()
+    assert not watch.same_objects()
 
 
 def test_values_of_members_are_followed() -> None:

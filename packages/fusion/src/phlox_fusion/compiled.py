@@ -9,13 +9,12 @@ from operator import is_
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar, final, overload
 
-from phlox_tensor import CompileError, DisagreementError, Tensor, WrongTypeError, tree
+from phlox_tensor import CompileError, DisagreementError, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import (
     MODES,
     RECORDINGS,
     Graph,
-    ambient,
     host_random_state,
     recording,
     runs_eagerly,
@@ -27,25 +26,25 @@ from .locks import KEEPING
 from .mode import mode_of
 from .record import trace as _trace
 from .record.agree import difference, fits, two_runs_differ
-from .record.arguments import refuse_arrays, refuse_named, refuse_reached, shared
+from .record.arguments import refuse_arrays, refuse_named, refuse_reached
 from .record.cells import Pin
-from .record.outside import outside_of
+from .record.outside import Outside, outside_of
 from .record.refused import host_random
-from .record.watch import altered_by_a_helper, first_change, hold, left_of
+from .record.trace import Trace
+from .record.watch import changed_by_a_helper, changed_by_itself, unchanged, without_changed
 from .replay.explain import explained
 from .replay.halves import Join
 from .replay.replay import MISS, replay_of, undo_all
-from .trees.flat import flat
 from .trees.plain import follow
-from .versions.form import form_of, most_changed
+from .versions.form import Form, form_of
+from .versions.key import key_of
 from .versions.probe import probe_of, twice
-from .versions.version import SPOT, Version, what_changed
+from .versions.version import SPOT, Version
+from .versions.versions import WARN_AT, Versions
 from .wrapped import bound_to, kept_by_name, refuse_unbound
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_WARN_AT: Final = 10
-_MOST_JOINED: Final = 4  # of those that ran once and hold what their gradients may need
 _LATER: Final = object()  # ``compile`` with settings alone decorates what comes then
 
 
@@ -84,12 +83,9 @@ class Compiled(Generic[P, R]):
             self._called, self._bound = type(function).__call__, (function,)
         else:
             update_wrapper(self, self._called)
-        self._mode, self._most = "check" if check else mode_of("compile"), versions
+        self._mode = "check" if check else mode_of("compile")
         follow(owner if self._bound and isinstance(function, MethodType) else function)
-        self._versions: dict[Any, list[Version]] = {}
-        self._last: Version | None = None  # whose probe is asked first
-        self._clock = 0
-        self._made = 0
+        self._versions = Versions(versions)
         self._warned = False
         self._fallbacks = of_a_function()
 
@@ -104,7 +100,7 @@ class Compiled(Generic[P, R]):
             DisagreementError: in check mode, where a replay gives other bits, or fails alone.
         """
         given = (*self._bound, *args) if self._bound else args
-        last = self._last
+        last = self._versions.last
         probe = None if last is None or last.calls >= last.due else last.probe
         if probe is not None and last is not None:
             undo: list[Any] = []
@@ -123,27 +119,27 @@ class Compiled(Generic[P, R]):
             or (RECORDINGS.count and recording() is not None)
         ):
             return self._called(*given, **kwargs)
-        key, leaves = self._key(given, kwargs)
+        key, leaves = key_of(given, kwargs)
         if key is None:
             return self._called(*given, **kwargs)
-        ready = self._versions.get(key)
+        ready = self._versions.of(key)
         waiting: list[Version] = []
-        for version in ready or ():
+        for version in ready:
             if version.replay is None:
-                waiting += [version] if version.stands() else []
+                waiting += [version] if version.unchanged() else []
                 continue
-            if version.outside and not hold(version.outside):
+            if version.seen.watches and not unchanged(version.seen.watches):
                 continue
-            refuse_named(version.named, (*given, *kwargs.values()), leaves)
+            refuse_named(version.seen.named, (*given, *kwargs.values()), leaves)
             if version.calls >= version.due and self._mode != "check":
                 waiting.append(version)
                 continue
             out = self._replayed(version, given, kwargs, leaves)
             if out is not MISS:
                 version.calls += 1
-                self._last = version
+                self._versions.last = version
                 return out
-        return self._record(key, given, kwargs, ready or (), waiting)
+        return self._record(key, given, kwargs, ready, waiting)
 
     def _replayed(
         self, version: Version, given: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
@@ -151,7 +147,7 @@ class Compiled(Generic[P, R]):
         """What a replay gives; ``MISS`` where it does not hold."""
         replay = version.replay
         assert replay is not None
-        self._clock = version.used = self._clock + 1
+        self._versions.use(version)
         if self._mode == "check" and version.join is None:
             trace = _trace.positioned(version.trace, _trace.order_of(given, kwargs))
             return compared(self._called, given, kwargs, trace, replay, leaves)
@@ -193,7 +189,7 @@ class Compiled(Generic[P, R]):
     @property
     def versions(self) -> int:
         """The number of recordings that are kept."""
-        return sum(map(len, self._versions.values()))
+        return len(self._versions)
 
     @property
     def fallbacks(self) -> int:
@@ -216,7 +212,7 @@ class Compiled(Generic[P, R]):
             >>> len(double.sources)
             1
         """
-        ready = [v for some in self._versions.values() for v in some if v.replay is not None]
+        ready = [version for version in self._versions if version.replay is not None]
         halves = [text for v in ready if v.join is not None for text in v.join.texts]
         return [*(v.text for v in ready), *halves]
 
@@ -277,46 +273,6 @@ class Compiled(Generic[P, R]):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             return getattr(module, name)
 
-    # Finding a version
-
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
-        """What decides which recording serves a call, and the leaves of the arguments.
-
-        None for tensors of a transform under way, whose ops run one by one.
-        """
-        key: list[Any] = [ambient()]
-        leaves: list[Any] = []
-        for item in (*args, *kwargs.values()) if kwargs else args:
-            cls = type(item)
-            if cls is Tensor:
-                device = item.device
-                primitive = item.primitive
-                key.append(device)
-                key.append(device.spec_of(primitive))
-                while device.inner is not None:
-                    if device.transient:
-                        return None, leaves
-                    key.append(device.standing(primitive))
-                    primitive = device.lower(primitive)
-                    device = device.inner
-                leaves.append(primitive)
-            elif cls is float or cls is int:
-                key.append(cls)
-                leaves.append(item)
-            elif item is None or cls is bool or cls is str:
-                key.append((cls, item))
-            else:
-                layout, found, _ = flat(item)
-                if layout.transient:
-                    return None, leaves
-                key.append(layout)
-                leaves += found
-        if kwargs:
-            key.append((len(args), *kwargs))
-        if len({*map(id, leaves)}) < len(leaves) and twice(leaves):
-            key.append(shared(args, kwargs))
-        return tuple(key), leaves
-
     def _record(
         self,
         key: Any,
@@ -334,52 +290,84 @@ class Compiled(Generic[P, R]):
             known: the versions of the key, of which none could serve the call.
             waiting: those of them that are to be recorded again.
         """
-        form = form_of(args, kwargs)
-        refuse_arrays(form)
-        outside, generators, named = outside_of(self._called, form.values())
-        refuse_reached(args, kwargs, outside)
-        refuse_named(named, (*args, *kwargs.values()), self._key(args, kwargs)[1])
-        drawn = host_random_state(generators)
+        form, seen = self._seen(args, kwargs, waiting)
+        drawn = host_random_state(seen.generators)
         like = [*known, *waiting][-1:]
         pins = like[0].pins if like else frozenset[Pin]()
         found = _trace.run(self._called, args, kwargs, pins)
-        if host_random_state(generators) != drawn:
+        if host_random_state(seen.generators) != drawn:
             raise host_random()
-        name = first_change(outside)
+        name = changed_by_itself(seen.watches)
         if name is not None:
             raise _trace.changes(name)
-        left = left_of(outside)
-        found_out = len(left) < len(outside) or not all(map(is_, left, outside))
+        left = without_changed(seen.watches)
+        filled = len(left) < len(seen.watches) or not all(map(is_, left, seen.watches))
+        left_of_it = seen._replace(watches=left)
         with KEEPING:
-            meanwhile = (v for v in self._versions.get(key, ()) if v not in known)
-            waiting += [v for v in meanwhile if v.stands()]  # those of other threads
-            alike = (v for v in waiting if fits(v.trace, found.trace) and v.wake())
-            version = next(alike, None)
-            other = None if version is None else difference(version.trace, found.trace)
-            if version is not None and other is not None:
-                self._drop(key, version)
-                if version.replay is not None or not version.found_out:
-                    raise two_runs_differ(other)
-                version, found_out = None, False  # the next run has to agree with this one
+            version, differed = self._alike(key, found.trace, known, waiting)
             if version is None:
-                version = Version(left, found.trace, form, found.pins, found_out=found_out)
+                # Where one differed that had filled a cache, the next run has to agree with this.
+                filled = filled and not differed
+                version = Version(left_of_it, found.trace, form, found.pins, filled_a_cache=filled)
                 if found.joins:
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
-                self._keep(key, version)
+                if self._versions.made == WARN_AT - 1:
+                    why = self._versions.advice(key, version)
+                    self._warn(f"{self!r} was recorded {WARN_AT} times: {why}")
+                self._versions.keep(key, version)
                 version.doze()
-            elif version.replay is None:
-                version.outside = left  # what both runs found out for themselves is there now
-                version.named = named
-                self._agreed(version, args, kwargs)
-                self._warn_of(altered_by_a_helper(outside))
             else:
-                self._warn_of(altered_by_a_helper(outside))
-                version.calls += 1
-                version.due = SPOT * version.calls - 1
+                if version.replay is None:
+                    version.seen = left_of_it  # what both filled is there now
+                    self._agreed(version, args, kwargs)
+                else:
+                    version.calls += 1
+                    version.due = SPOT * version.calls - 1
+                place = changed_by_a_helper(seen.watches)
+                if place is not None and not self._warned:
+                    self._warned = True
+                    self._warn(
+                        f"a function that {self!r} calls changes {place} at each call, which a "
+                        "replay leaves as it is\nhint: return the value and keep it outside, or "
+                        "px.Cell"
+                    )
         if version.join is None:
             return found.trace.result.layout.build(found.leaves)
         return version.join.recorded(found, args, kwargs)
+
+    def _seen(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
+    ) -> tuple[Form, Outside]:
+        """The form of arguments, and what the function reads besides, refused if too much."""
+        for version in waiting:
+            if version.replay is not None:  # it is what it was, and has been looked at
+                return version.form, version.seen
+        form = form_of(args, kwargs)
+        refuse_arrays(form)
+        seen = outside_of(self._called, form.values())
+        refuse_reached(args, kwargs, seen.watches)
+        refuse_named(seen.named, (*args, *kwargs.values()), key_of(args, kwargs)[1])
+        return form, seen
+
+    def _alike(
+        self, key: Any, trace: Trace, known: Sequence[Version], waiting: list[Version]
+    ) -> tuple[Version | None, bool]:
+        """The version that a run has to agree with, and whether there was one that it need not."""
+        meanwhile = [v for v in self._versions.of(key) if v not in known]  # of other threads
+        for version in (*waiting, *(v for v in meanwhile if v.unchanged())):
+            if fits(version.trace, trace) and version.wake():
+                other = difference(version.trace, trace)
+                if other is None:
+                    return version, False
+                self._versions.drop(key, version)
+                if version.replay is not None or not version.filled_a_cache:
+                    raise two_runs_differ(other)
+                return None, True
+        return None, False
+
+    def _warn(self, text: str) -> None:
+        warnings.warn(f"[compile] {text}", stacklevel=4)
 
     def _agreed(self, version: Version, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Make a replay of a version, whose second run agreed with the first."""
@@ -388,64 +376,10 @@ class Compiled(Generic[P, R]):
             version.replay, version.text = replay_of(placed)
         else:
             version.replay, version.text = version.join.ready()
-        _, leaves = self._key(args, kwargs)
+        _, leaves = key_of(args, kwargs)
         if self._mode != "check" and not MODES.entered and not twice(leaves):
             run = version.replay if version.join is None else version.join
-            version.probe = probe_of(args, kwargs, version.outside, version.named, run)
-
-    def _warn_of(self, place: str | None) -> None:
-        """Say once that a helper changes what a replay leaves as it is."""
-        if place is None or self._warned:
-            return
-        self._warned = True
-        text = (
-            f"[compile] a function that {self!r} calls changes {place} at each call, which a "
-            "replay leaves as it is\nhint: return the value and keep it outside, or px.Cell"
-        )
-        warnings.warn(text, stacklevel=4)
-
-    def _keep(self, key: Any, version: Version) -> None:
-        self._made += 1
-        if self._made == _WARN_AT:
-            warnings.warn(self._advice(key, version), stacklevel=4)
-        if self._last is not None:  # calls that its probe knew left no mark
-            self._clock = self._last.used = self._clock + 1
-        if self.versions >= self._most:
-            oldest = min(
-                ((k, v) for k, some in self._versions.items() for v in some),
-                key=lambda pair: pair[1].used,
-            )
-            self._drop(*oldest)
-        self._clock = version.used = self._clock + 1
-        known = [v for v in self._versions.get(key, ()) if not v.gone()]
-        joined = [v for v in known if v.replay is None and v.join is not None]
-        if version.join is not None and len(joined) >= _MOST_JOINED:
-            known.remove(joined[0])
-        self._versions[key] = [*known, version]
-
-    def _drop(self, key: Any, version: Version) -> None:
-        self._last = None
-        left = [v for v in self._versions.get(key, ()) if v is not version]
-        if left:
-            self._versions[key] = left
-        else:
-            self._versions.pop(key, None)
-
-    def _advice(self, key: Any, made: Version) -> str:
-        known = self._versions.get(key, ())
-        forms = [v.form for some in self._versions.values() for v in some]
-        changed = most_changed([*forms, made.form])
-        asked = [g.line for g in made.trace.graph.guards]
-        name = what_changed(known[-1], made) if known else ""
-        if changed and len(known) < 2:
-            why = f"shapes, types or structure of the arguments keep changing{changed}"
-        elif name:
-            why = f"names from outside keep changing: {name}, which may be an argument instead"
-        elif asked:
-            why = f"values that the program asks of numbers keep changing (asked at {asked[0]})"
-        else:
-            why = "what cells hold keeps changing its structure"
-        return f"[compile] {self!r} was recorded {_WARN_AT} times: {why}"
+            version.probe = probe_of(args, kwargs, version.seen, run)
 
 
 def _again(function: Callable[..., Any], check: bool, versions: int) -> Compiled[..., Any]:

@@ -22,7 +22,7 @@ from phlox_tensor.capture import (
 from ..record.agree import two_runs_differ
 from ..record.arguments import refuse_named
 from ..record.outside import Outside, is_frozen, outside_of
-from ..record.watch import altered_by_a_helper, hold, standing
+from ..record.watch import changed_by_a_helper, unchanged, watching
 from ..replay.replay import MISS
 from ..trees.plain import follow
 from ..versions.version import SPOT
@@ -30,7 +30,7 @@ from ..wrapped import Bound, kept_by_name, refuse_unbound
 from .quick import Quick, quick_of
 
 P = ParamSpec("P")
-_MOST_KEPT: Final = 8  # formulas, by what stands outside of the function
+_MOST_KEPT: Final = 8  # formulas, by what same_objects outside of the function
 _MOST_QUICK: Final = 4  # texts for forms of calls: each that does not fit costs 0.2 us
 _RENEWED: Final = 256  # calls until one goes for a newer one: making it takes as long as 100
 
@@ -42,7 +42,7 @@ class _Kept:
     Attributes:
         watches: what it read.
         named: what is there, where code asks for identity: no argument may be one of it.
-        stands: whether the very same objects are there.
+        same_objects: whether the very same objects are there.
         formula: of its arguments.
         ops: tells whether an op has been declared anew since.
         quick: what runs calls of each form, the last one first.
@@ -53,7 +53,7 @@ class _Kept:
         """Start without forms."""
         self.watches: Final = outside.watches
         self.named: Final = outside.named
-        self.stands: Final = standing(outside.watches)
+        self.same_objects: Final = watching(outside.watches)
         self.formula: Final = formula
         self.ops: Final = last_replaced()
         self.quick: list[Quick] = []
@@ -123,7 +123,7 @@ class Kernel(Generic[P]):
             return kept.formula(*self._bound(args, kwargs))
         found = kept.formula(*args)
         if not kept.slow:
-            self._warn_of(altered_by_a_helper(kept.watches))
+            self._warn_of(changed_by_a_helper(kept.watches))
         kept.slow += 1
         if len(kept.quick) < _MOST_QUICK or kept.slow % _RENEWED == 0:
             direct = kept.formula.direct(*args)
@@ -199,13 +199,13 @@ class Kernel(Generic[P]):
         return kept_by_name(self) or (kernel, (self._own,))
 
     def _known(self) -> _Kept:
-        """What there is for what stands outside of the function now."""
+        """What there is for what same_objects outside of the function now."""
         kept = self._kept
         ops = last_replaced()
-        if kept and kept[0].ops is ops and kept[0].stands():
+        if kept and kept[0].ops is ops and kept[0].same_objects():
             return kept[0]
         for at, found in enumerate(kept):
-            if found.ops is ops and hold(found.watches):
+            if found.ops is ops and unchanged(found.watches):
                 self._kept = [found, *kept[:at], *kept[at + 1 :]]
                 return found
         seen = outside_of(self._own)

@@ -11,23 +11,11 @@ from phlox_tensor import CompileError
 from phlox_tensor.capture import STATEFUL
 
 from ..trees.flat import flat
-from ..trees.layout import StaticPart, flatten
+from ..trees.layout import StaticPart
 from ..versions.form import Form
 from .cells import reached_twice
 from .refused import told_apart
 from .watch import Watch
-
-
-def shared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Which tensors of the arguments are one; numbers that are one object count as two."""
-    seen: dict[int, int] = {}
-    pattern = []
-    for item in (*args, *kwargs.values()):
-        _, _, known = flatten(item)
-        for primitive in known:
-            if primitive is not None:
-                pattern.append(seen.setdefault(id(primitive), len(seen)))
-    return tuple(pattern)
 
 
 def refuse_arrays(form: Form) -> None:

@@ -1,15 +1,17 @@
-"""What a function takes from outside: names, and what stands behind them, to be watched."""
+"""What does a function read besides its arguments? One walk over names and what stands there."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import partial
+from operator import attrgetter, methodcaller
 from random import Random
-from types import CodeType, FunctionType, MethodType, ModuleType
+from threading import local
+from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -19,48 +21,34 @@ from phlox_tensor.capture import is_ours
 
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart
 from ..trees.plain import is_pythons, is_users
-from .code import ASKING, Names, absolute, names_of
-from .holders import behind, held_by, names_asked, writable
-from .refused import (
-    DEEPEST,
-    MOST_NUMBERS,
-    MOST_PARTS,
-    MOST_VALUES,
-    an_iterator,
-    large_array,
-    too_deep,
-    too_large,
-)
-from .slots import Open, Slots, is_data
+from . import refused
+from .code import Names, absolute, names_of, words
+from .holders import BYTES, DATA, GIVING, IN_ATTRIBUTES, behind, writable
 from .watch import (
     NOTHING,
     Read,
     Watch,
     attributes_in,
-    class_of,
     content_of,
-    inside,
+    data_of,
+    given_by,
     items_of,
     members_of,
     names_in,
-    numbers_of,
-    objects_of,
     parts_of,
     size_of,
-    variables_in,
 )
 
 _LEAVES: Final = (bool, bytes, complex, float, int, str, type(None))
 _OUR_LEAVES: Final = (Tensor, DType, Backend)
 _FUNCTIONS: Final = (FunctionType, MethodType, partial)
-_WRAPPED: Final = ("__wrapped__", "_called")
-_ASKING: Final = ASKING | {"methodcaller"}
-_WHOLE: Final = frozenset({"__dict__", "asdict", "astuple", "dir", "getmembers", "vars"})
-_ENVIRONMENT: Final = frozenset({"environ", "getenv"})
+_CONTAINERS: Final = (deque, dict, frozenset, list, MappingProxyType, set, tuple)
 _GENERATORS: Final = (Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
-_COMPUTING: Final = frozenset({"__getattr__"})
-_OF_MEMBERS: Final = frozenset({"_name_", "_value_"})  # which name and value of a member read
-_METHODS: Final = frozenset({"forward"})  # those that are called by no name of the user's
+_OF_MEMBERS: Final = ("_name_", "_value_")  # which name and value of a member of an Enum read
+_MAKING: Final = frozenset({"__init__", "__new__", "__post_init__"})
+_ASIDE: Final = frozenset(
+    {"__annotate__", "__del__", "__getstate__", "__reduce__", "__repr__", "__setstate__"}
+)
 
 
 class Outside(NamedTuple):
@@ -75,6 +63,25 @@ class Outside(NamedTuple):
     watches: list[Watch]
     generators: tuple[Any, ...]
     named: dict[int, Any]
+
+
+class _Place(NamedTuple):
+    """Where a value stands.
+
+    Attributes:
+        label: what it is to the function.
+        among: what comes behind that in errors.
+        own: a name or argument of the function itself, which may not change it.
+        depth: how many containers and objects it stands in.
+    """
+
+    label: str
+    among: str = ""
+    own: bool = False
+    depth: int = 0
+
+    def inside(self, label: str = "", *, own: bool = False) -> _Place:
+        return self._replace(label=f"{self.label}{label}", own=own, depth=self.depth + 1)
 
 
 def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> Outside:
@@ -92,19 +99,54 @@ def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -
     """
     walk = _Walk()
     walk.start(function)
-    for layout in arguments:
-        for part in layout.parts:
-            if isinstance(part, StaticPart):
-                label = type(part.value).__name__
-                walk.add(part.value, label, among=" among the arguments", own=True)
-            elif isinstance(part, StatePart):
-                walk.constants_in(part.static, part.type.__name__)
-            elif isinstance(part, NodePart):
-                walk.look_up(part.type)
-                for key in part.keys or ():
-                    walk.add(key, type(key).__name__, among=" among the arguments", own=True)
-                walk.constants_in(part.rest, part.type.__name__)
+    for part in (part for layout in arguments for part in layout.parts):
+        if isinstance(part, StaticPart):
+            walk.add(part.value, _argument(part.value))
+        elif isinstance(part, StatePart | NodePart):
+            walk.add_class(part.type)
+            for key in part.keys or () if isinstance(part, NodePart) else ():
+                walk.add(key, _argument(key))
+            rest = part.rest if isinstance(part, NodePart) else part.static
+            walk.add_constants(rest, _Place(part.type.__name__))
     return walk.found()
+
+
+def _argument(value: Any) -> _Place:
+    return _Place(type(value).__name__, " among the arguments", own=True)
+
+
+@final
+class _Open:
+    """An object, module or class, whose attributes count as far as code names them."""
+
+    def __init__(self, item: Any, place: _Place, extra: Iterable[str] = ()) -> None:
+        """Start without names; ``extra``: those that count in any case."""
+        self.item, self.place, self.extra = item, place, {*extra}
+        space: Any = getattr(item, "__dict__", None)
+        self.by_thread = isinstance(item, local)  # each thread has attributes of its own
+        known = isinstance(space, Mapping) and not self.by_thread
+        self.space: Mapping[str, Any] = space if known else {}
+        self.classes = set[type]()  # of a class: it, and what derives from it
+        self.done: set[str] = set()
+        self.keys: dict[str, Any] = {}
+        self.slots: dict[str, Any] = {}
+
+    def may_come(self, name: str, asked: set[str]) -> bool:
+        """Whether an attribute that is absent may be given to it and then be read."""
+        if isinstance(self.item, type):
+            return any(name in vars(base) for cls in self.classes for base in cls.__mro__[:-1])
+        if not isinstance(self.space, dict):
+            return False
+        cls = type(self.item)
+        found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), NOTHING)
+        if found is NOTHING:
+            users = (base for base in cls.__mro__ if is_users(base.__module__))
+            computes = any("__getattr__" in vars(base) for base in users)
+            return name in asked or "__getattr__" in self.space or computes
+        if not hasattr(type(found), "__get__"):
+            return True
+        data = hasattr(type(found), "__set__") or hasattr(type(found), "__delete__")
+        return name[:2] != "__" and is_users(cls.__module__) and not data
 
 
 @final
@@ -112,19 +154,18 @@ class _Walk:
     """One way through all that a function reaches."""
 
     def __init__(self) -> None:
-        self._work: deque[tuple[Any, str, str, bool, int]] = deque()
+        self._work: deque[tuple[Any, _Place]] = deque()
         self._seen: dict[int, Any] = {}
         self._globals: dict[int, set[str]] = {}
         self._imported: set[str] = set()
         self._watches: list[Watch] = []
-        self._open: list[Open] = []
-        self._classes: dict[type, Slots] = {}
-        self._names = set(_METHODS)  # attributes that some code names
+        self._open: list[_Open] = []
+        self._classes: dict[type, _Open] = {}
+        self._names = {"forward"}  # attributes that some code names, or we call
         self._asked: set[str] = set()  # those that may be absent
         self._whole = False  # code looks at all attributes at once
         self._identity = False  # code asks whether two objects are one
         self._generators: list[Any] = []
-        self._super = False  # code goes on behind the class that has a method
         self._count = 0
 
     def found(self) -> Outside:
@@ -133,194 +174,215 @@ class _Walk:
         while more:
             while self._work:
                 self._visit(*self._work.popleft())
-            for item in self._open:
+            for item in [*self._open, *self._classes.values()]:
                 self._look_into(item)
-            for slots in [*self._classes.values()]:
-                for label, value in slots.look(self._names):
-                    self.add(value, label)
             more = bool(self._work)
         for item in self._open:
             if is_users(type(item.item).__module__):
-                self._watch(class_of, item.item, {}, item.label)
+                self._watch(attributes_in, item.item, item.place, {"__class__": type(item.item)})
             if self._whole and not isinstance(item.item, ModuleType):
-                self._watch(size_of if item.space else items_of, item.space, {}, item.label)
-            if item.keys:
-                self._watch(names_in, item.space, item.keys, item.label, item.among, own=item.own)
-            if item.slots:
-                self._watch(
-                    attributes_in, item.item, item.slots, item.label, item.among, own=item.own
-                )
-        for slots in self._classes.values():
-            for read, holder, keys in slots.places(behind=self._super):
-                self._watch(read, holder, keys, slots.cls.__name__)
-        seen = filter(tree.is_node, self._seen.values()) if self._identity else ()
-        values = (value for watch in self._watches for value in watch.values)
-        tensors = [x for x in values if isinstance(x, Tensor)] if self._identity else []
-        named = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
+                self._watch(size_of, item.space, item.place._replace(own=False))
+        for item in [*self._open, *self._classes.values()]:
+            for read, holder, keys in (
+                (names_in, item.space, item.keys),
+                (attributes_in, item.item, item.slots),
+            ):
+                if keys:
+                    self._watch(read, holder, item.place, keys)
+        named: dict[int, Any] = {}
+        if self._identity:
+            values = (value for watch in self._watches for value in watch.values)
+            tensors = [x for x in values if isinstance(x, Tensor)]
+            seen = filter(tree.is_node, self._seen.values())
+            named = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
         return Outside(self._watches, tuple(self._generators), named)
-
-    def add(
-        self, item: Any, label: str, among: str = "", *, own: bool = False, depth: int = 0
-    ) -> None:
-        """Go on to a value."""
-        if not _is_leaf(item) and item is not NOTHING and id(item) not in self._seen:
-            self._work.append((item, label, among, own, depth))
 
     def start(self, function: Any) -> None:
         """Begin with the function itself: what its own names stand for it may not change."""
         if isinstance(function, MethodType):
-            self.add(function.__self__, "self", own=True)
+            self.add(function.__self__, _Place("self", own=True))
             function = function.__func__
+        call = vars(type(function)).get("__call__")
         if isinstance(function, FunctionType):
             self._seen[id(function)] = function
             self._function(function, own=True)
-            return
-        call = vars(type(function)).get("__call__")
-        if isinstance(call, FunctionType) and not isinstance(function, partial):
-            self.add(function, "self", own=True)
+        elif isinstance(call, FunctionType) and not isinstance(function, partial):
+            self.add(function, _Place("self", own=True))
             self.start(call)
-            return
-        self.add(function, getattr(function, "__name__", type(function).__name__))
+        else:
+            self.add(function, _Place(getattr(function, "__name__", type(function).__name__)))
 
-    def look_up(self, cls: type, *, called: bool = False) -> None:
+    def add(self, item: Any, place: _Place) -> None:
+        """Go on to a value."""
+        if not _is_leaf(item) and item is not NOTHING and id(item) not in self._seen:
+            self._work.append((item, place))
+
+    def add_class(self, cls: type, *, called: bool = False) -> None:
         """Go on to the methods and attributes of a class that code names, and what calls run."""
-        if is_users(cls.__module__):
-            slots = self._classes.setdefault(cls, Slots(cls, is_users))
-            slots.called = slots.called or called
+        bases = [base for base in cls.__mro__ if is_users(base.__module__)]
+        every = {name: value for base in bases for name, value in vars(base).items()}
+        own = {name for name, value in every.items() if name[:2] == "__" and callable(value)}
+        for base in bases if is_users(cls.__module__) else ():
+            item = self._classes.setdefault(base, _Open(base, _Place(base.__name__)))
+            item.classes.add(cls)
+            item.extra |= own - (_ASIDE if called else _ASIDE | _MAKING)
 
-    def constants_in(self, rest: Any, label: str, depth: int = 0) -> None:
-        """Go on to functions, classes and objects of the user's among the constants of a node."""
+    def add_constants(self, rest: Any, place: _Place) -> None:
+        """Go on to what is behind constants, whose containers are compared with the arguments."""
         work, seen = [rest], set[int]()  # a dict may contain itself
         for item in work:
-            if isinstance(item, list | tuple | dict | deque):
+            if isinstance(item, deque | dict | list | tuple):
                 if id(item) not in seen:
                     seen.add(id(item))
                     work += (*item, *item.values()) if isinstance(item, dict) else item
                     work += getattr(item, "__dict__", {}).values()
-                    self.look_up(type(item))
-            elif isinstance(item, type):
-                if item not in self._classes:
-                    self.add(item, label, depth=depth)
-            elif isinstance(item, _FUNCTIONS) or behind(item) is not None or _is_object(item):
-                self.add(item, label, depth=depth)
+                    self.add_class(type(item))
+            elif (isinstance(item, type) and item not in self._classes) or (
+                isinstance(item, _FUNCTIONS) or _may_lead_on(item)
+            ):
+                self.add(item, place)
 
     def _watch(
-        self,
-        read: Read,
-        holder: Any,
-        keys: dict[str, Any],
-        label: str = "",
-        among: str = "",
-        *,
-        own: bool = False,
+        self, read: Read, holder: Any, place: _Place, keys: Mapping[Any, Any] | None = None
     ) -> None:
         values = tuple(keys.values()) if keys else read(holder, ())
-        self._watches.append(Watch(read, holder, tuple(keys), values, label, among, own))
+        label, among, own = place[:3]
+        self._watches.append(Watch(read, holder, (*(keys or ()),), values, label, among, own))
         self._count += len(values)
 
     # One value
 
-    def _visit(self, item: Any, label: str, among: str, own: bool, depth: int) -> None:
+    def _visit(self, item: Any, place: _Place) -> None:
         if id(item) in self._seen:
             return
-        if self._count > MOST_VALUES or (depth > DEEPEST and not isinstance(item, FunctionType)):
-            raise too_deep(f"{label}{among}")
+        where = f"{place.label}{place.among}"
+        deep = place.depth > refused.DEEPEST and not isinstance(item, FunctionType)
+        if deep or self._count > refused.MOST_VALUES:
+            raise refused.too_deep(where)
         self._seen[id(item)] = item
-        self._moving(item, f"{label}{among}")
-        if isinstance(item, FunctionType):
-            self._function(item)
-        elif isinstance(item, partial):
-            self._container(item.keywords, label, among, own=own, depth=depth)
-            for part in (item.func, *item.args):
-                self.add(part, label, depth=depth + 1)
-        elif (parts := behind(item)) is not None:
-            for part in parts:
-                self.add(part, label, depth=depth + 1)
-        elif isinstance(item, np.ndarray):
-            self._array(item, label, among, own=own, depth=depth)
-        elif isinstance(item, list | tuple | dict | set | frozenset | deque):
-            self._container(item, label, among, own=own, depth=depth)
-        elif (held := held_by(item)) is not None:
-            if held.read is size_of:
-                raise too_large(item, f"{label}{among}")
-            self._watch(held.read, item, held.keys, label, among, own=own)
-            for part in held.parts:
-                self.add(part, label, among, own=own, depth=depth + 1)
-        else:
-            self._object(item, label, among, own=own, depth=depth)
-            return
-        if is_users(type(item).__module__):  # a class made from one of Python's own
-            self.look_up(type(item))
-            self._open.append(Open(item, label, among, own, depth))
-
-    def _moving(self, item: Any, where: str) -> None:
-        """Refuse what gives another value each time, and note what random numbers come from."""
         if isinstance(item, Iterator) and type(item).__module__ in ("builtins", "itertools"):
-            raise an_iterator(item, where)
+            raise refused.an_iterator(item, where)
         if isinstance(item, _GENERATORS):
             self._generators.append(item)
-
-    def _object(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
-        if isinstance(item, ModuleType | type):
-            module = item.__name__ if isinstance(item, ModuleType) else item.__module__
-            self.look_up(type(item))
-            if isinstance(item, type):
-                self.look_up(item, called=True)
-            elif is_users(module) or not is_pythons(module):
-                self._open.append(Open(item, label, among, own, depth))
+        if isinstance(item, FunctionType):
+            self._function(item)
+        elif isinstance(item, ModuleType | type):
+            self._module_or_class(item, place)
         elif is_ours(type(item).__module__):
-            self._ours(item, label, depth)
+            self._ours(item, place)
+        elif is_frozen(item):
+            self.add_class(type(item))
+            self._ours(item, place)
+        elif self._of_python(item, place):
+            if is_users(type(item).__module__):  # a class made from one of Python's own
+                self._object(item, place)
         else:
-            self.look_up(type(item))
-            self._wrapped(item, label)
-            asked = names_asked(item)
-            self._names.update(asked)
-            self._asked.update(asked)
-            if isinstance(item, Enum):
-                self._names |= _OF_MEMBERS
-            if is_frozen(item):
-                self._ours(item, label, depth)
-            else:
-                self._open.append(Open(item, label, among, own, depth))
+            self._object(item, place)
+
+    def _of_python(self, item: Any, place: _Place) -> bool:
+        """Watch what stands in a container or holder; False for any other object."""
+        if (parts := behind(item)) is not None:
+            for part in parts:
+                self.add(part, place.inside())
+        elif isinstance(item, _CONTAINERS):
+            self._container(item, place)
+        elif isinstance(item, np.ndarray):
+            self._array(item, place)
+        elif isinstance(item, GIVING):
+            self._watch(given_by, item, place)
+            self.add(given_by(item, ())[0], place.inside())
+        elif isinstance(item, BYTES):
+            if memoryview(item).nbytes > refused.MOST_BYTES:
+                raise refused.too_large(item, f"{place.label}{place.among}")
+            self._watch(data_of, item, place)
+        else:
+            return False
+        return True
+
+    def _container(self, item: Any, place: _Place) -> None:
+        if len(item) > refused.MOST_PARTS:
+            if isinstance(item, tuple | frozenset) and all(map(_is_leaf, item)):
+                return
+            raise refused.too_large(item, f"{place.label}{place.among}")
+        pairs = item.items() if isinstance(item, Mapping) else enumerate(item)
+        if not isinstance(item, tuple | frozenset):
+            by_kind = members_of if isinstance(item, set) else parts_of
+            self._watch(items_of if isinstance(item, Mapping) else by_kind, item, place)
+        for key, part in pairs:
+            self.add(key, place.inside())
+            self.add(part, place.inside(f"[{key!r}]"))
+
+    def _array(self, item: np.ndarray[Any, Any], place: _Place) -> None:
+        by, small = writable(item), item.size <= refused.MOST_NUMBERS
+        if by is not None and not small:
+            base = place.label if by is item else f"{place.label}.base"
+            raise refused.large_array(item, f"{place.label}{place.among}", base)
+        if by is not None:
+            self._watch(data_of, item, place)
+        if item.dtype.hasobject and small:
+            for part in item.reshape(-1).tolist():
+                self.add(part, place.inside())
+
+    def _module_or_class(self, item: Any, place: _Place) -> None:
+        self.add_class(type(item))
+        if isinstance(item, type):
+            self.add_class(item, called=True)
+        elif is_users(item.__name__) or not is_pythons(item.__name__):
+            self._open.append(_Open(item, place))
+
+    def _object(self, item: Any, place: _Place) -> None:
+        self.add_class(type(item))
+        self._wrapped(item, place)
+        extra = DATA if isinstance(item, IN_ATTRIBUTES) else ()
+        if isinstance(item, attrgetter | methodcaller):
+            self._asked |= words(repr(item))
+            self._names |= self._asked
+        self._open.append(_Open(item, place, _OF_MEMBERS if isinstance(item, Enum) else extra))
 
     def _function(self, function: FunctionType, *, own: bool = False) -> None:
         """Watch what the names of a function stand for, and go on there."""
-        space = function.__globals__
-        free = function.__code__.co_freevars
-        cells = [*zip(free, function.__closure__ or (), strict=True)]
+        space, code, label = function.__globals__, function.__code__, function.__name__
+        users = own or is_users(str(space.get("__name__", "")))
+        self._wrapped(function, _Place(label))
         if space.get("__name__") == "functools":  # of singledispatch: functions by type
-            self.add(vars(function).get("registry"), function.__name__)
-        if not own and not is_users(str(space.get("__name__", ""))):
-            for name, cell in cells:
-                self._function_in(inside(cell), name)
-            self._wrapped(function, function.__name__)
+            self.add(vars(function).get("registry"), _Place(label))
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            (now,) = content_of(cell)
+            place = _Place(name, own=own)
+            if users:
+                self._watch(content_of, cell, place._replace(label=""), {name: now})
+            if users or _holds_functions(now):
+                self.add(now, place)
+        if not users:
             return
-        for name, cell in cells:
-            now = inside(cell)
-            self._watch(content_of, cell, {name: now}, own=own)
-            self.add(now, name, own=own)
-        known = self._code(function.__code__)
+        known = self._code(names_of(code))
         seen = self._globals.setdefault(id(space), set())
-        named = known.of_globals | (known.texts if "globals" in known.of_globals else set())
-        new = [name for name in named if name not in seen]
-        seen.update(new)
-        keys = {name: space.get(name, NOTHING) for name in new}
+        keys = {name: space.get(name, NOTHING) for name in known.of_globals - seen}
+        seen.update(keys)
         for name, item in keys.items():
-            self.add(item, name, own=own)
+            self.add(item, _Place(name, own=own))
+        keys = {name: value for name, value in keys.items() if _may_change(name, value)}
+        if keys:
+            self._watch(names_in, space, _Place("", own=own), keys)
         self._imports(known, space, own=own)
-        looked = {k: v for k, v in keys.items() if _may_change(k, v)}
-        if looked:
-            self._watch(names_in, space, looked, own=own)
-        its = {
-            k: v
-            for k in ("__code__", "__defaults__", "__kwdefaults__")
-            if (v := getattr(function, k))
-        }
-        self._watch(attributes_in, function, its, function.__name__)
-        self.add(function.__defaults__, function.__name__)
-        self.add(function.__kwdefaults__, function.__name__)
-        self._open.append(Open(function, function.__name__, "", False, 0))
-        self._wrapped(function, function.__name__)
+        names = ("__code__", "__defaults__", "__kwdefaults__")
+        its = {name: value for name in names if (value := getattr(function, name))}
+        self._watch(attributes_in, function, _Place(label), its)
+        self.add(function.__defaults__, _Place(label))
+        self.add(function.__kwdefaults__, _Place(label))
+        self._open.append(_Open(function, _Place(label)))
+
+    def _code(self, known: Names) -> Names:
+        self._names |= known.attributes
+        self._asked |= known.asked
+        self._whole = self._whole or bool(known.whole)
+        self._identity = self._identity or bool(known.identity)
+        if known.variables:
+            data: Any = vars(os.environ)["_data"]  # whose texts are the same objects each time
+            names = map(os.environ.encodekey, sorted(known.variables))
+            keys = {name: data.get(name, NOTHING) for name in names}
+            self._watch(names_in, data, _Place("os.environ"), keys)
+        return known
 
     def _imports(self, known: Names, space: dict[str, Any], *, own: bool) -> None:
         """Go on to modules of the user's that code imports as it runs, and watch which they are."""
@@ -330,90 +392,38 @@ class _Walk:
                 self._imported.add(place)
                 found = sys.modules.get(place, NOTHING)
                 if found is NOTHING or is_users(place):
-                    self._watch(names_in, sys.modules, {place: found})
-                self.add(found, place, own=own)
+                    self._watch(names_in, sys.modules, _Place(""), {place: found})
+                self.add(found, _Place(place, own=own))
 
-    def _code(self, code: CodeType) -> Names:
-        known = names_of(code)
-        self._names |= known.attributes
-        if known.attributes & _ASKING or known.of_globals & _ASKING:
-            self._asked |= known.texts
-            self._names |= known.texts
-        names = known.attributes | known.of_globals
-        if names & _ENVIRONMENT:
-            keys = {name: os.environ.get(name, NOTHING) for name in sorted(known.texts)}
-            self._watch(variables_in, os.environ, keys, "os.environ")
-        self._identity = self._identity or known.identity
-        self._whole = self._whole or known.whole or bool(names & _WHOLE)
-        self._super = self._super or "super" in known.of_globals
-        return known
-
-    def _function_in(self, item: Any, label: str) -> None:
-        """Go on to what is a function of the user's, or holds one and never changes."""
-        known = isinstance(item, (*_FUNCTIONS, tuple)) or is_frozen(item)
-        if known or "__wrapped__" in getattr(item, "__dict__", ()):
-            self.add(item, label)
-
-    def _ours(self, item: Any, label: str, depth: int) -> None:
+    def _ours(self, item: Any, place: _Place) -> None:
         """Go on to functions and modules of the user's in what never changes by itself."""
-        self._wrapped(item, label)
-        if is_frozen(item):
-            for name, part in tree.children(item):
-                self.add(part, f"{label}.{name}", depth=depth)
-            node = tree.node_of(item)
-            assert node is not None
-            _, rest = node.flatten(item)
-            self.constants_in(rest, label, depth + 1)
+        self._wrapped(item, place)
+        node = tree.node_of(item) if is_frozen(item) else None
+        if node is not None:
+            children, rest = node.flatten(item)
+            for part in children.values() if isinstance(children, dict) else children:
+                self.add(part, place)
+            self.add_constants(rest, place.inside())
             for name in node.changing(rest) if node.changing is not None else ():
-                self.add(getattr(item, name), f"{label}.{name}", depth=depth + 1)
+                self.add(getattr(item, name), place.inside(f".{name}"))
         for name, part in tree.attributes_of(item).items():
-            if isinstance(part, _FUNCTIONS) or (_is_object(part) and not isinstance(part, type)):
-                self.add(part, f"{label}.{name}", depth=depth + 1)
+            if isinstance(part, _FUNCTIONS) or (_may_lead_on(part) and not isinstance(part, type)):
+                self.add(part, place.inside(f".{name}"))
 
-    def _wrapped(self, item: Any, label: str) -> None:
-        for name in _WRAPPED:
-            self._function_in(getattr(item, "__dict__", {}).get(name), label)
-
-    def _container(self, item: Any, label: str, among: str, *, own: bool, depth: int) -> None:
-        if len(item) > MOST_PARTS:
-            if isinstance(item, tuple | frozenset) and all(map(_is_leaf, item)):
-                return
-            raise too_large(item, f"{label}{among}")
-        if isinstance(item, dict):
-            self._watch(items_of, item, {}, label, among, own=own)
-        elif isinstance(item, set):
-            self._watch(members_of, item, {}, label, among, own=own)
-        elif isinstance(item, list | deque):
-            self._watch(parts_of, item, {}, label, among, own=own)
-        pairs = item.items() if isinstance(item, dict) else enumerate(item)
-        for key, part in pairs:
-            self.add(key, label, among, depth=depth + 1)
-            self.add(part, f"{label}[{key!r}]", among, depth=depth + 1)
-
-    def _array(
-        self, item: np.ndarray[Any, Any], label: str, among: str, *, own: bool, depth: int
-    ) -> None:
-        objects = item.dtype.hasobject  # whose bytes are places in memory
-        if objects and item.size <= MOST_NUMBERS:
-            for part in item.reshape(-1).tolist():
-                self.add(part, label, among, depth=depth + 1)
-        by = writable(item)
-        if by is None:
-            return
-        if item.size > MOST_NUMBERS:
-            place = label if by is item else f"{label}.base"
-            raise large_array(item, f"{label}{among}", place)
-        self._watch(objects_of if objects else numbers_of, item, {}, label, among, own=own)
+    def _wrapped(self, item: Any, place: _Place) -> None:
+        space = getattr(item, "__dict__", {})
+        for name in ("__wrapped__", "_called"):
+            if _holds_functions(space.get(name)):
+                self.add(space[name], place)
 
     # Attributes
 
-    def _look_into(self, item: Open) -> None:
+    def _look_into(self, item: _Open) -> None:
         """Take up attributes of an object that code names since the last look."""
-        names = self._names | (_COMPUTING & item.space.keys())  # of a module
-        if self._whole:
-            names |= {*filter(_is_text, item.space)}
-        cls = type(item.item)
-        slots = tree.slots_of(cls)
+        names = self._names | item.extra | ({"__getattr__"} & item.space.keys())  # of a module
+        if self._whole and not isinstance(item.item, type):
+            names |= {name for name in item.space if type(name) is str}
+        slots = tree.slots_of(type(item.item))
         for name in names - item.done:
             if name in item.space:
                 value = item.space[name]
@@ -421,12 +431,12 @@ class _Walk:
                     item.keys[name] = value
             elif name in slots or (item.by_thread and hasattr(item.item, name)):
                 value = item.slots[name] = getattr(item.item, name, NOTHING)
-            elif _may_come(item, name, self._asked):
+            elif item.may_come(name, self._asked):
                 value = item.keys[name] = NOTHING
             else:
                 continue
-            own, depth = item.own and item.label == "self", item.depth + 1
-            self.add(value, f"{item.label}.{name}", item.among, own=own, depth=depth)
+            own = item.place.own and item.place.label == "self"
+            self.add(value, item.place.inside(f".{name}", own=own))
         item.done |= names
 
 
@@ -437,39 +447,23 @@ def _is_leaf(item: Any) -> bool:
     return isinstance(item, _OUR_LEAVES)
 
 
+def _may_lead_on(item: Any) -> bool:
+    """Whether a constant is an object of the user's, a set, or leads to functions."""
+    return isinstance(item, set) or is_users(type(item).__module__) or behind(item) is not None
+
+
+def _holds_functions(item: Any) -> bool:
+    """Whether something installed is a function that may be the user's, or leads to one."""
+    known = isinstance(item, (*_FUNCTIONS, tuple)) or is_frozen(item)
+    return known or "__wrapped__" in getattr(item, "__dict__", ())
+
+
 def _base_of(tensor: Tensor[Any]) -> Any:
     """The primitive of the base device."""
     device, primitive = tensor.device, tensor.primitive
     while device.inner is not None:
         primitive, device = device.lower(primitive), device.inner
     return primitive
-
-
-def _is_object(item: Any) -> bool:
-    """Whether a constant is an object of the user's, or a set, both of which may change."""
-    return isinstance(item, set) or is_users(type(item).__module__)
-
-
-def _is_text(key: object) -> bool:
-    return type(key) is str
-
-
-def _may_come(item: Open, name: str, asked: set[str]) -> bool:
-    """Whether an attribute that an object lacks may be given to it and then be read."""
-    cls = type(item.item)
-    if not isinstance(item.space, dict):
-        return False
-    found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), NOTHING)
-    if found is NOTHING:
-        return name in asked or bool(_COMPUTING & item.space.keys()) or _computes(cls)
-    if not hasattr(type(found), "__get__"):
-        return True
-    return name[:2] != "__" and is_users(cls.__module__) and not is_data(found)
-
-
-def _computes(cls: type) -> bool:
-    """Whether a class of the user's says what attributes are that its objects lack."""
-    return any("__getattr__" in vars(base) for base in cls.__mro__ if is_users(base.__module__))
 
 
 def _may_change(name: str, value: Any) -> bool:

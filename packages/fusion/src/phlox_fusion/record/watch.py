@@ -1,21 +1,21 @@
-"""Watches: a place that a function reads, what stood there, and whether it still does."""
+"""Is a place that a function reads as it was? What stood there, and how to look again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from keyword import iskeyword
 from operator import is_
 from typing import Any, Final, NamedTuple
+from weakref import ReferenceType
 
 import numpy as np
 
-from phlox_tensor.capture import same
-
 from ..source import Source
 from ..trees.plain import typed
+from ..trees.static import same_value
 
 NOTHING: Final = object()
-_EQUAL: Final = (bytes, str)
+_PLAIN: Final = frozenset({bool, bytes, float, frozenset, int, str})
 
 # What stands behind the keys of a holder now; of a container, which has none, all of it.
 Read = Callable[[Any, "tuple[Any, ...]"], "tuple[Any, ...]"]
@@ -26,7 +26,7 @@ class Watch(NamedTuple):
 
     Attributes:
         read: says what stands there now.
-        holder: the cell, namespace, object or container.
+        holder: the namespace, object or container.
         keys: what is looked at in it; none: all of it.
         values: what stood there.
         label: what the holder is to the function, for errors; empty for its own names.
@@ -42,72 +42,66 @@ class Watch(NamedTuple):
     among: str
     own: bool
 
-    def holds(self) -> bool:
-        """Whether it stands as it did, plain numbers and text by value."""
-        now, values = self.read(self.holder, self.keys), self.values
-        if len(now) != len(values):
-            return False
-        return all(map(is_, now, values)) or all(map(alike, now, values))
+    def unchanged(self) -> bool:
+        """Whether it is as it was, plain numbers and text by value."""
+        now = self.read(self.holder, self.keys)
+        return len(now) == len(self.values) and all(map(alike, now, self.values))
 
-    def stands(self) -> bool:
+    def same_objects(self) -> bool:
         """Whether the very same objects stand there, or equal bytes."""
         now, values = self.read(self.holder, self.keys), self.values
-        return len(now) == len(values) and all(map(_one, now, values))
+        return len(now) == len(values) and (
+            all(map(is_, now, values)) or all(map(_one, now, values))
+        )
 
-    def left(self) -> Watch | None:
+    def without_changed(self) -> Watch | None:
         """The watch without what a run has changed; None where nothing is left."""
-        now = self.read(self.holder, self.keys)
-        if not self.keys:
-            held = len(now) == len(self.values) and all(map(alike, now, self.values))
-            return self if held else None
-        kept = [at for at, (a, b) in enumerate(zip(now, self.values, strict=True)) if alike(a, b)]
-        if len(kept) == len(self.keys):
+        if self.unchanged():
             return self
-        keys = tuple(self.keys[at] for at in kept)
-        values = tuple(self.values[at] for at in kept)
+        now = self.read(self.holder, self.keys)
+        pairs = zip(self.keys, self.values, now, strict=False)  # none without keys
+        kept = [(key, before) for key, before, value in pairs if alike(value, before)]
+        keys, values = zip(*kept, strict=True) if kept else ((), ())
         return self._replace(keys=keys, values=values) if keys else None
 
-    def changed(self) -> str | None:
-        """The place of what the function may not have changed and has; else None.
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """What stood behind each key."""
+        return zip(self.keys, self.values, strict=True)
 
-        Attributes that are new do not count: an object may remember what it has found out.
-        """
-        now = self.read(self.holder, self.keys)
-        if not self.keys:
-            if len(now) != len(self.values):
-                return f"{self.label}{self.among}"
-            for at, (a, b) in enumerate(zip(now, self.values, strict=True)):
-                if not alike(a, b):
-                    return f"{self.label}{self._item(at)}{self.among}"
-            return None
-        for key, a, b in zip(self.keys, now, self.values, strict=True):
-            if not alike(a, b) and not (b is NOTHING and self.label):
-                return f"{self.label}.{key}{self.among}" if self.label else str(key)
-        return None
-
-    def altered(self) -> str | None:
-        """The place of what stood there before and a run has changed; what is new is a cache."""
-        now, place = self.read(self.holder, self.keys), f"{self.label}{self.among}"
-        if self.keys:
-            for key, a, b in zip(self.keys, now, self.values, strict=True):
-                if b is not NOTHING and b is not None and not alike(a, b):
-                    return f"{self.label}.{key}{self.among}" if self.label else str(key)
-        elif self.read is items_of:
-            half = len(self.values) // 2
-            for key, value in zip(self.values[:half], self.values[half:], strict=True):
-                if not alike(self.holder.get(key, NOTHING), value):
-                    return f"{self.label}[{key!r}]{self.among}"
-        elif self.read is members_of:
-            return place if self.values[0] - now[0] else None
-        elif len(now) != len(self.values) or not all(map(alike, now, self.values)):
-            return place
-        return None
-
-    def _item(self, at: int) -> str:
+    def changes(self) -> Iterator[tuple[str, Any]]:
+        """Where something else stands now, and what stood there: ``NOTHING`` where it is new."""
+        now, values, place = self.read(self.holder, self.keys), self.values, self.label
+        if self.read is members_of:
+            if now != values:
+                yield place, NOTHING if values[0] <= now[0] else values
+            return
+        names = [self.place(key) for key in self.keys]
         if self.read is items_of:
-            keys = self.values[: len(self.values) // 2]
-            return f"[{keys[at - len(keys)]!r}]" if at >= len(keys) else ""
-        return f"[{at}]" if self.read is parts_of else ""
+            before, after = (dict(_items(found)) for found in (values, now))
+            for at, (key, value) in before.items():
+                if at in after and not alike(after[at][1], value):
+                    yield f"{place}[{key!r}]", value
+            if before.keys() != after.keys():
+                yield place, before if before.keys() - after.keys() else NOTHING
+            return
+        if len(now) != len(values):
+            yield place, values
+            return
+        if not self.keys:
+            names = [f"{place}[{at}]" if self.read is parts_of else place for at in range(len(now))]
+        for name, a, b in zip(names, now, values, strict=True):
+            if not alike(a, b):
+                yield name, b
+
+    def place(self, key: Any) -> str:
+        """What a key of the holder is to the function."""
+        return f"{self.label}.{key}" if self.label else str(key)
+
+
+def _items(found: tuple[Any, ...]) -> Iterator[tuple[int, tuple[Any, Any]]]:
+    """Keys and values of a dict by the id of the key, whose ``==`` is the user's."""
+    half = len(found) // 2
+    return ((id(key), (key, value)) for key, value in zip(found[:half], found[half:], strict=True))
 
 
 def alike(a: Any, b: Any) -> bool:
@@ -116,51 +110,35 @@ def alike(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if type(a) in (bool, int, float):
-        return same(a, b)
     if type(a) is tuple:
         return len(a) == len(b) and all(map(alike, a, b))
-    if isinstance(a, np.generic):
-        return a.tobytes() == b.tobytes()
-    if type(a) is frozenset:
-        return {*map(typed, a)} == {*map(typed, b)}
-    return type(a) in _EQUAL and bool(a == b)
+    return (type(a) in _PLAIN or isinstance(a, np.generic)) and same_value(a, b)
 
 
 def _one(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and type(a) in (*_EQUAL, frozenset) and alike(a, b))
+    return a is b or (type(a) in (bytes, frozenset, str) and alike(a, b))
 
 
 # What stands in a holder
 
 
-def content_of(cell: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a name of an outer function stands for."""
-    del keys
-    return (inside(cell),)
-
-
-def inside(cell: Any) -> Any:
-    """What is in a cell; ``NOTHING`` where the name stands for nothing now."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return NOTHING
-
-
-def names_in(space: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
+def names_in(space: Mapping[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
     """What names stand for in a namespace, or in the attributes of an object."""
     return tuple([space.get(key, NOTHING) for key in keys])
-
-
-def variables_in(space: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What variables of the environment are, each a text of its own each time."""
-    return names_in(space, keys)
 
 
 def attributes_in(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     """What attributes of an object are that are kept elsewhere, such as in slots."""
     return tuple([getattr(item, key, NOTHING) for key in keys])
+
+
+def content_of(cell: Any, keys: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """What a name of an outer function stands for."""
+    del keys
+    try:
+        return (cell.cell_contents,)
+    except ValueError:
+        return (NOTHING,)
 
 
 def parts_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -181,70 +159,84 @@ def members_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     return (frozenset(map(typed, item)),)
 
 
-def bytes_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The bytes of a bytearray, or of an array or a view of memory."""
-    del keys
-    return (memoryview(item).tobytes(),)
-
-
-def class_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The class of an object."""
-    del keys
-    return (type(item),)
-
-
 def size_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
     """How much is in a container."""
     del keys
     return (len(item),)
 
 
-def numbers_of(item: np.ndarray[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is in an array of NumPy."""
+def data_of(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What is in an array of NumPy, a bytearray, or an array or a view of memory."""
     del keys
-    return (item.tobytes(), str(item.shape), item.dtype)
+    if not isinstance(item, np.ndarray):
+        return (memoryview(item).tobytes(),)
+    objects = item.dtype.hasobject  # whose bytes are places in memory
+    return (
+        str(item.shape),
+        item.dtype,
+        *(item.reshape(-1).tolist() if objects else [item.tobytes()]),
+    )
 
 
-def objects_of(item: np.ndarray[Any, Any], keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The objects in an array of NumPy."""
+def given_by(item: Any, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a context variable or a weak reference stands for here."""
     del keys
-    return (str(item.shape), item.dtype, *item.reshape(-1).tolist())
+    try:
+        return (item() if isinstance(item, ReferenceType) else item.get(),)
+    except LookupError:
+        return (NOTHING,)
 
 
 # Asking of many places at once
 
 
-def hold(watches: Sequence[Watch]) -> bool:
-    """Whether all stands as it did."""
-    return all(map(Watch.holds, watches))
+def unchanged(watches: Sequence[Watch]) -> bool:
+    """Whether all is as it was."""
+    return all(map(Watch.unchanged, watches))
 
 
-def left_of(watches: Sequence[Watch]) -> list[Watch]:
+def without_changed(watches: Sequence[Watch]) -> list[Watch]:
     """The watches without what a run has changed."""
-    return [left for watch in watches if (left := watch.left()) is not None]
+    return [left for watch in watches if (left := watch.without_changed()) is not None]
 
 
-def first_change(watches: Sequence[Watch]) -> str | None:
-    """The place of what a function may not have changed and has; else None."""
-    for watch in watches:
-        place = watch.changed() if watch.own else None
-        if place is not None:
-            return place
-    return None
+def changed_by_itself(watches: Iterable[Watch]) -> str | None:
+    """The place of what the function itself may not have changed and has; None where none is.
+
+    Attributes that are new do not count: an object may remember what it has found out.
+    """
+    return next(
+        (
+            f"{place}{watch.among}"
+            for watch in watches
+            if watch.own
+            for place, before in watch.changes()
+            if not (before is NOTHING and watch.keys and watch.label)
+        ),
+        None,
+    )
 
 
-def altered_by_a_helper(watches: Sequence[Watch]) -> str | None:
-    """The place of what a helper changes each time it runs; None where there is none."""
-    places = (watch.altered() for watch in watches if not watch.own)
-    return next((place for place in places if place is not None), None)
+def changed_by_a_helper(watches: Iterable[Watch]) -> str | None:
+    """The place of what helpers change each time they run: no cache, which is new or was None."""
+    return next(
+        (
+            f"{place}{watch.among}"
+            for watch in watches
+            if not watch.own
+            for place, before in watch.changes()
+            if before is not NOTHING and before is not None
+        ),
+        None,
+    )
 
 
-def standing(watches: Sequence[Watch]) -> Callable[[], bool]:
+def watching(watches: Sequence[Watch]) -> Callable[[], bool]:
     """Return what says at once whether the very same objects stand at all places."""
     source = Source()
     write(source, watches, "return False")
     source.line("return True")
-    return source.function("stands", "")
+    return source.function("same_objects", "")
 
 
 def write(source: Source, watches: Sequence[Watch], miss: str) -> None:
@@ -260,24 +252,22 @@ def write(source: Source, watches: Sequence[Watch], miss: str) -> None:
 def _lines(source: Source, watch: Watch, miss: str) -> Iterator[str]:
     """The lines for one place; what is gone raises."""
     holder = source.held(watch.holder, "outside")
-    pairs = [*zip(watch.keys, watch.values, strict=False)]
     if watch.read is content_of and watch.values[0] is not NOTHING:
         yield f"if {holder}.cell_contents is not {source.held(watch.values[0])}: {miss}"
-    elif watch.read is class_of:
-        yield f"if type({holder}) is not {source.held(watch.values[0])}: {miss}"
     elif watch.read is names_in:
-        for key, value in pairs:
+        for key, value in watch.pairs():
+            name = source.constant(key)
             if value is NOTHING:
-                yield f"if {key!r} in {holder}: {miss}"
+                yield f"if {name} in {holder}: {miss}"
             else:
-                yield f"if {holder}[{key!r}] is not {source.held(value)}: {miss}"
+                yield f"if {holder}[{name}] is not {source.held(value)}: {miss}"
     elif watch.read in (items_of, parts_of) and not watch.values:
         yield f"if {holder}: {miss}"
     elif watch.read is attributes_in and all(map(_is_name, watch.keys, watch.values)):
-        for key, value in pairs:
+        for key, value in watch.pairs():
             yield f"if {holder}.{key} is not {source.held(value)}: {miss}"
     else:
-        yield f"if not {source.held(watch.stands, 'stands')}(): {miss}"
+        yield f"if not {source.held(watch.same_objects, 'same_objects')}(): {miss}"
 
 
 def _is_name(key: str, value: Any) -> bool:

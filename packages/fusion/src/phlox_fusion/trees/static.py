@@ -50,7 +50,7 @@ def same_static(a: Any, b: Any) -> bool:
                 met.add((id(a), id(b)))
                 work.append((tree.attributes_of(a), tree.attributes_of(b)))
                 kept += work[-1]
-        elif not _same_value(a, b):
+        elif not same_value(a, b):
             return False
     return True
 
@@ -64,7 +64,7 @@ def _taken(value: Any) -> tuple[Any, Any]:
     return dict(children) if isinstance(children, dict) else (*children,), static
 
 
-def _same_value(a: Any, b: Any) -> bool:
+def same_value(a: Any, b: Any) -> bool:
     """Whether two objects of one type, no tuples, are one."""
     if type(a) in BY_EQUALITY:
         return bool(a == b)

@@ -8,7 +8,8 @@ from typing import Any, Final
 from phlox_tensor import Backend, Tensor
 from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS, Number
 
-from ..record.watch import Watch, write
+from ..record.outside import Outside
+from ..record.watch import write
 from ..replay.halves import Join
 from ..replay.replay import MISS, Replay
 from ..source import Source
@@ -25,8 +26,7 @@ Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
 def probe_of(
     args: tuple[Any, ...],
     named: Mapping[str, Any],
-    outside: Sequence[Watch],
-    told: Mapping[int, Any],
+    seen: Outside,
     run: Replay | Join,
 ) -> Probe:
     """Return what replays arguments alike to these, by one look at each.
@@ -34,8 +34,7 @@ def probe_of(
     Args:
         args: arguments that the replay takes, of which no tensor comes twice.
         named: those by keyword.
-        outside: what the function reads besides them.
-        told: what no argument may be, by id.
+        seen: what the function reads besides them.
         run: what to do with the leaves.
     """
     given = (*args, *named.values())
@@ -48,7 +47,7 @@ def probe_of(
     source.line(f"if {f'(*kwargs,) != {(*named,)}' if named else 'kwargs'}: {miss}")
     for ask in ALWAYS:
         source.line(f"if {source.held(ask, 'now')}() is not {source.held(ask())}: {miss}")
-    write(source, outside, miss)
+    write(source, seen.watches, miss)
     names = [f"a{place}" for place in range(len(given))]
     first, rest = names[: len(args)], names[len(args) :]
     for some, values in ((first, "given"), (rest, "kwargs.values()")):
@@ -56,12 +55,11 @@ def probe_of(
             source.line(f"{', '.join(some)}, = {values}")
     looks = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
     found = f"[{', '.join(text for text, _ in looks if text)}]"
-    if told:
+    if seen.named:
         source.line(f"leaves = {found}")
         every = f"({', '.join(names)}, *leaves)"
-        source.line(
-            f"if not {source.held(frozenset(told), 'told')}.isdisjoint(map(id, {every})): {miss}"
-        )
+        told = source.held(frozenset(seen.named), "told")
+        source.line(f"if not {told}.isdisjoint(map(id, {every})): {miss}")
         found = "leaves"
     if sum(count for _, count in looks) > 1:  # one tensor at two places is another call
         source.line(f"leaves = {found}")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final, final
 from weakref import ref
 
 from phlox_tensor import Tensor
 
 from ..record.cells import Pin
-from ..record.outside import is_frozen
+from ..record.outside import Outside, is_frozen
 from ..record.trace import Trace
-from ..record.watch import Watch, hold
+from ..record.watch import Watch, unchanged
 from ..replay.halves import Join
 from ..replay.replay import Replay
 from ..trees.flat import flat
@@ -38,7 +37,7 @@ class Version:
     Attributes:
         form: of the arguments.
         pins: the numbers that came as plain values.
-        outside: what the function read besides its arguments.
+        seen: what the function read besides its arguments.
         trace: the first recorded run.
         replay: does the same; None until a second run agreed.
         probe: knows such arguments at once; None where only a key does.
@@ -46,25 +45,24 @@ class Version:
         used: when it was used last.
         calls: how many it has served.
         due: after how many the next one is compared with the function again.
-        named: what is outside, by id, where code asks for identity: no argument may be one of it.
         join: how results go on with the history of arguments; None where they have none.
-        found_out: the first run left something outside that the second one may find.
+        filled_a_cache: the first run left something outside that the second one may find.
     """
 
     def __init__(
         self,
-        outside: list[Watch],
+        seen: Outside,
         trace: Trace,
         form: Form,
         pins: frozenset[Pin],
         *,
-        found_out: bool,
+        filled_a_cache: bool,
     ) -> None:
         """Keep the first run."""
         self.form: Final = form
         self.pins: Final = pins
-        self.found_out: Final = found_out
-        self.outside = outside
+        self.filled_a_cache: Final = filled_a_cache
+        self.seen = seen
         self.trace = trace
         self.replay: Replay | None = None
         self.join: Join | None = None
@@ -73,7 +71,6 @@ class Version:
         self.used = 0
         self.calls = 2  # the recorded ones
         self.due = SPOT - 1
-        self.named: dict[int, Any] = {}
         self._weak = False
 
     def doze(self) -> None:
@@ -83,22 +80,21 @@ class Version:
         """
         if self.join is not None:  # gradients may be asked for, which need them
             return
-        values = [value for watch in self.outside for value in watch.values if _may_go(value)]
+        values = [value for watch in self.seen.watches for value in watch.values if _may_go(value)]
         inside = {id(leaf) for value in values for leaf in flat(value)[1]}
-        self.outside = [_with(watch, map(_weak, watch.values)) for watch in self.outside]
+        self.seen = self.seen._replace(watches=self._with_values(_weak))
         self._keep_constants(lambda p: _Weak(p) if id(p) in inside else p)
         self._weak = True
 
-    def stands(self) -> bool:
+    def unchanged(self) -> bool:
         """Whether all that it read outside is there, and as it was."""
         if not self._weak:
-            return hold(self.outside)
-        outside = [_with(watch, map(_strong, watch.values)) for watch in self.outside]
-        return not self.gone() and hold(outside)
+            return unchanged(self.seen.watches)
+        return not self.gone() and unchanged(self._with_values(_strong))
 
     def gone(self) -> bool:
         """Whether something from outside is no more, so that no call finds it again."""
-        held = (value for watch in self.outside for value in watch.values)
+        held = (value for watch in self.seen.watches for value in watch.values)
         return self._weak and any(type(v) is _Weak and v.found() is None for v in held)
 
     def wake(self) -> bool:
@@ -106,19 +102,19 @@ class Version:
         if self._weak:
             if self.gone():
                 return False
-            self.outside = [_with(watch, map(_strong, watch.values)) for watch in self.outside]
+            self.seen = self.seen._replace(watches=self._with_values(_strong))
             self._keep_constants(_strong)
             self._weak = False
         return True
+
+    def _with_values(self, how: Any) -> list[Watch]:
+        watches = self.seen.watches
+        return [watch._replace(values=(*map(how, watch.values),)) for watch in watches]
 
     def _keep_constants(self, how: Any) -> None:
         graph = self.trace.graph
         constants = {value: how(primitive) for value, primitive in graph.constants.items()}
         self.trace = self.trace._replace(graph=graph._replace(constants=constants))
-
-
-def _with(watch: Watch, values: Iterable[Any]) -> Watch:
-    return watch._replace(values=tuple(values))
 
 
 def _may_go(value: Any) -> bool:
@@ -135,8 +131,8 @@ def _strong(value: Any) -> Any:
 
 def what_changed(before: Version, after: Version) -> str:
     """The first place outside that two versions found something else at; empty where none did."""
-    known = {(w.read, id(w.holder)): w for w in before.outside}
-    for watch in after.outside:
+    known = {(w.read, id(w.holder)): w for w in before.seen.watches}
+    for watch in after.seen.watches:
         other = known.get((watch.read, id(watch.holder)))
         if other is None or other.keys != watch.keys:
             continue

@@ -1,0 +1,82 @@
+"""Which recordings are kept, which goes first, and why are there so many?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, final
+
+from .form import most_changed
+from .version import Version, what_changed
+
+WARN_AT: Final = 10
+_MOST_JOINED: Final = 4  # of those that ran once and hold what their gradients may need
+
+
+@final
+class Versions:
+    """The recordings of one compiled function, by the keys of their arguments.
+
+    Attributes:
+        last: the version whose probe is asked first.
+        made: how many there have been.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Start without any; ``most``: how many are kept."""
+        self.last: Version | None = None
+        self.made = 0
+        self._most: Final = most
+        self._by_key: dict[Any, list[Version]] = {}
+        self._clock = 0
+
+    def __iter__(self) -> Iterator[Version]:
+        return (version for some in self._by_key.values() for version in some)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_key.values()))
+
+    def of(self, key: Any) -> list[Version]:
+        """The recordings of a key."""
+        return self._by_key.get(key, [])
+
+    def use(self, version: Version) -> None:
+        """Note that one has served a call."""
+        self._clock = version.used = self._clock + 1
+
+    def keep(self, key: Any, version: Version) -> None:
+        """Keep one more; where there is no room, the one not used for longest goes."""
+        self.made += 1
+        if self.last is not None:  # calls that its probe knew left no mark
+            self.use(self.last)
+        if len(self) >= self._most:
+            pairs = ((k, v) for k, some in self._by_key.items() for v in some)
+            self.drop(*min(pairs, key=lambda pair: pair[1].used))
+        self.use(version)
+        known = [v for v in self.of(key) if not v.gone()]
+        joined = [v for v in known if v.replay is None and v.join is not None]
+        if version.join is not None and len(joined) >= _MOST_JOINED:
+            known.remove(joined[0])
+        self._by_key[key] = [*known, version]
+
+    def drop(self, key: Any, version: Version) -> None:
+        """Let one go."""
+        self.last = None
+        left = [v for v in self.of(key) if v is not version]
+        if left:
+            self._by_key[key] = left
+        else:
+            self._by_key.pop(key, None)
+
+    def advice(self, key: Any, made: Version) -> str:
+        """Why functions are recorded again and again, before one more is kept."""
+        known = self.of(key)
+        changed = most_changed([*(version.form for version in self), made.form])
+        asked = [guard.line for guard in made.trace.graph.guards]
+        name = what_changed(known[-1], made) if known else ""
+        if changed and len(known) < 2:
+            return f"shapes, types or structure of the arguments keep changing{changed}"
+        if name:
+            return f"names from outside keep changing: {name}, which may be an argument instead"
+        if asked:
+            return f"values that the program asks of numbers keep changing (asked at {asked[0]})"
+        return "what cells hold keeps changing its structure"
