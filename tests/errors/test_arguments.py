@@ -17,6 +17,7 @@ import phlox_data
 import phlox_fusion
 import phlox_optim
 import phlox_record
+import phlox_train
 from phlox import nn, optim
 from phlox_autodiff import Autodiff
 from phlox_tensor import Backend, PhloxError, Tensor
@@ -25,7 +26,7 @@ from phlox_tensor.arguments import RAW
 X = px.ones((2, 3), device="numpy")
 LAYER = nn.Linear(3, 2, device=Autodiff("numpy"))
 WRONG: list[Any] = [None, "text", 2.5, 10**30, object(), {"a": 1}, b"x", np.ones(3), "\0", [X]]
-SPACES = [phlox_autodiff, phlox_data, phlox_fusion, phlox_optim, phlox_record]
+SPACES = [phlox_autodiff, phlox_data, phlox_fusion, phlox_optim, phlox_record, phlox_train]
 # What Python itself says, and says well.
 SAID = (
     "missing",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 NAMES: Final[Mapping[str, str]] = {
-    "AveragedModel": "train.Ema(0.999)",
+    "AveragedModel": "train.Ema(model, 0.999)",
     "GradScaler": "train.Learner(model, optimizer, 1e-3, scaling=optim.LossScalingConfig().init())",
     "LightningModule": "train.Learner(model, optimizer, 1e-3), and a function of model and batch",
     "TrainState": "train.Learner(model, optimizer, 1e-3)",

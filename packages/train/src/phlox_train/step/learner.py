@@ -19,11 +19,11 @@ from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeE
 from phlox_tensor.capture import Cell, call, drawing_from
 from phlox_tensor.random import Generator, generator
 
-from ._batches import parts_of, placed, rows_of
-from ._draws import key_of
-from ._ema import Ema
-from ._outputs import Forward, Outputs, detached, joined, outputs_of
-from ._sums import TreeSum
+from .batches import parts_of, placed, rows_of
+from .draws import key_of
+from .ema import Ema
+from .outputs import Forward, Outputs, detached, joined, outputs_of
+from .sums import TreeSum
 
 M = TypeVar("M", bound=Module)
 
@@ -42,7 +42,7 @@ class Learner(Generic[M]):
         optimizer: what steps the model.
         schedule: what gives the rate of a step.
         scaling: of the loss, for half precision; or None.
-        ema: an average of the weights that steps keep; or None.
+        ema: an average of the model that steps keep; or None.
         microbatches: parts of a batch whose gradients are added up.
         seed: of the random numbers of steps.
 
@@ -65,7 +65,7 @@ class Learner(Generic[M]):
         *,
         microbatches: int = 1,
         scaling: LossScaling | None = None,
-        ema: Ema | None = None,
+        ema: float | None = None,
         seed: int | None = None,
         compile: bool = False,
     ) -> None:
@@ -79,7 +79,7 @@ class Learner(Generic[M]):
             microbatches: into how many parts each batch is cut. It belongs to the numbers of an
                 experiment: layers with running statistics see parts.
             scaling: multiplies losses; a step that is not finite is left out.
-            ema: an average of the weights.
+            ema: the decay of an average of the model, which ``learner.ema.model`` then is.
             seed: of dropout and the like in steps; by default that of the random stream in use.
             compile: record steps, and repeat them: the same numbers sooner.
 
@@ -90,7 +90,6 @@ class Learner(Generic[M]):
         _check(model, Module, "model", "DigitsConfig().init(device)")
         _check(optimizer, Optimizer, "optimizer", "optim.AdamWConfig().init()")
         _check(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
-        _check(ema, Ema | None, "ema", "train.Ema(0.999)")
         if isinstance(schedule, int | float):
             schedule = ConstantSchedulerConfig(float(schedule)).init()
         kinds = Scheduler | PlateauScheduler
@@ -100,7 +99,8 @@ class Learner(Generic[M]):
             raise ArgumentError("Learner", "microbatches", got=got, expected=expected)
         self.device: Backend = _recording(model)
         self.optimizer, self.schedule = optimizer, schedule
-        self.scaling, self.ema = scaling, ema
+        self.scaling = scaling
+        self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
         self._stream = Generator(self.seed)
@@ -280,7 +280,7 @@ class Learner(Generic[M]):
                     f"steps would give other numbers, as {name} differs",
                     got=own[name],
                     expected=known[name],
-                    hint=f"Learner(..., {name}={known[name]})",
+                    hint=f"Learner(..., {name}={known[name]!r})",
                 )
         model = self.model.load_record(known["model"])
         self.optimizer.load_record(known["optimizer"])

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from phlox_nn import Module
 from phlox_tensor import Tensor, WrongTypeError, concat
 
-from ._sums import TreeSum
+from .sums import TreeSum
 
 Outputs: TypeAlias = dict[str, Any]
 Forward: TypeAlias = Callable[[Any, Any], "Mapping[str, Any] | Tensor[Any]"]

@@ -1,0 +1,1 @@
+"""Metrics: rows that say what is kept of a batch, and what that means."""

@@ -1,0 +1,20 @@
+"""The error of runs whose folder does not do what it must, and of paths that are none."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+
+from phlox_tensor import ArgumentError, PhloxError
+
+
+class RunError(PhloxError, RuntimeError):
+    """A run cannot begin or go on: its folder is taken, full, or of another run."""
+
+
+def path_of(folder: str | PathLike[str], op: str) -> Path:
+    """Return a folder as a path, where it can be one."""
+    text = fspath(folder)
+    if "\0" in text:
+        raise ArgumentError(op, "not a path", got=repr(text), expected="text without \\0")
+    return Path(text)

@@ -1,0 +1,78 @@
+"""Where batches come from, and where an epoch of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from itertools import islice
+from typing import Any, final
+
+from phlox_record import Record
+from phlox_tensor import WrongTypeError
+
+
+@final
+class Feed:
+    """A loader that knows its place, such as ``data.DataLoader``, or anything to go through anew.
+
+    What has no ``position`` and no record gives its batches in one order, so that a run that goes
+    on leaves out those of its epoch that it has seen.
+    """
+
+    def __init__(self, batches: Any) -> None:
+        """Look at the batches.
+
+        Raises:
+            WrongTypeError: for what can be gone through once only.
+        """
+        if not isinstance(batches, Iterable) or isinstance(batches, Iterator):
+            raise WrongTypeError(
+                "run",
+                "the batches cannot be gone through once for each epoch",
+                got=f"a {type(batches).__name__}",
+                expected="a data.DataLoader, or a list of batches",
+                hint="train.Run(folder, learner, data.DataLoader(dataset, 64, shuffle=True))",
+            )
+        self._batches: Any = batches
+        self._places = hasattr(batches, "position") and hasattr(batches, "load_record")
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next batch is of; 0 where nobody counts."""
+        return int(self._batches.position[0]) if self._places else 0
+
+    @property
+    def waited(self) -> float:
+        """How long loops waited for batches, in seconds; 0 where nobody counts."""
+        return float(getattr(self._batches, "waited", 0.0))
+
+    def __len__(self) -> int:
+        """Return how many batches an epoch has; 0 where nobody knows."""
+        return len(self._batches) if isinstance(self._batches, Sized) else 0
+
+    def after(self, number: int) -> Iterator[Any]:
+        """Yield the batches of the epoch behind so many."""
+        return iter(self._batches) if self._places else islice(self._batches, number, None)
+
+    def over(self, epoch: int, number: int) -> bool:
+        """Whether an epoch has no batch behind so many; False where nobody knows."""
+        return self.epoch > epoch if self._places else 0 < len(self) <= number
+
+    def leave(self, epoch: int) -> None:
+        """Go to the next epoch, where a loop left one early."""
+        if self._places and self.epoch <= epoch:
+            self._batches.position = (epoch + 1, 0)
+
+    def into_record(self) -> Record:
+        """Return the place of the loader; an empty one where it has none."""
+        record: Record = self._batches.into_record() if self._places else {}
+        return record
+
+    def load_record(self, record: Any) -> None:
+        """Go to a place."""
+        if self._places and record:
+            self._batches.load_record(record)
+
+    def close(self) -> None:
+        """End the workers."""
+        if hasattr(self._batches, "close"):
+            self._batches.close()

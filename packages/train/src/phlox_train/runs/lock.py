@@ -1,0 +1,60 @@
+"""The lock of a folder: two runs in one would mix their rows and remove each other's files."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Final, final
+
+from .errors import RunError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+NAME: Final = "lock"
+
+
+@final
+class FolderLock:
+    """Holds a folder until it is closed, or the process ends in any way."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder.
+
+        Raises:
+            RunError: where another run holds it.
+            OSError: where the file cannot be made.
+        """
+        path = folder / NAME
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _lock(self._file)
+        except OSError:
+            holder = os.read(self._file, 200).decode(errors="replace").strip()
+            os.close(self._file)
+            raise RunError(
+                "run",
+                f"another run is in {folder}",
+                got=holder or "a locked file",
+                expected="one run in a folder",
+                hint='train.Run("another folder", ...), or wait for its end',
+            ) from None
+        os.ftruncate(self._file, 0)
+        os.write(self._file, f"process {os.getpid()} on {platform.node()}\n".encode())
+
+    def close(self) -> None:
+        """Give the folder back."""
+        os.close(self._file)
+
+
+def _lock(file: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which others may read
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        os.lseek(file, 0, os.SEEK_SET)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,63 @@
+"""Rows on their way to the log: values are read when they are ready, a few steps late."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+from .log import Log, Row, numbers, plain
+
+_LATE: Final = 2  # steps, in which a GPU has computed what was asked for
+
+
+@final
+class Rows:
+    """Rows that were logged and those that were written.
+
+    Attributes:
+        mark: the length of the log where the last step or epoch ended that was written.
+        values: the last number under each name, ``"train/loss"``.
+    """
+
+    def __init__(self, log: Log) -> None:
+        """Write to a log."""
+        self.log = log
+        self.mark = log.length
+        self.values: dict[str, float] = {}
+        self._waiting: deque[Row | None] = deque()  # None: a step or an epoch ended
+        self._ends = 0
+
+    def add(self, place: Mapping[str, Any], split: str, values: Mapping[str, Any]) -> None:
+        """Take a row; its tensors are read later."""
+        self._waiting.append({**place, "split": split, **values})
+
+    def end(self) -> None:
+        """Say that a step ended, and write the rows of earlier ones."""
+        self._waiting.append(None)
+        self._ends += 1
+        while self._ends > _LATE:
+            self._write()
+
+    def flush(self) -> None:
+        """Write all rows that wait."""
+        while self._waiting:
+            self._write()
+
+    def _write(self) -> None:
+        row = self._waiting.popleft()
+        if row is None:
+            self._ends -= 1
+            self.mark = self.log.length
+            return
+        for name, value in row.items():
+            row[name] = plain(value)
+        prefix = row["split"]
+        for name, number in numbers(row).items():
+            if name not in PLACE:
+                self.values[f"{prefix}/{name}"] = number
+        self.log.write(row)
+
+
+# What every row says besides its values.
+PLACE: Final = ("step", "epoch", "time", "split")

@@ -1,0 +1,470 @@
+"""A run: the loop of a training whose steps, rows and checkpoints stand in a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Literal, Self, final
+
+from phlox_nn import Config
+from phlox_tensor import WrongTypeError
+from phlox_tensor.random import generator
+
+from ..show.line import Facts, Line
+from .better import Direction, direction
+from .configs import config_of
+from .errors import RunError, path_of
+from .events import EpochEnded, Event, Failed, Saved, Started, Stepped, Stopped, Validated
+from .feed import Feed
+from .folder import Folder
+from .keep import Every, KeepBest, KeepLast, KeepRule, Kept
+from .place import Place
+from .results import Best, Series, best_of, series
+from .signals import Signals
+from .stop import NotFinite, Seen, StopRule
+
+Callback = Callable[[Event, "Run"], None]
+
+
+@final
+class Run:
+    """A training in a folder, which goes on where it was, to the same bits.
+
+    The folder has a log of one row a line, ``log.jsonl``, and checkpoints. Each is written by a
+    thread, and holds all that the next start needs: learners, the place of the loader, the random
+    stream in use, rules, and the length of the log, which is cut there. So a run that is killed
+    anywhere and started again leaves the files of one that was not.
+
+    Ctrl-C and SIGTERM end it behind the step that is under way, with a checkpoint; SIGUSR1 saves.
+
+    ``save``, ``stop`` and ``log`` act on the run itself.
+
+    Attributes:
+        reason: why it ended; empty before.
+
+    Example:
+        >>> model = nn.Linear(1, 1, device="cpu").train(px.Autodiff("cpu"))
+        >>> learner = Learner(model, optim.SgdConfig().init(), 0.1)
+        >>> def step(model, x):
+        ...     return (model(x) - x).square().mean()
+        >>> with Run(None, learner, [px.ones((4, 1))] * 5, show=False) as run:
+        ...     for epoch in run.epochs(2):
+        ...         for batch in run.batches():
+        ...             run.log(loss=learner.step(step, batch)["loss"])
+        >>> run.steps, run.reason, len(run.history("train/loss"))
+        (10, 'done', 10)
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a choice of its own, by name
+        self,
+        folder: str | os.PathLike[str] | None,
+        learner: Any,
+        batches: Iterable[Any] = (),
+        *,
+        config: Config | Mapping[str, Any] | None = None,
+        keep: Sequence[KeepRule] = (KeepLast(2),),
+        stop: Sequence[StopRule] | None = None,
+        save: Every = Every(epochs=1, minutes=10),  # noqa: B008 - a frozen value
+        callbacks: Sequence[Callback] = (),
+        resume: bool | Literal["anyway"] = True,
+        show: bool = True,
+    ) -> None:
+        """Describe a run; nothing happens before ``with``.
+
+        Args:
+            folder: where it is; None keeps all in memory.
+            learner: what is trained, or several by name: whatever has ``into_record`` and a
+                ``load_record`` that changes the object itself.
+            batches: what ``run.batches()`` goes through, once an epoch.
+            config: what the training is made from; a run goes on with an equal one alone.
+            keep: rules for checkpoints. The newest one is always kept.
+            stop: rules that end the run; by default ``[NotFinite()]``.
+            save: when to write a checkpoint; one is written at the end in any case.
+            callbacks: called with each event, and the run.
+            resume: whether to go on with a run that is there; ``"anyway"`` with another config.
+            show: whether to show a line: a live one in a terminal, else one every 30 seconds.
+
+        Raises:
+            WrongTypeError: for what cannot be saved, and batches that come once only.
+        """
+        self._parts: dict[str, Any] = (
+            dict(learner) if isinstance(learner, Mapping) else {"learner": learner}
+        )
+        for name, part in self._parts.items():
+            if not hasattr(part, "load_record") or isinstance(part, type):
+                got, expected = f"{name}: {part!r}", "a Learner, or a dict of them"
+                raise WrongTypeError(
+                    "run", "what is trained has no record", got=got, expected=expected
+                )
+        self._feed = Feed(batches)
+        self._config = config_of(config)
+        self._keep, self._every = tuple(keep), save
+        self._stop = (NotFinite(),) if stop is None else tuple(stop)
+        self._callbacks, self._resume = tuple(callbacks), resume
+        self._folder = Folder(None if folder is None else path_of(folder, "run"), self._keep)
+        self._line = Line(show)
+        self._signals = Signals()
+        self._place = Place()
+        self._began = monotonic()
+        self._inside = self._open = self._unsaved = False
+        self._asked: dict[str, str] = {}
+        self.reason = ""
+
+    # Going through it
+
+    def __enter__(self) -> Self:
+        if self._open or self.reason:
+            raise RunError("run", "a run begins once", hint="train.Run(...), another one")
+        found = self._folder.open(self._config, self._resume)
+        try:
+            if found is None:
+                self._place.epoch = self._feed.epoch
+            else:
+                self._load(found)
+            self._open = True
+            self._began = monotonic()
+            self._last = (self.steps, self.epoch, self.seconds)  # of the last save
+            self._line.begin(self.steps)
+            self._waited = self._feed.waited
+            self._note()
+            self._signals.install()
+            self._emit(Started(self.steps, self.epoch))
+        except BaseException:
+            self._open = False
+            self._signals.restore()
+            self._folder.close()
+            raise
+        return self
+
+    def epochs(self, count: int) -> Iterator[int]:
+        """Yield the numbers of epochs that are left of so many, one that is under way first."""
+        self._require()
+        self._line.total = count
+        while self.epoch < count and not self.reason:
+            yield self.epoch
+            self._settle(last=True)  # of an epoch that was left early
+            self._end_epoch()
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the batches of the epoch that are left; what follows one is its step."""
+        self._require()
+        self._settle()
+        place = self._place
+        if place.over:
+            return
+        for batch in self._feed.after(place.number):
+            self._inside = True
+            yield batch
+            self._settle()
+        place.over = True
+
+    def log(
+        self, values: Mapping[str, Any] | None = None, *, split: str = "train", **named: Any
+    ) -> None:
+        """Write a row of values: numbers, and tensors, which are read when they are ready.
+
+        Args:
+            values: by name, such as what ``evaluate`` gave.
+            split: which data they are of.
+            named: more of them.
+        """
+        self._require()
+        given: Any = named if values is None else values
+        if not isinstance(given, Mapping):
+            got, hint = f"a {type(values).__name__}", "run.log(loss=loss)"
+            what, expected = "values have no names", "a dict"
+            raise WrongTypeError("log", what, got=got, expected=expected, hint=hint)
+        place, step = self._place, self._place.step + self._inside
+        row = {"step": step, "epoch": place.epoch, "time": round(self.seconds, 3)}
+        for name, way in getattr(given, "better", {}).items():
+            self._folder.better[f"{split}/{name}"] = way
+        if named and given is not named:
+            given = {**given, **named}
+        self._folder.rows.add(row, split, given)
+        if split != "train":
+            self._emit(Validated(step, place.epoch, split, given))
+
+    def save(self, reason: str = "asked") -> None:
+        """Write a checkpoint behind the step that is under way."""
+        self._require()
+        self._asked["save"] = reason
+
+    def stop(self, reason: str = "asked") -> None:
+        """End the run behind the step that is under way, or the epoch whose batches are done."""
+        self._require()
+        self._asked["stop"] = reason
+
+    # What it is
+
+    @property
+    def steps(self) -> int:
+        """How many steps are done, those of earlier starts among them."""
+        return self._place.step
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way."""
+        return self._place.epoch
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, all its starts together; another clock than that of the day."""
+        return self._place.seconds + monotonic() - self._began
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is; None for one in memory."""
+        return self._folder.path
+
+    def history(self, name: str) -> Series:
+        """Return the curve of a value by split and name, ``"valid/loss"``.
+
+        Raises:
+            ArgumentError: where nothing of this name was logged.
+        """
+        if self._open:
+            self._folder.rows.flush()
+        return series(self._folder.rows.log.rows(), name)
+
+    def best(self, name: str, better: Direction | None = None) -> Best:
+        """Return the best value of a curve.
+
+        Args:
+            name: by split, ``"valid/accuracy"``.
+            better: which values are; metrics and losses say so themselves.
+
+        Raises:
+            ArgumentError: where nothing of this name was logged, or nothing says what is better.
+        """
+        curve = self.history(name)
+        at = best_of(curve, direction(name, better, self._folder.better, "best"))
+        step, there = int(curve.steps[at]), self._folder.checkpoints
+        kept = there is not None and step in there.steps
+        path = there.path(step) if there is not None and kept else None
+        return Best(float(curve.values[at]), step, int(curve.epochs[at]), path)
+
+    # Where steps and epochs end
+
+    def _settle(self, *, last: bool = False) -> None:
+        """Count the step that is under way, if its body came to its end."""
+        if not self._inside:
+            return
+        self._inside = False
+        place = self._place
+        place.step += 1
+        place.number += 1
+        place.over = self._feed.over(place.epoch, place.number)
+        self._folder.rows.end()
+        self._note()
+        self._emit(Stepped(place.step, place.epoch))
+        self._line.step(self._facts)
+        if not last and self._boundary(ended=False):
+            raise _Ended(self)
+
+    def _end_epoch(self) -> None:
+        """Count an epoch, what came behind its batches included."""
+        place = self._place
+        self._feed.leave(place.epoch)
+        ended = place.epoch
+        place.epoch, place.number, place.over = ended + 1, 0, False
+        self._folder.rows.end()
+        self._folder.rows.flush()
+        self._note()
+        self._emit(EpochEnded(place.step, ended))
+        self._line.epoch(self._facts, ended)
+        self._boundary(ended=True)
+
+    def _note(self) -> None:
+        """Remember where everything is, for a checkpoint behind an error."""
+        self._at = self._feed.into_record()
+        self._moved = self._counts()
+
+    def _counts(self) -> list[Any]:
+        return [getattr(part, "steps", None) for part in self._parts.values()]
+
+    def _boundary(self, *, ended: bool) -> bool:
+        """Ask rules and signals between two steps; whether the run ends here."""
+        rows, asked, signals = self._folder.rows, self._asked, self._signals
+        seen = Seen(
+            self.steps,
+            self.epoch - ended,
+            ended,
+            self.seconds,
+            rows.values,
+            self._folder.better,
+        )
+        saves = True
+        for rule in self._stop:
+            reason = rule.reason(seen)
+            if reason is not None:
+                self.reason, saves = reason, rule.saves and saves
+        self.reason = self.reason or asked.pop("stop", "") or signals.stop or ""
+        why = asked.pop("save", "") or signals.save or self._due(seen)
+        signals.save = None
+        if self._folder.checkpoints is not None:
+            self._folder.checkpoints.settle()
+            if saves and (self.reason or why):
+                self._save(self.reason or why, rows.values if ended else {})
+        self._unsaved = not saves
+        return bool(self.reason)
+
+    def _due(self, seen: Seen) -> str:
+        """Why a checkpoint is due, or nothing."""
+        there = self._folder.checkpoints
+        if there is None or (there.busy and not seen.ended):
+            return ""
+        steps, epoch, seconds = self._last
+        epochs = self.epoch - epoch if seen.ended else 0
+        if self._every.due(self.steps - steps, seen.seconds - seconds, epochs):
+            return "due"
+        candidate = Kept(self.steps, self.epoch, seen.values)
+        if not seen.ended:
+            return ""
+        best = [rule for rule in self._keep if isinstance(rule, KeepBest)]
+        chosen = [rule.wanted([*there.kept, candidate], seen.better) for rule in best]
+        return "best" if any(self.steps in steps for steps in chosen) else ""
+
+    # Saving and going on
+
+    def _save(self, reason: str, values: Mapping[str, float]) -> None:
+        """Begin to write a checkpoint of the last step or epoch that ended."""
+        there, place = self._folder.checkpoints, self._place
+        if there is None or self._last[:2] == (place.step, place.epoch):
+            return
+        record = {
+            "parts": {name: part.into_record() for name, part in self._parts.items()},
+            "data": self._at,
+            "place": {**place.into_record(), "seconds": self.seconds},
+            "rules": [rule.into_record() for rule in self._stop],
+            "random": list(generator().state()),
+            "config": self._config,
+        }
+        self._last = (place.step, place.epoch, self.seconds)
+        step = place.step
+        self._folder.save(
+            record, step, place.epoch, dict(values), lambda path: self._saved(step, path, reason)
+        )
+
+    def _saved(self, step: int, path: Path, reason: str) -> None:
+        best: dict[str, Any] = {}
+        for rule in self._keep:
+            if isinstance(rule, KeepBest):
+                found = self._best_kept(rule)
+                if found is not None:
+                    best[rule.name] = found
+        self._folder.point(path, best)
+        self._emit(Saved(step, path, reason))
+
+    def _best_kept(self, rule: KeepBest) -> dict[str, Any] | None:
+        there = self._folder.checkpoints
+        assert there is not None
+        wanted = rule.wanted(there.kept, self._folder.better)
+        for kept in there.kept:
+            if kept.step in wanted:
+                path = os.path.relpath(there.path(kept.step), self._folder.path)
+                return {"value": kept.values[rule.name], "step": kept.step, "path": path}
+        return None
+
+    def _load(self, found: Any) -> None:
+        if set(found["parts"]) != set(self._parts):
+            got, expected = ", ".join(self._parts), ", ".join(found["parts"])
+            raise RunError("run", "other parts are in the checkpoint", got=got, expected=expected)
+        for name, part in self._parts.items():
+            part.load_record(found["parts"][name])
+        self._feed.load_record(found["data"])
+        for rule, record in zip(self._stop, found["rules"], strict=False):
+            rule.load_record(record)
+        generator().set_state(*found["random"])
+        self._place = Place(**found["place"])
+
+    # Ending
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        own = isinstance(error, _Ended) and error.run is self
+        try:
+            if error is None or own:
+                self._finish()
+            else:
+                self._fail(error)
+        finally:
+            self._open = False
+            self._signals.restore()
+            self._feed.close()
+            self._line.close()
+            self._folder.close()
+        if self._signals.stop == "SIGTERM":
+            raise SystemExit(143)  # 128 + 15, as the shell says it
+        return own
+
+    def _finish(self) -> None:
+        with suppress(_Ended):
+            self._settle()
+        self.reason = self.reason or "done"
+        self._folder.rows.flush()
+        if not self._unsaved:
+            self._save(self.reason, {})
+        if self._folder.checkpoints is not None:
+            self._folder.checkpoints.wait()
+        if self.reason != "done":
+            self._line.say(f"stopped at step {self.steps}: {self.reason}")
+        self._emit(Stopped(self.steps, self.reason))
+
+    def _fail(self, error: BaseException) -> None:
+        """Save what an error leaves whole: the last step that ended, unless a learner moved on."""
+        self.reason = f"{type(error).__name__}: {error}"
+        whole = self._counts() == self._moved
+        if isinstance(error, RunError) or (self._inside and not isinstance(error, Exception)):
+            whole = False
+        try:
+            self._emit(Failed(self.steps, self.reason))
+            if whole and not self._unsaved:
+                self._save(self.reason, {})
+            if self._folder.checkpoints is not None:
+                self._folder.checkpoints.wait()
+            self._folder.rows.flush()
+        except Exception as second:
+            error.add_note(f"and then: {second}")
+
+    def _facts(self) -> Facts:
+        """What the line says."""
+        place, length = self._place, len(self._feed)
+        left = None
+        if length and self._line.total:
+            left = max((self._line.total - place.epoch) * length - place.number, 0)
+        waited = self._feed.waited - self._waited
+        return Facts(place.step, place.epoch, left, waited, self._folder.rows.values)
+
+    def _emit(self, event: Event) -> None:
+        for callback in self._callbacks:
+            try:
+                callback(event, self)
+            except Exception as error:
+                name = getattr(callback, "__qualname__", repr(callback))
+                error.add_note(f"in the callback {name}, at {event}")
+                raise
+
+    def _require(self) -> None:
+        if not self._open:
+            what = "the run is over" if self.reason else "the run has not begun"
+            raise RunError("run", what, hint="with train.Run(...) as run: all of its loop inside")
+
+    def __repr__(self) -> str:
+        where = "memory" if self.folder is None else str(self.folder)
+        return f"<Run in {where} at step {self.steps}, epoch {self.epoch}>"
+
+
+class _Ended(BaseException):
+    """Leaves the loop of a run that ends inside of an epoch; its ``with`` takes it."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.run: Final = run

@@ -1,0 +1,1 @@
+"""One whole step of training, in one order."""

@@ -1,0 +1,75 @@
+"""Kills at random moments, saving included: what is started again ends in the same bits."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import phlox as px
+from tests.train.killed import whole
+from tools.shell import ROOT
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a log, without their times."""
+    import json
+
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k != "time"} for line in lines]
+
+
+def newest(folder: Path) -> Any:
+    """The last checkpoint, without its times and without ids, which each process draws."""
+    return px.train.Checkpoints(folder / "checkpoints").load()
+
+
+def bits_of(record: Any) -> list[Any]:
+    """Tensors and numbers of a record in order."""
+    found = px.tree.leaves_with_paths(record["parts"]["learner"]["model"])
+    return [v.numpy().tobytes() for _, v in found if isinstance(v, px.Tensor)]
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, str(ROOT / "tests/train/killed.py"), str(folder)]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+
+
+def killed_until_done(folder: Path, kills: int, chance: random.Random) -> int:
+    """Kill a run so many times, and let it end; how many of the kills met it while it trained."""
+    met = 0
+    for _ in range(kills):
+        with start(folder) as process:
+            assert process.stdout is not None
+            begun = process.stdout.readline()
+            if begun:
+                time.sleep(chance.uniform(0.0, 0.25))
+            process.send_signal(signal.SIGKILL)
+            met += "done" not in process.stdout.read()
+    with start(folder) as process:
+        said, _ = process.communicate(timeout=100)
+    assert said.endswith("done\n")
+    return met
+
+
+@pytest.mark.parametrize(
+    "kills", [3, pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(1200)])]
+)
+def test_a_run_that_is_killed_ends_in_the_same_bits(tmp_path: Path, kills: int) -> None:
+    whole(tmp_path / "calm")
+    met = killed_until_done(tmp_path / "killed", kills, random.Random(kills))
+    assert met > 0
+    assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "calm")
+    assert bits_of(newest(tmp_path / "killed")) == bits_of(newest(tmp_path / "calm"))
+    for path in (tmp_path / "killed" / "checkpoints").iterdir():
+        assert path.suffix == ".mpk"  # and no half of a file

@@ -1,0 +1,434 @@
+"""Runs: stopped anywhere they go on to the same bits; faults of their folder are clear errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import phlox as px
+from phlox import data, nn, optim, train
+from tests.train.killed import whole
+from tests.train.nets import Net, batches, bits, forward, net, rows
+from tests.train.test_kills import rows_of
+from tools.shell import ROOT
+
+
+def learner(**settings: Any) -> train.Learner[Net]:
+    rate = optim.CosineSchedulerConfig(1e-2, steps=40).init()
+    return train.Learner(net(), optim.AdamWConfig().init(), rate, **settings)
+
+
+def loader() -> data.DataLoader:
+    return data.DataLoader(data.arrays(**rows(30)), 8, shuffle=True)  # 4 batches, the last of 6
+
+
+def loop(
+    folder: Path | None,
+    epochs: int = 3,
+    feed: Any = None,
+    body: Any = None,
+    one: Any = None,
+    fn: Any = forward,
+    **settings: Any,
+) -> tuple[train.Run, train.Learner[Net]]:
+    """A loop as users write it."""
+    one = one or learner()
+    with train.Run(folder, one, loader() if feed is None else feed, show=False, **settings) as run:
+        for epoch in run.epochs(epochs):
+            for batch in run.batches():
+                run.log(loss=one.step(fn, batch)["loss"])
+                if body is not None:
+                    body(run, one)
+            run.log({"loss": float(epoch)}, split="valid")
+    return run, one
+
+
+def stop_at(step: int) -> Any:
+    """A callback that ends a run behind a step."""
+
+    def callback(event: train.Event, run: train.Run) -> None:
+        if isinstance(event, train.Stepped) and event.step == step:
+            run.stop("tested")
+
+    return callback
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_run_goes_on_from_each_step_to_the_same_bits(tmp_path: Path, sized: bool) -> None:
+    feed = loader() if sized else batches((8, 8, 8, 6))
+    _, calm = loop(tmp_path / "calm", feed=feed)
+    for step in range(1, 13):
+        folder = tmp_path / f"{step}"
+        feed = loader() if sized else batches((8, 8, 8, 6))
+        run, _ = loop(folder, feed=feed, callbacks=[stop_at(step)])
+        assert (run.steps, run.reason) == (step, "tested")
+        feed = loader() if sized else batches((8, 8, 8, 6))
+        run, again = loop(folder, feed=feed)
+        assert (run.steps, run.reason) == (12, "done")
+        assert bits(again.model) == bits(calm.model), step
+        assert rows_of(folder) == rows_of(tmp_path / "calm"), step
+
+
+def test_a_run_that_is_done_is_not_trained_again(tmp_path: Path) -> None:
+    loop(tmp_path)
+    before = rows_of(tmp_path)
+    events: list[Any] = []
+    run, _ = loop(tmp_path, callbacks=[lambda event, run: events.append(type(event).__name__)])
+    assert events == ["Started", "Stopped"]
+    assert rows_of(tmp_path) == before
+    more, _ = loop(tmp_path, epochs=4)
+    assert (run.steps, more.steps) == (12, 16)
+
+
+def test_events_come_in_order(tmp_path: Path) -> None:
+    events: list[Any] = []
+    loop(tmp_path, epochs=1, callbacks=[lambda event, run: events.append(event)])
+    names = [type(event).__name__ for event in events]
+    assert names == ["Started", *["Stepped"] * 4, "Validated", "EpochEnded", "Saved", "Stopped"]
+    assert events[5].values == {"loss": 0.0}
+    assert events[7].path.exists()
+
+
+def test_curves_and_their_best(tmp_path: Path) -> None:
+    for folder in (tmp_path, None):
+        run, _ = loop(folder, keep=[train.KeepBest("valid/loss")] if folder else ())
+        curve = run.history("valid/loss")
+        assert (curve.steps.tolist(), curve.values.tolist()) == ([4, 8, 12], [0.0, 1.0, 2.0])
+        best = run.best("valid/loss")
+        assert (best.value, best.step, best.epoch) == (0.0, 4, 0)
+        assert (best.path is not None and best.path.exists()) == (folder is not None)
+        assert run.best("valid/loss", "higher").value == 2.0
+        with pytest.raises(px.PhloxError, match=r"of this name(.|\n)*train/loss, valid/loss"):
+            run.history("valid/accuracy")
+    assert json.loads((tmp_path / "best.json").read_text())["valid/loss"]["step"] == 4
+    assert "step-000000012" in (tmp_path / "last.json").read_text()
+
+
+def test_checkpoints_that_no_rule_wants_are_removed(tmp_path: Path) -> None:
+    keep = [train.KeepLast(2), train.KeepBest("valid/loss")]
+    loop(tmp_path, epochs=5, keep=keep)
+    assert train.Checkpoints(tmp_path / "checkpoints").steps == [4, 16, 20]
+
+
+def test_the_best_is_kept_across_starts(tmp_path: Path) -> None:
+    keep = [train.KeepBest("valid/loss")]
+    loop(tmp_path, keep=keep, callbacks=[stop_at(6)], save=train.Every(steps=1))
+    loop(tmp_path, keep=keep, save=train.Every(minutes=9))
+    assert train.Checkpoints(tmp_path / "checkpoints").steps == [4, 12]
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
+    def body(run: train.Run, one: Any) -> None:
+        if run.steps == 1:
+            with pytest.raises(train.RunError, match=f"another run(.|\n)*process {os.getpid()}"):
+                loop(tmp_path)
+
+    run, _ = loop(tmp_path, body=body)
+    assert run.steps == 12
+    loop(tmp_path)  # which is free again
+
+
+def test_another_config_is_refused_with_the_difference(tmp_path: Path) -> None:
+    loop(tmp_path, epochs=1, config={"layers": 2, "optimizer": {"decay": 0.1}})
+    other = {"layers": 2, "optimizer": {"decay": 0.2}}
+    with pytest.raises(train.RunError, match=r"optimizer\.decay: 0\.1, now 0\.2"):
+        loop(tmp_path, config=other)
+    run, _ = loop(tmp_path, epochs=2, config=other, resume="anyway")
+    assert run.steps == 8
+    with pytest.raises(train.RunError, match=r"a run is in(.|\n)*resume=True"):
+        loop(tmp_path, resume=False)
+
+
+def test_what_is_behind_the_loop_may_be_logged_anew(tmp_path: Path) -> None:
+    for _ in range(2):
+        one = learner()
+        with train.Run(tmp_path, one, loader(), show=False) as run:
+            for _ in run.epochs(1):
+                for batch in run.batches():
+                    one.step(forward, batch)
+            run.log(accuracy=0.5, split="test")
+    assert [row["split"] for row in rows_of(tmp_path)] == ["test"]
+
+
+def test_an_epoch_may_be_left_early(tmp_path: Path) -> None:
+    def short(folder: Path, **settings: Any) -> train.Learner[Net]:
+        one = learner()
+        with train.Run(folder, one, loader(), show=False, **settings) as run:
+            for _ in run.epochs(3):
+                for batch in run.batches():
+                    run.log(loss=one.step(forward, batch)["loss"])
+                    if run.steps % 2:
+                        break
+        assert run.steps in (6, 2)
+        return one
+
+    calm = short(tmp_path / "calm")
+    short(tmp_path / "stopped", callbacks=[stop_at(2)])
+    again = short(tmp_path / "stopped")
+    assert bits(again.model) == bits(calm.model)
+    assert rows_of(tmp_path / "stopped") == rows_of(tmp_path / "calm")
+
+
+def test_an_error_saves_the_last_step_that_ended(tmp_path: Path) -> None:
+    _, calm = loop(tmp_path / "calm")
+
+    def body(run: train.Run, one: train.Learner[Net]) -> None:
+        if run.steps == 5:
+            one.step(lambda model, batch: model(batch), "no batch")
+
+    # The step is made, and what follows in the loop fails: going on from there would lose a row.
+    with pytest.raises(px.PhloxError):
+        loop(tmp_path / "a", body=body)
+    assert train.Checkpoints(tmp_path / "a" / "checkpoints").steps == [4]
+
+    one = learner()
+
+    def broken(model: nn.Module, batch: Any) -> Any:
+        if one.steps == 6:
+            raise ZeroDivisionError
+        return forward(model, batch)
+
+    with pytest.raises(ZeroDivisionError):
+        loop(tmp_path / "b", one=one, fn=broken)
+    assert train.Checkpoints(tmp_path / "b" / "checkpoints").steps == [4, 6]
+    for name in "ab":
+        _, again = loop(tmp_path / name)
+        assert bits(again.model) == bits(calm.model)
+        assert rows_of(tmp_path / name) == rows_of(tmp_path / "calm")
+
+
+def test_an_error_of_a_callback_names_it(tmp_path: Path) -> None:
+    def broken(event: train.Event, run: train.Run) -> None:
+        if isinstance(event, train.EpochEnded):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        loop(tmp_path, callbacks=[broken])
+    assert "broken" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_ends_a_run_behind_its_step(tmp_path: Path, name: str) -> None:
+    _, calm = loop(tmp_path / "calm")
+    before = signal.getsignal(getattr(signal, name))
+
+    def body(run: train.Run, one: Any) -> None:
+        if run.steps == 4:
+            signal.raise_signal(getattr(signal, name))
+
+    if name == "SIGTERM":
+        with pytest.raises(SystemExit) as caught:
+            loop(tmp_path / "a", body=body)
+        assert caught.value.code == 143
+    else:
+        run, _ = loop(tmp_path / "a", body=body)
+        assert (run.steps, run.reason) == (5, "Ctrl-C")
+    assert signal.getsignal(getattr(signal, name)) is before
+    _, again = loop(tmp_path / "a")
+    assert bits(again.model) == bits(calm.model)
+    assert rows_of(tmp_path / "a") == rows_of(tmp_path / "calm")
+
+
+def test_a_second_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
+    def body(run: train.Run, one: Any) -> None:
+        if run.steps == 5:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        loop(tmp_path, body=body)
+    assert train.Checkpoints(tmp_path / "checkpoints").steps == [4]
+    run, _ = loop(tmp_path)
+    assert run.steps == 12
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="Windows has no such signal")
+def test_sigusr1_saves_and_goes_on(tmp_path: Path) -> None:
+    saved: list[str] = []
+
+    def body(run: train.Run, one: Any) -> None:
+        if run.steps == 5:
+            signal.raise_signal(signal.SIGUSR1)
+
+    def callback(event: train.Event, run: train.Run) -> None:
+        if isinstance(event, train.Saved):
+            saved.append(f"{event.step} {event.reason}")
+
+    loop(tmp_path, body=body, callbacks=[callback])
+    assert saved == ["4 due", "6 SIGUSR1", "8 due", "12 due"]
+
+
+def test_a_run_in_another_thread_leaves_signals_alone(tmp_path: Path) -> None:
+    done: list[int] = []
+    thread = threading.Thread(target=lambda: done.append(loop(tmp_path)[0].steps))
+    thread.start()
+    thread.join()
+    assert done == [12]
+
+
+def test_the_clock_of_the_day_may_go_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    clock = iter(range(10**9, 0, -3600))
+    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
+    loop(tmp_path, callbacks=[stop_at(7)])
+    run, _ = loop(tmp_path)
+    assert run.steps == 12
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    times = [json.loads(line)["time"] for line in lines]
+    assert times == sorted(times)
+
+
+def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(train.RunError, match=r"cannot be used(.|\n)*another folder"):
+        loop(tmp_path / "file" / "run")
+
+
+def test_a_full_disk_loses_no_checkpoint(tmp_path: Path) -> None:
+    """Files that may not grow beyond a size are as a disk that is full."""
+    whole(tmp_path / "calm")
+    code = (
+        "import resource, sys; from pathlib import Path; from tests.train.killed import whole\n"
+        "def limit(event, run):\n"
+        "    if getattr(event, 'step', 0) == 9:\n"
+        "        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        "import phlox.train as train; made = train.Run.__init__\n"
+        "def init(self, *args, **named): made(self, *args, callbacks=[limit], **named)\n"
+        "train.Run.__init__ = init\n"
+        f"whole(Path({str(tmp_path / 'full')!r}))\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-2:]
+    assert "cannot be written" in last[0], done.stderr
+    assert last[1].startswith("hint: run it again")
+    there = train.Checkpoints(tmp_path / "full" / "checkpoints")
+    assert 1 <= there.steps[-1] <= 9
+    there.load()
+    whole(tmp_path / "full")
+    assert rows_of(tmp_path / "full") == rows_of(tmp_path / "calm")
+
+
+def test_a_log_that_cannot_be_written_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, calm = loop(tmp_path / "calm")
+    real = os.write
+
+    def write(file: int, text: bytes) -> int:
+        if b'"step":7' in text:
+            real(file, text[:10])
+            raise OSError(28, "No space left on device")
+        return real(file, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        with pytest.raises(train.RunError, match="No space left"):
+            loop(tmp_path / "full")
+    assert [row["step"] for row in rows_of(tmp_path / "full")][-1] == 6
+    _, again = loop(tmp_path / "full")
+    assert bits(again.model) == bits(calm.model)
+    assert rows_of(tmp_path / "full") == rows_of(tmp_path / "calm")
+
+
+def test_values_that_are_not_finite_are_json_and_come_back(tmp_path: Path) -> None:
+    with train.Run(tmp_path, learner(), stop=[], show=False) as run:
+        run.log(a=float("nan"), b=float("-inf"), c=px.asarray(float("inf")), d=[1, 2])
+    text = (tmp_path / "log.jsonl").read_text()
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"no JSON: {name}"))
+    assert str(run.history("train/a").values[0]) == "nan"
+    assert run.history("train/b").values[0] == float("-inf")
+    assert run.history("train/c").values[0] == float("inf")
+
+
+def test_rules_end_runs(tmp_path: Path) -> None:
+    cases: list[tuple[train.StopRule, int, str]] = [
+        (train.NoImprovement("valid/loss", epochs=2), 12, "no better than 0.0 for 2 epochs"),
+        (train.NoImprovement("valid/loss", 1, better="higher"), 20, ""),
+        (train.Reached("valid/loss", 2.0, better="higher"), 12, "valid/loss is 2.0"),
+        (train.MaxTime(seconds=1e-9), 1, "are over"),
+        (train.NotFinite("valid/loss"), 20, ""),
+    ]
+    for number, (rule, steps, reason) in enumerate(cases):
+        run, _ = loop(tmp_path / f"{number}", epochs=5, stop=[rule])
+        assert run.steps == steps, rule
+        assert reason in run.reason
+
+
+def test_patience_is_not_forgotten_where_a_run_goes_on(tmp_path: Path) -> None:
+    def rules() -> list[train.StopRule]:
+        return [train.NoImprovement("valid/loss", epochs=2)]
+
+    for step in (6, 8, 9):
+        loop(tmp_path / f"{step}", epochs=5, stop=rules(), callbacks=[stop_at(step)])
+        run, _ = loop(tmp_path / f"{step}", epochs=5, stop=rules())
+        assert run.steps == 12
+
+
+def test_a_loss_that_is_not_finite_ends_a_run_unsaved(tmp_path: Path) -> None:
+    def body(run: train.Run, one: train.Learner[Net]) -> None:
+        if run.steps == 5:
+            run.log(loss=px.asarray(float("nan")))
+
+    run, _ = loop(tmp_path, body=body)
+    assert "train/loss is nan" in run.reason
+    assert 6 <= run.steps <= 8
+    assert train.Checkpoints(tmp_path / "checkpoints").steps == [4]
+
+
+def test_several_learners_go_on_in_one_run(tmp_path: Path) -> None:
+    def both(folder: Path, **settings: Any) -> list[bytes]:
+        parts = {"one": learner(), "two": learner(seed=5)}
+        with train.Run(folder, parts, loader(), show=False, **settings) as run:
+            for _ in run.epochs(2):
+                for batch in run.batches():
+                    for part in parts.values():
+                        part.step(forward, batch)
+        return [*bits(parts["one"].model), *bits(parts["two"].model)]
+
+    calm = both(tmp_path / "calm")
+    both(tmp_path / "a", callbacks=[stop_at(3)])
+    assert both(tmp_path / "a") == calm
+
+
+def test_wrong_uses_say_what_to_type(tmp_path: Path) -> None:
+    one = learner()
+    cases: list[tuple[Any, str]] = [
+        (lambda: train.Run(tmp_path, one, iter([])), "once for each epoch"),
+        (lambda: train.Run(tmp_path, one.model, []), "none|no record"),
+        (lambda: train.Run(tmp_path, train.Learner, []), "has no record"),
+        (lambda: train.Run(tmp_path, one, [], config={"a": object()}), "does not go into a file"),
+        (lambda: train.Run(None, one, []).log(loss=1.0), "has not begun"),
+        (train.Every, "Every"),
+        (lambda: train.KeepLast(0), "KeepLast"),
+        (train.MaxTime, "MaxTime"),
+        (lambda: train.NoImprovement("a", 0), "NoImprovement"),
+        (lambda: train.Checkpoints(tmp_path / "none").load(), "no such checkpoint"),
+    ]
+    for make, message in cases[:1] + cases[2:]:
+        with pytest.raises(px.PhloxError, match=message):
+            make()
+    run, _ = loop(None)
+    with pytest.raises(train.RunError, match="is over"):
+        run.log(loss=1.0)
+    with pytest.raises(px.PhloxError, match=r'better="higher"'):
+        loop(
+            tmp_path,
+            stop=[train.Reached("valid/loss2", 1.0)],
+            body=lambda run, one: run.log(loss2=1.0, split="valid"),
+        )
