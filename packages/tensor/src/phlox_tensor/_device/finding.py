@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import cache
-from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, Final
 
@@ -41,6 +40,9 @@ def provide(name: str, cls: Any) -> None:
 @cache
 def backend_classes() -> dict[str, Any]:
     """Entry points of the backends of other packages by name; loads none."""
+    # It takes a sixth of the time of importing this package, and devices may be given instead.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
