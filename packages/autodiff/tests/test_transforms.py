@@ -267,6 +267,8 @@ def test_what_was_computed_without_the_arguments_is_refused() -> None:
         lambda: ad.vjp(lambda x: x.inner() * 2.0, x),
         lambda: ad.jvp(lambda x: x.inner() * 2.0, (x,), (x,)),
         lambda: ad.jacobian(lambda x: x.inner() * 2.0)(x),
+        lambda: ad.grad(lambda x, y: (pt.asarray(y.numpy()) * x).sum(), 1)(x, x),
+        lambda: ad.jvp(lambda y, x: pt.asarray(y.numpy()) * x, (x,), (x,), kwargs={"x": x}),
     ):
         with pytest.raises(pt.GradientError, match="computed without the arguments"):
             call()
@@ -274,6 +276,36 @@ def test_what_was_computed_without_the_arguments_is_refused() -> None:
     assert ad.grad(lambda x: (x * 0.0).sum())(x).tolist() == [0.0, 0.0]
     assert ad.grad(lambda x: x.detach().sum())(x).tolist() == [0.0, 0.0]
     assert not ad.hessian(lambda x: (x * 3.0).sum())(x).numpy().any()
+
+
+def test_the_derivative_by_an_argument_that_is_not_used_is_zeros() -> None:
+    x, y = vector(1.0, 2.0), vector(3.0, 4.0, 5.0)
+
+    def square(x: Tensor[Any], y: Tensor[Any]) -> Tensor[Any]:
+        assert y.sum().item()
+        return (x * x).sum()
+
+    def same(x: Tensor[Any], y: Tensor[Any]) -> Tensor[Any]:
+        return pt.concat([x, x])
+
+    def unread(x: Tensor[Any], y: Tensor[Any]) -> Tensor[Any]:
+        return (x * x).sum()
+
+    assert ad.grad(unread, 1)(x, y).tolist() == [0.0] * 3
+    assert ad.grad(lambda y, x: (x * x).sum())(y, x=x).tolist() == [0.0] * 3
+    with pytest.raises(pt.GradientError, match="computed without"):
+        ad.grad(square, 1)(x, y)
+    for mode in ("rows", "columns"):
+        assert ad.jacobian(same, 1, mode=mode)(x, y).numpy().shape == (4, 3)
+        assert not ad.jacobian(same, 1, mode=mode)(x, y).numpy().any()
+    assert ad.jvp(same, (x, y), (None, y))[1].tolist() == [0.0] * 4
+    assert ad.jvp(lambda y, x: x * 2.0, (y,), (y,), kwargs={"x": x})[1].tolist() == [0.0] * 2
+    assert not ad.hessian(unread, 1)(x, y).numpy().any()
+
+    def outer(x: Tensor[Any]) -> Tensor[Any]:  # what an inner transform reads is not read here
+        return ad.grad(unread, 1)(x, y).sum() + (x * x).sum()
+
+    assert ad.grad(outer)(x).tolist() == [2.0, 4.0]
 
 
 def test_nothing_to_differentiate_names_what_was_found() -> None:

@@ -12,7 +12,7 @@ from ._backward import Gradients, backward
 from ._checkpoint import Checkpointing, NoCheckpointing
 from ._derived import rule_of
 from ._graph import LEAF, USED, Node, Primitive, is_leaf, new, next_id, primitive
-from ._levels import is_argument
+from ._levels import is_argument, note_read
 from ._mode import MODE, paused
 from ._plan import OpRule
 from ._propose import proposed
@@ -21,6 +21,8 @@ from .rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from phlox_tensor import Backend, DType, Entry, Op, Pull, Standing, Tensor
 
@@ -189,6 +191,12 @@ class Autodiff(Decorator):
         node.plan = LEAF
         node.shape = self._inner.shape_of(inside)
         return out
+
+    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array, which no derivative goes through."""
+        if primitive.node is not None:
+            note_read(self)
+        return self._inner.read(primitive.value)
 
     def standing(self, primitive: Any, /) -> Standing:
         """Return what the primitive is to this device, by its node."""

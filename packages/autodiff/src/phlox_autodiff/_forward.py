@@ -21,6 +21,7 @@ from ._levels import (
     check_level,
     check_result,
     describe,
+    note_read,
     require_arguments,
     require_fit,
     running,
@@ -42,6 +43,8 @@ from ._rule import (
 from .rules import SECOND
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from phlox_tensor import Entry, Op
 
 # From operands, tangents (None for 0), results and attributes to the tangents of the results.
@@ -140,6 +143,12 @@ class Forward(Decorator):
     def lower(self, primitive: Any, /) -> Any:
         """Return the primitive of the inner device."""
         return primitive.value
+
+    def read(self, primitive: Any, /) -> np.ndarray[Any, Any]:
+        """Return the data as a NumPy array, which says nothing of the tangent."""
+        if primitive.tangent is not None:
+            note_read(self)
+        return self._inner.read(primitive.value)
 
     def is_tracked(self, primitive: Any, /) -> bool:
         """Whether the primitive has a tangent."""
@@ -357,13 +366,13 @@ def jvp(
     points, structure = tree.flatten(tuple(primals))
     along = structure.leaves_of(tuple(tangents), "jvp")
     moving = structure.rebuild([_entered(x, t, device) for x, t in zip(points, along, strict=True)])
-    with running(device, next_id()):
+    with running(device, next_id()) as read:
         out = function(*moving, **(kwargs or {}))
     aux: Any = None
     if has_aux:
         out, aux = pair_of("jvp", out)
         check_result("jvp", aux, device)
-    check_level("jvp", out, device)
+    check_level("jvp", out, device, others=kwargs, read=read)
 
     def value(leaf: Any) -> Any:
         return brought(leaf, base) if isinstance(leaf, Tensor) else leaf

@@ -10,7 +10,7 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, GradientError, Tensor, asarray, finfo, tree
 
-from ._levels import as_tensor, base_device, describe, require_arguments
+from ._levels import as_tensor, base_device, describe, is_float, require_arguments
 from ._transform import vjp
 
 Array = np.ndarray[Any, Any]
@@ -71,7 +71,7 @@ def gradcheck(
     given = (args,) if isinstance(args, Tensor) else tuple(args)
     base = base_device("gradcheck", (given, named))
     given = tree.map(lambda leaf: as_tensor(leaf, base), given)
-    places = [leaf for leaf in tree.leaves(given) if _is_float(leaf)]
+    places = [leaf for leaf in tree.leaves(given) if is_float(leaf)]
     if not places:
         raise GradientError(
             "gradcheck",
@@ -83,17 +83,13 @@ def gradcheck(
 
     def flat(*tensors: Tensor[Any]) -> tuple[Tensor[Any], ...]:
         rest = iter(tensors)
-        out = function(*tree.map(lambda t: next(rest) if _is_float(t) else t, given), **named)
-        return tuple(leaf for leaf in tree.leaves(out) if _is_float(leaf))
+        out = function(*tree.map(lambda t: next(rest) if is_float(t) else t, given), **named)
+        return tuple(leaf for leaf in tree.leaves(out) if is_float(leaf))
 
     if eps is not None and not 0 < eps < inf:
         raise ArgumentError("gradcheck", "a step that goes nowhere", got=eps, expected="eps > 0")
     _check(flat, places, 1, order, _Settings(eps, rtol, atol))
     return True
-
-
-def _is_float(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor) and leaf.dtype.kind == "Float"
 
 
 def _check(

@@ -14,7 +14,7 @@ from phlox_tensor.random import Generator, generator, use_generator
 from ._batched import Batched, Level, at_level
 from ._forward import jvp
 from ._lanes import Lanes
-from ._levels import describe, require_arguments, transforming
+from ._levels import describe, is_float, require_arguments, transforming
 from ._recorded import ArgNums, Function, Recorded, numbers
 from ._transform import gradient
 from ._typed import Derivatives
@@ -86,14 +86,15 @@ def jacobian(
     def run(*args: Any, **kwargs: Any) -> Any:
         random = generator().state()
         call = Recorded("jacobian", function, args, places, kwargs, has_aux=has_aux)
-        if not any(map(_is_float, tree.leaves(call.output))):
+        if not any(map(is_float, tree.leaves(call.output))):
             raise GradientError(
                 "jacobian",
                 "the value holds no Float tensor",
                 got=describe(call.output),
                 expected="a tensor with a derivative, or a tree of them",
             )
-        if mode == "columns" or (mode is None and _elements(call, call.output) > _inputs(call)):
+        fewer = mode is None and _elements(call, call.output) > _inputs(call)
+        if (mode == "columns" or fewer) and call.tracked(call.output):
 
             def of(*chosen: Any) -> Any:
                 given = list(args)
@@ -112,12 +113,8 @@ def jacobian(
     return run
 
 
-def _is_float(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor) and leaf.dtype.kind == "Float"
-
-
 def _elements(call: Recorded, output: Any) -> int:
-    return sum(leaf.size for leaf in tree.leaves(output) if _is_float(leaf))
+    return sum(leaf.size for leaf in tree.leaves(output) if is_float(leaf))
 
 
 def _inputs(call: Recorded) -> int:
@@ -149,7 +146,7 @@ def _rows(call: Recorded, chunk_size: int | None) -> Blocks:
     device = Batched(call.base)
     blocks: Blocks = {}
     for i, leaf in enumerate(leaves):
-        if not _is_float(leaf):
+        if not is_float(leaf):
             continue
         value = call.lower(leaf)
         parts: dict[int, list[Tensor[Any]]] = {
@@ -193,7 +190,7 @@ def _columns(
         units = _unit_lanes(x.size, x.shape, x, 0)
         moved = tree.leaves(vmap(along, randomness="same", chunk_size=chunk_size, loop=True)(units))
         for i, (value, tangent) in enumerate(zip(outputs, moved, strict=True)):
-            if _is_float(value):
+            if is_float(value):
                 blocks[i, j] = tangent.moveaxis(0, -1).reshape((*value.shape, *x.shape))
     return blocks
 
@@ -204,7 +201,7 @@ def _arranged(call: Recorded, blocks: Blocks, *, single: bool) -> Any:
     inputs, inner = tree.flatten(call.inputs)
 
     def row(i: int, leaf: Any) -> Any:
-        if not _is_float(leaf):
+        if not is_float(leaf):
             return None
         out = inner.rebuild(
             [blocks.get((i, j)) if call.tracked(x) else None for j, x in enumerate(inputs)]

@@ -29,6 +29,8 @@ _SHOWN: Final = 4
 # The device of the innermost transform that is running; one started inside records above it.
 _since: ContextVar[int] = ContextVar("phlox_autodiff_since", default=-1)
 _active: ContextVar[Backend | None] = ContextVar("phlox_autodiff_level", default=None)
+# The devices whose tracked tensors were read since the innermost transform began.
+_read: ContextVar[set[Backend] | None] = ContextVar("phlox_autodiff_read", default=None)
 
 
 def outermost(op: str, trees: Any) -> Backend | None:
@@ -149,16 +151,26 @@ def check_result(op: str, output: Any, device: Backend) -> list[Tensor[Any]]:
     return found
 
 
-def check_level(op: str, output: Any, device: Backend) -> None:
+def check_level(op: str, output: Any, device: Backend, *, others: Any, read: set[Backend]) -> None:
     """Refuse results that left the level of a transform, or never were on it.
+
+    Results of other arguments alone are right: their derivative is zeros.
+
+    Args:
+        op: the transform.
+        output: what its function gave.
+        device: that of the transform.
+        others: the arguments that are not differentiated.
+        read: the devices whose tracked tensors the function read, as by ``numpy()``.
 
     Raises:
         GradientError: when the function used a tensor of a device around that of the transform, or
-            gave a Float tensor that was made without its arguments, so that nothing can depend.
+            gave a Float tensor that can be of no argument, or of one whose elements it read.
     """
-    found = check_result(op, output, device)
-    floats = [leaf for leaf in found if leaf.dtype.kind == "Float"]
-    if floats and all(leaf.device is not device for leaf in floats):
+    floats = list(filter(is_float, check_result(op, output, device)))
+    if not floats or any(leaf.device is device for leaf in floats):
+        return
+    if device in read or not any(map(is_float, tree.leaves(others))):
         raise GradientError(
             op,
             "the value was computed without the arguments, so its derivative says nothing",
@@ -166,6 +178,17 @@ def check_level(op: str, output: Any, device: Backend) -> None:
             expected=f"one on {device!r}",
             hint="compute it from the parameters of the function; x.numpy() and x.inner() leave it",
         )
+
+
+def is_float(leaf: Any) -> bool:
+    """Whether a leaf of a tree is a tensor of a kind that has derivatives."""
+    return isinstance(leaf, Tensor) and leaf.dtype.kind == "Float"
+
+
+def note_read(device: Backend) -> None:
+    """A tracked tensor of the device is read: what is computed from its elements has no history."""
+    if (devices := _read.get()) is not None:
+        devices.add(device)
 
 
 def is_argument(device: Backend, node: Node) -> bool:
@@ -185,16 +208,22 @@ def transforming(device: Backend) -> Iterator[None]:
 
 
 @contextmanager
-def running(device: Backend, since: int) -> Iterator[None]:
+def running(device: Backend, since: int) -> Iterator[set[Backend]]:
     """A transform runs a function on ``device``: it records, also inside ``no_grad``.
+
+    Gives a set that fills with the devices whose tracked tensors the function reads.
 
     Args:
         device: that of the transform.
         since: a number of a node before those of the arguments.
     """
-    token = _since.set(since)
+    around, read = _read.get(), set[Backend]()
+    tokens = _since.set(since), _read.set(read)
     try:
         with transforming(device), Recording(off=False):
-            yield
+            yield read
     finally:
-        _since.reset(token)
+        _since.reset(tokens[0])
+        _read.reset(tokens[1])
+        if around is not None:
+            around |= read

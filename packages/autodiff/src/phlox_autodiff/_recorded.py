@@ -67,14 +67,15 @@ class Recorded:
                 expected="Float tensors that are not frozen",
                 hint=_to_differentiate(leaves),
             )
-        with running(self.device, since):
+        with running(self.device, since) as read:
             self.output = function(*given, **kwargs)
         self.aux: Any = None
         if has_aux:
             self.output, aux = pair_of(op, self.output)
             check_result(op, aux, self.device)
             self.aux = tree.map(self.lower, aux)
-        check_level(op, self.output, self.device)
+        others = [arg for i, arg in enumerate(args) if i not in places], kwargs
+        check_level(op, self.output, self.device, others=others, read=read)
 
     def _enter(self, leaf: Any) -> Any:
         leaf = as_tensor(leaf, self.base)

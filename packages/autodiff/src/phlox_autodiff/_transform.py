@@ -56,8 +56,12 @@ def value_and_grad(function: Function, argnums: ArgNums = 0, *, has_aux: bool = 
         has_aux: ``function`` gives a pair, the loss and anything else, which is not
             differentiated; the result is then ``((value, aux), gradient)``.
 
+    A value of other arguments alone has a gradient of zeros.
+
     Raises:
-        GradientError: from the call, when there is no Float tensor to differentiate.
+        GradientError: from the call, when there is no Float tensor to differentiate, or the value
+            can be of no argument: it is of tensors that the function has from elsewhere, or of
+            what ``x.numpy()`` gave.
         ShapeError: from the call, when the value is not one element.
 
     Example:
