@@ -401,6 +401,14 @@ def test_an_array_that_reads_as_no_number_is_refused_beside_a_tensor_and_in_a_li
         for pair in ((pt.ones(2), odd), (odd, pt.ones(2))):
             with pytest.raises(pt.WrongTypeError, match="an array of another library"):
                 function(*pair)
+    for call in (lambda: pt.add(pt.ones(2), odd), lambda: odd in pt.ones(2)):
+        with pytest.raises(pt.ArgumentError, match=r"is not a tensor: got .*Odd") as refused:
+            call()
+        assert refused.value.hint == "px.asarray(jax.random.key_data(x))"
+    with pytest.raises(pt.ArgumentError, match="fill_value"):
+        pt.full((2,), odd)
+    with pytest.raises(pt.SharingError, match="the array lends no data: got Odd"):
+        pt.ones(2).at[0].set(odd)
     with pytest.raises(pt.SharingError, match="negative bit") as caught:
         pt.asarray([odd, odd])
     assert caught.value.hint == "px.stack([px.asarray(part) for part in x])"

@@ -22,7 +22,7 @@ from .._errors.classes import (
 from .._errors.foreign import is_array, type_name
 from .._errors.keywords import refused_keyword
 from .._op.declaration import Op
-from .._values.dlpack import advice
+from .._values.dlpack import advice, item_of
 from .._values.number import Number, Scalar
 from .._values.tensor import Tensor
 from ..no_operand import NoOperand
@@ -88,16 +88,15 @@ def operator(op: Op, x1: Any, x2: Any) -> Any:
         return binary(op, x1, x2)
     if getattr(other, "shape", None) == () and hasattr(other, "item"):
         left = other is x1
-        try:
-            number = other.item()  # of NumPy, or a 0-d array of another library
-        except (NotImplementedError, RuntimeError, TypeError, ValueError):
-            raise WrongTypeError(  # such as a key of JAX, which holds no number
+        number = item_of(other)  # of NumPy, or a 0-d array of another library
+        if number is None:
+            raise WrongTypeError(
                 op.name,
                 "an array of another library beside a tensor",
                 got=type_name(other),
                 expected="a Tensor or a number",
                 hint=advice(other),
-            ) from None
+            )
         if isinstance(number, Scalar):
             return binary(op, number, x2) if left else binary(op, x1, number)
         other = number

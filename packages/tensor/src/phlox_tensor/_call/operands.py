@@ -13,6 +13,7 @@ from .._errors.foreign import type_name
 from .._errors.keywords import OF_OTHER_KINDS
 from .._op.declaration import Op
 from .._op.signature import Operand
+from .._values.dlpack import advice, item_of
 from .._values.dtype import DType, bool_, number_for, promote
 from .._values.kinds import KIND_SETS
 from .._values.number import Scalar, plain
@@ -142,17 +143,16 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         return _in_range(op, declared, item)
     if isinstance(item, NoOperand):
         raise refused_operand(op.name, item)
-    scalar = getattr(item, "item", None)
-    if scalar is not None and getattr(item, "shape", None) == ():
-        number = scalar()
-        if isinstance(number, Scalar):
-            return _in_range(op, declared, number)
+    single = getattr(item, "shape", None) == () and hasattr(item, "item")
+    number = item_of(item) if single else None
+    if isinstance(number, Scalar):
+        return _in_range(op, declared, number)
     raise ArgumentError(
         op.name,
         f"{declared.name} is not a tensor",
         got=type_name(item),
         expected="a Tensor" + (" or a number" if op.op_class.takes_numbers else ""),
-        hint=_hint_for(op, declared, item),
+        hint=advice(item) if single and number is None else _hint_for(op, declared, item),
     )
 
 

@@ -19,6 +19,7 @@ from .._errors.classes import (
     WrongTypeError,
 )
 from .._op.attributes import is_recorded
+from .._values.dlpack import no_data
 from .._values.dtype import DType, as_dtype, iinfo
 from .._values.tensor import Tensor
 from ..reference.unary import cast
@@ -173,6 +174,8 @@ def from_python(data: Any, op: str, dtype: DType | None = None) -> Array:
     except (RuntimeError, TypeError) as error:
         if isinstance(error, PhloxError):
             raise
+        if not isinstance(data, list | tuple):
+            raise no_data(data, op, error) from error
         raise SharingError(
             op,
             f"a part of the {type(data).__name__} lends no data",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from .._errors.classes import ArgumentError, GradientError, ShapeError
+from .._values.dlpack import item_of
 from .._values.dtype import as_dtype
 from .._values.number import Scalar, call
 from .._values.tensor import Tensor
@@ -218,10 +219,7 @@ def _scalar(value: Any, name: str, op: str, rank: int) -> Any:
     refuse_recorded(value, name, op)
     if isinstance(value, NoOperand):
         raise refused_operand(op, value)
-    try:
-        plain = value.item()
-    except (AttributeError, ValueError):  # no array, or one of several elements
-        plain = None
+    plain = item_of(value)
     if not isinstance(plain, bool | int | float):
         raise ArgumentError(op, f"{name} is not a number", got=_shown(value), expected="a number")
     return plain

@@ -117,7 +117,7 @@ def array_of(given: Any, op: str) -> Array:
     except (BufferError, RuntimeError, ValueError) as error:
         if isinstance(given, np.ndarray) and given.dtype.name not in _NARROW:
             as_dtype(given.dtype, op)
-        raise _no_data(given, op, error) from error
+        raise no_data(given, op, error) from error
     return array.view(bfloat16.numpy) if lender.is_bfloat else array
 
 
@@ -132,10 +132,11 @@ def array_in(given: Any, op: str) -> Array:
     except PhloxError:  # what is no array said so itself
         raise
     except (TypeError, ValueError, RuntimeError) as error:
-        raise _no_data(given, op, error) from error
+        raise no_data(given, op, error) from error
 
 
-def _no_data(given: Any, op: str, error: Exception) -> SharingError:
+def no_data(given: Any, op: str, error: Exception) -> SharingError:
+    """The error for an array that lends no data, with what to type instead."""
     return SharingError(
         op,
         "the array lends no data",
@@ -143,6 +144,16 @@ def _no_data(given: Any, op: str, error: Exception) -> SharingError:
         expected="data in the memory of the host, of a type of phlox",
         hint=advice(given),
     )
+
+
+def item_of(given: Any) -> Any:
+    """The one element of an array of any library; None where it lends none, as keys of JAX."""
+    try:
+        return given.item()
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, PhloxError) and not isinstance(error, ValueError):
+            raise  # a tensor that is recorded said why
+        return None
 
 
 def advice(given: Any) -> str:
