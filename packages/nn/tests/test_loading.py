@@ -401,11 +401,11 @@ def test_two_arrays_for_one_parameter_are_refused_unless_they_are_equal() -> Non
     for tied in (model, model.replace(head=apart)):
         first = np.asarray([[1.0, np.nan], [3.0, 4.0]])
         record: Any = {"body": {"weight": first}, "head": {"weight": first.copy()}}
-        assert tied.load_record(record).head.weight.value.tolist()[1] == [3.0, 4.0]
+        assert tied.load_record(record, layout="phlox").head.weight.value.tolist()[1] == [3.0, 4.0]
         record["head"]["weight"] = first + 1
         with pytest.raises(RecordError, match="shares a parameter that is two") as caught:
-            tied.load_record(record)
+            tied.load_record(record, layout="phlox")
         found = re.search(r"remap=({.*?})", str(caught.value))
         assert found is not None
-        loaded = tied.load_record(record, remap=ast.literal_eval(found[1]))
+        loaded = tied.load_record(record, remap=ast.literal_eval(found[1]), layout="phlox")
         assert loaded.head.weight.value.tolist()[1] == [3.0, 4.0]

@@ -171,7 +171,10 @@ def test_the_hint_for_a_checkpoint_loads_it(make: Any, name: str, says: str) -> 
 
 
 def test_shapes_the_other_way_round_hint_at_the_layout() -> None:
-    record = {"weight": pt.ones((2, 3)), "bias": pt.ones(2)}
+    plain = {"weight": pt.arange(6.0).reshape(2, 3), "bias": pt.ones(2)}
+    loaded = nn.Linear(3, 2).load_record(plain)
+    assert loaded.weight.value.T.tolist() == plain["weight"].tolist()
+    record = {name: pr.ParamEntry(name, tensor) for name, tensor in plain.items()}
     with pytest.raises(RecordError, match="shape of weight") as caught:
         nn.Linear(3, 2).load_record(record)
     assert caught.value.hint == 'model.load_record(record, layout="pytorch")'
@@ -188,3 +191,43 @@ def test_a_part_of_a_file_is_named_by_where_it_is() -> None:
     assert moments["exp_avg"].shape == (3, 3)
     with pytest.raises(RecordError, match=r"argparse\.Namespace"):
         pr.load(path)
+
+
+CHANGES = {
+    "astype": lambda x: x.astype("float64").astype("float32"),
+    "device": lambda x: x.to_device(pt.Profile(pt.Numpy())),
+    "numpy": lambda x: x.numpy(),
+    "times": lambda x: x * 1.0,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_computed_from_tensors_of_pytorch_is_not_taken_for_ours(
+    change: str, tmp_path: Path
+) -> None:
+    read: Any = pr.load(FILES / "square.pt")
+    record = {name: CHANGES[change](tensor) for name, tensor in read.items()}
+    with pytest.raises(RecordError, match="does not say in whose layout"):
+        nn.Linear(3, 3).load_record(record)
+    assert gives_what_pytorch_gives(nn.Linear(3, 3).load_record(record, layout="pytorch"))
+    if change != "numpy":
+        path = pr.JsonRecorder().record(record, tmp_path / "a")
+        with pytest.raises(RecordError, match="does not say in whose layout"):
+            nn.Linear(3, 3).load_file(path)
+
+
+def test_a_weight_that_does_not_say_is_asked_for_among_ours() -> None:
+    model = nn.Linear(3, 3)
+    record = {**model.into_record(), "weight": pt.asarray(arrays()["weight"])}
+    with pytest.raises(RecordError, match="does not say in whose layout"):
+        model.load_record(record)
+    bias = {**model.into_record(), "bias": pt.asarray(arrays()["bias"])}
+    assert np.array_equal(model.load_record(bias).bias.value.numpy(), arrays()["bias"])  # type: ignore[union-attr]
+
+
+def test_tensors_of_two_layouts_are_not_written_into_one_file(tmp_path: Path) -> None:
+    read: Any = pr.load(FILES / "square.pt")
+    with pytest.raises(RecordError, match="two layouts, and a file is in one"):
+        pr.JsonRecorder().record({"model": read, "more": pt.ones((3, 3))}, tmp_path / "a")
+    path = pr.JsonRecorder().record({"model": read, "step": pt.ones(())}, tmp_path / "b")
+    assert gives_what_pytorch_gives(nn.Linear(3, 3).load_file(path, at="model"))

@@ -24,7 +24,7 @@ from ._saving import Saving
 from ._shards import INDEX, read_shards, remove_left_shards, remove_shards, write_shards
 from ._source import Write
 from ._tensors import DeviceLike, LoadDType, layout_of, materialize
-from ._tree import Layout, RecordInput, TensorEntry, check_tree, entries, exchanged
+from ._tree import Layout, Leaf, RecordInput, TensorEntry, check_tree, entries, exchanged
 from ._version import WRITER
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -235,7 +235,7 @@ class Recorder(ABC):
         """What to write: checked, with tensors in the precision of the file."""
         checked, leaves = check_tree(tree, self.limits)
         _, notes = check_metadata("", {} if metadata is None else metadata)
-        if leaves and all(layout_of(leaf.tensor) == "pytorch" for leaf in leaves):
+        if _layout(leaves) == "pytorch":
             notes = {LAYOUT: "pytorch", **notes}
         check_tree(dict(notes), self.limits)
         self.precision.check_paths([leaf.where for leaf in leaves])
@@ -403,6 +403,25 @@ def open_unnamed(recorder: Recorder, data: memoryview, name: str) -> Content:
         raise _wrong_recorder(type(recorder), recognize(data), data)
     opened = recorder.read(data)
     return _of_file(opened, name)
+
+
+def _layout(leaves: list[Leaf]) -> Layout | None:
+    """The one layout of tensors that a file is to hold; what has one axis is alike in both.
+
+    Raises:
+        Malformed: some are in the layout of PyTorch, others are not.
+    """
+    several = [leaf for leaf in leaves if len(leaf.tensor.shape) > 1] or leaves
+    said = {layout_of(leaf.tensor): leaf.where for leaf in several}
+    if "pytorch" in said and len(said) > 1:
+        others = ", ".join(where for layout, where in said.items() if layout != "pytorch")
+        raise Malformed(
+            "tensors are in two layouts, and a file is in one",
+            got=f"{said['pytorch']} in that of PyTorch, {others} not",
+            expected="one layout",
+            hint="a file for each, or a module in between: model.load_record(record).into_record()",
+        )
+    return "pytorch" if "pytorch" in said else None
 
 
 def _of_file(opened: Content, name: str) -> Content:

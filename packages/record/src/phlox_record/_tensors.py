@@ -18,30 +18,35 @@ from phlox_tensor import (
 
 from ._errors import located, shown
 from ._precision import PrecisionSettings, cast_array
-from ._tree import Layout, TensorEntry, TensorLike, entries_with_paths, exchanged
+from ._tree import (
+    Layout,
+    ParamEntry,
+    TensorEntry,
+    TensorLike,
+    entries_with_paths,
+    exchanged,
+    tensor_of,
+)
 
 DeviceLike: TypeAlias = "Backend | str | None"
 LoadDType: TypeAlias = "DType | PrecisionSettings | Literal['device', 'stored']"
 
 
-# Tensors from files of other programs, by layout and id: a tensor itself has no room for it.
-_MARKED: Final[dict[Layout | None, WeakValueDictionary[int, Tensor[Any]]]] = {
-    "pytorch": WeakValueDictionary(),
-    None: WeakValueDictionary(),
-}
+# Tensors in the layout of PyTorch by id: a tensor itself has no room for it.
+_OF_PYTORCH: Final[WeakValueDictionary[int, Tensor[Any]]] = WeakValueDictionary()
 
 
-def layout_of(tensor: TensorLike) -> Layout | None:
+def layout_of(entry: ParamEntry | TensorLike) -> Layout | None:
     """Return ``"pytorch"`` for a tensor of a file that is in the layout of PyTorch.
 
-    None is that of a file of another program that does not say, ``"phlox"`` that of all others.
+    A parameter with an id is of this package otherwise, ``"phlox"``. None is that of a tensor that
+    does not say: one of a file of another program, or one that was computed from any other.
     """
-    if isinstance(tensor, TensorEntry):
-        return tensor.layout
-    for layout, tensors in _MARKED.items():
-        if tensors.get(id(tensor)) is tensor:
-            return layout
-    return "phlox"
+    tensor = tensor_of(entry)
+    of_file = tensor.layout if isinstance(tensor, TensorEntry) else None
+    if of_file == "pytorch" or _OF_PYTORCH.get(id(tensor)) is tensor:
+        return "pytorch"
+    return "phlox" if isinstance(entry, ParamEntry) else None
 
 
 def materialize(
@@ -94,8 +99,8 @@ class _Maker:
         with located(self._op, where):
             array = cast_array(array, target, "the tensor", overflow=loose)
         made = asarray(array, device=self._device, dtype=target)
-        if leaf.layout != "phlox":
-            _MARKED[leaf.layout][id(made)] = made
+        if leaf.layout == "pytorch":
+            _OF_PYTORCH[id(made)] = made
         leaf.drop()
         return made
 

@@ -41,7 +41,7 @@ class TensorEntry:
         read: Callable[[], NDArray[Any]],
         pieces: Callable[[], Iterator[memoryview]] | None = None,
         drop: Callable[[], None] | None = None,
-        layout: Layout | None = "phlox",
+        layout: Layout | None = None,
     ) -> None:
         """Keep the description; nothing is read.
 

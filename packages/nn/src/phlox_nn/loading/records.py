@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from phlox_record import ParamEntry, Record, TensorEntry, materialize
+from phlox_record import ParamEntry, Record, TensorEntry, layout_of, materialize
 from phlox_tensor import Backend, DType, RecordError, Tensor, asarray
 
 from ..param.ids import new_id
@@ -28,6 +28,7 @@ from .report import (
     renamed,
     stated_layout,
     tensor_of,
+    with_similar,
 )
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def load_report(
     module: _fields.Walked, record: Record, remap: Remap | None, layout: Layout | None
 ) -> LoadReport:
     """Return what loading would apply and what not."""
-    report, _, _ = _matched(module, record, remap, layout)
-    return report
+    report, found, paths = _matched(module, record, remap, layout)
+    return with_similar(report, paths, found)
 
 
 def load_record(
@@ -122,12 +123,12 @@ def load_record(
     """Return the module with the parameters and tensors of ``record``."""
     try:
         report, found, paths = _matched(module, record, remap, layout)
-        report.check(type(module).__name__, partial=partial)
+        with_similar(report, paths, found).check(type(module).__name__, partial=partial)
     except RecordError as error:
         known = dict(_walk.params(module)) | _walk.tensors(module)
 
         def fit(branch: Any, names: Remap | None, whose: Layout | None) -> LoadReport:
-            return _matched(module, branch, names, whose, similar=False)[0]
+            return _matched(module, branch, names, whose)[0]
 
         hint = advice(record, remap, layout, known, fit, in_file=in_file)
         if hint is None:
@@ -161,8 +162,6 @@ def _matched(
     record: Record | Mapping[str, Any],
     remap: Remap | None,
     layout: Layout | None,
-    *,
-    similar: bool = True,
 ) -> _Matched:
     """What fits what: the report, the entries by path, and the module's own."""
     if layout is not None:
@@ -174,23 +173,24 @@ def _matched(
         found = renamed(found, remap)
     layout = stated_layout(found) if layout is None else layout
     if layout is not None:
-        return _in_layout(module, found, versions, layout, similar=similar)
-    ours = _in_layout(module, found, versions, "phlox", similar=similar)
-    theirs = _in_layout(module, found, versions, "pytorch", similar=similar)
+        return _in_layout(module, found, versions, layout)
+    ours = _in_layout(module, found, versions, "phlox")
+    theirs = _in_layout(module, found, versions, "pytorch")
     fits = [(not report.wrong_shape, len(report.applied)) for report, _, _ in (ours, theirs)]
-    if fits[0] == fits[1]:
+    has_ours = any(layout_of(entry) == "phlox" for entry in found.values())
+    if fits[0] == fits[1] or has_ours:
         check_alike(ours[0].applied, ours[1], theirs[1])
-    return theirs if fits[1] > fits[0] else ours
+    return theirs if fits[1] > fits[0] and not has_ours else ours
 
 
 def _in_layout(
-    module: _fields.Walked, found: Found, versions: dict[str, int], layout: Layout, *, similar: bool
+    module: _fields.Walked, found: Found, versions: dict[str, int], layout: Layout
 ) -> _Matched:
     if layout == "pytorch":
         found = from_pytorch(module, found)
     found = migrated(module, found, versions)
     paths = dict(_walk.params(module)) | _walk.tensors(module)
-    return compared(paths, found, similar=similar), found, paths
+    return compared(paths, found), found, paths
 
 
 def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -117,7 +117,7 @@ def stated_layout(found: Found) -> Layout | None:
     Raises:
         RecordError: some are in the layout of PyTorch, others are not.
     """
-    said = {layout_of(tensor_of(entry)): path for path, entry in found.items()}
+    said = {layout_of(entry): path for path, entry in found.items()}
     if "pytorch" in said and len(said) > 1:
         raise RecordError(
             "load_record",
@@ -138,7 +138,8 @@ def check_alike(paths: Iterable[str], ours: Found, theirs: Found) -> None:
         RecordError: naming one of them.
     """
     for path in paths:
-        if ours[path] is not theirs.get(path) and max(shape_of(ours[path]), default=1) > 1:
+        alike = ours[path] is theirs.get(path) or max(shape_of(ours[path]), default=1) <= 1
+        if not alike and layout_of(ours[path]) is None:
             raise RecordError(
                 "load_record",
                 "the file does not say in whose layout it is",
@@ -151,26 +152,29 @@ def check_alike(paths: Iterable[str], ours: Found, theirs: Found) -> None:
 _COMPARED: Final = 16  # missing names that all unused ones are compared with, letter by letter
 
 
-def compared(paths: Mapping[str, Any], found: Found, *, similar: bool) -> LoadReport:
-    """Return how entries fit the parameters of a module, by path; with ``similar`` names too."""
+def compared(paths: Mapping[str, Any], found: Found) -> LoadReport:
+    """Return how entries fit the parameters of a module, by path."""
     shared = {id(item) for path, item in paths.items() if path in found}
     missing = sorted(p for p in paths if p not in found and id(paths[p]) not in shared)
     unused = [path for path in found if path not in paths]
     both = [path for path in paths if path in found]
     wrong = {p for p in both if shape_of(found[p]) != tuple(paths[p].shape)}
-    near = {}
-    for path in missing[: _COMPARED if similar else 0]:
-        fitting = [name for name in unused if shape_of(found[name]) == tuple(paths[path].shape)]
-        alike = get_close_matches(path, fitting, 1, 0.5)
-        if alike:
-            near[path] = alike[0]
     return LoadReport(
         tuple(path for path in both if path not in wrong),
         tuple(missing),
         tuple(sorted(unused)),
         tuple((p, shape_of(found[p]), tuple(paths[p].shape)) for p in both if p in wrong),
-        near,
+        {},
     )
+
+
+def with_similar(report: LoadReport, paths: Mapping[str, Any], found: Found) -> LoadReport:
+    """Return the report with the unused names that read like missing ones."""
+    near: dict[str, str] = {}
+    for path in report.missing[:_COMPARED]:
+        fits = [name for name in report.unused if shape_of(found[name]) == tuple(paths[path].shape)]
+        near.update((path, alike) for alike in get_close_matches(path, fits, 1, 0.5))
+    return replace(report, similar=near)
 
 
 def tensor_of(entry: Entry) -> Tensor[Any] | TensorEntry:
