@@ -382,3 +382,30 @@ def test_values_of_members_are_followed() -> None:
     change = functools.partial(setattr, Rate.LOW, "_value_")
     followed(compile(lambda x: x * Rate.LOW.value), (), change)
     followed(compile(lambda x, rate: x * rate.value), (Rate.LOW,), change)
+
+
+def test_a_class_that_is_asked_for_is_no_identity() -> None:
+    given = pt.ones(1)
+
+    def doubled(x: Tensor) -> Tensor:
+        return x + given if type(x) is pt.Tensor and type(given) is Tensor else x
+
+    fast = compile(doubled)
+    assert [fast(given).item() for _ in range(3)] == [2.0] * 3
+    known = outside_of(lambda x: x is given or x is ONE)
+    assert known.identities.keys() >= {id(given), id(ONE)}
+
+
+def test_a_wrong_argument_is_told_after_one_run() -> None:
+    runs: list[float] = []
+
+    def note(rate: float) -> None:
+        runs.append(float(rate))
+
+    def wrong(x: Tensor, rate: float) -> Tensor:
+        note(1.0)
+        return pt.concat([x, rate])  # type: ignore[list-item]
+
+    with pytest.raises(pt.PhloxError):
+        compile(wrong)(ONE, 0.5)
+    assert len(runs) == 1

@@ -26,12 +26,12 @@ from .locks import KEEPING
 from .mode import mode_of
 from .record import trace as _trace
 from .record.agree import difference, fits, two_runs_differ
-from .record.arguments import refuse_arrays, refuse_named, refuse_reached
+from .record.arguments import refuse_arrays, refuse_identical, refuse_reached
 from .record.cells import Pin
 from .record.outside import Outside, outside_of
 from .record.refused import host_random
 from .record.trace import Trace
-from .record.watch import changed_by_a_helper, changed_by_itself, unchanged, without_changed
+from .record.watch import changed_by_a_helper, changed_by_itself, without_changed
 from .replay.explain import explained
 from .replay.halves import Join
 from .replay.replay import MISS, replay_of, undo_all
@@ -128,9 +128,9 @@ class Compiled(Generic[P, R]):
             if version.replay is None:
                 waiting += [version] if version.unchanged() else []
                 continue
-            if version.seen.watches and not unchanged(version.seen.watches):
+            if not version.unchanged():
                 continue
-            refuse_named(version.seen.named, (*given, *kwargs.values()), leaves)
+            refuse_identical(version.seen.identities, (*given, *kwargs.values()), leaves)
             if version.calls >= version.due and self._mode != "check":
                 waiting.append(version)
                 continue
@@ -316,7 +316,6 @@ class Compiled(Generic[P, R]):
                     why = self._versions.advice(key, version)
                     self._warn(f"{self!r} was recorded {WARN_AT} times: {why}")
                 self._versions.keep(key, version)
-                version.doze()
             else:
                 if version.replay is None:
                     version.seen = left_of_it  # what both filled is there now
@@ -347,7 +346,7 @@ class Compiled(Generic[P, R]):
         refuse_arrays(form)
         seen = outside_of(self._called, form.values())
         refuse_reached(args, kwargs, seen.watches)
-        refuse_named(seen.named, (*args, *kwargs.values()), key_of(args, kwargs)[1])
+        refuse_identical(seen.identities, (*args, *kwargs.values()), key_of(args, kwargs)[1])
         return form, seen
 
     def _alike(
@@ -356,7 +355,7 @@ class Compiled(Generic[P, R]):
         """The version that a run has to agree with, and whether there was one that it need not."""
         meanwhile = [v for v in self._versions.of(key) if v not in known]  # of other threads
         for version in (*waiting, *(v for v in meanwhile if v.unchanged())):
-            if fits(version.trace, trace) and version.wake():
+            if fits(version.trace, trace):
                 other = difference(version.trace, trace)
                 if other is None:
                     return version, False

@@ -20,7 +20,7 @@ from phlox_tensor.capture import (
 )
 
 from ..record.agree import two_runs_differ
-from ..record.arguments import refuse_named
+from ..record.arguments import refuse_identical
 from ..record.outside import Outside, is_frozen, outside_of
 from ..record.watch import changed_by_a_helper, unchanged, watching
 from ..replay.replay import MISS
@@ -41,7 +41,7 @@ class _Kept:
 
     Attributes:
         watches: what it read.
-        named: what is there, where code asks for identity: no argument may be one of it.
+        identities: what is there, where code asks for identity: no argument may be one of it.
         same_objects: whether the very same objects are there.
         formula: of its arguments.
         ops: tells whether an op has been declared anew since.
@@ -52,7 +52,7 @@ class _Kept:
     def __init__(self, outside: Outside, formula: ElementFormula) -> None:
         """Start without forms."""
         self.watches: Final = outside.watches
-        self.named: Final = outside.named
+        self.identities: Final = outside.identities
         self.same_objects: Final = watching(outside.watches)
         self.formula: Final = formula
         self.ops: Final = last_replaced()
@@ -118,8 +118,8 @@ class Kernel(Generic[P]):
                 made: Tensor[Any] = out
                 return made
         kept = self._known()
-        refuse_named(kept.named, args, ())
-        if kept.named or kwargs or len(args) != self._count or not self._plain:
+        refuse_identical(kept.identities, args, ())
+        if kept.identities or kwargs or len(args) != self._count or not self._plain:
             return kept.formula(*self._bound(args, kwargs))
         found = kept.formula(*args)
         if not kept.slow:
@@ -148,10 +148,10 @@ class Kernel(Generic[P]):
         Raises:
             CompileError: where they differ.
         """
+        self._due = SPOT * self._calls
         device = next((x.device for x in args if isinstance(x, Tensor)), None)
         if MODES.entered or RECORDINGS.count or device is None or device.inner is not None:
             return
-        self._due = SPOT * self._calls
         mine = self._known().formula(*args)
         own = ElementFormula(self._name, self._function, strict=True)(*args)
         left, right = (x.device.read(x.primitive) for x in (mine, own))

@@ -49,15 +49,17 @@ def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Seque
             raise reached_twice(value)
 
 
-def refuse_named(named: Mapping[int, Any], given: Iterable[Any], leaves: Iterable[Any]) -> None:
+def refuse_identical(
+    identities: Mapping[int, Any], given: Iterable[Any], leaves: Iterable[Any]
+) -> None:
     """Refuse an argument that is there from outside too, where code may ask whether it is.
 
     Raises:
         CompileError: naming its type.
     """
-    if named:
+    if identities:
         for item in given:
-            if id(item) in named:
+            if id(item) in identities:
                 raise told_apart(f"a {type(item).__name__}")
-        if not named.keys().isdisjoint(map(id, leaves)):
+        if not identities.keys().isdisjoint(map(id, leaves)):
             raise told_apart("a Tensor inside of an argument")

@@ -35,7 +35,7 @@ class Names(NamedTuple):
         variables: of the environment.
         imports: modules that it imports as it runs, each with how many packages up it starts.
         whole: whether it may ask for any attribute.
-        identity: whether it may ask if two objects are one.
+        identity: what it may ask whether it is another object; empty for what no name stands for.
     """
 
     of_globals: frozenset[str]
@@ -78,7 +78,7 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
         if step.opname == "MATCH_CLASS" or (step.argval in _ASKING and _puts_together(steps[at:])):
             whole.add(step.opname)
         elif step.opname == "IS_OP" and before.opname != "LOAD_CONST":  # no ``is None``
-            same.add(step.opname)
+            same.add(_dotted(steps[:at]))
         elif step.opname == "IMPORT_NAME":  # the level lies below the names that are asked for
             imports.add((steps[at - 2].argval, step.argval))
     return of_globals, attributes | asked, asked, variables, imports, whole, same
@@ -89,6 +89,16 @@ def _puts_together(steps: list[Instruction]) -> bool:
     given = [*itertools.takewhile(lambda s: not s.opname.startswith("CALL"), steps[1:])]
     made = any(s.opname in ("BINARY_OP", "BUILD_STRING") for s in given)
     return made or not any(type(s.argval) is str and s.opname == "LOAD_CONST" for s in given)
+
+
+def _dotted(steps: list[Instruction]) -> str:
+    """The name that is loaded last, such as ``px.Tensor``; empty where it is none."""
+    names = []
+    while steps and steps[-1].opname == "LOAD_ATTR":
+        names.append(steps[-1].argval)
+        steps = steps[:-1]
+    known = bool(steps) and steps[-1].opname in _GLOBAL
+    return ".".join([steps[-1].argval, *reversed(names)]) if known else ""
 
 
 def words(text: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 from collections import deque
@@ -57,12 +58,12 @@ class Outside(NamedTuple):
     Attributes:
         watches: what to watch, as it stands now.
         generators: what it may draw random numbers from.
-        named: tensors and containers, by id, which code may tell from others by identity.
+        identities: tensors and containers, by id, which code may tell from others by `is`.
     """
 
     watches: list[Watch]
     generators: tuple[Any, ...]
-    named: dict[int, Any]
+    identities: dict[int, Any]
 
 
 class _Place(NamedTuple):
@@ -189,13 +190,13 @@ class _Walk:
             ):
                 if keys:
                     self._watch(read, holder, item.place, keys)
-        named: dict[int, Any] = {}
+        told: dict[int, Any] = {}
         if self._identity:
             values = (value for watch in self._watches for value in watch.values)
             tensors = [x for x in values if isinstance(x, Tensor)]
             seen = filter(tree.is_node, self._seen.values())
-            named = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
-        return Outside(self._watches, tuple(self._generators), named)
+            told = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
+        return Outside(self._watches, tuple(self._generators), told)
 
     def start(self, function: Any) -> None:
         """Begin with the function itself: what its own names stand for it may not change."""
@@ -355,7 +356,7 @@ class _Walk:
                 self.add(now, place)
         if not users:
             return
-        known = self._code(names_of(code))
+        known = self._code(names_of(code), space)
         seen = self._globals.setdefault(id(space), set())
         keys = {name: space.get(name, NOTHING) for name in known.of_globals - seen}
         seen.update(keys)
@@ -372,11 +373,11 @@ class _Walk:
         self.add(function.__kwdefaults__, _Place(label))
         self._open.append(_Open(function, _Place(label)))
 
-    def _code(self, known: Names) -> Names:
+    def _code(self, known: Names, space: dict[str, Any]) -> Names:
         self._names |= known.attributes
         self._asked |= known.asked
         self._whole = self._whole or bool(known.whole)
-        self._identity = self._identity or bool(known.identity)
+        self._identity |= not all(_is_class(text, space) for text in known.identity)
         if known.variables:
             data: Any = vars(os.environ)["_data"]  # whose texts are the same objects each time
             names = map(os.environ.encodekey, sorted(known.variables))
@@ -458,6 +459,15 @@ def _holds_functions(item: Any) -> bool:
     return known or "__wrapped__" in getattr(item, "__dict__", ())
 
 
+def _is_class(text: str, space: dict[str, Any]) -> bool:
+    """Whether a dotted name stands for a class, of which there is one."""
+    first, *rest = text.split(".")
+    found = space.get(first, vars(builtins).get(first))
+    for name in rest:
+        found = getattr(found, name, None) if isinstance(found, ModuleType) else None
+    return isinstance(found, type)
+
+
 def _base_of(tensor: Tensor[Any]) -> Any:
     """The primitive of the base device."""
     device, primitive = tensor.device, tensor.primitive
@@ -469,7 +479,7 @@ def _base_of(tensor: Tensor[Any]) -> Any:
 def _may_change(name: str, value: Any) -> bool:
     """Whether to look at a global name: at those of modules and of Python itself nobody need."""
     if value is NOTHING:
-        return not hasattr(sys.modules["builtins"], name)
+        return not hasattr(builtins, name)
     return not isinstance(value, ModuleType)
 
 

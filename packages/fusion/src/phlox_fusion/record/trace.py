@@ -7,7 +7,7 @@ from functools import partial
 from operator import is_
 from typing import Any, NamedTuple
 
-from phlox_tensor import Backend, CompileError, DType, Tensor, tree
+from phlox_tensor import Backend, CompileError, DType, PhloxError, Tensor, tree
 from phlox_tensor.capture import (
     Cell,
     Graph,
@@ -232,7 +232,7 @@ def _start_again(made: Recording, inputs: Inputs, error: BaseException) -> None:
         StartAgain: saying which; nothing is left in cells then.
     """
     pins = inputs.pinned(made, error)
-    if pins and not isinstance(error, CompileError):
+    if pins and not isinstance(error, PhloxError):
         made.outcomes.clear()
         raise StartAgain(inputs.pins | pins) from None
 

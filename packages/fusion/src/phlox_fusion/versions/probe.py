@@ -55,10 +55,10 @@ def probe_of(
             source.line(f"{', '.join(some)}, = {values}")
     looks = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
     found = f"[{', '.join(text for text, _ in looks if text)}]"
-    if seen.named:
+    if seen.identities:
         source.line(f"leaves = {found}")
         every = f"({', '.join(names)}, *leaves)"
-        told = source.held(frozenset(seen.named), "told")
+        told = source.held(frozenset(seen.identities), "told")
         source.line(f"if not {told}.isdisjoint(map(id, {every})): {miss}")
         found = "leaves"
     if sum(count for _, count in looks) > 1:  # one tensor at two places is another call

@@ -9,7 +9,7 @@ from .form import most_changed
 from .version import Version, what_changed
 
 WARN_AT: Final = 10
-_MOST_JOINED: Final = 4  # of those that ran once and hold what their gradients may need
+_MOST_ONCE: Final = 8  # of one key that ran once: each may hold a batch that no call finds again
 
 
 @final
@@ -48,15 +48,13 @@ class Versions:
         self.made += 1
         if self.last is not None:  # calls that its probe knew left no mark
             self.use(self.last)
-        if len(self) >= self._most:
-            pairs = ((k, v) for k, some in self._by_key.items() for v in some)
-            self.drop(*min(pairs, key=lambda pair: pair[1].used))
+        once = [(key, v) for v in self.of(key) if v.replay is None]
+        pairs = [(k, v) for k, some in self._by_key.items() for v in some]
+        if len(once) >= _MOST_ONCE or len(pairs) >= self._most:
+            some = once if len(once) >= _MOST_ONCE else pairs
+            self.drop(*min(some, key=lambda pair: pair[1].used))
         self.use(version)
-        known = [v for v in self.of(key) if not v.gone()]
-        joined = [v for v in known if v.replay is None and v.join is not None]
-        if version.join is not None and len(joined) >= _MOST_JOINED:
-            known.remove(joined[0])
-        self._by_key[key] = [*known, version]
+        self._by_key[key] = [*self.of(key), version]
 
     def drop(self, key: Any, version: Version) -> None:
         """Let one go."""

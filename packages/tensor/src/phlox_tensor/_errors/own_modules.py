@@ -17,6 +17,7 @@ _PARTS: Final = (
     "optim",
     "record",
     "tensor",
+    "train",
     "wgpu",
 )
 _OURS: Final = frozenset({"phlox", *(f"phlox_{part}" for part in _PARTS)})
