@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from threading import RLock
 from typing import Any, Final, NamedTuple, final
 from weakref import ref
@@ -13,7 +13,6 @@ from phlox_tensor.capture import (
     Node,
     Number,
     Value,
-    filled,
     line_of_user,
     needed,
     values_of,
@@ -21,7 +20,7 @@ from phlox_tensor.capture import (
 
 from ..checking.bisect import parting, program_parts
 from ..checking.fallback import of_a_device
-from ..plan.items import Fused, gives, last_uses, run_steps, takes
+from ..plan.items import Fused, Step, gives, last_uses, run_steps, takes
 from ..plan.plan import planned
 
 _MOST_PLANS: Final = 1024
@@ -48,58 +47,8 @@ class Deferred:
         self.place = place
 
 
-class Input(NamedTuple):
-    """A value that a stream takes from outside.
-
-    Attributes:
-        place: which value of the stream it is.
-        primitive: of the device inside.
-        alive: whether anybody else still has it.
-    """
-
-    place: int
-    primitive: Any
-    alive: ref[Deferred]
-
-
-class Waiting(NamedTuple):
-    """An op that waits.
-
-    Attributes:
-        op: the op.
-        entry: what the device inside runs for it.
-        operands: values as ``Value``, numbers as ``Number``.
-        attributes: numbers as ``Number``; what else there is as it is.
-        result: the value that it gives.
-        made: what stands for the result.
-        line: where the user's program asked for it, in check mode.
-    """
-
-    op: Op
-    entry: Entry
-    operands: tuple[Any, ...]
-    attributes: tuple[Any, ...]
-    result: int
-    made: ref[Deferred]
-    line: str
-
-
-class Task(NamedTuple):
-    """One call of a plan.
-
-    Attributes:
-        function: an entry or a kernel.
-        args: values as ``Value``, numbers as ``Number``.
-        results: the values that it gives.
-        fused: the program of a kernel; an entry has none.
-        ended: values that nobody needs after it.
-    """
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    results: tuple[int, ...]
-    fused: Fused | None
-    ended: tuple[int, ...]
+# What runs, in order, and which values nobody needs after each.
+Tasks = tuple[tuple[Step, tuple[int, ...]], ...]
 
 
 @final
@@ -116,10 +65,10 @@ class Plans:
         """Start empty; ``check`` lets streams run each program beside its ops."""
         self.check: Final = check
         self.fallbacks: Final = of_a_device()
-        self._kept: dict[Hashable, tuple[Task, ...]] = {}
+        self._kept: dict[Hashable, Tasks] = {}
         self.made = 0
 
-    def find(self, key: Hashable, make: Callable[[], tuple[Task, ...]]) -> tuple[Task, ...]:
+    def find(self, key: Hashable, make: Callable[[], Tasks]) -> Tasks:
         """Return a plan, made now where there is none."""
         found = self._kept.get(key)
         if found is None:
@@ -154,9 +103,10 @@ class Stream:
 
     def _clear(self) -> None:
         self._specs: list[Spec] = []
-        self._inputs: list[Input] = []
+        self._inputs: list[tuple[int, Any, ref[Deferred]]] = []  # what is taken from outside
         self._known: dict[int, int] = {}  # inputs by the id of their primitives, kept meanwhile
-        self._calls: list[Waiting] = []
+        self._nodes: list[Node] = []
+        self._results: list[ref[Deferred]] = []
         self._numbers: list[int | float] = []
         self._key: list[Hashable] = []
 
@@ -169,9 +119,11 @@ class Stream:
             self._specs.append(spec)
             made = Deferred(spec, None, self, place)
             line = line_of_user() if self._plans.check else ""
-            self._calls.append(Waiting(op, entry, operands, attributes, place, ref(made), line))
+            node = Node(op, self._device, entry, operands, attributes, (place,), line)
+            self._nodes.append(node)
+            self._results.append(ref(made))
             self._key.append((op, *map(_key, operands), *map(_key, attributes), spec))
-            if len(self._calls) >= self._most:
+            if len(self._nodes) >= self._most:
                 self.settle()
             return made
 
@@ -184,7 +136,7 @@ class Stream:
         if place is None:
             place = self._known[id(item.value)] = len(self._specs)
             self._specs.append(item.spec)
-            self._inputs.append(Input(place, item.value, ref(item)))
+            self._inputs.append((place, item.value, ref(item)))
             self._key.append(item.spec)
         return Value(place)
 
@@ -211,26 +163,27 @@ class Stream:
             DisagreementError: in check mode.
         """
         with self.lock:
-            if not self._calls:
+            if not self._nodes:
                 return None
-            calls, inputs, numbers = self._calls, self._inputs, self._numbers
+            nodes, results = self._nodes, self._results
+            inputs, numbers = self._inputs, self._numbers
             specs, key = tuple(self._specs), tuple(self._key)
             self._clear()
-            asked = [made for call in calls if (made := call.made()) is not None]
+            asked = [made for each in results if (made := each()) is not None]
             wanted = tuple([made.place for made in asked])
             if not wanted:
                 return None
-            owned = tuple([item.place for item in inputs if item.alive() is None])
-            steps = self._plans.find(
+            owned = tuple([place for place, _, holder in inputs if holder() is None])
+            tasks = self._plans.find(
                 (key, wanted, owned),
-                lambda: _steps(self._device, calls, specs, {*wanted}, frozenset(owned)),
+                lambda: _tasks(nodes, specs, {*wanted}, frozenset(owned)),
             )
-            used = {value for step in steps for value in _taken(step)}
-            values = {item.place: item.primitive for item in inputs if item.place in used}
+            used = {value for step, _ in tasks for value in takes(step)}
+            values = {place: primitive for place, primitive, _ in inputs if place in used}
             inputs.clear()
             failed: dict[int, Exception] = {}
             try:
-                self._run(steps, values, numbers, specs, failed)
+                self._run(tasks, values, numbers, specs, failed)
             except BaseException as error:
                 # An interrupt is over once it is raised; who asks later is told what became of it.
                 own = error if isinstance(error, Exception) else _interrupted(error)
@@ -242,22 +195,20 @@ class Stream:
 
     def _run(
         self,
-        steps: Sequence[Task],
+        tasks: Tasks,
         values: dict[int, Any],
         numbers: Sequence[int | float],
         specs: Sequence[Spec],
         failed: dict[int, Exception],
     ) -> None:
         """Run a plan on its values, and note what failed by what it would have given."""
-        for step in steps:
-            lost = _lost(_taken(step), failed) if failed else None
+        for step, ended in tasks:
+            lost = _lost(takes(step), failed) if failed else None
             if lost is None:
                 try:
-                    if self._plans.check and step.fused is not None:
-                        self._compare(step.fused, specs, values, numbers)
-                    out = step.function(*[filled(x, values, numbers) for x in step.args])
-                    values.update(zip(step.results, out if step.fused else (out,), strict=True))
-                    del out
+                    if self._plans.check and isinstance(step, Fused):
+                        self._compare(step, specs, values, numbers)
+                    run_steps([step], values, numbers)
                 except DisagreementError:
                     raise
                 except Exception as error:
@@ -265,23 +216,23 @@ class Stream:
             if lost is not None:
                 self._without(step, lost, values, numbers, failed)
                 lost = None
-            for value in step.ended:
+            for value in ended:
                 values.pop(value, None)
 
     def _without(
         self,
-        step: Task,
+        step: Step,
         error: Exception,
         values: dict[int, Any],
         numbers: Sequence[int | float],
         failed: dict[int, Exception],
     ) -> None:
         """Run those ops of a program that can be run; an op alone has failed."""
-        if step.fused is None:
+        if not isinstance(step, Fused):
             failed[step.results[0]] = _bare(error)
             return
         alone, inside, own = True, dict(values), dict(failed)
-        for node in step.fused.nodes:
+        for node in step.nodes:
             lost = _lost(values_of(node), own)
             if lost is None:
                 try:
@@ -291,8 +242,8 @@ class Stream:
                     lost = _bare(found)
             own.update(dict.fromkeys(node.results, lost))
             alone = False
-        failed.update({value: own[value] for value in step.results if value in own})
-        values.update({value: inside[value] for value in step.results if value in inside})
+        failed.update({value: own[value] for value in gives(step) if value in own})
+        values.update({value: inside[value] for value in gives(step) if value in inside})
         if alone:
             self._plans.fallbacks.note(_bare(error), self._device, check=self._plans.check)
 
@@ -350,13 +301,9 @@ def _give(
         made.stream = None
 
 
-def _lost(taken: Sequence[int], failed: dict[int, Exception]) -> Exception | None:
+def _lost(taken: Iterable[int], failed: dict[int, Exception]) -> Exception | None:
     """Why a step cannot run, for want of what it takes; None where all is there."""
     return next((failed[v] for v in taken if v in failed), None)
-
-
-def _taken(step: Task) -> list[int]:
-    return [item.number for item in step.args if type(item) is Value]
 
 
 def _bare(error: Exception) -> Exception:
@@ -365,28 +312,16 @@ def _bare(error: Exception) -> Exception:
     return error.with_traceback(None)
 
 
-def _steps(
-    device: Backend,
-    calls: Sequence[Waiting],
-    specs: Sequence[Spec],
-    wanted: set[int],
-    owned: frozenset[int],
-) -> tuple[Task, ...]:
+def _tasks(
+    nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int], owned: frozenset[int]
+) -> Tasks:
     """The plan of what waits: programs and ops, and what ends with each."""
-    nodes = [
-        Node(c.op, device, c.entry, c.operands, c.attributes, (c.result,), c.line) for c in calls
-    ]
     steps = planned(needed(nodes, wanted), specs, wanted, owned).steps
     last = last_uses(steps)
-    found: list[Task] = []
-    for at, step in enumerate(steps):
-        ended = tuple(v for v in {*takes(step), *gives(step)} if last[v] == at and v not in wanted)
-        if isinstance(step, Fused):
-            found.append(Task(step.kernel, step.args, step.lowered.results, step, ended))
-        else:
-            args = (*step.operands, *step.attributes)
-            found.append(Task(step.entry, args, step.results, None, ended))
-    return tuple(found)
+    return tuple(
+        (step, tuple({v for v in (*takes(step), *gives(step)) if last[v] == at} - wanted))
+        for at, step in enumerate(steps)
+    )
 
 
 def _key(item: Any) -> Hashable:
