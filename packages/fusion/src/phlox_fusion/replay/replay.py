@@ -12,8 +12,7 @@ from ..plan.plan import Plan, planned, together
 from ..record.cells import CellOf, Key, packed
 from ..record.trace import Place, Ref, Trace
 from ..source import Source
-from ..trees.flat import remember
-from ..trees.held import holding
+from ..trees.flat import contents_taker, remember
 from ..trees.layout import NodePart, write_tree
 from .steps import lines_of, named, write_steps
 
@@ -143,7 +142,7 @@ class _Writer:
         written = write_tree(source, trace.result.layout, names)
         inside = ", ()"
         if written.containers:
-            take = source.held(holding(), "held")
+            take = source.held(contents_taker(), "contents")
             inside = f", {take}(({', '.join(written.containers)}, ))"
         for at, kept in trace.kept.items():
             refs = "".join(f"{self._ref(ref)}, " for ref in kept.refs)

@@ -1,69 +1,69 @@
-"""The leaves of arguments; those of modules, which never change, are remembered."""
+"""What are the leaves of an argument? Those of modules, which never change, are remembered."""
 
 from __future__ import annotations
 
 import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any, Final
 
 from phlox_tensor import tree
 from phlox_tensor.capture import STATEFUL
 
-from .held import Held, held_in, stands
 from .layout import Layout, NodePart, StatePart, flatten
 
-_FLAT: Final[dict[int, tuple[weakref.ref[Any], Layout, Any, Held]]] = {}
+_CONTAINERS: Final = (deque, dict, list, tuple)
+
+# Lists and dicts in values that never change, which somebody may change all the same; and what
+# was in each.
+Contents = tuple[tuple[Any, tuple[Any, ...]], ...]
+
+_FLAT: Final[dict[int, tuple[weakref.ref[Any], Layout, Any, Contents]]] = {}
+_OUTER: Final[dict[int, tuple[weakref.ref[Any], list[Any], Contents]]] = {}
 
 
-def flat(value: Any) -> tuple[Layout, Any, Held]:
+def flat(value: Any) -> tuple[Layout, Any, Contents]:
     """Return layout and leaves of an argument, and what is in containers that might change."""
-    found = _known(value)
-    if found is not None and (not found[2] or stands(found[2])):
+    node = None if type(value) in STATEFUL else tree.node_of(value)
+    found: Any = None
+    if node is not None and node.slot is not None:
+        found = getattr(value, node.slot, None)
+    elif (known := _FLAT.get(id(value))) is not None and known[0]() is value:
+        _, layout, leaves, contents = known
+        found = layout, [value] if leaves is None else leaves, contents
+    if found is not None and (not found[2] or same_contents(found[2])):
         return found
     layout, leaves, _ = flatten(value)
     last = layout.parts[-1]
-    inside = held_in(value) if layout.changing else ()
+    contents = _contents_in(value) if layout.changing else ()
     if isinstance(last, StatePart):
-        _keep(_FLAT, value, layout, None, inside)  # it is its own leaf, which would keep it alive
+        _keep(_FLAT, value, layout, None, contents)  # as its own leaf it would keep itself alive
     elif isinstance(last, NodePart) and last.node.static is not None:
-        remember(value, layout, leaves, inside)
-    return layout, leaves, inside
-
-
-def _known(value: Any) -> tuple[Layout, Any, Held] | None:
-    node = None if type(value) in STATEFUL else tree.node_of(value)
-    if node is not None and node.slot is not None:
-        inside: tuple[Layout, Any, Held] | None = getattr(value, node.slot, None)
-        return inside
-    found = _FLAT.get(id(value))
-    if found is None or found[0]() is not value:
-        return None
-    _, layout, leaves, held = found
-    return layout, [value] if leaves is None else leaves, held
-
-
-_OUTER: Final[dict[int, tuple[weakref.ref[Any], list[Any], Held]]] = {}
+        remember(value, layout, leaves, contents)
+    return layout, leaves, contents
 
 
 def outer(value: Any) -> list[Any]:
     """Return the outermost primitives and the numbers of an argument."""
     found = _OUTER.get(id(value))
-    if found is not None and found[0]() is value and (not found[2] or stands(found[2])):
+    if found is not None and found[0]() is value and (not found[2] or same_contents(found[2])):
         return found[1]
     layout, leaves, known = flatten(value)
     made = [leaf if p is None else p for leaf, p in zip(leaves, known, strict=True)]
     last = layout.parts[-1]
     if isinstance(last, NodePart) and last.node.static is not None:
-        _keep(_OUTER, value, made, held_in(value) if layout.changing else ())
+        _keep(_OUTER, value, made, _contents_in(value) if layout.changing else ())
     return made
 
 
-def remember(value: Any, layout: Layout, leaves: Any, inside: Held) -> None:
+def remember(value: Any, layout: Layout, leaves: Any, contents: Contents) -> None:
     """Keep the leaves of a value that never changes for as long as it lives."""
     node = None if type(value) in STATEFUL else tree.node_of(value)
     if node is not None and node.slot is not None:
-        object.__setattr__(value, node.slot, (layout, leaves, inside))
+        object.__setattr__(value, node.slot, (layout, leaves, contents))
     else:
-        _keep(_FLAT, value, layout, leaves, inside)
+        _keep(_FLAT, value, layout, leaves, contents)
 
 
 def _keep(kept: dict[int, Any], value: Any, *what: Any) -> None:
@@ -78,3 +78,60 @@ def _keep(kept: dict[int, Any], value: Any, *what: Any) -> None:
         kept[place] = weakref.ref(value, forget), *what
     except TypeError:  # it is taken apart at each call
         return
+
+
+# Containers in values that never change
+
+
+def contents_of(containers: Sequence[Any]) -> Contents:
+    """Return what is in containers, and in those inside of them."""
+    found: list[tuple[Any, tuple[Any, ...]]] = []
+    work = [*containers]
+    for item in work:
+        now = (*item, *item.values()) if isinstance(item, dict) else (*item,)
+        if type(item) is not tuple:
+            found.append((item, now))
+            if type(item) not in _CONTAINERS:  # a class of somebody's, which may add attributes
+                work += [vars(item)] if hasattr(item, "__dict__") else ()
+        work += [part for part in now if isinstance(part, _CONTAINERS)]
+    return tuple(found)
+
+
+def contents_taker() -> Callable[[Sequence[Any]], Contents]:
+    """Return ``contents_of`` for containers that are made alike each time: the first tells how."""
+    alone = False  # no container is inside of another one
+
+    def take(containers: Sequence[Any]) -> Contents:
+        nonlocal alone
+        if alone:
+            return tuple([(c, (*c, *c.values()) if type(c) is dict else (*c,)) for c in containers])
+        found = contents_of(containers)
+        alone = len(found) == len(containers) and {list, dict}.issuperset(map(type, containers))
+        return found
+
+    return take
+
+
+def same_contents(before: Contents) -> bool:
+    """Whether the very same objects are in all containers."""
+    for item, parts in before:
+        now = (*item, *item.values()) if isinstance(item, dict) else item
+        if len(now) != len(parts) or not all(map(is_, now, parts)):
+            return False
+    return True
+
+
+def _contents_in(value: Any) -> Contents:
+    """What is in the containers of a value that never changes, and of all its parts."""
+    containers: list[Any] = []
+    work, seen = [value], set[int]()
+    for item in work:
+        node = tree.node_of(item)
+        if node is None or id(item) in seen:
+            continue
+        seen.add(id(item))
+        children, rest = node.flatten(item)
+        if node.changing is not None:
+            containers += [getattr(item, name) for name in node.changing(rest)]
+        work += children.values() if isinstance(children, dict) else children
+    return contents_of(containers)

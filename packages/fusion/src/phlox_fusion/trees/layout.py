@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, Final, NamedTuple, NoReturn, final
 from weakref import ref
@@ -13,7 +15,6 @@ from phlox_tensor.capture import STATEFUL, Number, Packed, plain, refuse
 
 from ..locks import lock_beyond_forks
 from ..source import Source
-from .held import apart
 from .static import BY_EQUALITY, same_keys, same_static
 
 # What a device has of a tensor: the device, and what the tensor is to it.
@@ -314,12 +315,26 @@ def _open(item: Any, parts: list[Part], work: list[Any], seen: dict[Hashable, in
         return
     children, rest = (node.whole_parts or node.flatten)(item)
     if node.changing is not None and node.changing(rest):
-        rest = apart(rest)
+        rest = _copied(rest)
     static = rest if node.static is None else node.static(rest)
     keys = tuple(children) if isinstance(children, dict) else None
     values = [*children.values()] if isinstance(children, dict) else [*children]
     work.append(_Open(NodePart(type(item), keys, len(values), node, rest, static), shared))
     work.extend(reversed(values))
+
+
+def _copied(rest: Any) -> Any:
+    """Constants with copies of the lists and dicts among them, which somebody may change."""
+    if type(rest) is tuple:
+        return tuple(map(_copied, rest))
+    if not isinstance(rest, deque | dict | list):
+        return rest
+    made: Any = copy(rest)
+    for key, part in rest.items() if isinstance(rest, dict) else enumerate(rest):
+        made[key] = _copied(part)
+    if isinstance(rest, deque):  # which copies no attributes
+        getattr(made, "__dict__", {}).update(getattr(rest, "__dict__", {}))
+    return made
 
 
 def _late(parts: Sequence[Part]) -> dict[int, Callable[[Any], Any]]:

@@ -13,8 +13,7 @@ from ..record.watch import write
 from ..replay.halves import Join
 from ..replay.replay import MISS, Replay
 from ..source import Source
-from ..trees.flat import flat
-from ..trees.held import stands
+from ..trees.flat import flat, same_contents
 from ..trees.layout import NodePart, NumberPart
 
 _NUMBERS: Final = frozenset({float, int, Number})
@@ -102,7 +101,9 @@ def _look(source: Source, name: str, item: Any, miss: str) -> tuple[str, int]:
         source.line(f"if f_{name} is None: f_{name} = {source.held(flat, 'flat')}({name})")
         source.line(f"if f_{name}[0] is not {layout}: {miss}")
         if known.changing:
-            source.line(f"if not {source.held(stands, 'stands')}(f_{name}[2]): {miss}")
+            source.line(
+                f"if not {source.held(same_contents, 'same_contents')}(f_{name}[2]): {miss}"
+            )
         return f"*f_{name}[1]", count
     source.line(f"l_{name}, f_{name}, _ = {source.constant(flat, 'flat')}({name})")
     source.line(f"if l_{name} is not {layout}: {miss}")
