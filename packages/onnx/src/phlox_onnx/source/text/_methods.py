@@ -8,7 +8,7 @@ from typing import Any, Final, TypeGuard, final
 
 from ..trace import _expr as e
 from ..trace._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, blocks_of, references
-from ._nesting import line_refs
+from ._nesting import last_readers, line_refs
 from ._structure import inner_values, made_by
 
 LONGEST: Final = 60  # lines of a function
@@ -110,7 +110,7 @@ class Cutter:
     def _runs(self, block: Block, weight: float) -> list[Line]:
         """Lines of which some are calls: those that cost least where a line costs that much."""
         count, heights = len(block.lines), [self.height(line) for line in block.lines]
-        readers = _last_readers(block)
+        readers = last_readers(block)
         costs, starts = [0.0] * (count + 1), list(range(count + 1))
         for end in range(1, count + 1):
             costs[end] = costs[end - 1] + weight * heights[end - 1]
@@ -197,14 +197,3 @@ def frame(takes: int, gives: int) -> int:
     """About how many lines a function has beside its body: head, title and return."""
     head = 3 if takes < 4 else takes + 3
     return head + 1 + (1 if gives < 8 else gives + 2)
-
-
-def _last_readers(block: Block) -> dict[int, int]:
-    """The last line that reads each value."""
-    last: dict[int, int] = {}
-    for i, line in enumerate(block.lines):
-        last |= {r.value: i for r in line_refs(line) if isinstance(r, Ref)}
-    for result in block.results:
-        count = len(block.lines)
-        last |= {r.value: count for r in references(result) if isinstance(r, Ref)}
-    return last

@@ -41,6 +41,19 @@ def all_refs(block: Block) -> Iterator[Ref | FieldRef]:
         yield from references(result)
 
 
+def last_readers(block: Block) -> dict[int, int]:
+    """The last line that reads each value; behind all lines where it is a result."""
+    last = {
+        r.value: i
+        for i, line in enumerate(block.lines)
+        for r in line_refs(line)
+        if isinstance(r, Ref)
+    }
+    for result in block.results:
+        last |= {r.value: len(block.lines) for r in references(result) if isinstance(r, Ref)}
+    return last
+
+
 def nested(block: Block, word: Callable[[int], str], in_list: Callable[[Any], bool]) -> Block:
     """Write what is read once into what reads it, where that stays short.
 

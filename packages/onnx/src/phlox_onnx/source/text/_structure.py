@@ -1,4 +1,4 @@
-"""Lines as classes: what is nested, what is repeated, what is too long."""
+"""Lines as classes: what is nested, what is repeated."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..trace._expr import (
     rendered,
 )
 from ..trace._values import Field
-from ._nesting import line_refs, nested
-from ._places import Places
+from ._nesting import last_readers, line_refs, nested
+from ._places import Places, common
+from ._words import word_of
 
-LONGEST: Final = 40  # lines of a forward
 REPEATED: Final = 90  # ops of a block at most, and at least
 SHORTEST: Final = 4
 # Lines that are compared at most in search of what is repeated: so many, and these for each.
@@ -88,7 +88,7 @@ class Structure:
         self.flat = False
 
     def divide(self, *, whole: bool = False) -> None:
-        """Find what is repeated, then cut what is long; or leave it whole."""
+        """Find what is repeated, or leave it whole."""
         self.flat = whole
         while not whole and self._repeated():
             pass
@@ -96,9 +96,8 @@ class Structure:
             homes = self.homes(part) if part.fields else None
             word = partial(self._word, depth=len(homes[0]) if homes else 0)
             part.block = nested(part.block, word, self._in_list)
-        if not whole:
-            self._cut(self.model)
-        self.model.fields = [self._own(self.model.block)]
+        block = self.model.block
+        self.model.fields = [_fields_of(block.lines, block.results)]
 
     def leaves(self, own: Iterable[int]) -> list[int]:
         """Layers and parameters among fields, and inside of them."""
@@ -112,6 +111,14 @@ class Structure:
     def homes(self, part: Part) -> list[tuple[str, ...]] | None:
         """Where the instances of a class stand in the file, if they are modules of it."""
         return self.places.homes([self.leaves(own) for own in part.fields])
+
+    def title(self, part: Part) -> str:
+        """The word that all places of a class in the file have in common, the innermost one."""
+        leaves = [leaf for own in part.fields for leaf in self.leaves(own)]
+        paths = [(leaf, path) for leaf in leaves if (path := self.places.of(leaf))]
+        modules = [p[:-1] if self.fields[leaf].kind == "Param" else p for leaf, p in paths]
+        words = map(word_of, reversed(common(modules)))
+        return next((w for w in words if w and not w.endswith("_")), "")
 
     def _word(self, number: int, depth: int) -> str:
         """About what a field is called where it is read: in a module that deep in the file."""
@@ -137,7 +144,7 @@ class Structure:
     def _repeated(self) -> bool:
         """Make one class of the lines that save most; of those that save as much, the longest."""
         block = self.model.block
-        shared, readers = self._shared(block), self._readers(block)
+        shared, readers = self._shared(block), last_readers(block)
         best: tuple[int, bool, int, list[int]] = (SHORTEST - 1, False, 0, [])
         work = WORK + WORK_OF_LINE * len(block.lines)
         for most, length, starts in self._candidates(block):
@@ -154,7 +161,7 @@ class Structure:
         *_, length, starts = best
         if not starts:
             return False
-        self._replace(starts, length, f"Block{len(self.parts) + 1}")
+        self._replace(starts, length)
         return True
 
     def _leaves(self, lines: list[Line]) -> list[int]:
@@ -245,15 +252,6 @@ class Structure:
         )
         return {f for f, n in count.items() if n > 1}
 
-    def _readers(self, block: Block) -> dict[int, int]:
-        """The last line that reads each value."""
-        last: dict[int, int] = {}
-        for i, line in enumerate(block.lines):
-            last |= {r.value: i for r in self._refs(line) if isinstance(r, Ref)}
-        for result in block.results:
-            last |= {r.value: len(block.lines) for r in references(result) if isinstance(r, Ref)}
-        return last
-
     def _crossing(
         self, starts: list[int], length: int, readers: dict[int, int]
     ) -> list[int] | None:
@@ -265,106 +263,34 @@ class Structure:
             found |= {i for i, v in enumerate(made) if readers.get(v, -1) >= start + length}
         return sorted(found) if len(found) <= 3 else None
 
-    def _replace(self, starts: list[int], length: int, name: str) -> None:
+    def _replace(self, starts: list[int], length: int) -> None:
+        """Make a class of lines, and a call of it in each of their places."""
         block = self.model.block
-        crossing = self._crossing(starts, length, self._readers(block)) or []
-        part: Part | None = None
+        crossing = self._crossing(starts, length, last_readers(block)) or []
+        part = Part(f"Block{len(self.parts) + 1}", [], Block())
         for start in reversed(starts):
             lines = block.lines[start : start + length]
-            inputs, made, own = self._ports(lines)
-            results: list[Any] = [Ref(made[i]) for i in crossing]
-            if part is None:
-                part = Part(name, inputs, Block(lines, results))
+            part.inputs, made, own = self._ports(lines)
+            part.block = Block(lines, [Ref(made[i]) for i in crossing])
             part.fields.insert(0, own)
-            if start == starts[0]:
-                part.inputs, part.block = inputs, Block(lines, results)
-            block.lines[start : start + length] = [self._call(part, own, inputs, results)]
-        assert part is not None
+            block.lines[start : start + length] = [self._call(part, own)]
         self.parts.append(part)
 
     def _ports(self, lines: list[Line]) -> tuple[list[int], list[int], list[int]]:
+        """The values that lines read from outside, those that they make, their fields."""
         made = [t for line in lines for t in made_by(line)]
-        refs = [r for line in lines for r in line_refs(line)]
-        inner = {p for line in lines for p in inner_values(line)}
-        inputs = list(
-            dict.fromkeys(
-                r.value
-                for r in refs
-                if isinstance(r, Ref) and r.value not in made and r.value not in inner
-            )
-        )
+        inside = {*made, *(p for line in lines for p in inner_values(line))}
+        read = [r.value for line in lines for r in line_refs(line) if isinstance(r, Ref)]
+        inputs = list(dict.fromkeys(v for v in read if v not in inside))
         return inputs, made, _fields_of(lines, [])
 
-    def _call(self, part: Part, own: list[int], inputs: list[int], results: list[Any]) -> Stmt:
+    def _call(self, part: Part, own: list[int]) -> Stmt:
+        """The call of an instance as it stands now, which becomes a field."""
         words = (part.name.rstrip("0123456789").lower(),)
-        made = Field(part.name, [("", own)], {}, words)
-        self.fields.append(made)
-        number = len(self.fields) - 1
-        expr = e.Expr(((FieldRef(number), e.ATOM), *e.call("", [Ref(i) for i in inputs]).parts))
-        return Stmt([r.value for r in results], expr)
-
-    # Long forwards
-
-    def _cut(self, part: Part) -> None:
-        """Give what is too long to classes of its own, cut where little crosses."""
-        while len(part.fields) < 2 and self._weight(part.block) > LONGEST + 8:
-            if not self._stages(part):
-                return
-
-    def _stages(self, part: Part) -> bool:
-        """Cut the whole of a forward once, from its start to its end."""
-        shared, readers = self._shared(part.block), self._readers(part.block)
-        start, made = 0, False
-        while len(part.block.lines) - start > LONGEST // 2:
-            costs = self._costs(part.block.lines, start, shared, readers)
-            best = min(costs, key=lambda c: (c[0], -c[1]), default=None)
-            if best is not None:
-                self._stage(part, start, best[1], readers)
-                readers, made = self._readers(part.block), True
-            start += 1
-        return made
-
-    def _stage(self, part: Part, start: int, length: int, readers: dict[int, int]) -> None:
-        lines = part.block.lines[start : start + length]
-        inputs, made, own = self._ports(lines)
-        results: list[Any] = [Ref(v) for v in made if readers.get(v, -1) >= start + length]
-        stage = Part(f"Stage{len(self.parts) + 1}", inputs, Block(lines, results), [own])
-        part.block.lines[start : start + length] = [self._call(stage, own, inputs, results)]
-        if part.fields:
-            part.fields = [self._own(part.block)]
-        self.parts.append(stage)
-
-    def _costs(
-        self, lines: list[Line], start: int, shared: set[int], readers: dict[int, int]
-    ) -> Iterator[tuple[float, int]]:
-        """What crosses the ends of the lines from a start on, for each number of them."""
-        made: list[int] = []
-        inside: set[int] = set()
-        inputs: set[int] = set()
-        own: set[int] = set()
-        height = 0
-        for length, line in enumerate(lines[start : start + LONGEST], 1):
-            inside |= inner_values(line)
-            refs = self._refs(line)
-            own |= {r.field for r in refs if isinstance(r, FieldRef)}
-            inputs |= {r.value for r in refs if isinstance(r, Ref)} - inside
-            made += made_by(line)
-            inside |= set(made_by(line))
-            height += _height(line)
-            if height > LONGEST + 8 or len(own) > LONGEST or not own.isdisjoint(shared):
-                return
-            if length >= 8 and own and not isinstance(line, Inner):
-                leaves = self.leaves(own)
-                if any(self.places.of(leaf) for leaf in leaves) and not self.places.home(leaves):
-                    continue  # what has paths in the file keeps them
-                after = sum(readers.get(v, -1) >= start + length for v in made)
-                yield after + len(inputs) - length / 20, length
-
-    def _weight(self, block: Block) -> int:
-        return sum(map(_height, block.lines))
-
-    def _own(self, block: Block) -> list[int]:
-        return _fields_of(block.lines, block.results)
+        self.fields.append(Field(part.name, [("", own)], {}, words))
+        called = (FieldRef(len(self.fields) - 1), e.ATOM)
+        expr = e.Expr((called, *e.call("", [Ref(i) for i in part.inputs]).parts))
+        return Stmt([r.value for r in part.block.results if isinstance(r, Ref)], expr)
 
 
 def _early(lines: list[Line], inputs: list[int]) -> list[Line]:
@@ -437,10 +363,6 @@ def inner_values(line: Line) -> set[int]:
         for inner in block.lines:
             found |= {*made_by(inner), *inner_values(inner)}
     return found
-
-
-def _height(line: Line) -> int:
-    return 1 + sum(sum(map(_height, b.lines)) + len(b.results) for b in blocks_of(line))
 
 
 def values_of(parts: Iterable[Part]) -> Iterator[int]:

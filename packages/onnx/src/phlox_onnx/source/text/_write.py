@@ -17,9 +17,8 @@ from ._methods import LONGEST, Cutter, Method
 from ._nesting import line_refs
 from ._places import Path, common
 from ._structure import Part, Structure, values_of
-from ._titles import titled
 from ._tree import Spaces, Tree
-from ._words import Names, field_word, word_of
+from ._words import Names, field_word, singular, word_of
 from ._wrap import COLUMNS, wrapped
 
 _POSITIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -62,7 +61,7 @@ class Writer:
         title: str,
     ) -> None:
         """Take the classes, the inputs in the file, and whether each output is surely a tensor."""
-        self._typed, self._words = typed, titled(structure)
+        self._typed, self._words = typed, _titled(structure)
         self._s, self._kinds, self._title = structure, kinds, title
         self._parts = {p.name: p for p in structure.parts}
         self._columns: dict[str, list[tuple[str, list[Any]]]] = {}
@@ -443,6 +442,20 @@ class _Values:
 
 
 _RESERVED: Final = CLASSES | LOCALS | {WORD}
+
+
+def _titled(structure: Structure) -> dict[str, str]:
+    """Name classes after modules of the file; return what fields of them are called."""
+    names = Names(CLASSES | {"Config", "Param"})
+    words: dict[str, str] = {}
+    for part in structure.parts:
+        word, old = structure.title(part), part.name
+        title = "".join(piece.capitalize() for piece in singular(word).split("_"))
+        part.name = names.new(title or old)
+        for made in structure.fields:
+            made.kind = part.name if made.kind == old else made.kind
+        words |= {part.name: word} if word else {}
+    return words
 
 
 def _last_uses(block: Block) -> dict[int, int]:
