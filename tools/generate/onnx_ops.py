@@ -6,6 +6,7 @@ from pathlib import Path
 
 from onnx import defs
 
+from phlox_onnx.read._upgrades import UPGRADES
 from phlox_onnx.table import TABLE
 from phlox_onnx.testing import BESIDE_HOST, EXPECTED
 
@@ -22,10 +23,10 @@ def files(folder: Path) -> dict[Path, str]:
     parts += [
         "## Without a row",
         ", ".join(_missing("")) + ".",
-        f"Of ai.onnx.ml: {', '.join(_missing('ai.onnx.ml'))}. Trees are walked, words and maps are "
-        "no tensors, and none of them trains here: scikit-learn, LightGBM or ONNX Runtime do that. "
-        "A file that holds one is refused with the name of the op. Coefficients of linear models "
-        "are attributes of their nodes, which stay as they are.",
+        f"Of ai.onnx.ml: {', '.join(_missing('ai.onnx.ml'))}. Words and maps are no tensors: a "
+        "file of one is refused with the name of the op. TreeEnsemble, TreeEnsembleClassifier "
+        "and TreeEnsembleRegressor become tables and gathers when a file is read. Trees and "
+        "coefficients of linear models are attributes of their nodes, which do not train.",
         "## Cases that cannot pass",
         _cases(EXPECTED),
         "## Cases that want the host beside a GPU",
@@ -58,7 +59,7 @@ def _table(domain: str, names: list[str]) -> str:
 
 def _missing(domain: str) -> list[str]:
     every = {s.name for s in defs.get_all_schemas() if s.domain == domain and not s.deprecated}
-    return sorted(every - {op for other, op in TABLE if other == domain} - {"Constant"})
+    return sorted(every - {op for other, op in TABLE if other == domain} - {"Constant", *UPGRADES})
 
 
 def _cases(known: dict[str, str]) -> str:

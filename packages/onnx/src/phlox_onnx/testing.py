@@ -60,7 +60,6 @@ EXPECTED: Final = _named(
         test_resize_downsample_scales_linear_align_corners""",
         "training steps are those of phlox.optim": """
         test_adagrad* test_adam* test_momentum* test_nesterov_momentum""",
-        "trees are no formulas of tensors": "test_ai_onnx_ml_tree_ensemble_*",
     }
 )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._errors import OnnxError, within
 from .._graph import OWN, Graph, Node
+from . import _trees
 
 
 @final
@@ -183,6 +184,18 @@ def _scanned(node: Node, make: Maker) -> None:
     node.op, node.domain = "BatchScan", OWN
 
 
+def _ensemble(node: Node, make: Maker) -> None:
+    _trees.ensemble(node, make.constant)
+
+
+def _regressor(node: Node, make: Maker) -> None:
+    _trees.regressor(node, make.constant)
+
+
+def _classifier(node: Node, make: Maker) -> list[Node]:
+    return [_trees.classifier(node, make.constant, make.name())]
+
+
 _AXES = _moved(("axes", 1, "int64"))
 _REDUCTIONS = [
     "ReduceL1",
@@ -198,6 +211,7 @@ _REDUCTIONS = [
 _BINARY = ["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"]
 _LAYERS = ["GRU", "LSTM", "RNN"]
 
+_ANY: Final = 1 << 62  # what has no row in any version
 # Each rewrite is for nodes of before a version; they run in this order.
 UPGRADES: Final[dict[str, tuple[tuple[int, Rewrite], ...]]] = {
     "BatchNormalization": ((14, _normalized),),
@@ -223,6 +237,9 @@ UPGRADES: Final[dict[str, tuple[tuple[int, Rewrite], ...]]] = {
     "Squeeze": ((13, _AXES),),
     "Tile": ((6, _tile),),
     "TopK": ((10, _moved(("k", 1, "int64"))),),
+    "TreeEnsemble": ((_ANY, _ensemble),),
+    "TreeEnsembleClassifier": ((_ANY, _classifier),),
+    "TreeEnsembleRegressor": ((_ANY, _regressor),),
     "Unsqueeze": ((13, _AXES),),
     "Upsample": ((7, _upsampled1), (10, _upsampled)),
     **dict.fromkeys(_REDUCTIONS, ((18, _AXES),)),
@@ -247,7 +264,7 @@ def _upgrade(graph: Graph, maker: Maker) -> None:
 
 
 def _newest(node: Node, maker: Maker) -> list[Node]:
-    if node.domain:
+    if node.domain not in ("", "ai.onnx.ml"):
         return [node]
     for name, before in EVERYWHERE.items():
         if node.opset < before:

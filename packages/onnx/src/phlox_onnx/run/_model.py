@@ -260,12 +260,8 @@ def _constant(node: Node) -> Array:
 
 
 # What to do where a function of tensors would be no way out.
-_TREES: Final = "run trees where they were grown; px.onnx reads what is made of tensors"
 _ADVICE: Final = {
     ("ai.onnx.preview.training", "Gradient"): "px.grad(loss_of)(model) of a file without it",
-    ("ai.onnx.ml", "TreeEnsemble"): _TREES,
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): _TREES,
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): _TREES,
     ("ai.onnx.ml", "ZipMap"): 'skl2onnx.to_onnx(model, X, options={"zipmap": False})',
 }
 

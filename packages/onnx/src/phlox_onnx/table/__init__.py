@@ -46,15 +46,13 @@ _STANDARD = (
 )
 
 _MICROSOFT = (microsoft, microsoft_fused, microsoft_quantized, microsoft_recurrent)
+_OWN = (contraction, ml, movement, quantized, recurrent_layers)
 
 TABLE: Final[dict[tuple[str, str], Row]] = {
     **{("", name): row for family in _STANDARD for name, row in family.ROWS.items()},
     **{("com.microsoft", name): row for family in _MICROSOFT for name, row in family.ROWS.items()},
     **{("ai.onnx.ml", name): row for name, row in ml.ROWS.items()},
-    **{(OWN, name): row for name, row in contraction.OWN_ROWS.items()},
-    **{(OWN, name): row for name, row in movement.OWN_ROWS.items()},
-    **{(OWN, name): row for name, row in quantized.OWN_ROWS.items()},
-    **{(OWN, name): row for name, row in recurrent_layers.OWN_ROWS.items()},
+    **{(OWN, name): row for family in _OWN for name, row in family.OWN_ROWS.items()},
     ("ai.onnx.preview", "FlexAttention"): attention.FLEX,
     (OWN, "BatchScan"): control.BATCH_SCAN,
 }

@@ -1,7 +1,8 @@
-"""Ops of the domain ai.onnx.ml that are formulas of tensors; trees, text and maps are none."""
+"""Ops of the domain ai.onnx.ml that are formulas of tensors; text and maps are none."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -111,6 +112,71 @@ def linear_classifier(
     return labels.take(chosen), px.concat([1.0 - after, after], axis=-1)
 
 
+# How nodes of trees compare, by their number; that of sets of numbers is 6.
+_TESTS: Final[tuple[Callable[[T, T], T], ...]] = (
+    px.less_equal, px.less, px.greater_equal, px.greater, px.equal, px.not_equal
+)  # fmt: skip
+
+
+def trees(
+    X: T,
+    roots: T,
+    children: T,
+    weights: T,
+    features: T,
+    splits: T,
+    modes: T | None = None,
+    missing: T | None = None,
+    members: T | None = None,
+    base: T | None = None,
+    *,
+    aggregate: str,
+    depth: int,
+    post_transform: str = "NONE",
+    tests: tuple[int, ...],
+) -> T:
+    """From its root each tree takes steps to a leaf, where the next node is the same again."""
+    x = _as_floats(X)
+    at = roots.broadcast_to((x.shape[0], *roots.shape))
+    for _ in range(depth):
+        value = x.take_along_axis(features.take(at, axis=0), axis=1)
+        goes = None
+        for test in tests:
+            if test < len(_TESTS):
+                found = _TESTS[test](value, splits.take(at, axis=0).astype(x.dtype))
+            else:
+                assert members is not None
+                sets = members.take(at, axis=0).astype(x.dtype)
+                found = (value.expand_dims(axis=-1) == sets).any(axis=-1)
+            same = None if modes is None else modes.take(at, axis=0) == test
+            goes = found if goes is None or same is None else same.where(found, goes)
+        assert goes is not None
+        if missing is not None:
+            goes = goes | (value.isnan() & missing.take(at, axis=0))
+        at = children.take(at * 2 + goes.astype(at.dtype), axis=0)
+    votes = weights.take(at, axis=0)
+    ways = {"SUM": votes.sum, "AVERAGE": votes.mean, "MIN": votes.min, "MAX": votes.max}
+    out = ways[aggregate](axis=1)
+    return _scores_after("TreeEnsemble", out if base is None else out + base, post_transform)
+
+
+def tree_labels(scores: T, labels: T, *, positive: int, post_transform: str) -> tuple[T, T]:
+    """Labels and scores; one score for two labels speaks of the second."""
+    if scores.shape[-1] == labels.shape[0]:
+        after = _scores_after("TreeEnsembleClassifier", scores, post_transform)
+        return labels.take(scores.argmax(axis=-1).astype(labels.dtype)), after
+    if post_transform not in ("NONE", "LOGISTIC"):
+        what, expected = "one score for two classes", "NONE, LOGISTIC"
+        raise OnnxError("TreeEnsembleClassifier", what, got=post_transform, expected=expected)
+    chosen = (scores > (0.5 if positive else 0.0)).reshape((-1,)).astype(labels.dtype)
+    if post_transform == "LOGISTIC":
+        both = [(-scores).sigmoid(), scores.sigmoid()]
+    else:
+        both = [1.0 - scores if positive else -scores, scores]
+    return labels.take(chosen), px.concat(both, axis=-1)
+
+
+OWN_ROWS: Final[dict[str, Row]] = {"TreeLabels": since(1, tree_labels), "Trees": since(1, trees)}
 ROWS: Final[dict[str, Row]] = {
     "ArrayFeatureExtractor": since(1, array_feature_extractor),
     "Binarizer": since(1, binarizer),

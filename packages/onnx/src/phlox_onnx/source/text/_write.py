@@ -40,8 +40,6 @@ _POOLS: Final = {
     "Float": ("x", "y", "z", "u", "v", "w", "a", "b", "c", "d"),
     "Int": ("indices", "places"),
 }
-
-
 # How long names are, about.
 _LIKELY: Final = {"": "value12", "Bool": "mask2", "Float": "x2", "Int": "indices12"}
 _ROUNDS: Final = 6  # in which functions that are long become shorter
@@ -158,10 +156,9 @@ class Writer:
             for word, column in self._columns[kind]:
                 yield word, [column[p] for p in places]
             return
-        words = _POSITIONS.get(kind, _CONV)
+        words = _POSITIONS.get(kind, ("shape",) if kind == "Param" else _CONV)
         for i, (word, _) in enumerate(made[0].settings):
-            name = word or (words[i] if kind != "Param" else "shape")
-            yield name, [m.settings[i][1] for m in made]
+            yield word or words[i], [m.settings[i][1] for m in made]
 
     # Text
 
@@ -188,10 +185,8 @@ class Writer:
         return "\n".join([*head, *body]) + "\n"
 
     def _class(self, part: Part) -> list[str]:
-        own, count = part.fields[0], len(part.fields)
-        title = f"One of {count} equal parts." if count > 1 else "A part of the model."
-        if part is self._s.model:
-            title = "The model."
+        own, whole = part.fields[0], part is self._s.model
+        title = "The model." if whole else f"One of {len(part.fields)} equal parts."
         out = [f"class {part.name}(nn.Module):", f'    """{title}"""', ""]
         for name, node in self._trees[part.name].root.items():
             kind = self._spaces.kind(node, name, lambda j: self._kind(own[j]))
@@ -207,7 +202,6 @@ class Writer:
         """Give lines of a long forward to methods."""
         own = {f: i for i, f in enumerate(part.fields[0])}
         names = Names({*_OF_MODULE, *self._trees[part.name].root})
-
         likely = {v: _LIKELY.get(kind, _LIKELY[""]) for v, kind in self._kinds.items()}
         long: Mapping[int, str] = defaultdict(lambda: _LIKELY[""], likely)
         short: Mapping[int, str] = defaultdict(lambda: _LIKELY["Float"])
