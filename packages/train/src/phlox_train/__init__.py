@@ -15,7 +15,14 @@ from phlox_tensor.arguments import explain as _explain
 from phlox_tensor.names import unknown_name as _unknown_name
 
 from ._elsewhere import NAMES as _NAMES
+from ._evaluate import evaluate as evaluate
+from ._evaluate import predict as predict
+from ._find_lr import RateTrial as RateTrial
+from ._find_lr import find_lr as find_lr
+from ._fit import Fitted as Fitted
+from ._fit import fit as fit
 from .metrics.metric import Metric as Metric
+from .metrics.totals import Results as Results
 from .runs.checkpoints import Checkpoints as Checkpoints
 from .runs.errors import RunError as RunError
 from .runs.events import EpochEnded as EpochEnded

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, final
 
 from phlox_nn import Config
-from phlox_tensor import WrongTypeError
+from phlox_tensor import ArgumentError, WrongTypeError
 from phlox_tensor.random import generator
 
 from ..show.line import Facts, Line
@@ -229,6 +229,19 @@ class Run:
         if self._open:
             self._folder.rows.flush()
         return series(self._folder.rows.log.rows(), name)
+
+    def last(self, name: str) -> float:
+        """Return the last value of a name, which is read from its device now.
+
+        Raises:
+            ArgumentError: where nothing of this name was logged.
+        """
+        self._folder.rows.flush()
+        if name not in self._folder.rows.values:
+            known = ", ".join(self._folder.rows.values)
+            what = "no number of this name was logged"
+            raise ArgumentError("last", what, got=name, expected=known or "a number")
+        return self._folder.rows.values[name]
 
     def best(self, name: str, better: Direction | None = None) -> Best:
         """Return the best value of a curve.

@@ -98,7 +98,8 @@ class Learner(Generic[M]):
             got, expected = microbatches, "1 or more"
             raise ArgumentError("Learner", "microbatches", got=got, expected=expected)
         self.device: Backend = _recording(model)
-        self.optimizer, self.schedule = optimizer, schedule
+        self.optimizer = optimizer
+        self.schedule: Scheduler | PlateauScheduler = schedule
         self.scaling = scaling
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self.microbatches = microbatches

@@ -1,0 +1,103 @@
+"""What a model gives for whole datasets: metrics, and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from phlox_nn import Module
+from phlox_tensor import ArgumentError, Tensor, tree
+from phlox_tensor.capture import drawing_from
+from phlox_tensor.random import Generator
+
+from .metrics.metric import Metric
+from .metrics.totals import Results, Totals
+from .step.batches import placed
+from .step.draws import key_of
+from .step.outputs import Forward, outputs_of
+
+R = TypeVar("R")
+
+
+def evaluate(
+    model: Module, step: Forward, batches: Iterable[Any], metrics: Sequence[Metric] = ()
+) -> Results:
+    """Return the loss and metrics of a model over all batches, for inference.
+
+    The loss is a mean over examples, or over ``"weight"`` where the function gives one, whatever
+    the sizes of batches. A loader is gone through from the start of its first epoch, and random
+    numbers are those of the batch alone, so the values follow from model and data.
+
+    Args:
+        model: in training or not: it is ``model.valid()`` that is asked.
+        step: the function of a step.
+        batches: a loader, or anything that gives batches.
+        metrics: rows that take what the function gives.
+
+    Raises:
+        ArgumentError: without examples, and where a metric takes what the function does not give.
+
+    Example:
+        >>> def step(model, batch):
+        ...     return (model(batch) - 1.0).square().mean()
+        >>> model = nn.Linear(1, 1, bias=False, initializer=nn.initializers.Zeros())
+        >>> evaluate(model, step, [px.ones((3, 1)), px.ones((1, 1))])
+        {'loss': 1.0}
+    """
+    totals = Totals(metrics)
+    for out, batch in _through(model, lambda valid, b: outputs_of(step, valid, b), batches):
+        totals.add(out, batch)
+    return totals.results()
+
+
+def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[Any]) -> R:
+    """Return what a function of model and batch gives for all batches, as NumPy arrays in one.
+
+    Args:
+        model: in training or not: it is ``model.valid()`` that is asked.
+        function: gives a tensor, or a tree of them, whose first axis is that of the examples.
+        batches: a loader, or anything that gives batches.
+
+    Raises:
+        ArgumentError: without batches, and for a tensor without axes.
+
+    Example:
+        >>> model = nn.Linear(1, 1, bias=False, initializer=nn.initializers.Ones())
+        >>> rows = [px.asarray([[1.0], [2.0]]), px.asarray([[3.0]])]
+        >>> predict(model, lambda model, x: model(x)[:, 0], rows).tolist()
+        [1.0, 2.0, 3.0]
+    """
+    found = [tree.map(_read, out) for out, _ in _through(model, function, batches)]
+    if not found:
+        hint = "predict(model, lambda model, batch: model(batch['x']), batches)"
+        raise ArgumentError("predict", "no batches were given", hint=hint)
+    joined: R = tree.map(lambda *parts: np.concatenate(parts), *found)
+    return joined
+
+
+def _through(
+    model: Module, function: Callable[[Any, Any], R], batches: Iterable[Any]
+) -> Iterator[tuple[R, Any]]:
+    """What a function gives for each batch, and the batch."""
+    model = model.valid()
+    devices = model.devices
+    loader: Any = batches
+    if hasattr(loader, "position"):
+        loader.position = (0, 0)
+    for number, batch in enumerate(loader):
+        there = placed(batch, devices[0]) if devices else batch
+        yield drawing_from(Generator(key_of(0, 0, number)), function, model, there), there
+
+
+def _read(leaf: Any) -> Any:
+    if not isinstance(leaf, Tensor) or not leaf.ndim:
+        raise ArgumentError(
+            "predict",
+            "what the function gives has no axis of examples",
+            got=repr(leaf),
+            expected="tensors whose first axis is that of the batch",
+            hint="predict(model, lambda model, batch: model(batch['x']), batches)",
+        )
+    return leaf.detach().numpy()

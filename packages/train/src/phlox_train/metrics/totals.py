@@ -1,0 +1,104 @@
+"""Metrics over many batches: parts are merged on the host, values are asked for at the end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, final
+
+from numpy.typing import NDArray
+
+from phlox_tensor import ArgumentError, Tensor
+
+from ..step.batches import rows_of
+from ..step.outputs import Outputs
+from .metric import Metric, State
+
+_LATE: Final = 2  # batches, in which a GPU has computed what was asked for
+
+
+class Results(dict[str, "float | NDArray[Any]"]):
+    """Values by name.
+
+    Attributes:
+        better: which values are better, ``"higher"`` or ``"lower"``, where one is.
+    """
+
+    def __init__(self, values: Mapping[str, Any], better: Mapping[str, str]) -> None:
+        """Hold values."""
+        super().__init__(values)
+        self.better = dict(better)
+
+
+@final
+class Totals:
+    """The loss of an evaluation, a mean over examples, and the states of its metrics."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        """Start without batches.
+
+        Raises:
+            ArgumentError: for two metrics of one name.
+        """
+        names = ["loss", *(metric.name for metric in metrics)]
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise ArgumentError("evaluate", "names occur twice", got=", ".join(twice))
+        self._metrics = tuple(metrics)
+        self._states: list[State | None] = [None] * len(metrics)
+        self._loss = self._weight = 0.0
+        self._waiting: deque[tuple[Any, Any, list[Mapping[str, Any]]]] = deque()
+
+    def add(self, out: Outputs, batch: Any) -> None:
+        """Take what the function of a step gave for a batch; it is read later.
+
+        Raises:
+            ArgumentError: where it does not give what a metric takes.
+        """
+        weight = out["weight"] if "weight" in out else rows_of(batch)
+        parts = [metric.part(*self._taken(metric, out)) for metric in self._metrics]
+        self._waiting.append((out["loss"], weight, parts))
+        if len(self._waiting) > _LATE:
+            self._merge()
+
+    def results(self) -> Results:
+        """Return what all batches together give.
+
+        Raises:
+            ArgumentError: without a batch.
+        """
+        while self._waiting:
+            self._merge()
+        if not self._weight:
+            hint = "evaluate(model, step, data.DataLoader(dataset, 512), metrics)"
+            raise ArgumentError("evaluate", "no examples were given", hint=hint)
+        values: dict[str, Any] = {"loss": self._loss / self._weight}
+        better = {"loss": "lower"}
+        for metric, state in zip(self._metrics, self._states, strict=True):
+            assert state is not None
+            values[metric.name] = metric.value(state)
+            if metric.better != "none":
+                better[metric.name] = metric.better
+        return Results(values, better)
+
+    def _taken(self, metric: Metric, out: Outputs) -> list[Tensor[Any]]:
+        lost = [name for name in metric.takes if name not in out]
+        if lost:
+            raise ArgumentError(
+                "evaluate",
+                f"{metric.name} takes what the function of model and batch does not give",
+                got=", ".join(out),
+                expected=", ".join(metric.takes),
+                hint=f'return {{"loss": loss, {", ".join(f"{n!r}: {n}" for n in metric.takes)}}}',
+            )
+        return [out[name].detach() for name in metric.takes]
+
+    def _merge(self) -> None:
+        loss, weight, parts = self._waiting.popleft()
+        count = float(weight)
+        if count:
+            self._loss += float(loss) * count
+            self._weight += count
+        for place, (metric, part) in enumerate(zip(self._metrics, parts, strict=True)):
+            read = {name: tensor.numpy() for name, tensor in part.items()}
+            self._states[place] = metric.merge(self._states[place], read)
