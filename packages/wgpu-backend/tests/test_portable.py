@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from phlox_wgpu import Wgpu
-from phlox_wgpu._kernel import source
+from phlox_wgpu._kernel import Kernel, source
 from phlox_wgpu._matmul import choose_tile
 from phlox_wgpu._rows import SOFTMAX, norm_backward_program
-from phlox_wgpu.wgsl.rows import RowKernel, row_source
+from phlox_wgpu.wgsl.rows import RowProgram, row_stages
+from phlox_wgpu.wgsl.stages import Rows, stages_source
+
+
+def by_subgroups(program: RowProgram) -> Kernel:
+    access = "v" * (len(program.rows) + len(program.columns))
+    stages = row_stages(program, "float32", "float32", keeps=True)
+    return stages_source(stages, Rows(access, 1, 64, True, 4, threads=64, subgroups=True))
 
 
 class Sent(Exception):
@@ -21,14 +28,14 @@ class Sent(Exception):
 def test_subgroups_are_enabled_where_the_compiler_knows_the_line(
     gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
-    kernel = row_source(RowKernel(SOFTMAX, "f32", 64, 16, subgroups=True))
+    kernel = by_subgroups(SOFTMAX)
     assert source(kernel).startswith("enable subgroups;\n")
     seen: list[str] = []
 
     class Compiler:
         def create_shader_module(self, *, code: str, **_: Any) -> None:
             seen.append(code)
-            if code.startswith("enable subgroups;") and not asks:
+            if "enable subgroups;" in code and not asks:
                 raise RuntimeError("the enable-extension is not yet supported")
             if "fn main() {}" not in code:
                 raise Sent
@@ -40,7 +47,8 @@ def test_subgroups_are_enabled_where_the_compiler_knows_the_line(
     monkeypatch.setattr(pipelines, "_layout", lambda *_: next(iter(pipelines._layouts.values())))
     with pytest.raises(Sent):
         pipelines.get(("subgroups", asks), lambda: kernel)
-    assert seen[-1].startswith("enable subgroups;") is asks
+    assert ("enable subgroups;" in seen[-1]) is asks
+    assert seen[-1].startswith(f"// ('subgroups', {asks})\n")
 
 
 def test_kernels_keep_to_the_limits_of_webgpu(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,5 +59,5 @@ def test_kernels_keep_to_the_limits_of_webgpu(gpu: Wgpu, monkeypatch: pytest.Mon
         tile, _ = choose_tile(device, size, size, size, 1)
         assert tile.workgroup_bytes <= 16_384
     program = norm_backward_program(weight=True, centered=True)
-    kernel = row_source(RowKernel(program, "f32", 64, 16, subgroups=True))
+    kernel = by_subgroups(program)
     assert len(kernel.inputs) + len(kernel.outputs) <= 8

@@ -16,6 +16,7 @@ from ._cache import Recent
 from ._errors import ShaderError
 from ._kernel import Kernel
 
+_LABEL = 400  # characters of a key, which names a kernel in errors and in its text
 _KEPT = 4096  # a compiled kernel takes a tenth of a second to make again, and some 50 kB
 
 
@@ -80,11 +81,11 @@ class Pipelines:
                 expected=f"at most {self._most} (its max-storage-buffers-per-shader-stage)",
             )
         enables = tuple(name for name in kernel.enables if self._accepts(name))
-        text = _kernel.source(replace(kernel, enables=enables), code)
         packer = _kernel.packer(kernel)
         slot = -(-packer.size // self._align) * self._align if kernel.params else 0
         layout = self._layout(len(kernel.inputs), len(kernel.outputs), slot, reports)
-        label = str(key)
+        label = str(key)[:_LABEL]
+        text = f"// {label}\n{_kernel.source(replace(kernel, enables=enables), code)}"
         try:
             module = self._gpu.create_shader_module(label=label, code=text)
             stage = {"module": module, "entry_point": "main"}

@@ -22,11 +22,11 @@ from ._array import GpuArray, dense_strides
 from ._fold import dealt, fold_of
 from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
-from ._runtime import GpuDevice, grid
+from ._rows import launch_rows
+from ._runtime import GpuDevice
 from ._stages import folds_of, has_rows, part_of, staged
 from .wgsl.reduce import REDUCTIONS
-from .wgsl.stages import Rows, Stages, stages_source
-from .wgsl.walk import WORKGROUP
+from .wgsl.stages import Rows, Stages
 
 _TOKENS = count()
 _MOST_KEPT: Final = 1024  # kernels, of which each has the layouts that it met
@@ -146,37 +146,27 @@ class _Folded:
             raise Rejected("more elements than 32 bits count")
         kept = outer + (1,) * inner if program.keepdims else outer
         deal = dealt(results, length)
-        steps = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
-        rows = [merge_axes(shape[-inner:], [own[-inner:]]) for own in steps]
+        own = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
+        rows = [merge_axes(shape[-inner:], [each[-inner:]]) for each in own]
         if self._only or deal.parts > 1 or any(len(merged) > 1 for merged, _ in rows):
             return _Plan(shape, kept)
-        lengths, merged = merge_axes(outer, [own[:-inner] for own in steps])
+        lengths, merged = merge_axes(outer, [each[:-inner] for each in own])
         width = 4 if deal.vector else 1
-        access, units = "", []
-        for x, (_, ((step,),)), own in zip(arrays, rows, merged, strict=True):
-            fours = width == 4 and step == 1 and not any(at % 4 for at in (x.offset, *own))
+        access, steps = "", [step for _, ((step,),) in rows]
+        for x, step, outside in zip(arrays, steps, merged, strict=True):
+            fours = width == 4 and step == 1 and not any(at % 4 for at in (x.offset, *outside))
             access += "s" if not step else "v" if fours else "e"
-            units.append(4 if fours else 1)
-        count = -(-length // width)
-        slots = -(-count // deal.lanes)
-        way = Rows(access, len(lengths), deal.lanes, deal.vector, slots)
+        slots = -(-length // (width * deal.lanes))
         stages = staged(program, keeps=True)
         if slots * width > _CACHED or slots * width * _held(stages, access) > _MOST_CACHED:
-            way, stages = (
-                Rows(access, len(lengths), deal.lanes, deal.vector, 0),
-                staged(program, keeps=False),
-            )
-        tail: list[float] = [results, count, length, *lengths[1:]]
-        for kind, unit, own, (_, ((step,),)) in zip(access, units, merged, rows, strict=True):
-            tail += [at // unit for at in own]
-            tail += [step] if kind == "e" else []
-        launch = Launch(
-            self._device.pipeline(("stages", stages, way), lambda: stages_source(stages, way)),
-            grid(-(-results * deal.lanes // WORKGROUP)),
-            operands=tuple((unit, ()) for unit in units),
-            tail=tuple(tail),
+            slots, stages = 0, staged(program, keeps=False)
+        way = Rows(access, len(lengths), deal.lanes, deal.vector, slots)
+        key = "stages", stages, way
+        return _Plan(
+            shape,
+            kept,
+            launch_rows(self._device, key, stages, way, lengths, merged, steps, length),
         )
-        return _Plan(shape, kept, launch)
 
 
 def _held(stages: Stages, access: str) -> int:

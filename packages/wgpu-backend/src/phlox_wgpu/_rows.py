@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from phlox_tensor import float32
@@ -15,13 +15,15 @@ from ._layout import Shape
 from ._matmul import ENOUGH_GROUPS, add_parts
 from ._runtime import GpuDevice, grid
 from .wgsl.channels import COLUMNS, column_sums
-from .wgsl.rows import Reduction, RowKernel, RowProgram, Step, row_source
+from .wgsl.rows import Reduction, RowProgram, Step, row_stages
+from .wgsl.stages import Rows, Stages, stages_source
 
 if TYPE_CHECKING:
     from ._table import Entries
 
 Axes = tuple[int, ...]
 
+_SINGLE = 64  # threads of a workgroup that have a row each
 _SHORT = 32  # rows up to here go to one thread each
 _SOFTWARE_SHORT = 4096
 _ACROSS = 1024  # the longest row across memory for one thread; longer ones are turned first
@@ -84,12 +86,12 @@ LOGSUMEXP = RowProgram(
 # Distances from the first element: equal elements have variance 0, whatever the mean rounds to.
 # The mean is two floats, `near` and what is left of it: rounded to one it would shift all elements.
 _NEAR = Step(
-    reduce=(("total", "sum", "x - x_first"),), row=(("near", "x_first + total / p.count"),)
+    reduce=(("total", "sum", "x - x_first"),), row=(("near", "x_first + total / p.divisor"),)
 )
 _SPREAD = Step(
     each=(("d", "x - near"),),
     reduce=(("left", "sum", "d"), ("raw", "sum", "d * d")),
-    row=(("squares", "max_f(raw - left * (left / p.count), 0.0)"),),
+    row=(("squares", "max_f(raw - left * (left / p.divisor), 0.0)"),),
 )
 _VAR_TOTALS = ("squares / divisor",)
 VAR = RowProgram("var", ("x",), (_NEAR, _SPREAD), totals=_VAR_TOTALS, scalars=("divisor",))
@@ -106,11 +108,11 @@ STD = RowProgram(
     totals=("sqrt_f(squares / divisor) / unit",),
     scalars=("divisor",),
 )
-_SCALE = ("scale", "rsqrt_f(squares / p.count + epsilon * unit * unit)")
+_SCALE = ("scale", "rsqrt_f(squares / p.divisor + epsilon * unit * unit)")
 _SCALED = Step(
     each=_SIZED_SPREAD.each,
     reduce=_SPREAD.reduce,
-    row=(*_SPREAD.row, ("rest", "left / p.count"), _SCALE),
+    row=(*_SPREAD.row, ("rest", "left / p.divisor"), _SCALE),
 )
 # The root mean square is the deviation from 0.
 _ROOT_STEPS = (
@@ -151,12 +153,12 @@ def norm_backward_program(weight: bool, *, centered: bool) -> RowProgram:
         reduce=(("second", "sum", "pull * normal"), *(mean,) * centered),
     )
     steps = (*((_SIZED, _SCALED) if centered else _ROOT_STEPS), pull)
-    first = " - first / p.count" * centered
+    first = " - first / p.divisor" * centered
     return RowProgram(
         "layer_norm_backward" if centered else "rms_norm_backward",
         ("g", "x"),
         steps,
-        (f"(scale * unit) * (pull{first} - normal * (second / p.count))",),
+        (f"(scale * unit) * (pull{first} - normal * (second / p.divisor))",),
         (*("near", "rest / unit") * centered, "scale * unit"),
         ("weight",) * weight,
         ("epsilon",),
@@ -181,18 +183,26 @@ def run(
     length = x.shape[-1] if inner == 1 else x.shape[1]
     count = x.size // length
     aligned = not any(array.offset % 4 for array in rows)
-    steps = tuple(vector.strides[0] for vector in columns)
-    key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned, steps)
+    places = [(vector.strides[0], vector.offset & 3) for vector in columns]
+    key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned, *places)
 
     def plan() -> Launch:
-        kernel = _choose(device, program, x.wgsl, length, inner, wide, aligned)
-        groups = -(-count // kernel.threads) if kernel.single else count
-        return Launch(
-            device.pipeline(kernel, lambda: row_source(kernel)),
-            grid(groups),
-            (count, length, length, inner),
-            (*((1, ()) for _ in rows), *((1, (step,)) for step in steps)),
-        )
+        lanes, slots, vector = _deal(device, length, inner, aligned)
+        access = ("v" if vector else "e") * len(rows)
+        access += "".join("v" if vector and place == (1, 0) else "e" for place in places)
+        subgroups = lanes > 1 and "subgroup" in device.features
+        rank, threads = (2, _SINGLE) if inner > 1 else (1, max(lanes, _SINGLE))
+        if subgroups:
+            threads = lanes
+        way = Rows(access, rank, lanes, vector, slots, threads, subgroups, apart=inner > 1)
+        totals = "float32" if wide else x.dtype.name
+        stages = row_stages(program, x.dtype.name, totals, keeps=slots > 0)
+        lengths = (count,) if inner == 1 else (count // inner, inner)
+        own = (length * inner, 1)[:rank]
+        strides = [own] * len(rows) + [(0,) * rank] * len(columns)
+        steps = [inner] * len(rows) + [step for step, _ in places]
+        key = (program.name, program.columns, x.wgsl, wide, way)
+        return launch_rows(device, key, stages, way, lengths, strides, steps, length)
 
     launch: Launch = device.plans.get(key) or device.plans.find(key, plan)
     outputs = [device.empty(x.shape, x.dtype) for _ in program.results]
@@ -201,33 +211,47 @@ def run(
     return outputs
 
 
-def _choose(
+def launch_rows(
     device: GpuDevice,
-    program: RowProgram,
-    stored: str,
+    key: Hashable,
+    stages: Stages,
+    way: Rows,
+    lengths: Shape,
+    strides: Sequence[Shape],
+    steps: Sequence[int],
     length: int,
-    inner: int,
-    wide: bool,
-    aligned: bool,
-) -> RowKernel:
+) -> Launch:
+    """A launch over rows of a length: how many, by axes, and strides and step of each input."""
+    count, width = math.prod(lengths), 4 if way.vector else 1
+    units = [4 if kind == "v" else 1 for kind in way.access]
+    tail: list[float] = [count, -(-length // width), length, *lengths[1:]]
+    for kind, unit, own, step in zip(way.access, units, strides, steps, strict=True):
+        tail += [at // unit for at in own]
+        tail += [step] if kind == "e" else []
+    return Launch(
+        device.pipeline(key, lambda: stages_source(stages, way)),
+        grid(-(-count * way.lanes // way.threads)),
+        operands=tuple((unit, ()) for unit in units),
+        tail=tuple(tail),
+    )
+
+
+def _deal(device: GpuDevice, length: int, inner: int, aligned: bool) -> tuple[int, int, bool]:
+    """Threads of a row, how many steps of each stay in registers, and whether it goes by fours."""
     short = _SOFTWARE_SHORT if device.software else _SHORT
     if inner > 1 or length <= short:
-        return RowKernel(program, stored, 64, single=True, wide=wide)
+        return 1, 0, False
     four = 4 if aligned and length % 4 == 0 else 1
     units = -(-length // four)
-    subgroups = "subgroup" in device.features
     # As few threads as hold the row: combining what each has takes longer than what each does.
     choices = [(32, _CACHED), (64, _CACHED), (128, _CACHED), (256, _CACHED)]
-    if not subgroups:
+    if "subgroup" not in device.features:
         choices = [(64, _CACHED), (128, _CACHED), (128, _MOST_CACHED)]
     for threads, most in choices:
         each = 1 << (-(-units // threads) - 1).bit_length()
         if each * four <= most:
-            vector = four == 4
-            return RowKernel(
-                program, stored, threads, each * four, vector, wide=wide, subgroups=subgroups
-            )
-    return RowKernel(program, stored, 256, wide=wide, subgroups=subgroups)
+            return threads, each, four == 4
+    return 256, 0, four == 4
 
 
 def _along(

@@ -116,7 +116,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var acc1_1 = identity_max();
   var acc1_2 = identity_max();
   var acc1_3 = identity_max();
-  let k0 = own + 0u;
+  let k0 = own;
   let in_0 = k0 < end;
   var b0_0x = vec4<f32>();
   if (in_0) { b0_0x = in0[at0 + i32(k0)]; }

@@ -22,10 +22,30 @@ _NAMES: Final = re.compile(r"\b(Acc|identity|combine|lift)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A chain, the values of the program that it takes, and those that it gives."""
+class Formula:
+    """Names and WGSL expressions of f32, one after the other, over what it takes by name."""
 
-    chain: Chain
+    takes: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+    def function(self, called: str, struct: str) -> str:
+        """The formula as a function of scalars, which gives all that it names."""
+        arguments = ", ".join(f"{name}: f32" for name in self.takes)
+        body = "\n".join(f"  let {name} = {text};" for name, text in self.lines)
+        result, value = "f32", self.lines[0][0]
+        above = ""
+        if len(self.lines) > 1:
+            fields = ", ".join(f"r{i}: f32" for i in range(len(self.lines)))
+            above, result = f"struct {struct} {{ {fields} }}\n", struct
+            value = f"{struct}({', '.join(name for name, _ in self.lines)})"
+        return f"{above}fn {called}({arguments}) -> {result} {{\n{body}\n  return {value};\n}}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A function, the values of the program that it takes, and those that it gives."""
+
+    body: Chain | Formula
     takes: tuple[int, ...]
     gives: tuple[int, ...]
 
@@ -44,7 +64,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """A program over rows; values count its inputs, its numbers, then its instructions.
+    """A program over rows; values count its inputs, its numbers, firsts, then what it makes.
 
     Attributes:
         inputs: the element types of the arrays.
@@ -53,6 +73,7 @@ class Stages:
         stages: in order.
         results: the outputs with a value for each element, and their types.
         totals: the outputs with a value for each row, and their types.
+        firsts: inputs whose first element of a row is a value too.
     """
 
     inputs: tuple[str, ...]
@@ -61,6 +82,7 @@ class Stages:
     stages: tuple[Stage, ...]
     results: tuple[tuple[int, str], ...]
     totals: tuple[tuple[int, str], ...]
+    firsts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +96,10 @@ class Rows:
         lanes: threads for each row.
         vector: four elements a step.
         slots: steps of a thread, whose elements stay in registers; 0: a loop.
+        threads: of a workgroup.
+        subgroups: threads that run in step combine their values without memory; a workgroup has one
+            row then.
+        apart: elements of a row lie apart, in the results as in the first input.
     """
 
     access: str
@@ -81,6 +107,9 @@ class Rows:
     lanes: int
     vector: bool
     slots: int
+    threads: int = WORKGROUP
+    subgroups: bool = False
+    apart: bool = False
 
 
 def stages_source(program: Stages, rows: Rows) -> Kernel:
@@ -96,7 +125,8 @@ def stages_source(program: Stages, rows: Rows) -> Kernel:
     ]
     outputs = [stored_type(dtype, rows.vector) for _, dtype in program.results]
     outputs += [stored_type(dtype, vector=False) for _, dtype in program.totals]
-    return Kernel(_Emitter(program, rows).text(), (*inputs,), (*outputs,), _params(program, rows))
+    text, enables = _Emitter(program, rows).text(), ("subgroups",) if rows.subgroups else ()
+    return Kernel(text, (*inputs,), (*outputs,), _params(program, rows), enables=enables)
 
 
 def _params(program: Stages, rows: Rows) -> Params:
@@ -131,7 +161,7 @@ class _Emitter:
         for number, stage in enumerate(self._program.stages):
             self._stage(stage, number)
         ops = sorted({op for stage in self._program.stages for _, op, _ in stage.folds})
-        folds = "".join(_fold_function(op, self._rows.lanes) for op in ops)
+        folds = "".join(_fold_function(op, self._rows) for op in ops)
         opening = "  if (live && own == 0u) {"
         first = len(self._program.results)
         stores = [
@@ -139,17 +169,21 @@ class _Emitter:
             for at, (value, dtype) in enumerate(self._program.totals, first)
         ]
         self._lines += [opening, *stores, "  }"] if stores else []
-        text = "".join([*self._functions, folds, "\n".join([*self._lines, "}\n"])])
+        shared = _SUBGROUPS if ops and self._rows.subgroups else ""
+        text = "".join([shared, *self._functions, folds, "\n".join([*self._lines, "}\n"])])
         return kept(text, "rows")
 
     def _head(self) -> None:
         rows, inputs = self._rows, self._program.inputs
-        lanes = f"{rows.lanes}u"
+        signature = SIGNATURE.format(threads=rows.threads).rstrip()
+        if rows.subgroups:
+            signature = signature.replace(_LANE_INDEX, _LANE_INDEX + _SUBGROUP_INDICES)
+            signature += "\n  part = subgroup;\n  parts = subgroups;\n  part_lane = invocation;"
         self._lines += [
-            SIGNATURE.format(threads=WORKGROUP).rstrip(),
-            f"  let own = lane_index % {lanes};",
-            f"  let row_first = linear_group(group, groups) * {WORKGROUP // rows.lanes}u;",
-            f"  let row = row_first + lane_index / {lanes};",
+            signature,
+            f"  let own = lane_index % {rows.lanes}u;",
+            f"  let row_first = linear_group(group, groups) * {rows.threads // rows.lanes}u;",
+            f"  let row = row_first + lane_index / {rows.lanes}u;",
             "  let live = row < p.rows;",
             "  let end = select(0u, p.steps, live);",
             *(f"  var at{i} = p.o{i};" for i in range(len(inputs))),
@@ -161,6 +195,9 @@ class _Emitter:
                 self._lines.append(f"  let v{i} = {load(dtype, f'in{i}[at{i}]')};")
         for i, dtype in enumerate(self._program.numbers, len(inputs)):
             self._lines.append(f"  let v{i} = {load(dtype, f'p.c{i}')};")
+        for value, i in enumerate(self._program.firsts, len(inputs) + len(self._program.numbers)):
+            raw = f"in{i}[at{i}]{'.x' * (rows.access[i] == 'v')}"
+            self._lines.append(f"  let v{value} = {load(inputs[i], raw)};")
 
     def _row_part(self, part: Part, name: str) -> None:
         self._define(part, name)
@@ -168,7 +205,11 @@ class _Emitter:
 
     def _define(self, part: Part, name: str) -> None:
         struct = f"{name.capitalize()}Results"
-        self._functions.append(function(part.chain, name, struct, inner=True))
+        body = part.body
+        if isinstance(body, Formula):
+            self._functions.append(body.function(name, struct))
+        else:
+            self._functions.append(function(body, name, struct, inner=True))
 
     def _call(self, part: Part, name: str, slot: int, c: str) -> list[str]:
         """Statements for what a part gives, of an element where there is a component."""
@@ -205,7 +246,8 @@ class _Emitter:
         slots = range(self._rows.slots)
         for slot in slots:
             if not number:
-                self._lines.append(f"  let k{slot} = own + {slot * self._rows.lanes}u;")
+                ahead = f" + {slot * self._rows.lanes}u" * (slot > 0)
+                self._lines.append(f"  let k{slot} = own{ahead};")
                 self._lines.append(f"  let in_{slot} = k{slot} < end;")
             self._lines += self._element(stage, name, slot, guarded=True)
         if stage.folds and self._rows.vector:
@@ -241,7 +283,7 @@ class _Emitter:
             turns = UNROLL
             self._lines.append(f"  while (k + {(turns - 1) * lanes}u < end) {{")
             for slot in range(turns):
-                self._lines.append(f"  let k{slot} = k + {slot * lanes}u;")
+                self._lines.append(f"  let k{slot} = k{f' + {slot * lanes}u' * (slot > 0)};")
                 self._lines += self._element(stage, name, slot, guarded=False)
             self._lines += [self._add(stage, slot, slot, "x") for slot in range(turns)]
             self._lines += [f"  k += {turns * lanes}u;", "  }"]
@@ -302,21 +344,51 @@ class _Emitter:
             each = [store(dtype, self._name(value, f"_{slot}{c}")) for c in self._components]
             kind = stored_type(dtype, self._rows.vector)
             packed = f"{kind}({', '.join(each)})" if self._rows.vector else each[0]
-            lines.append(f"    out{at}[row * p.steps + k{slot}] = {packed};")
+            place = f"row * p.steps + k{slot}"
+            if self._rows.apart:
+                place = f"at0 - p.o0 + i32(k{slot}) * p.step0"
+            lines.append(f"    out{at}[{place}] = {packed};")
         return lines
 
 
-def _fold_function(op: str, lanes: int) -> str:
+_LANE_INDEX = "@builtin(local_invocation_index) lane_index: u32"
+_SUBGROUP_INDICES = """,
+        @builtin(subgroup_id) subgroup: u32, @builtin(num_subgroups) subgroups: u32,
+        @builtin(subgroup_invocation_id) invocation: u32"""
+_SUBGROUPS = """\
+var<private> part: u32;
+var<private> parts: u32;
+var<private> part_lane: u32;
+"""
+# What a subgroup has together.
+_TOGETHER = {
+    "max": "Acc_max(subgroupMax(acc.value), subgroupMax(acc.magnitude))",
+    "sum": "subgroupAdd(acc)",
+}
+
+
+def _fold_function(op: str, rows: Rows) -> str:
     """What the threads of a row have, as one value that all of them get.
 
     Halves are combined as reductions do: each thread combines those of some that way, and then what
-    these gave.
+    these gave. Subgroups combine in an order of their own.
     """
+    lanes = rows.lanes
     given = Reduction(op, "f32", "f", "f32", 1, 1, lanes, along=True, vector=False, partial=False)
     text = _NAMES.sub(rf"\1_{op}", accumulator(given))
     lines = [f"fn fold_{op}(value: Acc_{op}, index: u32) -> f32 {{", "  var acc = value;"]
     if lanes > 1:
-        text += f"var<workgroup> shared_{op}: array<Acc_{op}, {WORKGROUP}>;\n"
+        text += f"var<workgroup> shared_{op}: array<Acc_{op}, {rows.threads}>;\n"
+    if rows.subgroups:
+        lines += [
+            f"  acc = {_TOGETHER[op]};",
+            "  workgroupBarrier();",
+            f"  if (part_lane == 0u) {{ shared_{op}[part] = acc; }}",
+            "  workgroupBarrier();",
+            f"  acc = shared_{op}[0];",
+            f"  for (var i = 1u; i < parts; i++) {{ acc = combine_{op}(acc, shared_{op}[i]); }}",
+        ]
+    elif lanes > 1:
         many = lanes if lanes <= 16 else 8 if lanes <= 64 else 16
         rest = lanes // many
         lines += [
