@@ -275,16 +275,18 @@ def test_an_epoch_without_a_batch_is_refused() -> None:
 
 def test_records_of_other_orders_are_refused() -> None:
     record = data.DataLoader(range(10), 2, seed=1).into_record()
-    others: list[dict[str, Any]] = [
-        {"seed": 2},
-        {"shuffle": True},
-        {"drop_last": True},
-        {"batch": 5},
+    others: list[tuple[str, dict[str, Any]]] = [
+        ("seed", {"seed": 2}),
+        ("order", {"shuffle": True}),
+        ("order", {"shuffle": data.Blocks(3)}),
+        ("order", {"sampler": data.Weighted([1.0] * 10)}),
+        ("drop_last", {"drop_last": True}),
+        ("batch", {"batch": 5}),
     ]
-    for other in others:
+    for name, other in others:
         given: dict[str, Any] = {"batch": 2, "seed": 1, **other}
         loader = data.DataLoader(range(10), **given)
-        with pytest.raises(pt.RecordError, match=f"as {next(iter(other))} differs"):
+        with pytest.raises(pt.RecordError, match=f"as {name} differs"):
             loader.load_record(record)
     with pytest.raises(pt.RecordError, match="as items differs: got 10, expected 11"):
         data.DataLoader(range(11), 2, seed=1).load_record(record)

@@ -22,6 +22,7 @@ from ._batch import stack as stack
 from ._csv import csv as csv
 from ._dataset import Dataset as Dataset
 from ._dataset import of as of
+from ._dataset import zip as zip
 from ._elsewhere import NAMES as _NAMES
 from ._errors import DataError as DataError
 from ._idx import Parts as Parts
@@ -30,6 +31,10 @@ from ._idx import read_idx as read_idx
 from ._images import images as images
 from ._loader import DataLoader as DataLoader
 from ._npz import npz as npz
+from ._sampler import Blocks as Blocks
+from ._sampler import Sampler as Sampler
+from ._sampler import Weighted as Weighted
+from ._sampler import balanced as balanced
 from ._text import jsonl as jsonl
 from ._text import text as text
 

@@ -13,7 +13,7 @@ from phlox_tensor.arguments import require_callable
 
 from ._items import Draw, Indices, Items
 from ._order import order
-from ._views import Cached, Foreign, Joined, Mapped, Selected, Windows
+from ._views import Cached, Foreign, Joined, Mapped, Selected, Windows, Zipped
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -208,8 +208,34 @@ def items_of(dataset: Dataset[Any]) -> Items:
     return dataset._items
 
 
+def zip(*parts: Sized[Any] | Dataset[Any]) -> Dataset[tuple[Any, ...]]:
+    """Return the items of several datasets of one length side by side, as tuples.
+
+    Random maps of the parts draw numbers of their own. What has to fit, such as the crop of a
+    picture and its mask, is drawn by a map of the pairs.
+
+    Raises:
+        ArgumentError: for datasets of different lengths.
+
+    Example:
+        >>> [*zip([1, 2], ["a", "b"])]
+        [(1, 'a'), (2, 'b')]
+    """
+    if not parts:
+        raise ArgumentError("zip", "nothing to put side by side", hint="data.zip(images, masks)")
+    given = [of(part) for part in parts]
+    if len({len(part) for part in given}) > 1:
+        got = ", ".join(str(len(part)) for part in given)
+        hint = "data.zip(first, second[: len(first)])"
+        raise ArgumentError("zip", "lengths differ", got=got, expected="one length", hint=hint)
+    return Dataset(Zipped([items_of(part) for part in given]))
+
+
 def of(data: Sized[T] | Dataset[T]) -> Dataset[T]:
     """Return any sequence as a dataset: a list, or what has a length and items by index.
+
+    Where it has ``__getitems__`` too, a loader asks that for the items of a batch, as PyTorch's
+    does: it takes a list of indices and gives a list of items.
 
     Raises:
         WrongTypeError: for what has no length, for text, dicts and arrays, with what to type.

@@ -38,8 +38,15 @@ class Fetch:
 
     def rows(self, plan: Plan, first: int, last: int, worker: int | None = None) -> list[Any]:
         """Return some items of a batch."""
-        draw, found = Draw(self._seed, plan.epoch), []
-        for index in plan.indices[first:last].tolist():
+        draw, wanted = Draw(self._seed, plan.epoch), plan.indices[first:last]
+        if self._items.fetches:
+            try:
+                return self._items.fetch(wanted, wanted, draw)
+            except BaseException as error:
+                self._say(error, plan, None, worker)
+                raise
+        found = []
+        for index in wanted.tolist():
             try:
                 found.append(self._items.get(index, index, draw))
             except BaseException as error:

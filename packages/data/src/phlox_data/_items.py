@@ -28,10 +28,12 @@ class Items(ABC):
     Attributes:
         draws: how many functions that take random numbers an item goes through.
         gathers: whether ``gather`` gives batches, which no random numbers may change.
+        fetches: whether ``fetch`` is cheaper than ``get`` one after the other.
     """
 
     draws: int = 0
     gathers: bool = False
+    fetches: bool = False
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -39,6 +41,11 @@ class Items(ABC):
     @abstractmethod
     def get(self, index: int, key: int, draw: Draw) -> Any:
         """Return one item; its random numbers are those of ``key``."""
+
+    def fetch(self, indices: Indices, keys: Indices, draw: Draw) -> list[Any]:
+        """Return some items; their random numbers are those of ``keys``."""
+        pairs = zip(indices.tolist(), keys.tolist(), strict=True)
+        return [self.get(index, key, draw) for index, key in pairs]
 
     def gather(self, indices: Indices) -> Any:
         """Return the batch of some items, where ``gathers`` says so."""

@@ -23,7 +23,7 @@ from ._batch import stack
 from ._dataset import Dataset, Sized, items_of, of
 from ._fetch import Fetch, Plan
 from ._items import words
-from ._order import order
+from ._sampler import InOrder, Sampler, Shuffled
 from ._threads import Crew
 
 
@@ -46,12 +46,13 @@ class DataLoader:
         (1, 0)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what PyTorch's loader is asked for, too
         self,
         dataset: Dataset[Any] | Sized[Any],
         batch: int,
         *,
-        shuffle: bool = False,
+        shuffle: bool | Sampler = False,
+        sampler: Sampler | None = None,
         seed: int = 0,
         drop_last: bool = False,
         workers: int = 0,
@@ -64,7 +65,9 @@ class DataLoader:
         Args:
             dataset: any sequence of items.
             batch: how many items a batch has; the last one of an epoch may have fewer.
-            shuffle: whether each epoch has an order of its own.
+            shuffle: whether each epoch has an order of its own; ``data.Blocks(10_000)`` for files
+                that are read in blocks.
+            sampler: another order, such as ``data.balanced(labels)``; instead of ``shuffle``.
             seed: of the order, and of random maps.
             drop_last: leave out a last batch that is not full.
             workers: threads that make batches; 0 makes them when they are asked for.
@@ -83,7 +86,8 @@ class DataLoader:
                 what, expected = f"{name} is no such number", f"{limit} or more"
                 raise ArgumentError("DataLoader", what, got=value, expected=expected)
         self._batch, self._drop_last = batch, drop_last
-        self._shuffle, self._seed = shuffle, seed
+        self._sampler, self._seed = _sampler(shuffle, sampler), seed
+        self._count = self._sampler.count(len(self.dataset))
         self._workers, self._prefetch = workers, prefetch
         self._collate = collate
         self._device = None if device is None else as_device(device, "DataLoader")
@@ -94,11 +98,11 @@ class DataLoader:
         self._crew: Crew | None = None
         self.waited = 0.0
         if not len(self):
-            got, expected = f"{len(self.dataset)} items", f"{batch}" if drop_last else "1 or more"
+            got, expected = f"{self._count} items", f"{batch}" if drop_last else "1 or more"
             raise ArgumentError("DataLoader", "an epoch has no batch", got=got, expected=expected)
 
     def __len__(self) -> int:
-        count = len(self.dataset)
+        count = self._count
         return count // self._batch if self._drop_last else -(-count // self._batch)
 
     def __repr__(self) -> str:
@@ -211,7 +215,7 @@ class DataLoader:
         made = DataLoader(
             self.dataset,
             self._batch,
-            shuffle=self._shuffle,
+            sampler=self._sampler,
             seed=self._seed,
             drop_last=self._drop_last,
             workers=self._workers,
@@ -237,7 +241,7 @@ class DataLoader:
             "seed": self._seed,
             "items": len(self.dataset),
             "batch": self._batch,
-            "shuffle": int(self._shuffle),
+            "order": self._sampler.mark(),
             "drop_last": int(self._drop_last),
         }
 
@@ -257,7 +261,7 @@ class DataLoader:
         if set(record) != set(own):
             got, expected = ", ".join(map(str, record)), ", ".join(own)
             raise RecordError("load_record", "not of a loader", got=got, expected=expected)
-        for name in ("seed", "items", "batch", "shuffle", "drop_last"):
+        for name in ("seed", "items", "batch", "order", "drop_last"):
             if record[name] != own[name]:
                 raise RecordError(
                     "load_record",
@@ -271,16 +275,15 @@ class DataLoader:
 
     def _plan(self, epoch: int, number: int) -> Plan:
         start = number * self._batch
-        rows = min(start + self._batch, len(self.dataset)) - start
+        rows = min(start + self._batch, self._count) - start
         first, last, parts = self._parts
         low, high = start + first * rows // parts, start + last * rows // parts
         empty = low == high
         places = np.arange(low, low + 1 if empty else high)
         if empty:
             places[:] = start
-        if self._shuffle:
-            places = order(self._seed, epoch, len(self.dataset), places)
-        return Plan(epoch, number, places, empty)
+        found = self._sampler.indices(self._seed, epoch, len(self.dataset), places)
+        return Plan(epoch, number, found, empty)
 
     def _placed(self, batch: Any) -> Any:
         """A batch with its arrays on the device."""
@@ -288,6 +291,20 @@ class DataLoader:
         if device is None:
             return batch
         return tree.map(lambda leaf: _on(leaf, device), batch)
+
+
+def _sampler(shuffle: bool | Sampler, sampler: Sampler | None) -> Sampler:
+    """The order that a loader was asked for."""
+    hint = "DataLoader(dataset, 64, sampler=data.balanced(labels))"
+    if sampler is None:
+        sampler = (InOrder(), Shuffled())[shuffle] if isinstance(shuffle, bool) else shuffle
+    elif shuffle is not False:
+        what = "a sampler is an order already, so that shuffle says nothing"
+        raise ArgumentError("DataLoader", what, got=f"shuffle={shuffle}", hint=hint)
+    if not isinstance(sampler, Sampler):
+        got = type(sampler).__name__
+        raise ArgumentError("DataLoader", "not an order", got=got, expected="a Sampler", hint=hint)
+    return sampler
 
 
 def _on(leaf: Any, device: Backend) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from phlox_tensor import tree
+from phlox_tensor import ArgumentError, tree
 
 from ._batch import stack
 from ._items import Draw, Indices, Items, generator
@@ -22,6 +22,7 @@ class Foreign(Items):
 
     def __init__(self, data: Any) -> None:
         self._data = data
+        self.fetches = callable(getattr(data, "__getitems__", None))
 
     def __len__(self) -> int:
         return len(self._data)
@@ -29,6 +30,14 @@ class Foreign(Items):
     def get(self, index: int, key: int, draw: Draw) -> Any:
         del key, draw
         return self._data[index]
+
+    def fetch(self, indices: Indices, keys: Indices, draw: Draw) -> list[Any]:
+        del keys, draw
+        found = [*self._data.__getitems__(indices.tolist())]
+        if len(found) != len(indices):
+            what = f"{type(self._data).__name__}.__getitems__ gave another number of items"
+            raise ArgumentError("DataLoader", what, got=len(found), expected=len(indices))
+        return found
 
 
 @final
@@ -39,13 +48,19 @@ class Mapped(Items):
         self._base, self._function = base, function
         self._random = _wants_random(function)
         self._stage = base.draws
-        self.draws = base.draws + self._random
+        self.draws, self.fetches = base.draws + self._random, base.fetches
 
     def __len__(self) -> int:
         return len(self._base)
 
     def get(self, index: int, key: int, draw: Draw) -> Any:
-        item = self._base.get(index, key, draw)
+        return self._mapped(self._base.get(index, key, draw), key, draw)
+
+    def fetch(self, indices: Indices, keys: Indices, draw: Draw) -> list[Any]:
+        found = zip(self._base.fetch(indices, keys, draw), keys.tolist(), strict=True)
+        return [self._mapped(item, key, draw) for item, key in found]
+
+    def _mapped(self, item: Any, key: int, draw: Draw) -> Any:
         if not self._random:
             return self._function(item)
         return self._function(item, generator(draw, key, self._stage))
@@ -67,13 +82,16 @@ class Selected(Items):
 
     def __init__(self, base: Items, indices: Indices) -> None:
         self._base, self._indices = base, indices
-        self.draws, self.gathers = base.draws, base.gathers
+        self.draws, self.gathers, self.fetches = base.draws, base.gathers, base.fetches
 
     def __len__(self) -> int:
         return len(self._indices)
 
     def get(self, index: int, key: int, draw: Draw) -> Any:
         return self._base.get(int(self._indices[index]), key, draw)
+
+    def fetch(self, indices: Indices, keys: Indices, draw: Draw) -> list[Any]:
+        return self._base.fetch(self._indices[indices], keys, draw)
 
     def gather(self, indices: Indices) -> Any:
         return self._base.gather(self._indices[indices])
@@ -95,6 +113,22 @@ class Joined(Items):
         part = bisect_right(self._ends, index)
         start = self._ends[part - 1] if part else 0
         return self._parts[part].get(index - start, key, draw)
+
+
+@final
+class Zipped(Items):
+    """The items of several datasets of one length, side by side."""
+
+    def __init__(self, parts: Sequence[Items]) -> None:
+        self._parts = tuple(parts)
+        self.draws = max(part.draws for part in parts)
+
+    def __len__(self) -> int:
+        return len(self._parts[0])
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        own = key * len(self._parts)  # each part draws numbers of its own
+        return tuple(part.get(index, own + at, draw) for at, part in enumerate(self._parts))
 
 
 @final
