@@ -51,6 +51,7 @@ VALUES: Final[dict[str, Any]] = {
     "update": GIVEN["y"],
     "value": 0.5,
     "values": _floats([1.0, 5.0, 2.0]),
+    "weighing": _floats([1.0, 2.0, 0.5]),
     "weights": _floats([[1.0, 2.0, 3.0], [0.0, 1.0, 1.0], [2.0, 2.0, 1.0]]),
     "z": Z,
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from phlox_tensor import PhloxError, UnknownArgumentError
+from phlox_tensor import REGISTRY, PhloxError, UnknownArgumentError
 from phlox_tensor._errors.keywords import INSTEAD, KEYWORDS
 from tests.names.given import GIVEN
 from tests.names.idioms import VALUES
@@ -43,6 +43,13 @@ def test_every_keyword_of_others_is_tried() -> None:
     assert {word for _, word in any_op} <= {word for _, word in tried}
 
 
+def _with(code: str, named: dict[str, str]) -> str:
+    """Code with other code in the places of names, but not in text."""
+    for name, value in named.items():
+        code = re.sub(rf"(?<![\"'])\b{name}\b(?![\"'])", f"({value})", code)
+    return code
+
+
 def _done(code: str, given: dict[str, Any]) -> Any:
     """What a line gives once it is written as its error says."""
     from tests.names.beside import ours
@@ -52,24 +59,26 @@ def _done(code: str, given: dict[str, Any]) -> Any:
         return found
     call = _called(code)
     written = {k.arg: ast.unparse(k.value) for k in call.keywords if k.arg}
-    word, places = str(found.got), [ast.unparse(each) for each in call.args]
-    value, hint = written.pop(word), str(found.hint).partition("  # ")[0]
-    setting = re.fullmatch(r"(\w+)=(.*)", hint)
+    places = [ast.unparse(each) for each in call.args]
+    hint = str(found.hint).replace("…", "...").partition("  # ")[0]
     if found.what.endswith("is given by its place"):
-        kept = [f"{k}={v}" for k, v in written.items()]
-        new = f"{ast.unparse(call.func)}({', '.join([*places, value, *kept])})"
-    elif setting is not None:
-        kept = [f"{k}={v}" for k, v in written.items()]
-        said = (
-            value
-            if setting[2] in ("…", "...")
-            else re.sub(rf'(?<!")\b{word}\b', f"({value})", setting[2])
-        )
-        new = f"{ast.unparse(call.func)}({', '.join([*places, *kept, f'{setting[1]}={said}'])})"
+        places.append(written.pop(str(found.got)))
+    elif re.match(r"\w+=(?!=)", hint):
+        words = {word: written.pop(word) for word in str(found.got).split(", ")}
+        said = {k.arg: ast.unparse(k.value) for k in _called(f"px.f({hint})").keywords if k.arg}
+        for (name, value), word in zip(said.items(), [*words, *words], strict=False):
+            named = {"x": (places or [""])[0], word: words[word]}
+            written[name] = words[word] if value == "..." else _with(value, named)
     else:
-        named = {"x": places[0], "x1": places[0], "x2": places[-1], "weights": value, **written}
+        op = REGISTRY[ast.unparse(call.func)[3:]]
+        owned = [o.name for o in op.signature.operands] + list(op.attribute_names)
+        last = [*places, *written.values()][-1]
+        named = dict.fromkeys(("weight", "weights"), last) | dict(zip("xy", places, strict=False))
+        named |= dict(zip(owned, places, strict=False)) | written
         names = {n: ours(v, given) for n, v in named.items()}
         return ours(hint, {**given, **names})
+    settings = [f"{name}={value}" for name, value in written.items()]
+    new = f"{ast.unparse(call.func)}({', '.join([*places, *settings])})"
     return _done(code.replace(ast.unparse(call), new), given)
 
 

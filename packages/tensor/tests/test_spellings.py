@@ -292,8 +292,11 @@ def test_keywords_of_others_point_at_arguments_of_ours() -> None:
         ("pt.interpolate(x, scale_factor=2)", "px.interpolate(x, [2 * n for n in x.shape[2:]])"),
         ("pt.max_pool2d(x, kernel_size=2)", "kernel=2"),
         ("pt.one_hot(x, num_classes=3)", "classes=3"),
-        ("pt.pad(x, ((1, 1),), mode='reflect')", "px.pad_border(x, padding, mode='reflect')"),
-        ("pt.roll(x, shifts=1, dims=0)", "shift=1"),
+        (
+            "pt.pad(x, ((1, 1),), mode='reflect')",
+            "px.pad_border(x, mode='reflect', padding=((1, 1),))",
+        ),
+        ("pt.roll(x, shifts=1, dims=0)", "shift=1, axis=0"),
         ("pt.round(x, decimals=2)", "(x * 10**2).round() / 10**2"),
         ("pt.searchsorted(x, x, right=True)", 'side="right"'),
         ("pt.softplus(x, beta=2.0)", "(2.0 * x).softplus() / 2.0"),

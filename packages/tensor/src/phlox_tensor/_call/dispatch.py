@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 from .._device.backend import Backend
 from .._device.table import Casts, casting
 from .._errors.called import OF_ARGUMENTS, rename
-from .._errors.classes import ArgumentError, DeviceError, Rejected
+from .._errors.classes import ArgumentError, DeviceError, Rejected, UnknownArgumentError
 from .._errors.keywords import missing_argument, refused_keyword
 from .._op.attributes import NORMALIZERS, is_recorded
 from .._op.declaration import REGISTRY, Op, Restated, Spec, applied_by
@@ -101,7 +101,14 @@ def _require_all(op: Op, given: tuple[Any, ...]) -> None:
     names = [o.name for o in op.signature.operands] + list(op.attribute_names)
     for name, value in zip(names, given, strict=False):
         if value is REQUIRED:
-            raise missing_argument(op.name, name, names)
+            raise _missing(op, name)
+
+
+def _missing(op: Op, name: str) -> UnknownArgumentError:
+    """The error for a call without an argument that it has to have."""
+    needed = [o.name for o in op.signature.operands if not o.optional]
+    needed += [a.name for a in op.signature.attributes if a.default is REQUIRED]
+    return missing_argument(op.name, name, needed)
 
 
 def _compared_to_far(op: Op, operands: list[Any]) -> Tensor | None:
@@ -258,22 +265,22 @@ def bound_arguments(
     if len(args) > len(names):
         raise ArgumentError(op.name, "too many arguments", got=len(args), expected=len(names))
     bound = dict(zip(names, args, strict=False))
+    if wrong := {name: value for name, value in kwargs.items() if name not in names}:
+        raise refused_keyword(op.name, wrong, names)
     for name, value in kwargs.items():
-        if name not in names:
-            raise refused_keyword(op.name, name, value, names)
         if name in bound:
             raise ArgumentError(op.name, "repeated argument", got=name)
         bound[name] = value
     operands = []
     for operand in signature.operands:
         if operand.name not in bound and not operand.optional:
-            raise missing_argument(op.name, operand.name, names)
+            raise _missing(op, operand.name)
         operands.append(bound.get(operand.name))
     attributes = []
     for attribute in signature.attributes:
         value = bound.get(attribute.name, attribute.default)
         if value is REQUIRED:
-            raise missing_argument(op.name, attribute.name, names)
+            raise _missing(op, attribute.name)
         attributes.append(value)
     return tuple(operands), tuple(attributes)
 

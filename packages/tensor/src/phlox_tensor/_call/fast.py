@@ -6,6 +6,7 @@ they do not take as it is; the full path then promotes, lifts, or raises the err
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from .._errors.classes import (
     WrongTypeError,
 )
 from .._errors.foreign import is_array, type_name
-from .._errors.keywords import refused_keyword
+from .._errors.keywords import MODES, PLACES, instead_of, refused_keyword
 from .._op.declaration import Op
 from .._values.dlpack import advice, item_of
 from .._values.number import Number, Scalar
@@ -168,16 +169,46 @@ _ELSEWHERE: Final = {
 }
 
 
-def unknown_argument(op: Op, wrong: dict[str, Any]) -> UnknownArgumentError:
-    """Return the error for keywords that an op does not have."""
-    (name, value), *_ = wrong.items()
-    if name in _ELSEWHERE:
+_OF_INTS: Final = ("Axes", "Axes?", "AxisOrder", "Integers", "Shape")  # sizes or axes, in one tuple
+
+
+def unknown_argument(
+    op: Op, wrong: dict[str, Any], more: tuple[Any, ...] = ()
+) -> UnknownArgumentError:
+    """Return the error for keywords that an op does not have, or for more places than it has."""
+    hint: str | None
+    if (name := next(iter(wrong), "")) in _ELSEWHERE:
         got, hint = ", ".join(wrong), _ELSEWHERE[name].format(op=op.name)
         expected = ", ".join(op.attribute_names)
         what = "unknown argument"
         return UnknownArgumentError(op.name, what, got=got, expected=expected, hint=hint)
+    given = sys._getframe(1).f_locals
     first, *rest = [o.name for o in op.signature.operands]
-    return refused_keyword(op.name, name, value, [*rest, *op.attribute_names], first)
+    settings = {a.name: given[a.name] for a in op.signature.attributes if a.name in given}
+    if "mode" in settings:
+        settings["mode"] = MODES.get(settings["mode"], settings["mode"])
+    kept = [
+        f", {a.name}={settings[a.name]!r}"
+        for a in op.signature.attributes
+        if isinstance(settings.get(a.name), Scalar | str | tuple | list)
+        and settings[a.name] != a.default
+    ]
+    known = [*rest, *op.attribute_names]
+    settings["kept"] = "".join(kept)
+    if not more:
+        return refused_keyword(op.name, wrong, known, first, settings)
+    last = op.signature.attributes[-1:]
+    if op.signature.operands[0].variadic:
+        hint = f"px.{op.name}([x, y])"
+    elif last and last[0].type in _OF_INTS:
+        sizes = (settings[last[0].name], *more)
+        hint = f"px.{op.name}({first}, {last[0].name}={sizes!r})"
+    else:
+        named = dict(zip(PLACES.get(op.name, ()), more, strict=False))
+        hint = instead_of(op.name, named, known, settings)
+    got = f"{len(more)} more, {', '.join(map(type_name, more))}"
+    what, expected = "more arguments by place than there are", ", ".join([first, *known])
+    return UnknownArgumentError(op.name, what, got=got, expected=expected, hint=hint)
 
 
 def spread(items: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:

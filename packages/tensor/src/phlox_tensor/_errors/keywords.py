@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from .classes import UnknownArgumentError, nearest
 
@@ -83,122 +85,220 @@ KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 # What only functions of others can be told: by function and keyword, what to type instead; behind a
-# keyword stands a value or its type. In the code ``value`` is its text, and ``v`` has its parts.
+# keyword stands a value or its type. The code may name what ``_parts`` has.
+_SIZES: Final = "[int({value} * n) for n in x.shape[2:]]"
+_MIDDLE: Final = (
+    "px.sort(x, axis={axis}).take((x.shape[{axis}] - 1) // 2, axis={axis})"
+    "  # the lower of two in the middle; axis={axis} is the mean of both"
+)
+_SCALED: Final = {
+    "scale_factor": "px.interpolate(x, [{value} * n for n in x.shape[2:]]{kept})",
+    "scale_factor: float": f"px.resize(x, {_SIZES}, {{how}}, scale=[{{value}}] * (x.ndim - 2))",
+}
+_TURNED: Final = "px.diagonal(px.moveaxis(x, ({first}, {second}), (-2, -1)){kept})"
 INSTEAD: Final[dict[str, dict[str, str]]] = {
+    "add": {"alpha": "x1 + {value} * x2"},
     "any_op": {
-        "inplace": "y = {op}(x)",
-        "where": "{op}(x[mask])",
+        "inplace": "y = {op}(x{kept})",
+        "where": "{op}(x[mask]{kept})",
     },
-    "argsort": {"kind": "px.argsort(x, stable=True)"},
+    "argsort": {"kind": "px.argsort(x, stable=True{kept})"},
     "attention": {
         "attn_mask": "mask=~attn_mask  # True hides here, and shows there; bias=... of floats",
         "attn_mask: None": "mask=None",
     },
-    "bincount": {"weights": "px.zeros(int(x.max()) + 1).index_add(x, weights, axis=0)"},
+    "bincount": {
+        "weights": "px.zeros(max({minlength}, int(x.max()) + 1)).index_add(x, weights, axis=0)"
+    },
     "broadcast_to": dict.fromkeys(("shape", "size", "sizes"), "x.broadcast_to({value})"),
     "cov": {
         "aweights": "(c * weights) @ c.T / weights.sum()  # where c = x - "
         "(x * weights).sum(axis=1, keepdims=True) / weights.sum()",
         "ddof": "correction={value}",
-        "fweights": "px.cov(x.repeat(weights, axis=1))",
-        "rowvar": "px.cov(x.T)",
+        "fweights": "px.cov(x.repeat(weights, axis=1){kept})",
+        "rowvar": "px.cov(x.T{kept})",
     },
+    "cross_entropy": {
+        "ignore_index": "nn.CrossEntropyLoss(pad_tokens=({value},))(x, target)",
+        "label_smoothing": "nn.CrossEntropyLoss(smoothing={value})(x, target)",
+        "reduction": "px.cross_entropy(x, target)  # of each row",
+        "reduction: 'mean'": "px.cross_entropy(x, target).mean()",
+        "reduction: 'sum'": "px.cross_entropy(x, target).sum()",
+        "weight": "nn.CrossEntropyLoss(weights=tuple(weight.tolist()))(x, target)",
+    },
+    "diagonal": dict.fromkeys(("axis1", "axis2", "dim1", "dim2"), _TURNED),
     "divide": {
         "rounding_mode": "x1 / x2",
         "rounding_mode: 'floor'": "x1 // x2",
         "rounding_mode: 'trunc'": "(x1 / x2).trunc()",
     },
     "embedding_bag": {"offsets": "px.embedding_bag(weight, indices)  # a row of indices a bag"},
-    "gelu": {"approximate": "x.gelu_tanh()", "approximate: 'none'": "x.gelu()"},
+    "gelu": {
+        "approximate": "x.gelu_tanh()",
+        "approximate: 'none'": "x.gelu()",
+        "approximate: False": "x.gelu()",
+    },
     "histogram": {
-        "density": "(h := px.histogram(x))[0].astype(x.dtype) / (x.size * (h[1][1] - h[1][0]))",
+        "density": "(h := px.histogram(x{kept}))[0].astype(x.dtype) / "
+        "(x.size * (h[1][1] - h[1][0]))",
         "range": "min=..., max=...",
         "range: tuple": "min={v[0]}, max={v[1]}",
         "weights": "px.zeros(bins).index_add(places, weights, axis=0)  # where places = "
         "edges[1:-1].searchsorted(x, side='right')",
     },
-    "interpolate": {
-        "scale_factor": "px.interpolate(x, [2 * n for n in x.shape[2:]])",
-        "scale_factor: float": "px.interpolate(x, [int({value} * n) for n in x.shape[2:]])",
-        "scale_factor: int": "px.interpolate(x, [{value} * n for n in x.shape[2:]])",
-    },
-    "interpolate2d": {
-        "scale_factor": "px.interpolate2d(x, [2 * n for n in x.shape[2:]])",
-        "scale_factor: float": "px.interpolate2d(x, [int({value} * n) for n in x.shape[2:]])",
-        "scale_factor: int": "px.interpolate2d(x, [{value} * n for n in x.shape[2:]])",
-    },
+    "interpolate": _SCALED,
+    "interpolate2d": _SCALED,
     "log": {"base": "x.log() / math.log({value})"},
-    "max_pool1d": {"return_indices": "px.max_pool1d_with_indices(x, 2)"},
-    "max_pool2d": {"return_indices": "px.max_pool2d_with_indices(x, 2)"},
-    "max_pool3d": {"return_indices": "px.max_pool3d_with_indices(x, 2)"},
-    "mean": {"dtype": "px.mean(x.astype({value}))", "dtype: None": "px.mean(x)"},
+    "max": {"dim": "px.max_with_indices(x, axis={value}{kept})  # axis={value} for values alone"},
+    "max_pool1d": {"return_indices": "px.max_pool1d_with_indices(x{kept})"},
+    "max_pool2d": {"return_indices": "px.max_pool2d_with_indices(x{kept})"},
+    "max_pool3d": {"return_indices": "px.max_pool3d_with_indices(x{kept})"},
+    "mean": {"dtype": "px.mean(x.astype({value}){kept})", "dtype: None": "px.mean(x{kept})"},
+    "median": {"dim": _MIDDLE},
+    "min": {"dim": "px.min_with_indices(x, axis={value}{kept})  # axis={value} for values alone"},
     "nonzero": {"as_tuple": "px.nonzero(x)", "as_tuple: False": "px.argwhere(x)"},
-    "pad": {"mode": "px.pad_border(x, padding, mode={value})"},
+    "pad": {"mode": "px.pad_border(x, mode={value}{kept})"},
     "permute_dims": dict.fromkeys(("axes", "dims"), "x.permute_dims({value})"),
     "reshape": dict.fromkeys(("new_shape", "newshape", "shape"), "x.reshape({value})"),
     "round": {"decimals": "(x * 10**{value}).round() / 10**{value}"},
     "searchsorted": {"right": 'side="right"', "right: False": 'side="left"'},
-    "softmax": {"dtype": "px.softmax(x.astype({value}))", "dtype: None": "px.softmax(x)"},
+    "softmax": {
+        "dtype": "px.softmax(x.astype({value}){kept})",
+        "dtype: None": "px.softmax(x{kept})",
+    },
     "softplus": {"beta": "({value} * x).softplus() / {value}"},
-    "sort": {"kind": "px.sort(x, stable=True)"},
+    "sort": {
+        "dim": "px.sort(x, axis={value}{kept}), px.argsort(x, axis={value}{kept})",
+        "kind": "px.sort(x, stable=True{kept})",
+    },
     "split": {
-        "indices_or_sections: list": "px.split(x, [b - a for a, b in itertools.pairwise"
-        "([0, *{value}, len(x)])])",
-        "split_size_or_sections: int": "[x[i : i + {value}] for i in range(0, len(x), {value})]",
+        "dim": "[x[{before}i : i + {sections:d}{after}] for i in range(0, x.shape[{axis}], "
+        "{sections})]",
+        "indices_or_sections: list": "sections=[b - a for a, b in itertools.pairwise"
+        "([0, *{value}, x.shape[{axis}]])]",
+        "split_size_or_sections: int": "[x[{before}i : i + {value}{after}] for i in "
+        "range(0, x.shape[{axis}], {value})]",
     },
     "std": {"unbiased": "correction={v:d}"},
+    "subtract": {"alpha": "x1 - {value} * x2"},
     "var": {"unbiased": "correction={v:d}"},
     "var_mean": {"unbiased": "correction={v:d}"},
-    "vector_norm": dict.fromkeys(("ord", "p"), "px.linalg.vector_norm(x, ord={value})"),
+    "vector_norm": dict.fromkeys(("ord", "p"), "px.linalg.vector_norm(x, ord={value}{kept})"),
+}
+# What PyTorch's words for axes mean beside them, where it is not so by default here.
+_MEANT_BY_DIM: Final = dict.fromkeys(("std", "var", "var_mean"), "correction=1")
+
+# What others have at the places behind ours.
+PLACES: Final[dict[str, tuple[str, ...]]] = {
+    "cross_entropy": ("weight",),
+    "diagonal": ("dim1", "dim2"),
+    "gelu": ("approximate",),
+    "log_softmax": ("dtype",),
+    "pad": ("value",),
+    "relu": ("inplace",),
+    "round": ("decimals",),
+    "softmax": ("dtype",),
+    "softplus": ("beta",),
 }
 
 # What others do with fewer arguments.
 SHORTER: Final = {"where": "px.nonzero(mask), or px.where(condition, x1, x2)"}
 
 _LONGEST: Final = 40
+# PyTorch's words for one value.
+MODES: Final = {"bicubic": "cubic", "bilinear": "linear", "trilinear": "linear"}
 
 
 def refused_keyword(
-    op: str, name: str, value: object, known: Sequence[str], first: str = ""
+    op: str,
+    wrong: Mapping[str, object],
+    known: Sequence[str],
+    first: str = "",
+    given: Mapping[str, Any] | None = None,
 ) -> UnknownArgumentError:
-    """Return the error for an argument that ``op`` does not have.
+    """Return the error for arguments that ``op`` does not have.
 
     Args:
         op: what was called.
-        name: the keyword.
-        value: what it was to be.
+        wrong: the arguments, by their keywords.
         known: the arguments that may be given by name.
         first: the one that is given by its place alone.
+        given: the settings of the call, and ``kept``, the text of those that are no defaults.
     """
-    text = " ".join(repr(value).split())
-    short = text if len(text) <= _LONGEST else "…"
-    instead = _instead(op, name, value, short)
-    words = KEYWORDS.get(name, ())
-    ours = next((each for each in words if each in known), None)
-    if first and (name == first or (ours is None and first in words)):
+    name, words = next(iter(wrong)), KEYWORDS.get(next(iter(wrong)), ())
+    if first and (name == first or (first in words and not any(w in known for w in words))):
         hint: str | None = f"px.{op}({', '.join([first, *known[:1]])})"
         what = f"{first} is given by its place"
         return UnknownArgumentError(op, what, got=name, expected=", ".join(known), hint=hint)
-    if instead is None and ours is None and name in INSTEAD["any_op"]:
-        instead = INSTEAD["any_op"][name].format(op=f"px.{op}")
-    if instead is not None:
-        hint = instead
-    else:
-        ours = ours or nearest(name, known, 0.6)
-        hint = None if ours is None else f"{ours}={short}"
+    hint = instead_of(op, wrong, known, given or {})
     what, expected = "unknown argument", ", ".join(known) or None
-    return UnknownArgumentError(op, what, got=name, expected=expected, hint=hint)
+    return UnknownArgumentError(op, what, got=", ".join(wrong), expected=expected, hint=hint)
 
 
-def _instead(op: str, name: str, value: object, text: str) -> str | None:
+def instead_of(
+    op: str, wrong: Mapping[str, object], known: Sequence[str], given: Mapping[str, Any]
+) -> str | None:
+    """What to type for arguments that ``op`` does not have: other settings, or another call."""
+    settings = {name: _setting(name, value, known) for name, value in wrong.items()}
+    kept = [given.get("kept", ""), *(f", {text}" for text in settings.values() if text)]
+    found: list[str] = []
+    for name, value in wrong.items():
+        others = "".join(text for text in kept if text != f", {settings[name]}")
+        code = _instead(op, name, value, {**given, **wrong, "kept": others})
+        if code is None and settings[name] is None:
+            code = _instead("any_op", name, value, {**given, "op": f"px.{op}", "kept": others})
+        code = code or settings[name]
+        if code and not found and not _SETTING.match(code):
+            return code
+        if code and _SETTING.match(code):
+            found.append(code)
+    biased = type(given.get("correction", 0.0)) is float  # the default, not what somebody gave
+    if biased and not any("correction" in each for each in found) and wrong.keys() & _DIM:
+        found += [_MEANT_BY_DIM[op]] if op in _MEANT_BY_DIM else []
+    return ", ".join(sorted(found, key=lambda text: "  # " in text)) or None
+
+
+_SETTING: Final = re.compile(r"\w+=(?!=)")
+_DIM: Final = frozenset(("dim", "keepdim"))
+
+
+def _setting(name: str, value: object, known: Sequence[str]) -> str | None:
+    """The setting here for one of others, or for a slip of the pen; None where there is none."""
+    own = next((each for each in KEYWORDS.get(name, ()) if each in known), None)
+    own = own or nearest(name, known, 0.6)
+    return own and f"{own}={_short(value)}"
+
+
+def _short(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else "…"
+
+
+def _instead(op: str, name: str, value: object, given: Mapping[str, Any]) -> str | None:
     """The row of a keyword, of a value of its type or of any; None where there is none."""
-    rows = INSTEAD.get(op, {})
-    keys = (f"{name}: {text}", f"{name}: {type(value).__name__}", name)
-    code = next((rows[key] for key in keys if key in rows), None)
-    try:
-        return code and code.format(op=f"px.{op}", value=text, v=value)
-    except (IndexError, TypeError, ValueError):  # a value without such parts
-        return None
+    rows, text = INSTEAD.get(op, {}), _short(value)
+    for key in (f"{name}: {text}", f"{name}: {type(value).__name__}", name):
+        if key in rows:
+            with suppress(IndexError, KeyError, TypeError, ValueError):  # other parts than these
+                return rows[key].format(**{**_parts(given), "value": text, "v": value})
+    return None
+
+
+def _parts(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What code of rows may name beside ``value``, the text of a value, and ``v``, with parts."""
+    axis = given.get("dim", given.get("axis", 0))
+    mode = given.get("mode", "nearest")
+    front = isinstance(axis, int) and axis >= 0
+    return {
+        "kept": "",
+        **given,
+        "after": "" if front or not isinstance(axis, int) else ", :" * (-axis - 1),
+        "axis": axis,
+        "before": ":, " * axis if front else "..., ",
+        "first": given.get("dim1", given.get("axis1", 0)),
+        "how": repr(mode) if mode != "nearest" else '"nearest", "asymmetric", rounding="floor"',
+        "second": given.get("dim2", given.get("axis2", 1)),
+    }
 
 
 # Operands of another kind, for which a cast says something else than what was meant.
@@ -210,11 +310,17 @@ OF_OTHER_KINDS: Final = {
 
 def advice_for(op: str, given: Mapping[str, object]) -> dict[str, str]:
     """What to type in the place of keywords that a function does not have."""
-    found = {name: _instead(op, name, value, repr(value)) for name, value in given.items()}
+    found = {name: _instead(op, name, value, given) for name, value in given.items()}
     return {name: code for name, code in found.items() if code is not None}
 
 
 def missing_argument(op: str, name: str, known: Sequence[str]) -> UnknownArgumentError:
-    """Return the error for a call without an argument that it has to have."""
-    hint = SHORTER.get(op, f"px.{op}({', '.join(known[: known.index(name) + 1])})")
+    """Return the error for a call without an argument that it has to have.
+
+    Args:
+        op: what was called.
+        name: the argument.
+        known: all that a call has to have.
+    """
+    hint = SHORTER.get(op, f"px.{op}({', '.join(known)})")
     return UnknownArgumentError(op, "missing argument", expected=name, hint=hint)

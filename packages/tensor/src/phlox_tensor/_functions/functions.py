@@ -508,144 +508,149 @@ __all__ = [
 ]
 
 
-def abs(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def abs(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """Absolute value, elementwise: ``|x|``."""
-    if wrong:
-        raise unknown_argument(_abs, wrong)
+    if wrong or more:
+        raise unknown_argument(_abs, wrong, more)
     return x.abs() if type(x) is Tensor else call(_abs, (x,), ())
 
 
-def acos(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def acos(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
-    if wrong:
-        raise unknown_argument(_acos, wrong)
+    if wrong or more:
+        raise unknown_argument(_acos, wrong, more)
     return x.acos() if type(x) is Tensor else call(_acos, (x,), ())
 
 
-def acosh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def acosh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic cosine, elementwise; nan below 1."""
-    if wrong:
-        raise unknown_argument(_acosh, wrong)
+    if wrong or more:
+        raise unknown_argument(_acosh, wrong, more)
     return x.acosh() if type(x) is Tensor else call(_acosh, (x,), ())
 
 
 def adaptive_avg_pool1d(
-    x: Tensor[Float], /, size: int | tuple[int], **wrong: Never
+    x: Tensor[Float], /, size: int | tuple[int], *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of lines (N, C, L): region i of n elements is from
     ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_avg_pool1d, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_avg_pool1d, wrong, more)
     return single(_adaptive_avg_pool1d, x, (size,))
 
 
 def adaptive_avg_pool2d(
-    x: Tensor[Float], /, size: int | tuple[int, int], **wrong: Never
+    x: Tensor[Float], /, size: int | tuple[int, int], *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of images (N, C, H, W): region i of n elements is
     from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_avg_pool2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_avg_pool2d, wrong, more)
     return single(_adaptive_avg_pool2d, x, (size,))
 
 
 def adaptive_avg_pool3d(
-    x: Tensor[Float], /, size: int | tuple[int, int, int], **wrong: Never
+    x: Tensor[Float], /, size: int | tuple[int, int, int], *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of n elements
     is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_avg_pool3d, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_avg_pool3d, wrong, more)
     return single(_adaptive_avg_pool3d, x, (size,))
 
 
 def adaptive_max_pool1d(
-    x: Tensor[NumKind], /, size: int | tuple[int], **wrong: Never
+    x: Tensor[NumKind], /, size: int | tuple[int], *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of lines (N, C, L): region i of n
     elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_max_pool1d, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_max_pool1d, wrong, more)
     return single(_adaptive_max_pool1d, x, (size,))
 
 
 def adaptive_max_pool1d_with_indices(
-    x: Tensor[NumKind], /, size: int | tuple[int], **wrong: Never
+    x: Tensor[NumKind], /, size: int | tuple[int], *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool1d`` of lines (N, C, L), and where in its line, image or volume each
     largest element lies, by number; nan wins, the first of equals wins.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_max_pool1d_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_max_pool1d_with_indices, wrong, more)
     return single(_adaptive_max_pool1d_with_indices, x, (size,))
 
 
 def adaptive_max_pool2d(
-    x: Tensor[NumKind], /, size: int | tuple[int, int], **wrong: Never
+    x: Tensor[NumKind], /, size: int | tuple[int, int], *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of images (N, C, H, W): region i of n
     elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_max_pool2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_max_pool2d, wrong, more)
     return single(_adaptive_max_pool2d, x, (size,))
 
 
 def adaptive_max_pool2d_with_indices(
-    x: Tensor[NumKind], /, size: int | tuple[int, int], **wrong: Never
+    x: Tensor[NumKind], /, size: int | tuple[int, int], *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool2d`` of images (N, C, H, W), and where in its line, image or volume
     each largest element lies, by number; nan wins, the first of equals wins.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_max_pool2d_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_max_pool2d_with_indices, wrong, more)
     return single(_adaptive_max_pool2d_with_indices, x, (size,))
 
 
 def adaptive_max_pool3d(
-    x: Tensor[NumKind], /, size: int | tuple[int, int, int], **wrong: Never
+    x: Tensor[NumKind], /, size: int | tuple[int, int, int], *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of
     n elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_max_pool3d, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_max_pool3d, wrong, more)
     return single(_adaptive_max_pool3d, x, (size,))
 
 
 def adaptive_max_pool3d_with_indices(
-    x: Tensor[NumKind], /, size: int | tuple[int, int, int], **wrong: Never
+    x: Tensor[NumKind], /, size: int | tuple[int, int, int], *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool3d`` of volumes (N, C, D, H, W), and where in its line, image or volume
     each largest element lies, by number; nan wins, the first of equals wins.
     """
-    if wrong:
-        raise unknown_argument(_adaptive_max_pool3d_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_adaptive_max_pool3d_with_indices, wrong, more)
     return single(_adaptive_max_pool3d_with_indices, x, (size,))
 
 
 def add(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Sum, elementwise: ``x1 + x2``."""
-    if wrong:
-        raise unknown_argument(_add, wrong)
+    if wrong or more:
+        raise unknown_argument(_add, wrong, more)
     return _fast.binary(_add, x1, x2)
 
 
 def affine_grid(
-    theta: Tensor[Float], /, size: Sequence[int], align_corners: bool = False, **wrong: Never
+    theta: Tensor[Float],
+    /,
+    size: Sequence[int],
+    align_corners: bool = False,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Where ``grid_sample`` reads images of ``size`` (N, C, H, W) under the maps theta (N, 2,
     3): places (N, H, W, 2), x before y; of volumes (N, C, D, H, W) under theta (N, 3, 4)
     places (N, D, H, W, 3). Jaderberg et al., 2015.
     """
-    if wrong:
-        raise unknown_argument(_affine_grid, wrong)
+    if wrong or more:
+        raise unknown_argument(_affine_grid, wrong, more)
     return single(
         _affine_grid,
         theta,
@@ -661,11 +666,12 @@ def all(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Bool]:
     """Whether all elements along the axes are True, or not 0; True for none."""
-    if wrong:
-        raise unknown_argument(_all, wrong)
+    if wrong or more:
+        raise unknown_argument(_all, wrong, more)
     return single(
         _all,
         x,
@@ -681,11 +687,12 @@ def any(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Bool]:
     """Whether any element along the axes is True, or not 0; False for none."""
-    if wrong:
-        raise unknown_argument(_any, wrong)
+    if wrong or more:
+        raise unknown_argument(_any, wrong, more)
     return single(
         _any,
         x,
@@ -697,7 +704,7 @@ def any(
 
 
 def append(
-    x: Tensor[AnyKind], /, values: Tensor[AnyKind], axis: int, **wrong: Never
+    x: Tensor[AnyKind], /, values: Tensor[AnyKind], axis: int, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """``values`` behind x along an axis, as ``concat`` of the two. On ``Cpu`` the result has
     room for half as many again, and the first call that appends to it writes there: what
@@ -705,8 +712,8 @@ def append(
     all who hold it; a second call that appends to the same x copies. What is recorded for a
     gradient, and other devices, copy each time.
     """
-    if wrong:
-        raise unknown_argument(_append, wrong)
+    if wrong or more:
+        raise unknown_argument(_append, wrong, more)
     return call(
         _append,
         (
@@ -718,11 +725,16 @@ def append(
 
 
 def argmax(
-    x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
+    x: Tensor[NumKind],
+    /,
+    axis: int | None = None,
+    keepdims: bool = False,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Int]:
     """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
-    if wrong:
-        raise unknown_argument(_argmax, wrong)
+    if wrong or more:
+        raise unknown_argument(_argmax, wrong, more)
     return single(
         _argmax,
         x,
@@ -734,11 +746,16 @@ def argmax(
 
 
 def argmin(
-    x: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
+    x: Tensor[NumKind],
+    /,
+    axis: int | None = None,
+    keepdims: bool = False,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Int]:
     """Index of the first smallest element, of the flattened tensor without an axis; nan wins."""
-    if wrong:
-        raise unknown_argument(_argmin, wrong)
+    if wrong or more:
+        raise unknown_argument(_argmin, wrong, more)
     return single(
         _argmin,
         x,
@@ -749,45 +766,47 @@ def argmin(
     )
 
 
-def argwhere(x: Tensor[AnyKind], /, **wrong: Never) -> Tensor[Int]:
+def argwhere(x: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[Int]:
     """Places of the elements other than 0, a row of indices for each, row by row."""
-    if wrong:
-        raise unknown_argument(_argwhere, wrong)
+    if wrong or more:
+        raise unknown_argument(_argwhere, wrong, more)
     return single(_argwhere, x, ())
 
 
-def asin(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def asin(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
-    if wrong:
-        raise unknown_argument(_asin, wrong)
+    if wrong or more:
+        raise unknown_argument(_asin, wrong, more)
     return x.asin() if type(x) is Tensor else call(_asin, (x,), ())
 
 
-def asinh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def asinh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic sine, elementwise."""
-    if wrong:
-        raise unknown_argument(_asinh, wrong)
+    if wrong or more:
+        raise unknown_argument(_asinh, wrong, more)
     return x.asinh() if type(x) is Tensor else call(_asinh, (x,), ())
 
 
-def atan(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def atan(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Inverse tangent, elementwise, in radians."""
-    if wrong:
-        raise unknown_argument(_atan, wrong)
+    if wrong or more:
+        raise unknown_argument(_atan, wrong, more)
     return x.atan() if type(x) is Tensor else call(_atan, (x,), ())
 
 
-def atan2(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never) -> Tensor[Float]:
+def atan2(
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
-    if wrong:
-        raise unknown_argument(_atan2, wrong)
+    if wrong or more:
+        raise unknown_argument(_atan2, wrong, more)
     return _fast.binary(_atan2, x1, x2)
 
 
-def atanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def atanh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
-    if wrong:
-        raise unknown_argument(_atanh, wrong)
+    if wrong or more:
+        raise unknown_argument(_atanh, wrong, more)
     return x.atanh() if type(x) is Tensor else call(_atanh, (x,), ())
 
 
@@ -801,6 +820,7 @@ def attention(
     scale: float | None = None,
     softcap: float | None = None,
     is_causal: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Scaled dot-product attention: ``softmax(scale · query @ keyᵀ) @ value`` of query (…, H, Q,
@@ -812,8 +832,8 @@ def attention(
     give ``~mask`` of one made for it. A query that sees nothing gives zeros. Vaswani et al.,
     2017.
     """
-    if wrong:
-        raise unknown_argument(_attention, wrong)
+    if wrong or more:
+        raise unknown_argument(_attention, wrong, more)
     return call(
         _attention,
         (
@@ -839,11 +859,12 @@ def avg_pool1d(
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Mean of each window of lines (N, C, L). The stride is the kernel where none is given."""
-    if wrong:
-        raise unknown_argument(_avg_pool1d, wrong)
+    if wrong or more:
+        raise unknown_argument(_avg_pool1d, wrong, more)
     return single(
         _avg_pool1d,
         x,
@@ -865,11 +886,12 @@ def avg_pool2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Mean of each window of (N, C, H, W). The stride is the kernel where none is given."""
-    if wrong:
-        raise unknown_argument(_avg_pool2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_avg_pool2d, wrong, more)
     return single(
         _avg_pool2d,
         x,
@@ -891,13 +913,14 @@ def avg_pool3d(
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Mean of each window of volumes (N, C, D, H, W). The stride is the kernel where none is
     given.
     """
-    if wrong:
-        raise unknown_argument(_avg_pool3d, wrong)
+    if wrong or more:
+        raise unknown_argument(_avg_pool3d, wrong, more)
     return single(
         _avg_pool3d,
         x,
@@ -919,13 +942,14 @@ def batch_norm(
     mean: Tensor[Float],
     var: Tensor[Float],
     epsilon: float = 1e-05,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Each channel (axis 1) shifted and scaled by given mean and variance, then ``·weight +
     bias``. Ioffe and Szegedy, 2015.
     """
-    if wrong:
-        raise unknown_argument(_batch_norm, wrong)
+    if wrong or more:
+        raise unknown_argument(_batch_norm, wrong, more)
     return call(
         _batch_norm,
         (
@@ -945,11 +969,12 @@ def batch_norm_train(
     weight: Tensor[Float],
     bias: Tensor[Float],
     epsilon: float = 1e-05,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """``batch_norm`` by the batch's own mean and (biased) variance, which are results too."""
-    if wrong:
-        raise unknown_argument(_batch_norm_train, wrong)
+    if wrong or more:
+        raise unknown_argument(_batch_norm_train, wrong, more)
     return call(
         _batch_norm_train,
         (
@@ -961,89 +986,95 @@ def batch_norm_train(
     )
 
 
-def bincount(x: Tensor[Int], /, minlength: int = 0, **wrong: Never) -> Tensor[Int]:
+def bincount(x: Tensor[Int], /, minlength: int = 0, *more: Never, **wrong: Never) -> Tensor[Int]:
     """How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default
     integer type; the largest is read on the host.
     """
-    if wrong:
-        raise unknown_argument(_bincount, wrong)
+    if wrong or more:
+        raise unknown_argument(_bincount, wrong, more)
     return single(_bincount, x, (minlength,))
 
 
 def bitwise_and(
-    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, **wrong: Never
+    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[BitsKind]:
     """Bits set in both, elementwise."""
-    if wrong:
-        raise unknown_argument(_bitwise_and, wrong)
+    if wrong or more:
+        raise unknown_argument(_bitwise_and, wrong, more)
     return _fast.binary(_bitwise_and, x1, x2)
 
 
-def bitwise_invert(x: Tensor[BitsKind], /, **wrong: Never) -> Tensor[BitsKind]:
+def bitwise_invert(x: Tensor[BitsKind], /, *more: Never, **wrong: Never) -> Tensor[BitsKind]:
     """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
-    if wrong:
-        raise unknown_argument(_bitwise_invert, wrong)
+    if wrong or more:
+        raise unknown_argument(_bitwise_invert, wrong, more)
     return x.bitwise_invert() if type(x) is Tensor else call(_bitwise_invert, (x,), ())
 
 
 def bitwise_left_shift(
-    x1: Tensor[Int] | float, /, x2: Tensor[Int] | float, **wrong: Never
+    x1: Tensor[Int] | float, /, x2: Tensor[Int] | float, *more: Never, **wrong: Never
 ) -> Tensor[Int]:
     """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
     more.
     """
-    if wrong:
-        raise unknown_argument(_bitwise_left_shift, wrong)
+    if wrong or more:
+        raise unknown_argument(_bitwise_left_shift, wrong, more)
     return _fast.binary(_bitwise_left_shift, x1, x2)
 
 
 def bitwise_or(
-    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, **wrong: Never
+    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[BitsKind]:
     """Bits set in either, elementwise."""
-    if wrong:
-        raise unknown_argument(_bitwise_or, wrong)
+    if wrong or more:
+        raise unknown_argument(_bitwise_or, wrong, more)
     return _fast.binary(_bitwise_or, x1, x2)
 
 
 def bitwise_right_shift(
-    x1: Tensor[Int] | float, /, x2: Tensor[Int] | float, **wrong: Never
+    x1: Tensor[Int] | float, /, x2: Tensor[Int] | float, *more: Never, **wrong: Never
 ) -> Tensor[Int]:
     """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
-    if wrong:
-        raise unknown_argument(_bitwise_right_shift, wrong)
+    if wrong or more:
+        raise unknown_argument(_bitwise_right_shift, wrong, more)
     return _fast.binary(_bitwise_right_shift, x1, x2)
 
 
 def bitwise_xor(
-    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, **wrong: Never
+    x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[BitsKind]:
     """Bits set in one alone, elementwise."""
-    if wrong:
-        raise unknown_argument(_bitwise_xor, wrong)
+    if wrong or more:
+        raise unknown_argument(_bitwise_xor, wrong, more)
     return _fast.binary(_bitwise_xor, x1, x2)
 
 
-def broadcast_to(x: Tensor[AnyKind], /, shape: Sequence[int], **wrong: Never) -> Tensor[AnyKind]:
+def broadcast_to(
+    x: Tensor[AnyKind], /, shape: Sequence[int], *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
-    if wrong:
-        raise unknown_argument(_broadcast_to, wrong)
+    if wrong or more:
+        raise unknown_argument(_broadcast_to, wrong, more)
     return single(_broadcast_to, x, (shape,))
 
 
-def cartesian_prod(tensors: Sequence[Tensor[AnyKind]], /, **wrong: Never) -> Tensor[AnyKind]:
+def cartesian_prod(
+    tensors: Sequence[Tensor[AnyKind]], /, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """Every choice of one element from each vector, a row for each; the last vector runs
     fastest.
     """
-    if wrong:
-        raise unknown_argument(_cartesian_prod, wrong)
+    if wrong or more:
+        raise unknown_argument(_cartesian_prod, wrong, more)
     return call(_cartesian_prod, (tensors,), ())
 
 
-def cdist(x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0, **wrong: Never) -> Tensor[Float]:
+def cdist(
+    x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m)."""
-    if wrong:
-        raise unknown_argument(_cdist, wrong)
+    if wrong or more:
+        raise unknown_argument(_cdist, wrong, more)
     return call(
         _cdist,
         (
@@ -1054,35 +1085,37 @@ def cdist(x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0, **wrong: Neve
     )
 
 
-def ceil(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def ceil(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """Smallest whole number not below x, elementwise; integers stay."""
-    if wrong:
-        raise unknown_argument(_ceil, wrong)
+    if wrong or more:
+        raise unknown_argument(_ceil, wrong, more)
     return x.ceil() if type(x) is Tensor else call(_ceil, (x,), ())
 
 
-def celu(x: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
+def celu(x: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never) -> Tensor[Float]:
     """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
-    if wrong:
-        raise unknown_argument(_celu, wrong)
+    if wrong or more:
+        raise unknown_argument(_celu, wrong, more)
     return single(_celu, x, (alpha,))
 
 
-def channel_shuffle(x: Tensor[AnyKind], /, groups: int, **wrong: Never) -> Tensor[AnyKind]:
+def channel_shuffle(
+    x: Tensor[AnyKind], /, groups: int, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """The channels (axis 1) dealt out over ``groups``: the first of each group, then the second
     of each. Zhang et al., 2017.
     """
-    if wrong:
-        raise unknown_argument(_channel_shuffle, wrong)
+    if wrong or more:
+        raise unknown_argument(_channel_shuffle, wrong, more)
     return single(_channel_shuffle, x, (groups,))
 
 
 def chunk(
-    x: Tensor[AnyKind], /, chunks: int, axis: int = 0, **wrong: Never
+    x: Tensor[AnyKind], /, chunks: int, axis: int = 0, *more: Never, **wrong: Never
 ) -> tuple[Tensor[AnyKind], ...]:
     """At most ``chunks`` parts along an axis; the last may be smaller."""
-    if wrong:
-        raise unknown_argument(_chunk, wrong)
+    if wrong or more:
+        raise unknown_argument(_chunk, wrong, more)
     return single(
         _chunk,
         x,
@@ -1098,14 +1131,15 @@ def clip(
     /,
     min: Tensor[NumKind] | float | None = None,
     max: Tensor[NumKind] | float | None = None,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan. Bounds
     may be tensors: they broadcast, and the gradient goes to the bound where it holds an
     element.
     """
-    if wrong:
-        raise unknown_argument(_clip, wrong)
+    if wrong or more:
+        raise unknown_argument(_clip, wrong, more)
     return single(
         _clip,
         x,
@@ -1116,12 +1150,12 @@ def clip(
     )
 
 
-def contiguous(x: Tensor[AnyKind], /, **wrong: Never) -> Tensor[AnyKind]:
+def contiguous(x: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
     """The same elements, row by row in memory where a backend keeps them in another order: a
     permuted tensor that is read often is faster after one copy.
     """
-    if wrong:
-        raise unknown_argument(_contiguous, wrong)
+    if wrong or more:
+        raise unknown_argument(_contiguous, wrong, more)
     return single(_contiguous, x, ())
 
 
@@ -1134,13 +1168,14 @@ def conv1d(
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     dilation: int | tuple[int] = 1,
     groups: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one
     number or (before, after).
     """
-    if wrong:
-        raise unknown_argument(_conv1d, wrong)
+    if wrong or more:
+        raise unknown_argument(_conv1d, wrong, more)
     return call(
         _conv1d,
         (
@@ -1166,11 +1201,12 @@ def conv2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw)."""
-    if wrong:
-        raise unknown_argument(_conv2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_conv2d, wrong, more)
     return call(
         _conv2d,
         (
@@ -1196,11 +1232,12 @@ def conv3d(
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw)."""
-    if wrong:
-        raise unknown_argument(_conv3d, wrong)
+    if wrong or more:
+        raise unknown_argument(_conv3d, wrong, more)
     return call(
         _conv3d,
         (
@@ -1227,11 +1264,12 @@ def conv_transpose1d(
     output_padding: int | tuple[int] = 0,
     dilation: int | tuple[int] = 1,
     groups: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of lines (N, C, L) with weight (C, out / groups, k)."""
-    if wrong:
-        raise unknown_argument(_conv_transpose1d, wrong)
+    if wrong or more:
+        raise unknown_argument(_conv_transpose1d, wrong, more)
     return call(
         _conv_transpose1d,
         (
@@ -1259,14 +1297,15 @@ def conv_transpose2d(
     output_padding: int | tuple[int, int] = 0,
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each
     element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top -
     bottom + dilation·(kh - 1) + output_padding + 1``.
     """
-    if wrong:
-        raise unknown_argument(_conv_transpose2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_conv_transpose2d, wrong, more)
     return call(
         _conv_transpose2d,
         (
@@ -1294,13 +1333,14 @@ def conv_transpose3d(
     output_padding: int | tuple[int, int, int] = 0,
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of volumes (N, C, D, H, W) with weight (C, out / groups, kd, kh,
     kw).
     """
-    if wrong:
-        raise unknown_argument(_conv_transpose3d, wrong)
+    if wrong or more:
+        raise unknown_argument(_conv_transpose3d, wrong, more)
     return call(
         _conv_transpose3d,
         (
@@ -1319,43 +1359,49 @@ def conv_transpose3d(
 
 
 def copysign(
-    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
-    if wrong:
-        raise unknown_argument(_copysign, wrong)
+    if wrong or more:
+        raise unknown_argument(_copysign, wrong, more)
     return _fast.binary(_copysign, x1, x2)
 
 
-def corrcoef(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def corrcoef(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
-    if wrong:
-        raise unknown_argument(_corrcoef, wrong)
+    if wrong or more:
+        raise unknown_argument(_corrcoef, wrong, more)
     return x.corrcoef() if type(x) is Tensor else call(_corrcoef, (x,), ())
 
 
-def cos(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def cos(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Cosine of x in radians, elementwise; nan for infinities."""
-    if wrong:
-        raise unknown_argument(_cos, wrong)
+    if wrong or more:
+        raise unknown_argument(_cos, wrong, more)
     return x.cos() if type(x) is Tensor else call(_cos, (x,), ())
 
 
-def cosh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def cosh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic cosine, elementwise."""
-    if wrong:
-        raise unknown_argument(_cosh, wrong)
+    if wrong or more:
+        raise unknown_argument(_cosh, wrong, more)
     return x.cosh() if type(x) is Tensor else call(_cosh, (x,), ())
 
 
 def cosine_similarity(
-    x1: Tensor[Float], /, x2: Tensor[Float], axis: int = -1, epsilon: float = 1e-08, **wrong: Never
+    x1: Tensor[Float],
+    /,
+    x2: Tensor[Float],
+    axis: int = -1,
+    epsilon: float = 1e-08,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``x1·x2 / (‖x1‖·‖x2‖)`` along an axis, with norms of at least ``epsilon``; x1 and x2 have
     one shape.
     """
-    if wrong:
-        raise unknown_argument(_cosine_similarity, wrong)
+    if wrong or more:
+        raise unknown_argument(_cosine_similarity, wrong, more)
     return call(
         _cosine_similarity,
         (
@@ -1374,11 +1420,12 @@ def count_nonzero(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Int]:
     """How many elements along the axes are True, or not 0."""
-    if wrong:
-        raise unknown_argument(_count_nonzero, wrong)
+    if wrong or more:
+        raise unknown_argument(_count_nonzero, wrong, more)
     return single(
         _count_nonzero,
         x,
@@ -1389,19 +1436,21 @@ def count_nonzero(
     )
 
 
-def cov(x: Tensor[Float], /, correction: float = 1.0, **wrong: Never) -> Tensor[Float]:
+def cov(
+    x: Tensor[Float], /, correction: float = 1.0, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
-    if wrong:
-        raise unknown_argument(_cov, wrong)
+    if wrong or more:
+        raise unknown_argument(_cov, wrong, more)
     return single(_cov, x, (correction,))
 
 
 def cross(
-    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, **wrong: Never
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Vector perpendicular to two of size 3 along an axis; the other axes broadcast."""
-    if wrong:
-        raise unknown_argument(_cross, wrong)
+    if wrong or more:
+        raise unknown_argument(_cross, wrong, more)
     return call(
         _cross,
         (
@@ -1412,13 +1461,15 @@ def cross(
     )
 
 
-def cross_entropy(x: Tensor[Float], /, target: Tensor[Int], **wrong: Never) -> Tensor[Float]:
+def cross_entropy(
+    x: Tensor[Float], /, target: Tensor[Int], *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). A
     negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises
     IndexOutOfRangeError.
     """
-    if wrong:
-        raise unknown_argument(_cross_entropy, wrong)
+    if wrong or more:
+        raise unknown_argument(_cross_entropy, wrong, more)
     return call(
         _cross_entropy,
         (
@@ -1436,6 +1487,7 @@ def ctc_loss(
     input_lengths: Tensor[Int] | None = None,
     target_lengths: Tensor[Int] | None = None,
     blank: int = 0,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels under logarithms of probabilities x
@@ -1443,8 +1495,8 @@ def ctc_loss(
     too short; no lengths are the whole ones. A label that is no class, or a length that is
     not there, raises IndexOutOfRangeError. Graves et al., 2006.
     """
-    if wrong:
-        raise unknown_argument(_ctc_loss, wrong)
+    if wrong or more:
+        raise unknown_argument(_ctc_loss, wrong, more)
     return call(
         _ctc_loss,
         (
@@ -1458,29 +1510,34 @@ def ctc_loss(
 
 
 def cummax(
-    x: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+    x: Tensor[NumKind], /, axis: int = -1, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element so far along an axis, and where it is; nan wins, the last of equals wins."""
-    if wrong:
-        raise unknown_argument(_cummax, wrong)
+    if wrong or more:
+        raise unknown_argument(_cummax, wrong, more)
     return single(_cummax, x, (axis,))
 
 
 def cummin(
-    x: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+    x: Tensor[NumKind], /, axis: int = -1, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Smallest element so far along an axis, and where it is; nan wins, the last of equals wins."""
-    if wrong:
-        raise unknown_argument(_cummin, wrong)
+    if wrong or more:
+        raise unknown_argument(_cummin, wrong, more)
     return single(_cummin, x, (axis,))
 
 
 def cumsum(
-    x: Tensor[NumKind], /, axis: int = -1, dtype: DTypeLike | None = None, **wrong: Never
+    x: Tensor[NumKind],
+    /,
+    axis: int = -1,
+    dtype: DTypeLike | None = None,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[NumKind]:
     """Running sum along an axis, in the same types as ``sum``."""
-    if wrong:
-        raise unknown_argument(_cumsum, wrong)
+    if wrong or more:
+        raise unknown_argument(_cumsum, wrong, more)
     return single(
         _cumsum,
         x,
@@ -1497,13 +1554,14 @@ def cumulative_prod(
     axis: int | None = None,
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Running product along an axis, in the same types as ``prod``; a vector needs no axis. With
     ``include_initial`` a 1 comes first.
     """
-    if wrong:
-        raise unknown_argument(_cumulative_prod, wrong)
+    if wrong or more:
+        raise unknown_argument(_cumulative_prod, wrong, more)
     return single(
         _cumulative_prod,
         x,
@@ -1521,13 +1579,14 @@ def cumulative_sum(
     axis: int | None = None,
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With
     ``include_initial`` a 0 comes first.
     """
-    if wrong:
-        raise unknown_argument(_cumulative_sum, wrong)
+    if wrong or more:
+        raise unknown_argument(_cumulative_sum, wrong, more)
     return single(
         _cumulative_sum,
         x,
@@ -1550,14 +1609,15 @@ def deform_conv2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N,
     2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et
     al., 2017; Zhu et al., 2018.
     """
-    if wrong:
-        raise unknown_argument(_deform_conv2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_deform_conv2d, wrong, more)
     return call(
         _deform_conv2d,
         (
@@ -1576,10 +1636,10 @@ def deform_conv2d(
     )
 
 
-def deg2rad(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def deg2rad(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Degrees as radians, elementwise: ``x·π / 180``."""
-    if wrong:
-        raise unknown_argument(_deg2rad, wrong)
+    if wrong or more:
+        raise unknown_argument(_deg2rad, wrong, more)
     return x.deg2rad() if type(x) is Tensor else call(_deg2rad, (x,), ())
 
 
@@ -1589,6 +1649,7 @@ def dequantize(
     scale: Tensor[Float],
     zero_point: Tensor[NumKind] | None = None,
     axis: int | None = None,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(x - zero_point)·scale``. No scale in a tensor is read: one of 0 takes what is not 0 out
@@ -1596,8 +1657,8 @@ def dequantize(
     along ``axis``, or the rank of x and one for each block: a size of x is a multiple of
     theirs.
     """
-    if wrong:
-        raise unknown_argument(_dequantize, wrong)
+    if wrong or more:
+        raise unknown_argument(_dequantize, wrong, more)
     return call(
         _dequantize,
         (
@@ -1609,17 +1670,19 @@ def dequantize(
     )
 
 
-def diag(x: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+def diag(x: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
     """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
-    if wrong:
-        raise unknown_argument(_diag, wrong)
+    if wrong or more:
+        raise unknown_argument(_diag, wrong, more)
     return single(_diag, x, (offset,))
 
 
-def diagonal(x: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+def diagonal(
+    x: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
-    if wrong:
-        raise unknown_argument(_diagonal, wrong)
+    if wrong or more:
+        raise unknown_argument(_diagonal, wrong, more)
     return single(_diagonal, x, (offset,))
 
 
@@ -1630,13 +1693,14 @@ def diff(
     append: Tensor[NumKind] | None = None,
     axis: int = -1,
     n: int = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What
     is given as ``prepend`` and ``append`` is joined to both ends before.
     """
-    if wrong:
-        raise unknown_argument(_diff, wrong)
+    if wrong or more:
+        raise unknown_argument(_diff, wrong, more)
     return call(
         _diff,
         (
@@ -1651,28 +1715,28 @@ def diff(
     )
 
 
-def digamma(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def digamma(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf at
     -0.0.
     """
-    if wrong:
-        raise unknown_argument(_digamma, wrong)
+    if wrong or more:
+        raise unknown_argument(_digamma, wrong, more)
     return x.digamma() if type(x) is Tensor else call(_digamma, (x,), ())
 
 
 def divide(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
-    if wrong:
-        raise unknown_argument(_divide, wrong)
+    if wrong or more:
+        raise unknown_argument(_divide, wrong, more)
     return _fast.binary(_divide, x1, x2)
 
 
-def elu(x: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
+def elu(x: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
-    if wrong:
-        raise unknown_argument(_elu, wrong)
+    if wrong or more:
+        raise unknown_argument(_elu, wrong, more)
     return single(_elu, x, (alpha,))
 
 
@@ -1682,13 +1746,14 @@ def embedding_bag(
     indices: Tensor[Int],
     scale: Tensor[Float] | None = None,
     mode: str = "mean",
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags,
     length), each row times ``scale`` (bags, length).
     """
-    if wrong:
-        raise unknown_argument(_embedding_bag, wrong)
+    if wrong or more:
+        raise unknown_argument(_embedding_bag, wrong, more)
     return call(
         _embedding_bag,
         (
@@ -1701,64 +1766,64 @@ def embedding_bag(
 
 
 def equal(
-    x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, **wrong: Never
+    x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether ``x1 == x2``, elementwise; False for nan."""
-    if wrong:
-        raise unknown_argument(_equal, wrong)
+    if wrong or more:
+        raise unknown_argument(_equal, wrong, more)
     return _fast.binary(_equal, x1, x2)
 
 
-def erf(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def erf(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
-    if wrong:
-        raise unknown_argument(_erf, wrong)
+    if wrong or more:
+        raise unknown_argument(_erf, wrong, more)
     return x.erf() if type(x) is Tensor else call(_erf, (x,), ())
 
 
-def erfc(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def erfc(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
-    if wrong:
-        raise unknown_argument(_erfc, wrong)
+    if wrong or more:
+        raise unknown_argument(_erfc, wrong, more)
     return x.erfc() if type(x) is Tensor else call(_erfc, (x,), ())
 
 
-def erfinv(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def erfinv(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
-    if wrong:
-        raise unknown_argument(_erfinv, wrong)
+    if wrong or more:
+        raise unknown_argument(_erfinv, wrong, more)
     return x.erfinv() if type(x) is Tensor else call(_erfinv, (x,), ())
 
 
-def exp(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def exp(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Exponential, elementwise: ``eˣ``."""
-    if wrong:
-        raise unknown_argument(_exp, wrong)
+    if wrong or more:
+        raise unknown_argument(_exp, wrong, more)
     return x.exp() if type(x) is Tensor else call(_exp, (x,), ())
 
 
 def expand_dims(
-    x: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, **wrong: Never
+    x: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """The tensor with axes of size 1 more, at the places ``axis`` of the result."""
-    if wrong:
-        raise unknown_argument(_expand_dims, wrong)
+    if wrong or more:
+        raise unknown_argument(_expand_dims, wrong, more)
     return single(_expand_dims, x, (axis,))
 
 
-def expm1(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def expm1(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``eˣ - 1``, elementwise, accurate near 0."""
-    if wrong:
-        raise unknown_argument(_expm1, wrong)
+    if wrong or more:
+        raise unknown_argument(_expm1, wrong, more)
     return x.expm1() if type(x) is Tensor else call(_expm1, (x,), ())
 
 
 def flatten(
-    x: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1, **wrong: Never
+    x: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
-    if wrong:
-        raise unknown_argument(_flatten, wrong)
+    if wrong or more:
+        raise unknown_argument(_flatten, wrong, more)
     return single(
         _flatten,
         x,
@@ -1770,39 +1835,39 @@ def flatten(
 
 
 def flip(
-    x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+    x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """Elements in reverse order along the axes, all of them without an axis."""
-    if wrong:
-        raise unknown_argument(_flip, wrong)
+    if wrong or more:
+        raise unknown_argument(_flip, wrong, more)
     return single(_flip, x, (axis,))
 
 
-def floor(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def floor(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """Largest whole number not above x, elementwise; integers stay."""
-    if wrong:
-        raise unknown_argument(_floor, wrong)
+    if wrong or more:
+        raise unknown_argument(_floor, wrong, more)
     return x.floor() if type(x) is Tensor else call(_floor, (x,), ())
 
 
 def floor_divide(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but for
     rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of floats,
     infinity divided by anything but 0 gives nan.
     """
-    if wrong:
-        raise unknown_argument(_floor_divide, wrong)
+    if wrong or more:
+        raise unknown_argument(_floor_divide, wrong, more)
     return _fast.binary(_floor_divide, x1, x2)
 
 
 def fmod(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
-    if wrong:
-        raise unknown_argument(_fmod, wrong)
+    if wrong or more:
+        raise unknown_argument(_fmod, wrong, more)
     return _fast.binary(_fmod, x1, x2)
 
 
@@ -1814,11 +1879,12 @@ def fold(
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size)."""
-    if wrong:
-        raise unknown_argument(_fold, wrong)
+    if wrong or more:
+        raise unknown_argument(_fold, wrong, more)
     return single(
         _fold,
         x,
@@ -1840,14 +1906,15 @@ def fused_linear(
     residual: Tensor[Float] | None = None,
     activation: str = "none",
     scale: float = 1.0,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``activation(scale·(x @ weight) + bias + residual)`` with weight of shape (in, out), bias
     (out,) and a residual of the shape of the result; activation is none, relu or gelu. The
     product of narrow floats is rounded once, at the end.
     """
-    if wrong:
-        raise unknown_argument(_fused_linear, wrong)
+    if wrong or more:
+        raise unknown_argument(_fused_linear, wrong, more)
     return call(
         _fused_linear,
         (
@@ -1863,12 +1930,14 @@ def fused_linear(
     )
 
 
-def gather_nd(x: Tensor[AnyKind], /, indices: Tensor[Int], **wrong: Never) -> Tensor[AnyKind]:
+def gather_nd(
+    x: Tensor[AnyKind], /, indices: Tensor[Int], *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """Elements of x at rows of indices: with indices (…, k) the result is (…, *x.shape[k:]).
     Negative indices count from the end.
     """
-    if wrong:
-        raise unknown_argument(_gather_nd, wrong)
+    if wrong or more:
+        raise unknown_argument(_gather_nd, wrong, more)
     return call(
         _gather_nd,
         (
@@ -1879,42 +1948,42 @@ def gather_nd(x: Tensor[AnyKind], /, indices: Tensor[Int], **wrong: Never) -> Te
     )
 
 
-def gelu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def gelu(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
-    if wrong:
-        raise unknown_argument(_gelu, wrong)
+    if wrong or more:
+        raise unknown_argument(_gelu, wrong, more)
     return x.gelu() if type(x) is Tensor else call(_gelu, (x,), ())
 
 
-def gelu_tanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def gelu_tanh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
-    if wrong:
-        raise unknown_argument(_gelu_tanh, wrong)
+    if wrong or more:
+        raise unknown_argument(_gelu_tanh, wrong, more)
     return x.gelu_tanh() if type(x) is Tensor else call(_gelu_tanh, (x,), ())
 
 
-def glu(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+def glu(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016."""
-    if wrong:
-        raise unknown_argument(_glu, wrong)
+    if wrong or more:
+        raise unknown_argument(_glu, wrong, more)
     return single(_glu, x, (axis,))
 
 
 def greater(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether ``x1 > x2``, elementwise."""
-    if wrong:
-        raise unknown_argument(_greater, wrong)
+    if wrong or more:
+        raise unknown_argument(_greater, wrong, more)
     return _fast.binary(_greater, x1, x2)
 
 
 def greater_equal(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether ``x1 >= x2``, elementwise."""
-    if wrong:
-        raise unknown_argument(_greater_equal, wrong)
+    if wrong or more:
+        raise unknown_argument(_greater_equal, wrong, more)
     return _fast.binary(_greater_equal, x1, x2)
 
 
@@ -1925,6 +1994,7 @@ def grid_sample(
     mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Images (N, C, H, W) read at places (N, H', W', 2), x before y, -1 and 1 at the edges;
@@ -1935,8 +2005,8 @@ def grid_sample(
     volumes PyTorch reads the last there, and 0 where a bilinear place that is not finite
     gives nan here. Jaderberg et al., 2015.
     """
-    if wrong:
-        raise unknown_argument(_grid_sample, wrong)
+    if wrong or more:
+        raise unknown_argument(_grid_sample, wrong, more)
     return call(
         _grid_sample,
         (
@@ -1961,6 +2031,7 @@ def gru(
     hidden: Tensor[Float] | None = None,
     lengths: Tensor[Int] | None = None,
     reverse: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """A GRU over x (N, steps, D): ``h' = n + z·(h - n)`` with ``r, z = sigmoid(a + b)``, ``n =
@@ -1969,8 +2040,8 @@ def gru(
     each step (N, steps, H), and the last h (N, H); ``hidden`` and ``lengths`` are as of
     ``lstm``. Cho et al., 2014.
     """
-    if wrong:
-        raise unknown_argument(_gru, wrong)
+    if wrong or more:
+        raise unknown_argument(_gru, wrong, more)
     return call(
         _gru,
         (
@@ -1986,21 +2057,28 @@ def gru(
     )
 
 
-def hard_shrink(x: Tensor[Float], /, threshold: float = 0.5, **wrong: Never) -> Tensor[Float]:
+def hard_shrink(
+    x: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """x, but 0 from ``-threshold`` to ``threshold``."""
-    if wrong:
-        raise unknown_argument(_hard_shrink, wrong)
+    if wrong or more:
+        raise unknown_argument(_hard_shrink, wrong, more)
     return single(_hard_shrink, x, (threshold,))
 
 
 def hard_sigmoid(
-    x: Tensor[Float], /, alpha: float = 0.16666666666666666, beta: float = 0.5, **wrong: Never
+    x: Tensor[Float],
+    /,
+    alpha: float = 0.16666666666666666,
+    beta: float = 0.5,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is that
     of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.
     """
-    if wrong:
-        raise unknown_argument(_hard_sigmoid, wrong)
+    if wrong or more:
+        raise unknown_argument(_hard_sigmoid, wrong, more)
     return single(
         _hard_sigmoid,
         x,
@@ -2011,19 +2089,19 @@ def hard_sigmoid(
     )
 
 
-def hard_swish(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def hard_swish(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
-    if wrong:
-        raise unknown_argument(_hard_swish, wrong)
+    if wrong or more:
+        raise unknown_argument(_hard_swish, wrong, more)
     return x.hard_swish() if type(x) is Tensor else call(_hard_swish, (x,), ())
 
 
 def hard_tanh(
-    x: Tensor[Float], /, min: float = -1.0, max: float = 1.0, **wrong: Never
+    x: Tensor[Float], /, min: float = -1.0, max: float = 1.0, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """x held between ``min`` and ``max``; nan stays nan."""
-    if wrong:
-        raise unknown_argument(_hard_tanh, wrong)
+    if wrong or more:
+        raise unknown_argument(_hard_tanh, wrong, more)
     return single(
         _hard_tanh,
         x,
@@ -2040,13 +2118,14 @@ def histogram(
     bins: int = 10,
     min: float | None = None,
     max: float | None = None,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Int], Tensor[Float]]:
     """How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by
     default those of x, read on the host), the last with both its ends; and the edges.
     """
-    if wrong:
-        raise unknown_argument(_histogram, wrong)
+    if wrong or more:
+        raise unknown_argument(_histogram, wrong, more)
     return single(
         _histogram,
         x,
@@ -2058,10 +2137,12 @@ def histogram(
     )
 
 
-def hypot(x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never) -> Tensor[Float]:
+def hypot(
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """``√(x1² + x2²)``, elementwise; does not overflow half way."""
-    if wrong:
-        raise unknown_argument(_hypot, wrong)
+    if wrong or more:
+        raise unknown_argument(_hypot, wrong, more)
     return _fast.binary(_hypot, x1, x2)
 
 
@@ -2071,11 +2152,12 @@ def index_add(
     indices: Tensor[Int],
     values: Tensor[NumKind],
     axis: int = 0,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up."""
-    if wrong:
-        raise unknown_argument(_index_add, wrong)
+    if wrong or more:
+        raise unknown_argument(_index_add, wrong, more)
     return call(
         _index_add,
         (
@@ -2094,6 +2176,7 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool = False,
     antialias: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Lines, images or volumes (N, C, *axes) in another size, axis by axis. ``mode``: nearest
@@ -2102,8 +2185,8 @@ def interpolate(
     (cubic has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``,
     and align_corners is False by default as there; in ``interpolate2d`` it is True.
     """
-    if wrong:
-        raise unknown_argument(_interpolate, wrong)
+    if wrong or more:
+        raise unknown_argument(_interpolate, wrong, more)
     return single(
         _interpolate,
         x,
@@ -2122,6 +2205,7 @@ def interpolate2d(
     size: int | tuple[int, int],
     mode: str = "nearest",
     align_corners: bool = True,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Images (N, C, H, W) in another size: the nearest pixel, ``floor(i·H / H')``, or a weighted
@@ -2131,8 +2215,8 @@ def interpolate2d(
     in PyTorch's ``interpolate``, whose align_corners is False by default; here it is True,
     and in ``interpolate`` False.
     """
-    if wrong:
-        raise unknown_argument(_interpolate2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_interpolate2d, wrong, more)
     return single(
         _interpolate2d,
         x,
@@ -2151,13 +2235,14 @@ def isclose(
     rtol: float = 1e-05,
     atol: float = 1e-08,
     equal_nan: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Bool]:
     """Whether ``|x1 - x2| <= atol + rtol·|x2|``, elementwise; infinities are near themselves
     alone, nan to nothing unless ``equal_nan``.
     """
-    if wrong:
-        raise unknown_argument(_isclose, wrong)
+    if wrong or more:
+        raise unknown_argument(_isclose, wrong, more)
     return call(
         _isclose,
         (
@@ -2172,21 +2257,21 @@ def isclose(
     )
 
 
-def isfinite(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
+def isfinite(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
     """Whether x is neither infinite nor nan, elementwise; True for integers."""
-    if wrong:
-        raise unknown_argument(_isfinite, wrong)
+    if wrong or more:
+        raise unknown_argument(_isfinite, wrong, more)
     return x.isfinite() if type(x) is Tensor else call(_isfinite, (x,), ())
 
 
 def isin(
-    x1: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False, **wrong: Never
+    x1: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan is
     among none.
     """
-    if wrong:
-        raise unknown_argument(_isin, wrong)
+    if wrong or more:
+        raise unknown_argument(_isin, wrong, more)
     return call(
         _isin,
         (
@@ -2197,24 +2282,26 @@ def isin(
     )
 
 
-def isinf(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
+def isinf(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
     """Whether x is an infinity, elementwise; False for integers."""
-    if wrong:
-        raise unknown_argument(_isinf, wrong)
+    if wrong or more:
+        raise unknown_argument(_isinf, wrong, more)
     return x.isinf() if type(x) is Tensor else call(_isinf, (x,), ())
 
 
-def isnan(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[Bool]:
+def isnan(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
     """Whether x is nan, elementwise; False for integers."""
-    if wrong:
-        raise unknown_argument(_isnan, wrong)
+    if wrong or more:
+        raise unknown_argument(_isnan, wrong, more)
     return x.isnan() if type(x) is Tensor else call(_isnan, (x,), ())
 
 
-def kron(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tensor[NumKind]:
+def kron(
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
+) -> Tensor[NumKind]:
     """Kronecker product: x2 times each element of x1, side by side."""
-    if wrong:
-        raise unknown_argument(_kron, wrong)
+    if wrong or more:
+        raise unknown_argument(_kron, wrong, more)
     return _fast.binary(_kron, x1, x2)
 
 
@@ -2224,13 +2311,14 @@ def layer_norm(
     weight: Tensor[Float] | None = None,
     bias: Tensor[Float] | None = None,
     epsilon: float = 1e-05,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Each row over the last axis shifted and scaled to mean 0 and variance 1, then ``·weight +
     bias``. Ba et al., 2016.
     """
-    if wrong:
-        raise unknown_argument(_layer_norm, wrong)
+    if wrong or more:
+        raise unknown_argument(_layer_norm, wrong, more)
     return call(
         _layer_norm,
         (
@@ -2242,10 +2330,12 @@ def layer_norm(
     )
 
 
-def leaky_relu(x: Tensor[Float], /, slope: float = 0.01, **wrong: Never) -> Tensor[Float]:
+def leaky_relu(
+    x: Tensor[Float], /, slope: float = 0.01, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
-    if wrong:
-        raise unknown_argument(_leaky_relu, wrong)
+    if wrong or more:
+        raise unknown_argument(_leaky_relu, wrong, more)
     return single(_leaky_relu, x, (slope,))
 
 
@@ -2254,131 +2344,143 @@ def lerp(
     /,
     x2: Tensor[Float] | float,
     weight: Tensor[Float] | float,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1."""
-    if wrong:
-        raise unknown_argument(_lerp, wrong)
+    if wrong or more:
+        raise unknown_argument(_lerp, wrong, more)
     return _fast.ternary(_lerp, x1, x2, weight)
 
 
 def less(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether ``x1 < x2``, elementwise."""
-    if wrong:
-        raise unknown_argument(_less, wrong)
+    if wrong or more:
+        raise unknown_argument(_less, wrong, more)
     return _fast.binary(_less, x1, x2)
 
 
 def less_equal(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether ``x1 <= x2``, elementwise."""
-    if wrong:
-        raise unknown_argument(_less_equal, wrong)
+    if wrong or more:
+        raise unknown_argument(_less_equal, wrong, more)
     return _fast.binary(_less_equal, x1, x2)
 
 
-def lgamma(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def lgamma(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
-    if wrong:
-        raise unknown_argument(_lgamma, wrong)
+    if wrong or more:
+        raise unknown_argument(_lgamma, wrong, more)
     return x.lgamma() if type(x) is Tensor else call(_lgamma, (x,), ())
 
 
 def linear(
-    x: Tensor[Float], /, weight: Tensor[Float], bias: Tensor[Float] | None = None, **wrong: Never
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Float],
+    bias: Tensor[Float] | None = None,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """``x @ weight + bias`` with weight of shape (in, out)."""
-    if wrong:
-        raise unknown_argument(_linear, wrong)
+    if wrong or more:
+        raise unknown_argument(_linear, wrong, more)
     return _fast.ternary(_linear, x, weight, bias)
 
 
-def log(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def log(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Natural logarithm, elementwise; -inf at 0, nan below."""
-    if wrong:
-        raise unknown_argument(_log, wrong)
+    if wrong or more:
+        raise unknown_argument(_log, wrong, more)
     return x.log() if type(x) is Tensor else call(_log, (x,), ())
 
 
-def log10(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def log10(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Logarithm to base 10, elementwise."""
-    if wrong:
-        raise unknown_argument(_log10, wrong)
+    if wrong or more:
+        raise unknown_argument(_log10, wrong, more)
     return x.log10() if type(x) is Tensor else call(_log10, (x,), ())
 
 
-def log1p(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def log1p(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``ln(1 + x)``, elementwise, accurate near 0."""
-    if wrong:
-        raise unknown_argument(_log1p, wrong)
+    if wrong or more:
+        raise unknown_argument(_log1p, wrong, more)
     return x.log1p() if type(x) is Tensor else call(_log1p, (x,), ())
 
 
-def log2(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def log2(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Logarithm to base 2, elementwise."""
-    if wrong:
-        raise unknown_argument(_log2, wrong)
+    if wrong or more:
+        raise unknown_argument(_log2, wrong, more)
     return x.log2() if type(x) is Tensor else call(_log2, (x,), ())
 
 
-def log_sigmoid(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def log_sigmoid(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
-    if wrong:
-        raise unknown_argument(_log_sigmoid, wrong)
+    if wrong or more:
+        raise unknown_argument(_log_sigmoid, wrong, more)
     return x.log_sigmoid() if type(x) is Tensor else call(_log_sigmoid, (x,), ())
 
 
-def log_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+def log_softmax(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-    if wrong:
-        raise unknown_argument(_log_softmax, wrong)
+    if wrong or more:
+        raise unknown_argument(_log_softmax, wrong, more)
     return single(_log_softmax, x, (axis,))
 
 
 def logaddexp(
-    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-    if wrong:
-        raise unknown_argument(_logaddexp, wrong)
+    if wrong or more:
+        raise unknown_argument(_logaddexp, wrong, more)
     return _fast.binary(_logaddexp, x1, x2)
 
 
-def logcumsumexp(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+def logcumsumexp(
+    x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """Logarithm of the running sum of exponentials along an axis; none overflows."""
-    if wrong:
-        raise unknown_argument(_logcumsumexp, wrong)
+    if wrong or more:
+        raise unknown_argument(_logcumsumexp, wrong, more)
     return single(_logcumsumexp, x, (axis,))
 
 
-def logical_and(x1: Tensor[Bool], /, x2: Tensor[Bool], **wrong: Never) -> Tensor[Bool]:
+def logical_and(
+    x1: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
+) -> Tensor[Bool]:
     """Whether both are True, elementwise."""
-    if wrong:
-        raise unknown_argument(_logical_and, wrong)
+    if wrong or more:
+        raise unknown_argument(_logical_and, wrong, more)
     return _fast.binary(_logical_and, x1, x2)
 
 
-def logical_not(x: Tensor[Bool], /, **wrong: Never) -> Tensor[Bool]:
+def logical_not(x: Tensor[Bool], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
     """True where x is False, elementwise."""
-    if wrong:
-        raise unknown_argument(_logical_not, wrong)
+    if wrong or more:
+        raise unknown_argument(_logical_not, wrong, more)
     return x.logical_not() if type(x) is Tensor else call(_logical_not, (x,), ())
 
 
-def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool], **wrong: Never) -> Tensor[Bool]:
+def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never) -> Tensor[Bool]:
     """Whether either is True, elementwise."""
-    if wrong:
-        raise unknown_argument(_logical_or, wrong)
+    if wrong or more:
+        raise unknown_argument(_logical_or, wrong, more)
     return _fast.binary(_logical_or, x1, x2)
 
 
-def logical_xor(x1: Tensor[Bool], /, x2: Tensor[Bool], **wrong: Never) -> Tensor[Bool]:
+def logical_xor(
+    x1: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
+) -> Tensor[Bool]:
     """Whether one alone is True, elementwise."""
-    if wrong:
-        raise unknown_argument(_logical_xor, wrong)
+    if wrong or more:
+        raise unknown_argument(_logical_xor, wrong, more)
     return _fast.binary(_logical_xor, x1, x2)
 
 
@@ -2387,13 +2489,14 @@ def logsumexp(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and for
     none.
     """
-    if wrong:
-        raise unknown_argument(_logsumexp, wrong)
+    if wrong or more:
+        raise unknown_argument(_logsumexp, wrong, more)
     return single(
         _logsumexp,
         x,
@@ -2413,11 +2516,12 @@ def lp_pool1d(
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     ceil_mode: bool = False,
     dilation: int | tuple[int] = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of lines (N, C, L); p may be infinite."""
-    if wrong:
-        raise unknown_argument(_lp_pool1d, wrong)
+    if wrong or more:
+        raise unknown_argument(_lp_pool1d, wrong, more)
     return single(
         _lp_pool1d,
         x,
@@ -2441,11 +2545,12 @@ def lp_pool2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     ceil_mode: bool = False,
     dilation: int | tuple[int, int] = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of images (N, C, H, W); p may be infinite."""
-    if wrong:
-        raise unknown_argument(_lp_pool2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_lp_pool2d, wrong, more)
     return single(
         _lp_pool2d,
         x,
@@ -2469,11 +2574,12 @@ def lp_pool3d(
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     ceil_mode: bool = False,
     dilation: int | tuple[int, int, int] = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of volumes (N, C, D, H, W); p may be infinite."""
-    if wrong:
-        raise unknown_argument(_lp_pool3d, wrong)
+    if wrong or more:
+        raise unknown_argument(_lp_pool3d, wrong, more)
     return single(
         _lp_pool3d,
         x,
@@ -2498,6 +2604,7 @@ def lstm(
     cell: Tensor[Float] | None = None,
     lengths: Tensor[Int] | None = None,
     reverse: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates
@@ -2507,8 +2614,8 @@ def lstm(
     ``lengths`` steps; the others give 0 and change no state. Hochreiter and Schmidhuber,
     1997.
     """
-    if wrong:
-        raise unknown_argument(_lstm, wrong)
+    if wrong or more:
+        raise unknown_argument(_lstm, wrong, more)
     return call(
         _lstm,
         (
@@ -2525,13 +2632,13 @@ def lstm(
 
 
 def masked_fill(
-    x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, **wrong: Never
+    x: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value or
     of several that broadcast to x is taken as by ``where``, with its gradient.
     """
-    if wrong:
-        raise unknown_argument(_masked_fill, wrong)
+    if wrong or more:
+        raise unknown_argument(_masked_fill, wrong, more)
     return call(
         _masked_fill,
         (
@@ -2543,13 +2650,13 @@ def masked_fill(
 
 
 def masked_scatter(
-    x: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind], **wrong: Never
+    x: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """x with the elements of ``source``, in order, where the mask is True; too few of them raise
     IndexOutOfRangeError.
     """
-    if wrong:
-        raise unknown_argument(_masked_scatter, wrong)
+    if wrong or more:
+        raise unknown_argument(_masked_scatter, wrong, more)
     return call(
         _masked_scatter,
         (
@@ -2561,10 +2668,12 @@ def masked_scatter(
     )
 
 
-def masked_select(x: Tensor[AnyKind], /, mask: Tensor[Bool], **wrong: Never) -> Tensor[AnyKind]:
+def masked_select(
+    x: Tensor[AnyKind], /, mask: Tensor[Bool], *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
-    if wrong:
-        raise unknown_argument(_masked_select, wrong)
+    if wrong or more:
+        raise unknown_argument(_masked_select, wrong, more)
     return call(
         _masked_select,
         (
@@ -2575,24 +2684,26 @@ def masked_select(x: Tensor[AnyKind], /, mask: Tensor[Bool], **wrong: Never) -> 
     )
 
 
-def matmul(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tensor[NumKind]:
+def matmul(
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
+) -> Tensor[NumKind]:
     """Product of matrices, over batches that broadcast; a vector is a row on the left and a
     column on the right. Narrow floats accumulate in float32.
     """
-    if wrong:
-        raise unknown_argument(_matmul, wrong)
+    if wrong or more:
+        raise unknown_argument(_matmul, wrong, more)
     return _fast.binary(_matmul, x1, x2)
 
 
 def matmul_integer(
-    x1: Tensor[Int], /, x2: Tensor[Int], dtype: DTypeLike = "int32", **wrong: Never
+    x1: Tensor[Int], /, x2: Tensor[Int], dtype: DTypeLike = "int32", *more: Never, **wrong: Never
 ) -> Tensor[Int]:
     """Product of integer matrices with sums in ``dtype``, over batches that broadcast, as
     ``x1.astype(dtype) @ x2.astype(dtype)``: bytes need no copy in a wider type. Sums wrap.
     After MatMulInteger of ONNX.
     """
-    if wrong:
-        raise unknown_argument(_matmul_integer, wrong)
+    if wrong or more:
+        raise unknown_argument(_matmul_integer, wrong, more)
     return call(
         _matmul_integer,
         (
@@ -2603,10 +2714,10 @@ def matmul_integer(
     )
 
 
-def matrix_transpose(x: Tensor[AnyKind], /, **wrong: Never) -> Tensor[AnyKind]:
+def matrix_transpose(x: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
     """The last two axes swapped; ``x.mT``."""
-    if wrong:
-        raise unknown_argument(_matrix_transpose, wrong)
+    if wrong or more:
+        raise unknown_argument(_matrix_transpose, wrong, more)
     return single(_matrix_transpose, x, ())
 
 
@@ -2615,11 +2726,12 @@ def max(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Largest element along the axes; nan wins. An empty axis is an error."""
-    if wrong:
-        raise unknown_argument(_max, wrong)
+    if wrong or more:
+        raise unknown_argument(_max, wrong, more)
     return single(
         _max,
         x,
@@ -2638,13 +2750,14 @@ def max_pool1d(
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     dilation: int | tuple[int] = 1,
     ceil_mode: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel
     where none is given.
     """
-    if wrong:
-        raise unknown_argument(_max_pool1d, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_pool1d, wrong, more)
     return single(
         _max_pool1d,
         x,
@@ -2666,13 +2779,14 @@ def max_pool1d_with_indices(
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     dilation: int | tuple[int] = 1,
     ceil_mode: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element of each window of lines (N, C, L) and its place in the line; nan wins, the
     first of equals wins.
     """
-    if wrong:
-        raise unknown_argument(_max_pool1d_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_pool1d_with_indices, wrong, more)
     return single(
         _max_pool1d_with_indices,
         x,
@@ -2694,13 +2808,14 @@ def max_pool2d(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     ceil_mode: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where
     none is given.
     """
-    if wrong:
-        raise unknown_argument(_max_pool2d, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_pool2d, wrong, more)
     return single(
         _max_pool2d,
         x,
@@ -2722,13 +2837,14 @@ def max_pool2d_with_indices(
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
     ceil_mode: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W +
     column``; nan wins, the first of equals wins.
     """
-    if wrong:
-        raise unknown_argument(_max_pool2d_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_pool2d_with_indices, wrong, more)
     return single(
         _max_pool2d_with_indices,
         x,
@@ -2750,13 +2866,14 @@ def max_pool3d(
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     dilation: int | tuple[int, int, int] = 1,
     ceil_mode: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Largest element of each window of volumes (N, C, D, H, W); nan wins. The stride is the
     kernel where none is given.
     """
-    if wrong:
-        raise unknown_argument(_max_pool3d, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_pool3d, wrong, more)
     return single(
         _max_pool3d,
         x,
@@ -2778,13 +2895,14 @@ def max_pool3d_with_indices(
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     dilation: int | tuple[int, int, int] = 1,
     ceil_mode: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element of each window of volumes (N, C, D, H, W) and its place in the volume,
     ``(slice·H + row)·W + column``; nan wins, the first of equals wins.
     """
-    if wrong:
-        raise unknown_argument(_max_pool3d_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_pool3d_with_indices, wrong, more)
     return single(
         _max_pool3d_with_indices,
         x,
@@ -2799,13 +2917,13 @@ def max_pool3d_with_indices(
 
 
 def max_unpool(
-    x: Tensor[NumKind], /, indices: Tensor[Int], size: Sequence[int], **wrong: Never
+    x: Tensor[NumKind], /, indices: Tensor[Int], size: Sequence[int], *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices``
     took it; of elements from one place, which are equal, one stays.
     """
-    if wrong:
-        raise unknown_argument(_max_unpool, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_unpool, wrong, more)
     return call(
         _max_unpool,
         (
@@ -2817,11 +2935,11 @@ def max_unpool(
 
 
 def max_with_indices(
-    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element along an axis and where it is first; nan wins."""
-    if wrong:
-        raise unknown_argument(_max_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_max_with_indices, wrong, more)
     return single(
         _max_with_indices,
         x,
@@ -2833,11 +2951,11 @@ def max_with_indices(
 
 
 def maximum(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """The larger one, elementwise; nan wins."""
-    if wrong:
-        raise unknown_argument(_maximum, wrong)
+    if wrong or more:
+        raise unknown_argument(_maximum, wrong, more)
     return _fast.binary(_maximum, x1, x2)
 
 
@@ -2846,11 +2964,12 @@ def mean(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Arithmetic mean along the axes; nan for none."""
-    if wrong:
-        raise unknown_argument(_mean, wrong)
+    if wrong or more:
+        raise unknown_argument(_mean, wrong, more)
     return single(
         _mean,
         x,
@@ -2866,11 +2985,12 @@ def median(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Middle element along the axes, or the mean of the two in the middle; nan wins."""
-    if wrong:
-        raise unknown_argument(_median, wrong)
+    if wrong or more:
+        raise unknown_argument(_median, wrong, more)
     return single(
         _median,
         x,
@@ -2886,11 +3006,12 @@ def min(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Smallest element along the axes; nan wins. An empty axis is an error."""
-    if wrong:
-        raise unknown_argument(_min, wrong)
+    if wrong or more:
+        raise unknown_argument(_min, wrong, more)
     return single(
         _min,
         x,
@@ -2902,11 +3023,11 @@ def min(
 
 
 def min_with_indices(
-    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Smallest element along an axis and where it is first; nan wins."""
-    if wrong:
-        raise unknown_argument(_min_with_indices, wrong)
+    if wrong or more:
+        raise unknown_argument(_min_with_indices, wrong, more)
     return single(
         _min_with_indices,
         x,
@@ -2918,27 +3039,27 @@ def min_with_indices(
 
 
 def minimum(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """The smaller one, elementwise; nan wins."""
-    if wrong:
-        raise unknown_argument(_minimum, wrong)
+    if wrong or more:
+        raise unknown_argument(_minimum, wrong, more)
     return _fast.binary(_minimum, x1, x2)
 
 
-def mish(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def mish(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``x·tanh(softplus(x))``. Misra, 2019."""
-    if wrong:
-        raise unknown_argument(_mish, wrong)
+    if wrong or more:
+        raise unknown_argument(_mish, wrong, more)
     return x.mish() if type(x) is Tensor else call(_mish, (x,), ())
 
 
 def mode(
-    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+    x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Most frequent element along an axis, the smallest of several, and where it is first."""
-    if wrong:
-        raise unknown_argument(_mode, wrong)
+    if wrong or more:
+        raise unknown_argument(_mode, wrong, more)
     return single(
         _mode,
         x,
@@ -2954,11 +3075,12 @@ def moveaxis(
     /,
     source: int | Sequence[int],
     destination: int | Sequence[int],
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
     """The tensor with axes moved to new places; the others keep their order."""
-    if wrong:
-        raise unknown_argument(_moveaxis, wrong)
+    if wrong or more:
+        raise unknown_argument(_moveaxis, wrong, more)
     return single(
         _moveaxis,
         x,
@@ -2970,11 +3092,11 @@ def moveaxis(
 
 
 def multiply(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Product, elementwise: ``x1 · x2``."""
-    if wrong:
-        raise unknown_argument(_multiply, wrong)
+    if wrong or more:
+        raise unknown_argument(_multiply, wrong, more)
     return _fast.binary(_multiply, x1, x2)
 
 
@@ -2984,11 +3106,12 @@ def nan_to_num(
     nan: float = 0.0,
     posinf: float | None = None,
     neginf: float | None = None,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """x with numbers in place of nan and infinities; by default 0 and the largest finite ones."""
-    if wrong:
-        raise unknown_argument(_nan_to_num, wrong)
+    if wrong or more:
+        raise unknown_argument(_nan_to_num, wrong, more)
     return single(
         _nan_to_num,
         x,
@@ -3000,32 +3123,37 @@ def nan_to_num(
     )
 
 
-def negative(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def negative(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
-    if wrong:
-        raise unknown_argument(_negative, wrong)
+    if wrong or more:
+        raise unknown_argument(_negative, wrong, more)
     return x.negative() if type(x) is Tensor else call(_negative, (x,), ())
 
 
 def nextafter(
-    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2`` where
     the two are equal.
     """
-    if wrong:
-        raise unknown_argument(_nextafter, wrong)
+    if wrong or more:
+        raise unknown_argument(_nextafter, wrong, more)
     return _fast.binary(_nextafter, x1, x2)
 
 
 def nms(
-    boxes: Tensor[Float], /, scores: Tensor[Float], iou_threshold: float = 0.5, **wrong: Never
+    boxes: Tensor[Float],
+    /,
+    scores: Tensor[Float],
+    iou_threshold: float = 0.5,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Int]:
     """Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than
     ``iou_threshold`` of their union, best score first. The result is read on the host.
     """
-    if wrong:
-        raise unknown_argument(_nms, wrong)
+    if wrong or more:
+        raise unknown_argument(_nms, wrong, more)
     return call(
         _nms,
         (
@@ -3037,36 +3165,43 @@ def nms(
 
 
 def not_equal(
-    x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, **wrong: Never
+    x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether ``x1 != x2``, elementwise; True for nan."""
-    if wrong:
-        raise unknown_argument(_not_equal, wrong)
+    if wrong or more:
+        raise unknown_argument(_not_equal, wrong, more)
     return _fast.binary(_not_equal, x1, x2)
 
 
-def one_hot(x: Tensor[Int], /, classes: int, **wrong: Never) -> Tensor[Int]:
+def one_hot(x: Tensor[Int], /, classes: int, *more: Never, **wrong: Never) -> Tensor[Int]:
     """A row of zeros with a 1 at each index; a negative one counts from the end, one outside of
     the classes raises IndexOutOfRangeError.
     """
-    if wrong:
-        raise unknown_argument(_one_hot, wrong)
+    if wrong or more:
+        raise unknown_argument(_one_hot, wrong, more)
     return single(_one_hot, x, (classes,))
 
 
-def outer(x1: Tensor[NumKind], /, x2: Tensor[NumKind], **wrong: Never) -> Tensor[NumKind]:
+def outer(
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
+) -> Tensor[NumKind]:
     """All products of two vectors: (n,) and (m,) give (n, m)."""
-    if wrong:
-        raise unknown_argument(_outer, wrong)
+    if wrong or more:
+        raise unknown_argument(_outer, wrong, more)
     return _fast.binary(_outer, x1, x2)
 
 
 def pad(
-    x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], value: float = 0, **wrong: Never
+    x: Tensor[AnyKind],
+    /,
+    padding: Sequence[tuple[int, int]],
+    value: float = 0,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
-    if wrong:
-        raise unknown_argument(_pad, wrong)
+    if wrong or more:
+        raise unknown_argument(_pad, wrong, more)
     return single(
         _pad,
         x,
@@ -3078,14 +3213,19 @@ def pad(
 
 
 def pad_border(
-    x: Tensor[AnyKind], /, padding: Sequence[tuple[int, int]], mode: str = "reflect", **wrong: Never
+    x: Tensor[AnyKind],
+    /,
+    padding: Sequence[tuple[int, int]],
+    mode: str = "reflect",
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
     ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated),
     circular (from the other end).
     """
-    if wrong:
-        raise unknown_argument(_pad_border, wrong)
+    if wrong or more:
+        raise unknown_argument(_pad_border, wrong, more)
     return single(
         _pad_border,
         x,
@@ -3096,51 +3236,57 @@ def pad_border(
     )
 
 
-def permute_dims(x: Tensor[AnyKind], /, axes: Sequence[int], **wrong: Never) -> Tensor[AnyKind]:
+def permute_dims(
+    x: Tensor[AnyKind], /, axes: Sequence[int], *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """The axes in a new order."""
-    if wrong:
-        raise unknown_argument(_permute_dims, wrong)
+    if wrong or more:
+        raise unknown_argument(_permute_dims, wrong, more)
     return single(_permute_dims, x, (axes,))
 
 
-def pixel_shuffle(x: Tensor[AnyKind], /, factor: int, **wrong: Never) -> Tensor[AnyKind]:
+def pixel_shuffle(
+    x: Tensor[AnyKind], /, factor: int, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al.,
     2016.
     """
-    if wrong:
-        raise unknown_argument(_pixel_shuffle, wrong)
+    if wrong or more:
+        raise unknown_argument(_pixel_shuffle, wrong, more)
     return single(_pixel_shuffle, x, (factor,))
 
 
-def pixel_unshuffle(x: Tensor[AnyKind], /, factor: int, **wrong: Never) -> Tensor[AnyKind]:
+def pixel_unshuffle(
+    x: Tensor[AnyKind], /, factor: int, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W)."""
-    if wrong:
-        raise unknown_argument(_pixel_unshuffle, wrong)
+    if wrong or more:
+        raise unknown_argument(_pixel_unshuffle, wrong, more)
     return single(_pixel_unshuffle, x, (factor,))
 
 
-def positive(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def positive(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """The element itself."""
-    if wrong:
-        raise unknown_argument(_positive, wrong)
+    if wrong or more:
+        raise unknown_argument(_positive, wrong, more)
     return _fast.unary(_positive, x)
 
 
 def pow(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
     fractional exponent. Integers take exponents from 0 up.
     """
-    if wrong:
-        raise unknown_argument(_pow, wrong)
+    if wrong or more:
+        raise unknown_argument(_pow, wrong, more)
     return _fast.binary(_pow, x1, x2)
 
 
-def prelu(x: Tensor[Float], /, slope: Tensor[Float], **wrong: Never) -> Tensor[Float]:
+def prelu(x: Tensor[Float], /, slope: Tensor[Float], *more: Never, **wrong: Never) -> Tensor[Float]:
     """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015."""
-    if wrong:
-        raise unknown_argument(_prelu, wrong)
+    if wrong or more:
+        raise unknown_argument(_prelu, wrong, more)
     return call(
         _prelu,
         (
@@ -3151,7 +3297,7 @@ def prelu(x: Tensor[Float], /, slope: Tensor[Float], **wrong: Never) -> Tensor[F
     )
 
 
-def prepacked(weight: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def prepacked(weight: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """The matrix itself, to be multiplied often as the right side of ``@`` and ``linear``. On
     ``Cpu`` it is packed now, not at its second use, and what is packed stays beside its data
     as long as any tensor shows them: products with it and with its columns read that; what
@@ -3160,8 +3306,8 @@ def prepacked(weight: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
     is packed so: ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other
     devices read a matrix as it lies: there nothing is done. No value changes.
     """
-    if wrong:
-        raise unknown_argument(_prepacked, wrong)
+    if wrong or more:
+        raise unknown_argument(_prepacked, wrong, more)
     return single(_prepacked, weight, ())
 
 
@@ -3171,14 +3317,15 @@ def prod(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     dtype: DTypeLike | None = None,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Product of the elements along the axes; 1 for none. They are multiplied in ``dtype`` or a
     wider type. Without ``dtype``, narrow integers are multiplied in the default integer type,
     unsigned ones in the unsigned type of its size.
     """
-    if wrong:
-        raise unknown_argument(_prod, wrong)
+    if wrong or more:
+        raise unknown_argument(_prod, wrong, more)
     return single(
         _prod,
         x,
@@ -3198,6 +3345,7 @@ def quantize(
     axis: int | None = None,
     bits: int = 8,
     dtype: DTypeLike = "int8",
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Int]:
     """``round(x/scale) + zero_point`` in integers of so many ``bits``, held in ``dtype``: what
@@ -3206,8 +3354,8 @@ def quantize(
     range. ``scale`` and ``zero_point`` have one number for all, or one for each place along
     ``axis``, or the rank of x and one for each block: a size of x is a multiple of theirs.
     """
-    if wrong:
-        raise unknown_argument(_quantize, wrong)
+    if wrong or more:
+        raise unknown_argument(_quantize, wrong, more)
     return call(
         _quantize,
         (
@@ -3230,6 +3378,7 @@ def quantized_linear(
     scale: Tensor[Float],
     bias: Tensor[Float] | None = None,
     bits: int = 8,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``x @ (weight·scale) + bias`` with integers of shape (in, out) and scales of shape
@@ -3239,8 +3388,8 @@ def quantized_linear(
     ``weight·scale`` is float32 where the others are narrow; where a processor multiplies
     pairs or tiles of bfloat16, more than 16 rows take it rounded to that.
     """
-    if wrong:
-        raise unknown_argument(_quantized_linear, wrong)
+    if wrong or more:
+        raise unknown_argument(_quantized_linear, wrong, more)
     return call(
         _quantized_linear,
         (
@@ -3253,58 +3402,65 @@ def quantized_linear(
     )
 
 
-def quiet_softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+def quiet_softmax(
+    x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
-    if wrong:
-        raise unknown_argument(_quiet_softmax, wrong)
+    if wrong or more:
+        raise unknown_argument(_quiet_softmax, wrong, more)
     return single(_quiet_softmax, x, (axis,))
 
 
-def rad2deg(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def rad2deg(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Radians as degrees, elementwise: ``x·180 / π``."""
-    if wrong:
-        raise unknown_argument(_rad2deg, wrong)
+    if wrong or more:
+        raise unknown_argument(_rad2deg, wrong, more)
     return x.rad2deg() if type(x) is Tensor else call(_rad2deg, (x,), ())
 
 
-def reciprocal(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def reciprocal(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``1 / x``, elementwise."""
-    if wrong:
-        raise unknown_argument(_reciprocal, wrong)
+    if wrong or more:
+        raise unknown_argument(_reciprocal, wrong, more)
     return x.reciprocal() if type(x) is Tensor else call(_reciprocal, (x,), ())
 
 
-def relu(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def relu(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
-    if wrong:
-        raise unknown_argument(_relu, wrong)
+    if wrong or more:
+        raise unknown_argument(_relu, wrong, more)
     return x.relu() if type(x) is Tensor else call(_relu, (x,), ())
 
 
-def relu6(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def relu6(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
-    if wrong:
-        raise unknown_argument(_relu6, wrong)
+    if wrong or more:
+        raise unknown_argument(_relu6, wrong, more)
     return x.relu6() if type(x) is Tensor else call(_relu6, (x,), ())
 
 
 def remainder(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
-    if wrong:
-        raise unknown_argument(_remainder, wrong)
+    if wrong or more:
+        raise unknown_argument(_remainder, wrong, more)
     return _fast.binary(_remainder, x1, x2)
 
 
 def repeat(
-    x: Tensor[AnyKind], /, repeats: int | Tensor[Int], axis: int | None = None, **wrong: Never
+    x: Tensor[AnyKind],
+    /,
+    repeats: int | Tensor[Int],
+    axis: int | None = None,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """Each element ``repeats`` times along an axis; without one, of the flattened tensor. A
     tensor of counts says how often for each element, and is read.
     """
-    if wrong:
-        raise unknown_argument(_repeat, wrong)
+    if wrong or more:
+        raise unknown_argument(_repeat, wrong, more)
     return single(
         _repeat,
         x,
@@ -3328,6 +3484,7 @@ def resize(
     exclude_outside: bool = False,
     region: float | Sequence[float] = (),
     fill_value: float = 0.0,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """The last axes in another size, axis by axis, in the words of ONNX's Resize. ``mode``:
@@ -3340,8 +3497,8 @@ def resize(
     the shapes. ``antialias`` widens filters where the tensor shrinks. Elements beyond the
     edge are those of the edge, or without weight under ``exclude_outside``.
     """
-    if wrong:
-        raise unknown_argument(_resize, wrong)
+    if wrong or more:
+        raise unknown_argument(_resize, wrong, more)
     return single(
         _resize,
         x,
@@ -3361,13 +3518,18 @@ def resize(
 
 
 def rms_norm(
-    x: Tensor[Float], /, weight: Tensor[Float] | None = None, epsilon: float = 1e-05, **wrong: Never
+    x: Tensor[Float],
+    /,
+    weight: Tensor[Float] | None = None,
+    epsilon: float = 1e-05,
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[Float]:
     """Each row over the last axis divided by its root mean square, ``x / √(mean x² + epsilon)``,
     then ``·weight``. Zhang and Sennrich, 2019.
     """
-    if wrong:
-        raise unknown_argument(_rms_norm, wrong)
+    if wrong or more:
+        raise unknown_argument(_rms_norm, wrong, more)
     return call(
         _rms_norm,
         (
@@ -3388,14 +3550,15 @@ def rnn(
     lengths: Tensor[Int] | None = None,
     activation: str = "tanh",
     reverse: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden
     + bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H),
     and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.
     """
-    if wrong:
-        raise unknown_argument(_rnn, wrong)
+    if wrong or more:
+        raise unknown_argument(_rnn, wrong, more)
     return call(
         _rnn,
         (
@@ -3420,6 +3583,7 @@ def rnnt_loss(
     input_lengths: Tensor[Int] | None = None,
     target_lengths: Tensor[Int] | None = None,
     blank: int = 0,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels by all ways through a transducer,
@@ -3427,8 +3591,8 @@ def rnnt_loss(
     number of labels so far: targets (batch, labels); no lengths are the whole ones, no steps
     give inf. Graves, 2012.
     """
-    if wrong:
-        raise unknown_argument(_rnnt_loss, wrong)
+    if wrong or more:
+        raise unknown_argument(_rnnt_loss, wrong, more)
     return call(
         _rnnt_loss,
         (
@@ -3449,6 +3613,7 @@ def roi_align(
     spatial_scale: float = 1.0,
     sampling_ratio: int = 2,
     aligned: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image
@@ -3456,8 +3621,8 @@ def roi_align(
     places between pixels. The number of no image raises IndexOutOfRangeError, nan as well;
     what is behind its point is left out. He et al., 2017.
     """
-    if wrong:
-        raise unknown_argument(_roi_align, wrong)
+    if wrong or more:
+        raise unknown_argument(_roi_align, wrong, more)
     return call(
         _roi_align,
         (
@@ -3478,13 +3643,14 @@ def roll(
     /,
     shift: int | Sequence[int],
     axis: int | Sequence[int] | None = None,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
     """Elements moved along axes by ``shift``, one for all or one for each; what leaves one end
     enters at the other. Without an axis the flattened tensor is rolled.
     """
-    if wrong:
-        raise unknown_argument(_roll, wrong)
+    if wrong or more:
+        raise unknown_argument(_roll, wrong, more)
     return single(
         _roll,
         x,
@@ -3496,11 +3662,16 @@ def roll(
 
 
 def rot90(
-    x: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1), **wrong: Never
+    x: Tensor[AnyKind],
+    /,
+    k: int = 1,
+    axes: int | Sequence[int] = (0, 1),
+    *more: Never,
+    **wrong: Never,
 ) -> Tensor[AnyKind]:
     """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
-    if wrong:
-        raise unknown_argument(_rot90, wrong)
+    if wrong or more:
+        raise unknown_argument(_rot90, wrong, more)
     return single(
         _rot90,
         x,
@@ -3511,17 +3682,17 @@ def rot90(
     )
 
 
-def round(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def round(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """Nearest whole number, half to even, elementwise; integers stay."""
-    if wrong:
-        raise unknown_argument(_round, wrong)
+    if wrong or more:
+        raise unknown_argument(_round, wrong, more)
     return x.round() if type(x) is Tensor else call(_round, (x,), ())
 
 
-def rsqrt(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def rsqrt(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``1 / √x``, elementwise."""
-    if wrong:
-        raise unknown_argument(_rsqrt, wrong)
+    if wrong or more:
+        raise unknown_argument(_rsqrt, wrong, more)
     return x.rsqrt() if type(x) is Tensor else call(_rsqrt, (x,), ())
 
 
@@ -3532,13 +3703,14 @@ def scatter(
     values: Tensor[AnyKind],
     axis: int = 0,
     update: str = "set",
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
     """A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats
     combine; with set one of the values stays.
     """
-    if wrong:
-        raise unknown_argument(_scatter, wrong)
+    if wrong or more:
+        raise unknown_argument(_scatter, wrong, more)
     return call(
         _scatter,
         (
@@ -3559,13 +3731,14 @@ def scatter_nd(
     indices: Tensor[Int],
     values: Tensor[AnyKind],
     update: str = "set",
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
     """A copy of x updated at rows of indices (…, k) with values (…, *x.shape[k:]): set, add,
     mul, min or max. Repeats combine; with set one of the values stays.
     """
-    if wrong:
-        raise unknown_argument(_scatter_nd, wrong)
+    if wrong or more:
+        raise unknown_argument(_scatter_nd, wrong, more)
     return call(
         _scatter_nd,
         (
@@ -3577,19 +3750,19 @@ def scatter_nd(
     )
 
 
-def selu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def selu(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
-    if wrong:
-        raise unknown_argument(_selu, wrong)
+    if wrong or more:
+        raise unknown_argument(_selu, wrong, more)
     return x.selu() if type(x) is Tensor else call(_selu, (x,), ())
 
 
 def shrink(
-    x: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5, **wrong: Never
+    x: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
-    if wrong:
-        raise unknown_argument(_shrink, wrong)
+    if wrong or more:
+        raise unknown_argument(_shrink, wrong, more)
     return single(
         _shrink,
         x,
@@ -3600,47 +3773,47 @@ def shrink(
     )
 
 
-def sigmoid(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def sigmoid(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
-    if wrong:
-        raise unknown_argument(_sigmoid, wrong)
+    if wrong or more:
+        raise unknown_argument(_sigmoid, wrong, more)
     return x.sigmoid() if type(x) is Tensor else call(_sigmoid, (x,), ())
 
 
-def sign(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def sign(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
-    if wrong:
-        raise unknown_argument(_sign, wrong)
+    if wrong or more:
+        raise unknown_argument(_sign, wrong, more)
     return x.sign() if type(x) is Tensor else call(_sign, (x,), ())
 
 
-def signbit(x: Tensor[Float], /, **wrong: Never) -> Tensor[Bool]:
+def signbit(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
     """Whether the sign is negative, elementwise; that of -0.0 is. The sign of a nan is not kept
     on every device, so False.
     """
-    if wrong:
-        raise unknown_argument(_signbit, wrong)
+    if wrong or more:
+        raise unknown_argument(_signbit, wrong, more)
     return x.signbit() if type(x) is Tensor else call(_signbit, (x,), ())
 
 
-def silu(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def silu(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
-    if wrong:
-        raise unknown_argument(_silu, wrong)
+    if wrong or more:
+        raise unknown_argument(_silu, wrong, more)
     return x.silu() if type(x) is Tensor else call(_silu, (x,), ())
 
 
-def sin(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def sin(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Sine of x in radians, elementwise; nan for infinities."""
-    if wrong:
-        raise unknown_argument(_sin, wrong)
+    if wrong or more:
+        raise unknown_argument(_sin, wrong, more)
     return x.sin() if type(x) is Tensor else call(_sin, (x,), ())
 
 
-def sinh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def sinh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic sine, elementwise."""
-    if wrong:
-        raise unknown_argument(_sinh, wrong)
+    if wrong or more:
+        raise unknown_argument(_sinh, wrong, more)
     return x.sinh() if type(x) is Tensor else call(_sinh, (x,), ())
 
 
@@ -3650,11 +3823,12 @@ def slice(
     start: int | Sequence[int],
     size: int | Sequence[int],
     step: int | Sequence[int],
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
     """Every ``step``-th element from ``start``, ``size`` along each axis; ``x[...]`` says it."""
-    if wrong:
-        raise unknown_argument(_slice, wrong)
+    if wrong or more:
+        raise unknown_argument(_slice, wrong, more)
     return single(
         _slice,
         x,
@@ -3673,11 +3847,12 @@ def slice_scatter(
     start: int | Sequence[int],
     size: int | Sequence[int],
     step: int | Sequence[int],
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
     """A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling."""
-    if wrong:
-        raise unknown_argument(_slice_scatter, wrong)
+    if wrong or more:
+        raise unknown_argument(_slice_scatter, wrong, more)
     return call(
         _slice_scatter,
         (
@@ -3692,47 +3867,54 @@ def slice_scatter(
     )
 
 
-def soft_shrink(x: Tensor[Float], /, threshold: float = 0.5, **wrong: Never) -> Tensor[Float]:
+def soft_shrink(
+    x: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
-    if wrong:
-        raise unknown_argument(_soft_shrink, wrong)
+    if wrong or more:
+        raise unknown_argument(_soft_shrink, wrong, more)
     return single(_soft_shrink, x, (threshold,))
 
 
-def softmax(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+def softmax(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-    if wrong:
-        raise unknown_argument(_softmax, wrong)
+    if wrong or more:
+        raise unknown_argument(_softmax, wrong, more)
     return single(_softmax, x, (axis,))
 
 
-def softmin(x: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+def softmin(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``softmax`` of ``-x`` along an axis."""
-    if wrong:
-        raise unknown_argument(_softmin, wrong)
+    if wrong or more:
+        raise unknown_argument(_softmin, wrong, more)
     return single(_softmin, x, (axis,))
 
 
-def softplus(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def softplus(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
-    if wrong:
-        raise unknown_argument(_softplus, wrong)
+    if wrong or more:
+        raise unknown_argument(_softplus, wrong, more)
     return x.softplus() if type(x) is Tensor else call(_softplus, (x,), ())
 
 
-def softsign(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def softsign(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
-    if wrong:
-        raise unknown_argument(_softsign, wrong)
+    if wrong or more:
+        raise unknown_argument(_softsign, wrong, more)
     return x.softsign() if type(x) is Tensor else call(_softsign, (x,), ())
 
 
 def split(
-    x: Tensor[AnyKind], /, sections: int | Sequence[int], axis: int = 0, **wrong: Never
+    x: Tensor[AnyKind],
+    /,
+    sections: int | Sequence[int],
+    axis: int = 0,
+    *more: Never,
+    **wrong: Never,
 ) -> tuple[Tensor[AnyKind], ...]:
     """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes."""
-    if wrong:
-        raise unknown_argument(_split, wrong)
+    if wrong or more:
+        raise unknown_argument(_split, wrong, more)
     return single(
         _split,
         x,
@@ -3743,33 +3925,35 @@ def split(
     )
 
 
-def sqrt(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def sqrt(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Square root, elementwise; nan below 0."""
-    if wrong:
-        raise unknown_argument(_sqrt, wrong)
+    if wrong or more:
+        raise unknown_argument(_sqrt, wrong, more)
     return x.sqrt() if type(x) is Tensor else call(_sqrt, (x,), ())
 
 
-def square(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def square(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """``x · x``, elementwise."""
-    if wrong:
-        raise unknown_argument(_square, wrong)
+    if wrong or more:
+        raise unknown_argument(_square, wrong, more)
     return x.square() if type(x) is Tensor else call(_square, (x,), ())
 
 
 def squeeze(
-    x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+    x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """The tensor without axes of size 1: those given, or all."""
-    if wrong:
-        raise unknown_argument(_squeeze, wrong)
+    if wrong or more:
+        raise unknown_argument(_squeeze, wrong, more)
     return single(_squeeze, x, (axis,))
 
 
-def stack(xs: Sequence[Tensor[AnyKind]], /, axis: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+def stack(
+    xs: Sequence[Tensor[AnyKind]], /, axis: int = 0, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """Tensors of one shape joined along a new axis."""
-    if wrong:
-        raise unknown_argument(_stack, wrong)
+    if wrong or more:
+        raise unknown_argument(_stack, wrong, more)
     return call(_stack, (xs,), (axis,))
 
 
@@ -3779,11 +3963,12 @@ def std(
     axis: int | Sequence[int] | None = None,
     correction: float = 0.0,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Standard deviation along the axes, divided by ``n - correction``."""
-    if wrong:
-        raise unknown_argument(_std, wrong)
+    if wrong or more:
+        raise unknown_argument(_std, wrong, more)
     return single(
         _std,
         x,
@@ -3796,11 +3981,11 @@ def std(
 
 
 def subtract(
-    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, **wrong: Never
+    x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Difference, elementwise: ``x1 - x2``."""
-    if wrong:
-        raise unknown_argument(_subtract, wrong)
+    if wrong or more:
+        raise unknown_argument(_subtract, wrong, more)
     return _fast.binary(_subtract, x1, x2)
 
 
@@ -3842,14 +4027,15 @@ def sum(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     dtype: DTypeLike | None = None,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyT]:
     """Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider
     type. Without ``dtype``, bool and narrow integers are added in the default integer type,
     unsigned ones in the unsigned type of its size. Narrow floats are added in float32.
     """
-    if wrong:
-        raise unknown_argument(_sum, wrong)
+    if wrong or more:
+        raise unknown_argument(_sum, wrong, more)
     return single(
         _sum,
         x,
@@ -3861,10 +4047,12 @@ def sum(
     )
 
 
-def swapaxes(x: Tensor[AnyKind], /, axis1: int, axis2: int, **wrong: Never) -> Tensor[AnyKind]:
+def swapaxes(
+    x: Tensor[AnyKind], /, axis1: int, axis2: int, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
     """The tensor with two axes swapped."""
-    if wrong:
-        raise unknown_argument(_swapaxes, wrong)
+    if wrong or more:
+        raise unknown_argument(_swapaxes, wrong, more)
     return single(
         _swapaxes,
         x,
@@ -3876,22 +4064,22 @@ def swapaxes(x: Tensor[AnyKind], /, axis1: int, axis2: int, **wrong: Never) -> T
 
 
 def swiglu(
-    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, **wrong: Never
+    x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020."""
-    if wrong:
-        raise unknown_argument(_swiglu, wrong)
+    if wrong or more:
+        raise unknown_argument(_swiglu, wrong, more)
     return _fast.binary(_swiglu, x1, x2)
 
 
 def take(
-    x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
+    x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """Elements, or whole slices, at ``indices`` along an axis; negative ones count from the end,
     out of range is an error.
     """
-    if wrong:
-        raise unknown_argument(_take, wrong)
+    if wrong or more:
+        raise unknown_argument(_take, wrong, more)
     return call(
         _take,
         (
@@ -3903,11 +4091,11 @@ def take(
 
 
 def take_along_axis(
-    x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, **wrong: Never
+    x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """One element per index along an axis; the other axes line up."""
-    if wrong:
-        raise unknown_argument(_take_along_axis, wrong)
+    if wrong or more:
+        raise unknown_argument(_take_along_axis, wrong, more)
     return call(
         _take_along_axis,
         (
@@ -3918,24 +4106,24 @@ def take_along_axis(
     )
 
 
-def tan(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def tan(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Tangent of x in radians, elementwise."""
-    if wrong:
-        raise unknown_argument(_tan, wrong)
+    if wrong or more:
+        raise unknown_argument(_tan, wrong, more)
     return x.tan() if type(x) is Tensor else call(_tan, (x,), ())
 
 
-def tanh(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def tanh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Hyperbolic tangent, elementwise; ±1 far out."""
-    if wrong:
-        raise unknown_argument(_tanh, wrong)
+    if wrong or more:
+        raise unknown_argument(_tanh, wrong, more)
     return x.tanh() if type(x) is Tensor else call(_tanh, (x,), ())
 
 
-def tanh_shrink(x: Tensor[Float], /, **wrong: Never) -> Tensor[Float]:
+def tanh_shrink(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """``x - tanh(x)``."""
-    if wrong:
-        raise unknown_argument(_tanh_shrink, wrong)
+    if wrong or more:
+        raise unknown_argument(_tanh_shrink, wrong, more)
     return x.tanh_shrink() if type(x) is Tensor else call(_tanh_shrink, (x,), ())
 
 
@@ -3944,11 +4132,12 @@ def tensordot(
     /,
     x2: Tensor[NumKind],
     axes: int | Sequence[Sequence[int]] = 2,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes."""
-    if wrong:
-        raise unknown_argument(_tensordot, wrong)
+    if wrong or more:
+        raise unknown_argument(_tensordot, wrong, more)
     return call(
         _tensordot,
         (
@@ -3960,11 +4149,11 @@ def tensordot(
 
 
 def threshold(
-    x: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0, **wrong: Never
+    x: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
     """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
-    if wrong:
-        raise unknown_argument(_threshold, wrong)
+    if wrong or more:
+        raise unknown_argument(_threshold, wrong, more)
     return single(
         _threshold,
         x,
@@ -3975,31 +4164,39 @@ def threshold(
     )
 
 
-def thresholded_relu(x: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
+def thresholded_relu(
+    x: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
+) -> Tensor[Float]:
     """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
-    if wrong:
-        raise unknown_argument(_thresholded_relu, wrong)
+    if wrong or more:
+        raise unknown_argument(_thresholded_relu, wrong, more)
     return single(_thresholded_relu, x, (alpha,))
 
 
 def tile(
-    x: Tensor[AnyKind], /, repetitions: int | Sequence[int], **wrong: Never
+    x: Tensor[AnyKind], /, repetitions: int | Sequence[int], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """The whole tensor repeated along each axis; axes are added in front for further counts."""
-    if wrong:
-        raise unknown_argument(_tile, wrong)
+    if wrong or more:
+        raise unknown_argument(_tile, wrong, more)
     return single(_tile, x, (repetitions,))
 
 
 def topk(
-    x: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True, **wrong: Never
+    x: Tensor[NumKind],
+    /,
+    k: int,
+    axis: int = -1,
+    largest: bool = True,
+    *more: Never,
+    **wrong: Never,
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """The k largest elements along an axis (or smallest), in order, and their indices: the first
     k of a sort, so equal elements come in the order of their indices and nan last, either
     way.
     """
-    if wrong:
-        raise unknown_argument(_topk, wrong)
+    if wrong or more:
+        raise unknown_argument(_topk, wrong, more)
     return single(
         _topk,
         x,
@@ -4011,19 +4208,19 @@ def topk(
     )
 
 
-def trunc(x: Tensor[NumKind], /, **wrong: Never) -> Tensor[NumKind]:
+def trunc(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
     """The whole number next to x towards 0, elementwise; integers stay."""
-    if wrong:
-        raise unknown_argument(_trunc, wrong)
+    if wrong or more:
+        raise unknown_argument(_trunc, wrong, more)
     return x.trunc() if type(x) is Tensor else call(_trunc, (x,), ())
 
 
 def unflatten(
-    x: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], **wrong: Never
+    x: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
     """One axis as several, whose sizes multiply to it; one of them may be -1."""
-    if wrong:
-        raise unknown_argument(_unflatten, wrong)
+    if wrong or more:
+        raise unknown_argument(_unflatten, wrong, more)
     return single(
         _unflatten,
         x,
@@ -4041,11 +4238,12 @@ def unfold(
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row."""
-    if wrong:
-        raise unknown_argument(_unfold, wrong)
+    if wrong or more:
+        raise unknown_argument(_unfold, wrong, more)
     return single(
         _unfold,
         x,
@@ -4058,10 +4256,12 @@ def unfold(
     )
 
 
-def unstack(x: Tensor[AnyKind], /, axis: int = 0, **wrong: Never) -> tuple[Tensor[AnyKind], ...]:
+def unstack(
+    x: Tensor[AnyKind], /, axis: int = 0, *more: Never, **wrong: Never
+) -> tuple[Tensor[AnyKind], ...]:
     """The tensors along an axis, without it."""
-    if wrong:
-        raise unknown_argument(_unstack, wrong)
+    if wrong or more:
+        raise unknown_argument(_unstack, wrong, more)
     return single(_unstack, x, (axis,))
 
 
@@ -4071,13 +4271,14 @@ def var(
     axis: int | Sequence[int] | None = None,
     correction: float = 0.0,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Variance along the axes: mean squared distance from the mean, divided by ``n -
     correction``.
     """
-    if wrong:
-        raise unknown_argument(_var, wrong)
+    if wrong or more:
+        raise unknown_argument(_var, wrong, more)
     return single(
         _var,
         x,
@@ -4095,11 +4296,12 @@ def var_mean(
     axis: int | Sequence[int] | None = None,
     correction: float = 0.0,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """``var`` and ``mean`` along the axes."""
-    if wrong:
-        raise unknown_argument(_var_mean, wrong)
+    if wrong or more:
+        raise unknown_argument(_var_mean, wrong, more)
     return single(
         _var_mean,
         x,
@@ -4112,11 +4314,11 @@ def var_mean(
 
 
 def vecdot(
-    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, **wrong: Never
+    x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
     """Sum of products along an axis; the tensors broadcast."""
-    if wrong:
-        raise unknown_argument(_vecdot, wrong)
+    if wrong or more:
+        raise unknown_argument(_vecdot, wrong, more)
     return call(
         _vecdot,
         (
@@ -4132,11 +4334,12 @@ def vector_norm(
     /,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Euclidean length along the axes: ``√Σ x²``."""
-    if wrong:
-        raise unknown_argument(_vector_norm, wrong)
+    if wrong or more:
+        raise unknown_argument(_vector_norm, wrong, more)
     return single(
         _vector_norm,
         x,
@@ -4152,6 +4355,7 @@ def where(
     /,
     x1: Tensor[AnyKind] | float,
     x2: Tensor[AnyKind] | float,
+    *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
     """``x1`` where the condition is True, ``x2`` elsewhere, elementwise. Both are computed
@@ -4159,6 +4363,6 @@ def where(
     0, from ``0 · ∞``. Choose before the function, not only after it: ``where(x > 0, where(x >
     0, x, 1).log(), 0)``.
     """
-    if wrong:
-        raise unknown_argument(_where, wrong)
+    if wrong or more:
+        raise unknown_argument(_where, wrong, more)
     return _fast.ternary(_where, condition, x1, x2)

@@ -677,8 +677,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_acosh, (self,), ())
 
-    def add(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def add(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Sum, elementwise: ``x1 + x2``."""
+        if wrong or more:
+            raise unknown_argument(_add, wrong, more)
         return _fast.binary(_add, self, x2)
 
     def all(
@@ -686,11 +690,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Bool]:
         """Whether all elements along the axes are True, or not 0; True for none."""
-        if wrong:
-            raise unknown_argument(_all, wrong)
+        if wrong or more:
+            raise unknown_argument(_all, wrong, more)
         return single(
             _all,
             self,
@@ -705,11 +710,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Bool]:
         """Whether any element along the axes is True, or not 0; False for none."""
-        if wrong:
-            raise unknown_argument(_any, wrong)
+        if wrong or more:
+            raise unknown_argument(_any, wrong, more)
         return single(
             _any,
             self,
@@ -720,11 +726,16 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def argmax(
-        self: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int | None = None,
+        keepdims: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Int]:
         """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
-        if wrong:
-            raise unknown_argument(_argmax, wrong)
+        if wrong or more:
+            raise unknown_argument(_argmax, wrong, more)
         return single(
             _argmax,
             self,
@@ -735,13 +746,18 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def argmin(
-        self: Tensor[NumKind], /, axis: int | None = None, keepdims: bool = False, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int | None = None,
+        keepdims: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Int]:
         """Index of the first smallest element, of the flattened tensor without an axis; nan
         wins.
         """
-        if wrong:
-            raise unknown_argument(_argmin, wrong)
+        if wrong or more:
+            raise unknown_argument(_argmin, wrong, more)
         return single(
             _argmin,
             self,
@@ -752,11 +768,16 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def argsort(
-        self: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int = -1,
+        descending: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Int]:
         """Indices that sort along an axis; stable, nan last in both directions."""
-        if wrong:
-            raise unknown_argument(_argsort, wrong)
+        if wrong or more:
+            raise unknown_argument(_argsort, wrong, more)
         return single(
             _argsort,
             self,
@@ -852,18 +873,20 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_ceil, (self,), ())
 
-    def celu(self: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
+    def celu(
+        self: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
-        if wrong:
-            raise unknown_argument(_celu, wrong)
+        if wrong or more:
+            raise unknown_argument(_celu, wrong, more)
         return single(_celu, self, (alpha,))
 
     def chunk(
-        self: Tensor[AnyKind], /, chunks: int, axis: int = 0, **wrong: Never
+        self: Tensor[AnyKind], /, chunks: int, axis: int = 0, *more: Never, **wrong: Never
     ) -> tuple[Tensor[AnyKind], ...]:
         """At most ``chunks`` parts along an axis; the last may be smaller."""
-        if wrong:
-            raise unknown_argument(_chunk, wrong)
+        if wrong or more:
+            raise unknown_argument(_chunk, wrong, more)
         return single(
             _chunk,
             self,
@@ -878,14 +901,15 @@ class TensorMethods(TensorMembers[K]):
         /,
         min: Tensor[NumKind] | float | None = None,
         max: Tensor[NumKind] | float | None = None,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan.
         Bounds may be tensors: they broadcast, and the gradient goes to the bound where it
         holds an element.
         """
-        if wrong:
-            raise unknown_argument(_clip, wrong)
+        if wrong or more:
+            raise unknown_argument(_clip, wrong, more)
         return single(
             _clip,
             self,
@@ -929,38 +953,45 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_cosh, (self,), ())
 
-    def cov(self: Tensor[Float], /, correction: float = 1.0, **wrong: Never) -> Tensor[Float]:
+    def cov(
+        self: Tensor[Float], /, correction: float = 1.0, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
-        if wrong:
-            raise unknown_argument(_cov, wrong)
+        if wrong or more:
+            raise unknown_argument(_cov, wrong, more)
         return single(_cov, self, (correction,))
 
     def cummax(
-        self: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+        self: Tensor[NumKind], /, axis: int = -1, *more: Never, **wrong: Never
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """Largest element so far along an axis, and where it is; nan wins, the last of equals
         wins.
         """
-        if wrong:
-            raise unknown_argument(_cummax, wrong)
+        if wrong or more:
+            raise unknown_argument(_cummax, wrong, more)
         return single(_cummax, self, (axis,))
 
     def cummin(
-        self: Tensor[NumKind], /, axis: int = -1, **wrong: Never
+        self: Tensor[NumKind], /, axis: int = -1, *more: Never, **wrong: Never
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """Smallest element so far along an axis, and where it is; nan wins, the last of equals
         wins.
         """
-        if wrong:
-            raise unknown_argument(_cummin, wrong)
+        if wrong or more:
+            raise unknown_argument(_cummin, wrong, more)
         return single(_cummin, self, (axis,))
 
     def cumsum(
-        self: Tensor[NumKind], /, axis: int = -1, dtype: DTypeLike | None = None, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int = -1,
+        dtype: DTypeLike | None = None,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """Running sum along an axis, in the same types as ``sum``."""
-        if wrong:
-            raise unknown_argument(_cumsum, wrong)
+        if wrong or more:
+            raise unknown_argument(_cumsum, wrong, more)
         return single(
             _cumsum,
             self,
@@ -976,13 +1007,14 @@ class TensorMethods(TensorMembers[K]):
         axis: int | None = None,
         dtype: DTypeLike | None = None,
         include_initial: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Running product along an axis, in the same types as ``prod``; a vector needs no axis.
         With ``include_initial`` a 1 comes first.
         """
-        if wrong:
-            raise unknown_argument(_cumulative_prod, wrong)
+        if wrong or more:
+            raise unknown_argument(_cumulative_prod, wrong, more)
         return single(
             _cumulative_prod,
             self,
@@ -999,13 +1031,14 @@ class TensorMethods(TensorMembers[K]):
         axis: int | None = None,
         dtype: DTypeLike | None = None,
         include_initial: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With
         ``include_initial`` a 0 comes first.
         """
-        if wrong:
-            raise unknown_argument(_cumulative_sum, wrong)
+        if wrong or more:
+            raise unknown_argument(_cumulative_sum, wrong, more)
         return single(
             _cumulative_sum,
             self,
@@ -1024,16 +1057,20 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_deg2rad, (self,), ())
 
-    def diag(self: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+    def diag(
+        self: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never
+    ) -> Tensor[AnyKind]:
         """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
-        if wrong:
-            raise unknown_argument(_diag, wrong)
+        if wrong or more:
+            raise unknown_argument(_diag, wrong, more)
         return single(_diag, self, (offset,))
 
-    def diagonal(self: Tensor[AnyKind], /, offset: int = 0, **wrong: Never) -> Tensor[AnyKind]:
+    def diagonal(
+        self: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never
+    ) -> Tensor[AnyKind]:
         """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
-        if wrong:
-            raise unknown_argument(_diagonal, wrong)
+        if wrong or more:
+            raise unknown_argument(_diagonal, wrong, more)
         return single(_diagonal, self, (offset,))
 
     def diff(
@@ -1043,13 +1080,14 @@ class TensorMethods(TensorMembers[K]):
         append: Tensor[NumKind] | None = None,
         axis: int = -1,
         n: int = 1,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``.
         What is given as ``prepend`` and ``append`` is joined to both ends before.
         """
-        if wrong:
-            raise unknown_argument(_diff, wrong)
+        if wrong or more:
+            raise unknown_argument(_diff, wrong, more)
         return call(
             _diff,
             (
@@ -1077,10 +1115,12 @@ class TensorMethods(TensorMembers[K]):
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
         return _fast.binary(_divide, self, x2)
 
-    def elu(self: Tensor[Float], /, alpha: float = 1.0, **wrong: Never) -> Tensor[Float]:
+    def elu(
+        self: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
-        if wrong:
-            raise unknown_argument(_elu, wrong)
+        if wrong or more:
+            raise unknown_argument(_elu, wrong, more)
         return single(_elu, self, (alpha,))
 
     def equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
@@ -1120,11 +1160,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_exp, (self,), ())
 
     def expand_dims(
-        self: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, **wrong: Never
+        self: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
         """The tensor with axes of size 1 more, at the places ``axis`` of the result."""
-        if wrong:
-            raise unknown_argument(_expand_dims, wrong)
+        if wrong or more:
+            raise unknown_argument(_expand_dims, wrong, more)
         return single(_expand_dims, self, (axis,))
 
     def expm1(self: Tensor[Float], /) -> Tensor[Float]:
@@ -1136,11 +1176,16 @@ class TensorMethods(TensorMembers[K]):
             return call(_expm1, (self,), ())
 
     def flatten(
-        self: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1, **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        start_axis: int = 0,
+        end_axis: int = -1,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
-        if wrong:
-            raise unknown_argument(_flatten, wrong)
+        if wrong or more:
+            raise unknown_argument(_flatten, wrong, more)
         return single(
             _flatten,
             self,
@@ -1151,11 +1196,15 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def flip(
-        self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        axis: int | Sequence[int] | None = None,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """Elements in reverse order along the axes, all of them without an axis."""
-        if wrong:
-            raise unknown_argument(_flip, wrong)
+        if wrong or more:
+            raise unknown_argument(_flip, wrong, more)
         return single(_flip, self, (axis,))
 
     def floor(self: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -1193,10 +1242,10 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_gelu_tanh, (self,), ())
 
-    def glu(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    def glu(self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016."""
-        if wrong:
-            raise unknown_argument(_glu, wrong)
+        if wrong or more:
+            raise unknown_argument(_glu, wrong, more)
         return single(_glu, self, (axis,))
 
     def greater(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
@@ -1208,11 +1257,11 @@ class TensorMethods(TensorMembers[K]):
         return _fast.binary(_greater_equal, self, x2)
 
     def hard_shrink(
-        self: Tensor[Float], /, threshold: float = 0.5, **wrong: Never
+        self: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
         """x, but 0 from ``-threshold`` to ``threshold``."""
-        if wrong:
-            raise unknown_argument(_hard_shrink, wrong)
+        if wrong or more:
+            raise unknown_argument(_hard_shrink, wrong, more)
         return single(_hard_shrink, self, (threshold,))
 
     def hard_sigmoid(
@@ -1220,13 +1269,14 @@ class TensorMethods(TensorMembers[K]):
         /,
         alpha: float = 0.16666666666666666,
         beta: float = 0.5,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is
         that of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.
         """
-        if wrong:
-            raise unknown_argument(_hard_sigmoid, wrong)
+        if wrong or more:
+            raise unknown_argument(_hard_sigmoid, wrong, more)
         return single(
             _hard_sigmoid,
             self,
@@ -1245,11 +1295,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_hard_swish, (self,), ())
 
     def hard_tanh(
-        self: Tensor[Float], /, min: float = -1.0, max: float = 1.0, **wrong: Never
+        self: Tensor[Float], /, min: float = -1.0, max: float = 1.0, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
         """x held between ``min`` and ``max``; nan stays nan."""
-        if wrong:
-            raise unknown_argument(_hard_tanh, wrong)
+        if wrong or more:
+            raise unknown_argument(_hard_tanh, wrong, more)
         return single(
             _hard_tanh,
             self,
@@ -1269,13 +1319,14 @@ class TensorMethods(TensorMembers[K]):
         indices: Tensor[Int],
         values: Tensor[NumKind],
         axis: int = 0,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add
         up.
         """
-        if wrong:
-            raise unknown_argument(_index_add, wrong)
+        if wrong or more:
+            raise unknown_argument(_index_add, wrong, more)
         return call(
             _index_add,
             (
@@ -1295,13 +1346,18 @@ class TensorMethods(TensorMembers[K]):
             return call(_isfinite, (self,), ())
 
     def isin(
-        self: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False, **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        x2: Tensor[AnyKind],
+        invert: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Bool]:
         """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``;
         nan is among none.
         """
-        if wrong:
-            raise unknown_argument(_isin, wrong)
+        if wrong or more:
+            raise unknown_argument(_isin, wrong, more)
         return call(
             _isin,
             (
@@ -1327,10 +1383,12 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_isnan, (self,), ())
 
-    def leaky_relu(self: Tensor[Float], /, slope: float = 0.01, **wrong: Never) -> Tensor[Float]:
+    def leaky_relu(
+        self: Tensor[Float], /, slope: float = 0.01, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
-        if wrong:
-            raise unknown_argument(_leaky_relu, wrong)
+        if wrong or more:
+            raise unknown_argument(_leaky_relu, wrong, more)
         return single(_leaky_relu, self, (slope,))
 
     def lerp(
@@ -1395,20 +1453,24 @@ class TensorMethods(TensorMembers[K]):
         except Rejected:
             return call(_log_sigmoid, (self,), ())
 
-    def log_softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    def log_softmax(
+        self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
-        if wrong:
-            raise unknown_argument(_log_softmax, wrong)
+        if wrong or more:
+            raise unknown_argument(_log_softmax, wrong, more)
         return single(_log_softmax, self, (axis,))
 
     def logaddexp(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
         return _fast.binary(_logaddexp, self, x2)
 
-    def logcumsumexp(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    def logcumsumexp(
+        self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """Logarithm of the running sum of exponentials along an axis; none overflows."""
-        if wrong:
-            raise unknown_argument(_logcumsumexp, wrong)
+        if wrong or more:
+            raise unknown_argument(_logcumsumexp, wrong, more)
         return single(_logcumsumexp, self, (axis,))
 
     def logical_and(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
@@ -1436,13 +1498,14 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and
         for none.
         """
-        if wrong:
-            raise unknown_argument(_logsumexp, wrong)
+        if wrong or more:
+            raise unknown_argument(_logsumexp, wrong, more)
         return single(
             _logsumexp,
             self,
@@ -1453,13 +1516,13 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def masked_fill(
-        self: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, **wrong: Never
+        self: Tensor[AnyKind], /, mask: Tensor[Bool], value: float, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
         """x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value
         or of several that broadcast to x is taken as by ``where``, with its gradient.
         """
-        if wrong:
-            raise unknown_argument(_masked_fill, wrong)
+        if wrong or more:
+            raise unknown_argument(_masked_fill, wrong, more)
         return call(
             _masked_fill,
             (
@@ -1511,11 +1574,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Largest element along the axes; nan wins. An empty axis is an error."""
-        if wrong:
-            raise unknown_argument(_max, wrong)
+        if wrong or more:
+            raise unknown_argument(_max, wrong, more)
         return single(
             _max,
             self,
@@ -1526,11 +1590,16 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def max_with_indices(
-        self: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int = -1,
+        keepdims: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """Largest element along an axis and where it is first; nan wins."""
-        if wrong:
-            raise unknown_argument(_max_with_indices, wrong)
+        if wrong or more:
+            raise unknown_argument(_max_with_indices, wrong, more)
         return single(
             _max_with_indices,
             self,
@@ -1549,11 +1618,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """Arithmetic mean along the axes; nan for none."""
-        if wrong:
-            raise unknown_argument(_mean, wrong)
+        if wrong or more:
+            raise unknown_argument(_mean, wrong, more)
         return single(
             _mean,
             self,
@@ -1568,11 +1638,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """Middle element along the axes, or the mean of the two in the middle; nan wins."""
-        if wrong:
-            raise unknown_argument(_median, wrong)
+        if wrong or more:
+            raise unknown_argument(_median, wrong, more)
         return single(
             _median,
             self,
@@ -1587,11 +1658,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Smallest element along the axes; nan wins. An empty axis is an error."""
-        if wrong:
-            raise unknown_argument(_min, wrong)
+        if wrong or more:
+            raise unknown_argument(_min, wrong, more)
         return single(
             _min,
             self,
@@ -1602,11 +1674,16 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def min_with_indices(
-        self: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int = -1,
+        keepdims: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """Smallest element along an axis and where it is first; nan wins."""
-        if wrong:
-            raise unknown_argument(_min_with_indices, wrong)
+        if wrong or more:
+            raise unknown_argument(_min_with_indices, wrong, more)
         return single(
             _min_with_indices,
             self,
@@ -1629,11 +1706,16 @@ class TensorMethods(TensorMembers[K]):
             return call(_mish, (self,), ())
 
     def mode(
-        self: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int = -1,
+        keepdims: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """Most frequent element along an axis, the smallest of several, and where it is first."""
-        if wrong:
-            raise unknown_argument(_mode, wrong)
+        if wrong or more:
+            raise unknown_argument(_mode, wrong, more)
         return single(
             _mode,
             self,
@@ -1648,11 +1730,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         source: int | Sequence[int],
         destination: int | Sequence[int],
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The tensor with axes moved to new places; the others keep their order."""
-        if wrong:
-            raise unknown_argument(_moveaxis, wrong)
+        if wrong or more:
+            raise unknown_argument(_moveaxis, wrong, more)
         return single(
             _moveaxis,
             self,
@@ -1672,13 +1755,14 @@ class TensorMethods(TensorMembers[K]):
         nan: float = 0.0,
         posinf: float | None = None,
         neginf: float | None = None,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """x with numbers in place of nan and infinities; by default 0 and the largest finite
         ones.
         """
-        if wrong:
-            raise unknown_argument(_nan_to_num, wrong)
+        if wrong or more:
+            raise unknown_argument(_nan_to_num, wrong, more)
         return single(
             _nan_to_num,
             self,
@@ -1707,12 +1791,12 @@ class TensorMethods(TensorMembers[K]):
         """Whether ``x1 != x2``, elementwise; True for nan."""
         return _fast.binary(_not_equal, self, x2)
 
-    def one_hot(self: Tensor[Int], /, classes: int, **wrong: Never) -> Tensor[Int]:
+    def one_hot(self: Tensor[Int], /, classes: int, *more: Never, **wrong: Never) -> Tensor[Int]:
         """A row of zeros with a 1 at each index; a negative one counts from the end, one outside
         of the classes raises IndexOutOfRangeError.
         """
-        if wrong:
-            raise unknown_argument(_one_hot, wrong)
+        if wrong or more:
+            raise unknown_argument(_one_hot, wrong, more)
         return single(_one_hot, self, (classes,))
 
     def outer(self: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
@@ -1724,11 +1808,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         padding: Sequence[tuple[int, int]],
         value: float = 0,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
-        if wrong:
-            raise unknown_argument(_pad, wrong)
+        if wrong or more:
+            raise unknown_argument(_pad, wrong, more)
         return single(
             _pad,
             self,
@@ -1743,14 +1828,15 @@ class TensorMethods(TensorMembers[K]):
         /,
         padding: Sequence[tuple[int, int]],
         mode: str = "reflect",
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
         ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge
         (repeated), circular (from the other end).
         """
-        if wrong:
-            raise unknown_argument(_pad_border, wrong)
+        if wrong or more:
+            raise unknown_argument(_pad_border, wrong, more)
         return single(
             _pad_border,
             self,
@@ -1791,14 +1877,15 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         dtype: DTypeLike | None = None,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Product of the elements along the axes; 1 for none. They are multiplied in ``dtype``
         or a wider type. Without ``dtype``, narrow integers are multiplied in the default
         integer type, unsigned ones in the unsigned type of its size.
         """
-        if wrong:
-            raise unknown_argument(_prod, wrong)
+        if wrong or more:
+            raise unknown_argument(_prod, wrong, more)
         return single(
             _prod,
             self,
@@ -1809,10 +1896,12 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def quiet_softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    def quiet_softmax(
+        self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
-        if wrong:
-            raise unknown_argument(_quiet_softmax, wrong)
+        if wrong or more:
+            raise unknown_argument(_quiet_softmax, wrong, more)
         return single(_quiet_softmax, self, (axis,))
 
     def rad2deg(self: Tensor[Float], /) -> Tensor[Float]:
@@ -1856,13 +1945,14 @@ class TensorMethods(TensorMembers[K]):
         /,
         repeats: int | Tensor[Int],
         axis: int | None = None,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
         """Each element ``repeats`` times along an axis; without one, of the flattened tensor. A
         tensor of counts says how often for each element, and is read.
         """
-        if wrong:
-            raise unknown_argument(_repeat, wrong)
+        if wrong or more:
+            raise unknown_argument(_repeat, wrong, more)
         return single(
             _repeat,
             self,
@@ -1885,13 +1975,14 @@ class TensorMethods(TensorMembers[K]):
         /,
         shift: int | Sequence[int],
         axis: int | Sequence[int] | None = None,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
         """Elements moved along axes by ``shift``, one for all or one for each; what leaves one
         end enters at the other. Without an axis the flattened tensor is rolled.
         """
-        if wrong:
-            raise unknown_argument(_roll, wrong)
+        if wrong or more:
+            raise unknown_argument(_roll, wrong, more)
         return single(
             _roll,
             self,
@@ -1902,11 +1993,16 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def rot90(
-        self: Tensor[AnyKind], /, k: int = 1, axes: int | Sequence[int] = (0, 1), **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        k: int = 1,
+        axes: int | Sequence[int] = (0, 1),
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
-        if wrong:
-            raise unknown_argument(_rot90, wrong)
+        if wrong or more:
+            raise unknown_argument(_rot90, wrong, more)
         return single(
             _rot90,
             self,
@@ -1916,8 +2012,10 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def round(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def round(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """Nearest whole number, half to even, elementwise; integers stay."""
+        if wrong or more:
+            raise unknown_argument(_round, wrong, more)
         device = self.device
         try:
             return wrap(device.checking.round(self.primitive), device)
@@ -1939,13 +2037,14 @@ class TensorMethods(TensorMembers[K]):
         values: Tensor[AnyKind],
         axis: int = 0,
         update: str = "set",
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
         """A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats
         combine; with set one of the values stays.
         """
-        if wrong:
-            raise unknown_argument(_scatter, wrong)
+        if wrong or more:
+            raise unknown_argument(_scatter, wrong, more)
         return call(
             _scatter,
             (
@@ -1960,13 +2059,18 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def searchsorted(
-        self: Tensor[NumKind], /, x2: Tensor[NumKind], side: str = "left", **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        x2: Tensor[NumKind],
+        side: str = "left",
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Int]:
         """Where the elements of ``x2`` would go into the sorted vector ``x1``: in front of equal
         ones, or behind them with ``side='right'``.
         """
-        if wrong:
-            raise unknown_argument(_searchsorted, wrong)
+        if wrong or more:
+            raise unknown_argument(_searchsorted, wrong, more)
         return call(
             _searchsorted,
             (
@@ -1985,11 +2089,16 @@ class TensorMethods(TensorMembers[K]):
             return call(_selu, (self,), ())
 
     def shrink(
-        self: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5, **wrong: Never
+        self: Tensor[Float],
+        /,
+        threshold: float = 0.5,
+        bias: float = 0.5,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
-        if wrong:
-            raise unknown_argument(_shrink, wrong)
+        if wrong or more:
+            raise unknown_argument(_shrink, wrong, more)
         return single(
             _shrink,
             self,
@@ -2050,23 +2159,27 @@ class TensorMethods(TensorMembers[K]):
             return call(_sinh, (self,), ())
 
     def soft_shrink(
-        self: Tensor[Float], /, threshold: float = 0.5, **wrong: Never
+        self: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
         """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
-        if wrong:
-            raise unknown_argument(_soft_shrink, wrong)
+        if wrong or more:
+            raise unknown_argument(_soft_shrink, wrong, more)
         return single(_soft_shrink, self, (threshold,))
 
-    def softmax(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    def softmax(
+        self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
-        if wrong:
-            raise unknown_argument(_softmax, wrong)
+        if wrong or more:
+            raise unknown_argument(_softmax, wrong, more)
         return single(_softmax, self, (axis,))
 
-    def softmin(self: Tensor[Float], /, axis: int = -1, **wrong: Never) -> Tensor[Float]:
+    def softmin(
+        self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``softmax`` of ``-x`` along an axis."""
-        if wrong:
-            raise unknown_argument(_softmin, wrong)
+        if wrong or more:
+            raise unknown_argument(_softmin, wrong, more)
         return single(_softmin, self, (axis,))
 
     def softplus(self: Tensor[Float], /) -> Tensor[Float]:
@@ -2086,11 +2199,16 @@ class TensorMethods(TensorMembers[K]):
             return call(_softsign, (self,), ())
 
     def sort(
-        self: Tensor[NumKind], /, axis: int = -1, descending: bool = False, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        axis: int = -1,
+        descending: bool = False,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[NumKind]:
         """Elements in order along an axis; stable, nan last in both directions."""
-        if wrong:
-            raise unknown_argument(_sort, wrong)
+        if wrong or more:
+            raise unknown_argument(_sort, wrong, more)
         return single(
             _sort,
             self,
@@ -2101,11 +2219,16 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def split(
-        self: Tensor[AnyKind], /, sections: int | Sequence[int], axis: int = 0, **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        sections: int | Sequence[int],
+        axis: int = 0,
+        *more: Never,
+        **wrong: Never,
     ) -> tuple[Tensor[AnyKind], ...]:
         """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes."""
-        if wrong:
-            raise unknown_argument(_split, wrong)
+        if wrong or more:
+            raise unknown_argument(_split, wrong, more)
         return single(
             _split,
             self,
@@ -2132,11 +2255,15 @@ class TensorMethods(TensorMembers[K]):
             return call(_square, (self,), ())
 
     def squeeze(
-        self: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, **wrong: Never
+        self: Tensor[AnyKind],
+        /,
+        axis: int | Sequence[int] | None = None,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """The tensor without axes of size 1: those given, or all."""
-        if wrong:
-            raise unknown_argument(_squeeze, wrong)
+        if wrong or more:
+            raise unknown_argument(_squeeze, wrong, more)
         return single(_squeeze, self, (axis,))
 
     def std(
@@ -2145,11 +2272,12 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         correction: float = 0.0,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """Standard deviation along the axes, divided by ``n - correction``."""
-        if wrong:
-            raise unknown_argument(_std, wrong)
+        if wrong or more:
+            raise unknown_argument(_std, wrong, more)
         return single(
             _std,
             self,
@@ -2160,8 +2288,12 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def subtract(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def subtract(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Difference, elementwise: ``x1 - x2``."""
+        if wrong or more:
+            raise unknown_argument(_subtract, wrong, more)
         return _fast.binary(_subtract, self, x2)
 
     @overload
@@ -2202,6 +2334,7 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         dtype: DTypeLike | None = None,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyT]:
         """Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider
@@ -2209,8 +2342,8 @@ class TensorMethods(TensorMembers[K]):
         type, unsigned ones in the unsigned type of its size. Narrow floats are added in
         float32.
         """
-        if wrong:
-            raise unknown_argument(_sum, wrong)
+        if wrong or more:
+            raise unknown_argument(_sum, wrong, more)
         return single(
             _sum,
             self,
@@ -2222,11 +2355,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def swapaxes(
-        self: Tensor[AnyKind], /, axis1: int, axis2: int, **wrong: Never
+        self: Tensor[AnyKind], /, axis1: int, axis2: int, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
         """The tensor with two axes swapped."""
-        if wrong:
-            raise unknown_argument(_swapaxes, wrong)
+        if wrong or more:
+            raise unknown_argument(_swapaxes, wrong, more)
         return single(
             _swapaxes,
             self,
@@ -2241,13 +2374,13 @@ class TensorMethods(TensorMembers[K]):
         return _fast.binary(_swiglu, self, x2)
 
     def take(
-        self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, **wrong: Never
+        self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
         """Elements, or whole slices, at ``indices`` along an axis; negative ones count from the
         end, out of range is an error.
         """
-        if wrong:
-            raise unknown_argument(_take, wrong)
+        if wrong or more:
+            raise unknown_argument(_take, wrong, more)
         return call(
             _take,
             (
@@ -2258,11 +2391,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def take_along_axis(
-        self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, **wrong: Never
+        self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
         """One element per index along an axis; the other axes line up."""
-        if wrong:
-            raise unknown_argument(_take_along_axis, wrong)
+        if wrong or more:
+            raise unknown_argument(_take_along_axis, wrong, more)
         return call(
             _take_along_axis,
             (
@@ -2301,13 +2434,14 @@ class TensorMethods(TensorMembers[K]):
         /,
         x2: Tensor[NumKind],
         axes: int | Sequence[Sequence[int]] = 2,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of
         axes.
         """
-        if wrong:
-            raise unknown_argument(_tensordot, wrong)
+        if wrong or more:
+            raise unknown_argument(_tensordot, wrong, more)
         return call(
             _tensordot,
             (
@@ -2318,11 +2452,16 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def threshold(
-        self: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0, **wrong: Never
+        self: Tensor[Float],
+        /,
+        threshold: float = 0.0,
+        value: float = 0.0,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
-        if wrong:
-            raise unknown_argument(_threshold, wrong)
+        if wrong or more:
+            raise unknown_argument(_threshold, wrong, more)
         return single(
             _threshold,
             self,
@@ -2333,30 +2472,36 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def thresholded_relu(
-        self: Tensor[Float], /, alpha: float = 1.0, **wrong: Never
+        self: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
         """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
-        if wrong:
-            raise unknown_argument(_thresholded_relu, wrong)
+        if wrong or more:
+            raise unknown_argument(_thresholded_relu, wrong, more)
         return single(_thresholded_relu, self, (alpha,))
 
     def tile(
-        self: Tensor[AnyKind], /, repetitions: int | Sequence[int], **wrong: Never
+        self: Tensor[AnyKind], /, repetitions: int | Sequence[int], *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
         """The whole tensor repeated along each axis; axes are added in front for further counts."""
-        if wrong:
-            raise unknown_argument(_tile, wrong)
+        if wrong or more:
+            raise unknown_argument(_tile, wrong, more)
         return single(_tile, self, (repetitions,))
 
     def topk(
-        self: Tensor[NumKind], /, k: int, axis: int = -1, largest: bool = True, **wrong: Never
+        self: Tensor[NumKind],
+        /,
+        k: int,
+        axis: int = -1,
+        largest: bool = True,
+        *more: Never,
+        **wrong: Never,
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """The k largest elements along an axis (or smallest), in order, and their indices: the
         first k of a sort, so equal elements come in the order of their indices and nan last,
         either way.
         """
-        if wrong:
-            raise unknown_argument(_topk, wrong)
+        if wrong or more:
+            raise unknown_argument(_topk, wrong, more)
         return single(
             _topk,
             self,
@@ -2376,11 +2521,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_trunc, (self,), ())
 
     def unflatten(
-        self: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], **wrong: Never
+        self: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
         """One axis as several, whose sizes multiply to it; one of them may be -1."""
-        if wrong:
-            raise unknown_argument(_unflatten, wrong)
+        if wrong or more:
+            raise unknown_argument(_unflatten, wrong, more)
         return single(
             _unflatten,
             self,
@@ -2391,11 +2536,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def unstack(
-        self: Tensor[AnyKind], /, axis: int = 0, **wrong: Never
+        self: Tensor[AnyKind], /, axis: int = 0, *more: Never, **wrong: Never
     ) -> tuple[Tensor[AnyKind], ...]:
         """The tensors along an axis, without it."""
-        if wrong:
-            raise unknown_argument(_unstack, wrong)
+        if wrong or more:
+            raise unknown_argument(_unstack, wrong, more)
         return single(_unstack, self, (axis,))
 
     def var(
@@ -2404,13 +2549,14 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         correction: float = 0.0,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """Variance along the axes: mean squared distance from the mean, divided by ``n -
         correction``.
         """
-        if wrong:
-            raise unknown_argument(_var, wrong)
+        if wrong or more:
+            raise unknown_argument(_var, wrong, more)
         return single(
             _var,
             self,
@@ -2427,11 +2573,12 @@ class TensorMethods(TensorMembers[K]):
         axis: int | Sequence[int] | None = None,
         correction: float = 0.0,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> tuple[Tensor[Float], Tensor[Float]]:
         """``var`` and ``mean`` along the axes."""
-        if wrong:
-            raise unknown_argument(_var_mean, wrong)
+        if wrong or more:
+            raise unknown_argument(_var_mean, wrong, more)
         return single(
             _var_mean,
             self,
@@ -2443,11 +2590,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def vecdot(
-        self: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, **wrong: Never
+        self: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
         """Sum of products along an axis; the tensors broadcast."""
-        if wrong:
-            raise unknown_argument(_vecdot, wrong)
+        if wrong or more:
+            raise unknown_argument(_vecdot, wrong, more)
         return call(
             _vecdot,
             (
@@ -2462,11 +2609,12 @@ class TensorMethods(TensorMembers[K]):
         /,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
+        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """Euclidean length along the axes: ``√Σ x²``."""
-        if wrong:
-            raise unknown_argument(_vector_norm, wrong)
+        if wrong or more:
+            raise unknown_argument(_vector_norm, wrong, more)
         return single(
             _vector_norm,
             self,
