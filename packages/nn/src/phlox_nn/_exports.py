@@ -38,6 +38,8 @@ from .layers.cells import GruCell, GruCellConfig, LstmCell, LstmCellConfig, RnnC
 from .layers.conv import (
     Conv1d,
     Conv1dConfig,
+    Conv2d,
+    Conv2dConfig,
     Conv3d,
     Conv3dConfig,
     ConvTranspose1d,
@@ -46,15 +48,15 @@ from .layers.conv import (
     ConvTranspose2dConfig,
     ConvTranspose3d,
     ConvTranspose3dConfig,
+    DeformConv2d,
+    DeformConv2dConfig,
 )
-from .layers.conv2d import Conv2d, Conv2dConfig
 from .layers.decoder import (
     TransformerDecoder,
     TransformerDecoderConfig,
     TransformerDecoderLayer,
     TransformerDecoderLayerConfig,
 )
-from .layers.deform import DeformConv2d, DeformConv2dConfig
 from .layers.dropout import (
     AlphaDropout,
     ChannelDropout,

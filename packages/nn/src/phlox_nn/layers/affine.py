@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from phlox_tensor import Backend, Float, ShapeError, Tensor
 
 from .. import initializers as init
 from ..param.param import Param
+
+Norm = Literal["layer", "rms"]
 
 
 def affine(

@@ -1,175 +1,143 @@
-"""Convolutions of lines and volumes, and transposed ones of both and of images."""
+"""Convolutions of lines, images and volumes, transposed ones, and those whose windows are bent."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from math import prod
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
-from phlox_tensor import (
-    Backend,
-    Float,
-    Tensor,
-    conv1d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
+import phlox_tensor
+from phlox_tensor import Backend, Float, ShapeError, Tensor, deform_conv2d
 
+from .. import _signatures as takes
 from .. import initializers as init
-from ..module.layer import Layer, LayerConfig
+from ..module.layer import C, L, Layer, LayerConfig
 from ..param.param import Param
-from .conv2d import divide, parts_of
 from .inputs import check_dtype, value_of
-from .window import Padding1d, Padding3d, Pair, Single, Triple, margins
+from .window import Padding, Padding1d, Padding3d, Pair, Single, Triple, as_sizes, margins
+
+Size = TypeVar("Size")
+Pads = TypeVar("Pads")
+
+_OPS: Final[dict[int, Callable[..., Any]]] = {
+    axes: getattr(phlox_tensor, f"conv{axes}d") for axes in (1, 2, 3)
+}
+_TRANSPOSED: Final[dict[int, Callable[..., Any]]] = {
+    axes: getattr(phlox_tensor, f"conv_transpose{axes}d") for axes in (1, 2, 3)
+}
 
 
-class Conv1dConfig(LayerConfig["Conv1d"]):
-    """Settings of ``Conv1d``.
+class _Settings(LayerConfig[L]):
+    _axes: ClassVar[int]
+    _transposed: ClassVar[bool] = False
+
+    channels_in: int
+    channels_out: int
+
+    def validate(self) -> None:
+        """Raise ConfigError unless the groups divide the channels."""
+        s: Any = self
+        ins, outs = s.channels_in, s.channels_out
+        divided = s.groups > 0 and not (ins % s.groups or outs % s.groups)
+        self.require("groups", divided, f"groups that divide the channels {ins} and {outs}")
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return weight and bias; a transposed one has its inputs first, as in PyTorch."""
+        s: Any = self
+        kernel = as_sizes(s.kernel_size, self._axes)
+        sizes = (s.channels_out, s.channels_in)
+        first, second = sizes[::-1] if self._transposed else sizes
+        second //= s.groups
+        area = prod(kernel)
+        fans = init.Fans(second * area, first // s.groups * area)
+        bias = s.initializer.param((s.channels_out,), device, fans) if s.bias else None
+        return {"weight": s.initializer.param((first, second, *kernel), device, fans), "bias": bias}
+
+
+class _ConvSettings(_Settings[L], Generic[L, Size, Pads]):
+    """Settings of a convolution.
 
     Attributes:
         channels_in: channels of the input.
         channels_out: channels of the output.
-        kernel_size: length of the window.
+        kernel_size: size of the window, for all axes or each.
         stride: steps of the window.
         dilation: distance between the window's elements.
         groups: groups of channels that do not mix.
-        padding: ``"valid"``, ``"same"``, one size, or (before, after).
+        padding: ``"valid"``, ``"same"``, or sizes: one, one for each axis, or (before, after).
         bias: whether a bias per channel is added.
         initializer: first values of weight and bias.
     """
 
-    channels_in: int
-    channels_out: int
-    kernel_size: Single
-    stride: Single = 1
-    dilation: Single = 1
+    kernel_size: Size
+    stride: Size = 1  # type: ignore[assignment]  # of each
+    dilation: Size = 1  # type: ignore[assignment]  # of each
     groups: int = 1
-    padding: Padding1d = "valid"
+    padding: Pads = "valid"  # type: ignore[assignment]  # a word of each
     bias: bool = True
     initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
-    def validate(self) -> None:
-        """Raise ConfigError unless the groups divide the channels."""
-        divide(self)
 
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return weight and bias."""
-        return parts_of(self, 1, device, False)
+class _Conv(Layer[C]):
+    weight: Param
+    bias: Param | None
+
+    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
+        """Map (N, channels_in, …) to (N, channels_out, …)."""
+        check_dtype(self, x, self.weight)
+        s: Any = self.settings
+        padding = margins(s.padding, x.shape, s._axes, s.kernel_size, s.stride, s.dilation)
+        weight, bias = self.weight.value, value_of(self.bias)
+        y: Tensor[Float] = _OPS[s._axes](x, weight, bias, s.stride, padding, s.dilation, s.groups)
+        return y
 
 
-class Conv1d(Layer[Conv1dConfig]):
+class Conv1dConfig(_ConvSettings["Conv1d", Single, Padding1d]):
+    """Settings of ``Conv1d``."""
+
+    _axes = 1
+
+
+class Conv1d(takes.Conv1d, _Conv[Conv1dConfig], init=False):
     """Cross-correlation of lines with learned windows.
 
     weight: (channels_out, channels_in / groups, k); bias: (channels_out,) or None.
     """
 
-    weight: Param
-    bias: Param | None
 
-    # The constructor, generated by tools/gen.py from Conv1dConfig; do not edit.
-    if TYPE_CHECKING:
+class Conv2dConfig(_ConvSettings["Conv2d", Pair, Padding]):
+    """Settings of ``Conv2d``."""
 
-        def __init__(  # noqa: PLR0913 - the config has as many
-            self,
-            channels_in: int,
-            channels_out: int,
-            kernel_size: Single,
-            stride: Single = 1,
-            dilation: Single = 1,
-            groups: int = 1,
-            padding: Padding1d = "valid",
-            bias: bool = True,
-            initializer: init.Initializer = ...,
-            *,
-            device: Backend | str | None = None,
-        ) -> None: ...
-
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, L) to (N, channels_out, L')."""
-        check_dtype(self, x, self.weight)
-        s = self.settings
-        padding = margins(s.padding, x.shape, 1, s.kernel_size, s.stride, s.dilation)
-        bias = value_of(self.bias)
-        return conv1d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)
+    _axes = 2
 
 
-class Conv3dConfig(LayerConfig["Conv3d"]):
-    """Settings of ``Conv3d``.
+class Conv2d(takes.Conv2d, _Conv[Conv2dConfig], init=False):
+    """Cross-correlation of images with learned kernels.
 
-    Attributes:
-        channels_in: channels of the input.
-        channels_out: channels of the output.
-        kernel_size: depth, height and width of the window.
-        stride: steps of the window.
-        dilation: distance between the window's elements.
-        groups: groups of channels that do not mix.
-        padding: ``"valid"``, ``"same"``, or sizes.
-        bias: whether a bias per channel is added.
-        initializer: first values of weight and bias.
+    weight: (channels_out, channels_in / groups, height, width); bias: (channels_out,) or None.
     """
 
-    channels_in: int
-    channels_out: int
-    kernel_size: Triple
-    stride: Triple = 1
-    dilation: Triple = 1
-    groups: int = 1
-    padding: Padding3d = "valid"
-    bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
-    def validate(self) -> None:
-        """Raise ConfigError unless the groups divide the channels."""
-        divide(self)
+class Conv3dConfig(_ConvSettings["Conv3d", Triple, Padding3d]):
+    """Settings of ``Conv3d``."""
 
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return weight and bias."""
-        return parts_of(self, 3, device, False)
+    _axes = 3
 
 
-class Conv3d(Layer[Conv3dConfig]):
+class Conv3d(takes.Conv3d, _Conv[Conv3dConfig], init=False):
     """Cross-correlation of volumes with learned windows.
 
     weight: (channels_out, channels_in / groups, kd, kh, kw); bias: (channels_out,) or None.
     """
 
-    weight: Param
-    bias: Param | None
 
-    # The constructor, generated by tools/gen.py from Conv3dConfig; do not edit.
-    if TYPE_CHECKING:
-
-        def __init__(  # noqa: PLR0913 - the config has as many
-            self,
-            channels_in: int,
-            channels_out: int,
-            kernel_size: Triple,
-            stride: Triple = 1,
-            dilation: Triple = 1,
-            groups: int = 1,
-            padding: Padding3d = "valid",
-            bias: bool = True,
-            initializer: init.Initializer = ...,
-            *,
-            device: Backend | str | None = None,
-        ) -> None: ...
-
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, D, H, W) to (N, channels_out, D', H', W')."""
-        check_dtype(self, x, self.weight)
-        s = self.settings
-        padding = margins(s.padding, x.shape, 3, s.kernel_size, s.stride, s.dilation)
-        bias = value_of(self.bias)
-        return conv3d(x, self.weight.value, bias, s.stride, padding, s.dilation, s.groups)
-
-
-class ConvTranspose1dConfig(LayerConfig["ConvTranspose1d"]):
-    """Settings of ``ConvTranspose1d``.
+class _TransposedSettings(_Settings[L], Generic[L, Size]):
+    """Settings of a transposed convolution.
 
     Attributes:
         channels_in: channels of the input.
         channels_out: channels of the output.
-        kernel_size: length of the window.
+        kernel_size: size of the window, for all axes or each.
         stride: distance between neighbors of the input in the output.
         padding: what is cut off at each side.
         padding_out: what is added at the end of each axis.
@@ -179,225 +147,138 @@ class ConvTranspose1dConfig(LayerConfig["ConvTranspose1d"]):
         initializer: first values of weight and bias.
     """
 
-    channels_in: int
-    channels_out: int
-    kernel_size: Single
-    stride: Single = 1
-    padding: Single = 0
-    padding_out: Single = 0
-    dilation: Single = 1
+    _transposed = True
+
+    kernel_size: Size
+    stride: Size = 1  # type: ignore[assignment]  # of each
+    padding: Size = 0  # type: ignore[assignment]  # of each
+    padding_out: Size = 0  # type: ignore[assignment]  # of each
+    dilation: Size = 1  # type: ignore[assignment]  # of each
     groups: int = 1
     bias: bool = True
     initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
-    def validate(self) -> None:
-        """Raise ConfigError unless the groups divide the channels."""
-        divide(self)
 
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return weight and bias."""
-        return parts_of(self, 1, device, True)
+class ConvTransposed(Layer[C]):
+    """Base of transposed convolutions."""
+
+    weight: Param
+    bias: Param | None
+
+    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
+        """Map (N, channels_in, …) to (N, channels_out, …)."""
+        check_dtype(self, x, self.weight)
+        s: Any = self.settings
+        sizes = (s.stride, s.padding, s.padding_out, s.dilation, s.groups)
+        y: Tensor[Float] = _TRANSPOSED[s._axes](x, self.weight.value, value_of(self.bias), *sizes)
+        return y
 
 
-class ConvTranspose1d(Layer[ConvTranspose1dConfig]):
+class ConvTranspose1dConfig(_TransposedSettings["ConvTranspose1d", Single]):
+    """Settings of ``ConvTranspose1d``."""
+
+    _axes = 1
+
+
+class ConvTranspose1d(takes.ConvTranspose1d, ConvTransposed[ConvTranspose1dConfig], init=False):
     """Transposed convolution of lines: each element adds its window to the output.
 
     weight: (channels_in, channels_out / groups, k); bias: (channels_out,) or None.
     """
 
-    weight: Param
-    bias: Param | None
 
-    # The constructor, generated by tools/gen.py from ConvTranspose1dConfig; do not edit.
-    if TYPE_CHECKING:
+class ConvTranspose2dConfig(_TransposedSettings["ConvTranspose2d", Pair]):
+    """Settings of ``ConvTranspose2d``."""
 
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
-            self,
-            channels_in: int,
-            channels_out: int,
-            kernel_size: Single,
-            stride: Single = 1,
-            padding: Single = 0,
-            padding_out: Single = 0,
-            dilation: Single = 1,
-            groups: int = 1,
-            bias: bool = True,
-            initializer: init.Initializer = ...,
-            *,
-            device: Backend | str | None = None,
-        ) -> None: ...
-
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, L) to (N, channels_out, L')."""
-        check_dtype(self, x, self.weight)
-        s = self.settings
-        return conv_transpose1d(
-            x,
-            self.weight.value,
-            value_of(self.bias),
-            s.stride,
-            s.padding,
-            s.padding_out,
-            s.dilation,
-            s.groups,
-        )
+    _axes = 2
 
 
-class ConvTranspose2dConfig(LayerConfig["ConvTranspose2d"]):
-    """Settings of ``ConvTranspose2d``.
-
-    Attributes:
-        channels_in: channels of the input.
-        channels_out: channels of the output.
-        kernel_size: height and width of the window.
-        stride: distance between neighbors of the input in the output.
-        padding: what is cut off at each side.
-        padding_out: what is added at the end of each axis.
-        dilation: distance between the window's elements.
-        groups: groups of channels that do not mix.
-        bias: whether a bias per channel is added.
-        initializer: first values of weight and bias.
-    """
-
-    channels_in: int
-    channels_out: int
-    kernel_size: Pair
-    stride: Pair = 1
-    padding: Pair = 0
-    padding_out: Pair = 0
-    dilation: Pair = 1
-    groups: int = 1
-    bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
-
-    def validate(self) -> None:
-        """Raise ConfigError unless the groups divide the channels."""
-        divide(self)
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return weight and bias."""
-        return parts_of(self, 2, device, True)
-
-
-class ConvTranspose2d(Layer[ConvTranspose2dConfig]):
+class ConvTranspose2d(takes.ConvTranspose2d, ConvTransposed[ConvTranspose2dConfig], init=False):
     """Transposed convolution of images: each element adds its window to the output.
 
     weight: (channels_in, channels_out / groups, kh, kw); bias: (channels_out,) or None.
     """
 
-    weight: Param
-    bias: Param | None
 
-    # The constructor, generated by tools/gen.py from ConvTranspose2dConfig; do not edit.
-    if TYPE_CHECKING:
+class ConvTranspose3dConfig(_TransposedSettings["ConvTranspose3d", Triple]):
+    """Settings of ``ConvTranspose3d``."""
 
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
-            self,
-            channels_in: int,
-            channels_out: int,
-            kernel_size: Pair,
-            stride: Pair = 1,
-            padding: Pair = 0,
-            padding_out: Pair = 0,
-            dilation: Pair = 1,
-            groups: int = 1,
-            bias: bool = True,
-            initializer: init.Initializer = ...,
-            *,
-            device: Backend | str | None = None,
-        ) -> None: ...
-
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, H, W) to (N, channels_out, H', W')."""
-        check_dtype(self, x, self.weight)
-        s = self.settings
-        return conv_transpose2d(
-            x,
-            self.weight.value,
-            value_of(self.bias),
-            s.stride,
-            s.padding,
-            s.padding_out,
-            s.dilation,
-            s.groups,
-        )
+    _axes = 3
 
 
-class ConvTranspose3dConfig(LayerConfig["ConvTranspose3d"]):
-    """Settings of ``ConvTranspose3d``.
-
-    Attributes:
-        channels_in: channels of the input.
-        channels_out: channels of the output.
-        kernel_size: depth, height and width of the window.
-        stride: distance between neighbors of the input in the output.
-        padding: what is cut off at each side.
-        padding_out: what is added at the end of each axis.
-        dilation: distance between the window's elements.
-        groups: groups of channels that do not mix.
-        bias: whether a bias per channel is added.
-        initializer: first values of weight and bias.
-    """
-
-    channels_in: int
-    channels_out: int
-    kernel_size: Triple
-    stride: Triple = 1
-    padding: Triple = 0
-    padding_out: Triple = 0
-    dilation: Triple = 1
-    groups: int = 1
-    bias: bool = True
-    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
-
-    def validate(self) -> None:
-        """Raise ConfigError unless the groups divide the channels."""
-        divide(self)
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return weight and bias."""
-        return parts_of(self, 3, device, True)
-
-
-class ConvTranspose3d(Layer[ConvTranspose3dConfig]):
+class ConvTranspose3d(takes.ConvTranspose3d, ConvTransposed[ConvTranspose3dConfig], init=False):
     """Transposed convolution of volumes: each element adds its window to the output.
 
     weight: (channels_in, channels_out / groups, kd, kh, kw); bias: (channels_out,) or None.
     """
 
+
+class DeformConv2dConfig(_Settings["DeformConv2d"]):
+    """Settings of ``DeformConv2d``.
+
+    Attributes:
+        channels_in: channels of the input.
+        channels_out: channels of the output.
+        kernel_size: height and width of the window.
+        stride: steps of the window.
+        dilation: distance between the window's elements.
+        groups: groups of channels that do not mix.
+        offset_groups: groups of channels with offsets of their own.
+        padding: ``"valid"``, ``"same"``, or sizes.
+        bias: whether a bias per channel is added.
+        initializer: first values of weight and bias.
+    """
+
+    _axes = 2
+
+    kernel_size: Pair
+    stride: Pair = 1
+    dilation: Pair = 1
+    groups: int = 1
+    offset_groups: int = 1
+    padding: Padding = "valid"
+    bias: bool = True
+    initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
+
+    def validate(self) -> None:
+        """Raise ConfigError unless the groups divide the channels."""
+        super().validate()
+        divided = self.offset_groups > 0 and not self.channels_in % self.offset_groups
+        self.require("offset_groups", divided, f"a divisor of the channels {self.channels_in}")
+
+
+class DeformConv2d(takes.DeformConv2d, Layer[DeformConv2dConfig], init=False):
+    """Cross-correlation of images whose windows read each place at an offset of its own.
+
+    Offsets and masks are given with the images: another layer makes them. weight: (channels_out,
+    channels_in / groups, height, width); bias: (channels_out,) or None. Dai et al., 2017; with a
+    mask Zhu et al., 2018.
+    """
+
     weight: Param
     bias: Param | None
 
-    # The constructor, generated by tools/gen.py from ConvTranspose3dConfig; do not edit.
-    if TYPE_CHECKING:
+    def forward(
+        self, x: Tensor[Float], offset: Tensor[Float], mask: Tensor[Float] | None = None
+    ) -> Tensor[Float]:
+        """Map (N, channels_in, H, W) to (N, channels_out, H', W').
 
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
-            self,
-            channels_in: int,
-            channels_out: int,
-            kernel_size: Triple,
-            stride: Triple = 1,
-            padding: Triple = 0,
-            padding_out: Triple = 0,
-            dilation: Triple = 1,
-            groups: int = 1,
-            bias: bool = True,
-            initializer: init.Initializer = ...,
-            *,
-            device: Backend | str | None = None,
-        ) -> None: ...
+        Args:
+            x: images.
+            offset: (N, 2 · offset_groups · height · width, H', W'), rows before columns.
+            mask: (N, offset_groups · height · width, H', W'), factors of what is read.
 
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, D, H, W) to (N, channels_out, D', H', W')."""
+        Raises:
+            ShapeError: when the offsets are of another number of groups.
+        """
         check_dtype(self, x, self.weight)
         s = self.settings
-        return conv_transpose3d(
-            x,
-            self.weight.value,
-            value_of(self.bias),
-            s.stride,
-            s.padding,
-            s.padding_out,
-            s.dilation,
-            s.groups,
-        )
+        height, width = as_sizes(s.kernel_size, 2)
+        channels = 2 * s.offset_groups * height * width
+        if offset.ndim != 4 or offset.shape[1] != channels:
+            expected = f"(N, {channels}, H', W')"
+            raise ShapeError("DeformConv2d", "no such offsets", got=offset.shape, expected=expected)
+        padding = margins(s.padding, x.shape, 2, s.kernel_size, s.stride, s.dilation)
+        bias = value_of(self.bias)
+        weight = self.weight.value
+        return deform_conv2d(x, offset, weight, mask, bias, s.stride, padding, s.dilation, s.groups)

@@ -9,7 +9,7 @@ from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
 from ..layers.activation import ActivationConfig, Name
-from ..layers.conv2d import Conv2dConfig
+from ..layers.conv import Conv2dConfig
 from ..layers.norm import BatchNormConfig
 from ..settings.config import Config
 from ..settings.fields import check_sizes

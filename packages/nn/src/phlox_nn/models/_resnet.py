@@ -6,7 +6,7 @@ from typing import Any
 
 from phlox_tensor import Backend, Float, Tensor, max_pool2d
 
-from ..layers.conv2d import Conv2d
+from ..layers.conv import Conv2d
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import BatchNorm, BatchNormConfig
 from ..module.module import Module

@@ -6,8 +6,7 @@ from typing import Any
 
 from phlox_tensor import Backend, Float, Tensor, concat, max_pool2d, pad
 
-from ..layers.conv import ConvTranspose2d
-from ..layers.conv2d import Conv2d
+from ..layers.conv import Conv2d, ConvTranspose2d
 from ..module.module import Module
 from ._parts import ModelConfig, conv_norm, run
 

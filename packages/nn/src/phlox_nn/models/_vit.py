@@ -5,7 +5,7 @@ from __future__ import annotations
 from phlox_tensor import Backend, Float, ShapeError, Tensor, attention, concat
 
 from .. import initializers as init
-from ..layers.conv2d import Conv2d
+from ..layers.conv import Conv2d
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module

@@ -9,7 +9,6 @@ from dataclasses import MISSING, Field, InitVar, field, fields
 from inspect import cleandoc, get_annotations
 from math import inf
 from operator import attrgetter
-from types import SimpleNamespace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -20,14 +19,13 @@ from typing import (
     TypeVar,
     cast,
     get_args,
-    get_origin,
-    get_type_hints,
 )
 
 from phlox_tensor import Backend
 
 from ..settings import fields as _settings
 from ..settings.config import Config
+from ..settings.fields import variables, written_out
 from .module import Module
 
 # Settings that are sizes of windows, or count them.
@@ -87,18 +85,27 @@ class Layer(Module, Generic[C]):
     settings: C
 
     def __init_subclass__(
-        cls, config: type[LayerConfig[Any]] | None = None, **options: Any
+        cls, config: type[LayerConfig[Any]] | None = None, *, init: bool = True, **options: Any
     ) -> None:
-        """Take constructor and documentation from the config that is the type argument."""
+        """Take constructor and documentation from the config that is the type argument.
+
+        ``init=False`` tells type checkers that the constructor is that of another base.
+        """
         bases = vars(cls).get("__orig_bases__", ())
-        named = [get_args(base)[0] for base in bases if get_origin(base) is Layer]
-        config = named[0] if named and named[0] is not Any else config
+        named = [arg for base in bases for arg in get_args(base) if _is_config(arg)]
+        config = named[0] if named else config
         super().__init_subclass__(config=config, **options)
         if config is not None:
             config._layer = cls
-            settings = cleandoc(config.__doc__ or "").partition("Attributes:\n")[2].rstrip()
+            settings = _described(config, "Attributes")
+            if settings and settings not in (config.__doc__ or ""):
+                config.__doc__ = f"{config.__doc__}\n\nAttributes:\n{settings}\n"
             if cls.__doc__ and settings and "Args:\n" not in cls.__doc__:
                 cls.__doc__ = f"{cleandoc(cls.__doc__)}\n\nArgs:\n{settings}\n"
+
+
+def _is_config(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, LayerConfig)
 
 
 class _Setting(NamedTuple):
@@ -178,26 +185,20 @@ def _taken(cls: Any) -> dict[str, _Setting]:
     return found
 
 
-def _described(cls: type) -> str:
+def _described(cls: type, title: str = "Args") -> str:
     """What the docstring of a class, or of the nearest base with such words, says of settings."""
     docs = (cleandoc(vars(base).get("__doc__") or "") for base in cls.__mro__)
-    return next(filter(None, (doc.partition("\nArgs:\n")[2] for doc in docs)), "").rstrip()
+    told = (doc.partition(f"\n{title}:\n")[2].rstrip() for doc in docs)
+    return next(filter(None, told), "")
 
 
 def _config_of(cls: Any) -> Any:
     """The config of a layer, in the module of the layer."""
-    named: dict[str, Any] = {}
-    for base in vars(cls).get("__orig_bases__", ()):
-        origin = get_origin(base)
-        if origin is not None:
-            names = (each.__name__ for each in origin.__parameters__)
-            named |= dict(zip(names, get_args(base), strict=True))
-    hints = {}
-    for name, (hint, _, module) in cls._own.items():
-        hints[name] = hint
-        if named or module != cls.__module__:
-            asked: Any = SimpleNamespace(__annotations__={name: hint})
-            hints |= get_type_hints(asked, vars(sys.modules[module]), named)
+    named = variables(cls)
+    hints = {
+        name: hint if not named and module == cls.__module__ else written_out(hint, module, named)
+        for name, (hint, _, module) in cls._own.items()
+    }
     title, described = f"{cls.__name__}Config", _described(cls)
     body = {
         **{name: each.default for name, each in cls._own.items() if each.default is not MISSING},

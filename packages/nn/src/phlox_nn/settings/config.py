@@ -57,6 +57,7 @@ class Config(_settings.TypedFields, ABC):
             raise TypeError(f"[config] {cls.__name__}: a field may not be called 'kind'")
         cls.kind = cls.__name__.removesuffix("Config")
         own = "__init__" in vars(cls)
+        _settings.write_out_inherited(cls)
         dataclass(frozen=True)(cls)
         if not own:
             _explain_names(cls)

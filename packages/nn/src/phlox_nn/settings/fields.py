@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
-from inspect import isabstract
-from typing import Any, ClassVar, Final, Union, get_args, get_origin, get_type_hints
+from inspect import get_annotations, isabstract
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
 from phlox_tensor import PhloxError, Tensor
@@ -63,6 +66,33 @@ def hints(cls: Any) -> dict[str, Any]:
             ) from None
         known = _HINTS[cls] = {f.name: resolved[f.name] for f in fields(cls) if f.init}
     return known
+
+
+def variables(cls: type) -> dict[str, Any]:
+    """The types that a class gives the type variables of its bases, by name."""
+    named: dict[str, Any] = {}
+    for base in vars(cls).get("__orig_bases__", ()):
+        names = [each.__name__ for each in getattr(get_origin(base), "__parameters__", ())]
+        named |= dict(zip(names, get_args(base), strict=False))
+    return named
+
+
+def written_out(hint: Any, module: str, named: dict[str, Any]) -> Any:
+    """An annotation of a module with types in the place of variables."""
+    asked: Any = SimpleNamespace(__annotations__={"hint": hint})
+    return get_type_hints(asked, vars(sys.modules[module]), named)["hint"]
+
+
+def write_out_inherited(cls: Any) -> None:
+    """Let a class over ``Base[int]`` have the inherited fields with types for variables."""
+    named = {name: kind for name, kind in variables(cls).items() if not isinstance(kind, TypeVar)}
+    own = get_annotations(cls)
+    found = {}
+    for base in reversed(cls.__mro__[1:]):
+        for name, hint in get_annotations(base).items():
+            if name not in own and named.keys() & set(re.findall(r"\w+", str(hint))):
+                found[name] = written_out(hint, base.__module__, named)
+    cls.__annotations__ = {**found, **own}
 
 
 def check(config: Any) -> None:
