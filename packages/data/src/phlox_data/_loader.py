@@ -293,7 +293,7 @@ class DataLoader:
         return tree.map(lambda leaf: _on(leaf, device), batch)
 
 
-def _sampler(shuffle: bool | Sampler, sampler: Sampler | None) -> Sampler:
+def _sampler(shuffle: object, sampler: object) -> Sampler:
     """The order that a loader was asked for."""
     hint = "DataLoader(dataset, 64, sampler=data.balanced(labels))"
     if sampler is None:

@@ -36,7 +36,7 @@ def draws(seed: int, epoch: int, positions: Indices) -> NDArray[np.float64]:
     """Return a number of 0 to 1 for each position of an epoch: those of splitmix64."""
     start = words(seed, epoch, (0, 2, 1)).random_raw(1)
     steps = (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    return (_mixed(start + steps) >> np.uint64(11)) * 2.0**-53
+    return (_mixed(start + steps) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @lru_cache(maxsize=8)
