@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("file.csv").write_text("a,b\n1,2\n")
     Path("folder/cat").mkdir(parents=True)
     Image.new("L", (2, 2)).save("folder/cat/one.png")
+    Path("shards").mkdir()
+    with tarfile.open("shards/0.tar", "w") as shard:
+        shard.add("file.csv", "a.csv")
     for part in ("train", "t10k"):
         for name in ("images-idx3", "labels-idx1"):
             content = gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 1, 5]))

@@ -15,6 +15,7 @@ from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
 from phlox_tensor.names import unknown_name as _unknown_name
 
+from ._archive import archive as archive
 from ._arrays import arrays as arrays
 from ._batch import RaggedError as RaggedError
 from ._batch import pad as pad
@@ -35,6 +36,7 @@ from ._sampler import Blocks as Blocks
 from ._sampler import Sampler as Sampler
 from ._sampler import Weighted as Weighted
 from ._sampler import balanced as balanced
+from ._sqlite import sqlite as sqlite
 from ._text import jsonl as jsonl
 from ._text import text as text
 

@@ -17,6 +17,7 @@ NAMES: Final[Mapping[str, str]] = {
     "StackDataset": "data.zip(first, second)",
     "Subset": "dataset.select([0, 2])",
     "TensorDataset": "data.arrays((features, labels))",
+    "WebDataset": 'data.archive("shards/*.tar")',
     "WeightedRandomSampler": "data.Weighted([1.0, 2.0, 1.0])",
     "default_collate": "data.stack",
     "from_dict": "data.arrays(x=features, y=labels)",

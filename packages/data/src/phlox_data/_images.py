@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, final
+from typing import Any, BinaryIO, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ._dataset import Dataset
 from ._errors import DataError, checked_path
 from ._items import Draw, Items
 
-_ENDINGS: Final = frozenset(
+ENDINGS: Final = frozenset(
     (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 )
 _MODES: Final = ("L", "RGB", "RGBA")
@@ -37,21 +37,25 @@ class Pictures(Items):
 
     def get(self, index: int, key: int, draw: Draw) -> Any:
         del key, draw
-        image = _decoded(self._files[index], self._size, self._mode)
+        file = self._files[index]
+        image = decoded(file, str(file), self._size, self._mode)
         return {"image": image, "label": self._labels[index]}
 
 
-def _decoded(file: Path, size: tuple[int, int] | None, mode: str) -> NDArray[np.uint8]:
+def decoded(
+    file: Path | BinaryIO, name: str, size: tuple[int, int] | None = None, mode: str = "RGB"
+) -> NDArray[np.uint8]:
+    """Return a picture as (channels, height, width); errors say its name."""
     try:
         with Image.open(file) as opened:
             if opened.mode.startswith(("I", "F")):
-                what = f"{file} has more than 8 bits a pixel"
+                what = f"{name} has more than 8 bits a pixel"
                 raise DataError("images", what, got=opened.mode, expected="8 bits")
             image = ImageOps.exif_transpose(opened).convert(mode)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, (DataError, FileNotFoundError, PermissionError)):
             raise
-        raise DataError("images", f"{file} is no whole picture", got=error) from error
+        raise DataError("images", f"{name} is no whole picture", got=error) from error
     if size is not None:
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.asarray(image)
@@ -114,4 +118,4 @@ def _shown(path: Path) -> bool:
 
 
 def _is_picture(path: Path) -> bool:
-    return path.suffix.lower() in _ENDINGS and _shown(path) and path.is_file()
+    return path.suffix.lower() in ENDINGS and _shown(path) and path.is_file()

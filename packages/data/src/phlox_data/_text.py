@@ -68,7 +68,7 @@ def _index(path: str, *, blank: bool) -> tuple[array[int], array[int], array[int
     return begins, sizes, numbers
 
 
-def _found(paths: Paths, op: str) -> list[str]:
+def found_files(paths: Paths, op: str) -> list[str]:
     given = [paths] if isinstance(paths, (str, PathLike)) else [*paths]
     found: list[str] = []
     for each in (checked_path(path, op) for path in given):
@@ -95,7 +95,7 @@ def text(paths: Paths) -> Dataset[str]:
         ...     [*text(f"{folder}/*.txt")]
         ['one', 'two']
     """
-    return Dataset(Lines(_found(paths, "text"), "text", values=False))
+    return Dataset(Lines(found_files(paths, "text"), "text", values=False))
 
 
 def jsonl(paths: Paths) -> Dataset[Any]:
@@ -116,4 +116,4 @@ def jsonl(paths: Paths) -> Dataset[Any]:
         ...     jsonl(f"{folder}/a.jsonl")[1]
         {'x': 2}
     """
-    return Dataset(Lines(_found(paths, "jsonl"), "jsonl", values=True))
+    return Dataset(Lines(found_files(paths, "jsonl"), "jsonl", values=True))
