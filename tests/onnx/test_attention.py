@@ -13,7 +13,44 @@ from onnx.reference import ReferenceEvaluator
 import phlox as px
 from tests.onnx.exported import drawn
 
+_ROOT: Final = """
+    sizes = Shape (q)
+    size = Slice (sizes, last, far)
+    wide = Cast <to = 1> (size)
+    by = Sqrt (wide)
+    share = Div (one, by)
+    scale = Cast <to = 1> (share)
+    root = Sqrt (scale)
+    a = Mul (q, root)
+    again = Sqrt (scale)
+    turned = Transpose <perm = [0, 1, 3, 2]> (k)"""
+
+
+def _by_roots(head: str, ends: str) -> str:
+    """What PyTorch's older exporter writes, which reads the scale from the shape of the query."""
+    mask = ", float[t, t] m" if "seen" in ends else ""
+    return f"""<ir_version: 8, opset_import: ["" : 14]>
+g (float[{head}, 3] q, float[{head}, 3] k, float[{head}, 3] v{mask})
+=> (float[{head}, 3] y)
+<int64[1] last = {{-1}}, int64[1] far = {{9223372036854775807}}, float[1] one = {{1}}> {{
+{_ROOT}
+    {ends}
+}}"""
+
+
+_PLAIN: Final = """b = Mul (turned, again)
+    scores = MatMul (a, b)
+    shares = Softmax <axis = -1> (scores)
+    y = MatMul (shares, v)"""
+_MASKED: Final = _PLAIN.replace(
+    "Softmax <axis = -1> (scores)", "Softmax <axis = -1> (seen)"
+).replace("shares =", "seen = Add (scores, m) shares =")
+
+
 MADE: Final[dict[str, str]] = {
+    "the root of a scale from the shape": _by_roots("2, 4, 5", _PLAIN),
+    "the same for any sizes": _by_roots("n, 4, t", _PLAIN),
+    "the same with a mask": _by_roots("n, 4, t", _MASKED),
     "a stack of all heads": """<ir_version: 9, opset_import: ["" : 18]>
 g (float[2, 4, 5, 3] q, float[2, 5, 4, 3] k, float[2, 4, 5, 3] v) => (float[2, 4, 5, 3] y)
 <int64[4] own = {2, 5, 4, 3}, int64[3] flat = {-1, 5, 3}, int64[4] back = {2, 4, 3, 5},
@@ -82,7 +119,8 @@ def test_a_formula_of_attention_is_one_call(name: str, tmp_path: Path) -> None:
     for value in file.graph.input:
         sizes = value.type.tensor_type.shape.dim
         dims = [d.dim_value or {"n": 2, "t": 5}[d.dim_param] for d in sizes]
-        feeds[value.name] = np.tri(5, dtype=bool) if value.name == "m" else drawn(*dims)
+        kind = bool if "bool[5, 5] m" in MADE[name] else np.float32
+        feeds[value.name] = np.tri(5, dtype=kind) if value.name == "m" else drawn(*dims)
     made = px.onnx.write(file.SerializeToString(), tmp_path / "made", verify=feeds)
     assert made.model.count("px.attention(") == 1
     assert made.ops is None
@@ -91,3 +129,28 @@ def test_a_formula_of_attention_is_one_call(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found.numpy(), wanted[0], rtol=1e-4, atol=1e-5)
     far = px.onnx.verify(file.SerializeToString(), tmp_path / "made", feeds)
     assert max(far.values()) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Slice (sizes, last, far)", "Slice (sizes, one_more, last)"),
+        ("root = Sqrt (scale)", "root = Exp (scale)"),
+        ("Mul (turned, again)", "Mul (turned, share)"),
+        ("Div (one, by)", "Div (by, one)"),
+        ("sizes = Shape (q)", "sizes = Shape (v)"),
+    ],
+)
+def test_another_scale_is_no_attention_of_the_usual_one(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    text = MADE["the root of a scale from the shape"].replace(before, after)
+    text = text.replace("float[1] one =", "int64[1] one_more = {-2}, float[1] one =")
+    assert text.count(after) == 1
+    file = onnx.parser.parse_model(text)
+    feeds = {n: drawn(2, 4, 5, 3) + i for i, n in enumerate("qkv")}
+    made = px.onnx.write(file.SerializeToString(), tmp_path / "made", verify=feeds)
+    assert "px.attention(" not in made.model
+    wanted: Any = ReferenceEvaluator(file).run(None, feeds)
+    found = px.onnx.load(file.SerializeToString())(**feeds)
+    np.testing.assert_allclose(found.numpy(), wanted[0], rtol=1e-4, atol=1e-5)

@@ -102,15 +102,16 @@ class Writer:
 
     def array(self, value: Any, name: str = "constant") -> str:
         """Write a constant, each once."""
-        array = np.asarray(value)
+        array = np.asarray(value, order="C")
+        if name != "constant":
+            found = self.name(name)
+            self.initializers.append(numpy_helper.from_array(array, found))
+            return found
         key = array.dtype.str, array.shape, blake2b(array.tobytes()).digest()
-        if name == "constant" and key in self._constants:
-            return self._constants[key]
-        found = self.name(name)
-        self.initializers.append(numpy_helper.from_array(np.asarray(array, order="C"), found))
-        if name == "constant":
-            self._constants[key] = found
-        return found
+        if key not in self._constants:
+            found = self._constants[key] = self.name(name)
+            self.initializers.append(numpy_helper.from_array(array, found))
+        return self._constants[key]
 
     def ints(self, *values: int) -> str:
         """Whole numbers, as shapes and axes are written."""

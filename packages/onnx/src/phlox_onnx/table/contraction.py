@@ -97,7 +97,9 @@ def linear(x: T, weight: T, bias: T | None = None) -> T:
     return px.linear(x, weight, bias)
 
 
-def scaled_attention(query: T, key: T, value: T, bias: T | None = None, *, scale: float = 1.0) -> T:
+def scaled_attention(
+    query: T, key: T, value: T, bias: T | None = None, *, scale: float | None = None
+) -> T:
     return px.attention(query, key, value, bias=bias, scale=scale)
 
 

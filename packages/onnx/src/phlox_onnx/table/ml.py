@@ -155,7 +155,12 @@ def trees(
             goes = goes | (value.isnan() & missing.take(at, axis=0))
         at = children.take(at * 2 + goes.astype(at.dtype), axis=0)
     votes = weights.take(at, axis=0)
-    ways = {"SUM": votes.sum, "AVERAGE": votes.mean, "MIN": votes.min, "MAX": votes.max}
+    ways: dict[str, Callable[..., T]] = {
+        "SUM": votes.sum,
+        "AVERAGE": votes.mean,
+        "MIN": votes.min,
+        "MAX": votes.max,
+    }
     out = ways[aggregate](axis=1)
     return _scores_after("TreeEnsemble", out if base is None else out + base, post_transform)
 

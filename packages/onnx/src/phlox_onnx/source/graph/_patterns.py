@@ -307,14 +307,52 @@ def attention(node: Node, f: Finder) -> Node | None:
     product = f.maker(scores, "MatMul")
     if product is None or not f.once(scores):
         return None
-    query, by = _scaled(f, product.inputs[0])
-    key, times = _scaled(f, product.inputs[1])
+    usual = [_without_root(f, name, product) for name in product.inputs]
+    if all(usual):
+        query, key, words = usual[0], usual[1], {}
+    else:
+        query, by = _scaled(f, product.inputs[0])
+        key, times = _scaled(f, product.inputs[1])
+        words = {"scale": scale * by * times}
     ways = (_swapped, _split, _transposed)
-    rows = next((k for way in ways if (k := way(f, key, product))), None) if f.once(key) else None
+    whole = f.once(key) and (words or scale == 1)
+    rows = next((k for way in ways if (k := way(f, key, product))), None) if whole else None
     if rows is None:
         return None
     inputs = [query, rows, node.inputs[1], *([bias] if bias else [])]
-    return in_place("Attention", inputs, node, OWN, scale=scale * by * times)
+    return in_place("Attention", inputs, node, OWN, **words)
+
+
+def _without_root(f: Finder, name: str, product: Node) -> str:
+    """One side of a product without the root of the usual scale, as PyTorch writes it.
+
+    It is ``sqrt(1 / sqrt(size))`` for the size of the last axis of the left side.
+    """
+    left, made = f.maker(product.inputs[0], "Mul"), f.maker(name, "Mul")
+    if left is None or made is None or not f.once(name):
+        return ""
+    known = [query for query, _ in f.pairs(left)]
+    return next((x for x, root in f.pairs(made) if _root_of_usual(f, root) in known), "")
+
+
+def _root_of_usual(f: Finder, name: str) -> str | None:
+    """The x of ``sqrt(1 / sqrt(size))`` for the size of its last axis."""
+    for op, place in (("Sqrt", 0), ("Div", 1), ("Sqrt", 0)):
+        step = f.maker(_uncast(f, name), op)
+        if step is None or (place and f.number(step.inputs[0]) != 1):
+            return None
+        name = step.inputs[place]
+    part = f.maker(_uncast(f, name), "Slice")
+    shape = f.maker(part.inputs[0], "Shape") if part is not None else None
+    if part is None or shape is None or _sizes(f, part.outputs[0], shape.inputs[0]) != (-1, None):
+        return None
+    return shape.inputs[0]
+
+
+def _uncast(f: Finder, name: str) -> str:
+    """What a cast to floats is of, or a value itself."""
+    cast = f.maker(name, "Cast")
+    return cast.inputs[0] if cast is not None and cast.attributes["to"] in (1, 10, 11) else name
 
 
 def _order(turned: Node | None) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from ._run import spelled_call, written
 from ._size import Size, UnknownError
 from ._specs import specs_of
 from ._values import LITERAL, STATE, Field, Values
-from ._writers import HOST, MAKERS, WRITERS, ints
+from ._writers import HOST, MAKERS, WRITERS, ints, truth
 
 # A row that writes more lines than this is a function of its own.
 ROW_LINES: Final = 8
@@ -231,6 +231,8 @@ class Emitter:
         writer = WRITERS.get(node.key)
         if writer is None:
             return None
+        if writer is truth and isinstance(values[0], np.ndarray):
+            values = values[::-1]
         known = [
             v
             if isinstance(v, np.ndarray | None) and i and not self._values.is_trained_number(v)

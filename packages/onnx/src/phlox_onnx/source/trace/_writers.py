@@ -230,10 +230,13 @@ def global_average(node: Node, x: Name) -> Any:
 def attention(node: Node, q: Name, k: Name, v: Name, bias: Name | None = None) -> Any:
     if not all(isinstance(v, Name | None) for v in (k, v, bias)):
         raise UnknownError("a constant")
-    scale = float(str(np.float32(node.attributes["scale"])))
-    usual = math.isclose(scale, q.shape[-1] ** -0.5, rel_tol=1e-5) if _known(q) else False
     named: dict[str, Any] = {} if bias is None else {"bias": bias.expr}
-    named |= {} if usual else {"scale": e.literal(scale)}
+    scale = node.attributes.get("scale")
+    if scale is not None:
+        scale = float(str(np.float32(scale)))
+        size = q.shape[-1]
+        usual = isinstance(size, int) and math.isclose(scale, size**-0.5, rel_tol=1e-5)
+        named |= {} if usual else {"scale": e.literal(scale)}
     expr = e.call("px.attention", [q.expr, k.expr, v.expr], named)
 
     def made(case: int) -> Any:
@@ -262,12 +265,20 @@ def rounded(node: Node, x: Name, scale: Any, zero: Any = None) -> Any:
     return finished(x.trace, expr, lambda case: x.cases[case])
 
 
-def _known(q: Name) -> bool:
-    return isinstance(q.shape[-1], int)
+def truth(node: Node, x: Name, other: Any) -> Any:
+    """``x & True`` and ``x == True``, which are x where it has all of the axes."""
+    if not isinstance(other, np.ndarray) or other.dtype != bool or not other.all():
+        raise UnknownError("no constant truth")
+    shapes = [np.broadcast_shapes(case.shape, other.shape) == case.shape for case in x.cases]
+    if x.dtype.kind != "Bool" or not all(shapes):
+        raise UnknownError("another shape")
+    return x
 
 
 WRITERS: Final[dict[Key, Writer]] = {
+    ("", "And"): truth,
     ("", "Clip"): clip,
+    ("", "Equal"): truth,
     ("", "Expand"): expand,
     ("", "Gather"): gather,
     ("", "GlobalAveragePool"): global_average,
