@@ -49,7 +49,8 @@ def sources() -> list[Path]:
         "/phlox_tensor/reference/",
         "/phlox_autodiff/rules/",
         "/phlox_onnx/save/_rows.py",
-        "/phlox_onnx/source/graph/_patterns.py",  # formulas, each a function
+        "/phlox_onnx/source/graph/_attention.py",  # formulas, each a function
+        "/phlox_onnx/source/graph/_patterns.py",
         "/phlox_onnx/table/",
         "/phlox_onnx/read/_upgrades.py",
     )
