@@ -213,6 +213,20 @@ def test_the_second_derivative_of_det_needs_no_inverse(rank: int) -> None:
     np.testing.assert_allclose(found.numpy(), minors, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e4, 1e6])
+def test_the_second_derivative_of_det_of_graded_matrices(n: int, condition: float) -> None:
+    random = np.random.default_rng(n)
+    turns = [np.linalg.qr(random.normal(size=(n, n)))[0] for _ in range(2)]
+    values = np.geomspace(1.0, 1.0 / condition, n) if n else np.ones(0)
+    matrix, along = turns[0] * values @ turns[1], random.normal(size=(n, n))
+    (found,) = ad.hvp(pt.linalg.det, (pt.asarray(matrix),), (pt.asarray(along),))
+    narrow = [pt.asarray(x, dtype=pt.float32) for x in (matrix, along)]
+    (rounded,) = ad.hvp(pt.linalg.det, (narrow[0],), (narrow[1],))
+    scale = np.abs(found.numpy()).max(initial=0.0)
+    np.testing.assert_allclose(rounded.numpy(), found.numpy(), rtol=0, atol=5e-3 * scale)
+
+
 @pytest.mark.parametrize("rank", [0, 1, 2, 3])
 def test_the_third_derivative_of_det_is_that_of_the_polynomial(rank: int) -> None:
     random = np.random.default_rng(rank)
