@@ -159,3 +159,26 @@ def test_a_refusal_of_lapack_does_not_repeat_itself() -> None:
     ) as caught:
         pt.linalg.cholesky(pt.asarray([[1.0, 2.0], [2.0, 1.0]], device="numpy"))
     assert caught.value.got is None
+
+
+def test_a_truth_value_is_no_axis_and_no_number() -> None:
+    x = pt.ones((2, 3))
+    flags: list[Callable[[], Any]] = [
+        lambda: x.std(False),
+        lambda: pt.var(x, False),
+        lambda: pt.var_mean(x, False),
+    ]
+    for call in flags:
+        with pytest.raises(ArgumentError, match="axis is not an integer: got False") as caught:
+            call()
+        assert caught.value.hint == "correction=0"
+    others: list[Callable[[], Any]] = [
+        lambda: x.sum(True),
+        lambda: x.sum((True,)),
+        lambda: x.topk(True),
+        lambda: x.leaky_relu(True),
+        lambda: pt.batch_norm(x, x[0], x[0], x[0], x[0], True),
+    ]
+    for call in others:
+        with pytest.raises(ArgumentError, match=r"is not an integer: got True|is not a number"):
+            call()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from .._errors.classes import ArgumentError, GradientError, ShapeError
+from .._errors.keywords import advice_for
 from .._values.dlpack import item_of
 from .._values.dtype import as_dtype
 from .._values.number import Scalar, call
@@ -32,10 +33,7 @@ def normalize_axis(axis: Any, op: str, rank: int, name: str = "axis") -> int:
         ShapeError: when a tensor of this rank has no such axis.
         ArgumentError: when it is not an integer.
     """
-    try:
-        index = operator.index(axis)
-    except TypeError:
-        raise ArgumentError(op, f"{name} is not an integer", got=_shown(axis)) from None
+    index = _integer(axis, name, op, rank)
     if not -rank <= index < rank:
         expected = f"{-rank} <= {name} < {rank}" if rank else "no axis, since the tensor is 0-d"
         raise ShapeError(op, f"{name} out of range", got=index, expected=expected)
@@ -112,11 +110,13 @@ def _axis_order(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
 
 def _integer(value: Any, name: str, op: str, rank: int) -> int:
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return operator.index(value)
     except TypeError:
-        raise ArgumentError(
-            op, f"{name} is not an integer", got=_shown(value), expected="an int"
-        ) from None
+        hint = advice_for(op, {"unbiased": value}).get("unbiased")  # a flag, in PyTorch
+        what, got = f"{name} is not an integer", _shown(value)
+        raise ArgumentError(op, what, got=got, expected="an int", hint=hint) from None
 
 
 def _integers(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
@@ -230,7 +230,10 @@ def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> Any:
 
 
 def _float(value: Any, name: str, op: str, rank: int) -> Any:
-    return call(float, _scalar(value, name, op, rank))
+    plain = _scalar(value, name, op, rank)
+    if isinstance(plain, bool):
+        raise ArgumentError(op, f"{name} is not a number", got=plain, expected="a number")
+    return call(float, plain)
 
 
 def _float_or_none(value: Any, name: str, op: str, rank: int) -> Any:
