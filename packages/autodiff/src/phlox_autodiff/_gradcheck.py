@@ -161,14 +161,13 @@ def _compare(
         place = tuple(int(i) for i in worst)
         what = f"derivative of order {order} differs at argument {number}, element {place}"
         got, right = float(found[worst]), float(wanted[worst])
-        by = ", of the outputs by random weights" if settings.weighted else ""
-        if sum(w.size for w in weights) > 1:  # a sum by weights, which says little to a reader
-            entry = _entry(function, xs, (number, *place), slopes(place), rtol, atol)
-            if entry is None:
-                by = ", of the outputs by random weights"
-            else:
-                where, got, right = entry
-                what += f", of {where}"
+        several = sum(w.size for w in weights) > 1  # a sum by weights says little to a reader
+        entry = several and _entry(function, xs, (number, *place), slopes(place), rtol, atol)
+        if entry:
+            where, got, right = entry
+            what += f", of {where}"
+        random = settings.weighted or (several and not entry)
+        by = ", of the outputs by random weights" if random else ""
         raise GradientError(
             "gradcheck", what, got=got, expected=f"{right} by central differences{by}"
         )

@@ -14,7 +14,7 @@ from ._device.program import (
     SequenceRun,
 )
 from ._errors.own_modules import is_ours
-from ._op.declaration import last_replaced
+from ._op.declaration import registry_mark
 from ._programs.foreach import run_together
 from ._programs.formula import Direct, ElementFormula
 from ._programs.interpreter import interpreted
@@ -91,7 +91,6 @@ __all__ = [
     "is_ours",
     "is_stream",
     "itself",
-    "last_replaced",
     "line_of_user",
     "lowered",
     "may_be_of_values",
@@ -102,6 +101,7 @@ __all__ = [
     "recording",
     "refuse",
     "register_state",
+    "registry_mark",
     "run_together",
     "runs_eagerly",
     "same",

@@ -144,7 +144,8 @@ class _TensorMember(Refusal):
 def is_refusal(cls: type, name: str) -> bool:
     """Whether all that a class does at a name is to refuse it."""
     member = getattr_static(cls, name, None)
-    return isinstance(member, Refusal) or getattr(member, "__name__", "") == "refuse"
+    own = getattr(member, "__module__", None) == __name__ and member.__name__ == "refuse"
+    return isinstance(member, Refusal) or own
 
 
 def hint_at_members(cls: type[NoOperand]) -> None:

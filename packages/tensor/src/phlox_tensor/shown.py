@@ -38,7 +38,8 @@ class _Shown(Signature):
         ]
         return found.replace(parameters=kept)
 
-    # What the methods of Signature read.
+    # The methods of Signature read these two; a Python that renames them fails
+    # test_help_does_not_show_what_is_refused.
 
     @property
     def _parameters(self) -> MappingProxyType[str, Parameter]:

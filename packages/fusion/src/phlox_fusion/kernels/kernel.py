@@ -15,7 +15,7 @@ from phlox_tensor.capture import (
     RECORDINGS,
     ElementFormula,
     Program,
-    last_replaced,
+    registry_mark,
     same_bits,
 )
 
@@ -55,7 +55,7 @@ class _Kept:
         self.identities: Final = outside.identities
         self.same_objects: Final = watching(outside.watches)
         self.formula: Final = formula
-        self.ops: Final = last_replaced()
+        self.ops: Final = registry_mark()
         self.quick: list[Quick] = []
         self.slow = 0
 
@@ -201,7 +201,7 @@ class Kernel(Generic[P]):
     def _known(self) -> _Kept:
         """What there is for what same_objects outside of the function now."""
         kept = self._kept
-        ops = last_replaced()
+        ops = registry_mark()
         if kept and kept[0].ops is ops and kept[0].same_objects():
             return kept[0]
         for at, found in enumerate(kept):

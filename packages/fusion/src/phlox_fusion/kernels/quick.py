@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from phlox_tensor import DType, Rejected
-from phlox_tensor.capture import MODES, RECORDINGS, Direct, Number, last_replaced
+from phlox_tensor.capture import MODES, RECORDINGS, Direct, Number, registry_mark
 
 from ..record.watch import Watch, write
 from ..replay.replay import MISS
@@ -30,8 +30,8 @@ def quick_of(direct: Direct, outside: Sequence[Watch]) -> Quick:
     source.line(f"if {modes}.entered or {recordings}.count: {miss}")
     source.line(f"if {device}.ops is not {source.held(direct.table, 'table')}: {miss}")
     source.line(f"if len(given) != {len(direct.form)}: {miss}")
-    ops = source.held(last_replaced(), "ops")
-    source.line(f"if {source.held(last_replaced, 'last_replaced')}() is not {ops}: {miss}")
+    ops = source.held(registry_mark(), "ops")
+    source.line(f"if {source.held(registry_mark, 'registry_mark')}() is not {ops}: {miss}")
     write(source, outside, miss)
     names = [f"a{place}" for place in range(len(direct.form))]
     source.line(f"{', '.join(names)}, = given")

@@ -55,7 +55,8 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     try:
         if passed is None:
             steps = _steps(x, items)
-            if key is not None:
+            # A number beside tensors tends to be another one at each call.
+            if key is not None and not (tensors and int in map(type, items)):
                 device.keep(key, steps, (), several=False)
         else:
             steps = passed[0]

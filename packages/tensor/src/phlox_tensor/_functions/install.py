@@ -10,7 +10,7 @@ from .._data import creation as _creation
 from .._device.backend import add_op
 from .._device.finding import provide
 from .._device.numpy_backend import Numpy
-from .._op.declaration import REGISTRY, Op, last_replaced, on_declare, promised_by, reserve, seal
+from .._op.declaration import REGISTRY, Op, on_declare, promised_by, registry_mark, reserve, seal
 from .._op.signature import REQUIRED
 from .._values.ambient import depend_on
 from .._values.tensor import Tensor
@@ -47,7 +47,7 @@ def install() -> None:
     promised_by(promised)
     on_declare(_add_method)
     on_declare(add_op)
-    depend_on(last_replaced)
+    depend_on(registry_mark)
 
 
 def _show_example(name: str) -> None:

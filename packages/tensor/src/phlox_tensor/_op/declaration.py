@@ -401,7 +401,7 @@ def declare(op_class: OpClass, name: Any, signature: str, **fields: Any) -> Op:
 _replaced: Final = [object()]
 
 
-def last_replaced() -> object:
+def registry_mark() -> object:
     """Return what is another object as soon as an op takes the place of one of its name."""
     return _replaced[0]
 

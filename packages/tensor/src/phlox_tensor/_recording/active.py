@@ -26,7 +26,7 @@ class _Open(local):
     """The recordings under way in this thread: for each whether all devices are watched."""
 
     def __init__(self) -> None:
-        self.watching: list[bool] = []
+        self.on_all: list[bool] = []
 
 
 _OPEN: Final = _Open()
@@ -50,21 +50,21 @@ def recorded(made: Recording, *, watching: bool = True) -> Iterator[None]:
         watching: on all devices; else on those alone that note their ops themselves.
     """
     _count(1, watching=watching)
-    _OPEN.watching.append(watching)
+    _OPEN.on_all.append(watching)
     token = recording_here.set(made)
     try:
         yield
     finally:
         recording_here.reset(token)
         made.close()
-        _OPEN.watching.remove(watching)
+        _OPEN.on_all.remove(watching)
         _count(-1, watching=watching)
 
 
 def _forked() -> None:
     """Forget the recordings of other threads, which a forked process does not have."""
-    RECORDINGS.count = len(_OPEN.watching)
-    RECORDINGS.watching = sum(_OPEN.watching)
+    RECORDINGS.count = len(_OPEN.on_all)
+    RECORDINGS.watching = sum(_OPEN.on_all)
     _COUNTING.release()
     _count(0, watching=False)
 

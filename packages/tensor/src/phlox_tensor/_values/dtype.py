@@ -26,11 +26,12 @@ class DType:
         numpy: the NumPy dtype with the same bits.
     """
 
-    __slots__ = ("itemsize", "kind", "name", "numpy")
+    __slots__ = ("_hash", "itemsize", "kind", "name", "numpy")
 
     def __init__(self, name: str, kind: KindName, numpy_dtype: np.dtype[Any]) -> None:
         """Make the one object of this type; users take it from the package."""
         self.name: Final = name
+        self._hash = hash(name)  # that of what is equal
         self.kind: Final = kind
         self.numpy: Final = numpy_dtype
         self.itemsize: Final = numpy_dtype.itemsize
@@ -38,7 +39,8 @@ class DType:
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is str and other == self.name)
 
-    __hash__ = object.__hash__  # of the object, as fast as without names
+    def __hash__(self) -> int:
+        return self._hash
 
     def __repr__(self) -> str:
         return f"phlox_tensor.{self.name}"
