@@ -169,12 +169,11 @@ def _unfolded(rng: Rng) -> Drawn:
     kernel, stride, padding, dilation = (_whole(rng, low, 2, 2) for low in (1, 1, 0, 1))
     size = tuple(d * (k - 1) + 1 + _whole(rng, 0, 4) for k, d in zip(kernel, dilation, strict=True))
     x = rng.standard_normal((2, 3, *size))
-    theirs = {"kernel_size": kernel, "dilation": dilation, "padding": padding, "stride": stride}
+    how: dict[str, Any] = {"dilation": dilation, "padding": padding, "stride": stride}
+    theirs = {"kernel_size": kernel, **how}
     return Drawn(
         (x,),
-        lambda a: px.fold(
-            px.unfold(a, kernel, stride, padding, dilation), size, kernel, stride, padding, dilation
-        ),
+        lambda a: px.fold(px.unfold(a, kernel, **how), size, kernel, **how),
         lambda a: F.fold(F.unfold(a, **theirs), size, **theirs),
     )
 

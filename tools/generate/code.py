@@ -78,8 +78,6 @@ COMPARISONS = {
     "lt": "less",
     "ne": "not_equal",
 }
-# What functions take in order to refuse it.
-_REFUSED = ("*more: Never", "**wrong: Never")
 # The helper that calls a short op, by the number of its operands.
 _BY_COUNT = {1: "unary", 2: "binary", 3: "ternary"}
 SIGNS = {"abs": "abs", "neg": "negative", "pos": "positive"}
@@ -170,7 +168,7 @@ def parameter(attribute: Attribute) -> str:
     return text if attribute.default is REQUIRED else f"{text} = {attribute.default!r}"
 
 
-def parameters(op: Op, *, method: bool) -> list[str]:
+def parameters(op: Op, *, method: bool, refusing: bool = False) -> list[str]:
     """The parameters of a function or method; the first operand is positional-only."""
     out: list[str] = []
     # Python wants parameters with a default last.
@@ -184,7 +182,11 @@ def parameters(op: Op, *, method: bool) -> list[str]:
         out.append(f"{name}: {annotation}{default}")
         if i == 0:
             out.append("/")
-    return out + [parameter(a) for a in op.signature.attributes]
+    named = [parameter(a) for a in op.signature.attributes if a.named]
+    out += [parameter(a) for a in op.signature.attributes if not a.named]
+    if refusing:
+        return [*out, "*more: Never", *named, "**wrong: Never"]
+    return [*out, *(["*"] if named else []), *named]
 
 
 def is_short(op: Op) -> bool:
@@ -252,7 +254,7 @@ def overloads(op: Op, *, method: bool) -> str:
 
 def function(op: Op) -> str:
     """One module-level function."""
-    arguments = ", ".join([*parameters(op, method=False), *_REFUSED])
+    arguments = ", ".join(parameters(op, method=False, refusing=True))
     first = op.signature.operands[0].name if op.signature.operands else ""
     body = call_expression(op, first)
     if op.method and is_short(op) and len(op.signature.operands) == 1:
@@ -275,7 +277,7 @@ def method(op: Op) -> str:
     body = call_expression(op, "self")
     # Without attributes Python's error does: one argument more takes time.
     looks = attributes or op.name in LOOKING
-    more, line = (_REFUSED, _catch(op, "        ")) if looks else ((), "")
+    line = _catch(op, "        ") if looks else ""
     if len(attributes) == 1 and attributes[0].type in SPREAD:
         name = attributes[0].name
         own = kind(op.signature.operands[0].kind)
@@ -283,7 +285,7 @@ def method(op: Op) -> str:
         body = body.replace(f"({name},)", f"(spread({name}),)")
         line = line.replace("wrong or more", "wrong").replace("wrong, more", "wrong")
     else:
-        arguments = ", ".join([*parameters(op, method=True), *more])
+        arguments = ", ".join(parameters(op, method=True, refusing=bool(looks)))
     whole = is_short(op) and len(op.signature.operands) == 1
     return (
         f"{overloads(op, method=True)}"

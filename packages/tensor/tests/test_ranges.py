@@ -97,7 +97,7 @@ def test_gradients_of_all_sizes_are_clipped(size: float, joint: bool) -> None:
 
 def test_pools_leave_out_what_is_between_the_elements_of_a_window() -> None:
     x = pt.asarray([[[3.0, 1.0, 4.0, 1.0, 5.0]]])
-    assert pt.lp_pool1d(x, 2, 1.0, stride=1, dilation=2).tolist() == [[[7.0, 2.0, 9.0]]]
+    assert pt.lp_pool1d(x, 2, p=1.0, stride=1, dilation=2).tolist() == [[[7.0, 2.0, 9.0]]]
 
 
 def test_a_norm_of_nothing_is_what_its_formula_says() -> None:

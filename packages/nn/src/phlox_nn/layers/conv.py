@@ -169,8 +169,10 @@ class ConvTransposed(Layer[C]):
         """Map (N, channels_in, …) to (N, channels_out, …)."""
         check_dtype(self, x, self.weight)
         s: Any = self.settings
-        sizes = (s.stride, s.padding, s.padding_out, s.dilation, s.groups)
-        y: Tensor[Float] = _TRANSPOSED[s._axes](x, self.weight.value, value_of(self.bias), *sizes)
+        operands = (x, self.weight.value, value_of(self.bias))
+        sizes = (s.stride, s.padding, s.padding_out)
+        op = _TRANSPOSED[s._axes]
+        y: Tensor[Float] = op(*operands, *sizes, dilation=s.dilation, groups=s.groups)
         return y
 
 

@@ -105,7 +105,8 @@ class Unfold(Stateless):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C · kernel, windows)."""
         s = self.settings
-        return unfold(x, s.kernel_size, s.stride, s.padding, s.dilation)
+        how = {"stride": s.stride, "padding": s.padding, "dilation": s.dilation}
+        return unfold(x, s.kernel_size, **how)
 
 
 class Fold(Stateless):
@@ -128,4 +129,5 @@ class Fold(Stateless):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C · kernel, windows) to (N, C, H, W)."""
         s = self.settings
-        return fold(x, s.output_size, s.kernel_size, s.stride, s.padding, s.dilation)
+        how = {"stride": s.stride, "padding": s.padding, "dilation": s.dilation}
+        return fold(x, s.output_size, s.kernel_size, **how)

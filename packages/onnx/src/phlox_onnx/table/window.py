@@ -132,8 +132,8 @@ def conv_transpose(
     fits = all(a >= 0 and b >= 0 for a, b in padding)
     fits = fits and all(e < max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True))
     if fits:
-        return function(X, W, B, stride, padding, extra, dilation, group)
-    out: T = function(X, W, B, stride, none, (0,) * rank, dilation, group)
+        return function(X, W, B, stride, padding, extra, dilation=dilation, groups=group)
+    out: T = function(X, W, B, stride, none, (0,) * rank, dilation=dilation, groups=group)
     grown = tuple((max(0, -a), max(0, e - b)) for (a, b), e in zip(padding, extra, strict=True))
     cut = tuple(
         slice(max(0, a), n - max(0, b - e))
@@ -307,7 +307,9 @@ def lp_pool(
     each_axis("LpPool", kernel_shape, rank, 1)
     padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
     if _is_plain(kernel_shape, dilation, padding) and rank in _LP_POOL:
-        return _LP_POOL[rank](X, kernel_shape, float(p), stride, padding, bool(ceil_mode))  # type: ignore[operator]
+        return _LP_POOL[rank](
+            X, kernel_shape, p=float(p), stride=stride, padding=padding, ceil_mode=bool(ceil_mode)
+        )  # type: ignore[operator]
     size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
     total = _summed(X.abs() ** float(p), kernel_shape, stride, dilation, size, grown)
     return total ** (1.0 / p)
@@ -383,7 +385,8 @@ def col2im(
     n, block = input.shape[0], prod(block_shape)
     _refuse_wide(block)
     if rank == 2 and input.dtype.kind == "Float":
-        return px.fold(input, image_shape, block_shape, stride, sizes, dilation)  # type: ignore[arg-type]
+        how: dict[str, Any] = {"stride": stride, "padding": sizes, "dilation": dilation}
+        return px.fold(input, image_shape, block_shape, **how)  # type: ignore[arg-type]
     channels = input.shape[1] // block
     room = [s + given[i] + given[i + rank] for i, s in enumerate(image_shape)]
     counts = [

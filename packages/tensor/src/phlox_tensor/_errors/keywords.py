@@ -149,6 +149,7 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     "interpolate": _SCALED,
     "interpolate2d": _SCALED,
     "log": {"base": "x.log() / math.log({value})"},
+    **{f"lp_pool{n}d": {"kernel_size": "kernel={value}, p={kernel}"} for n in (1, 2, 3)},
     "max": {"dim": "px.max_with_indices(x, axis={value}{kept})  # axis={value} for values alone"},
     "max_pool1d": {"return_indices": "px.max_pool1d_with_indices(x{kept})"},
     "max_pool2d": {"return_indices": "px.max_pool2d_with_indices(x{kept})"},
@@ -190,15 +191,19 @@ _MEANT_BY_DIM: Final = dict.fromkeys(("std", "var", "var_mean"), "correction=1")
 
 # What others have at the places behind ours.
 PLACES: Final[dict[str, tuple[str, ...]]] = {
+    **{f"conv_transpose{n}d": ("groups", "dilation") for n in (1, 2, 3)},
     "cross_entropy": ("weight",),
     "diagonal": ("dim1", "dim2"),
+    "fold": ("dilation", "padding", "stride"),
     "gelu": ("approximate",),
+    **{f"lp_pool{n}d": ("kernel_size", "stride", "ceil_mode") for n in (1, 2, 3)},
     "log_softmax": ("dtype",),
     "pad": ("value",),
     "relu": ("inplace",),
     "round": ("decimals",),
     "softmax": ("dtype",),
     "softplus": ("beta",),
+    "unfold": ("dilation", "padding", "stride"),
 }
 
 # What others do with fewer arguments.

@@ -1262,9 +1262,9 @@ def conv_transpose1d(
     stride: int | tuple[int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     output_padding: int | tuple[int] = 0,
+    *more: Never,
     dilation: int | tuple[int] = 1,
     groups: int = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of lines (N, C, L) with weight (C, out / groups, k)."""
@@ -1295,9 +1295,9 @@ def conv_transpose2d(
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     output_padding: int | tuple[int, int] = 0,
+    *more: Never,
     dilation: int | tuple[int, int] = 1,
     groups: int = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each
@@ -1331,9 +1331,9 @@ def conv_transpose3d(
     stride: int | tuple[int, int, int] = 1,
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     output_padding: int | tuple[int, int, int] = 0,
+    *more: Never,
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Transposed convolution of volumes (N, C, D, H, W) with weight (C, out / groups, kd, kh,
@@ -1876,10 +1876,10 @@ def fold(
     /,
     size: int | tuple[int, int],
     kernel: int | tuple[int, int],
+    *more: Never,
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size)."""
@@ -2265,7 +2265,7 @@ def isfinite(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool
 
 
 def isin(
-    x1: Tensor[AnyKind], /, x2: Tensor[AnyKind], invert: bool = False, *more: Never, **wrong: Never
+    x1: Tensor[AnyKind], /, x2: Tensor[AnyKind], *more: Never, invert: bool = False, **wrong: Never
 ) -> Tensor[Bool]:
     """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan is
     among none.
@@ -2511,12 +2511,12 @@ def lp_pool1d(
     x: Tensor[Float],
     /,
     kernel: int | tuple[int],
+    *more: Never,
     p: float = 2.0,
     stride: int | tuple[int] | None = None,
     padding: int | tuple[int, int] | tuple[tuple[int, int]] = 0,
     ceil_mode: bool = False,
     dilation: int | tuple[int] = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of lines (N, C, L); p may be infinite."""
@@ -2540,12 +2540,12 @@ def lp_pool2d(
     x: Tensor[Float],
     /,
     kernel: int | tuple[int, int],
+    *more: Never,
     p: float = 2.0,
     stride: int | tuple[int, int] | None = None,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     ceil_mode: bool = False,
     dilation: int | tuple[int, int] = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of images (N, C, H, W); p may be infinite."""
@@ -2569,12 +2569,12 @@ def lp_pool3d(
     x: Tensor[Float],
     /,
     kernel: int | tuple[int, int, int],
+    *more: Never,
     p: float = 2.0,
     stride: int | tuple[int, int, int] | None = None,
     padding: int | tuple[int, int, int] | Sequence[tuple[int, int]] = 0,
     ceil_mode: bool = False,
     dilation: int | tuple[int, int, int] = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """``(Σ |x|ᵖ)^(1/p)`` of each window of volumes (N, C, D, H, W); p may be infinite."""
@@ -4235,10 +4235,10 @@ def unfold(
     x: Tensor[NumKind],
     /,
     kernel: int | tuple[int, int],
+    *more: Never,
     stride: int | tuple[int, int] = 1,
     padding: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: int | tuple[int, int] = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row."""

@@ -1349,8 +1349,8 @@ class TensorMethods(TensorMembers[K]):
         self: Tensor[AnyKind],
         /,
         x2: Tensor[AnyKind],
-        invert: bool = False,
         *more: Never,
+        invert: bool = False,
         **wrong: Never,
     ) -> Tensor[Bool]:
         """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``;

@@ -2,14 +2,15 @@
 
 Before the semicolon stand the operands (tensors), after it the attributes (plain values), after
 the arrow the results. ``?`` marks an operand that may be None, ``*`` one that takes many tensors,
-``*`` with ``?`` one that takes any number of them. A result with ``*`` stands for as many tensors
-as the shape rule says; it is then the only one.
+``*`` with ``?`` one that takes any number of them. Attributes after a ``*`` of their own are given
+by name alone, since other libraries have others in their places. A result with ``*`` stands for
+as many tensors as the shape rule says; it is then the only one.
 """
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter
 from keyword import iskeyword
 from typing import Final
@@ -38,6 +39,7 @@ class Attribute:
     name: str
     type: str
     default: object
+    named: bool = False  # by functions and methods; an op itself takes it by place too
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def parse(text: str) -> Signature:
     operands, _, attributes = head.partition(";")
     made = Signature(
         operands=tuple(_operand(part, text) for part in _split(operands)),
-        attributes=tuple(_attribute(part, text) for part in _split(attributes)),
+        attributes=_attributes(_split(attributes), text),
         results=tuple(_result(part, text) for part in _split(tail)),
         text=text.strip(),
     )
@@ -115,6 +117,12 @@ def _operand(part: str, text: str) -> Operand:
     if not colon or kind not in KIND_SETS:
         raise ValueError(f"operand {part!r} of {text!r} is not 'name: Kind'")
     return Operand(name.lstrip("*"), kind, optional, name.startswith("*"))
+
+
+def _attributes(parts: list[str], text: str) -> tuple[Attribute, ...]:
+    end = parts.index("*") if "*" in parts else len(parts)
+    by_place = [_attribute(part, text) for part in parts[:end]]
+    return (*by_place, *[replace(_attribute(p, text), named=True) for p in parts[end + 1 :]])
 
 
 def _attribute(part: str, text: str) -> Attribute:

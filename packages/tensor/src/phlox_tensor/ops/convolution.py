@@ -226,7 +226,7 @@ def _conv_transpose2d(
 conv_transpose2d = window(
     "conv_transpose2d",
     "x: Float, weight: Float, bias: Float?; stride: Pair = 1, padding: Sides = 0, "
-    "output_padding: Extra = 0, dilation: Pair = 1, groups: int = 1 -> Float",
+    "output_padding: Extra = 0, *, dilation: Pair = 1, groups: int = 1 -> Float",
     expand=_conv_transpose2d,
     numpy=ref.conv_transpose2d,
     shape=shapes.conv_transpose,

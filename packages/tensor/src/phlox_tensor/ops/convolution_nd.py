@@ -148,7 +148,7 @@ def _conv_transpose1d(
 conv_transpose1d = window(
     "conv_transpose1d",
     "x: Float, weight: Float, bias: Float?; stride: Single = 1, padding: SingleSides = 0, "
-    "output_padding: SingleExtra = 0, dilation: Single = 1, groups: int = 1 -> Float",
+    "output_padding: SingleExtra = 0, *, dilation: Single = 1, groups: int = 1 -> Float",
     expand=_conv_transpose1d,
     numpy=ref.conv_transpose,
     shape=shapes.conv_transpose,
@@ -208,7 +208,7 @@ def _conv_transpose3d(
 conv_transpose3d = window(
     "conv_transpose3d",
     "x: Float, weight: Float, bias: Float?; stride: Triple = 1, padding: TripleSides = 0, "
-    "output_padding: TripleExtra = 0, dilation: Triple = 1, groups: int = 1 -> Float",
+    "output_padding: TripleExtra = 0, *, dilation: Triple = 1, groups: int = 1 -> Float",
     expand=_conv_transpose3d,
     numpy=ref.conv_transpose,
     shape=shapes.conv_transpose,

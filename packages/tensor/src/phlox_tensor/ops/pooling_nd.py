@@ -292,7 +292,7 @@ def _power_pool(number: int, sort: str, over: str, *cases: Any) -> Op:
     name = f"lp_pool{number}d"
     return window(
         name,
-        f"x: Float; kernel: {sort}, p: float = 2.0, stride: {sort}? = None, "
+        f"x: Float; kernel: {sort}, *, p: float = 2.0, stride: {sort}? = None, "
         f"padding: {_sides(sort)} = 0, ceil_mode: bool = False, dilation: {sort} = 1 -> Float",
         expand=partial(_lp_pool, what=name),
         numpy=ref.lp_pool,

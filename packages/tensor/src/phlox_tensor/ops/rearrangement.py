@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .._values.kinds import Int
     from .._values.tensor import Tensor
 
-_HOW = "kernel: Pair, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
+_HOW = "kernel: Pair, *, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
 
 
 append = moving(

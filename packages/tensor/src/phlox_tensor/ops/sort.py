@@ -81,7 +81,7 @@ def _isin(x1: Tensor, x2: Tensor, invert: bool) -> Tensor[Bool]:
 
 isin = search(
     "isin",
-    "x1: Any, x2: Any; invert: bool = False -> Bool",
+    "x1: Any, x2: Any; *, invert: bool = False -> Bool",
     expand=_isin,
     numpy=ref.isin,
     shape=shapes.isin,
