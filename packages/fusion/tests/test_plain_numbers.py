@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_fusion import compile
-from phlox_tensor import Tensor
+from phlox_fusion import compile, kernel
+from phlox_tensor import CompileError, Tensor
 from phlox_tensor.capture import Cell
 
 TABLE = {n: 1.5 * n for n in range(-9, 9)}
@@ -141,3 +141,32 @@ def test_scalars_of_numpy_are_compared_by_value(kind: Any) -> None:
         scalar = np.array([n, n]).astype(kind)[0]  # another object at each call
         assert fast(pt.ones(2), scalar).tolist() == [float(scalar * kind(3))] * 2
     assert fast.versions == 2
+
+
+ASKING: list[Callable[[Tensor, Any], Tensor]] = [
+    lambda x, n: x * (2 if type(n) is int else 3),
+    lambda x, n: x * (2 if type(n) == int else 3),  # noqa: E721 - what the test is about
+    lambda x, n: x * (2 if type(n) in (int, bool) else 3),
+    lambda x, n: x * (2 if issubclass(type(n), int) else 3),
+    lambda x, n: x * {int: 2, float: 3}[type(n)],
+    lambda x, n: x * (2 if type(n).__name__ == "int" else 3),
+    lambda x, n: x * (2 if np.asarray(n).dtype.kind == "i" else 3),
+    lambda x, n: x * (2 if np.array([n, n]).dtype.kind == "i" else 3),
+    lambda x, n: x * (2 if n.__class__ is int else 3),
+    lambda x, n: x * (2 if isinstance(n, int) else 3),
+]
+
+
+@pytest.mark.parametrize("at", range(len(ASKING)))
+def test_the_class_of_a_number_is_that_of_the_plain_one(at: int) -> None:
+    fast = compile(ASKING[at])
+    for n in (1, 1, 1, 1, 1.5, 1.5, 1.5, 1):
+        assert fast(pt.ones(1), n).item() == (2 if isinstance(n, int) else 3)
+    assert fast.versions == 2
+
+
+def test_a_kernel_that_asks_for_the_class_of_a_number_is_refused() -> None:
+    with pytest.raises(CompileError, match=r"isinstance\(n, int\)"):
+        kernel(ASKING[0])(pt.ones(1), 1)
+    assert kernel(ASKING[-1])(pt.ones(1), 1).item() == 2
+    assert kernel(lambda x, n: x * (n if type(x) is Tensor else 1))(pt.ones(1), 2).item() == 2

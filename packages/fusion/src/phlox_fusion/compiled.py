@@ -27,7 +27,7 @@ from .mode import mode_of
 from .record import trace as _trace
 from .record.agree import difference, fits, two_runs_differ
 from .record.arguments import refuse_arrays, refuse_identical, refuse_reached
-from .record.cells import Pin
+from .record.cells import EVERY
 from .record.outside import Outside, outside_of
 from .record.refused import host_random
 from .record.trace import Trace
@@ -293,7 +293,7 @@ class Compiled(Generic[P, R]):
         form, seen = self._seen(args, kwargs, waiting)
         drawn = host_random_state(seen.generators)
         like = [*known, *waiting][-1:]
-        pins = like[0].pins if like else frozenset[Pin]()
+        pins = like[0].pins if like else frozenset({EVERY} if seen.kinds else ())
         found = _trace.run(self._called, args, kwargs, pins)
         if host_random_state(seen.generators) != drawn:
             raise host_random()

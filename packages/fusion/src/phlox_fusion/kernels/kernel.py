@@ -20,7 +20,7 @@ from phlox_tensor.capture import (
 )
 
 from ..record.agree import two_runs_differ
-from ..record.arguments import refuse_identical
+from ..record.arguments import refuse_identical, refuse_kinds
 from ..record.outside import Outside, is_frozen, outside_of
 from ..record.watch import changed_by_a_helper, unchanged, watching
 from ..replay.replay import MISS
@@ -40,8 +40,7 @@ class _Kept:
     """What a function read besides its arguments, and its formula then.
 
     Attributes:
-        watches: what it read.
-        identities: what is there, where code asks for identity: no argument may be one of it.
+        seen: what it read.
         same_objects: whether the very same objects are there.
         formula: of its arguments.
         ops: tells whether an op has been declared anew since.
@@ -51,8 +50,7 @@ class _Kept:
 
     def __init__(self, outside: Outside, formula: ElementFormula) -> None:
         """Start without forms."""
-        self.watches: Final = outside.watches
-        self.identities: Final = outside.identities
+        self.seen: Final = outside
         self.same_objects: Final = watching(outside.watches)
         self.formula: Final = formula
         self.ops: Final = registry_mark()
@@ -118,17 +116,18 @@ class Kernel(Generic[P]):
                 made: Tensor[Any] = out
                 return made
         kept = self._known()
-        refuse_identical(kept.identities, args, ())
-        if kept.identities or kwargs or len(args) != self._count or not self._plain:
+        refuse_identical(kept.seen.identities, args, ())
+        refuse_kinds(self._name, kept.seen, (*args, *kwargs.values()))
+        if kept.seen.identities or kwargs or len(args) != self._count or not self._plain:
             return kept.formula(*self._bound(args, kwargs))
         found = kept.formula(*args)
         if not kept.slow:
-            self._warn_of(changed_by_a_helper(kept.watches))
+            self._warn_of(changed_by_a_helper(kept.seen.watches))
         kept.slow += 1
         if len(kept.quick) < _MOST_QUICK or kept.slow % _RENEWED == 0:
             direct = kept.formula.direct(*args)
             if direct is not None:
-                self._quick = quick_of(direct, kept.watches)
+                self._quick = quick_of(direct, kept.seen.watches)
                 kept.quick = [self._quick, *kept.quick[: _MOST_QUICK - 1]]
         return found
 
@@ -205,7 +204,7 @@ class Kernel(Generic[P]):
         if kept and kept[0].ops is ops and kept[0].same_objects():
             return kept[0]
         for at, found in enumerate(kept):
-            if found.ops is ops and unchanged(found.watches):
+            if found.ops is ops and unchanged(found.seen.watches):
                 self._kept = [found, *kept[:at], *kept[at + 1 :]]
                 return found
         seen = outside_of(self._own)

@@ -14,6 +14,7 @@ from ..trees.flat import flat
 from ..trees.layout import StaticPart
 from ..versions.form import Form
 from .cells import reached_twice
+from .outside import Outside
 from .refused import told_apart
 from .watch import Watch
 
@@ -63,3 +64,19 @@ def refuse_identical(
                 raise told_apart(f"a {type(item).__name__}")
         if not identities.keys().isdisjoint(map(id, leaves)):
             raise told_apart("a Tensor inside of an argument")
+
+
+def refuse_kinds(name: str, seen: Outside, given: Iterable[Any]) -> None:
+    """Refuse numbers where code may ask of which type they are by their class.
+
+    Raises:
+        CompileError: with the way that sees what they stand for.
+    """
+    if seen.kinds and any(type(item) in (int, float) for item in given):
+        raise CompileError(
+            name,
+            "the function asks for the class of a number, which is no int or float in a kernel",
+            got="type(...) beside int or float",
+            expected="isinstance",
+            hint="isinstance(n, int)",
+        )

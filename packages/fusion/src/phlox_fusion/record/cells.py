@@ -49,6 +49,7 @@ Key = Cell[Any] | CellOf
 
 # Which number: of the arguments (None) or of a cell, by its place among the leaves there.
 Pin = tuple[Key | None, int]
+EVERY: Final[Pin] = (None, -1)
 
 
 class StartAgain(BaseException):
@@ -90,7 +91,7 @@ class Inputs:
         """Return a number that is given anew at each call, and what the function gets for it."""
         number = made.given(value)
         self._numbers[number.place] = pin
-        return number, number.ask(itself) if pin in self.pins else number
+        return number, number.ask(itself) if {pin, EVERY} & self.pins else number
 
     def pinned(self, made: Recording, error: BaseException) -> frozenset[Pin]:
         """Which numbers have to be plain values after an error, beside those that are.

@@ -34,6 +34,7 @@ class Names(NamedTuple):
         asked: attributes in texts, which may be absent.
         variables: of the environment.
         imports: modules that it imports as it runs, each with how many packages up it starts.
+        kinds: whether it may ask of which type a number is by its class: no Number is an ``int``.
         whole: whether it may ask for any attribute.
         identity: what it may ask whether it is another object; empty for what no name stands for.
     """
@@ -43,6 +44,7 @@ class Names(NamedTuple):
     asked: frozenset[str]
     variables: frozenset[str]
     imports: frozenset[tuple[int, str]]
+    kinds: frozenset[str]
     whole: frozenset[str]
     identity: frozenset[str]
 
@@ -69,6 +71,7 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     asked = texts if attributes & _ASKING else set[str]()
     variables = texts if attributes & _ENVIRONMENT else set[str]()
     whole, same, imports = attributes & _WHOLE, attributes & _SAME, set[tuple[int, str]]()
+    kinds = {"type"} & of_globals if _names_kinds(steps, texts) else set[str]()
     if attributes & _FORMATTING:  # "{config.rate}"
         attributes |= {name for text in written if "{" in text for name in words(text)}
     if of_globals & _BY_TEXT:
@@ -81,7 +84,19 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
             same.add(_dotted(steps[:at]))
         elif step.opname == "IMPORT_NAME":  # the level lies below the names that are asked for
             imports.add((steps[at - 2].argval, step.argval))
-    return of_globals, attributes | asked, asked, variables, imports, whole, same
+    return of_globals, attributes | asked, asked, variables, imports, kinds, whole, same
+
+
+def _names_kinds(steps: list[Instruction], texts: set[str]) -> bool:
+    """Whether code has ``int`` or ``float`` to compare with, not to call or for ``isinstance``."""
+    told = any(step.argval == "isinstance" for step in steps)
+    for step, after in itertools.pairwise(steps):
+        called = (step.arg or 0) & 1
+        if step.argval in ("int", "float") and step.opname == "LOAD_GLOBAL" and not called:
+            compared = after.opname in ("IS_OP", "COMPARE_OP")
+            if compared or not told:
+                return True
+    return not texts.isdisjoint(("int", "float"))
 
 
 def _puts_together(steps: list[Instruction]) -> bool:

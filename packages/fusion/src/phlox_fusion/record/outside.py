@@ -59,11 +59,13 @@ class Outside(NamedTuple):
         watches: what to watch, as it stands now.
         generators: what it may draw random numbers from.
         identities: tensors and containers, by id, which code may tell from others by `is`.
+        kinds: code may ask of which type a number is by its class, so that only plain ones will do.
     """
 
     watches: list[Watch]
     generators: tuple[Any, ...]
     identities: dict[int, Any]
+    kinds: bool
 
 
 class _Place(NamedTuple):
@@ -165,6 +167,7 @@ class _Walk:
         self._names = {"forward"}  # attributes that some code names, or we call
         self._asked: set[str] = set()  # those that may be absent
         self._whole = False  # code looks at all attributes at once
+        self._kinds = False  # code asks of which type numbers are
         self._identity = False  # code asks whether two objects are one
         self._generators: list[Any] = []
         self._count = 0
@@ -196,7 +199,7 @@ class _Walk:
             tensors = [x for x in values if isinstance(x, Tensor)]
             seen = filter(tree.is_node, self._seen.values())
             told = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
-        return Outside(self._watches, tuple(self._generators), told)
+        return Outside(self._watches, tuple(self._generators), told, self._kinds)
 
     def start(self, function: Any) -> None:
         """Begin with the function itself: what its own names stand for it may not change."""
@@ -377,6 +380,7 @@ class _Walk:
         self._names |= known.attributes
         self._asked |= known.asked
         self._whole = self._whole or bool(known.whole)
+        self._kinds = self._kinds or bool(known.kinds)
         self._identity |= not all(_is_class(text, space) for text in known.identity)
         if known.variables:
             data: Any = vars(os.environ)["_data"]  # whose texts are the same objects each time

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, Protocol, final
 
+import numpy as np
+
 Plain = bool | int | float
 
 
@@ -108,6 +110,11 @@ class Number:
 
     def __complex__(self) -> complex:
         return complex(self.ask(complex))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """What NumPy takes it for: an array of its value."""
+        del copy
+        return np.asarray(self.ask(itself), dtype)
 
     def __hash__(self) -> int:
         self._owner.settle(self, "has no hash")
