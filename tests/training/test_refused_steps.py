@@ -221,3 +221,38 @@ def test_a_module_made_of_another_has_lists_of_its_own(again: Callable[[Named], 
     assert (model.names, model.more, model.pair) == (["a"], {"k": [1]}, ([1], 2))
     third = after.map(lambda _, p: p)
     assert (third.names, third.more, third.pair) == (["a", "b"], {"k": [1, 2]}, ([1, 2], 2))
+
+
+def test_a_step_in_a_compiled_function_that_no_result_needs_is_refused() -> None:
+    device = Autodiff(Cpu())
+    model, optimizer = nn.Linear(3, 2, device=device), optim.AdamConfig().init()
+    x, cell = px.ones((4, 3), device=device), px.Cell(model)
+
+    def stepped(model: Any, x: Any, *, strict: bool = True) -> Any:
+        return optimizer.step(0.1, model, (model(x) ** 2).mean().backward(), strict=strict)
+
+    def dropped(model: Any, x: Any) -> Any:
+        stepped(model, x)
+        return model(x).detach()
+
+    def on_trial(model: Any, x: Any) -> Any:
+        return stepped(model, x)(x).detach()
+
+    def several(model: Any, x: Any) -> Any:
+        stepped(model, x, strict=False)
+        return model(x).detach()
+
+    def in_a_cell(model: Any, x: Any) -> Any:
+        cell.set(stepped(cell.get(), x))
+        return model(x).detach()
+
+    def a_part(model: Any, x: Any) -> Any:
+        return stepped(model, x).bias.value.detach()
+
+    for _ in range(2):
+        with pytest.raises(px.GradientError, match="thrown away inside of a compiled function"):
+            px.compile(dropped)(model, x)
+    for function in (on_trial, several, in_a_cell, a_part):
+        fast = px.compile(function)
+        for _ in range(4):
+            fast(model, x)

@@ -16,7 +16,7 @@ from phlox_tensor.names import some
 
 from . import _groups, _state
 from ._clipping import GradientClipping
-from ._dropped import LastStep
+from ._dropped import LastStep, dropped_inside
 from ._found import check_divisor, check_rate, find
 from ._groups import Group
 from ._optimizer import AnyGradients, M, Optimizer
@@ -205,6 +205,8 @@ class OptimizerAdaptor(Settled, Optimizer):
             self._last = _Last(groups[0].places, seen, states, kept) if again else None
             if params:
                 self._before.note(params[0], new[params[0].id])
+        elif strict and params:
+            followed.expect([new[param.id].value for param in params], dropped_inside())
         if has_state:
             new.update(updates_of(module, grads).params(module))
         return module.with_params(new)

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 _LESS: Final = "; step(..., strict=False) steps one model several times"
 
 
+def dropped_inside() -> GradientError:
+    """The error for a step in a compiled function that no result needs."""
+    return GradientError(
+        "step",
+        "what a step gives is thrown away inside of a compiled function",
+        got="no result or Cell that needs it",
+        expected="the model that the step gave among the results",
+        hint="return optimizer.step(0.1, model, grads)" + _LESS,
+    )
+
+
 @final
 class LastStep:
     """One parameter before and after the last step, held weakly: nothing of models is kept."""

@@ -18,6 +18,7 @@ from phlox_tensor.capture import (
     Value,
     plain,
     recorded,
+    values_of,
 )
 from phlox_tensor.no_operand import NoOperand
 
@@ -217,6 +218,7 @@ def _run(
         places = [result, *left.values(), *([behind[1].place] if behind else [])]
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
         graph = made.graph(outputs)
+        _refuse_dropped(made, graph)
     trace = Trace(graph, refs, opened, left, result, kept, made.copied)
     by_id = {id(p): place for place, p in enumerate(own_flat[2]) if p is not None}
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
@@ -235,6 +237,16 @@ def _start_again(made: Recording, inputs: Inputs, error: BaseException) -> None:
     if pins and not isinstance(error, PhloxError):
         made.outcomes.clear()
         raise StartAgain(inputs.pins | pins) from None
+
+
+def _refuse_dropped(made: Recording, graph: Graph) -> None:
+    """Refuse a run that threw away what it had to return, such as what an optimizer gave."""
+    needed = {*graph.outputs}
+    for node in graph.live() if made.expected else ():
+        needed.update(values_of(node))
+    for values, error in made.expected:
+        if needed.isdisjoint(values):
+            raise error
 
 
 def _refuse_changed(made: Recording, contained: dict[Cell[Any], tuple[Any, Flat]]) -> None:

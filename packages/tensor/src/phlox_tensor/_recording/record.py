@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
@@ -17,6 +17,7 @@ from .._tree import walk as tree
 from .._values.cell import RECORDINGS, Cell, Packed, recording_here
 from .._values.number import NeedsValue, Number, Scalar, either, plain
 from .._values.primitives import each_primitive, on_primitives
+from .._values.tensor import Tensor
 from ..inference import infer_prepared
 from .graph import Formula, Graph, Guard, Node, Value
 from .raises import BY_TYPES, follows_from_shapes, has_number, moving
@@ -47,6 +48,7 @@ class Recording:
 
     Attributes:
         outcomes: what the cells that were set hold in the end.
+        expected: values of which the function's results have to need some, and the error else.
         positions: how many rows tables of positions have, where more are noted than a run reads.
     """
 
@@ -82,6 +84,7 @@ class Recording:
         self.copied: dict[int, tuple[bytes, str]] = {}
         self._contents: dict[Cell[Any], Any] = {}
         self.outcomes: dict[Cell[Any], Any] = {}
+        self.expected: list[tuple[list[int], Exception]] = []
         self._born: dict[Cell[Any], Any] = {}
         self._refused: CompileError | None = None
         self._busy = False
@@ -102,6 +105,16 @@ class Recording:
             value = self._note(device, primitive)
             self._constants[value] = primitive
         return value
+
+    def expect(self, tensors: Iterable[Tensor[Any]], error: Exception) -> None:
+        """Note results of which some have to be needed once the run is over."""
+        found = []
+        for tensor in tensors:
+            device, primitive = tensor.device, tensor.primitive
+            while device.inner is not None:
+                primitive, device = device.lower(primitive), device.inner
+            found.append(self.value_of(device, primitive))
+        self.expected.append((found, error))
 
     def _result(self, device: Backend, primitive: Any) -> int:
         """Note what an op gave, for as long as somebody has it."""
