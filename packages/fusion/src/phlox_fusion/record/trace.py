@@ -223,8 +223,9 @@ def _run(
     by_id = {id(p): place for place, p in enumerate(own_flat[2]) if p is not None}
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
     joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
-    gives = [*map(plain, result_leaves)]
-    return Run(gives, trace, layout, joins, same, contents, outcomes, inputs.pins), behind
+    return Run(
+        [*map(plain, result_leaves)], trace, layout, joins, same, contents, outcomes, inputs.pins
+    ), behind
 
 
 def _start_again(made: Recording, inputs: Inputs, error: BaseException) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -157,6 +158,7 @@ class Backend(metaclass=_Interned):
     default_int: DType
     ops: Table
     checking: Table
+    _tables: dict[tuple[Watcher, ...], tuple[Table, Table]]
     passed: dict[tuple[Any, ...] | None, tuple[Entry, tuple[Any, ...], bool]]
     records: bool = False
     recorder: Backend | None = None
@@ -358,15 +360,16 @@ class Backend(metaclass=_Interned):
         """Whether the entry of an op raises Rejected for what it does not take as it is."""
         return False
 
-    def _lay_out(self) -> None:
-        """Make the tables, unless they are as new; entries are looked up at their first use."""
+    def _lay_out(self, *, anew: bool = False) -> None:
+        """Make the tables, unless they are there; entries are looked up at their first use."""
         # Not by ``vars``: it makes a dict of the attributes, and each read of one slower for good.
         self.passed = {}
-        ready = getattr(self, "ops", None)
-        if ready is None or ready._used:
-            self.ops = Table(lambda name: self._found(REGISTRY[name]), REGISTRY)
-            self.checking = Table(self._resolve_checking, REGISTRY)
-
+        tables, key = {} if anew else getattr(self, "_tables", {}), tuple(_WATCHERS)
+        if key not in tables:  # those without a watcher are kept, and those of the last ones
+            found = Table(lambda name: self._found(REGISTRY[name]), REGISTRY)
+            both = found, Table(self._resolve_checking, REGISTRY)
+            tables = {known: each for known, each in tables.items() if not known} | {key: both}
+        self._tables, (self.ops, self.checking) = tables, tables[key]
         if self.inner is None:
             for method in ("read", "read_async", "upload"):
                 with suppress(AttributeError):  # the class's own
@@ -393,7 +396,7 @@ class Backend(metaclass=_Interned):
         with _Interned._changing:
             for device in _Interned._objects.values():
                 if is_inside(self, device):
-                    device._lay_out()
+                    device._lay_out(anew=True)
 
     def keep(self, key: Any, entry: Entry, values: tuple[Any, ...], *, several: bool) -> None:
         """Run an entry at once for calls with this key; ``passed`` says what one is."""
@@ -463,11 +466,9 @@ def is_inside(inner: Backend, outer: Backend) -> bool:
         True
     """
     layer: Backend | None = outer
-    while layer is not None:
-        if layer is inner:
-            return True
+    while layer is not None and layer is not inner:
         layer = layer.inner
-    return False
+    return layer is not None
 
 
 def lacks(backend: Backend, op: Op) -> bool:
@@ -494,6 +495,6 @@ def add_op(op: Op) -> None:
     """Give all backends an op that was declared after they were made."""
     with _Interned._changing:
         for backend in _Interned._objects.values():
-            backend.ops._reset(op.name)
-            backend.checking._reset(op.name)
+            for table in itertools.chain(*backend._tables.values()):
+                table._reset(op.name)
             backend.passed.clear()  # of an op that this one takes the place of

@@ -22,12 +22,11 @@ class Table:
     use; the attribute is the entry itself from then on, which Python reads fastest.
     """
 
-    __slots__ = ("__dict__", "_resolve", "_used")
+    __slots__ = ("__dict__", "_resolve")
 
     def __init__(self, resolve: Callable[[str], Entry], names: Iterable[str]) -> None:
         """Look entries up by ``resolve``."""
         self._resolve = resolve
-        self._used = False  # whether any entry has been looked up
         vars(self).update({name: _Unresolved(_first_use, self, name) for name in names})
 
     def _reset(self, name: str) -> None:
@@ -45,7 +44,6 @@ class Table:
         if entry is None:
             raise _no_op(self, name)
         if isinstance(entry, _Unresolved):
-            self._used = True  # before, so that whoever replaces used tables sees this one too
             entry = vars(self)[name] = self._resolve(name)
         return entry
 
