@@ -220,12 +220,25 @@ def _run(
         graph = made.graph(outputs)
         _refuse_dropped(made, graph)
     trace = Trace(graph, refs, opened, left, result, kept, made.copied)
-    by_id = {id(p): place for place, p in enumerate(own_flat[2]) if p is not None}
+    joins, same = _related(out, result_layout, known, own_flat[2])
+    gives = [*map(plain, result_leaves)]
+    return Run(gives, trace, layout, joins, same, contents, outcomes, inputs.pins), behind
+
+
+def _related(
+    out: Any, layout: Layout, known: list[Any], given: list[Any]
+) -> tuple[bool, dict[int, int]]:
+    """Whether a result goes on with the history of arguments, and which ones are arguments."""
+    by_id = {id(p): place for place, p in enumerate(given) if p is not None}
     same = {k: by_id[id(p)] for k, p in enumerate(known) if p is not None and id(p) in by_id}
-    joins = any(map(has_history, result_layout.leaves)) or _hands_on(out, by_id)
-    return Run(
-        [*map(plain, result_leaves)], trace, layout, joins, same, contents, outcomes, inputs.pins
-    ), behind
+    # A tracked argument that is a result by itself; in a model it is as good as another leaf.
+    hands_on = any(
+        type(item) is Tensor
+        and id(item.primitive) in by_id
+        and any(how != "constant" for _, how in levels_of(item, given=False)[0])
+        for item in (out if type(out) in (tuple, list) else [out])
+    )
+    return hands_on or any(map(has_history, layout.leaves)), same
 
 
 def _start_again(made: Recording, inputs: Inputs, error: BaseException) -> None:
@@ -287,16 +300,6 @@ def changes(name: str, hint: str = "") -> CompileError:
 def has_history(part: Any) -> bool:
     """Whether a leaf is a tensor that some device has a history of."""
     return isinstance(part, TensorPart) and any(how == "result" for _, how in part.levels)
-
-
-def _hands_on(out: Any, arguments: dict[int, int]) -> bool:
-    """Whether a tracked argument is a result itself; in a model it is as good as another leaf."""
-    return any(
-        type(item) is Tensor
-        and id(item.primitive) in arguments
-        and any(how != "constant" for _, how in levels_of(item, given=False)[0])
-        for item in (out if type(out) in (tuple, list) else [out])
-    )
 
 
 def _behind(made: Recording, inputs: Inputs, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
