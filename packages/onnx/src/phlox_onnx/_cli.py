@@ -20,63 +20,41 @@ from .run._model import prepared, refuse_unsupported
 from .run._quantized import Quantized
 from .run._roles import roles
 from .run._table import nearest, unsupported
-from .source import Against, Asked, Precision, Train, as_asked, report_of, written
+from .source import Against, Asked, Options, Precision, Train, report_of, written
 from .table import TABLE
+
+# Options, what argparse is told of each, and what they do.
+_OPTIONS: Final[tuple[tuple[str, dict[str, Any], str], ...]] = (
+    ("--check", {"action": "store_true"}, "say what the file holds and what has no row"),
+    ("--ops", {"action": "store_true"}, "print every op that has a row"),
+    ("--json", {"action": "store_true"}, "as JSON"),
+    ("--out", {"metavar": "FOLDER"}, "write the model as a Python package"),
+    ("--bind", {"metavar": "NAME=SIZE"}, "with --out: a size that becomes a number in the source"),
+    ("--free", {"metavar": "INPUT:AXIS=NAME"},
+     "with --out: a size of the file that stays open in the source, under this name"),
+    ("--precision", {"choices": get_args(Precision), "default": "keep"},
+     "with --out: how the record keeps floats"),
+    ("--freeze", {"metavar": "PATH"},
+     "with --out: weights that the package does not train; * stands for anything"),
+    ("--flat", {"action": "store_true"}, "with --out: one class, in the order of the file"),
+    ("--quantized", {"choices": get_args(Quantized), "default": "fake"},
+     "with --out: what becomes of whole numbers that stand for floats"),
+    ("--sample", {"metavar": "FILE.npz"}, "with --out: inputs to verify with"),
+    ("--against", {"choices": get_args(Against), "default": "load"},
+     "with --out: what the source is compared with"),
+)  # fmt: skip
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="phlox onnx", description=__doc__)
     parser.add_argument("file", nargs="?", help="an ONNX model")
-    parser.add_argument(
-        "--check", action="store_true", help="say what the file holds and what has no row"
-    )
-    parser.add_argument("--ops", action="store_true", help="print every op that has a row")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    parser.add_argument("--out", metavar="FOLDER", help="write the model as a Python package")
-    parser.add_argument(
-        "--bind",
-        action="append",
-        default=[],
-        metavar="NAME=SIZE",
-        help="with --out: a size that becomes a number in the source",
-    )
-    parser.add_argument(
-        "--free",
-        action="append",
-        default=[],
-        metavar="INPUT:AXIS=NAME",
-        help="with --out: a size of the file that stays open in the source, under this name",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=get_args(Precision),
-        default="keep",
-        help="with --out: how the record keeps floats",
-    )
-    parser.add_argument(
-        "--freeze",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="with --out: weights that the package does not train; * stands for anything",
-    )
-    parser.add_argument(
-        "--flat", action="store_true", help="with --out: one class, in the order of the file"
-    )
-    parser.add_argument(
-        "--quantized",
-        choices=get_args(Quantized),
-        default="fake",
-        help="with --out: what becomes of whole numbers that stand for floats",
-    )
-    parser.add_argument("--sample", metavar="FILE.npz", help="with --out: inputs to verify with")
-    parser.add_argument(
-        "--against",
-        choices=get_args(Against),
-        default="load",
-        help="with --out: what the source is compared with",
-    )
+    for name, words, says in _OPTIONS:
+        several: dict[str, Any] = {"action": "append", "default": []} if name in _SEVERAL else {}
+        parser.add_argument(name, help=says, **words, **several)
     return parser
+
+
+_SEVERAL: Final = ("--bind", "--free", "--freeze")
 
 
 def main(argv: Sequence[str] | None = None, *, train: Train | None = None) -> int:
@@ -135,15 +113,9 @@ def _write(options: argparse.Namespace, train: Train | None) -> int:
     """Write a package, run it beside the file, and say how far they are apart."""
     sample = _sample(options.sample) if options.sample else None
     bind = {name: _size(text) for name, text in _pairs("--bind", "batch=8", options.bind).items()}
-    wanted = as_asked(
-        bind=bind,
-        free=_pairs("--free", "input:0=batch", options.free),
-        freeze=options.freeze,
-        flat=options.flat,
-        quantized=options.quantized,
-        limits=None,
-        precision=options.precision,
-    )
+    free = _pairs("--free", "input:0=batch", options.free)
+    words = options.freeze, options.flat, options.quantized, options.precision
+    wanted = Options(bind, free, *words)
     cure = _CURES[sample is not None]
     asked = Asked(sample=sample, against=options.against, train=train, cure=cure)
     found = written(options.file, options.out, wanted, asked, keep_wrong=True)

@@ -110,22 +110,9 @@ def _clip(node: Node, make: Maker) -> None:
             _put(node, place, make.constant(value, "float32"))
 
 
-_CAST: Final = [
-    "UNDEFINED",
-    "FLOAT",
-    "UINT8",
-    "INT8",
-    "UINT16",
-    "INT16",
-    "INT32",
-    "INT64",
-    "STRING",
-    "BOOL",
-    "FLOAT16",
-    "DOUBLE",
-    "UINT32",
-    "UINT64",
-]
+_CAST: Final = """
+    UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32
+    UINT64""".split()  # noqa: SIM905 - words
 
 
 def _cast(node: Node, make: Maker) -> None:
@@ -197,17 +184,9 @@ def _classifier(node: Node, make: Maker) -> list[Node]:
 
 
 _AXES = _moved(("axes", 1, "int64"))
-_REDUCTIONS = [
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSumSquare",
-]
+_REDUCTIONS: Final = """
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
+    ReduceSumSquare""".split()  # noqa: SIM905 - words
 _BINARY = ["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"]
 _LAYERS = ["GRU", "LSTM", "RNN"]
 

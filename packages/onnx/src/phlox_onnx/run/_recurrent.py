@@ -14,6 +14,7 @@ from phlox_tensor import Numpy, PhloxError
 
 from .._errors import RAW
 from .._graph import OWN, Array, Graph, Key, Node, Value, graphs_of, walk
+from ..table.recurrent import GATES
 from ._paths import home
 from ._program import Program, on_host
 from ._table import row_of
@@ -25,22 +26,20 @@ class _Kind:
     """A recurrent op that may be a layer.
 
     Attributes:
-        gates: where the gates of the layer stand among those of ONNX.
         activations: those that the layer has, of one direction.
         told: whether the layer is told which it has.
         resets: whether the state may be reset before it is multiplied, which the layer does after.
     """
 
-    gates: tuple[int, ...]
     activations: tuple[tuple[str, ...], ...]
     told: bool = False
     resets: bool = False
 
 
 _KINDS: Final[dict[Key, _Kind]] = {
-    ("", "GRU"): _Kind((1, 0, 2), (("sigmoid", "tanh"),), resets=True),
-    ("", "LSTM"): _Kind((0, 2, 3, 1), (("sigmoid", "tanh", "tanh"),)),
-    ("", "RNN"): _Kind((0,), (("tanh",), ("relu",)), told=True),
+    ("", "GRU"): _Kind((("sigmoid", "tanh"),), resets=True),
+    ("", "LSTM"): _Kind((("sigmoid", "tanh", "tanh"),)),
+    ("", "RNN"): _Kind((("tanh",), ("relu",)), told=True),
 }
 _LONGEST: Final = 64  # nodes between a constant and a weight
 _ROUNDS: Final = 64  # in which nodes whose weights others read are taken out
@@ -128,7 +127,7 @@ def _unfit(node: Node, parts: list[_Made | None]) -> str:
     types = {str(a.dtype) for a in arrays if a.dtype != np.float32}
     if types:
         return f"has weights of {', '.join(sorted(types))}"
-    w, r, gates = arrays[0], arrays[1], len(_KINDS[node.key].gates)
+    w, r, gates = arrays[0], arrays[1], len(GATES[node.op])
     count = 2 if node.attributes.get("direction") == "bidirectional" else 1
     size = node.attributes.get("hidden_size") or r.shape[-1]
     fits = w.ndim == 3 and r.shape == (count, gates * size, size) and w.shape[:2] == r.shape[:2]
@@ -264,7 +263,7 @@ class _Replacing:
         inputs = [node.inputs[0], *[*node.inputs, *[""] * 7][4:7]]
         two = words.get("direction") == "bidirectional"
         for d in range(1 + two):
-            for word, array in zip(_WORDS, _of_direction(kind, parts, d), strict=True):
+            for word, array in zip(_WORDS, _of_direction(node.op, parts, d), strict=True):
                 part = parts[_WORDS.index(word) if "weight" in word else 2]
                 inputs.append("")
                 if part is None or array is None:
@@ -293,19 +292,19 @@ class _Replacing:
             each.constants = {k: v for k, v in each.constants.items() if k not in leaves}
 
 
-def _of_direction(kind: _Kind, parts: list[_Made | None], d: int) -> list[Array | None]:
+def _of_direction(op: str, parts: list[_Made | None], d: int) -> list[Array | None]:
     """Weights and biases of one direction, as a layer has them."""
     w, r, b = (None if part is None else part.array[d] for part in parts)
     half = 0 if b is None else len(b) // 2
     biases = (None, None) if b is None else (b[:half], b[half:])
-    weights = (None if v is None else _gates(kind, v).T for v in (w, r))
-    made = (*weights, *(None if v is None else _gates(kind, v) for v in biases))
+    weights = (None if v is None else _gates(op, v).T for v in (w, r))
+    made = (*weights, *(None if v is None else _gates(op, v) for v in biases))
     return [None if v is None else np.ascontiguousarray(v) for v in made]
 
 
-def _gates(kind: _Kind, value: Array) -> Array:
-    split = np.split(value, len(kind.gates), axis=0)
-    return np.concatenate([split[i] for i in kind.gates], axis=0)
+def _gates(op: str, value: Array) -> Array:
+    split = np.split(value, len(GATES[op]), axis=0)
+    return np.concatenate([split[i] for i in GATES[op]], axis=0)
 
 
 def _moves(node: Node) -> bool:

@@ -5,7 +5,6 @@ from ._folder import write as write
 from ._folder import written as written
 from ._options import Options as Options
 from ._options import Precision as Precision
-from ._options import as_asked as as_asked
 from ._package import Package as Package
 from ._package import package as package
 from ._package import source as source

@@ -26,7 +26,7 @@ from .._graph import Value
 from ..read._limits import Limits
 from ..read._read import Source
 from ..run._quantized import Quantized
-from ._options import Options, Precision, Sizes, as_asked
+from ._options import Options, Precision, Sizes
 from ._package import Package, package
 from ._proof import Asked, Proof, proven
 from ._verify import Feeds
@@ -90,15 +90,7 @@ def write(  # noqa: PLR0913 - each option is a name of its own
         >>> made.report["nodes"]
         1
     """
-    asked = as_asked(
-        bind=bind,
-        free=free,
-        freeze=freeze,
-        flat=flat,
-        quantized=quantized,
-        limits=limits,
-        precision=precision,
-    )
+    asked = Options(bind, free, freeze, flat, quantized, precision, limits)
     if not _is_choice(verify):
         got = type(verify).__name__
         raise ArgumentError("write", "verify is no inputs", got=got, hint="{input: array}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, final, get_args
 
 from phlox_tensor import ArgumentError
@@ -20,64 +20,39 @@ Precision = Literal["keep", "full", "half"]
 @final
 @dataclass(frozen=True)
 class Options:
-    """The options of ``write``, under its names for them.
+    """The options of ``write``, as callers give them; None becomes what it stands for.
 
     Raises:
         ArgumentError: for one that is of another type, or none of its words.
     """
 
-    bind: Sizes = field(default_factory=dict)
-    free: Mapping[str, str] = field(default_factory=dict)
-    freeze: Sequence[str] = ()
+    bind: Any = None
+    free: Any = None
+    freeze: Any = ()
     flat: bool = False
     quantized: Quantized = "fake"
     precision: Precision = "keep"
-    limits: Limits = field(default_factory=Limits)
+    limits: Any = None
 
     def __post_init__(self) -> None:
         """Look at each of them."""
+        freeze = [self.freeze] if isinstance(self.freeze, str) else self.freeze
+        found = {"bind": self.bind, "free": self.free, "limits": self.limits}
+        usual = {"bind": {}, "free": {}, "limits": Limits()}
+        for word, value in (*found.items(), ("freeze", freeze)):
+            object.__setattr__(self, word, usual[word] if value is None else value)
         refuse_other_words("write", "quantized", self.quantized, get_args(Quantized))
         refuse_other_words("write", "precision", self.precision, get_args(Precision))
         refuse_other_words("write", "flat", self.flat, (False, True))
         _refuse_pairs("bind", self.bind, {"batch": 8}, _is_size)
         _refuse_pairs("free", self.free, {"x:0": "batch"}, _is_word)
-        if not _are_paths(self.freeze):
+        if not (isinstance(freeze, Sequence) and all(map(_is_word, freeze))):
             got, hint = repr(self.freeze), 'freeze=["layer.0"]'
             raise ArgumentError("write", "freeze is no path", got=got, hint=hint)
 
 
-def as_asked(
-    *,
-    bind: Sizes | None,
-    free: Mapping[str, str] | None,
-    freeze: str | Sequence[str],
-    flat: bool,
-    quantized: Quantized,
-    limits: Limits | None,
-    precision: Precision = "keep",
-) -> Options:
-    """The options as callers give them: one path for several, None for nothing.
-
-    Raises:
-        ArgumentError: as ``Options``.
-    """
-    return Options(
-        {} if bind is None else bind,
-        {} if free is None else free,
-        [freeze] if isinstance(freeze, str) else freeze,
-        flat,
-        quantized,
-        precision,
-        Limits() if limits is None else limits,
-    )
-
-
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _are_paths(value: object) -> bool:
-    return isinstance(value, Sequence) and all(map(_is_word, value))
 
 
 def _is_word(value: object) -> bool:

@@ -20,7 +20,7 @@ from ..run._model import prepared, refuse_unsupported
 from ..run._quantized import Quantized, without_whole_numbers
 from ..run._recurrent import with_recurrent_layers
 from ..run._roles import roles
-from ._options import Options, Precision, Sizes, as_asked, names_of, opened, refuse_unknown
+from ._options import Options, Precision, Sizes, names_of, opened, refuse_unknown
 from .graph._patterns import recognised
 from .graph._probe import Cases, collapsed, shapes_of
 from .graph._simplify import Forms, in_several_ways, simplified
@@ -224,9 +224,7 @@ def source(
         >>> "return x.relu()" in source(onnx.parser.parse_model(text + " { y = Relu(x) }"))
         True
     """
-    asked = as_asked(
-        bind=bind, free=free, freeze=freeze, flat=flat, quantized=quantized, limits=limits
-    )
+    asked = Options(bind, free, freeze, flat, quantized, limits=limits)
     return package(file, asked).model
 
 

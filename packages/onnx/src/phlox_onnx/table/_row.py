@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
 
@@ -60,22 +60,6 @@ class Parameter:
     takes: str
     default: Any
     required: bool
-
-
-class Marks(TypedDict, total=False):
-    """What a row may say of its op; ``Row`` says what each means."""
-
-    asks: bool
-    bias: Literal["", "input", "sum"]
-    body: Body
-    draws: bool
-    grows: bool
-    measures: bool
-    movement: bool
-    numbers: bool
-    same: Same
-    scalar: bool
-    turned: str
 
 
 @final
@@ -134,7 +118,7 @@ def since(
     *,
     host: Callable[..., Any] | None = None,
     trained: str = "",
-    **marks: Unpack[Marks],
+    **marks: Any,
 ) -> Row:
     """Return the row of an op; ``trained`` names inputs, apart by spaces."""
     inputs: list[Parameter] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ _TAKES: Final = {
 
 
 def activations_of(
-    names: tuple[str, ...], alphas: Floats, betas: Floats, clip: float | None
+    names: Sequence[str], alphas: Floats, betas: Floats, clip: float | None
 ) -> list[Act]:
     out: list[Act] = []
     a, b = list(alphas), list(betas)
@@ -81,55 +81,81 @@ def _run(
     return px.stack(found, axis=0), state
 
 
-# One direction by an op: W, R, biases, x (batch, time, size), states, lengths, whether backwards.
-Walk = Callable[[T, T, T | None, T, tuple[Any, ...], Any, bool], tuple[Any, ...]]
+# One direction of a layer: x (batch, time, size), its state, whether backwards.
+Walk = Callable[[T, tuple[Any, ...], bool], tuple[Any, ...]]
 _DIRECTIONS: Final = {"bidirectional": 2, "forward": 1, "reverse": 1}
 # Places of the gates of phlox among those of ONNX.
-_LSTM: Final = (0, 2, 3, 1)
-_GRU: Final = (1, 0, 2)
+GATES: Final = {"GRU": (1, 0, 2), "LSTM": (0, 2, 3, 1), "RNN": (0,)}
 
 
-def _gates(x: T, order: tuple[int, ...]) -> T:
-    parts = px.split(x, len(order), axis=0)
-    return px.concat([parts[i] for i in order], axis=0)
+def both_ways(
+    X: T,
+    initial: tuple[T | None, ...],
+    walks: list[Walk],
+    hidden: int,
+    direction: str,
+    layout: int,
+) -> tuple[Any, ...]:
+    """All outputs and the last states of each direction."""
+    x = X if layout else X.permute_dims((1, 0, 2))
+    zeros = px.full((x.shape[0], hidden), 0.0, dtype=X.dtype, device=X.device)
+    outputs, last = [], []
+    for d, walk in enumerate(walks):
+        state = tuple(zeros if v is None else (v[:, d] if layout else v[d]) for v in initial)
+        out, *end = walk(x, state, direction == "reverse" or d == 1)
+        outputs.append(out)
+        last.append(end)
+    Y = px.stack(outputs, axis=2)
+    Y = Y if layout else Y.permute_dims((1, 2, 0, 3))
+    ends = [px.stack([e[i] for e in last], axis=1 if layout else 0) for i in range(len(initial))]
+    return Y, *ends
 
 
-def _biases(b: T | None, order: tuple[int, ...]) -> tuple[T | None, T | None]:
-    """That of the inputs and that of the states."""
-    if b is None:
-        return None, None
-    n = b.shape[0] // 2
-    return _gates(b[:n], order), _gates(b[n:], order)
-
-
-def bias_sum(biases: tuple[T | None, T | None]) -> T | None:
+def bias_sum(biases: tuple[T | None, ...]) -> T | None:
     of_inputs, of_states = biases
     return None if of_inputs is None or of_states is None else of_inputs + of_states
 
 
-def _lstm_walk(
-    w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
-) -> tuple[Any, ...]:
-    weights = (_gates(w, _LSTM).mT, _gates(r, _LSTM).mT)
-    bias = bias_sum(_biases(b, _LSTM))
-    return tuple(px.ops.lstm(x, *weights, bias, *state, lengths, backwards))
+def by_op(name: str, weights: tuple[Any, ...], lengths: T | None, activation: str = "") -> Walk:
+    """A direction by an op, of two matrices and two biases as it has them."""
+    w, r, *biases = weights
+    added = biases if name == "gru" else [bias_sum(tuple(biases))]
+    words = [activation] if name == "rnn" else []
 
-
-def _gru_walk(
-    w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
-) -> tuple[Any, ...]:
-    weights = (_gates(w, _GRU).mT, _gates(r, _GRU).mT)
-    return tuple(px.ops.gru(x, *weights, *_biases(b, _GRU), *state, lengths, backwards))
-
-
-def _rnn_walk(activation: str) -> Walk:
-    def walk(
-        w: T, r: T, b: T | None, x: T, state: tuple[Any, ...], lengths: Any, backwards: bool
-    ) -> tuple[Any, ...]:
-        bias = bias_sum(_biases(b, (0,)))
-        return tuple(px.ops.rnn(x, w.mT, r.mT, bias, *state, lengths, activation, backwards))
+    def walk(x: T, state: tuple[Any, ...], backwards: bool) -> tuple[Any, ...]:
+        op = getattr(px.ops, name)
+        return tuple(op(x, w, r, *added, *state, lengths, *words, backwards))
 
     return walk
+
+
+def _as_phlox(op: str, w: T, r: T, b: T | None) -> tuple[Any, ...]:
+    """Matrices and both biases of ONNX as the ops of phlox have them."""
+
+    def gates(v: T) -> T:
+        parts = px.split(v, len(GATES[op]), axis=0)
+        return px.concat([parts[i] for i in GATES[op]], axis=0)
+
+    n = w.shape[0]
+    biases = (None, None) if b is None else (gates(b[:n]), gates(b[n:]))
+    return gates(w).mT, gates(r).mT, *biases
+
+
+def _by_step(w: T, bias: T | None, step: Step, lengths: Host | None) -> Walk:
+    """A direction step by step."""
+
+    def walk(x: T, state: tuple[Any, ...], backwards: bool) -> tuple[Any, ...]:
+        batch, time = x.shape[:2]
+        gates = x.permute_dims((1, 0, 2)).reshape((time * batch, -1)) @ w.mT
+        gates = gates if bias is None else gates + bias
+        out, end = _run(gates.reshape((time, batch, -1)), state, step, lengths, backwards)
+        return out.permute_dims((1, 0, 2)), *end
+
+    return walk
+
+
+def _both_biases(b: T | None) -> T | None:
+    return None if b is None else b[: b.shape[0] // 2] + b[b.shape[0] // 2 :]
 
 
 def _same(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
@@ -157,50 +183,28 @@ def check_weights(op: str, X: T, W: T, R: T, gates: int, direction: str, hidden_
 
 
 def _layer(
-    X: T,
-    W: T,
-    R: T,
-    B: T | None,
+    op: str,
+    matrices: tuple[T, T, T, T | None],
     lengths: Host | None,
     initial: tuple[T | None, ...],
-    make: Callable[[int, T, T | None], Step],
     direction: str,
     layout: int,
-    biased: Callable[[T, int], T],
-    walks: tuple[Walk | None, ...],
+    activations: list[str],
+    make: Callable[[int, T, T | None], tuple[Step, T | None]],
 ) -> tuple[Any, ...]:
-    """Both directions of a layer, each by its op, or with its step."""
-    x = X if layout else X.permute_dims((1, 0, 2))
-    batch, time = x.shape[:2]
-    hidden = R.shape[-1]
-    outputs, last = [], []
+    """Each direction by the op, under the name of an activation, or by the step that is made."""
+    X, W, R, B = matrices
     counts = None if lengths is None else px.asarray(lengths, device=X.device)
+    walks = []
     for d in range(W.shape[0]):
-        backwards = direction == "reverse" or d == 1
-        bias = None if B is None else B[d]
-        state = tuple(
-            px.full((batch, hidden), 0.0, dtype=X.dtype, device=X.device)
-            if v is None
-            else (v[:, d] if layout else v[d])
-            for v in initial
-        )
-        walk = walks[d] if time else None
-        if walk is not None:
-            found = walk(W[d], R[d], bias, x, state, counts, backwards)
-            outputs.append(found[0])
-            last.append(found[1:])
-            continue
-        gates = x.permute_dims((1, 0, 2)).reshape((time * batch, -1)) @ W[d].mT
-        if bias is not None:
-            gates = gates + biased(bias, hidden)
-        gates = gates.reshape((time, batch, -1))
-        out, end = _run(gates, state, make(d, R[d], bias), lengths, backwards)
-        outputs.append(out.permute_dims((1, 0, 2)))
-        last.append(end)
-    Y = px.stack(outputs, axis=2)
-    Y = Y if layout else Y.permute_dims((1, 2, 0, 3))
-    ends = [px.stack([e[i] for e in last], axis=1 if layout else 0) for i in range(len(initial))]
-    return Y, *ends
+        b = None if B is None else B[d]
+        if activations[d] and X.shape[1 if layout else 0]:
+            weights = _as_phlox(op, W[d], R[d], b)
+            walks.append(by_op(op.lower(), weights, counts, activations[d]))
+        else:
+            step, bias = make(d, R[d], b)
+            walks.append(_by_step(W[d], bias, step, lengths))
+    return both_ways(X, initial, walks, R.shape[-1], direction, layout)
 
 
 def rnn(
@@ -220,22 +224,16 @@ def rnn(
     layout: int = 0,
 ) -> tuple[Any, ...]:
     check_weights("RNN", X, W, R, 1, direction, hidden_size)
-    names = activations or ("Tanh",) * W.shape[0]
+    names = [name.lower() for name in activations or ("Tanh",) * W.shape[0]]
     functions = activations_of(names, activation_alpha, activation_beta, clip)
 
-    def make(d: int, r: T, b: T | None) -> Step:
+    def make(d: int, r: T, b: T | None) -> tuple[Step, T | None]:
         across = r.mT
-        return lambda gates, state: (functions[d](gates + state[0] @ across),)
+        return lambda gates, state: (functions[d](gates + state[0] @ across),), _both_biases(b)
 
-    def biased(b: T, n: int) -> T:
-        return b[:n] + b[n:]
-
-    states = (initial_h,)
-    walks = tuple(
-        _rnn_walk(name.lower()) if clip is None and name.lower() in ("relu", "tanh") else None
-        for name in names
-    )
-    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased, walks)
+    known = [name if clip is None and name in ("relu", "tanh") else "" for name in names]
+    matrices, states = (X, W, R, B), (initial_h,)
+    return _layer("RNN", matrices, sequence_lens, states, direction, layout, known, make)
 
 
 def gru(
@@ -260,7 +258,7 @@ def gru(
     names = activations or default
     functions = activations_of(names, activation_alpha, activation_beta, clip)
 
-    def make(d: int, r: T, b: T | None) -> Step:
+    def make(d: int, r: T, b: T | None) -> tuple[Step, T | None]:
         n = r.shape[-1]
         f, g = functions[2 * d : 2 * d + 2]
         gate, candidate = r[: 2 * n].mT, r[2 * n :].mT
@@ -281,18 +279,15 @@ def gru(
             z = zr[:, :n]
             return ((1.0 - z) * new + z * h,)
 
-        return step
+        bias = _both_biases(b)
+        if b is not None and linear_before_reset:  # the candidate's comes after the reset gate
+            bias = px.concat([b[: 2 * n] + b[3 * n : 5 * n], b[2 * n : 3 * n]])
+        return step, bias
 
-    def biased(b: T, n: int) -> T:
-        """Both biases, but that of the candidate where the reset gate comes after it."""
-        if not linear_before_reset:
-            return b[: 3 * n] + b[3 * n :]
-        return px.concat([b[: 2 * n] + b[3 * n : 5 * n], b[2 * n : 3 * n]])
-
-    states = (initial_h,)
     usual = linear_before_reset and clip is None and _same(names, default)
-    walks = (_gru_walk if usual else None,) * W.shape[0]
-    return _layer(X, W, R, B, sequence_lens, states, make, direction, layout, biased, walks)
+    known = ["usual" if usual else ""] * W.shape[0]
+    matrices, states = (X, W, R, B), (initial_h,)
+    return _layer("GRU", matrices, sequence_lens, states, direction, layout, known, make)
 
 
 def lstm(
@@ -340,7 +335,7 @@ def walked_lstm(
 ) -> tuple[Any, ...]:
     """By the op where all is ``usual``; ``seen`` is what products make of the state first."""
 
-    def make(d: int, r: T, b: T | None) -> Step:
+    def make(d: int, r: T, b: T | None) -> tuple[Step, T | None]:
         n = r.shape[-1]
         f, g, h_act = functions[3 * d : 3 * d + 3]
         across = r.mT
@@ -363,13 +358,10 @@ def walked_lstm(
                 o = f(o + peep[n : 2 * n] * c)
             return o * h_act(c), c
 
-        return step
+        return step, _both_biases(b)
 
-    def biased(b: T, n: int) -> T:
-        return b[: 4 * n] + b[4 * n :]
-
-    walks = (_lstm_walk if usual else None,) * weights[1].shape[0]
-    return _layer(*weights, lengths, states, make, direction, layout, biased, walks)
+    known = ["usual" if usual else ""] * weights[1].shape[0]
+    return _layer("LSTM", weights, lengths, states, direction, layout, known, make)
 
 
 ROWS: Final[dict[str, Row]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 COLUMNS: Final = 99
@@ -40,39 +41,29 @@ def _only_groups(line: str, start: int, inside: str) -> bool:
     return line[start] != "(" or not called or " for " in inside
 
 
-def _largest_bracket(line: str) -> tuple[int, int] | None:
-    """The bracket at the outside that holds most."""
-    stack: list[int] = []
-    best: tuple[int, int] | None = None
-    quote = ""
-    for i, letter in enumerate(line):
+def _outside(text: str) -> Iterator[tuple[int, str, int]]:
+    """Letters that stand in no quotes, with their places and how deep in brackets they are."""
+    depth, quote = 0, ""
+    for i, letter in enumerate(text):
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "\"'":
             quote = letter
-        elif letter in _OPEN:
-            stack.append(i)
-        elif letter in _OPEN.values() and stack:
-            start = stack.pop()
-            if not stack and i - start > 1 and (best is None or i - start > best[1] - best[0]):
-                best = (start, i)
-    return best
+        else:
+            depth -= letter in _OPEN.values()
+            yield i, letter, depth
+            depth += letter in _OPEN
+
+
+def _largest_bracket(line: str) -> tuple[int, int] | None:
+    """The bracket at the outside that holds most."""
+    ends = [i for i, letter, depth in _outside(line) if not depth and letter in "([{)]}"]
+    pairs = [(a, b) for a, b in zip(ends[::2], ends[1::2], strict=False) if b - a > 1]
+    return max(pairs, key=lambda pair: pair[1] - pair[0], default=None)
 
 
 def _items(inside: str) -> list[str]:
     """What stands between commas at the outside."""
-    out, depth, start, quote = [], 0, 0, ""
-    for i, letter in enumerate(inside):
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'":
-            quote = letter
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and not depth:
-            out.append(inside[start:i].strip())
-            start = i + 1
-    out.append(inside[start:].strip())
-    return [o for o in out if o]
+    commas = [i for i, letter, depth in _outside(inside) if letter == "," and not depth]
+    parts = zip([0, *(i + 1 for i in commas)], [*commas, len(inside)], strict=True)
+    return [part for a, b in parts if (part := inside[a:b].strip())]

@@ -43,38 +43,6 @@ class Size:
             raise UnknownError("a division by 0") from None
         return Size(e.binary(one.expr, sign, two.expr, binds), cases)
 
-    def __add__(self, other: Any) -> Any:
-        return self._with(other, "+", e.ADD)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._with(other, "+", e.ADD, True)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._with(other, "-", e.ADD)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._with(other, "-", e.ADD, True)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with(other, "*", e.MUL)
-
-    __rmul__ = __mul__
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._with(other, "//", e.MUL)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._with(other, "//", e.MUL, True)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._with(other, "/", e.MUL)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._with(other, "/", e.MUL, True)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._with(other, "%", e.MUL)
-
     def __neg__(self) -> Size:
         return Size(e.unary("-", self.expr), (-self.cases[0], -self.cases[1]))
 
@@ -162,6 +130,17 @@ _COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "==": lambda a, b: bool(a == b),
     ">": lambda a, b: bool(a > b),
 }
+
+
+def _operator(sign: str, turned: bool) -> Callable[[Size, Any], Any]:
+    binds = e.ADD if sign in "+-" else e.MUL
+    return lambda self, other: self._with(other, sign, binds, turned)
+
+
+for _word, _sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"),
+                     ("truediv", "/"), ("mod", "%")):  # fmt: skip
+    setattr(Size, f"__{_word}__", _operator(_sign, turned=False))
+    setattr(Size, f"__r{_word}__", _operator(_sign, turned=True))
 
 
 def binary_of(one: Size, sign: str, two: Any) -> Expr:
