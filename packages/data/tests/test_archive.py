@@ -7,6 +7,7 @@ import json
 import sqlite3
 import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,7 @@ def test_faults_of_databases_are_said(database: Path, tmp_path: Path) -> None:
 
 def test_a_database_that_is_locked_is_said(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, timeout=0.05, **k))
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, timeout=0.05))
     writer = connect(database)
     writer.execute("BEGIN EXCLUSIVE")
     with pytest.raises(DataError, match="locked\nhint: end the program that writes"):
