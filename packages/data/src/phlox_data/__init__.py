@@ -26,12 +26,14 @@ from ._dataset import of as of
 from ._dataset import zip as zip
 from ._elsewhere import NAMES as _NAMES
 from ._errors import DataError as DataError
+from ._errors import WorkerError as WorkerError
 from ._idx import Parts as Parts
 from ._idx import idx as idx
 from ._idx import read_idx as read_idx
 from ._images import images as images
 from ._loader import DataLoader as DataLoader
 from ._npz import npz as npz
+from ._processes import Processes as Processes
 from ._sampler import Blocks as Blocks
 from ._sampler import Sampler as Sampler
 from ._sampler import Weighted as Weighted

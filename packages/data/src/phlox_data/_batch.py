@@ -125,12 +125,12 @@ def _column(leaves: list[Any], op: str, path: str, fill: tuple[float, int] | Non
             if type(leaf) is not Tensor or leaf.shape != leaves[0].shape:
                 raise _ragged(op, path, place, leaf, leaves[0])
         return _stack_tensors(leaves)
-    first = _array(leaves[0])
+    first = array_of(leaves[0])
     if first is None:
         return leaves
     arrays = [first]
     for place, leaf in enumerate(leaves[1:], 1):
-        array = _array(leaf)
+        array = array_of(leaf)
         if array is None or array.dtype != first.dtype or array.ndim != first.ndim:
             raise _ragged(op, path, place, leaf if array is None else array, first)
         if fill is None and array.shape != first.shape:
@@ -150,7 +150,7 @@ def _padded(arrays: list[_Array], value: float, multiple: int) -> _Array:
     return out
 
 
-def _array(leaf: Any) -> _Array | None:
+def array_of(leaf: Any) -> _Array | None:
     """A leaf that stacks as an array; None for any other."""
     kind = type(leaf)
     if kind is float:

@@ -1,4 +1,4 @@
-"""The error of files that do not hold what their reader takes, and of paths that are none."""
+"""The errors of files that do not hold what their reader takes, of paths and of processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from phlox_tensor import ArgumentError, PhloxError
 
 class DataError(PhloxError, ValueError):
     """A file of data is corrupt or truncated, or does not hold what its reader takes."""
+
+
+class WorkerError(PhloxError, RuntimeError):
+    """A process that makes batches is gone, or could not send what happened in it."""
 
 
 def checked_path(path: str | PathLike[str], op: str) -> str:

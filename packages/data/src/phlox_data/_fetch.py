@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import unwrap
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 from phlox_tensor import tree
 
 from ._batch import RaggedError, stack
-from ._items import Draw, Indices, Items
+from ._items import Draw, Items
+from ._plan import Plan
 
 Collate = Callable[[Sequence[Any]], Any]
-
-
-class Plan(NamedTuple):
-    """One batch: which items it has, and which of its rows are wanted."""
-
-    epoch: int
-    number: int
-    indices: Indices
-    empty: bool  # one item is made for its structure, and no row of it is kept
 
 
 @final
@@ -29,8 +21,12 @@ class Fetch:
 
     def __init__(self, items: Items, collate: Collate, seed: int) -> None:
         self._items, self._collate, self._seed = items, collate, seed
+        self.stacks: Final = unwrap(collate) is unwrap(stack)
         # One gather makes the whole batch: no items, nothing to share among workers.
-        self.gathers: Final = items.gathers and unwrap(collate) is unwrap(stack)
+        self.gathers: Final = items.gathers and self.stacks
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_collate": None}  # other processes make items, never batches
 
     def whole(self, plan: Plan) -> Any:
         """Return a batch, made here and now."""

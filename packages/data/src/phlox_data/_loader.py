@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Self, final
@@ -21,8 +22,10 @@ from phlox_tensor import (
 
 from ._batch import stack
 from ._dataset import Dataset, Sized, items_of, of
-from ._fetch import Fetch, Plan
+from ._fetch import Fetch
 from ._items import words
+from ._plan import Plans
+from ._processes import Pool, Processes
 from ._sampler import InOrder, Sampler, Shuffled
 from ._threads import Crew
 
@@ -55,7 +58,7 @@ class DataLoader:
         sampler: Sampler | None = None,
         seed: int = 0,
         drop_last: bool = False,
-        workers: int = 0,
+        workers: int | Processes = 0,
         prefetch: int = 2,
         collate: Callable[[Sequence[Any]], Any] = stack,
         device: Backend | str | None = None,
@@ -70,7 +73,8 @@ class DataLoader:
             sampler: another order, such as ``data.balanced(labels)``; instead of ``shuffle``.
             seed: of the order, and of random maps.
             drop_last: leave out a last batch that is not full.
-            workers: threads that make batches; 0 makes them when they are asked for.
+            workers: threads that make batches, or ``data.Processes(4)``; 0 makes them when they
+                are asked for.
             prefetch: how many batches workers make ahead.
             collate: makes a batch of a list of items, such as ``data.pad(0)``.
             device: where arrays of batches become tensors; without one they stay NumPy arrays.
@@ -80,22 +84,24 @@ class DataLoader:
         """
         self.dataset: Final[Dataset[Any]] = of(dataset)
         words(seed, 0, (0, 0, 0))
-        least = {"batch": (batch, 1), "workers": (workers, 0), "prefetch": (prefetch, 0)}
+        count = workers.count if isinstance(workers, Processes) else workers
+        least = {"batch": (batch, 1), "workers": (count, 0), "prefetch": (prefetch, 0)}
         for name, (value, limit) in least.items():
             if type(value) is not int or value < limit:
                 what, expected = f"{name} is no such number", f"{limit} or more"
                 raise ArgumentError("DataLoader", what, got=value, expected=expected)
         self._batch, self._drop_last = batch, drop_last
-        self._sampler, self._seed = _sampler(shuffle, sampler), seed
-        self._count = self._sampler.count(len(self.dataset))
+        given = _sampler(shuffle, sampler)
+        self._plans = Plans(given, seed, len(self.dataset), batch)
+        self._count = given.count(len(self.dataset))
         self._workers, self._prefetch = workers, prefetch
         self._collate = collate
         self._device = None if device is None else as_device(device, "DataLoader")
         self._fetch = Fetch(items_of(self.dataset), collate, seed)
-        self._parts = (0, 1, 1)
         self._position = (0, 0)
         self._turn = 0
         self._crew: Crew | None = None
+        self._pool: Pool | None = None
         self.waited = 0.0
         if not len(self):
             got, expected = f"{self._count} items", f"{batch}" if drop_last else "1 or more"
@@ -120,7 +126,7 @@ class DataLoader:
         if epoch < 0 or not 0 <= number < len(self):
             expected = f"an epoch, and a batch below {len(self)}"
             raise ArgumentError("position", "no such place", got=place, expected=expected)
-        self.close()
+        self._end_loop()
         self._position = (int(epoch), int(number))
 
     def at(self, epoch: int, number: int) -> Any:
@@ -133,20 +139,25 @@ class DataLoader:
         if epoch < 0 or not 0 <= number < len(self):
             expected = f"an epoch, and a batch below {len(self)}"
             raise ArgumentError("at", "no such batch", got=(epoch, number), expected=expected)
-        return self._placed(self._fetch.whole(self._plan(epoch, number)))
+        return self._placed(self._fetch.whole(self._plans.of(epoch, number)))
 
     def __iter__(self) -> Iterator[Any]:
-        self.close()
+        self._end_loop()
         return self._run(self._turn)
 
     def _run(self, turn: int) -> Iterator[Any]:
         self._mine(turn)
         epoch, first = self._position
-        plans = (self._plan(epoch, number) for number in range(first, len(self)))
+        plans = (self._plans.of(epoch, number) for number in range(first, len(self)))
         crew: Crew | None = None
-        if self._workers:
+        if isinstance(self._workers, Processes) and not self._fetch.gathers:
+            self._pool = self._pool or Pool(self._fetch, self._plans, self._workers.count)
+            batches = self._pool.batches(plans, self._prefetch)
+        elif isinstance(self._workers, int) and self._workers:
             crew = self._crew = Crew(self._fetch, self._workers, self._prefetch)
-        batches = crew.batches(plans) if crew else map(self._fetch.whole, plans)
+            batches = crew.batches(plans)
+        else:
+            batches = map(self._fetch.whole, plans)
         try:
             for number in range(first, len(self)):
                 began = perf_counter()
@@ -170,7 +181,7 @@ class DataLoader:
             )
 
     def close(self) -> None:
-        """End the threads of a loop that was left; the loader can be used again.
+        """End threads and processes; the loader can be used again.
 
         Example:
             >>> with DataLoader(range(8), 2, workers=2) as loader:
@@ -178,6 +189,12 @@ class DataLoader:
             >>> first, loader.position
             ([0, 1], (0, 1))
         """
+        self._end_loop()
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _end_loop(self) -> None:
         self._turn += 1
         if self._crew is not None:
             self._crew.close()
@@ -208,22 +225,23 @@ class DataLoader:
         if not 0 <= first < last <= of:
             got, expected = (first, last, of), "0 <= first < last <= of"
             raise ArgumentError("part", "no such parts", got=got, expected=expected)
-        low, high, whole = self._parts
+        low, high, whole = self._plans.parts
         if whole != 1:
             what = "a part has no parts"
             raise ArgumentError("part", what, got=f"parts {low} to {high} of {whole}")
         made = DataLoader(
             self.dataset,
             self._batch,
-            sampler=self._sampler,
-            seed=self._seed,
+            sampler=self._plans.sampler,
+            seed=self._plans.seed,
             drop_last=self._drop_last,
             workers=self._workers,
             prefetch=self._prefetch,
             collate=self._collate,
             device=self._device,
         )
-        made._parts, made._position = (first, last, of), self._position
+        made._plans = replace(made._plans, parts=(first, last, of))
+        made._position = self._position
         return made
 
     def into_record(self) -> dict[str, int]:
@@ -238,10 +256,10 @@ class DataLoader:
         return {
             "epoch": epoch,
             "number": number,
-            "seed": self._seed,
+            "seed": self._plans.seed,
             "items": len(self.dataset),
             "batch": self._batch,
-            "order": self._sampler.mark(),
+            "order": self._plans.sampler.mark(),
             "drop_last": int(self._drop_last),
         }
 
@@ -272,18 +290,6 @@ class DataLoader:
                 )
         self.position = (record["epoch"], record["number"])
         return self
-
-    def _plan(self, epoch: int, number: int) -> Plan:
-        start = number * self._batch
-        rows = min(start + self._batch, self._count) - start
-        first, last, parts = self._parts
-        low, high = start + first * rows // parts, start + last * rows // parts
-        empty = low == high
-        places = np.arange(low, low + 1 if empty else high)
-        if empty:
-            places[:] = start
-        found = self._sampler.indices(self._seed, epoch, len(self.dataset), places)
-        return Plan(epoch, number, found, empty)
 
     def _placed(self, batch: Any) -> Any:
         """A batch with its arrays on the device."""

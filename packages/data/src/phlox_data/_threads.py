@@ -10,7 +10,8 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread, current_thread
 from typing import Any, Final, final
 
-from ._fetch import Fetch, Plan
+from ._fetch import Fetch
+from ._plan import Plan
 
 # So many items are one job: enough for two threads at a batch of 16, few enough to share evenly.
 _RUN: Final = 8
