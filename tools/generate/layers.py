@@ -145,8 +145,9 @@ def _settings(name: str, sources: dict[str, Source]) -> dict[str, Setting]:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
         value = "" if node.value is None else ast.unparse(node.value)
-        if "ClassVar" not in ast.unparse(node.annotation) and "init=False" not in value:
-            found[node.target.id] = Setting(node.target.id, node.annotation, value, origins)
+        if "ClassVar" in ast.unparse(node.annotation) or "init=False" in value:
+            continue
+        found[node.target.id] = Setting(node.target.id, node.annotation, value, origins)
     return found
 
 
@@ -171,13 +172,18 @@ def _config(layer: str, settings: dict[str, Setting]) -> str:
 
 def _constructor(settings: dict[str, Setting]) -> str:
     """A method that nothing runs."""
-    taken = []
+    taken, by_name = [], "_" in settings
     for each in settings.values():
+        if each.name == "_":
+            taken.append("*")
+            continue
         default = f" = {each.default if _is_literal(each.default) else '...'}"
         taken.append(f"{each.name}: {ast.unparse(each.hint)}{default if each.default else ''}")
-    parameters = ["self", *taken, "*", "device: Backend | str | None = None"]
+    parameters = ["self", *taken, *["*"][by_name:], "device: Backend | str | None = None"]
     body = "".join(f"        {p},\n" for p in parameters)
-    rules = ["PLR0913"] * (len(taken) + 1 > MOST) + ["PLR0917"] * (len(taken) > MOST)
+    places = taken.index("*") if by_name else len(taken)
+    total = len(taken) + 1 - by_name
+    rules = ["PLR0913"] * (total > MOST) + ["PLR0917"] * (places > MOST)
     many = f"  # noqa: {', '.join(rules)} - the config has as many" if rules else ""
     return f"    def __init__({many}\n{body}    ) -> None: ...\n"
 
@@ -209,7 +215,7 @@ def _signatures(layers: dict[str, Source], sources: dict[str, Source]) -> str:
     classes = []
     for name in layers:
         settings = _settings(f"{name}Config", sources)
-        _imports(settings.values(), imports)
+        _imports([each for each in settings.values() if each.name != "_"], imports)
         made = _constructor(settings).replace("\n    ", "\n        ").rstrip()
         classes.append(f"    class {name}:\n    {made}\n")
     lines = [

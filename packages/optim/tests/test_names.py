@@ -128,3 +128,16 @@ def test_a_step_as_pytorch_writes_it_says_how_it_is_written_here() -> None:
         optimizer.step()
     with pytest.raises(TypeError, match=r"got a float and a float, (.|\n)*optim.AdamWConfig\(\)"):
         LOOSE.AdamW(0.9, 0.999)
+
+
+CONFIGS = [
+    optim.AdaGradConfig, optim.AdafactorConfig, optim.AdamConfig, optim.AdamWConfig,
+    optim.AdanConfig, optim.LionConfig, optim.MuonConfig, optim.RmsPropConfig, optim.SgdConfig,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_a_rate_where_optimizers_of_others_take_it_is_refused(config: Any) -> None:
+    with pytest.raises(TypeError, match="more values than settings that have a place") as one:
+        config(0.1)
+    assert "optimizer.step(lr, model, grads)" in str(one.value)

@@ -99,7 +99,10 @@ RULES: dict[str, tuple[Any, Callable[[], Step]]] = {
         lambda: adam(0.9, 0.5, amsgrad=True),
     ),
     "adam-decay": (optim.AdamConfig(weight_decay=0.1), lambda: adam(decay=0.1)),
-    "adam-settings": (optim.AdamConfig(0.5, 0.7, 1e-3), lambda: adam(0.5, 0.7, 1e-3)),
+    "adam-settings": (
+        optim.AdamConfig(beta_1=0.5, beta_2=0.7, epsilon=1e-3),
+        lambda: adam(0.5, 0.7, 1e-3),
+    ),
     "adamw": (optim.AdamWConfig(), lambda: adam(decay=1e-2, decoupled=True)),
     "adamw-amsgrad": (
         optim.AdamWConfig(weight_decay=0.2, amsgrad=True, beta_2=0.5),

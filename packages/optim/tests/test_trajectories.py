@@ -22,19 +22,27 @@ LR = 0.05
 
 TORCH: dict[str, optim.OptimizerConfig] = {
     "adafactor": optim.AdafactorConfig(),
-    "adafactor-decay": optim.AdafactorConfig(-0.5, 1e-3, 1e-2, 2.0, 0.1),
+    "adafactor-decay": optim.AdafactorConfig(
+        decay=-0.5, epsilon=1e-3, least_scale=1e-2, clipping=2.0, weight_decay=0.1
+    ),
     "adagrad": optim.AdaGradConfig(),
-    "adagrad-decay": optim.AdaGradConfig(0.01, 1e-3, 0.1, 0.5),
+    "adagrad-decay": optim.AdaGradConfig(
+        lr_decay=0.01, epsilon=1e-3, weight_decay=0.1, initial_sum=0.5
+    ),
     "adam": optim.AdamConfig(),
-    "adam-amsgrad": optim.AdamConfig(0.8, 0.9, weight_decay=0.1, amsgrad=True),
+    "adam-amsgrad": optim.AdamConfig(beta_1=0.8, beta_2=0.9, weight_decay=0.1, amsgrad=True),
     "adamw": optim.AdamWConfig(),
-    "adamw-amsgrad": optim.AdamWConfig(0.8, 0.9, 1e-4, 0.1, amsgrad=True),
+    "adamw-amsgrad": optim.AdamWConfig(
+        beta_1=0.8, beta_2=0.9, epsilon=1e-4, weight_decay=0.1, amsgrad=True
+    ),
     "rmsprop": optim.RmsPropConfig(),
-    "rmsprop-centered": optim.RmsPropConfig(0.9, 1e-4, 0.1, 0.5, centered=True),
+    "rmsprop-centered": optim.RmsPropConfig(
+        alpha=0.9, epsilon=1e-4, weight_decay=0.1, momentum=0.5, centered=True
+    ),
     "rmsprop-momentum": optim.RmsPropConfig(momentum=0.9),
     "sgd": optim.SgdConfig(),
-    "sgd-dampening": optim.SgdConfig(0.1, 0.9, 0.3),
-    "sgd-nesterov": optim.SgdConfig(0.1, 0.9, nesterov=True),
+    "sgd-dampening": optim.SgdConfig(weight_decay=0.1, momentum=0.9, dampening=0.3),
+    "sgd-nesterov": optim.SgdConfig(weight_decay=0.1, momentum=0.9, nesterov=True),
 }
 
 

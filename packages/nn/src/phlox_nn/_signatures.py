@@ -71,12 +71,12 @@ if TYPE_CHECKING:
             channels_out: int,
             kernel_size: Single,
             stride: Single = 1,
+            padding: Padding1d = "valid",
             dilation: Single = 1,
             groups: int = 1,
-            padding: Padding1d = "valid",
             bias: bool = True,
-            initializer: init.Initializer = ...,
             *,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
@@ -87,12 +87,12 @@ if TYPE_CHECKING:
             channels_out: int,
             kernel_size: Pair,
             stride: Pair = 1,
+            padding: Padding = "valid",
             dilation: Pair = 1,
             groups: int = 1,
-            padding: Padding = "valid",
             bias: bool = True,
-            initializer: init.Initializer = ...,
             *,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
@@ -103,17 +103,17 @@ if TYPE_CHECKING:
             channels_out: int,
             kernel_size: Triple,
             stride: Triple = 1,
+            padding: Padding3d = "valid",
             dilation: Triple = 1,
             groups: int = 1,
-            padding: Padding3d = "valid",
             bias: bool = True,
-            initializer: init.Initializer = ...,
             *,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
     class ConvTranspose1d:
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
+        def __init__(  # noqa: PLR0913 - the config has as many
             self,
             channels_in: int,
             channels_out: int,
@@ -121,16 +121,16 @@ if TYPE_CHECKING:
             stride: Single = 1,
             padding: Single = 0,
             padding_out: Single = 0,
-            dilation: Single = 1,
             groups: int = 1,
             bias: bool = True,
-            initializer: init.Initializer = ...,
+            dilation: Single = 1,
             *,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
     class ConvTranspose2d:
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
+        def __init__(  # noqa: PLR0913 - the config has as many
             self,
             channels_in: int,
             channels_out: int,
@@ -138,16 +138,16 @@ if TYPE_CHECKING:
             stride: Pair = 1,
             padding: Pair = 0,
             padding_out: Pair = 0,
-            dilation: Pair = 1,
             groups: int = 1,
             bias: bool = True,
-            initializer: init.Initializer = ...,
+            dilation: Pair = 1,
             *,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
     class ConvTranspose3d:
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
+        def __init__(  # noqa: PLR0913 - the config has as many
             self,
             channels_in: int,
             channels_out: int,
@@ -155,28 +155,28 @@ if TYPE_CHECKING:
             stride: Triple = 1,
             padding: Triple = 0,
             padding_out: Triple = 0,
-            dilation: Triple = 1,
             groups: int = 1,
             bias: bool = True,
-            initializer: init.Initializer = ...,
+            dilation: Triple = 1,
             *,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
     class DeformConv2d:
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
+        def __init__(  # noqa: PLR0913 - the config has as many
             self,
             channels_in: int,
             channels_out: int,
             kernel_size: Pair,
             stride: Pair = 1,
+            padding: Padding = "valid",
             dilation: Pair = 1,
             groups: int = 1,
-            offset_groups: int = 1,
-            padding: Padding = "valid",
             bias: bool = True,
-            initializer: init.Initializer = ...,
             *,
+            offset_groups: int = 1,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
@@ -205,9 +205,9 @@ if TYPE_CHECKING:
             self,
             n_embedding: int,
             d_model: int,
-            initializer: init.Initializer = ...,
             padding_idx: int | None = None,
             *,
+            initializer: init.Initializer = ...,
             device: Backend | str | None = None,
         ) -> None: ...
 
@@ -293,8 +293,8 @@ if TYPE_CHECKING:
             self,
             d_model: int | tuple[int, ...],
             epsilon: float = 1e-05,
-            bias: bool = True,
             affine: bool = True,
+            bias: bool = True,
             *,
             device: Backend | str | None = None,
         ) -> None: ...
@@ -315,42 +315,43 @@ if TYPE_CHECKING:
             d_input: int,
             d_hidden: int,
             n_layers: int = 1,
-            bidirectional: bool = False,
             bias: bool = True,
+            *,
+            bidirectional: bool = False,
             dropout: float = 0.0,
             activation: Name = "tanh",
             reverse: bool = False,
             clip: float | None = None,
-            *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     class Gru:
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
+        def __init__(  # noqa: PLR0913 - the config has as many
             self,
             d_input: int,
             d_hidden: int,
             n_layers: int = 1,
-            bidirectional: bool = False,
             bias: bool = True,
+            *,
+            bidirectional: bool = False,
             dropout: float = 0.0,
             reverse: bool = False,
             reset_after: bool = True,
             gate_activation: Name = "sigmoid",
             hidden_activation: Name = "tanh",
             clip: float | None = None,
-            *,
             device: Backend | str | None = None,
         ) -> None: ...
 
     class Lstm:
-        def __init__(  # noqa: PLR0913, PLR0917 - the config has as many
+        def __init__(  # noqa: PLR0913 - the config has as many
             self,
             d_input: int,
             d_hidden: int,
             n_layers: int = 1,
-            bidirectional: bool = False,
             bias: bool = True,
+            *,
+            bidirectional: bool = False,
             dropout: float = 0.0,
             reverse: bool = False,
             gate_activation: Name = "sigmoid",
@@ -358,7 +359,6 @@ if TYPE_CHECKING:
             hidden_activation: Name = "tanh",
             input_forget: bool = False,
             clip: float | None = None,
-            *,
             device: Backend | str | None = None,
         ) -> None: ...
 

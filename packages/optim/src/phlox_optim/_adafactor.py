@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from math import sqrt
 from typing import Any, final
 
@@ -24,6 +25,7 @@ class AdafactorConfig(OptimizerConfig):
         weight_decay: of the parameter itself, apart from the gradient.
     """
 
+    _: KW_ONLY
     decay: float = -0.8
     epsilon: float | None = None
     least_scale: float = 1e-3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import final
 
 from phlox_tensor import Float, Tensor, full_like
@@ -20,6 +21,7 @@ class AdaGradConfig(OptimizerConfig):
         initial_sum: what the sum of squares starts from.
     """
 
+    _: KW_ONLY
     lr_decay: float = 0.0
     epsilon: float = 1e-10
     weight_decay: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from math import sqrt
 from typing import Any, ClassVar, Final, TypeVar, final
 
@@ -19,6 +20,7 @@ _LEAST_SHARE: Final = 1e-3  # as the authors' program has it
 class _Settings(OptimizerConfig):
     """What ``AdamConfig`` and ``AdamWConfig`` have in common."""
 
+    _: KW_ONLY
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-8
@@ -60,6 +62,7 @@ class AdamWConfig(_Settings):
             2025.
     """
 
+    _: KW_ONLY
     weight_decay: float = 1e-2
     cautious: bool = False
     cautious_weight_decay: bool = False

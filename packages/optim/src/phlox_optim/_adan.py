@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from math import sqrt
 from typing import final
 
@@ -25,6 +26,7 @@ class AdanConfig(OptimizerConfig):
             multiplied before it, as in AdamW.
     """
 
+    _: KW_ONLY
     beta_1: float = 0.98
     beta_2: float = 0.92
     beta_3: float = 0.99

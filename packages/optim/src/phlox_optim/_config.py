@@ -34,6 +34,7 @@ class OptimizerConfig(CheckedConfig):
     """
 
     _rule: ClassVar[type[Any] | None] = None
+    _by_name = "; the rate is one of each step: optimizer.step(lr, model, grads)"
 
     grad_clipping: GradientClipping | None = field(default=None, kw_only=True)
     groups: dict[str, dict[str, Setting]] = field(default_factory=dict, kw_only=True)

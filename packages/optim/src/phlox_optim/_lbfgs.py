@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from math import isfinite, prod
 from typing import Any, Literal, NamedTuple, final
 
@@ -50,6 +51,7 @@ class LbfgsConfig(CheckedConfig):
         "it calls the loss many times in a step of the whole module: "
         "model, loss = optim.LbfgsConfig().init().step(1.0, model, loss_of)"
     )
+    _: KW_ONLY
     max_iterations: int = 20
     max_evaluations: int | None = None
     tolerance_grad: float = 1e-7

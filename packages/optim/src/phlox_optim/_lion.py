@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import final
 
 from phlox_tensor import Float, Tensor
@@ -19,6 +20,7 @@ class LionConfig(OptimizerConfig):
         weight_decay: of the parameter itself, apart from the gradient.
     """
 
+    _: KW_ONLY
     beta_1: float = 0.9
     beta_2: float = 0.99
     weight_decay: float = 0.0

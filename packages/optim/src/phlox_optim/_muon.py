@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from math import sqrt
 from typing import Literal, final
 
@@ -27,6 +28,7 @@ class MuonConfig(OptimizerConfig):
             0.2 · √max(outputs, inputs), so that the rates of AdamW fit. Liu et al., 2025.
     """
 
+    _: KW_ONLY
     weight_decay: float = 0.1
     momentum: float = 0.95
     nesterov: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, final
 
 from phlox_tensor import Float, Tensor
@@ -21,6 +22,7 @@ class RmsPropConfig(OptimizerConfig):
         centered: whether the mean of gradients is taken out of the squares. Graves, 2013.
     """
 
+    _: KW_ONLY
     alpha: float = 0.99
     epsilon: float = 1e-8
     weight_decay: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import final
 
 from phlox_tensor import Float, Tensor
@@ -22,6 +23,7 @@ class SgdConfig(OptimizerConfig):
         nesterov: look ahead by the momentum. Sutskever et al., 2013.
     """
 
+    _: KW_ONLY
     weight_decay: float = 0.0
     momentum: float = 0.0
     dampening: float = 0.0

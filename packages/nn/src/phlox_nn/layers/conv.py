@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from math import prod
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -62,19 +63,20 @@ class _ConvSettings(_Settings[L], Generic[L, Size, Pads]):
         channels_out: channels of the output.
         kernel_size: size of the window, for all axes or each.
         stride: steps of the window.
+        padding: ``"valid"``, ``"same"``, or sizes: one, one for each axis, or (before, after).
         dilation: distance between the window's elements.
         groups: groups of channels that do not mix.
-        padding: ``"valid"``, ``"same"``, or sizes: one, one for each axis, or (before, after).
         bias: whether a bias per channel is added.
         initializer: first values of weight and bias.
     """
 
     kernel_size: Size
     stride: Size = 1  # type: ignore[assignment]  # of each
+    padding: Pads = "valid"  # type: ignore[assignment]  # a word of each
     dilation: Size = 1  # type: ignore[assignment]  # of each
     groups: int = 1
-    padding: Pads = "valid"  # type: ignore[assignment]  # a word of each
     bias: bool = True
+    _: KW_ONLY
     initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
 
@@ -141,9 +143,9 @@ class _TransposedSettings(_Settings[L], Generic[L, Size]):
         stride: distance between neighbors of the input in the output.
         padding: what is cut off at each side.
         padding_out: what is added at the end of each axis.
-        dilation: distance between the window's elements.
         groups: groups of channels that do not mix.
         bias: whether a bias per channel is added.
+        dilation: distance between the window's elements.
         initializer: first values of weight and bias.
     """
 
@@ -153,9 +155,10 @@ class _TransposedSettings(_Settings[L], Generic[L, Size]):
     stride: Size = 1  # type: ignore[assignment]  # of each
     padding: Size = 0  # type: ignore[assignment]  # of each
     padding_out: Size = 0  # type: ignore[assignment]  # of each
-    dilation: Size = 1  # type: ignore[assignment]  # of each
     groups: int = 1
     bias: bool = True
+    dilation: Size = 1  # type: ignore[assignment]  # of each
+    _: KW_ONLY
     initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
 
@@ -223,11 +226,11 @@ class DeformConv2dConfig(_Settings["DeformConv2d"]):
         channels_out: channels of the output.
         kernel_size: height and width of the window.
         stride: steps of the window.
+        padding: ``"valid"``, ``"same"``, or sizes.
         dilation: distance between the window's elements.
         groups: groups of channels that do not mix.
-        offset_groups: groups of channels with offsets of their own.
-        padding: ``"valid"``, ``"same"``, or sizes.
         bias: whether a bias per channel is added.
+        offset_groups: groups of channels with offsets of their own.
         initializer: first values of weight and bias.
     """
 
@@ -235,11 +238,12 @@ class DeformConv2dConfig(_Settings["DeformConv2d"]):
 
     kernel_size: Pair
     stride: Pair = 1
+    padding: Padding = "valid"
     dilation: Pair = 1
     groups: int = 1
-    offset_groups: int = 1
-    padding: Padding = "valid"
     bias: bool = True
+    _: KW_ONLY
+    offset_groups: int = 1
     initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
     def validate(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from phlox_tensor import (
@@ -28,15 +29,16 @@ class EmbeddingConfig(LayerConfig["Embedding"]):
     Attributes:
         n_embedding: number of rows, one per index.
         d_model: length of a row.
-        initializer: first values of the rows.
         padding_idx: a row that starts as zeros and is not trained, that of what fills sequences
             up; a negative one counts from the end.
+        initializer: first values of the rows.
     """
 
     n_embedding: int
     d_model: int
-    initializer: init.Initializer = init.Normal()
     padding_idx: int | None = None
+    _: KW_ONLY
+    initializer: init.Initializer = init.Normal()
 
     def validate(self) -> None:
         """Raise ConfigError unless ``padding_idx`` is a row."""

@@ -138,14 +138,14 @@ class LayerNormConfig(LayerConfig["LayerNorm"]):
     Attributes:
         d_model: size of the last axis, or the sizes of several, normalized together.
         epsilon: added to the variance.
-        bias: whether a bias is added, where ``affine``.
         affine: whether there are factor and bias for each element of a row.
+        bias: whether a bias is added, where ``affine``.
     """
 
     d_model: int | tuple[int, ...]
     epsilon: float = 1e-5
-    bias: bool = True
     affine: bool = True
+    bias: bool = True
 
     def validate(self) -> None:
         """Raise ConfigError for no axes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import phlox_tensor
@@ -63,6 +64,7 @@ class _MaxPool(_Pool, Generic[Size, Pads], shared=True):
     stride: Size | None = None
     padding: Pads = "valid"  # type: ignore[assignment]  # a word of each
     dilation: Size = 1  # type: ignore[assignment]  # of each
+    _: KW_ONLY
     ceil_mode: bool = False
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:

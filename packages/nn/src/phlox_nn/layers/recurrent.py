@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from itertools import cycle
 from math import prod
@@ -192,8 +193,8 @@ class RnnConfig(LayerConfig["Rnn"]):
         d_input: size of the last axis of the input.
         d_hidden: size of the state.
         n_layers: number of layers, each over the results of the one before.
-        bidirectional: whether each layer runs backward too; the results stand side by side.
         bias: whether there are two biases.
+        bidirectional: whether each layer runs backward too; the results stand side by side.
         dropout: probability that a result between layers is dropped in training.
         activation: what makes the state; beside tanh and relu it is a loop over the steps.
         reverse: whether the layers run from the end of a sequence to its start.
@@ -203,8 +204,9 @@ class RnnConfig(LayerConfig["Rnn"]):
     d_input: int
     d_hidden: int
     n_layers: int = 1
-    bidirectional: bool = False
     bias: bool = True
+    _: KW_ONLY
+    bidirectional: bool = False
     dropout: float = 0.0
     activation: Name = "tanh"
     reverse: bool = False
@@ -271,8 +273,8 @@ class GruConfig(LayerConfig["Gru"]):
         d_input: size of the last axis of the input.
         d_hidden: size of the state.
         n_layers: number of layers, each over the results of the one before.
-        bidirectional: whether each layer runs backward too; the results stand side by side.
         bias: whether there are two biases.
+        bidirectional: whether each layer runs backward too; the results stand side by side.
         dropout: probability that a result between layers is dropped in training.
         reverse: whether the layers run from the end of a sequence to its start.
         reset_after: whether the state is reset behind its product with the weights, as PyTorch has
@@ -285,8 +287,9 @@ class GruConfig(LayerConfig["Gru"]):
     d_input: int
     d_hidden: int
     n_layers: int = 1
-    bidirectional: bool = False
     bias: bool = True
+    _: KW_ONLY
+    bidirectional: bool = False
     dropout: float = 0.0
     reverse: bool = False
     reset_after: bool = True
@@ -349,8 +352,8 @@ class LstmConfig(LayerConfig["Lstm"]):
         d_input: size of the last axis of the input.
         d_hidden: size of the state.
         n_layers: number of layers, each over the results of the one before.
-        bidirectional: whether each layer runs backward too; the results stand side by side.
         bias: whether there are two biases.
+        bidirectional: whether each layer runs backward too; the results stand side by side.
         dropout: probability that a result between layers is dropped in training.
         reverse: whether the layers run from the end of a sequence to its start.
         gate_activation: of the gates; this and the next are a loop over the steps.
@@ -363,8 +366,9 @@ class LstmConfig(LayerConfig["Lstm"]):
     d_input: int
     d_hidden: int
     n_layers: int = 1
-    bidirectional: bool = False
     bias: bool = True
+    _: KW_ONLY
+    bidirectional: bool = False
     dropout: float = 0.0
     reverse: bool = False
     gate_activation: Name = "sigmoid"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 from phlox_tensor import (
@@ -38,6 +39,7 @@ class Interpolate(Stateless):
     scale_factor: float | tuple[float, ...] | None = None
     mode: Filter = "nearest"
     align_corners: bool = False
+    _: KW_ONLY
     antialias: bool = False
 
     def _check(self) -> None:
@@ -92,15 +94,15 @@ class Unfold(Stateless):
 
     Args:
         kernel_size: height and width of the window.
-        stride: steps of the window.
-        padding: zeros at each side.
         dilation: distance between the window's elements.
+        padding: zeros at each side.
+        stride: steps of the window.
     """
 
     kernel_size: Pair
-    stride: Pair = 1
-    padding: Pair = 0
     dilation: Pair = 1
+    padding: Pair = 0
+    stride: Pair = 1
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C · kernel, windows)."""
@@ -115,16 +117,16 @@ class Fold(Stateless):
     Args:
         output_size: height and width of the images.
         kernel_size: height and width of the window.
-        stride: steps of the window.
-        padding: what is cut off at each side.
         dilation: distance between the window's elements.
+        padding: what is cut off at each side.
+        stride: steps of the window.
     """
 
     output_size: Pair
     kernel_size: Pair
-    stride: Pair = 1
-    padding: Pair = 0
     dilation: Pair = 1
+    padding: Pair = 0
+    stride: Pair = 1
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C · kernel, windows) to (N, C, H, W)."""

@@ -255,7 +255,9 @@ def inside_of(
     return (
         MultiHeadAttentionConfig(size, layer.n_heads, layer.dropout, bias),
         FeedForwardConfig(size, layer.d_ff, layer.dropout, layer.activation, bias, layer.gated),
-        RmsNormConfig(size, layer.epsilon) if rms else LayerNormConfig(size, layer.epsilon, bias),
+        RmsNormConfig(size, layer.epsilon)
+        if rms
+        else LayerNormConfig(size, layer.epsilon, bias=bias),
     )
 
 

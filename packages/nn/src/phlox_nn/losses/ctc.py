@@ -13,13 +13,13 @@ class CtcLoss(Stateless):
 
     Args:
         blank: the class that stands for no label.
-        zero_infinity: whether a loss without any alignment becomes 0.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        zero_infinity: whether a loss without any alignment becomes 0.
     """
 
     blank: int = 0
-    zero_infinity: bool = False
     reduction: Reduction = "mean"
+    zero_infinity: bool = False
 
     def forward(
         self,

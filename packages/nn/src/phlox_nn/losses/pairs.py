@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from dataclasses import KW_ONLY
 from functools import cache
 from math import log, nan, pi
 from typing import Final, Literal
@@ -198,6 +199,7 @@ class KlDivLoss(Stateless):
             size, which is the divergence.
     """
 
+    _: KW_ONLY
     log_target: bool = False
     reduction: Literal["mean", "sum", "none", "batch_mean"] = "mean"
 

@@ -54,7 +54,7 @@ class BertConfig(ModelConfig):
         d = self.d_model
 
         def table(rows: int) -> Embedding:
-            return Embedding(rows, d, _SMALL, device=device)
+            return Embedding(rows, d, initializer=_SMALL, device=device)
 
         return Bert(
             embeddings=Embeddings(

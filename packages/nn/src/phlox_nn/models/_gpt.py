@@ -63,8 +63,8 @@ class GptConfig(ModelConfig):
         """Return the decoder with lazy parameters."""
         d, small = self.d_model, init.Normal(std=0.02)
         return Gpt(
-            wte=Embedding(self.words, d, small, device=device),
-            wpe=Embedding(self.positions, d, small, device=device),
+            wte=Embedding(self.words, d, initializer=small, device=device),
+            wpe=Embedding(self.positions, d, initializer=small, device=device),
             drop=Dropout(self.dropout, device=device),
             h=tuple(self._block(device) for _ in range(self.n_layers)),
             ln_f=LayerNormConfig(d, self.epsilon).init(device),

@@ -32,7 +32,9 @@ class TaggerConfig(ModelConfig):
 
     def init(self, device: Backend | str | None = None) -> Tagger:
         """Return the tagger with lazy parameters."""
-        lstm = LstmConfig(self.d_model, self.d_hidden, self.n_layers, self.bidirectional)
+        lstm = LstmConfig(
+            self.d_model, self.d_hidden, self.n_layers, bidirectional=self.bidirectional
+        )
         wide = self.d_hidden * (2 if self.bidirectional else 1)
         return Tagger(
             word_embeddings=Embedding(self.words, self.d_model, device=device),

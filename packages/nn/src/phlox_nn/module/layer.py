@@ -174,6 +174,8 @@ def _taken(cls: Any) -> dict[str, _Setting]:
         default = vars(cls).get(name, MISSING)
         if "ClassVar" in str(hint):
             kept[name] = hint
+        elif "KW_ONLY" in str(hint):
+            found[name] = _Setting(hint, MISSING, cls.__module__)
         elif isinstance(default, Field) and not default.init:
             delattr(cls, name)
             kept[name] = hint

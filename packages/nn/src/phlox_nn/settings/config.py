@@ -44,6 +44,7 @@ class Config(_settings.TypedFields, ABC):
         NO_SETTINGS,
     )
 
+    _by_name: ClassVar[str] = ""  # for who gives more values by their place than there are
     _to_call: ClassVar[str] = "config.init() makes the {}"  # for who calls the config itself
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -217,8 +218,14 @@ def _misfit(cls: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Wrong
     settings = [f for f in fields(cls) if f.init]
     names = [f.name for f in settings if not f.kw_only]
     if len(args) > len(names):
-        what, got = "more values than settings", len(args)
-        return WrongTypeError(cls.__name__, what, got=got, expected=", ".join(names) or "none")
+        by_name = ", ".join(f"{f.name}=..." for f in settings if f.kw_only)
+        return WrongTypeError(
+            cls.__name__,
+            f"more values than settings{' that have a place' if by_name else ''}",
+            got=len(args),
+            expected=", ".join(names) or "none",
+            hint=f"by name: {by_name}{cls._by_name}" if by_name else None,
+        )
     given = {*names[: len(args)], *kwargs}
     needed = [f.name for f in settings if f.default is MISSING and f.default_factory is MISSING]
     lacking = [name for name in needed if name not in given]
