@@ -39,7 +39,7 @@ CPU = (
     "searches",
     "data",
 )
-GROUPS = (*CPU, "checkpoints", "gpu", "gpu_compile", "onnx", "record", "shaders")
+GROUPS = (*CPU, "checkpoints", "gpu", "gpu_compile", "onnx", "record", "runs", "shaders")
 NAMES = {
     "jax": "JAX",
     "onnxruntime": "ONNX Runtime",

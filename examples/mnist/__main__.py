@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from examples.mnist.batches import normalized
 from examples.mnist.data import DataError, load
-from examples.mnist.model import DigitsConfig
+from examples.mnist.model import DigitsConfig, save
 from examples.mnist.picture import draw
 from examples.mnist.speed import compare
-from examples.mnist.train import Settings, save, train
+from examples.mnist.train import Settings, train
 
 
 def main() -> int:
@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=Settings.epochs)
     parser.add_argument("--batch", type=int, default=Settings.batch)
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="folder for results")
+    parser.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
     arguments = parser.parse_args()
     try:
         data = load()
@@ -32,20 +33,26 @@ def main() -> int:
     print(f"MNIST: {len(data.train.labels):,} + {len(data.test.labels):,} digits")
     config = DigitsConfig()
     settings = Settings(epochs=arguments.epochs, batch=arguments.batch)
-    model, history = train(data, settings, config)
-    speed = compare(normalized(data.train), data, settings, config, steps=20)
+    folder = arguments.out / "run"
+    if not arguments.resume:
+        shutil.rmtree(folder, ignore_errors=True)
+    done = train(data, settings, config, folder)
+    print(done.model)
+    best = done.best("valid/accuracy")
+    print(f"best test accuracy: {best.value:.2%}, of epoch {best.epoch + 1}, in {best.path}")
+    speed = compare(data.train, settings, config, steps=20)
     print(
         f"training steps: {speed.written:,.0f} images/s as written, {speed.compiled:,.0f} compiled "
         "by px.compile, with the same losses"
     )
-    for path in save(model, config, arguments.out):
+    for path in save(done.model, config, arguments.out):
         print(f"saved {path}: {path.stat().st_size:,} bytes")
     serve = [sys.executable, "-m", "examples.mnist.serve", str(arguments.out)]
-    done = subprocess.run(serve, check=False)
-    if done.returncode:
-        return done.returncode
+    served = subprocess.run(serve, check=False)
+    if served.returncode:
+        return served.returncode
     picture = arguments.out / "digits.png"
-    draw(picture, history, data.test, np.load(arguments.out / "logits.npy"))
+    draw(picture, done, data.test, np.load(arguments.out / "logits.npy"))
     print(f"drew {picture}")
     return 0
 

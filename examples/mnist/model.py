@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import phlox as px
 from phlox import Float, Tensor, nn
+from phlox.record import HalfPrecision, NamedMsgpackRecorder
 
 
 class DigitsConfig(nn.Config):
@@ -44,3 +47,10 @@ class Digits(nn.Module):
         x = px.max_pool2d(nn.gelu(self.norm2(self.conv2(x))), 2)
         logits: Tensor[Float] = self.head(self.dropout(x.flatten(1)))
         return logits
+
+
+def save(model: Digits, config: DigitsConfig, folder: Path) -> tuple[Path, Path]:
+    """Write config (JSON) and record (half precision) and return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    recorder = NamedMsgpackRecorder(HalfPrecision)
+    return config.save(folder / "digits.json"), model.valid().save_file(folder / "digits", recorder)

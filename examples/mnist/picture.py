@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from examples.mnist.data import Split
-from examples.mnist.train import History
+from phlox.train import Fitted
 
 _PAPER, _INK, _GRID = "#ffffff", "#222222", "#dddddd"
 _CURVE, _SMOOTH, _WRONG, _RIGHT = "#f3c9b5", "#c8451b", "#d62728", "#2a7f3f"
@@ -21,11 +21,11 @@ _ORIGIN = (630, 78)
 _DECADES = (-3, 1)  # powers of ten on the loss axis
 
 
-def draw(path: Path, history: History, test: Split, logits: NDArray[Any]) -> None:
+def draw(path: Path, done: Fitted[Any], test: Split, logits: NDArray[Any]) -> None:
     """Write the picture as PNG."""
     image = Image.new("RGB", _SIZE, _PAPER)
     pen = ImageDraw.Draw(image)
-    _curve(pen, history)
+    _curve(pen, done)
     _digits(image, pen, test, logits)
     image.save(path, optimize=True)
 
@@ -34,28 +34,28 @@ def _font(size: int) -> Any:
     return ImageFont.load_default(size)
 
 
-def _curve(pen: ImageDraw.ImageDraw, history: History) -> None:
+def _curve(pen: ImageDraw.ImageDraw, done: Fitted[Any]) -> None:
     left, top, right, bottom = _PLOT
-    final = f"{history.accuracies[-1]:.2%}" if history.accuracies else "-"
-    title = f"training loss, {len(history.losses):,} steps; test accuracy {final}"
+    history, epochs = done.history("train/loss"), done.history("valid/accuracy")
+    title = f"training loss, {len(history):,} steps; test accuracy {epochs.values[-1]:.2%}"
     pen.text((left, 24), title, _INK, font=_font(18))
     low, high = _DECADES
     for power in range(low, high + 1):
         y = bottom - (power - low) / (high - low) * (bottom - top)
         pen.line((left, y, right, y), _GRID)
         pen.text((left - 8, y), f"{10.0**power:g}", _INK, anchor="rm", font=_font(13))
-    losses = np.clip(np.array(history.losses), 10.0**low, 10.0**high)
+    losses = np.clip(history.values, 10.0**low, 10.0**high)
     if len(losses) < 2:
         return
     pen.line(_points(losses), _CURVE, width=1)
     window = min(50, len(losses))
     smooth = np.convolve(losses, np.ones(window) / window, mode="valid")
     pen.line(_points(smooth, len(losses)), _SMOOTH, width=3)
-    steps = len(losses) // max(len(history.accuracies), 1)
-    for i, share in enumerate(history.accuracies, 1):
-        x = left + (right - left) * i * steps / len(losses)
+    seconds = np.diff(epochs.seconds, prepend=0.0)
+    for i, (step, share) in enumerate(zip(epochs.steps, epochs.values, strict=True)):
+        x = float(left + (right - left) * step / len(losses))
         pen.line((x, top, x, bottom), _GRID)
-        label = f"epoch {i}\n{share:.2%}\n{history.seconds[i - 1]:.1f} s"
+        label = f"epoch {i + 1}\n{share:.2%}\n{seconds[i]:.1f} s"
         pen.multiline_text(
             (x - 6, top + 4), label, _INK, anchor="ra", align="right", font=_font(13)
         )

@@ -15,7 +15,6 @@ import phlox as px
 from examples.mnist.batches import normalized
 from examples.mnist.data import load
 from examples.mnist.model import Digits, DigitsConfig
-from examples.mnist.train import accuracy, predict
 from phlox.record import HalfPrecision, NamedMsgpackRecorder
 
 _SLOW = 2_000
@@ -37,6 +36,22 @@ def backends(everything: int) -> list[tuple[px.Backend, int]]:
         (gpu, _SLOW if gpu.is_software else everything),
         (px.Cpu(), everything),
     ]
+
+
+def predict(
+    model: Callable[[px.Tensor[px.Float]], px.Tensor[px.Float]],
+    images: NDArray[np.float32],
+    device: px.Backend,
+) -> NDArray[np.float32]:
+    """Return the logits of all images, of which a batch has 500."""
+    batches = (images[start : start + 500] for start in range(0, len(images), 500))
+    parts = [model(px.asarray(batch, device=device)).numpy() for batch in batches]
+    return np.concatenate(parts).astype(np.float32)
+
+
+def accuracy(logits: NDArray[Any], labels: NDArray[Any]) -> float:
+    """Return the share of images whose largest logit is the label's."""
+    return float((logits.argmax(axis=1) == labels).mean())
 
 
 def timed(

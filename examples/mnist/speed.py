@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 import phlox as px
-from examples.mnist.batches import shuffled
-from examples.mnist.data import Mnist
+from examples.mnist.batches import rows
+from examples.mnist.data import Split
 from examples.mnist.model import DigitsConfig
-from examples.mnist.train import Settings, Step, step_of
-from phlox import Autodiff, Cpu
+from examples.mnist.train import Settings, step
+from phlox import Autodiff, Cpu, optim
+from phlox.data import DataLoader
+from phlox.train import Learner
 
 _WARM = 2  # steps: a compiled one is recorded twice
 _TURNS = 3
@@ -28,24 +26,27 @@ class Speed(NamedTuple):
     compiled: float
 
 
-def compare(
-    images: NDArray[np.float32], data: Mnist, settings: Settings, config: DigitsConfig, steps: int
-) -> Speed:
+def compare(split: Split, settings: Settings, config: DigitsConfig, steps: int) -> Speed:
     """Train from one start as written and compiled, by turns, for some steps each.
 
     Raises:
         AssertionError: where the losses are not the same.
     """
+    loader = DataLoader(rows(split), settings.batch, shuffle=True, device=Autodiff(Cpu()))
+    batches = [loader.at(0, number) for number in range(steps + _WARM)]
 
-    def losses_of(step: Step, seconds: list[float]) -> list[float]:
+    def losses_of(seconds: list[float], *, compiled: bool) -> list[float]:
         px.seed(settings.seed)
-        device = Autodiff(Cpu())
-        model, losses = config.init(device), []
-        batches = shuffled(images, data.train.labels, settings.batch, settings.seed, device)
-        for at, (x, target) in enumerate(islice(batches, steps + _WARM)):
+        learner = Learner(
+            config.init(Autodiff(Cpu())),
+            optim.AdamWConfig(weight_decay=settings.weight_decay).init(),
+            settings.lr,
+            compile=compiled,
+        )
+        losses = []
+        for at, batch in enumerate(batches):
             start = time.perf_counter()
-            model, loss, _ = step(model, x, target)
-            losses.append(float(loss))
+            losses.append(float(learner.step(step, batch)["loss"]))
             if at >= _WARM:
                 seconds.append(time.perf_counter() - start)
         return losses
@@ -53,7 +54,7 @@ def compare(
     written: list[float] = []
     compiled: list[float] = []
     for _ in range(_TURNS):
-        own = losses_of(step_of(settings, steps + _WARM), written)
-        replayed = losses_of(px.compile(step_of(settings, steps + _WARM)), compiled)
+        own = losses_of(written, compiled=False)
+        replayed = losses_of(compiled, compiled=True)
         assert own == replayed, "the compiled steps gave other losses"
     return Speed(settings.batch / median(written), settings.batch / median(compiled))

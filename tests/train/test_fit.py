@@ -10,7 +10,7 @@ import pytest
 
 import phlox as px
 from phlox import Autodiff, Cpu, Mixed, data, nn, optim, train
-from phlox_train.metrics.metric import State
+from phlox_train.metrics.metric import Better, State
 from tests.train.nets import LOSS, bits, forward, net, rows
 from tests.train.test_kills import rows_of
 from tests.train.test_run import stop_at
@@ -21,7 +21,7 @@ class Right:
 
     name = "right"
     takes = ("logits", "targets")
-    better = "higher"
+    better: Better = "higher"
 
     def part(self, logits: px.Tensor[Any], targets: px.Tensor[Any]) -> dict[str, px.Tensor[Any]]:
         right = (logits.argmax(axis=1) == targets).sum()
@@ -36,7 +36,7 @@ class Right:
         return float(state["right"] / state["count"])
 
 
-METRIC: Any = Right()
+METRIC = Right()
 
 
 def loader(count: int = 30, **more: Any) -> data.DataLoader:

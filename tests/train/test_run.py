@@ -380,6 +380,25 @@ def test_patience_is_not_forgotten_where_a_run_goes_on(tmp_path: Path) -> None:
         assert run.steps == 12
 
 
+def test_rules_may_be_others_where_a_run_goes_on(tmp_path: Path) -> None:
+    loop(tmp_path, stop=[train.NoImprovement("valid/loss", epochs=9)])
+    more = [train.MaxTime(hours=1.0), train.NoImprovement("valid/loss", epochs=3)]
+    run, _ = loop(tmp_path, epochs=9, stop=more)
+    assert run.steps == 16  # the epochs before count
+
+
+def test_only_epochs_that_log_a_value_count_for_its_rules() -> None:
+    one = learner()
+    rules = [train.NoImprovement("valid/loss", epochs=2)]
+    with train.Run(None, one, loader(), stop=rules, show=False) as run:
+        for epoch in run.epochs(20):
+            for batch in run.batches():
+                one.step(forward, batch)
+            if epoch % 3 == 0:
+                run.log(loss=1.0, split="valid")
+    assert run.epoch == 7
+
+
 def test_a_loss_that_is_not_finite_ends_a_run_unsaved(tmp_path: Path) -> None:
     def body(run: train.Run, one: train.Learner[Net]) -> None:
         if run.steps == 5:

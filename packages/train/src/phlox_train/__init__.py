@@ -21,6 +21,7 @@ from ._find_lr import RateTrial as RateTrial
 from ._find_lr import find_lr as find_lr
 from ._fit import Fitted as Fitted
 from ._fit import fit as fit
+from .metrics.accuracy import Accuracy as Accuracy
 from .metrics.metric import Metric as Metric
 from .metrics.totals import Results as Results
 from .runs.checkpoints import Checkpoints as Checkpoints

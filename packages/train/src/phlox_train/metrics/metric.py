@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
@@ -35,8 +35,9 @@ class Metric(Protocol):
         """Which values are better."""
         ...
 
-    def part(self, *tensors: Tensor[Any]) -> Mapping[str, Tensor[Any]]:
-        """Return what is kept of a batch: on the device, without reading."""
+    @property
+    def part(self) -> Callable[..., Mapping[str, Tensor[Any]]]:
+        """A method that returns what is kept of a batch: on the device, without reading."""
         ...
 
     def merge(self, state: State | None, part: State) -> State:

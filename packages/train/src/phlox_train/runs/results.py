@@ -25,11 +25,13 @@ class Series:
         steps: how many steps were made before each.
         epochs: the epoch of each.
         values: the values.
+        seconds: how long the run had taken, all its starts together.
     """
 
     steps: NDArray[np.int64]
     epochs: NDArray[np.int64]
     values: NDArray[np.float64]
+    seconds: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,11 +60,11 @@ def series(rows: Iterable[Row], name: str) -> Series:
     """
     split, _, key = name.rpartition("/")
     names: dict[str, None] = {}
-    found: list[tuple[int, int, float]] = []
+    found: list[tuple[int, int, float, float]] = []
     for row in rows:
         names.update((f"{row['split']}/{k}", None) for k in row)
         if row["split"] == split and key in row:
-            found.append((row["step"], row["epoch"], number(row[key])))
+            found.append((row["step"], row["epoch"], number(row[key]), row["time"]))
     if not found:
         known = [n for n in names if n.rpartition("/")[2] not in PLACE]
         raise ArgumentError(
@@ -72,7 +74,7 @@ def series(rows: Iterable[Row], name: str) -> Series:
             expected=", ".join(known) or "values that run.log wrote",
         )
     columns: Any = [np.array(column) for column in zip(*found, strict=True)]
-    return Series(columns[0], columns[1], columns[2].astype(np.float64))
+    return Series(columns[0], columns[1], *(c.astype(np.float64) for c in columns[2:]))
 
 
 def best_of(curve: Series, better: Direction) -> int:

@@ -17,7 +17,7 @@ class Rows:
 
     Attributes:
         mark: the length of the log where the last step or epoch ended that was written.
-        values: the last number under each name, ``"train/loss"``.
+        values: the last number of the epoch under each name, ``"train/loss"``.
     """
 
     def __init__(self, log: Log) -> None:

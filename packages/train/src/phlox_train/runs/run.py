@@ -275,7 +275,7 @@ class Run:
         self._note()
         self._emit(Stepped(place.step, place.epoch))
         self._line.step(self._facts)
-        if not last and self._boundary(ended=False):
+        if not last and self._boundary():
             raise _Ended(self)
 
     def _end_epoch(self) -> None:
@@ -289,7 +289,9 @@ class Run:
         self._note()
         self._emit(EpochEnded(place.step, ended))
         self._line.epoch(self._facts, ended)
-        self._boundary(ended=True)
+        values = dict(self._folder.rows.values)
+        self._folder.rows.values.clear()  # what the next epoch does not log is not its value
+        self._boundary(values)
 
     def _note(self) -> None:
         """Remember where everything is, for a checkpoint behind an error."""
@@ -299,15 +301,19 @@ class Run:
     def _counts(self) -> list[Any]:
         return [getattr(part, "steps", None) for part in self._parts.values()]
 
-    def _boundary(self, *, ended: bool) -> bool:
-        """Ask rules and signals between two steps; whether the run ends here."""
-        rows, asked, signals = self._folder.rows, self._asked, self._signals
+    def _boundary(self, values: Mapping[str, float] | None = None) -> bool:
+        """Ask rules and signals between two steps; whether the run ends here.
+
+        Args:
+            values: of the epoch, where one ended.
+        """
+        asked, signals, ended = self._asked, self._signals, values is not None
         seen = Seen(
             self.steps,
             self.epoch - ended,
             ended,
             self.seconds,
-            rows.values,
+            self._folder.rows.values if values is None else values,
             self._folder.better,
         )
         saves = True
@@ -321,7 +327,7 @@ class Run:
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.settle()
             if saves and (self.reason or why):
-                self._save(self.reason or why, rows.values if ended else {})
+                self._save(self.reason or why, values or {})
         self._unsaved = not saves
         return bool(self.reason)
 
@@ -352,7 +358,7 @@ class Run:
             "parts": {name: part.into_record() for name, part in self._parts.items()},
             "data": self._at,
             "place": {**place.into_record(), "seconds": self.seconds},
-            "rules": [rule.into_record() for rule in self._stop],
+            "rules": {name: rule.into_record() for name, rule in self._rules().items()},
             "random": list(generator().state()),
             "config": self._config,
         }
@@ -382,6 +388,15 @@ class Run:
                 return {"value": kept.values[rule.name], "step": kept.step, "path": path}
         return None
 
+    def _rules(self) -> dict[str, StopRule]:
+        """Rules that end the run, by a name that the next start has too: kind and number of it."""
+        named: dict[str, StopRule] = {}
+        for rule in self._stop:
+            kind = type(rule).__qualname__
+            count = sum(name.rpartition(" ")[0] == kind for name in named)
+            named[f"{kind} {count}"] = rule
+        return named
+
     def _load(self, found: Any) -> None:
         if set(found["parts"]) != set(self._parts):
             got, expected = ", ".join(self._parts), ", ".join(found["parts"])
@@ -389,8 +404,9 @@ class Run:
         for name, part in self._parts.items():
             part.load_record(found["parts"][name])
         self._feed.load_record(found["data"])
-        for rule, record in zip(self._stop, found["rules"], strict=False):
-            rule.load_record(record)
+        for name, rule in self._rules().items():
+            if name in found["rules"]:  # another one begins to count here
+                rule.load_record(found["rules"][name])
         generator().set_state(*found["random"])
         self._place = Place(**found["place"])
 

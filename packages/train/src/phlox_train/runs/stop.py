@@ -21,7 +21,7 @@ class Seen:
     Attributes:
         ended: whether an epoch ended; else it was a step.
         seconds: how long the run took, all its starts together.
-        values: the last ones that were logged, by split and name, ``"valid/loss"``.
+        values: the last ones of the epoch, by split and name, ``"valid/loss"``.
         better: which values are better, as far as metrics say.
     """
 
