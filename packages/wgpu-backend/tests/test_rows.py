@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phlox_tensor as pt
 from phlox_tensor.reference import reduction, rows
 from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
@@ -156,7 +157,7 @@ def test_deviation_of_a_long_row_whatever_its_size(gpu: Wgpu, up: Up) -> None:
     led, turned = noise.copy(), np.ones((2, 50_000))
     led[:, -1], turned[:, 30_000:] = 1e6, -1
     rows = (noise, 1e3 + noise, 1e20 * noise, 1e30 * led, 1e20 * turned, 1e-15 * noise, 0 * noise)
-    for values in rows:
+    for values in (*rows, 1e-25 * noise, 1e-25 * noise[:, :2], noise[:, :700] * 1e-30):
         x = values.astype(np.float32)
         got = gpu.read(gpu.ops.std(up(x), (1,), 0.0, False))
         np.testing.assert_allclose(got, x.astype(np.float64).std(1), rtol=2e-6)
@@ -198,7 +199,8 @@ def test_batch_norm(
     got = gpu.ops.batch_norm(up(x), up(w), up(b), up(mean), up(var), 1e-5)
     close(gpu, got, ref.batch_norm(x64, w64, b64, *wide(mean, var), 1e-5), dtype)
     got = gpu.ops.batch_norm_backward(up(g), up(x), *(up(v) for v in vectors), 1e-5)
-    close(gpu, got, ref.batch_norm_backward(g64, x64, *wide(*vectors), 1e-5), dtype)
+    exact = w64, want[1], var.astype(np.float64)  # what is rounded off the mean is found again
+    close(gpu, got, ref.batch_norm_backward(g64, x64, *exact, 1e-5), dtype)
 
 
 def test_norms_of_nothing(gpu: Wgpu, up: Up) -> None:
@@ -209,3 +211,61 @@ def test_norms_of_nothing(gpu: Wgpu, up: Up) -> None:
     y, mean, _ = gpu.ops.batch_norm_train(x, ones, ones, 1e-5)
     assert gpu.read(y).shape == (0, 3)
     assert np.isnan(gpu.read(mean)).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5])
+def test_the_gradient_of_batch_norm_loses_nothing_far_from_zero(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, offset: float
+) -> None:
+    x = (rng.normal(size=(64, 3, 5, 5)) + offset).astype(np.float32)
+    g, w = rng.normal(size=x.shape).astype(np.float32), np.ones(3, np.float32)
+    x64, g64 = wide(x, g)
+    mean, var = x64.mean((0, 2, 3)), x64.var((0, 2, 3))
+    want = ref.batch_norm_backward(g64, x64, *wide(w), mean, var, 1e-5)
+    given = (up(v.astype(np.float32)) for v in (g, x, w, mean, var))
+    for got, exact in zip(gpu.ops.batch_norm_backward(*given, 1e-5), want, strict=True):
+        np.testing.assert_allclose(gpu.read(got), exact, atol=3e-6 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.5, np.inf])
+def test_distances_of_rows_that_lie_anyhow(
+    gpu: Wgpu, up: Up, dispatches: list[int], rng: np.random.Generator, p: float
+) -> None:
+    a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((2, 1, 40, 7), (3, 9, 40)))
+    a[0, 0, :5] = b[0, 2, :5, None]
+    a[..., 1] *= 1e30
+    turned = up(a).view((2, 1, 7, 40), (280, 280, 1, 7), 0)
+    dispatches.clear()
+    got = gpu.ops.cdist(turned, up(b), p)
+    assert len(dispatches) == 1
+    want = np.linalg.norm(
+        (a.swapaxes(-1, -2)[..., :, None, :] - b[..., None, :, :]).astype(np.float64), p, axis=-1
+    )
+    np.testing.assert_allclose(gpu.read(got), want, rtol=2e-5)
+    with pytest.raises(pt.Rejected):
+        gpu.ops.cdist(turned, up(b[..., :39]), p)
+
+
+@pytest.mark.parametrize("length", [7, 100, 5000])
+def test_cosines_and_lengths(
+    gpu: Wgpu, up: Up, rng: np.random.Generator, length: int, hardware: None
+) -> None:
+    del hardware
+    x, y = (rng.normal(size=(5, length)).astype(np.float32) for _ in range(2))
+    x[1], y[2], x[3], y[4, 0] = 0, y[2] * 1e30, x[3] * 1e-25, np.nan
+    norms = [np.linalg.norm(v, axis=1) for v in wide(x, y)]
+    np.testing.assert_allclose(
+        gpu.read(gpu.ops.vector_norm(up(x), (1,), False)), norms[0], rtol=2e-6
+    )
+    want = (np.prod(wide(x, y), axis=0)).sum(1) / np.maximum(norms, 1e-8).prod(0)
+    got = gpu.read(gpu.ops.cosine_similarity(up(x), up(y), 1, 1e-8))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_sums_of_exponentials_so_far(gpu: Wgpu, up: Up, rng: np.random.Generator) -> None:
+    for shape, axis in (((3, 70_000), 1), ((700, 40), 0), ((4, 6), 1)):
+        x = (100 * rng.normal(size=shape)).astype(np.float32)
+        x.flat[0] = -np.inf
+        got = gpu.read(gpu.ops.logcumsumexp(up(x), axis))
+        want = np.logaddexp.accumulate(x.astype(np.float64), axis)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,15 @@ def packed(device: GpuDevice, x: GpuArray) -> GpuArray:
     return x if not x.size or reach < 2 * x.size + 64 else copy(device, x)
 
 
-def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray) -> None:
-    """Write x into `out`, a fresh array or a window of one, of the same shape and type."""
+def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray, *, add: bool = False) -> None:
+    """Write x into `out`, a fresh array or a window of one, of its shape and type, or `add` it."""
     if not x.size:
         return
     lengths, (read, write) = merge_axes(x.shape, [x.strides, out.strides])
-    word = "u32" if x.item_bytes == 4 else "f16"
+    word = x.wgsl if add else "u32" if x.item_bytes == 4 else "f16"
     if not lengths:
         lengths, read, write = (1,), (1,), (1,)
-    if _tileable(lengths, read, write):
+    if not add and _tileable(lengths, read, write):
         _copy_tiles(device, x, out, lengths, read, write, word)
         return
     offsets = [x.offset, out.offset]
@@ -58,8 +59,8 @@ def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray) -> None:
     count = math.prod(lengths)
     rank = len(lengths)
     device.launch(
-        ("copy", word, rank),
-        lambda: kernels.strided(word, rank),
+        ("copy", word, rank, add),
+        lambda: kernels.strided(word, rank, add=add),
         [x],
         [out],
         (count, *offsets, *lengths[1:], *read, *write),
@@ -146,6 +147,32 @@ def concat(device: GpuDevice, xs: tuple[GpuArray, ...], axis: int) -> GpuArray:
     return out
 
 
+def add_slices(
+    device: GpuDevice, parts: tuple[GpuArray, ...], shape: Shape, start: Shape, step: Shape
+) -> GpuArray:
+    """Zeros of a shape to which parts are added, each at a slice."""
+    rank, dense = len(shape), dense_strides(shape)
+    apart = _apart(parts, shape, start, step)
+    whole = apart and sum(part.size for part in parts) == math.prod(shape)
+    dtype = parts[0].dtype
+    out = device.empty(shape, dtype) if whole else full(device, shape, 0, dtype)
+    for i, part in enumerate(parts):
+        first, by = (given[i * rank : (i + 1) * rank] for given in (start, step))
+        target = out.view(*window(dense, 0, first, part.shape, by))
+        copy_into(device, part, target, add=not apart)
+    return out
+
+
+def _apart(parts: tuple[GpuArray, ...], shape: Shape, start: Shape, step: Shape) -> bool:
+    """Whether parts lie one after the other along an axis."""
+    cut = {i for part in parts for i, n in enumerate(shape) if part.shape[i] != n}
+    if len(cut) != 1 or any(by != 1 for by in step):
+        return False
+    (axis,) = cut
+    spans = sorted(zip(start[axis :: len(shape)], [p.shape[axis] for p in parts], strict=True))
+    return all(a + n <= b for (a, n), (b, _) in pairwise(spans))
+
+
 def pad(
     device: GpuDevice, x: GpuArray, padding: tuple[tuple[int, int], ...], value: Any
 ) -> GpuArray:
@@ -168,6 +195,7 @@ def slice_scatter(
 
 
 ENTRIES: Entries = {
+    "add_slices": add_slices,
     "arange": arange,
     "concat": concat,
     "contiguous": contiguous,

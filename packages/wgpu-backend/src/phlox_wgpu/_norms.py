@@ -10,7 +10,7 @@ from phlox_tensor import float32
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy, full
 from ._elementwise import cast
-from ._matmul import ENOUGH_GROUPS, add_parts
+from ._matmul import ENOUGH_GROUPS
 from ._rows import STD, VAR, Axes, axes_last, reduced, run
 from ._runtime import GpuDevice
 from .wgsl import channels as kernels
@@ -177,7 +177,7 @@ def batch_norm_backward(
     if not x.size:
         zero = full(device, (channels,), 0.0, x.dtype)
         return out, zero, zero
-    both = _channel_sums(device, g, x, mean, var, epsilon)
+    sums = _channel_sums(device, g, x, mean, var, epsilon)
     g, x = contiguous(device, g), contiguous(device, x)
     inner = math.prod(x.shape[2:])
     four = 4 if inner % 4 == 0 and x.offset % 4 == 0 and g.offset % 4 == 0 else 1
@@ -190,12 +190,12 @@ def batch_norm_backward(
     device.launch(
         ("batch-norm-backward", stored, four),
         lambda: kernels.apply_backward(stored, four == 4),
-        [g, x, *vectors, both],
+        [g, x, *vectors, sums],
         [out],
         (size, max(inner // four, 1), channels, *offsets, *steps, epsilon, count),
         -(-size // 256),
     )
-    narrow = cast(device, both, x.dtype)
+    narrow = cast(device, sums, x.dtype)
     return out, narrow.view((channels,), (1,), 0), narrow.view((channels,), (1,), channels)
 
 
@@ -207,7 +207,7 @@ def _channel_sums(
     var: GpuArray,
     epsilon: float,
 ) -> GpuArray:
-    """Sums over each channel of g times normal, then of g: (2, channels), float32."""
+    """Sums over each channel of g times normal, then of g, and the rest of the mean, in float32."""
     channels = x.shape[1]
     length = x.size // channels
     runs, inner, steps = _channels(device, x)
@@ -215,7 +215,7 @@ def _channel_sums(
     stored = x.wgsl
     parts, per_part = _parts(channels, length)
     groups = channels * parts
-    partial = device.empty((parts, 2, channels), float32)
+    partial = device.empty((parts, 3, channels), float32)
     places = (mean.offset, mean.strides[0], var.offset, var.strides[0])
     device.launch(
         ("part-sums", stored),
@@ -228,9 +228,16 @@ def _channel_sums(
         ),
         groups,
     )
-    both = device.empty((2, channels), float32)
-    add_parts(device, partial, both, None, 1)
-    return both
+    sums = device.empty((3, channels), float32)
+    device.launch(
+        ("join-sums", stored),
+        lambda: kernels.join_sums(stored),
+        [partial, mean, var],
+        [sums],
+        (channels, parts, length, *places, epsilon),
+        -(-channels // 64),
+    )
+    return sums
 
 
 ENTRIES: Entries = {

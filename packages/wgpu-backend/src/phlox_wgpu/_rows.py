@@ -1,17 +1,19 @@
-"""Softmax, layer norm, logsumexp: programs over rows, and how they are dealt out."""
+"""Softmax, norms, logsumexp, distances: programs over rows, and how they are dealt out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from phlox_tensor import float32
+import numpy as np
+
+from phlox_tensor import Rejected, float32
 
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, full
 from ._launch import Launch
-from ._layout import Shape
+from ._layout import Shape, broadcast_strides, merge_axes
 from ._matmul import ENOUGH_GROUPS, add_parts
 from ._runtime import GpuDevice, grid
 from .wgsl.channels import COLUMNS, column_sums
@@ -95,16 +97,20 @@ _SPREAD = Step(
 )
 _VAR_TOTALS = ("squares / divisor",)
 VAR = RowProgram("var", ("x",), (_NEAR, _SPREAD), totals=_VAR_TOTALS, scalars=("divisor",))
+
+
 # Norms take distances of a large row in a unit of its size, whose squares do not overflow.
-_SIZED = Step(
-    reduce=(*_NEAR.reduce, ("top", "max", "abs(x - x_first)")),
-    row=(*_NEAR.row, ("unit", "unit_of_row(top)")),
-)
+def _sized(unit: str) -> Step:
+    top: tuple[str, Reduction, str] = ("top", "max", "abs(x - x_first)")
+    return Step(reduce=(*_NEAR.reduce, top), row=(*_NEAR.row, ("unit", f"{unit}(top)")))
+
+
+_SIZED = _sized("unit_of_row")
 _SIZED_SPREAD = Step(each=(("d", "(x - near) * unit"),), reduce=_SPREAD.reduce, row=_SPREAD.row)
 STD = RowProgram(
     "std",
     ("x",),
-    (_SIZED, _SIZED_SPREAD),
+    (_sized("unit_of_spread"), _SIZED_SPREAD),
     totals=("sqrt_f(squares / divisor) / unit",),
     scalars=("divisor",),
 )
@@ -137,6 +143,55 @@ def rms_norm_program(weight: bool) -> RowProgram:
     value = "d * scale" + " * weight" * weight
     columns = ("weight",) * weight
     return RowProgram("rms_norm", ("x",), _ROOT_STEPS, (value,), (), columns, ("epsilon",))
+
+
+_SCALE_OF = "clamp({}, 1.17549435e-38, 3.40282347e+38)"  # no 0 to divide by, and nothing infinite
+
+
+def norm_program(rows: tuple[str, ...], gap: str, p: float) -> RowProgram:
+    """The p-norm of a vector, whose powers are taken of parts of its largest element."""
+    name, size = f"norm of {gap}, {p if p in (0, 1, 2, math.inf) else 'p'}", f"abs({gap})"
+    if p in (0, 1, math.inf):
+        term = f"select(1.0, 0.0, equal_f({gap}, 0.0))" if p == 0 else size
+        step = Step(reduce=(("out", "max" if p == math.inf else "sum", term),))
+        return RowProgram(name, rows, (step,), totals=("out",))
+    power, root = ("part * part", "sqrt_f(all)") if p == 2 else _POWERS
+    return RowProgram(
+        name,
+        rows,
+        (
+            Step(
+                (("size", size),), (("top", "max", "size"),), (("unit", _SCALE_OF.format("top")),)
+            ),
+            Step((("part", "divide_f(size, unit)"),), (("all", "sum", power),)),
+        ),
+        totals=(f"{root} * unit",),
+        scalars=() if p == 2 else ("order",),
+    )
+
+
+_POWERS = "pow_f(part, order)", "pow_f(all, 1.0 / order)"
+VECTOR_NORM = norm_program(("x",), "x", 2)
+COSINE = RowProgram(
+    "cosine_similarity",
+    ("x1", "x2"),
+    (
+        Step(
+            reduce=(("top1", "max", "abs(x1)"), ("top2", "max", "abs(x2)")),
+            row=(("unit1", _SCALE_OF.format("top1")), ("unit2", _SCALE_OF.format("top2"))),
+        ),
+        Step(
+            each=(("a", "divide_f(x1, unit1)"), ("b", "divide_f(x2, unit2)")),
+            reduce=(("aa", "sum", "a * a"), ("bb", "sum", "b * b"), ("ab", "sum", "a * b")),
+            row=(
+                ("size1", "max_f(sqrt_f(aa), divide_f(epsilon, unit1))"),
+                ("size2", "max_f(sqrt_f(bb), divide_f(epsilon, unit2))"),
+            ),
+        ),
+    ),
+    totals=("divide_f(divide_f(ab, size1), size2)",),
+    scalars=("epsilon",),
+)
 
 
 def norm_backward_program(weight: bool, *, centered: bool) -> RowProgram:
@@ -175,32 +230,40 @@ def run(
     inner: int = 1,
     wide: bool = False,
 ) -> list[GpuArray]:
-    """Run a program over dense arrays (outer, length, inner); totals come as (outer * inner,).
+    """Run a program over the last axis of arrays of one shape; totals come as (count of rows,).
 
-    `wide`: the totals are float32 whatever the rows are.
+    With an `inner`, over the second axis of dense arrays (outer, length, inner). `wide`: the totals
+    are float32 whatever the rows are.
     """
     x = rows[0]
     length = x.shape[-1] if inner == 1 else x.shape[1]
     count = x.size // length
-    aligned = not any(array.offset % 4 for array in rows)
+    layouts = [(row.shape, row.strides, row.offset & 3) for row in rows]
     places = [(vector.strides[0], vector.offset & 3) for vector in columns]
-    key = (program.name, program.columns, x.wgsl, count, length, inner, wide, aligned, *places)
+    key = (program.name, program.columns, x.wgsl, inner, wide, *layouts, *places)
 
     def plan() -> Launch:
+        if inner == 1:
+            lengths, strides = merge_axes(x.shape[:-1], [row.strides[:-1] for row in rows])
+            steps = [row.strides[-1] for row in rows]
+        else:
+            lengths, strides = (count // inner, inner), [(length * inner, 1)] * len(rows)
+            steps = [inner] * len(rows)
+        aligned = all(
+            step == 1 and not any(at % 4 for at in (row.offset, *own))
+            for row, own, step in zip(rows, strides, steps, strict=True)
+        )
+        rank = len(lengths)
         lanes, slots, vector = _deal(device, length, inner, aligned)
         access = ("v" if vector else "e") * len(rows)
         access += "".join("v" if vector and place == (1, 0) else "e" for place in places)
         subgroups = lanes > 1 and "subgroup" in device.features
-        rank, threads = (2, _SINGLE) if inner > 1 else (1, max(lanes, _SINGLE))
-        if subgroups:
-            threads = lanes
+        threads = lanes if subgroups else max(lanes, _SINGLE)
         way = Rows(access, rank, lanes, vector, slots, threads, subgroups, apart=inner > 1)
         totals = "float32" if wide else x.dtype.name
         stages = row_stages(program, x.dtype.name, totals, keeps=slots > 0)
-        lengths = (count,) if inner == 1 else (count // inner, inner)
-        own = (length * inner, 1)[:rank]
-        strides = [own] * len(rows) + [(0,) * rank] * len(columns)
-        steps = [inner] * len(rows) + [step for step, _ in places]
+        strides += [(0,) * rank] * len(columns)
+        steps += [step for step, _ in places]
         key = (program.name, program.columns, x.wgsl, wide, way)
         return launch_rows(device, key, stages, way, lengths, strides, steps, length)
 
@@ -321,10 +384,70 @@ def axes_last(device: GpuDevice, x: GpuArray, axis: Axes) -> GpuArray:
 
 def logsumexp(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
     """Ln of the sum of exponentials along axes."""
+    return _totals(device, LOGSUMEXP, (x,), axis, keepdims, nothing=-math.inf)
+
+
+def vector_norm(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
+    """Euclidean length along axes."""
+    return _totals(device, VECTOR_NORM, (x,), axis, keepdims)
+
+
+def cosine_similarity(
+    device: GpuDevice, x1: GpuArray, x2: GpuArray, axis: int, epsilon: float
+) -> GpuArray:
+    """Products of vectors along an axis by their lengths, which are at least `epsilon`."""
+    return _totals(device, COSINE, (x1, x2), (axis,), False, [epsilon])
+
+
+def _totals(
+    device: GpuDevice,
+    program: RowProgram,
+    arrays: Sequence[GpuArray],
+    axis: Axes,
+    keepdims: bool,
+    scalars: Sequence[float] = (),
+    nothing: float = 0.0,
+) -> GpuArray:
+    """What a program gives for each row along axes; `nothing`: for rows without elements."""
+    x = arrays[0]
     shape = reduced(x, axis, keepdims)
     if not x.size:
-        return full(device, shape, -math.inf, x.dtype)
-    out = run(device, LOGSUMEXP, [axes_last(device, x, axis)])[0]
+        return full(device, shape, nothing, x.dtype)
+    rows = [axes_last(device, array, axis) for array in arrays]
+    out = run(device, program, rows, scalars=scalars)[0]
+    return out.view(shape, dense_strides(shape), 0)
+
+
+def cdist(device: GpuDevice, x1: Any, x2: Any, p: float) -> GpuArray:
+    """Norms of the differences of all rows of one matrix and all of another.
+
+    Raises:
+        Rejected: the operands are not two arrays of one float type that fit, or p is negative.
+    """
+    arrays = type(x1) is GpuArray and type(x2) is GpuArray and x1.dtype is x2.dtype
+    if (
+        not arrays
+        or x1.dtype.kind != "Float"
+        or not p >= 0
+        or min(map(len, (x1.shape, x2.shape))) < 2
+    ):
+        raise Rejected
+    try:
+        batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    except ValueError:
+        raise Rejected from None
+    (n, length), m = x1.shape[-2:], x2.shape[-2]
+    if x2.shape[-1] != length:
+        raise Rejected
+    shape, rows = (*batch, n, m), []
+    if not length or not math.prod(shape):
+        return full(device, shape, 0.0, x1.dtype)
+    for x, turn in ((x1, 1), (x2, -1)):
+        steps = (x.strides[-2], 0)[::turn]
+        outside = broadcast_strides(x.shape[:-2], x.strides[:-2], batch)
+        rows.append(x.view((*shape, length), (*outside, *steps, x.strides[-1]), x.offset))
+    program = norm_program(("x1", "x2"), "x1 - x2", p)
+    out = run(device, program, rows, scalars=[p] * len(program.scalars))[0]
     return out.view(shape, dense_strides(shape), 0)
 
 
@@ -420,6 +543,8 @@ def _norm_backward(
 
 
 ENTRIES: Entries = {
+    "cdist": cdist,
+    "cosine_similarity": cosine_similarity,
     "layer_norm": layer_norm,
     "layer_norm_backward": layer_norm_backward,
     "log_softmax": log_softmax,
@@ -429,4 +554,5 @@ ENTRIES: Entries = {
     "rms_norm_backward": rms_norm_backward,
     "softmax": softmax,
     "softmax_backward": softmax_backward,
+    "vector_norm": vector_norm,
 }

@@ -1,4 +1,4 @@
-"""Running sums, and the largest and the smallest element so far."""
+"""Running sums, also of exponentials, and the largest and the smallest element so far."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ _COUNTING = ("add", "multiply", "round", "subtract")
 
 def cumsum(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
     """Sum up along an axis, in order; float16 accumulates in float32."""
-    return _running(device, "", x, axis)[0]
+    return _running(device, "a + b", x, axis)[0]
 
 
-def _running(device: GpuDevice, better: str, x: GpuArray, axis: int) -> list[GpuArray]:
-    """Sums of the elements so far; with `better`, which says which one is, the best and where."""
-    types = [x.dtype, int32] if better else [x.dtype]
+def logcumsumexp(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
+    """Ln of the sum of the exponentials so far along an axis."""
+    return _running(device, kernels.LOG_SUM, x, axis)[0]
+
+
+def _running(device: GpuDevice, joined: str, x: GpuArray, axis: int) -> list[GpuArray]:
+    """What the elements so far come to, `joined`; the best and where, if that tells the better."""
+    types = [x.dtype, int32] if joined in kernels.BETTER else [x.dtype]
     outs = [device.empty(x.shape, dtype) for dtype in types]
     if not x.size:
         return outs
@@ -41,21 +46,21 @@ def _running(device: GpuDevice, better: str, x: GpuArray, axis: int) -> list[Gpu
     )
     block = kernels.COLUMN_BLOCK if columns else kernels.BLOCK
     if x.shape[axis] <= block:
-        _scan(device, better, source, targets, [], block)
+        _scan(device, joined, source, targets, [], block)
         return outs
     # What each block comes to, and the blocks so far, then every block with what came before it.
     types[0] = float32 if x.dtype.kind == "Float" else x.dtype
     shape = (*source.shape[:-1], -(-x.shape[axis] // block))
     totals = [device.empty(shape, dtype) for dtype in types]
-    _scan(device, better, source, totals, [], block, totals=True)
-    carry = _running(device, better, totals[0], len(order) - 1)
-    _scan(device, better, source, targets, [*carry, *totals[1:]], block)
+    _scan(device, joined, source, totals, [], block, totals=True)
+    carry = _running(device, joined, totals[0], len(order) - 1)
+    _scan(device, joined, source, targets, [*carry, *totals[1:]], block)
     return outs
 
 
 def _scan(
     device: GpuDevice,
-    better: str,
+    joined: str,
     x: GpuArray,
     outs: list[GpuArray],
     carry: list[GpuArray],
@@ -79,7 +84,7 @@ def _scan(
     )
     accumulator = "f32" if x.dtype.kind == "Float" else x.wgsl
     serial = block == kernels.COLUMN_BLOCK
-    key = (better, x.wgsl, accumulator, out.wgsl, rank, bool(carry), totals, serial)
+    key = (joined, x.wgsl, accumulator, out.wgsl, rank, bool(carry), totals, serial)
     device.launch(
         ("running", *key),
         lambda: kernels.running(*key),
@@ -118,4 +123,9 @@ def _best(better: str) -> Callable[..., tuple[GpuArray, ...]]:
     return run
 
 
-ENTRIES: Entries = {"cummax": _best(">="), "cummin": _best("<="), "cumsum": _cumsum}
+ENTRIES: Entries = {
+    "cummax": _best(">="),
+    "cummin": _best("<="),
+    "cumsum": _cumsum,
+    "logcumsumexp": logcumsumexp,
+}

@@ -134,7 +134,7 @@ def part_moments(stored: str) -> Kernel:
     top = max_f(top, abs(distance));
   }}
   top = group_max(top, lane);
-  let unit = unit_of_row(top);
+  let unit = unit_of_spread(top);
   let count = f32(last - first);
   let near = start + group_sum(vec2<f32>(total, 0.0), lane).x / count;
   var both = vec2<f32>();
@@ -175,7 +175,7 @@ def join_moments(root: bool) -> Kernel:
     let other = in0[i * p.parts + part];
     top = max_f(top, other.w + abs(other.x - near));
   }}
-  let unit = unit_of_row(top);
+  let unit = unit_of_spread(top);
   for (var part = 0; part < p.parts; part++) {{
     let other = in0[i * p.parts + part];
     let before = part * p.per_part;
@@ -183,7 +183,7 @@ def join_moments(root: bool) -> Kernel:
     let share = f32(after - before) / f32(after);
     let distance = (other.x - near) + (other.y - rest);
     let scaled = distance * unit;
-    let ratio = unit / unit_of_row(other.w);
+    let ratio = unit / unit_of_spread(other.w);
     rest += distance * share;
     squares += other.z * ratio * ratio + scaled * scaled * share * f32(before);
   }}
@@ -197,26 +197,66 @@ def join_moments(root: bool) -> Kernel:
 
 
 def part_sums(stored: str) -> Kernel:
-    """Per part and channel: sum of g times normal, then of g. Inputs x, g, mean, var."""
+    """Per part and channel: sums of g times normal, of g, of x - mean. Inputs x, g, mean, var."""
     body = f"""\
 {_GROUP_SUM}{SIGNATURE.format(threads=256)}{_PART_HEAD}\
   let mean = f32(in2[p.mean_offset + channel * p.mean_step]);
   let scale = rsqrt_f(f32(in3[p.var_offset + channel * p.var_step]) + p.epsilon);
   var total = vec2<f32>();
+  var gaps = vec2<f32>();
   for (var e = first + lane; e < last; e += 256) {{
     let g = f32(in1[{_place("g")}]);
-    total += vec2<f32>(g * ((f32(in0[{_place("x")}]) - mean) * scale), g);
+    let gap = f32(in0[{_place("x")}]) - mean;
+    total += vec2<f32>(g * (gap * scale), g);
+    gaps.x += gap;
   }}
   total = group_sum(total, lane);
+  gaps = group_sum(gaps, lane);
   let channels = i32(p.groups) / p.parts;
-  let at = i32(id) % p.parts * 2 * channels + channel;
+  let at = i32(id) % p.parts * 3 * channels + channel;
   if (lane == 0) {{
     out0[at] = total.x;
     out0[at + channels] = total.y;
+    out0[at + 2 * channels] = gaps.x;
   }}
 }}
 """
     return Kernel(body, (stored,) * 4, ("f32",), SUM_PARAMS)
+
+
+JOIN_SUM_PARAMS: Params = (
+    ("channels", "i32"),
+    ("parts", "i32"),
+    ("count", "f32"),
+    *SUM_PARAMS[-5:],
+)
+
+
+def join_sums(stored: str) -> Kernel:
+    """Per channel what the parts of `part_sums` come to. Inputs these, mean, var.
+
+    The third is what rounding took from the mean, and the first is of distances from the whole one.
+    Where the mean is not that of x, it is taken as it is.
+    """
+    body = f"""\
+{SIGNATURE.format(threads=64)}\
+  let channel = i32(linear_group(group, groups)) * 64 + lane;
+  if (channel >= p.channels) {{ return; }}
+  var total = vec3<f32>();
+  for (var part = 0; part < p.parts; part++) {{
+    let at = part * 3 * p.channels + channel;
+    total += vec3<f32>(in0[at], in0[at + p.channels], in0[at + 2 * p.channels]);
+  }}
+  let mean = f32(in1[p.mean_offset + channel * p.mean_step]);
+  let scale = rsqrt_f(f32(in2[p.var_offset + channel * p.var_step]) + p.epsilon);
+  let gap = total.z / p.count;
+  let rest = select(0.0, gap, abs(gap) <= abs(mean) / 256.0);
+  out0[channel] = total.x - select(0.0, total.y * (rest * scale), is_finite_f32(total.y));
+  out0[channel + p.channels] = total.y;
+  out0[channel + 2 * p.channels] = rest;
+}}
+"""
+    return Kernel(body, ("f32", stored, stored), ("f32",), JOIN_SUM_PARAMS)
 
 
 def _vectors(names: tuple[str, ...]) -> Params:
@@ -279,14 +319,15 @@ def apply(stored: str, statistics: str, vector: bool, own: bool) -> Kernel:
 def apply_backward(stored: str, vector: bool) -> Kernel:
     """The cotangent of x.
 
-    Inputs g, x, weight, mean, var and the f32 sums (of g normal, then of g).
+    Inputs g, x, weight, mean, var and what `join_sums` gives.
     """
     wide = "vec4<f32>" if vector else "f32"
     element = f"vec4<{stored}>" if vector else stored
     body = f"""\
 {_each(vector)}{_loads(BACKWARD_VECTORS, 2)}\
   let scale = rsqrt_f(var_ + p.epsilon);
-  let normal = ({wide}(in1[p.x_offset + i]) - mean) * scale;
+  let rest = in5[channel + 2 * p.channels];
+  let normal = (({wide}(in1[p.x_offset + i]) - mean) - rest) * scale;
   let pull = normal * (in5[channel] / p.count) + in5[p.channels + channel] / p.count;
   out0[i] = {element}(({wide}(in0[p.g_offset + i]) - pull) * (weight * scale));
 }}

@@ -16,8 +16,11 @@ _START = """\
 """
 
 
-def strided(word: str, rank: int) -> Kernel:
-    """A thread per element or vector; parameters count, offsets, lengths, strides read, written."""
+def strided(word: str, rank: int, *, add: bool) -> Kernel:
+    """A thread per element or vector; parameters count, offsets, lengths, strides read, written.
+
+    `add`: to what is there.
+    """
     body = f"""\
 {SIGNATURE.format(threads=WORKGROUP)}\
   let i = linear_group(group, groups) * {WORKGROUP}u + lane_index;
@@ -25,7 +28,7 @@ def strided(word: str, rank: int) -> Kernel:
   var rest = i;
 {_START}\
 {chr(10).join(coordinates(rank, _PLACES))}
-  out0[to] = in0[at];
+  out0[to] {"+" * add}= in0[at];
 }}
 """
     axes = range(rank)

@@ -110,6 +110,12 @@ fn unit_of_row(top: f32) -> f32 {
   return select(1.0, bitcast<f32>((254u - exponent) << 23u), exponent > 177u);
 }
 
+// The same, and what brings one below 2^-50 to 1 or more, whose squares would be lost.
+fn unit_of_spread(top: f32) -> f32 {
+  let exponent = max((bitcast<u32>(top) >> 23u) & 0xffu, 1u);
+  return select(unit_of_row(top), bitcast<f32>((254u - exponent) << 23u), exponent < 77u);
+}
+
 fn rsqrt_f(x: f32) -> f32 {
   if (is_nan_f32(x) || x < 0.0) { return nan_f32(); }
   if (x == 0.0) { return copysign_f(inf_f32(), x); }

@@ -82,8 +82,11 @@ BEFORE\
 """
 
 
+LOG_SUM = "logaddexp_f(a, b)"
+BETTER = (">=", "<=")
+
 _SUM = """\
-fn joined(a: ACC, b: ACC) -> ACC { return a + b; }
+fn joined(a: ACC, b: ACC) -> ACC { return JOINED; }
 """
 # An element and where it is; the later one of equals, and nan before all.
 _BEST = """\
@@ -97,7 +100,7 @@ fn joined(a: Best, b: Best) -> Best {
 
 
 def running(
-    better: str,
+    joined: str,
     source: str,
     accumulator: str,
     target: str,
@@ -108,13 +111,14 @@ def running(
 ) -> Kernel:
     """Every block of every row on its own, a thread each (`serial`) or a workgroup each.
 
-    `better`: how an element relates to the best one before it; "" for sums. The places are the
-    second output then. Inputs x and, where `carried`, what came before each block. `totals`: what
-    the block comes to is stored alone.
+    `joined`: what two elements a and b come to; or how an element relates to the best one before
+    it. The places are the second output then. Inputs x and, where `carried`, what came before each
+    block. `totals`: what the block comes to is stored alone.
     """
     fetch = f"{accumulator}(in0[at + i32(k) * p.read])"
-    if not better:
-        head, item, none, load = _SUM, "ACC", "ACC(0)", fetch
+    if joined not in BETTER:
+        none = "-inf_f32()" if joined == LOG_SUM else "ACC(0)"
+        head, item, load = _SUM, "ACC", fetch
         carry = "in1[row * p.blocks + block - 1u]"
         parts, before_them = [""], [accumulator]
     else:
@@ -141,7 +145,8 @@ def running(
         "LOAD": load,
         "STORE": "" if totals else store("k", "before" if serial else "own[n]"),
         "TOTAL": store("block", "before") if totals else "",
-        "BETTER": f"b.value {better} a.value",
+        "BETTER": f"b.value {joined} a.value",
+        "JOINED": joined,
         "NAN_A": "is_nan_f32(a.value)" if floats else "false",
         "NAN_B": "is_nan_f32(b.value)" if floats else "false",
         "ITEM": item,
