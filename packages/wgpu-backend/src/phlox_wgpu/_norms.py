@@ -11,7 +11,8 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy, full
 from ._elementwise import cast
 from ._matmul import ENOUGH_GROUPS
-from ._rows import STD, VAR, Axes, axes_last, reduced, run
+from ._row_programs import STD, VAR
+from ._rows import Axes, axes_last, reduced, run
 from ._runtime import GpuDevice
 from .wgsl import channels as kernels
 
