@@ -22,7 +22,12 @@ UNTRIED = {
     "scale", "tau",
 }  # fmt: skip
 # Rows whose code packages/tensor/tests/test_spellings.py runs, or that is another form.
-ELSEWHERE = {("cov", "aweights"), ("embedding_bag", "offsets"), ("histogram", "weights")}
+ELSEWHERE = {
+    ("cov", "aweights"),
+    ("embedding_bag", "offsets"),
+    ("histogram", "weights"),
+    *((f"lp_pool{n}d", "kernel_size") for n in (1, 2, 3)),  # by place
+}
 
 
 def _called(code: str) -> ast.Call:

@@ -198,3 +198,18 @@ def test_a_number_on_the_left_costs_what_it_costs_on_the_right() -> None:
         for once in (right, left):  # looks the entry up
             once()
         assert calls_of(left) <= calls_of(right)
+
+
+def test_what_stands_elsewhere_in_pytorch_is_given_by_name() -> None:
+    ns: Any = pt
+    image, line = ns.ones((1, 1, 4, 4)), ns.ones((1, 1, 3))
+    calls: list[tuple[Any, str]] = [
+        (lambda: ns.unfold(image, 2, 1, 0, 2), "dilation=1, padding=0, stride=2"),
+        (lambda: ns.conv_transpose1d(line, line, None, 2, 1, 0, 3), "groups=3"),
+        (lambda: ns.lp_pool2d(image, 1, 2), "kernel=2, p=1"),
+        (lambda: line.isin(line, True), "invert=True"),
+    ]
+    for call, hint in calls:
+        with pytest.raises(pt.UnknownArgumentError, match="more arguments by place") as caught:
+            call()
+        assert caught.value.hint == hint
