@@ -10,23 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._lanes import LanesRule, NoLanes
-from .._tables import joined
 from ._classes import class_rule
+from ._few import FEW
 from .attention import ATTENTION
 from .contraction import CONTRACTION
 from .convolution import CONVOLUTION
 from .factorization import FACTORIZATION
 from .indexing import INDEXING
-from .interpolation import INTERPOLATION
 from .movement import MOVEMENT
 from .random import RANDOM
-from .rearrangement import REARRANGEMENT
-from .recurrence import RECURRENCE
-from .recurrence_backward import RECURRENCE_BACKWARD
-from .rows import ROWS
-from .sampling import SAMPLING
-from .selection import SELECTION
-from .statistics import STATISTICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,19 +30,14 @@ TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
     CONTRACTION,
     CONVOLUTION,
     FACTORIZATION,
+    FEW,
     INDEXING,
-    INTERPOLATION,
     MOVEMENT,
     RANDOM,
-    REARRANGEMENT,
-    RECURRENCE,
-    RECURRENCE_BACKWARD,
-    ROWS,
-    SAMPLING,
-    SELECTION,
-    STATISTICS,
 )
-LANES: Final[dict[str, LanesRule | NoLanes]] = joined(TABLES)
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
+    name: row for table in TABLES for name, row in table.items()
+}
 
 
 def lanes_rule(op: Op) -> LanesRule | NoLanes | None:

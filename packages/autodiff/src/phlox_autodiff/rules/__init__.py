@@ -6,32 +6,24 @@ How rows are written is said in ``phlox_autodiff._rule``.
 from typing import Final
 
 from .._rule import Rule, Second
-from .._tables import joined
+from ._few import FEW
 from .activation import ACTIVATION
 from .attention import ATTENTION
 from .binary import BINARY
 from .contraction import CONTRACTION
 from .convolution import CONVOLUTION, CONVOLUTION_FORWARD
-from .creation import CREATION
 from .factorization import FACTORIZATION
 from .indexing import INDEXING, INDEXING_FORWARD
 from .interpolation import INTERPOLATION
 from .movement import MOVEMENT, MOVEMENT_FORWARD
-from .neighbor import NEIGHBOR
 from .piecewise import PIECEWISE
 from .pooling import POOLING, POOLING_FORWARD
 from .quantization import QUANTIZATION
-from .random import RANDOM
 from .recurrence import RECURRENCE
 from .reduction import REDUCTION
 from .rows import ROWS
-from .sampling import SAMPLING
-from .scan import SCAN
-from .selection import SELECTION
 from .signal import SIGNAL
 from .sort import SORT
-from .special import SPECIAL
-from .statistics import STATISTICS
 from .unary import UNARY
 
 TABLES: Final = (
@@ -40,33 +32,29 @@ TABLES: Final = (
     BINARY,
     CONTRACTION,
     CONVOLUTION,
-    CREATION,
     FACTORIZATION,
+    FEW,
     INDEXING,
     INTERPOLATION,
     MOVEMENT,
-    NEIGHBOR,
     PIECEWISE,
     POOLING,
     QUANTIZATION,
-    RANDOM,
     RECURRENCE,
     REDUCTION,
     ROWS,
-    SAMPLING,
-    SCAN,
-    SELECTION,
     SIGNAL,
     SORT,
-    SPECIAL,
-    STATISTICS,
     UNARY,
 )
-RULES: Final[dict[str, Rule]] = joined(TABLES)
+RULES: Final[dict[str, Rule]] = {name: row for table in TABLES for name, row in table.items()}
 # Second lines, for forward mode: of ops whose rule does not say how tangents move, which are not
 # declared linear, and which have no expansion to follow.
-SECOND: Final[dict[str, Second]] = joined(
-    (CONVOLUTION_FORWARD, INDEXING_FORWARD, MOVEMENT_FORWARD, POOLING_FORWARD)
-)
+SECOND: Final[dict[str, Second]] = {
+    **CONVOLUTION_FORWARD,
+    **INDEXING_FORWARD,
+    **MOVEMENT_FORWARD,
+    **POOLING_FORWARD,
+}
 
 __all__ = ["RULES", "SECOND", "TABLES"]
