@@ -31,10 +31,6 @@ ALLOWED = {
     ("packages/wgpu-backend/src/phlox_wgpu/_indexing.py", "add"): "an update of scatter",
     ("packages/wgpu-backend/src/phlox_wgpu/bench.py", "nonzero"): "a benchmark of an op that reads",
     ("packages/wgpu-backend/src/phlox_wgpu/wgsl/chain.py", "cast"): "the node that is no table row",
-    (
-        "packages/wgpu-backend/src/phlox_wgpu/wgsl/rows.py",
-        "sum",
-    ): "what a step of a row combines by",
     ("packages/wgpu-backend/src/phlox_wgpu/wgsl/scatter.py", "max"): "an update of scatter",
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from .._errors.classes import ShapeError
 from .._op.declaration import case, refusal
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
     from .._values.tensor import Tensor
 
 
+_ALL: Final[dict[str, Any]] = {
+    "unpromised": PADDED_WEIGHT,
+    "ulp": 16,
+    "atol": 32,
+    "method": False,
+}
+_conv = partial(window, numpy=ref.conv, shape=shapes.conv, work=shapes.conv_work, **_ALL)
+_transposed = partial(
+    window,
+    numpy=ref.conv_transpose,
+    shape=shapes.conv_transpose,
+    work=shapes.conv_transpose_work,
+    **_ALL,
+)
+
+
 def _flat(x: Tensor) -> Tensor:
     """Lines as images of one row."""
     return x.expand_dims(axis=2)
@@ -27,30 +44,17 @@ def _row(items: Any) -> Any:
     return ((0, 0) if isinstance(items[0], tuple) else 1, *items)
 
 
-def _conv1d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
+def _conv1d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+    stride, padding, dilation, groups = how
     how = (_row(stride), _row(padding), _row(dilation), groups)
     return convolution.conv2d(_flat(x), _flat(weight), bias, *how).squeeze(2)
 
 
-conv1d = window(
+conv1d = _conv(
     "conv1d",
     "x: Float, weight: Float, bias: Float?; stride: Single = 1, padding: SingleSides = 0, "
     "dilation: Single = 1, groups: int = 1 -> Float",
     expand=_conv1d,
-    numpy=ref.conv,
-    shape=shapes.conv,
-    work=shapes.conv_work,
-    unpromised=PADDED_WEIGHT,
-    ulp=16,
-    atol=32,
     cases=(
         case((2, 3, 5), (2, 3, 3), (2,), padding=1),
         case((1, 4, 6), (2, 2, 3), None, stride=2, padding=(1, 0), groups=2),
@@ -61,7 +65,6 @@ conv1d = window(
         refusal(ShapeError, (1, 3, 4), (2, 2, 3), None),
         refusal(ShapeError, (1, 2, 2), (2, 2, 3), None),
     ),
-    method=False,
     example="pt.conv1d(pt.asarray([[[1.0, 2.0, 3.0, 4.0]]]), pt.asarray([[[1.0, -1.0]]]))",
     doc="Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one "
     "number or (before, after).",
@@ -85,15 +88,8 @@ def _slabs(x: Tensor, weight: Tensor, depth: Any, size: int) -> tuple[Tensor, Te
     return wide, weight.reshape((weight.shape[0], weight.shape[1] * k, *weight.shape[3:]))
 
 
-def _conv3d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
+def _conv3d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+    stride, padding, dilation, groups = how
     n, out = x.shape[0], weight.shape[0]
     size = sizes("conv3d", x.shape[2:], weight.shape[2:], stride, padding, dilation)
     images, kernels = _slabs(x, weight, (stride[0], padding[0], dilation[0]), size[0])
@@ -102,17 +98,11 @@ def _conv3d(
     return y.reshape((n, size[0], out, *size[1:])).permute_dims((0, 2, 1, 3, 4))
 
 
-conv3d = window(
+conv3d = _conv(
     "conv3d",
     "x: Float, weight: Float, bias: Float?; stride: Triple = 1, padding: TripleSides = 0, "
     "dilation: Triple = 1, groups: int = 1 -> Float",
     expand=_conv3d,
-    numpy=ref.conv,
-    shape=shapes.conv,
-    work=shapes.conv_work,
-    unpromised=PADDED_WEIGHT,
-    ulp=16,
-    atol=32,
     cases=(
         case((2, 2, 3, 2, 2), (2, 2, 2, 2, 2), (2,), padding=1),
         case(
@@ -125,37 +115,22 @@ conv3d = window(
     refuses=(
         refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
     ),
-    method=False,
     example="pt.conv3d(pt.ones((1, 1, 2, 2, 3)), pt.ones((1, 1, 2, 2, 2)))",
     doc="Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw).",
 )  # fmt: skip
 
 
-def _conv_transpose1d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
+def _conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+    stride, padding, output_padding, dilation, groups = how
     how = (_row(stride), _row(padding), (0, *output_padding), _row(dilation), groups)
     return convolution.conv_transpose2d(_flat(x), _flat(weight), bias, *how).squeeze(2)
 
 
-conv_transpose1d = window(
+conv_transpose1d = _transposed(
     "conv_transpose1d",
     "x: Float, weight: Float, bias: Float?; stride: Single = 1, padding: SingleSides = 0, "
     "output_padding: SingleExtra = 0, *, dilation: Single = 1, groups: int = 1 -> Float",
     expand=_conv_transpose1d,
-    numpy=ref.conv_transpose,
-    shape=shapes.conv_transpose,
-    work=shapes.conv_transpose_work,
-    unpromised=PADDED_WEIGHT,
-    ulp=16,
-    atol=32,
     rounded=0.5,  # the formula rounds before it adds the bias
     cases=(
         case((2, 3, 3), (3, 2, 3), (2,), stride=2, padding=1, output_padding=1),
@@ -164,7 +139,6 @@ conv_transpose1d = window(
         case((0, 3, 2), (3, 2, 2), None),
     ),
     refuses=(refusal(ShapeError, (1, 3, 4), (2, 2, 3), None),),
-    method=False,
     example=(
         "pt.conv_transpose1d(pt.asarray([[[1.0, 2.0]]]), pt.asarray([[[1.0, 0.5]]]), stride=2)"
     ),
@@ -172,17 +146,9 @@ conv_transpose1d = window(
 )
 
 
-def _conv_transpose3d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
+def _conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
     """Images to images for each place along the depth; what they give is added there."""
+    stride, padding, output_padding, dilation, groups = how
     (n, channels, depth), k = x.shape[:3], weight.shape[2]
     out = weight.shape[1] * groups
     wide = x.to_full_precision().permute_dims((0, 2, 1, 3, 4))
@@ -205,17 +171,11 @@ def _conv_transpose3d(
     return sums.astype(x.dtype)
 
 
-conv_transpose3d = window(
+conv_transpose3d = _transposed(
     "conv_transpose3d",
     "x: Float, weight: Float, bias: Float?; stride: Triple = 1, padding: TripleSides = 0, "
     "output_padding: TripleExtra = 0, *, dilation: Triple = 1, groups: int = 1 -> Float",
     expand=_conv_transpose3d,
-    numpy=ref.conv_transpose,
-    shape=shapes.conv_transpose,
-    work=shapes.conv_transpose_work,
-    unpromised=PADDED_WEIGHT,
-    ulp=16,
-    atol=32,
     cases=(
         case((1, 2, 3, 2, 2), (2, 2, 3, 2, 2), (2,), stride=2, padding=1, output_padding=1),
         case(
@@ -227,7 +187,6 @@ conv_transpose3d = window(
     refuses=(
         refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
     ),
-    method=False,
     example="pt.conv_transpose3d(pt.asarray([[[[[1.0, 2.0]]]]]), pt.ones((1, 1, 1, 1, 2)))",
     doc="Transposed convolution of volumes (N, C, D, H, W) with weight "
     "(C, out / groups, kd, kh, kw).",

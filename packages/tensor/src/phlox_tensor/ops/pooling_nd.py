@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial, reduce
 from math import inf
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -32,16 +32,35 @@ _AVERAGE = (
     "count_include_pad: bool = True"
 )
 _LINE, _VOLUME = _MAX.format("Single"), _MAX.format("Triple")
-_LINE_CASES = (
-    case((2, 3, 7), kernel=2),
-    case((2, 2, 7), kernel=3, stride=2, padding=(1, 0)),
-    case((1, 2, 6), kernel=3, stride=2, dilation=2, ceil_mode=True),
+_LINE_CASES: Final[dict[str, Any]] = {
+    "cases": (
+        case((2, 3, 7), kernel=2),
+        case((2, 2, 7), kernel=3, stride=2, padding=(1, 0)),
+        case((1, 2, 6), kernel=3, stride=2, dilation=2, ceil_mode=True),
+    ),
+    "refuses": (refusal(ShapeError, (1, 1, 2), kernel=3),),
+}
+_VOLUME_CASES: Final[dict[str, Any]] = {
+    "cases": (
+        case((2, 1, 2, 4, 2), kernel=2),
+        case((1, 2, 4, 3, 3), kernel=(2, 3, 2), stride=(2, 1, 1), padding=((1, 0), (1, 1), (0, 1))),
+        case((1, 1, 4, 3, 5), kernel=2, stride=3, dilation=(2, 1, 2), ceil_mode=True),
+    ),
+    "refuses": (refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
+}
+_max_pool = partial(window, shape=shapes.max_pool, prepare=shapes.prepare_pool, method=False)
+_avg_pool = partial(
+    window,
+    numpy=ref.avg_pool,
+    shape=shapes.avg_pool,
+    prepare=shapes.prepare_pool,
+    linear=True,
+    method=False,
 )
-_VOLUME_CASES = (
-    case((2, 1, 2, 4, 2), kernel=2),
-    case((1, 2, 4, 3, 3), kernel=(2, 3, 2), stride=(2, 1, 1), padding=((1, 0), (1, 1), (0, 1))),
-    case((1, 1, 4, 3, 5), kernel=2, stride=3, dilation=(2, 1, 2), ceil_mode=True),
-)
+
+
+def _values(x: Any, *attributes: Any) -> Any:
+    return ref.max_pool_with_indices(x, *attributes)[0]
 
 
 def _in_rows(
@@ -61,47 +80,35 @@ def _max_pool1d(x: Tensor, *attributes: Any) -> Tensor:
     return pooling.max_pool2d(x.expand_dims(axis=2), *_in_rows(*attributes)).squeeze(2)
 
 
-max_pool1d_with_indices = window(
+max_pool1d_with_indices = _max_pool(
     "max_pool1d_with_indices",
     f"x: Num; {_LINE} -> values: Num, indices: Int",
     expand=_max_pool1d_with_indices,
     numpy=ref.max_pool_with_indices,
-    shape=shapes.max_pool,
-    prepare=shapes.prepare_pool,
-    cases=_LINE_CASES,
-    refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
-    method=False,
+    **_LINE_CASES,
     example="pt.max_pool1d_with_indices(pt.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)",
     doc="Largest element of each window of lines (N, C, L) and its place in the line; nan wins, "
     "the first of equals wins.",
 )
-max_pool1d = window(
+max_pool1d = _max_pool(
     "max_pool1d",
     f"x: Num; {_LINE} -> Num",
     expand=_max_pool1d,
-    numpy=lambda x, *attributes: ref.max_pool_with_indices(x, *attributes)[0],
-    shape=shapes.max_pool,
-    prepare=shapes.prepare_pool,
-    cases=_LINE_CASES,
-    refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
-    method=False,
+    numpy=_values,
+    **_LINE_CASES,
     example="pt.max_pool1d(pt.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)",
     doc="Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel "
     "where none is given.",
 )
 
 
-class _Parts(NamedTuple):
+def _parts(
+    kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The attributes of a pool of volumes, for images and for what lies behind one another."""
-
-    plane: tuple[Any, ...]
-    column: tuple[Any, ...]
-
-
-def _parts(kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> _Parts:
     plane = (kernel[1:], stride[1:], padding[1:], dilation[1:], ceil_mode)
     column = ((kernel[0], 1), (stride[0], 1), (padding[0], (0, 0)), (dilation[0], 1), ceil_mode)
-    return _Parts(plane, column)
+    return plane, column
 
 
 def _max_pool3d(x: Tensor, *attributes: Any) -> Tensor:
@@ -130,30 +137,22 @@ def _max_pool3d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tenso
     return best.reshape(shape), indices.reshape(shape)
 
 
-max_pool3d_with_indices = window(
+max_pool3d_with_indices = _max_pool(
     "max_pool3d_with_indices",
     f"x: Num; {_VOLUME} -> values: Num, indices: Int",
     expand=_max_pool3d_with_indices,
     numpy=ref.max_pool_with_indices,
-    shape=shapes.max_pool,
-    prepare=shapes.prepare_pool,
-    cases=_VOLUME_CASES,
-    refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
-    method=False,
+    **_VOLUME_CASES,
     example="pt.max_pool3d_with_indices(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]]]]]), (1, 2, 2))",
     doc="Largest element of each window of volumes (N, C, D, H, W) and its place in the volume, "
     "``(slice·H + row)·W + column``; nan wins, the first of equals wins.",
 )
-max_pool3d = window(
+max_pool3d = _max_pool(
     "max_pool3d",
     f"x: Num; {_VOLUME} -> Num",
     expand=_max_pool3d,
-    numpy=lambda x, *attributes: ref.max_pool_with_indices(x, *attributes)[0],
-    shape=shapes.max_pool,
-    prepare=shapes.prepare_pool,
-    cases=_VOLUME_CASES,
-    refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
-    method=False,
+    numpy=_values,
+    **_VOLUME_CASES,
     example=(
         "pt.max_pool3d(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, "
         "8.0]]]]]), (2, 1, 1))"
@@ -170,14 +169,10 @@ def _avg_pool1d(
     return pooling.avg_pool2d(x.expand_dims(axis=2), *how).squeeze(2)
 
 
-avg_pool1d = window(
+avg_pool1d = _avg_pool(
     "avg_pool1d",
     f"x: Float; {_AVERAGE.format('Single')} -> Float",
     expand=_avg_pool1d,
-    numpy=ref.avg_pool,
-    shape=shapes.avg_pool,
-    prepare=shapes.prepare_pool,
-    linear=True,
     ulp=4,
     atol=4,
     cases=(
@@ -186,7 +181,6 @@ avg_pool1d = window(
         case((1, 2, 6), kernel=3, stride=2, ceil_mode=True),
     ),
     refuses=(refusal(ShapeError, (1, 1, 2), kernel=3),),
-    method=False,
     example="pt.avg_pool1d(pt.asarray([[[1.0, 2.0, 3.0, 5.0]]]), 2)",
     doc="Mean of each window of lines (N, C, L). The stride is the kernel where none is given.",
 )
@@ -206,14 +200,10 @@ def _avg_pool3d(
     return out.reshape((n, c, out.shape[2], *size)).astype(x.dtype)
 
 
-avg_pool3d = window(
+avg_pool3d = _avg_pool(
     "avg_pool3d",
     f"x: Float; {_AVERAGE.format('Triple')} -> Float",
     expand=_avg_pool3d,
-    numpy=ref.avg_pool,
-    shape=shapes.avg_pool,
-    prepare=shapes.prepare_pool,
-    linear=True,
     ulp=8,
     atol=8,
     cases=(
@@ -222,7 +212,6 @@ avg_pool3d = window(
         case((1, 1, 4, 3, 5), kernel=2, stride=3, ceil_mode=True),
     ),
     refuses=(refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
-    method=False,
     example=(
         "pt.avg_pool3d(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]]), 2)"
     ),
