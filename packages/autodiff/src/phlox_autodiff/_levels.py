@@ -143,7 +143,7 @@ def check_result(op: str, output: Any, device: Backend) -> list[Tensor[Any]]:
         if leaf.device is not device and is_inside(device, leaf.device):
             raise GradientError(
                 op,
-                "the function uses a tensor of a device around that of the transform",
+                "the function uses a tensor of an outer device that is no argument",
                 got=repr(leaf.device),
                 expected=repr(device),
                 hint=f"x.to_device({leaf.device!r}) for an argument x",

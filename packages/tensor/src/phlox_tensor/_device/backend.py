@@ -315,14 +315,14 @@ class Backend(metaclass=_Interned):
         return self.has_data
 
     def standing(self, primitive: Primitive, /) -> Standing:
-        """Return what the primitive is to this very device, whatever the one inside says.
+        """Return how this device tracks the primitive; devices inside are not asked.
 
         A constant; a leaf, whose gradient is wanted; a result; or one with a history freed.
         """
         return "constant"
 
     def is_followed(self, primitive: Primitive, /) -> bool:
-        """Whether a derivative would be lost below: of a result, or a transform's argument."""
+        """Whether leaving this device would drop the history of a gradient."""
         return self.standing(primitive) == "result"
 
     def detach(self, primitive: Primitive, /) -> Primitive:

@@ -1492,8 +1492,8 @@ def ctc_loss(
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels under logarithms of probabilities x
     (time, batch, classes): targets (batch, longest) without the blank, inf where the time is
-    too short; no lengths are the whole ones. A label that is no class, or a length that is
-    not there, raises IndexOutOfRangeError. Graves et al., 2006.
+    too short. Without lengths, all steps and labels count. A label that is no class, or a
+    length that is not there, raises IndexOutOfRangeError. Graves et al., 2006.
     """
     if wrong or more:
         raise unknown_argument(_ctc_loss, wrong, more)
@@ -1652,8 +1652,8 @@ def dequantize(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``(x - zero_point)·scale``. No scale in a tensor is read: one of 0 takes what is not 0 out
-    of range. ``scale`` and ``zero_point`` have one number for all, or one for each place
+    """``(x - zero_point)·scale``. A scale in a tensor is not checked: with 0, what is not 0 is
+    out of range. ``scale`` and ``zero_point`` have one number for all, or one for each place
     along ``axis``, or the rank of x and one for each block: a size of x is a multiple of
     theirs.
     """
@@ -2609,10 +2609,10 @@ def lstm(
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
     """An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates
     ``sigmoid`` (of g ``tanh``) of ``x @ weight_input + h @ weight_hidden + bias``, in the
-    order i, f, g, o; weights (D, 4·H) and (H, 4·H). Gives h behind each step (N, steps, H),
-    and the last h and c (N, H). States start at 0 unless given. Of a sequence count its first
-    ``lengths`` steps; the others give 0 and change no state. Hochreiter and Schmidhuber,
-    1997.
+    order i, f, g, o; weights (D, 4·H) and (H, 4·H). Gives h after each step (N, steps, H),
+    and the last h and c (N, H). States start at 0 unless given. Only the first ``lengths``
+    steps of a sequence are used; later ones give 0 and change no state. Hochreiter and
+    Schmidhuber, 1997.
     """
     if wrong or more:
         raise unknown_argument(_lstm, wrong, more)
@@ -3350,7 +3350,7 @@ def quantize(
 ) -> Tensor[Int]:
     """``round(x/scale) + zero_point`` in integers of so many ``bits``, held in ``dtype``: what
     is out of range becomes the nearest number in it, nan becomes 0. A scale that is no tensor
-    is a number above 0. No scale in a tensor is read: one of 0 takes what is not 0 out of
+    is a number above 0. A scale in a tensor is not checked: with 0, what is not 0 is out of
     range. ``scale`` and ``zero_point`` have one number for all, or one for each place along
     ``axis``, or the rank of x and one for each block: a size of x is a multiple of theirs.
     """
@@ -3588,8 +3588,8 @@ def rnnt_loss(
 ) -> Tensor[Float]:
     """``-ln`` of the probability of each sequence of labels by all ways through a transducer,
     under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by
-    number of labels so far: targets (batch, labels); no lengths are the whole ones, no steps
-    give inf. Graves, 2012.
+    number of labels so far: targets (batch, labels). Without lengths, all steps and labels
+    count; no steps give inf. Graves, 2012.
     """
     if wrong or more:
         raise unknown_argument(_rnnt_loss, wrong, more)

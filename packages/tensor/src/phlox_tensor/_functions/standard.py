@@ -129,7 +129,7 @@ def quantile(
     interpolation: str = "linear",
     **wrong: Never,
 ) -> Tensor[Float]:
-    """What a part q of the elements along the axes is below; nan wins.
+    """The value below which a part q of the elements along the axes lies; nan where any is.
 
     Args:
         x: the elements.

@@ -207,7 +207,7 @@ class Op:
         method: whether tensors get a method of this name.
         function: whether the function of this name is generated; ``_functions.standard`` has the
             others, which take more than the entries.
-        absent: for attributes that may be None, the number that does the same beside floats.
+        absent: for each optional number, the float with the effect of None, as inf for a maximum.
         derive: makes an op of the same sort out of a function of operands, attributes and the
             cotangent of the result, which gives the cotangent of the operand at a place. Ops that
             have it are in no table.

@@ -15,7 +15,7 @@ from .._errors.own_modules import is_ours
 from .._op.declaration import Op, Spec, is_built_in
 from .._tree import walk as tree
 from .._values.cell import RECORDINGS, Cell, Packed, recording_here
-from .._values.number import NeedsValue, Number, Scalar, either, plain
+from .._values.number import NeedsValue, Number, Scalar, plain, type_depends_on_values
 from .._values.primitives import each_primitive, on_primitives
 from .._values.tensor import Tensor
 from ..inference import infer_prepared
@@ -167,7 +167,9 @@ class Recording:
             return kept
         own = self._own(args)
         self._numbers.append(Formula(function, own))
-        return Number(value, len(self._numbers) - 1, self, either=either(function, own))
+        return Number(
+            value, len(self._numbers) - 1, self, either=type_depends_on_values(function, own)
+        )
 
     def guard(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> None:
         """Keep that the program went on with what ``function`` gave."""

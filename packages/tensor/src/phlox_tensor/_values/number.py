@@ -366,8 +366,8 @@ _CLOSED: Final = frozenset(
 ) - {math.prod}
 
 
-def either(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether a function of numbers gives an int or a float, as the values of those decide."""
+def type_depends_on_values(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether the values of numbers decide if a function of them gives an int or a float."""
     if function is operator.pow:
         return all(type(plain(item)) is not float for item in args)
     return function not in _CLOSED

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _HOW = "axis: Axis? = None"
 _SCALES = (
-    "No scale in a tensor is read: one of 0 takes what is not 0 out of range. "
+    "A scale in a tensor is not checked: with 0, what is not 0 is out of range. "
     "``scale`` and ``zero_point`` have one number for all, or one for each place along ``axis``, "
     "or the rank of x and one for each block: a size of x is a multiple of theirs."
 )

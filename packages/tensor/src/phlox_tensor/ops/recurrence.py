@@ -1,7 +1,7 @@
 """Recurrent layers in one direction, each as one op: a walk over the steps of a sequence.
 
 The products with the inputs are one product for all steps; what is left are the internal ops
-``lstm_steps``, ``gru_steps`` and ``rnn_steps``, whose results are the states behind each step.
+``lstm_steps``, ``gru_steps`` and ``rnn_steps``, whose results are the states after each step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def walk(
     lengths: Tensor[Int] | None,
     reverse: bool,
 ) -> tuple[Tensor, ...]:
-    """The states behind each step; a step that does not count changes none."""
+    """The states after each step; a step that does not count changes none."""
     given = movement.unstack(inputs.to_full_precision(), axis=1)
     state = tuple(each.to_full_precision() for each in state)
     real = None if lengths is None else real_steps(lengths, len(given))
@@ -100,7 +100,7 @@ lstm_steps = contraction(
         case((0, 2, 4), (1, 4), (0, 1), (0, 1), None),
     ),
     internal=True,
-    doc="States (N, steps, H) behind each step of an LSTM, from the parts of its gates that inputs "
+    doc="States (N, steps, H) after each step of an LSTM, from the parts of its gates that inputs "
     "give (N, steps, 4·H), in the order input, forget, cell, output.",
 )
 
@@ -143,7 +143,7 @@ gru_steps = contraction(
         case((0, 2, 3), (1, 3), None, (0, 1), None),
     ),
     internal=True,
-    doc="States (N, steps, H) behind each step of a GRU, from the parts of its gates that inputs "
+    doc="States (N, steps, H) after each step of a GRU, from the parts of its gates that inputs "
     "give (N, steps, 3·H), in the order reset, update, new.",
 )
 
@@ -183,7 +183,7 @@ rnn_steps = contraction(
         case((0, 2, 1), (1, 1), (0, 1), None),
     ),
     internal=True,
-    doc="States (N, steps, H) behind each step of a plain recurrence, from the parts that inputs "
+    doc="States (N, steps, H) after each step of a plain recurrence, from the parts that inputs "
     "give (N, steps, H).",
 )
 
@@ -256,9 +256,9 @@ lstm = contraction(
     example="pt.lstm(pt.ones((2, 1, 2)), pt.ones((2, 4)), pt.ones((1, 4)))",
     doc="An LSTM over x (N, steps, D): ``c' = f·c + i·g``, ``h' = o·tanh(c')`` with the gates "
     "``sigmoid`` (of g ``tanh``) of ``x @ weight_input + h @ weight_hidden + bias``, in the order "
-    "i, f, g, o; weights (D, 4·H) and (H, 4·H). Gives h behind each step (N, steps, H), and the "
-    "last h and c (N, H). States start at 0 unless given. Of a sequence count its first "
-    "``lengths`` steps; the others give 0 and change no state. Hochreiter and Schmidhuber, 1997.",
+    "i, f, g, o; weights (D, 4·H) and (H, 4·H). Gives h after each step (N, steps, H), and the "
+    "last h and c (N, H). States start at 0 unless given. Only the first ``lengths`` steps of a "
+    "sequence are used; later ones give 0 and change no state. Hochreiter and Schmidhuber, 1997.",
 )
 
 

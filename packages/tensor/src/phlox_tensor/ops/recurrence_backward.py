@@ -73,7 +73,7 @@ def _without_traces(x: Tensor) -> Tensor:
 def _walk_back(
     wanted: Tensor, weight: Tensor, scale: Tensor, kept: Tensor | None, reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Cotangents of the states behind each step, of products with weights, of the start.
+    """Cotangents of the states after each step, of products with weights, of the start.
 
     ``scale`` (N, steps, gates · H) turns the one into the other; ``kept`` is what of a state goes
     on to the next one as it is.

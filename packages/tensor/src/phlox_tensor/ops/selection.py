@@ -124,8 +124,8 @@ ctc_loss = row(
     example="pt.ctc_loss(pt.log_softmax(pt.zeros((3, 1, 4))), pt.asarray([[1, 2]]))",
     doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
     "x (time, batch, classes): targets (batch, longest) without the blank, inf where the time is "
-    "too short; no lengths are the whole ones. A label that is no class, or a length that is not "
-    "there, raises IndexOutOfRangeError. Graves et al., 2006.",
+    "too short. Without lengths, all steps and labels count. A label that is no class, or a "
+    "length that is not there, raises IndexOutOfRangeError. Graves et al., 2006.",
 )  # fmt: skip
 
 
@@ -187,8 +187,8 @@ rnnt_loss = row(
     example="pt.rnnt_loss(pt.log_softmax(pt.zeros((1, 2, 2, 3))), pt.asarray([[1]]))",
     doc="``-ln`` of the probability of each sequence of labels by all ways through a transducer, "
     "under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by number "
-    "of labels so far: targets (batch, labels); no lengths are the whole ones, no steps give inf. "
-    "Graves, 2012.",
+    "of labels so far: targets (batch, labels). Without lengths, all steps and labels count; no "
+    "steps give inf. Graves, 2012.",
 )
 
 

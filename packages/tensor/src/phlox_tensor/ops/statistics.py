@@ -381,8 +381,8 @@ quantile = reduction(
     ),
     function=False,
     method=False,
-    doc="What a part q of the elements along the axes is below; between two elements by "
-    "``interpolation``: linear, lower, higher, nearest or midpoint. nan wins.",
+    doc="The value below which a part q of the elements along the axes lies; between two elements "
+    "by ``interpolation``: linear, lower, higher, nearest or midpoint. nan where any element is.",
 )
 
 
