@@ -3554,7 +3554,7 @@ def rnn(
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
     """A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden
-    + bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H),
+    + bias)``, or ``relu``; weights (D, H) and (H, H). Gives h after each step (N, steps, H),
     and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.
     """
     if wrong or more:

@@ -347,6 +347,6 @@ rnn = contraction(
     method=False,
     example="pt.rnn(pt.ones((2, 1, 2)), pt.ones((2, 1)), pt.ones((1, 1)))",
     doc="A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden "
-    "+ bias)``, or ``relu``; weights (D, H) and (H, H). Gives h behind each step (N, steps, H), "
+    "+ bias)``, or ``relu``; weights (D, H) and (H, H). Gives h after each step (N, steps, H), "
     "and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.",
 )
