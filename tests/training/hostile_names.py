@@ -134,6 +134,36 @@ config = Config()
 def step(x): return x * config.rate
 def before(i): config._rate = 1.0 if i < 5 else 2.0
 """,
+    "an attribute that was missed before": """
+class Config: pass
+config = Config()
+def step(x):
+    try: return x * config.rate
+    except AttributeError: return x
+def before(i):
+    if i == 5: config.rate = 2.0
+""",
+    "an attribute of an argument that was missed before": """
+from contextlib import suppress
+class Config: pass
+config = Config()
+def scaled(x, given): return x * given.rate
+def step(x, given):
+    with suppress(AttributeError): return scaled(x, given)
+    return x
+def args(i): return px.ones(2), config
+def before(i):
+    if i == 5: config.rate = 2.0
+""",
+    "a method that was missed before": """
+class Model: pass
+model = Model()
+def step(x):
+    try: return model.scaled(x)
+    except Exception: return x
+def before(i):
+    if i == 5: Model.scaled = lambda self, x: x * 2
+""",
     "a flag of a module": """
 DEBUG = False
 def step(x): return x * 2 if DEBUG else x

@@ -170,3 +170,18 @@ def test_a_kernel_that_asks_for_the_class_of_a_number_is_refused() -> None:
         kernel(ASKING[0])(pt.ones(1), 1)
     assert kernel(ASKING[-1])(pt.ones(1), 1).item() == 2
     assert kernel(lambda x, n: x * (n if type(x) is Tensor else 1))(pt.ones(1), 2).item() == 2
+
+
+LATER: list[Callable[[Tensor, int], Tensor]] = [
+    lambda x, n: x * 2 if n > 0 and n in {10, 2} else x,
+    lambda x, n: x if n < 2 else x * TABLE[n],
+    lambda x, n: x if n < 1 else x * len(json.dumps(n)),
+    lambda x, n: x if n < 2 else x * squared(n),
+]
+
+
+@pytest.mark.parametrize("at", range(len(LATER)))
+def test_a_number_may_be_a_key_on_one_way_alone(at: int) -> None:
+    fast = compile(LATER[at])
+    for n in (0, 1, 2, 3, 0, 1, 2, 3, 3, 2, 1, 0, 3, 3, 3):
+        assert fast(pt.ones(1), n).item() == LATER[at](pt.ones(1), n).item()

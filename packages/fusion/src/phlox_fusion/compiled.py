@@ -30,7 +30,7 @@ from .record.arguments import refuse_arrays, refuse_identical, refuse_reached
 from .record.cells import EVERY
 from .record.outside import Outside, outside_of
 from .record.refused import host_random
-from .record.trace import Trace
+from .record.trace import Run
 from .record.watch import changed_by_a_helper, changed_by_itself, without_changed
 from .replay.explain import explained
 from .replay.halves import Join
@@ -304,7 +304,7 @@ class Compiled(Generic[P, R]):
         filled = len(left) < len(seen.watches) or not all(map(is_, left, seen.watches))
         left_of_it = seen._replace(watches=left)
         with KEEPING:
-            version, differed = self._alike(key, found.trace, known, waiting)
+            version, differed = self._alike(key, found, known, waiting)
             if version is None:
                 # Where one differed that had filled a cache, the next run has to agree with this.
                 filled = filled and not differed
@@ -350,13 +350,13 @@ class Compiled(Generic[P, R]):
         return form, seen
 
     def _alike(
-        self, key: Any, trace: Trace, known: Sequence[Version], waiting: list[Version]
+        self, key: Any, found: Run, known: Sequence[Version], waiting: list[Version]
     ) -> tuple[Version | None, bool]:
         """The version that a run has to agree with, and whether there was one that it need not."""
         meanwhile = [v for v in self._versions.of(key) if v not in known]  # of other threads
         for version in (*waiting, *(v for v in meanwhile if v.unchanged())):
-            if fits(version.trace, trace):
-                other = difference(version.trace, trace)
+            if version.pins == found.pins and fits(version.trace, found.trace):
+                other = difference(version.trace, found.trace)
                 if other is None:
                     return version, False
                 self._versions.drop(key, version)

@@ -32,6 +32,7 @@ class Names(NamedTuple):
         of_globals: global names.
         attributes: all other names: attributes and methods, also those in texts.
         asked: attributes in texts, which may be absent.
+        caught: whether it may go on after an ``AttributeError``.
         variables: of the environment.
         imports: modules that it imports as it runs, each with how many packages up it starts.
         kinds: whether it may ask of which type a number is by its class: no Number is an ``int``.
@@ -42,6 +43,7 @@ class Names(NamedTuple):
     of_globals: frozenset[str]
     attributes: frozenset[str]
     asked: frozenset[str]
+    caught: frozenset[str]
     variables: frozenset[str]
     imports: frozenset[tuple[int, str]]
     kinds: frozenset[str]
@@ -71,6 +73,7 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     asked = texts if attributes & _ASKING else set[str]()
     variables = texts if attributes & _ENVIRONMENT else set[str]()
     whole, same, imports = attributes & _WHOLE, attributes & _SAME, set[tuple[int, str]]()
+    caught = {"AttributeError"} if _goes_on(steps, attributes) else set[str]()
     kinds = {"type"} & of_globals if _names_kinds(steps, texts) else set[str]()
     if attributes & _FORMATTING:  # "{config.rate}"
         attributes |= {name for text in written if "{" in text for name in words(text)}
@@ -84,7 +87,19 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
             same.add(_dotted(steps[:at]))
         elif step.opname == "IMPORT_NAME":  # the level lies below the names that are asked for
             imports.add((steps[at - 2].argval, step.argval))
-    return of_globals, attributes | asked, asked, variables, imports, kinds, whole, same
+    return of_globals, attributes | asked, asked, caught, variables, imports, kinds, whole, same
+
+
+def _goes_on(steps: list[Instruction], names: set[str]) -> bool:
+    """Whether code has an ``except`` or ``suppress`` that an ``AttributeError`` may end in."""
+    caught, bare = set[Any](), False
+    for before, step in itertools.pairwise(steps):
+        bare = bare or step.opname == "PUSH_EXC_INFO"
+        if step.opname == "CHECK_EXC_MATCH":
+            caught.add(before.argval if before.opname in _GLOBAL else None)
+    wide = {"AttributeError", "Exception", "BaseException", None}
+    known = bool(caught) or any(step.opname == "WITH_EXCEPT_START" for step in steps)
+    return bool(wide & caught) or "suppress" in names or (bare and not known)
 
 
 def _names_kinds(steps: list[Instruction], texts: set[str]) -> bool:

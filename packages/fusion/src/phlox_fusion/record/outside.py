@@ -134,10 +134,19 @@ class _Open:
         self.keys: dict[str, Any] = {}
         self.slots: dict[str, Any] = {}
 
-    def may_come(self, name: str, asked: set[str]) -> bool:
-        """Whether an attribute that is absent may be given to it and then be read."""
+    def may_come(self, name: str, asked: set[str], *, caught: bool) -> bool:
+        """Whether an attribute that is absent may be given to it and then be read.
+
+        Args:
+            name: of it.
+            asked: those that code may ask for in vain.
+            caught: that may be any, since code goes on after an ``AttributeError``.
+        """
+        caught = caught and name[:2] != "__" and not isinstance(self.item, FunctionType)
         if isinstance(self.item, type):
-            return any(name in vars(base) for cls in self.classes for base in cls.__mro__[:-1])
+            return caught or any(
+                name in vars(base) for cls in self.classes for base in cls.__mro__[:-1]
+            )
         if not isinstance(self.space, dict):
             return False
         cls = type(self.item)
@@ -145,7 +154,7 @@ class _Open:
         if found is NOTHING:
             users = (base for base in cls.__mro__ if is_users(base.__module__))
             computes = any("__getattr__" in vars(base) for base in users)
-            return name in asked or "__getattr__" in self.space or computes
+            return caught or name in asked or "__getattr__" in self.space or computes
         if not hasattr(type(found), "__get__"):
             return True
         data = hasattr(type(found), "__set__") or hasattr(type(found), "__delete__")
@@ -167,6 +176,7 @@ class _Walk:
         self._names = {"forward"}  # attributes that some code names, or we call
         self._asked: set[str] = set()  # those that may be absent
         self._whole = False  # code looks at all attributes at once
+        self._caught = False  # code may go on where an attribute is absent
         self._kinds = False  # code asks of which type numbers are
         self._identity = False  # code asks whether two objects are one
         self._generators: list[Any] = []
@@ -380,6 +390,7 @@ class _Walk:
         self._names |= known.attributes
         self._asked |= known.asked
         self._whole = self._whole or bool(known.whole)
+        self._caught = self._caught or bool(known.caught)
         self._kinds = self._kinds or bool(known.kinds)
         self._identity |= not all(_is_class(text, space) for text in known.identity)
         if known.variables:
@@ -436,7 +447,7 @@ class _Walk:
                     item.keys[name] = value
             elif name in slots or (item.by_thread and hasattr(item.item, name)):
                 value = item.slots[name] = getattr(item.item, name, NOTHING)
-            elif item.may_come(name, self._asked):
+            elif item.may_come(name, self._asked, caught=self._caught):
                 value = item.keys[name] = NOTHING
             else:
                 continue
