@@ -25,6 +25,11 @@ _SAME: Final = frozenset({"id", "is_", "is_not"})
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
+WHOLE: Final = "whole"
+CATCHES: Final = "catches"
+KINDS: Final = "kinds"
+
+
 class Names(NamedTuple):
     """The names that a piece of code uses, and those that are written inside of it.
 
@@ -32,22 +37,19 @@ class Names(NamedTuple):
         of_globals: global names.
         attributes: all other names: attributes and methods, also those in texts.
         asked: attributes in texts, which may be absent.
-        caught: whether it may go on after an ``AttributeError``.
         variables: of the environment.
         imports: modules that it imports as it runs, each with how many packages up it starts.
-        kinds: whether it may ask of which type a number is by its class: no Number is an ``int``.
-        whole: whether it may ask for any attribute.
+        does: what else counts: it asks for any attribute (``WHOLE``), goes on after an
+            ``AttributeError`` (``CATCHES``), asks for the class of numbers (``KINDS``).
         identity: what it may ask whether it is another object; empty for what no name stands for.
     """
 
     of_globals: frozenset[str]
     attributes: frozenset[str]
     asked: frozenset[str]
-    caught: frozenset[str]
     variables: frozenset[str]
     imports: frozenset[tuple[int, str]]
-    kinds: frozenset[str]
-    whole: frozenset[str]
+    does: frozenset[str]
     identity: frozenset[str]
 
 
@@ -72,9 +74,10 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     attributes = set(code.co_names)
     asked = texts if attributes & _ASKING else set[str]()
     variables = texts if attributes & _ENVIRONMENT else set[str]()
-    whole, same, imports = attributes & _WHOLE, attributes & _SAME, set[tuple[int, str]]()
-    caught = {"AttributeError"} if _goes_on(steps, attributes) else set[str]()
-    kinds = {"type"} & of_globals if _names_kinds(steps, texts) else set[str]()
+    same, imports = attributes & _SAME, set[tuple[int, str]]()
+    does = {WHOLE} if attributes & _WHOLE else set[str]()
+    does |= {CATCHES} if _goes_on(steps, attributes) else set[str]()
+    does |= {KINDS} if "type" in of_globals and _names_kinds(steps, texts) else set[str]()
     if attributes & _FORMATTING:  # "{config.rate}"
         attributes |= {name for text in written if "{" in text for name in words(text)}
     if of_globals & _BY_TEXT:
@@ -82,12 +85,12 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     for at, step in enumerate(steps):
         before = steps[at - 1]
         if step.opname == "MATCH_CLASS" or (step.argval in _ASKING and _puts_together(steps[at:])):
-            whole.add(step.opname)
+            does.add(WHOLE)
         elif step.opname == "IS_OP" and before.opname != "LOAD_CONST":  # no ``is None``
             same.add(_dotted(steps[:at]))
         elif step.opname == "IMPORT_NAME":  # the level lies below the names that are asked for
             imports.add((steps[at - 2].argval, step.argval))
-    return of_globals, attributes | asked, asked, caught, variables, imports, kinds, whole, same
+    return of_globals, attributes | asked, asked, variables, imports, does, same
 
 
 def _goes_on(steps: list[Instruction], names: set[str]) -> bool:

@@ -23,7 +23,7 @@ from phlox_tensor.capture import is_ours
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart
 from ..trees.plain import is_pythons, is_users
 from . import refused
-from .code import Names, absolute, names_of, words
+from .code import CATCHES, KINDS, WHOLE, Names, absolute, names_of, words
 from .holders import BYTES, DATA, GIVING, IN_ATTRIBUTES, behind, writable
 from .watch import (
     NOTHING,
@@ -175,9 +175,7 @@ class _Walk:
         self._classes: dict[type, _Open] = {}
         self._names = {"forward"}  # attributes that some code names, or we call
         self._asked: set[str] = set()  # those that may be absent
-        self._whole = False  # code looks at all attributes at once
-        self._caught = False  # code may go on where an attribute is absent
-        self._kinds = False  # code asks of which type numbers are
+        self._does = set[str]()  # what else code does
         self._identity = False  # code asks whether two objects are one
         self._generators: list[Any] = []
         self._count = 0
@@ -194,7 +192,7 @@ class _Walk:
         for item in self._open:
             if is_users(type(item.item).__module__):
                 self._watch(attributes_in, item.item, item.place, {"__class__": type(item.item)})
-            if self._whole and not isinstance(item.item, ModuleType):
+            if WHOLE in self._does and not isinstance(item.item, ModuleType):
                 self._watch(size_of, item.space, item.place._replace(own=False))
         for item in [*self._open, *self._classes.values()]:
             for read, holder, keys in (
@@ -209,7 +207,7 @@ class _Walk:
             tensors = [x for x in values if isinstance(x, Tensor)]
             seen = filter(tree.is_node, self._seen.values())
             told = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
-        return Outside(self._watches, tuple(self._generators), told, self._kinds)
+        return Outside(self._watches, tuple(self._generators), told, KINDS in self._does)
 
     def start(self, function: Any) -> None:
         """Begin with the function itself: what its own names stand for it may not change."""
@@ -389,9 +387,7 @@ class _Walk:
     def _code(self, known: Names, space: dict[str, Any]) -> Names:
         self._names |= known.attributes
         self._asked |= known.asked
-        self._whole = self._whole or bool(known.whole)
-        self._caught = self._caught or bool(known.caught)
-        self._kinds = self._kinds or bool(known.kinds)
+        self._does |= known.does
         self._identity |= not all(_is_class(text, space) for text in known.identity)
         if known.variables:
             data: Any = vars(os.environ)["_data"]  # whose texts are the same objects each time
@@ -437,7 +433,7 @@ class _Walk:
     def _look_into(self, item: _Open) -> None:
         """Take up attributes of an object that code names since the last look."""
         names = self._names | item.extra | ({"__getattr__"} & item.space.keys())  # of a module
-        if self._whole and not isinstance(item.item, type):
+        if WHOLE in self._does and not isinstance(item.item, type):
             names |= {name for name in item.space if type(name) is str}
         slots = tree.slots_of(type(item.item))
         for name in names - item.done:
@@ -447,7 +443,7 @@ class _Walk:
                     item.keys[name] = value
             elif name in slots or (item.by_thread and hasattr(item.item, name)):
                 value = item.slots[name] = getattr(item.item, name, NOTHING)
-            elif item.may_come(name, self._asked, caught=self._caught):
+            elif item.may_come(name, self._asked, caught=CATCHES in self._does):
                 value = item.keys[name] = NOTHING
             else:
                 continue
