@@ -1,7 +1,7 @@
 """Generated shaders on each GPU adapter, many ops to a read; beside PyTorch where it has CUDA.
 
-Wall time as a program sees it. ``python -m phlox_wgpu.bench`` times single kernels by the GPU's
-own clock.
+Wall time as a program sees it. ``python -m benchmarks.gpu_kernels`` times single kernels by the
+clock of the GPU.
 """
 
 from __future__ import annotations

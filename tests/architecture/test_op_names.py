@@ -29,7 +29,7 @@ ALLOWED = {
     ("packages/tensor/src/phlox_tensor/_call/fast.py", "mode"): "a setting of interpolation",
     ("packages/tensor/src/phlox_tensor/testing/_conformance.py", "contiguous"): "a layout",
     ("packages/wgpu-backend/src/phlox_wgpu/_indexing.py", "add"): "an update of scatter",
-    ("packages/wgpu-backend/src/phlox_wgpu/bench.py", "nonzero"): "a benchmark of an op that reads",
+    ("benchmarks/gpu_kernels.py", "nonzero"): "a benchmark of an op that reads",
     ("packages/wgpu-backend/src/phlox_wgpu/wgsl/chain.py", "cast"): "the node that is no table row",
     ("packages/wgpu-backend/src/phlox_wgpu/wgsl/scatter.py", "max"): "an update of scatter",
 }

@@ -247,7 +247,7 @@ def test_large_sizes_are_tiled(gpu: Wgpu) -> None:
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
-    walk = Reading(along_depth=True, vector=True)
+    walk = Reading(k_contiguous=True, vector=True)
     spec = Conv(TINY, "f32", walk, True, True, True, True, False)
     golden("conv_tiny", source(conv_source(spec)))
     golden("conv_weight_tiny", source(weight_source(WeightGrad(TINY, "f16", False, False, True))))

@@ -225,13 +225,16 @@ def test_tiles_are_chosen_by_size(gpu: Wgpu, hardware: None) -> None:
 
 
 def test_a_tile_that_its_threads_do_not_fit_is_refused() -> None:
-    rows = Reading(along_depth=False, vector=False)
+    rows = Reading(k_contiguous=False, vector=False)
     with pytest.raises(ValueError, match="4 threads"):
         matmul_source(Matmul(Tile(8, 8, 8, 4, 4), "f32", rows, rows, True, False, False, False))
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
-    rows, columns = Reading(along_depth=True, vector=True), Reading(along_depth=False, vector=True)
+    rows, columns = (
+        Reading(k_contiguous=True, vector=True),
+        Reading(k_contiguous=False, vector=True),
+    )
     spec = Matmul(_matmul.MEDIUM, "f32", rows, columns, False, True, False, False)
     golden("matmul_medium", source(matmul_source(spec)))
     spec = Matmul(

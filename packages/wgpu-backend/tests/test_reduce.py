@@ -32,9 +32,13 @@ def test_rows_are_sorted() -> None:
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
-    rows = Reduction("sum", "f32", "f", "f32", 1, 1, 64, along=True, vector=True, partial=False)
+    rows = Reduction(
+        "sum", "f32", "f", "f32", 1, 1, 64, reduces_last_axis=True, vector=True, partial=False
+    )
     golden("sum_rows", source(reduction_source(rows)))
-    columns = Reduction("argmax", "f16", "f", "", 1, 2, 8, along=False, vector=False, partial=False)
+    columns = Reduction(
+        "argmax", "f16", "f", "", 1, 2, 8, reduces_last_axis=False, vector=False, partial=False
+    )
     golden("argmax_columns", source(reduction_source(columns)))
 
 

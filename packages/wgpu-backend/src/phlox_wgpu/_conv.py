@@ -235,7 +235,7 @@ def plan_tiled(
     spec = kernels.Conv(
         tile=tile,
         stored=x.wgsl,
-        weights=Reading(along_depth=True, vector=four == 4),
+        weights=Reading(k_contiguous=True, vector=four == 4),
         ragged=k % tile.depth > 0,
         dense=dense,
         vector=dense and positions % 4 == 0,

@@ -113,7 +113,7 @@ class Fold:
             kept=len(deal.kept),
             reduced=len(deal.reduced),
             lanes=deal.lanes,
-            along=deal.along,
+            reduces_last_axis=deal.reduces_last_axis,
             vector=deal.vector,
             partial=False,
             made=True,

@@ -251,10 +251,10 @@ def choose_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> tupl
 def _walk(strides: Shape, batch: Shape, offset: int, length: int, k: int) -> kernels.Reading:
     """By vectors where the inner stride is 1 and all else are multiples of four."""
     outer, depth = strides
-    along = length == 1 or (k > 1 and abs(depth) <= abs(outer))
-    near, far, count = (depth, outer, k) if along else (outer, depth, length)
+    contiguous = length == 1 or (k > 1 and abs(depth) <= abs(outer))
+    near, far, count = (depth, outer, k) if contiguous else (outer, depth, length)
     fits = not any(step % 4 for step in (far, offset, count, *batch))
-    return kernels.Reading(along, near == 1 and fits)
+    return kernels.Reading(contiguous, near == 1 and fits)
 
 
 def _operand(walk: kernels.Reading, strides: Shape, batch: Shape) -> tuple[int, Shape]:
@@ -314,7 +314,7 @@ def plan_plain(
     row_tiles = -(-found.m // (4 * kernels.PLAIN_ROWS))
     column_tiles = -(-found.n // (16 * kernels.PLAIN_COLUMNS))
     groups = row_tiles * column_tiles * found.batches
-    walk = kernels.Reading(along_depth=False, vector=False)
+    walk = kernels.Reading(k_contiguous=False, vector=False)
     head = (groups, row_tiles, column_tiles, found.m, found.n, found.k, found.inner)
     operands = (
         _operand(walk, found.a, found.a_batch),
@@ -345,7 +345,7 @@ def plan_thin(
         v, v_batch, w, w_batch = w, w_batch, v, v_batch
     position = 1 if rows else 0
     walk = _walk(w, w_batch, offsets[position], n, k)
-    spec = thin.Thin(count, stored, walk.along_depth, walk.vector, bias is not None, partial=False)
+    spec = thin.Thin(count, stored, walk.k_contiguous, walk.vector, bias is not None, partial=False)
     column_tiles = -(-n // thin.columns(spec))
     groups = column_tiles * found.batches
     parts = max(1, min(2 * ENOUGH_GROUPS // groups, k // _THIN_SPLIT))
@@ -357,7 +357,7 @@ def plan_thin(
     place: Shape = ()
     if spec.bias:
         place = (0, bias or 0) if rows else (bias or 0, 0)
-    plain = kernels.Reading(along_depth=True, vector=False)
+    plain = kernels.Reading(k_contiguous=True, vector=False)
     size = count * n
     head = (groups * parts, column_tiles, found.batches, per_split, n, k, found.inner)
     operands = (

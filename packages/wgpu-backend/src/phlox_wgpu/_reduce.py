@@ -43,7 +43,7 @@ class Dealt:
     reduced: Axes
     reduced_strides: Axes
     lanes: int
-    along: bool
+    reduces_last_axis: bool
     parts: int
     chunk: int
     vector: bool
@@ -115,7 +115,7 @@ def _plan(
         kept=len(deal.kept),
         reduced=len(deal.reduced),
         lanes=deal.lanes,
-        along=deal.along,
+        reduces_last_axis=deal.reduces_last_axis,
         vector=deal.vector,
         partial=False,
     )
@@ -139,7 +139,7 @@ def final_pass(
         kept=len(last.kept),
         reduced=len(last.reduced),
         lanes=last.lanes,
-        along=last.along,
+        reduces_last_axis=last.reduces_last_axis,
         vector=last.vector,
         partial=True,
         made=False,
@@ -160,13 +160,13 @@ def deal_out(
     results = math.prod(kept_lengths)
     length = math.prod(lengths)
     # Neighboring threads should read neighboring elements.
-    along = not (kept_strides and abs(kept_strides[-1]) == 1 and kept_lengths[-1] >= 16)
+    rows = not (kept_strides and abs(kept_strides[-1]) == 1 and kept_lengths[-1] >= 16)
     steps = (offset, length, *kept_strides)
-    vector = split and along and strides == (1,) and all(step % 4 == 0 for step in steps)
+    vector = split and rows and strides == (1,) and all(step % 4 == 0 for step in steps)
     lanes = 1
-    while lanes < WORKGROUP and lanes * (16 if along else _PER_LANE) < length:
+    while lanes < WORKGROUP and lanes * (16 if rows else _PER_LANE) < length:
         lanes *= 2
-    if not along:
+    if not rows:
         # Keep 32 columns side by side, and no more lanes than it takes to fill the GPU.
         lanes = min(lanes, WORKGROUP // 32)
     groups = -(-results * lanes // WORKGROUP)
@@ -175,7 +175,7 @@ def deal_out(
         parts = max(1, min(length // (lanes * _PER_LANE), _FILLING_GROUPS // groups))
     chunk = -(-length // (4 * parts)) * 4 if vector else -(-length // parts)
     parts = max(1, -(-length // chunk)) if chunk else 1
-    return Dealt(kept_lengths, kept_strides, lengths, strides, lanes, along, parts, chunk, vector)
+    return Dealt(kept_lengths, kept_strides, lengths, strides, lanes, rows, parts, chunk, vector)
 
 
 def _repeated(

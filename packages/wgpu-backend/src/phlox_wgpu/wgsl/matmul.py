@@ -19,12 +19,12 @@ Side = Literal["a", "b"]
 class Reading:
     """How an operand of a tiled product is read.
 
-    ``along_depth``: neighbours along the inner dimension lie together, else those along the rows
+    ``k_contiguous``: neighbours along the inner dimension lie together, else those along the rows
     of a or the columns of b. ``vector``: four at a time, which needs multiples of four in every
     other stride, the offset and the length.
     """
 
-    along_depth: bool
+    k_contiguous: bool
     vector: bool
 
 
@@ -76,7 +76,7 @@ class MatrixLoader(PlacedLoader):
         """Place the loads of operand `side`, bound as in0 or in1."""
         outer = tile.rows if side == "a" else tile.columns
         self.place = Placement(
-            side, outer, tile.depth, tile.threads, walk.along_depth, walk.vector, stored
+            side, outer, tile.depth, tile.threads, walk.k_contiguous, walk.vector, stored
         )
         self.depth = tile.depth
         self.ragged = ragged
@@ -94,14 +94,14 @@ class MatrixLoader(PlacedLoader):
         for slot in range(place.slots):
             outer = f"{self.first} + {place.outer_at(slot)}"
             depth = f"tile_first * {self.depth} + {place.depth_at(slot)}"
-            if place.along_depth:
+            if place.k_contiguous:
                 outer = f"min({outer}, {self.count} - 1)"
                 depth = f"({depth}) / {four}" if place.vector else f"({depth}) * p.{name}_depth"
             else:
                 outer = f"min({outer}, {self.count} - {four})"
                 outer = f"({outer}) / 4" if place.vector else outer
                 depth = f"({depth}) * p.{name}_depth"
-            stride = "" if place.vector and not place.along_depth else f" * p.{name}_outer"
+            stride = "" if place.vector and not place.k_contiguous else f" * p.{name}_outer"
             lines.append(f"  var {name}_at{slot} = {name}_base + {outer}{stride} + {depth};")
         return lines
 
@@ -117,7 +117,7 @@ class MatrixLoader(PlacedLoader):
             inside = f"t * {self.depth} + {place.depth_at(slot)} < p.k"
             bounded.append(f"        if ({inside}) {{ {line} }}")
         step = str(self.depth // 4)
-        if not (place.vector and place.along_depth):
+        if not (place.vector and place.k_contiguous):
             step = f"{self.depth} * p.{name}_depth"
         advance = [f"      {name}_at{slot} += {step};" for slot in range(place.slots)]
         if not self.ragged:

@@ -56,10 +56,10 @@ class Reduction:
 
     ``source``: stored element type (f32, f16, i32, u32); ``letter``: accumulator; ``target``:
     stored result type, or "" for a partial pass, which stores accumulators. ``kept`` and
-    ``reduced`` count the axes after merging. ``lanes`` threads share one result; ``along`` says
-    that neighboring threads walk along the reduced axis (rows), else along the results (columns).
-    ``vector``: rows are read four elements at a time. ``partial`` input holds the accumulators of
-    a pass before. ``made``: elements are read nowhere, the function ``element_at`` makes them.
+    ``reduced`` count the axes after merging. ``lanes`` threads share one result; neighbors walk
+    along a row if it ``reduces_last_axis``, else along the results (columns). ``vector``: rows are
+    read four elements at a time. ``partial`` input holds the accumulators of a pass before.
+    ``made``: elements are read nowhere, the function ``element_at`` makes them.
     """
 
     op: str
@@ -69,7 +69,7 @@ class Reduction:
     kept: int
     reduced: int
     lanes: int
-    along: bool
+    reduces_last_axis: bool
     vector: bool
     partial: bool
     made: bool = False
@@ -272,7 +272,7 @@ def _main(r: Reduction) -> str:
     rows = WORKGROUP // r.lanes
     row, lane = f"tid / {r.lanes}u", f"tid % {r.lanes}u"
     own, step = f"{r.lanes}u * row + lane", "1u"
-    if not r.along:
+    if not r.reduces_last_axis:
         row, lane = f"tid % {rows}u", f"tid / {rows}u"
         own, step = "tid", f"{rows}u"
     starts = "\n".join(f"  var acc{n} = identity();" for n in range(UNROLL))

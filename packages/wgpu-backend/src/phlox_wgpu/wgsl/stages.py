@@ -374,7 +374,9 @@ def _fold_function(op: str, rows: Rows) -> str:
     these gave. Subgroups combine in an order of their own.
     """
     lanes = rows.lanes
-    given = Reduction(op, "f32", "f", "f32", 1, 1, lanes, along=True, vector=False, partial=False)
+    given = Reduction(
+        op, "f32", "f", "f32", 1, 1, lanes, reduces_last_axis=True, vector=False, partial=False
+    )
     text = _NAMES.sub(rf"\1_{op}", accumulator(given))
     lines = [f"fn fold_{op}(value: Acc_{op}, index: u32) -> f32 {{", "  var acc = value;"]
     if lanes > 1:

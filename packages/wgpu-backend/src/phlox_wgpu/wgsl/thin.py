@@ -20,7 +20,7 @@ _LANES = "xyzw"
 class Thin:
     """`thickness` vectors v times a matrix w of one stored type.
 
-    ``along_depth``: the matrix lies along the inner dimension, and a workgroup's threads share
+    ``k_contiguous``: the matrix lies along the inner dimension, and a workgroup's threads share
     each inner product; else it lies along the results, and each thread has columns of its own and
     a share of the inner dimension. ``vector``: the matrix is read four elements at a time.
     ``partial``: f32 results per split.
@@ -28,7 +28,7 @@ class Thin:
 
     thickness: int
     stored: str
-    along_depth: bool
+    k_contiguous: bool
     vector: bool
     bias: bool
     partial: bool
@@ -48,12 +48,12 @@ THIN_BIAS_PARAMS = (("bias_offset", "i32"), ("bias_t", "i32"), ("bias_n", "i32")
 
 def threads(spec: Thin) -> int:
     """Threads of a workgroup."""
-    return 64 if spec.along_depth else _THREADS
+    return 64 if spec.k_contiguous else _THREADS
 
 
 def columns(spec: Thin) -> int:
     """Results per vector that a workgroup computes."""
-    return ROWS if spec.along_depth else 64
+    return ROWS if spec.k_contiguous else 64
 
 
 def thin_source(spec: Thin) -> Kernel:
@@ -76,7 +76,7 @@ def thin_source(spec: Thin) -> Kernel:
     for x in "vw":
         place = f"p.{x}_offset + batch / p.inner * p.{x}_batch1 + batch % p.inner * p.{x}_batch0"
         lines.append(f"  let {x}_base = {place};")
-    text = _inner_products(spec) if spec.along_depth else _columns(spec)
+    text = _inner_products(spec) if spec.k_contiguous else _columns(spec)
     memory = f"var<workgroup> parts: array<{_memory(spec)}>;\n"
     body = memory + SIGNATURE.format(threads=threads(spec)) + "\n".join([*lines, *text, "}\n"])
     element = f"vec4<{spec.stored}>" if spec.vector else spec.stored
@@ -86,7 +86,7 @@ def thin_source(spec: Thin) -> Kernel:
 
 
 def _memory(spec: Thin) -> str:
-    if spec.along_depth:
+    if spec.k_contiguous:
         return f"f32, {spec.thickness * ROWS * 64}"
     return f"{'vec4<f32>' if spec.vector else 'f32'}, {spec.thickness * _THREADS}"
 

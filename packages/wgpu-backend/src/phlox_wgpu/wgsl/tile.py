@@ -67,7 +67,7 @@ class Placement:
 
     The tile has `outer` rows (of a) or columns (of b) and `depth` inner indices; workgroup memory
     holds vectors along the outer one. Neighbouring threads take neighbours along the inner
-    dimension (`along_depth`) or the outer one, whichever lies together in memory; `vector` loads
+    dimension (`k_contiguous`) or the outer one, whichever lies together in memory; `vector` loads
     four at once. Registers and counters start with `name`.
     """
 
@@ -75,7 +75,7 @@ class Placement:
     outer: int
     depth: int
     threads: int
-    along_depth: bool
+    k_contiguous: bool
     vector: bool
     stored: str
 
@@ -97,7 +97,7 @@ class Placement:
 
         One is left free where stores step along it, against bank conflicts.
         """
-        return self.outer // 4 + self.along_depth
+        return self.outer // 4 + self.k_contiguous
 
     @property
     def slots(self) -> int:
@@ -106,7 +106,7 @@ class Placement:
 
     @property
     def _row(self) -> int:
-        return (self.depth if self.along_depth else self.outer) // (4 if self.vector else 1)
+        return (self.depth if self.k_contiguous else self.outer) // (4 if self.vector else 1)
 
     def memory(self) -> str:
         """The declaration of the workgroup memory."""
@@ -123,13 +123,13 @@ class Placement:
 
     def outer_at(self, slot: int) -> str:
         """The row or column of a load, the first of four where a vector lies along it."""
-        if self.along_depth:
+        if self.k_contiguous:
             return self._far(slot)
         return f"4 * {self.name}_low" if self.vector else f"{self.name}_low"
 
     def depth_at(self, slot: int) -> str:
         """The inner index of a load, the first of four where a vector lies along it."""
-        if not self.along_depth:
+        if not self.k_contiguous:
             return self._far(slot)
         return f"4 * {self.name}_low" if self.vector else f"{self.name}_low"
 
@@ -146,7 +146,7 @@ class Placement:
             place = f"tile_{self.name}[{depth} * {self.pitch} + {outer} / 4]"
             if not self.vector:
                 lines.append(f"      {place}[{outer} % 4] = f32({register});")
-            elif not self.along_depth:
+            elif not self.k_contiguous:
                 lines.append(f"      {place} = vec4<f32>({register});")
             else:
                 for j, lane in enumerate(_LANES):

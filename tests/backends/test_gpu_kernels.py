@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 import phlox_tensor as pt
+from benchmarks.gpu_kernels import Cost, kernels, measure
 from phlox_wgpu import Wgpu
-from phlox_wgpu.bench import Cost, kernels, measure
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Wgpu:
+    if not Wgpu.found():
+        pytest.skip("no GPU adapter here; mesa-vulkan-drivers brings a software one")
+    return Wgpu()
 
 
 @pytest.mark.parametrize("small", [False, True])

@@ -1,4 +1,4 @@
-"""The kernels and their costs: ``python -m phlox_wgpu.bench [part of a name]``."""
+"""The kernels and their costs: ``python -m benchmarks.gpu_kernels [part of a name]``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 import phlox_tensor as pt
-
-from ._array import GpuArray
-from ._backend import Wgpu
-from ._timing import gpu_seconds
+from phlox_wgpu import Wgpu
+from phlox_wgpu._array import GpuArray
+from phlox_wgpu._timing import gpu_seconds
 
 Shape = tuple[int, ...]
 Call = Callable[[], object]
