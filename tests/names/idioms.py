@@ -72,6 +72,7 @@ OWN: Final[dict[str, dict[str, Any]]] = {
     "mask_select": {"mask": GIVEN["mask"]},
     "masked_fill_": {"mask": GIVEN["mask"]},
     "max_unpool2d": {"indices": np.arange(0, 64, 4).reshape(1, 1, 4, 4)},
+    "normal_": _MANY,
     "polyval": {"a": 2.0, "b": -1.0, "c": 3.0},
     "put_along_axis": _PLACES,
     "rand_like": _MANY,
@@ -83,6 +84,7 @@ OWN: Final[dict[str, dict[str, Any]]] = {
     "scatter_add_": _PLACES,
     "scatter_reduce": _PLACES,
     "take_along_dim": _PLACES,
+    "uniform_": _MANY,
     "unravel_index": {"place": 7, "columns": 5},
     "vectorize": {"f": lambda v: v * v + 1},
 }
@@ -91,6 +93,7 @@ USED: Final = {
     "argpartition": "x.take_along_axis({}, axis=-1)[..., 2]",
     "eigh": "{}[0]",
     "lstsq": "{}[0]",
+    "new_empty": "{}.shape",
     "vectorize": "{}(x)",
 }
 
@@ -119,6 +122,7 @@ DRAWN: Final = {
     "multivariate_normal": "rng.normal(1.0, 2.0, n)",
     "negative_binomial": "rng.negative_binomial(5, 0.3, n)",
     "normal": "rng.standard_normal(n)",
+    "normal_": "rng.standard_normal(n)",
     "pareto": "rng.pareto(3.0, n)",
     "poisson": "rng.poisson(4.0, n)",
     "rand": "rng.random(n)",
@@ -134,6 +138,7 @@ DRAWN: Final = {
     "standard_t": "rng.standard_t(5.0, n)",
     "trunc_normal_": "scipy.stats.truncnorm.rvs(-2.0, 2.0, size=n, random_state=rng)",
     "truncated_normal": "scipy.stats.truncnorm.rvs(-2.0, 2.0, size=n, random_state=rng)",
+    "uniform_": "rng.random(n)",
     "weibull": "rng.weibull(3.0, n)",
 }
 # What stands for the names of such code; of several numbers a draw, the first.

@@ -16,7 +16,6 @@ from tools.generate.spelling_notes import NOTES
 ROWS = {row.ours: row for row in SPELLINGS if (row.numpy, row.torch) != ("", "")}
 # What the calls here cannot show.
 UNSEEN = {
-    "batch_norm": "a layer, not a number",
     "remainder": "of ONNX",
     "scatter": "of Burn",
 }

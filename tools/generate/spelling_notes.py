@@ -179,7 +179,7 @@ NOTES: Final[dict[str, str]] = {
         "`mask` is True where nothing is seen, PyTorch's where something is: `mask=~seen`; "
         "`is_causal` lets the last query see all keys, PyTorch's lets the first see one key"
     ),
-    "batch_norm": "a layer here: `nn.BatchNorm`",
+    "batch_norm": "weight and bias come before mean and var, PyTorch's behind them",
     "can_cast": "False where numbers may change: float64 to float32 is True in PyTorch",
     "chunk": "`array_split` deals out the rest: 10 in 3 parts is 4, 3, 3 there and 4, 4, 2 here",
     "cosine_similarity": "axis -1 by default, 1 in PyTorch",
@@ -189,6 +189,7 @@ NOTES: Final[dict[str, str]] = {
     "cumsum": "axis -1 by default here; NumPy flattens",
     "cumulative_prod": "a vector, or an axis; NumPy flattens",
     "diagonal": "of the last two axes; of the first two elsewhere",
+    "equal": "of each element, as `torch.eq`; `torch.equal` is one bool",
     "full_like": "a value of another kind is an error; elsewhere it is rounded",
     "gelu": "inf and 0 at inf and -inf, where PyTorch has nan",
     "hard_swish": "0 at -inf, where PyTorch has nan",
@@ -250,4 +251,5 @@ NOTES: Final[dict[str, str]] = {
     "unfold": "patches of an image, not the windows of `Tensor.unfold`",
     "var": "`correction=0` by default here, 1 in PyTorch and Burn",
     "var_mean": "`correction=0` by default here, 1 in PyTorch and Burn",
+    "vector_norm": "of all elements; `linalg.norm` with `ord` of a matrix is `linalg.matrix_norm`",
 }

@@ -302,8 +302,8 @@ def test_keywords_of_others_point_at_arguments_of_ours() -> None:
         ("pt.softplus(x, beta=2.0)", "(2.0 * x).softplus() / 2.0"),
         ("pt.stack(tensors=[x])", "px.stack(xs, axis)"),
         ("pt.std(x, ddof=1)", "correction=1"),
-        ("pt.triu(x, 1)", "triu(x, k=...)"),
-        ("pt.fft.fft(x, 3)", "fft(x, n=...)"),
+        ("pt.triu(x, 1)", "triu(x, k=1)"),
+        ("pt.fft.fft(x, 3)", "fft(x, n=3)"),
         ("pt.where(x > 0)", "px.nonzero(mask), or px.where(condition, x1, x2)"),
         ("pt.zeros(size=(2, 3))", "shape=..."),
         ("x.repeat(n=2)", "repeats=2"),
@@ -373,3 +373,57 @@ def test_what_a_user_of_pytorch_types_is_answered(code: str, hint: str) -> None:
     with pytest.raises(pt.PhloxError) as caught:
         eval(code, {"pt": pt, "x": pt.ones((2, 2))})
     assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("pt.batch_norm(x, one, one)", "px.batch_norm(x, weight, bias, mean, var)"),
+        ("pt.cartesian_prod(one, one)", "px.cartesian_prod([x, y])"),
+        ("pt.embedding_bag(i, x)", "px.embedding_bag(weight, indices), in this order"),
+        ("pt.embedding_bag(x, i, 'sum')", "px.embedding_bag(weight, indices, mode='sum')"),
+        ("pt.linalg.matrix_norm(x, 1)", "matrix_norm(x, ord=1)"),
+        ("pt.linalg.vector_norm(x, 1)", "vector_norm(x, ord=1)"),
+        ("pt.max(x, x)", "px.maximum(x, y)"),
+        ("pt.ones(2, 3, pt.int32)", "px.ones((2, 3), dtype='int32')"),
+        ("pt.pad(x, (1, 2, 3, 4))", "padding=((3, 4), (1, 2))"),
+        ("pt.quantile(x, one)", "q=q.tolist()"),
+        ("pt.tile(x, 2, 3)", "px.tile(x, repetitions=(2, 3))"),
+        ("pt.where(x, x > 0, x)", "px.where(condition, x1, x2), in this order"),
+        ("pt.where(x, x, x)", 'condition.astype("bool")'),
+        ("pt.zeros(3, pt.float64)", "px.zeros(3, dtype='float64')"),
+        ("x * 'a'", None),
+        ("x.add(x, x)", None),
+        ("x.clamp_", "x = x.clip(0.0, 1.0)"),
+        ("x.index_add(0, i[0], x)", "px.index_add(x, indices, values, axis=...), in this order"),
+        ("x.relu_", "x = px.relu(x)"),
+        ("x.round(2)", "(x * 10**2).round() / 10**2"),
+        ("x.scatter(0, i, x)", "px.scatter(x, indices, values, axis=...), in this order"),
+        ("x.where(x > 0, x)", "px.where(condition, x1, x2), in this order"),
+    ],
+)
+def test_a_call_in_the_way_of_another_library_says_what_to_type(
+    call: str, hint: str | None
+) -> None:
+    given = {"i": pt.asarray([[0, 1], [1, 0]]), "one": pt.ones(3), "pt": pt, "x": pt.ones((2, 3))}
+    with pytest.raises(pt.PhloxError) as caught:
+        eval(call, given)
+    assert caught.value.hint == hint
+
+
+def test_sizes_in_the_place_of_a_weight_and_words_for_a_padding_say_what_gives_the_same() -> None:
+    x = pt.asarray([[1.0, 2.0, 6.0], [0.0, 0.0, 3.0]])
+    given = {"px": pt, "x": x, "kernel": (3, 2)}
+    for call, wanted in (
+        ("px.layer_norm(x, (3,))", pt.layer_norm(x)),
+        ("px.rms_norm(x, (3,))", pt.rms_norm(x, epsilon=2.0**-23)),
+    ):
+        with pytest.raises(pt.ArgumentError) as caught:
+            eval(call, given)
+        assert eval(str(caught.value.hint), given).tolist() == wanted.tolist()
+    image, weight = pt.ones((1, 1, 5, 4)), pt.ones((1, 1, 3, 2))
+    for word, shape in (("same", (1, 1, 5, 4)), ("valid", (1, 1, 3, 3))):
+        with pytest.raises(pt.ArgumentError, match="padding is a word") as caught:
+            pt.conv2d(image, weight, padding=word)  # type: ignore[arg-type]
+        padding = eval(str(caught.value.hint).removeprefix("padding="), given)
+        assert pt.conv2d(image, weight, padding=padding).shape == shape

@@ -24,7 +24,7 @@ import numpy as np
 from ._device.backend import Backend, told_by
 from ._errors.called import AS_CALLED
 from ._errors.classes import PhloxError, UnknownArgumentError, WrongTypeError
-from ._errors.keywords import KEYWORDS, advice_for
+from ._errors.keywords import KEYWORDS, PLACES, advice_for
 from ._random.state import USE
 from ._values.dtype import DType
 from ._values.number import Scalar
@@ -288,14 +288,17 @@ def unknown_keyword(
     return unknown_argument(op, kwargs, known, KEYWORDS, {**advice, **advice_for(op, kwargs)})
 
 
-def _by_name(name: str, made_by: Signature, count: int) -> str | None:
+def _by_name(name: str, made_by: Signature, args: tuple[Any, ...]) -> str | None:
     """What to type where arguments by place are taken by name alone; None where there are none."""
     parameters = made_by.parameters.values()
     named = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
     places = [p.name for p in parameters if p.kind < Parameter.VAR_POSITIONAL]
-    if not named or count <= len(places):
+    if not named or len(args) <= len(places):
         return None
-    shown = [*(each for each in places if each != "self"), f"{named[0]}=..."]
+    meant = [*PLACES.get(name, ()), named[0]][0]
+    value = repr(getattr(args[len(places)], "name", args[len(places)]))  # of an element type
+    given = value if len(value) < _SHOWN and "\n" not in value else "..."
+    shown = [*(each for each in places if each != "self"), f"{meant}={given}"]
     return f"{name}({', '.join(shown)})"
 
 
@@ -322,7 +325,7 @@ def _other_count(
         why,
         got=", ".join(given) or "no arguments",
         expected=", ".join(named) or "none",
-        hint=getattr(function, "_usage", None) or _by_name(called, made_by, len(args)),
+        hint=getattr(function, "_usage", None) or _by_name(called, made_by, args),
     )
 
 

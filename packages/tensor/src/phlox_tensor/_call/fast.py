@@ -69,8 +69,10 @@ def ternary(op: Op, x1: Any, x2: Any, x3: Any) -> Any:
 
 _KNOWN: Final = (Tensor, bool, int, float, Number)
 _SEQUENCES: Final = (list, range, tuple)  # ``x == [1, 2]`` would be False
+_TEXTS: Final = (bytes, str)
 # Where no operand answers, Python does: that they are not equal.
 _EQUALITIES: Final = frozenset({"equal", "not_equal"})
+_REPEATING: Final = frozenset({"multiply"})  # for which text asks how often
 
 
 def operator(op: Op, x1: Any, x2: Any) -> Any:
@@ -122,6 +124,8 @@ def _refused(op: Op, other: Any) -> PhloxError | None:
     error: type[ArgumentError] = WrongTypeError
     if kind in _SEQUENCES:
         got = f"{len(other)} elements"
+    elif kind in _TEXTS and op.name in _REPEATING:
+        return error(op.name, what, got=repr(other), expected="a Tensor or a number")
     elif isinstance(other, ndarray):
         what, got = "a NumPy array beside a tensor", f"array of shape {other.shape}"
         error = ArgumentError
@@ -185,8 +189,7 @@ def unknown_argument(
     given = sys._getframe(1).f_locals
     first, *rest = [o.name for o in op.signature.operands]
     settings = {a.name: given[a.name] for a in op.signature.attributes if a.name in given}
-    if "mode" in settings:
-        settings["mode"] = MODES.get(settings["mode"], settings["mode"])
+    settings |= {n: MODES[v] for n, v in settings.items() if isinstance(v, str) and v in MODES}
     kept = [
         f", {a.name}={settings[a.name]!r}"
         for a in op.signature.attributes

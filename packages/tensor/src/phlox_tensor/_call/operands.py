@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from math import inf, prod
 from typing import Any, Final, NoReturn
 
 from .._device.backend import Backend, is_inside
 from .._device.finding import default_device
+from .._errors.called import rename
 from .._errors.classes import ArgumentError, DeviceError, DTypeError, KindError, ShapeError
 from .._errors.foreign import type_name
-from .._errors.keywords import OF_OTHER_KINDS
+from .._errors.keywords import OF_OTHER_KINDS, OF_OTHER_TYPES
 from .._op.declaration import Op
 from .._op.signature import Operand
 from .._values.dlpack import advice, item_of
@@ -34,7 +36,39 @@ def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[A
         DTypeError: element types that do not combine, or that the device lacks.
     """
     backend = device_of(op.name, operands)
-    return backend, _unify(op, _on_backend(op, operands, backend), backend)
+    try:
+        return backend, _unify(op, _on_backend(op, operands, backend), backend)
+    except (ArgumentError, KindError) as error:
+        if _in_another_order(op, operands):
+            names = [o.name for o in op.signature.operands if not o.optional]
+            names += [f"{a.name}=..." for a in op.signature.attributes if a.name == "axis"]
+            rename(error, op.name, hint=f"px.{op.name}({', '.join(names)}), in this order")
+        raise
+
+
+def _in_another_order(op: Op, operands: tuple[Any, ...]) -> bool:
+    """Whether tensors fit once they change places, the first or a number among them."""
+    declared = op.signature.operands
+    if len(declared) > 3 or any(each.variadic for each in declared):
+        return False
+    first, *rest = operands
+    moved = not _fits(declared[0], first) or any(
+        isinstance(x, Scalar) and each.kind == "Int"
+        for each, x in zip(declared[1:], rest, strict=True)
+    )
+    orders = permutations(operands) if moved else ()
+    return any(all(map(_fits, declared, order)) for order in orders)
+
+
+def _fits(declared: Operand, item: Any) -> bool:
+    """Whether an operand is of a kind that is declared; a number fits no place of indices."""
+    if isinstance(item, Tensor):
+        return item.dtype.kind in KIND_SETS[declared.kind]
+    return (
+        declared.optional
+        if item is None
+        else isinstance(item, Scalar) and declared.kind not in ("Bool", "Int")
+    )
 
 
 def _flat(operands: Sequence[Any]) -> list[Any]:
@@ -178,10 +212,12 @@ def _hint_for(op: Op, declared: Operand, item: Any) -> str:
     """What to type in the place of what is no tensor."""
     if isinstance(item, tuple) and hasattr(item, "imag"):
         return "x.abs(), x.real or x.imag"
+    if isinstance(item, tuple | list) and (op.name, declared.name) in OF_OTHER_TYPES:
+        return OF_OTHER_TYPES[op.name, declared.name].format(value=item)
     words = [a.name for a in op.signature.attributes if a.type == "str"]
     if isinstance(item, str) and words:
-        first = op.signature.operands[0]
-        names = f"*{first.name}" if first.variadic else first.name
+        before = op.signature.operands[: op.signature.operands.index(declared)]
+        names = ", ".join(f"*{o.name}" if o.variadic else o.name for o in before or (declared,))
         if words[0] == "equation":
             return f"px.{op.name}({item!r}, {names})  # the equation goes first"
         return f"px.{op.name}({names}, {words[0]}={item!r})"

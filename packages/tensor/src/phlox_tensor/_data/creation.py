@@ -159,13 +159,17 @@ def _one_shape(shape: Any, more: tuple[Any, ...], op: str) -> None:
     """Refuse sizes that are not in one tuple, as the standard does."""
     if more:
         given = ", ".join(map(repr, (shape, *more)))
-        sizes_alone = all(isinstance(n, int) for n in (shape, *more))
+        *sizes, last = shape, *more
+        name = getattr(last, "name", None) or getattr(last, "__name__", last)
+        one = tuple(sizes) if sizes[1:] else shape
         raise ArgumentError(
             op,
             "more than one argument for the shape",
             got=given,
             expected="one tuple of sizes; other arguments by name",
-            hint=f"px.{op}(({given}))" if sizes_alone else f"px.{op}({shape!r}, dtype='float32')",
+            hint=f"px.{op}(({given}))"
+            if isinstance(last, int)
+            else f"px.{op}({one}, dtype={name!r})",
         )
 
 

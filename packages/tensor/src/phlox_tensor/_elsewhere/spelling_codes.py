@@ -13,7 +13,7 @@ IDIOMS: Final = {
     "addcmul": "x + value * (y * z)",
     "addmm": "b + x @ y",
     "aminmax": "x.min(), x.max()",
-    "apply_along_axis": "px.vmap(f)(x)",
+    "apply_along_axis": "px.vmap(f, in_axes=1)(x)  # along axis 0 of a matrix; in_axes=0 along 1",
     "argpartition": "x.argsort(axis=-1)",
     "array_equal": "x.shape == y.shape and bool((x == y).all())",
     "array_equiv": "bool((x == y).all())  # of shapes that broadcast",
@@ -86,6 +86,7 @@ IDIOMS: Final = {
     ),
     "ediff1d": "{ns}.diff(x.flatten())",
     "embedding": "weight[indices]",
+    "element_size": "x.dtype.itemsize",
     "entr": (
         "{ns}.where(x > 0, -x * {ns}.where(x > 0, x, 1.0).log(), {ns}.where(x < 0, -{ns}.inf, x))"
     ),
@@ -149,6 +150,7 @@ IDIOMS: Final = {
     "intersect1d": "(u := {ns}.unique_values(x))[{ns}.isin(u, y)]",
     "inv_ex": "{ns}.linalg.inv(x)",
     "irfft2": "{ns}.fft.irfftn(x, axes=(-2, -1))",
+    "is_contiguous": "x.numpy().flags.c_contiguous",
     "is_cuda": "x.device",
     "is_floating_point": '{ns}.isdtype(x.dtype, "real floating")',
     "is_tensor": "isinstance(x, {ns}.Tensor)",
@@ -209,11 +211,17 @@ IDIOMS: Final = {
     "ndtr": "0.5 * (-x / 2**0.5).erfc()",
     "ndtri": "{ns}.asarray(scipy.special.ndtri(x.numpy()))",
     "negative_binomial": "{ns}.random.poisson((3,), {ns}.random.gamma((3,), n) * ((1 - p) / p))",
+    "nelement": "x.size",
+    "new_empty": "{ns}.empty(shape, dtype=x.dtype, device=x.device)",
+    "new_full": "{ns}.full(shape, value, dtype=x.dtype, device=x.device)",
+    "new_ones": "{ns}.ones(shape, dtype=x.dtype, device=x.device)",
+    "new_tensor": "{ns}.asarray(items, dtype=x.dtype, device=x.device)",
     "new_zeros": "{ns}.zeros(shape, dtype=x.dtype, device=x.device)",
     "nll_loss": (
         "-x.take_along_axis(y[:, None], axis=1).mean()  # of logits {ns}.cross_entropy(x, y)"
     ),
     "normalize": "x / {ns}.linalg.vector_norm(x, axis=1, keepdims=True).maximum(1e-12)",
+    "normal_": "x = {ns}.random.normal(x.shape)",
     "numel": "x.size",
     "pairwise_distance": "{ns}.linalg.vector_norm(x - y + 1e-6, axis=-1)",
     "pareto": "({ns}.random.exponential((3,)) / a).expm1()",
@@ -263,6 +271,7 @@ IDIOMS: Final = {
     "standard_normal": "{ns}.random.normal((2, 3))",
     "standard_t": "{ns}.random.normal((3,)) / ({ns}.random.gamma((3,), df / 2) * (2 / df)).sqrt()",
     "std_mean": "x.std(correction=1), x.mean()",
+    "stride": "tuple(n // x.dtype.itemsize for n in x.numpy().strides)",
     "sub_": "x = x - y",
     "t": "x.T",
     "take_along_dim": "x.take_along_axis(indices, axis=0)",
@@ -282,6 +291,7 @@ IDIOMS: Final = {
     "type": "x.dtype",
     "type_as": "x.astype(y.dtype)",
     "typename": "x.dtype.name",
+    "uniform_": "x = {ns}.random.uniform(x.shape)",
     "union1d": "{ns}.unique_values({ns}.concat([x, y]))",
     "unique": "{ns}.unique_values(x)",
     "unique_consecutive": 'x[{ns}.concat([{ns}.ones(1, dtype="bool"), x[1:] != x[:-1]])]',
@@ -302,12 +312,7 @@ IDIOMS: Final = {
 # Names of PyTorch and SciPy that are near to one of ours and mean something else: no slips.
 OTHERS: Final = frozenset(
     """
-    Argument Gradient ListType Type addr batch_norm_stats compiler complex erfcinv erfi exp1
-    exp10 expi expn fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices
-    grid_sampler grid_sampler_2d grid_sampler_3d h1vp h2vp hfft2 hfftn igamma igammac ihfft2
-    ihfftn int1 int2 int3 int4 int6 is_inference is_nonzero jacobi jv loggamma max_unpool1d
-    max_unpool3d mkldnn_adaptive_avg_pool2d mvlgamma native_channel_shuffle os pdist profiler
-    qint32 qint8 quint8 range rgamma select_scatter signal to_dlpack uint1 uint2 uint3 uint4
-    uint5 uint6 uint7 xlog1py
-    """.split()  # noqa: SIM905 - a list of sixty lines says no more
+    Gradient addr batch_norm_stats compiler complex erfcinv erfi exp1 expi expn grid_sampler hfftn
+    ihfftn is_inference jacobi loggamma max_unpool1d max_unpool3d select_scatter signal
+    """.split()  # noqa: SIM905 - a list of twenty lines says no more
 )

@@ -164,7 +164,7 @@ _MATH: Final = tuple(
         ("reciprocal", "=", "=", "recip", "1 / x"),
         ("relu", "", "=", "="),
         ("remainder", "=", "=", "="),
-        ("repeat", "=", "repeat_interleave", "", "x.repeat(2, axis=0)"),
+        ("repeat", "=", "repeat_interleave", "", "x.repeat(2)  # flat; axis=0 for dim=0"),
         ("reshape", "=", "view", "=", "x.reshape(2, 3)"),
         ("rms_norm", "", "=", ""),
         ("roll", "=", "=", "="),
@@ -205,7 +205,13 @@ _MATH: Final = tuple(
         ("use_device", "", "set_default_device", "", "with {ns}.use_device(device): ..."),
         ("var", "=", "=", "="),
         ("vecdot", "=", "=", "dot", "{ns}.vecdot(x, y)"),
-        ("vector_norm", "linalg.norm", "norm", "vector_norm", "{ns}.vector_norm(x)"),
+        (
+            "vector_norm",
+            "linalg.norm",
+            "norm",
+            "vector_norm",
+            "{ns}.vector_norm(x)  # of a matrix by ord {ns}.linalg.matrix_norm(x, ord=2)",
+        ),
         ("where", "=", "=", "mask_where", "{ns}.where(condition, x, y)"),
         ("zeros", "=", "=", "="),
         ("zeros_like", "=", "=", "="),
@@ -283,6 +289,8 @@ COMPLEX: Final = {
 }
 
 _NONE: Final = ("", "=")
+_DIGIT: Final = re.compile(r"\d")
+_SHORTEST: Final = 4
 _X: Final = re.compile(r"\bx\b")
 
 
@@ -314,20 +322,22 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
         op, root = REGISTRY[name], ns.partition(".")[0]
         hint = f"{root}.ops.{name}" if op.internal else f"{root}.{name}"
         return UnknownNameError(name, f"an op, but no name of {owner}", hint=hint)
-    if code := _in_place(name, ns, known):
+    if code := _in_place(name, ns):
         return UnknownNameError(name, "tensors never change", hint=code)
-    near = None if _others(name) else nearest(name, known, 0.8)
+    # A slip leaves the first letter and the digits; of fewer letters anything may be meant.
+    alike = [n for n in known if n[0] == name[0] and _DIGIT.findall(n) == _DIGIT.findall(name)]
+    near = None if len(name) < _SHORTEST or _others(name) else nearest(name, alike, 0.8)
     return UnknownNameError(name, f"no such name in {owner}", hint=near and f"{ns}.{near}")
 
 
-def _in_place(name: str, ns: str, known: Iterable[str]) -> str:
+def _in_place(name: str, ns: str) -> str:
     """Return what to type for a name of PyTorch that changes a tensor, such as ``sqrt_``."""
     base = name[:-1]
     if not name.endswith("_") or _others(name):
         return ""
     if base in FOREIGN:
         return f"x = {FOREIGN[base][1].format(ns=ns)}"
-    return f"x = {ns}.{base}(x)" if base in REGISTRY and base in known else ""
+    return f"x = {ns}.{base}(x)" if base in REGISTRY and not REGISTRY[base].internal else ""
 
 
 def _others(name: str) -> bool:
@@ -357,7 +367,7 @@ class Hint:
         self.name = name
 
     def __get__(self, instance: object, owner: type) -> Never:
-        if self.name not in FOREIGN:
+        if self.name not in FOREIGN and not self.name.endswith("_"):
             what = f"a function, no method of {owner.__name__}"
             raise UnknownNameError(self.name, what, hint=f"px.{self.name}(x)")
         raise unknown_name(self.name, owner.__name__, "px", ())
@@ -367,6 +377,7 @@ def install(cls: type) -> None:
     """Put a hint on a class of tensors for each name of others, and function of ours, it lacks."""
     names = {n for n, (_, code) in FOREIGN.items() if _X.search(code)}
     names |= {row.ours for row in SPELLINGS if "." not in row.ours and row.ours not in FOREIGN}
+    names |= {f"{n}_" for n in (*names, *REGISTRY) if hasattr(cls, n) or n in FOREIGN}
     names -= {n for n in names if hasattr(cls, n)}
     for name in names:
         setattr(cls, name, Hint(name))

@@ -24,9 +24,9 @@ OF_ARGUMENTS: Final = (ArgumentError, DTypeError, IndexOutOfRangeError, KindErro
 AS_CALLED: Final[set[Callable[..., object]]] = set()
 
 
-def rename(error: PhloxError, name: str) -> None:
-    """Let an error, whose parts stay, be one of the call of this name."""
-    parts = {"got": error.got, "expected": error.expected, "hint": error.hint}
+def rename(error: PhloxError, name: str, hint: str | None = None) -> None:
+    """Let an error, whose parts stay, be one of the call of this name; with another hint or its."""
+    parts = {"got": error.got, "expected": error.expected, "hint": hint or error.hint}
     PhloxError.__init__(error, name, error.what, **parts)  # type: ignore[arg-type]
 
 

@@ -163,6 +163,7 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     "reshape": dict.fromkeys(("new_shape", "newshape", "shape"), "x.reshape({value})"),
     "round": {"decimals": "(x * 10**{value}).round() / 10**{value}"},
     "searchsorted": {"right": 'side="right"', "right: False": 'side="left"'},
+    "log_softmax": {"dtype": "px.log_softmax(x.astype({value}){kept})"},
     "softmax": {
         "dtype": "px.softmax(x.astype({value}){kept})",
         "dtype: None": "px.softmax(x{kept})",
@@ -198,12 +199,14 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "gelu": ("approximate",),
     **{f"lp_pool{n}d": ("kernel_size", "stride", "ceil_mode") for n in (1, 2, 3)},
     "log_softmax": ("dtype",),
+    "matrix_norm": ("ord",),
     "pad": ("value",),
     "relu": ("inplace",),
     "round": ("decimals",),
     "softmax": ("dtype",),
     "softplus": ("beta",),
     "unfold": ("dilation", "padding", "stride"),
+    "vector_norm": ("ord",),
 }
 
 # What others do with fewer arguments.
@@ -310,6 +313,23 @@ def _parts(given: Mapping[str, Any]) -> dict[str, Any]:
 OF_OTHER_KINDS: Final = {
     ("attention", "mask"): "mask == 0, where 1 stands for what is seen; mask != 0, where for what "
     "is hidden; bias=mask for floats that are added",
+}
+
+# Sizes or words in the place of a tensor, and tensors in the place of an axis.
+OF_OTHER_TYPES: Final = {
+    (
+        "layer_norm",
+        "weight",
+    ): "px.layer_norm(x)  # over the last axis; of all of {value} nn.LayerNorm({value})",
+    ("max", "axis"): "px.maximum(x, y)",
+    ("min", "axis"): "px.minimum(x, y)",
+    ("rms_norm", "weight"): "px.rms_norm(x, epsilon=px.finfo(x.dtype).eps)  # over the last axis",
+}
+# What words for a padding say.
+PADDINGS: Final = {
+    "same": "padding=[((n - 1) // 2, n // 2) for n in kernel]  # the sizes of the window, such as "
+    "weight.shape[2:]; of a stride of 1",
+    "valid": "padding=0",
 }
 
 

@@ -17,7 +17,8 @@ from .._data.transfer import to_device
 from .._device.backend import Backend
 from .._device.finding import as_device
 from .._errors.called import as_called
-from .._errors.classes import ArgumentError, KindError, ShapeError
+from .._errors.classes import ArgumentError, KindError, ShapeError, WrongTypeError
+from .._errors.foreign import type_name
 from .._values.dtype import DTypeLike, bool_
 from .._values.kinds import AnyKind, Float, Int, NumKind
 from .._values.tensor import Tensor
@@ -147,6 +148,9 @@ def quantile(
     """
     if wrong:
         raise unknown_argument(_quantile, wrong)
+    if getattr(q, "ndim", 0):
+        got, hint = type_name(q), "q=q.tolist()"
+        raise WrongTypeError("quantile", "q is an array", got=got, expected="numbers", hint=hint)
     out: Tensor[Float]
     if not isinstance(q, list | tuple):
         out = _quantile(x, q, axis, keepdims, interpolation)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from .._errors.classes import ArgumentError, GradientError, ShapeError
-from .._errors.keywords import advice_for
+from .._errors.keywords import OF_OTHER_TYPES, PADDINGS, advice_for
 from .._values.dlpack import item_of
 from .._values.dtype import as_dtype
 from .._values.number import Scalar, call
@@ -115,6 +115,7 @@ def _integer(value: Any, name: str, op: str, rank: int) -> int:
         return operator.index(value)
     except TypeError:
         hint = advice_for(op, {"unbiased": value}).get("unbiased")  # a flag, in PyTorch
+        hint = OF_OTHER_TYPES.get((op, name)) if isinstance(value, Tensor) else hint
         what, got = f"{name} is not an integer", _shown(value)
         raise ArgumentError(op, what, got=got, expected="an int", hint=hint) from None
 
@@ -149,6 +150,11 @@ def _margins_around(count: int) -> Normalizer:
     """(before, after) for each axis that a window moves along, from one number or one for each."""
 
     def normalize(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int], ...]:
+        if isinstance(value, str):
+            expected, hint = f"an int >= 0 or {_AXES_OF_WINDOWS[count]}", PADDINGS.get(value)
+            raise ArgumentError(
+                op, f"{name} is a word", got=repr(value), expected=expected, hint=hint
+            )
         items = value if isinstance(value, Sequence) else (value,) * count
         if count == 1 and len(items) == 2:  # the sides of the one axis
             items = (items,)
@@ -181,10 +187,14 @@ def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int]
     pairs = tuple(_integers(item, name, op, rank) for item in items)
     if 0 < len(pairs) <= rank and all(len(p) == 2 for p in pairs) and min(map(min, pairs)) < 0:
         cut = ", ".join(f"{max(-low, 0) or ''}:{min(high, 0) or ''}" for low, high in pairs)
-        hint = f"x[..., {cut}] cuts elements off; pad what is above 0"
-        raise ArgumentError(op, f"{name} is below 0", got=value, expected="0 or more", hint=hint)
+        code = f"x[..., {cut}] cuts elements off; pad what is above 0"
+        raise ArgumentError(op, f"{name} is below 0", got=value, expected="0 or more", hint=code)
     if len(pairs) > rank or any(len(p) != 2 or min(p) < 0 for p in pairs):
-        raise ArgumentError(op, f"{name} is malformed", got=value, expected=expected)
+        hint: str | None = None
+        if len(items) in range(2, 2 * rank + 1, 2) and all(isinstance(n, int) for n in items):
+            flat = tuple(zip(items[::2], items[1::2], strict=True))  # as PyTorch has them
+            hint = f"{name}={flat[::-1]}"
+        raise ArgumentError(op, f"{name} is malformed", got=value, expected=expected, hint=hint)
     return ((0, 0),) * (rank - len(pairs)) + tuple((p[0], p[1]) for p in pairs)
 
 
