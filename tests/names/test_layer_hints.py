@@ -59,6 +59,9 @@ APART = {
 SETTINGS_APART = {
     **dict.fromkeys(("lower", "p", "upper"), _AT_RANDOM),
     **dict.fromkeys(
+        ("dilation_rate", "filters", "rate", "strides", "units", "use_bias"), "words of Keras"
+    ),
+    **dict.fromkeys(
         (
             "decoder_layer", "dim_feedforward", "embed_dim", "encoder_layer", "kdim", "nhead",
             "layer_norm_eps", "norm", "num_heads", "vdim",
@@ -122,7 +125,13 @@ def test_a_size_is_that_of_the_layer(kind: str, sizes: tuple[int, ...], name: st
 def test_what_is_said_of_methods_runs() -> None:
     model: Any = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     names = {"model": model, "px": px, "nn": nn, "device": px.Cpu(), "layer": model.layers[0]}
-    names |= {"layers": [], "i": 1, "function": lambda path, part: None, "table": px.ones((2, 3))}
+    names |= {
+        "x": px.ones((1, 2)),
+        "layers": [],
+        "i": 1,
+        "function": lambda path, part: None,
+        "table": px.ones((2, 3)),
+    }
     ran = 0
     for name, hint in METHODS.items():
         code = hint.partition("  # ")[0].partition("; ")[0].partition(", or ")[0]

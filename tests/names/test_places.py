@@ -123,7 +123,7 @@ def test_a_convolution_as_pytorch_writes_it() -> None:
     assert nn.LayerNorm(8, 1e-5, False).weight is None
     assert nn.Unfold(3, 2).settings.dilation == 2
     with pytest.raises(TypeError, match=r"by name: (.|\n)*bidirectional="):
-        nn.Lstm(3, 4, 1, False, True)  # type: ignore[misc]  # refused
+        nn.Lstm(3, 4, 1, False, True)  # type: ignore[call-arg]  # refused
 
 
 @pytest.mark.long

@@ -271,3 +271,39 @@ def test_a_mask_of_floats_says_where_it_belongs() -> None:
         layer(x, mask=mask)
     assert error.value.hint == "bias=mask, which is added to the scores"
     assert layer(x, bias=mask).shape == (1, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("HeNormal", "nn.initializers.KaimingNormal()"),
+        ("he_uniform", "nn.initializers.KaimingUniform()"),
+        ("GlorotUniform", "nn.initializers.XavierUniform()"),
+        ("lecun_normal", "nn.initializers.KaimingNormal(gain=1.0)"),
+    ],
+)
+def test_initializers_of_keras_are_those_of_their_spread(name: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        getattr(nn.initializers, name)
+    assert caught.value.hint == hint
+    eval(hint, {"nn": nn})
+
+
+def test_words_for_initializers_are_no_words_for_borders() -> None:
+    with pytest.raises(nn.ConfigError, match=r"initializer=nn.initializers.Zeros\(\)"):
+        LOOSE.Linear(3, 2, initializer="zeros")
+    with pytest.raises(nn.ConfigError, match='mode="constant"'):
+        LOOSE.Pad(((1, 1),), mode="zeros")
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: LOOSE.Dropout(rate=0.1), "prob"),
+        (lambda: LOOSE.Linear(3, 2, use_bias=False), "bias"),
+        (lambda: LOOSE.Conv2d(3, filters=8, kernel_size=3), "channels_out"),
+    ],
+)
+def test_words_of_keras_for_settings_are_known(make: Any, word: str) -> None:
+    with pytest.raises(UnknownArgumentError, match=rf"hint: {word}="):
+        make()

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from math import sqrt
 from typing import Literal, final
 
-from phlox_tensor import Float, ShapeError, Tensor
+from phlox_tensor import Float, ShapeError, Tensor, linalg
 
 from ._config import OptimizerConfig
 from ._rule import ConfiguredRule, State
@@ -67,7 +67,8 @@ class Muon(ConfiguredRule[MuonConfig]):
                 "the parameter is no matrix",
                 got=tensor.shape,
                 expected="(inputs, outputs)",
-                hint='optim.GroupsConfig(optim.AdamWConfig(), {"*.weight": optim.MuonConfig()})',
+                hint='optim.GroupsConfig(optim.AdamWConfig(), {"head.weight": optim.MuonConfig()})'
+                ", by the paths of linear layers alone",
             )
         # As an average with shares 1 - momentum it has the same direction.
         velocity = grad if state is None else state["velocity"] * c.momentum + grad
@@ -85,7 +86,7 @@ class Muon(ConfiguredRule[MuonConfig]):
         a, b, c = self._config.coefficients
         tall = x.shape[0] > x.shape[1]
         x = x.T if tall else x
-        x = x / x.square().sum().sqrt().clip(min=self._config.epsilon)
+        x = x / linalg.vector_norm(x).clip(min=self._config.epsilon)
         for _ in range(self._config.rounds):
             squared = x @ x.T
             x = x * a + (squared * b + squared @ squared * c) @ x

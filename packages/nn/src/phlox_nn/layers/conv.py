@@ -172,10 +172,9 @@ class ConvTransposed(Layer[C]):
         """Map (N, channels_in, …) to (N, channels_out, …)."""
         check_dtype(self, x, self.weight)
         s: Any = self.settings
-        operands = (x, self.weight.value, value_of(self.bias))
+        weight, bias, op = self.weight.value, value_of(self.bias), _TRANSPOSED[s._axes]
         sizes = (s.stride, s.padding, s.padding_out)
-        op = _TRANSPOSED[s._axes]
-        y: Tensor[Float] = op(*operands, *sizes, dilation=s.dilation, groups=s.groups)
+        y: Tensor[Float] = op(x, weight, bias, *sizes, dilation=s.dilation, groups=s.groups)
         return y
 
 

@@ -167,7 +167,7 @@ class _LpPool(_Pool, Generic[Size], shared=True):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, …) to as many axes."""
         s, op = self.settings, _LP[self._axes]
-        y: Tensor[Float] = op(x, s.kernel_size, s.p, s.stride, ceil_mode=s.ceil_mode)
+        y: Tensor[Float] = op(x, s.kernel_size, p=s.p, stride=s.stride, ceil_mode=s.ceil_mode)
         return y
 
 

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from phlox_tensor import Float, Tensor
+from phlox_tensor import Float, Tensor, broadcast_arrays, cosine_similarity
 from phlox_tensor.linalg import vector_norm
 
 from ..module.layer import Stateless
-
-
-def cosine_similarity(
-    x: Tensor[Float], y: Tensor[Float], axis: int, epsilon: float
-) -> Tensor[Float]:
-    """The cosine of the angle between rows; norms count as at least epsilon."""
-    dtype, squares = x.dtype, epsilon * epsilon
-    x, y = x.to_full_precision(), y.to_full_precision()
-    sizes = x.square().sum(axis=axis).clip(min=squares) * y.square().sum(axis=axis).clip(
-        min=squares
-    )
-    return ((x * y).sum(axis=axis) * sizes.rsqrt()).astype(dtype)
 
 
 def pairwise_distance(
@@ -41,7 +29,8 @@ class CosineSimilarity(Stateless):
 
     def forward(self, x: Tensor[Float], y: Tensor[Float]) -> Tensor[Float]:
         """Map two tensors that broadcast to one without the axis."""
-        return cosine_similarity(x, y, self.axis, self.epsilon)
+        x, y = broadcast_arrays(x, y)
+        return cosine_similarity(x, y, axis=self.axis, epsilon=self.epsilon)
 
 
 class PairwiseDistance(Stateless):

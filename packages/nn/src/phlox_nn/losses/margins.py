@@ -11,11 +11,12 @@ from phlox_tensor import (
     ShapeError,
     Tensor,
     arange,
+    cosine_similarity,
     take,
     where,
 )
 
-from ..layers.similarity import cosine_similarity, pairwise_distance
+from ..layers.similarity import pairwise_distance
 from ..module.layer import Stateless
 from .classes import Reduction, check_classes, check_same, like, no_class, reduce
 
@@ -97,7 +98,7 @@ class CosineEmbeddingLoss(Stateless):
             ShapeError: when the shapes do not fit.
         """
         check_same("cosine_embedding_loss", first, second)
-        cosine = cosine_similarity(first, second, -1, 1e-8)
+        cosine = cosine_similarity(first, second, axis=-1, epsilon=1e-8)
         check_same("cosine_embedding_loss", cosine, target, kinds=False)
         apart = (cosine - self.margin).relu()
         return reduce(where(target > 0, 1.0 - cosine, apart), self.reduction)

@@ -83,6 +83,12 @@ class LpLoss(_PairLoss):
         return (prediction - target).abs() ** self.p
 
 
+def _squares(far: Tensor[Float], bound: float) -> tuple[Tensor[Float], Tensor[Float]]:
+    """Sizes of differences, and squares of those below a bound: an infinite one has no slope."""
+    size = far.abs()
+    return size, where(size < bound, far, 0.0).square()
+
+
 class SmoothL1Loss(_PairLoss):
     """Squared near 0, absolute beyond: ``½·d² / beta`` or ``|d| - ½·beta``. Girshick, 2015.
 
@@ -98,10 +104,11 @@ class SmoothL1Loss(_PairLoss):
         self.require("beta", self.beta >= 0, ">= 0")
 
     def _losses(self, prediction: Tensor[Float], target: Tensor[Float]) -> Tensor[Float]:
-        beta, far = self.beta, (prediction - target).abs()
+        beta = self.beta
         if not beta:
-            return far
-        return where(far < beta, far.square() * (0.5 / beta), far - 0.5 * beta)
+            return (prediction - target).abs()
+        size, squares = _squares(prediction - target, beta)
+        return where(size < beta, squares * (0.5 / beta), size - 0.5 * beta)
 
 
 class HuberLoss(_PairLoss):
@@ -119,8 +126,9 @@ class HuberLoss(_PairLoss):
         self.require("delta", self.delta > 0, "> 0")
 
     def _losses(self, prediction: Tensor[Float], target: Tensor[Float]) -> Tensor[Float]:
-        delta, far = self.delta, (prediction - target).abs()
-        return where(far < delta, far.square() * 0.5, (far - 0.5 * delta) * delta)
+        delta = self.delta
+        size, squares = _squares(prediction - target, delta)
+        return where(size < delta, squares * 0.5, (size - 0.5 * delta) * delta)
 
 
 def _held_log(p: Tensor[Float]) -> Tensor[Float]:

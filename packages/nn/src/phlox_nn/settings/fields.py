@@ -111,7 +111,8 @@ def check(config: Any) -> None:
 def _instead(name: str, value: Any, hint: Any) -> str | None:
     """What to type for a value of another library, or of another form."""
     if isinstance(value, str):
-        return VALUES.get(value.removesuffix("_"))  # functions that fill are called so
+        word = value.removesuffix("_")  # functions that fill are called so
+        return VALUES.get(f"{name}.{word}") or VALUES.get(word)
     if isinstance(value, list) and fits(tuple(value), hint):
         return f"{name}={tuple(value)!r}"
     if isinstance(value, Tensor) and fits((0.0,), hint):
