@@ -14,7 +14,7 @@ from phlox import Autodiff, Cpu
 from phlox_onnx._load import Paths
 from phlox_onnx.run._paths import words_of
 from phlox_onnx.source._verify import imported
-from phlox_onnx.source.text._places import Places
+from phlox_onnx.source.text._module_paths import ModulePaths
 from phlox_onnx.source.trace._values import Field
 from tests.onnx.test_source import body, f, file
 
@@ -43,7 +43,7 @@ def layers(*names: str) -> list[Field]:
 
 def test_what_holds_layers_alone_is_their_home() -> None:
     fields = layers("net.0.a.x", "net.0.a.y", "net.1.a.x", "net.1.a.y", "head")
-    places = Places(fields)
+    places = ModulePaths(fields)
     assert places.homes([[0, 1], [2, 3]]) == [("net", "0"), ("net", "1")]
     assert places.homes([[0], [2]]) is None  # another layer is there, too
     assert places.homes([[0, 1], [2, 4]]) is None
@@ -53,7 +53,7 @@ def test_what_holds_layers_alone_is_their_home() -> None:
 
 def test_a_path_is_given_once_and_holds_no_other() -> None:
     fields = layers("a.b", "a.b", "a.b.c", "a")
-    assert Places(fields).paths == [("a", "b"), None, None, None]
+    assert ModulePaths(fields).paths == [("a", "b"), None, None, None]
 
 
 def exchanged(data: bytes, folder: Path, *given: Any, paths: Paths = "file") -> Any:

@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper, parser
 
 from phlox_onnx import load, source
 from phlox_onnx.table import TABLE
-from phlox_onnx.table._row import since
+from phlox_onnx.table._row import row
 from phlox_tensor import PhloxError
 
 MATRIX = "(float[2, 3] x) => (float y)"
@@ -191,7 +191,7 @@ def test_whole_numbers_by_zero_are_zero_on_the_host_as_on_the_device(op: str) ->
 
 def test_a_fault_of_a_row_is_not_told_as_one_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     data = file(f"{MATRIX} {{ y = Relu(x) }}")
-    monkeypatch.setitem(TABLE, ("", "Relu"), since(14, lambda X: X.no_such_method()))
+    monkeypatch.setitem(TABLE, ("", "Relu"), row(14, lambda X: X.no_such_method()))
     with pytest.raises(AttributeError, match="no_such_method"):
         load(data)(np.ones((2, 3), np.float32))
 

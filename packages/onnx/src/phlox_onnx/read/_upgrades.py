@@ -171,18 +171,6 @@ def _scanned(node: Node, make: Maker) -> None:
     node.op, node.domain = "BatchScan", OWN
 
 
-def _ensemble(node: Node, make: Maker) -> None:
-    _trees.ensemble(node, make.constant)
-
-
-def _regressor(node: Node, make: Maker) -> None:
-    _trees.regressor(node, make.constant)
-
-
-def _classifier(node: Node, make: Maker) -> list[Node]:
-    return [_trees.classifier(node, make.constant, make.name())]
-
-
 _AXES = _moved(("axes", 1, "int64"))
 _REDUCTIONS: Final = """
     ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
@@ -216,9 +204,11 @@ UPGRADES: Final[dict[str, tuple[tuple[int, Rewrite], ...]]] = {
     "Squeeze": ((13, _AXES),),
     "Tile": ((6, _tile),),
     "TopK": ((10, _moved(("k", 1, "int64"))),),
-    "TreeEnsemble": ((_ANY, _ensemble),),
-    "TreeEnsembleClassifier": ((_ANY, _classifier),),
-    "TreeEnsembleRegressor": ((_ANY, _regressor),),
+    "TreeEnsemble": ((_ANY, lambda node, make: _trees.ensemble(node, make.constant)),),
+    "TreeEnsembleClassifier": (
+        (_ANY, lambda node, make: [_trees.classifier(node, make.constant, make.name())]),
+    ),
+    "TreeEnsembleRegressor": ((_ANY, lambda node, make: _trees.regressor(node, make.constant)),),
     "Unsqueeze": ((13, _AXES),),
     "Upsample": ((7, _upsampled1), (10, _upsampled)),
     **dict.fromkeys(_REDUCTIONS, ((18, _AXES),)),

@@ -17,7 +17,7 @@ from ..read._limits import Limits
 from ..read._read import Source, read
 from ..read._upgrades import upgraded
 from ._inputs import as_input, put, refuse_others
-from ._paths import paths_of_layers, words_of
+from ._paths import Taken, paths_of_layers, words_of
 from ._program import Program, bound, lifted, refuse_attributes
 from ._quantized import Quantized, without_whole_numbers
 from ._recurrent import with_recurrent_layers
@@ -143,23 +143,14 @@ def paths_of(
 
     Words are those of ``words_of``, as in sources, but where a path is ``known``.
     """
-    taken: set[tuple[str, ...]] = set()
-    branches: set[tuple[str, ...]] = set()
-    number: dict[str, int] = {}
-
-    def clashes(path: tuple[str, ...]) -> bool:
-        inside = any(path[:k] in taken for k in range(1, len(path)))
-        return inside or path in taken or path in branches
-
+    taken, number = Taken(), dict[str, int]()
     out: dict[str, tuple[str, ...]] = {}
     for name in names:
-        words = (known or {}).get(name) or words_of(name)
-        path, joined = words, "_".join(words)
-        while clashes(path):
+        path = (known or {}).get(name) or words_of(name)
+        joined = "_".join(path)
+        while not taken.take(path):
             number[joined] = number.get(joined, 0) + 1
             path = (f"{joined}_{number[joined]}",)
-        taken.add(path)
-        branches |= {path[:k] for k in range(1, len(path))}
         out[name] = path
     return out
 
@@ -214,7 +205,7 @@ def with_weights_as_layers_have_them(graph: Graph) -> None:
 def _turned(node: Node) -> str:
     """The attribute that says that a node reads its second input transposed, or nothing."""
     row = row_of(node.key)
-    return "" if row is None else row.turned
+    return "" if row is None else row.transposed_by
 
 
 def _refuse_no_limits(limits: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import Final
+from typing import Final, final
 
 from .._graph import Graph, Node, walk
 from .._reserved import ATTRIBUTES, CLASSES
@@ -17,6 +17,25 @@ _APPENDED: Final = re.compile(r"(_DequantizeLinear_Output|(_Q[48]|_quantized)?/u
 # Names that exporters make up.
 _MADE_UP: Final = ("Constant", "const_fold", "onnx_", "val_")
 _TAKEN: Final = ATTRIBUTES | CLASSES | {"init", "load"}
+
+
+@final
+class Taken:
+    """Paths of a module, none of which is another one, inside of one or around one."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._paths: set[tuple[str, ...]] = set()
+        self._branches: set[tuple[str, ...]] = set()
+
+    def take(self, path: tuple[str, ...]) -> bool:
+        """Take a path, if it is free."""
+        around = {path[:k] for k in range(1, len(path))}
+        if path in self._paths or path in self._branches or not around.isdisjoint(self._paths):
+            return False
+        self._paths.add(path)
+        self._branches |= around
+        return True
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -71,20 +71,9 @@ class Step:
     """One node: where its inputs lie, what runs, where its outputs go."""
 
     __slots__ = (
-        "_bodies",
-        "_device",
-        "_factor",
-        "_given",
-        "_host",
-        "_most",
-        "_plan",
-        "_row",
-        "_wanted",
-        "drop",
-        "node",
-        "outputs",
-        "slots",
-    )
+        "_bodies", "_device", "_factor", "_given", "_host", "_most", "_plan", "_row", "_wanted",
+        "drop", "node", "outputs", "slots",
+    )  # fmt: skip
 
     def __init__(self, node: Node, row: Row, program: Program) -> None:
         """Bind a node to a row.
@@ -106,7 +95,7 @@ class Step:
         self._host = row.host
         self._most = program.elements
         self._wanted = named_outputs(node)
-        self._factor = factor(self._given) if row.grows else 0.0
+        self._factor = factor(self._given) if row.file_sized else 0.0
         self.drop: tuple[int, ...] = ()
 
     def __call__(self, env: Env, device: Backend, *, keep: bool = False) -> None:
@@ -266,7 +255,7 @@ def keywords_of(node: Node, row: Row) -> dict[str, Any]:
 def stacked_of(node: Node, row: Row) -> tuple[tuple[DType, tuple[int, ...]], ...]:
     """Types and sizes of what the body of a loop gives to be stacked, as the file has them."""
     own = len(node.inputs) - node.attributes.get("num_scan_inputs", 2)
-    given = node.attributes["body"].outputs[max(own, 0) + (row.body == "loop") :]
+    given = node.attributes["body"].outputs[max(own, 0) + (row.inner == "loop") :]
     return tuple(
         (
             DTYPES.get(value.dtype, DTYPES["float32"]),

@@ -27,19 +27,19 @@ class _Kind:
 
     Attributes:
         activations: those that the layer has, of one direction.
-        told: whether the layer is told which it has.
+        named: whether the layer has one of several, by name.
         resets: whether the state may be reset before it is multiplied, which the layer does after.
     """
 
     activations: tuple[tuple[str, ...], ...]
-    told: bool = False
+    named: bool = False
     resets: bool = False
 
 
 _KINDS: Final[dict[Key, _Kind]] = {
     ("", "GRU"): _Kind((("sigmoid", "tanh"),), resets=True),
     ("", "LSTM"): _Kind((("sigmoid", "tanh", "tanh"),)),
-    ("", "RNN"): _Kind((("tanh",), ("relu",)), told=True),
+    ("", "RNN"): _Kind((("tanh",), ("relu",)), named=True),
 }
 _LONGEST: Final = 64  # nodes between a constant and a weight
 _ROUNDS: Final = 64  # in which nodes whose weights others read are taken out
@@ -279,7 +279,7 @@ class _Replacing:
             inputs.pop()
         kept = {k: words[k] for k in ("direction", "layout") if words.get(k)}
         activation = str((words.get("activations") or ("tanh",))[0]).lower()
-        node.attributes = kept | ({"activation": activation} if kind.told else {})
+        node.attributes = kept | ({"activation": activation} if kind.named else {})
         node.domain, node.inputs = OWN, inputs
 
     def clean(self, ready: _Ready) -> None:

@@ -115,15 +115,15 @@ _BODIES: Final[dict[Body, Callable[[int, int], tuple[int, int]]]] = {
 
 def _refuse_bodies(node: Node) -> None:
     row = row_of(node.key)
-    if row is None or not row.body:
+    if row is None or not row.inner:
         return
-    wanted = _BODIES[row.body](len(node.inputs), len(node.outputs))
+    wanted = _BODIES[row.inner](len(node.inputs), len(node.outputs))
     for name, inner in node.graphs.items():
         found = len(inner.inputs), len(inner.outputs)
         if found != wanted:
             got = f"{found[0]} and {found[1]}, {name} of {node.where()}"
             what = "a graph takes or gives another number of values than its node"
             raise OnnxError("onnx", what, got=got, expected=f"{wanted[0]} and {wanted[1]}")
-    if row.body == "loop" and len(node.outputs) < len(node.inputs) - 2:
+    if row.inner == "loop" and len(node.outputs) < len(node.inputs) - 2:
         got = f"{len(node.outputs)} for {len(node.inputs) - 2} of {node.where()}"
         raise OnnxError("onnx", "a loop gives fewer values than it carries", got=got)

@@ -12,7 +12,7 @@ from phlox_tensor import ArgumentError
 
 from .._graph import Graph, Key, Node, walk
 from ..table import TABLE
-from ..table._row import Row, since
+from ..table._row import Row, row
 
 _REGISTERED: Final[dict[Key, Row]] = {}
 
@@ -43,11 +43,11 @@ def register(
         got = f"{domain!r}, {op!r}"
         raise ArgumentError("register", "an op has no name", got=got, expected="two words")
     _refuse_hidden(function)
-    row = replace(since(1, function, trained=" ".join(trained), draws=True), registered=True)
-    known = [p.name for p in (*row.inputs, *([row.rest] if row.rest else []))]
-    if not row.trained <= set(known):
+    made = replace(row(1, function, trained=" ".join(trained), draws=True), registered=True)
+    known = [p.name for p in (*made.inputs, *([made.rest] if made.rest else []))]
+    if not made.trained <= set(known):
         raise ArgumentError("register", "no such input", got=trained, expected=", ".join(known))
-    _REGISTERED["" if domain == "ai.onnx" else domain, op] = row
+    _REGISTERED["" if domain == "ai.onnx" else domain, op] = made
 
 
 def _refuse_hidden(function: object) -> None:

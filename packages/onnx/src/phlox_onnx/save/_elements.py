@@ -30,10 +30,6 @@ def logical(op: str, bitwise: str) -> Row:
     return lambda w, c: w.add(op if c.dtypes[0].kind == "Bool" else bitwise, operands(w, c))
 
 
-def _log_sigmoid(w: Writer, c: Call) -> Any:
-    return w.add("Neg", [w.add("Softplus", [w.add("Neg", [c.inputs[0]])])])
-
-
 def _logaddexp(w: Writer, c: Call) -> Any:
     """The larger one, and what the other adds; equal ones, infinite ones too, add log 2."""
     names, dtype = operands(w, c), c.outs[0][1]
@@ -51,18 +47,6 @@ def _where(w: Writer, c: Call) -> Any:
     )
 
 
-def _not_equal(w: Writer, c: Call) -> Any:
-    return w.add("Not", [w.add("Equal", operands(w, c))])
-
-
-def _square(w: Writer, c: Call) -> Any:
-    return w.add("Mul", [c.inputs[0], c.inputs[0]])
-
-
-def _rsqrt(w: Writer, c: Call) -> Any:
-    return w.add("Reciprocal", [w.add("Sqrt", [c.inputs[0]])])
-
-
 def _expm1(w: Writer, c: Call) -> Any:
     """By the tangent near 0, where ``exp(x) - 1`` loses its digits."""
     x, one = c.inputs[0], w.number(1, c.dtypes[0])
@@ -70,10 +54,6 @@ def _expm1(w: Writer, c: Call) -> Any:
     near = w.add("Div", [w.add("Add", [half, half]), w.add("Sub", [one, half])])
     small = w.add("Less", [w.add("Abs", [x]), one])
     return w.add("Where", [small, near, w.add("Sub", [w.add("Exp", [x]), one])])
-
-
-def _log1p(w: Writer, c: Call) -> Any:
-    return _one_and(w, c.inputs[0], c.dtypes[0])
 
 
 def _one_and(w: Writer, x: str, dtype: DType) -> str:
@@ -85,10 +65,6 @@ def _one_and(w: Writer, x: str, dtype: DType) -> str:
     near = w.add("Where", [w.add("Equal", [whole, one]), x, near])
     small = w.add("Less", [w.add("Abs", [x]), one])
     return str(w.add("Where", [small, near, log]))
-
-
-def _silu(w: Writer, c: Call) -> Any:
-    return w.add("Mul", [c.inputs[0], w.add("Sigmoid", [c.inputs[0]])])
 
 
 def _hard_sigmoid(w: Writer, c: Call) -> Any:
@@ -122,14 +98,6 @@ def _clip(w: Writer, c: Call) -> Any:
     return w.add("Clip", [c.inputs[0], *(b or "" for b in bounds)])
 
 
-def _gelu(approximate: str) -> Row:
-    return lambda w, c: w.add("Gelu", [c.inputs[0]], approximate=approximate)
-
-
-def _leaky(w: Writer, c: Call) -> Any:
-    return w.add("LeakyRelu", [c.inputs[0]], alpha=float(c.attributes[0]))
-
-
 def _elu(w: Writer, c: Call) -> Any:
     return w.add("Elu", [c.inputs[0]], alpha=float(c.attributes[0]) if c.attributes else 1.0)
 
@@ -137,10 +105,6 @@ def _elu(w: Writer, c: Call) -> Any:
 def _isfinite(w: Writer, c: Call) -> Any:
     odd = w.add("Or", [w.add("IsNaN", [c.inputs[0]]), w.add("IsInf", [c.inputs[0]])])
     return w.add("Not", [odd])
-
-
-def _invert(w: Writer, c: Call) -> Any:
-    return w.add("Not" if c.dtypes[0].kind == "Bool" else "BitwiseNot", operands(w, c))
 
 
 # Ops under the same name in both.
@@ -151,7 +115,7 @@ Sqrt Tan Tanh"""
 ROWS: Final[dict[str, Row]] = {
     **{name.lower(): plain(name) for name in _SAME.split()},
     "bitwise_and": logical("And", "BitwiseAnd"),
-    "bitwise_invert": _invert,
+    "bitwise_invert": logical("Not", "BitwiseNot"),
     "bitwise_or": logical("Or", "BitwiseOr"),
     "bitwise_xor": logical("Xor", "BitwiseXor"),
     "clip": _clip,
@@ -159,16 +123,16 @@ ROWS: Final[dict[str, Row]] = {
     "elu": _elu,
     "expm1": _expm1,
     "floor_divide": _floor_divide,
-    "gelu": _gelu("none"),
-    "gelu_tanh": _gelu("tanh"),
+    "gelu": plain("Gelu", approximate="none"),
+    "gelu_tanh": plain("Gelu", approximate="tanh"),
     "greater_equal": plain("GreaterOrEqual"),
     "hard_sigmoid": _hard_sigmoid,
     "hard_swish": plain("HardSwish"),
     "isfinite": _isfinite,
-    "leaky_relu": _leaky,
+    "leaky_relu": lambda w, c: w.add("LeakyRelu", [c.inputs[0]], alpha=float(c.attributes[0])),
     "less_equal": plain("LessOrEqual"),
-    "log1p": _log1p,
-    "log_sigmoid": _log_sigmoid,
+    "log1p": lambda w, c: _one_and(w, c.inputs[0], c.dtypes[0]),
+    "log_sigmoid": lambda w, c: w.add("Neg", [w.add("Softplus", [w.add("Neg", [c.inputs[0]])])]),
     "logaddexp": _logaddexp,
     "logical_and": plain("And"),
     "logical_not": plain("Not"),
@@ -178,12 +142,12 @@ ROWS: Final[dict[str, Row]] = {
     "minimum": plain("Min"),
     "multiply": plain("Mul"),
     "negative": plain("Neg"),
-    "not_equal": _not_equal,
+    "not_equal": lambda w, c: w.add("Not", [w.add("Equal", operands(w, c))]),
     "positive": plain("Identity"),
     "remainder": _remainder,
-    "rsqrt": _rsqrt,
-    "silu": _silu,
-    "square": _square,
+    "rsqrt": lambda w, c: w.add("Reciprocal", [w.add("Sqrt", [c.inputs[0]])]),
+    "silu": lambda w, c: w.add("Mul", [c.inputs[0], w.add("Sigmoid", [c.inputs[0]])]),
+    "square": lambda w, c: w.add("Mul", [c.inputs[0], c.inputs[0]]),
     "subtract": plain("Sub"),
     "where": _where,
 }

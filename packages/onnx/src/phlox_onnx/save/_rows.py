@@ -29,10 +29,6 @@ from ._sizes import Followed
 from ._writer import Call, Writer
 
 
-def _cast(w: Writer, c: Call) -> Any:
-    return w.cast(c.inputs[0], c.outs[0][1])
-
-
 def _reshape(w: Writer, c: Call) -> Any:
     return reshaped(w, c.inputs[0], c.outs[0][0])
 
@@ -47,17 +43,9 @@ def _broadcast(w: Writer, c: Call) -> Any:
     return w.add("Expand", [c.inputs[0], w.sizes(there)])
 
 
-def _permute(w: Writer, c: Call) -> Any:
-    return w.add("Transpose", [c.inputs[0]], perm=list(c.attributes[0]))
-
-
 def _matrix_transpose(w: Writer, c: Call) -> Any:
     rank = len(c.shapes[0])
     return w.add("Transpose", [c.inputs[0]], perm=[*range(rank - 2), rank - 1, rank - 2])
-
-
-def _concat(w: Writer, c: Call) -> Any:
-    return w.add("Concat", list(c.inputs[0]), axis=c.attributes[0])
 
 
 def _stack(w: Writer, c: Call) -> Any:
@@ -131,18 +119,6 @@ def _flip(w: Writer, c: Call) -> Any:
     n, end = len(axes), -(1 << 62)
     places = [w.ints(*v) for v in ([-1] * n, [end] * n, list(axes), [-1] * n)]
     return w.add("Slice", [c.inputs[0], *places])
-
-
-def _tile(w: Writer, c: Call) -> Any:
-    return w.add("Tile", [c.inputs[0], w.sizes(c.attributes[0])])
-
-
-def _take(w: Writer, c: Call) -> Any:
-    return w.add("Gather", list(c.inputs), axis=c.attributes[0])
-
-
-def _take_along(w: Writer, c: Call) -> Any:
-    return w.add("GatherElements", list(c.inputs), axis=c.attributes[0])
 
 
 def _scatter(w: Writer, c: Call) -> Any:
@@ -261,8 +237,8 @@ ROWS: Final[dict[str, Row]] = {
     "avg_pool3d": avg_pool,
     "batch_norm": batch_norm,
     "broadcast_to": _broadcast,
-    "cast": _cast,
-    "concat": _concat,
+    "cast": lambda w, c: w.cast(c.inputs[0], c.outs[0][1]),
+    "concat": lambda w, c: w.add("Concat", list(c.inputs[0]), axis=c.attributes[0]),
     "contiguous": plain("Identity"),
     "conv1d": conv,
     "conv2d": conv,
@@ -291,7 +267,7 @@ ROWS: Final[dict[str, Row]] = {
     "mean": reduction("ReduceMean"),
     "min": reduction("ReduceMin"),
     "pad": _pad,
-    "permute_dims": _permute,
+    "permute_dims": lambda w, c: w.add("Transpose", [c.inputs[0]], perm=list(c.attributes[0])),
     "prelu": prelu,
     "prod": reduction("ReduceProd"),
     "reshape": _reshape,
@@ -304,9 +280,9 @@ ROWS: Final[dict[str, Row]] = {
     "squeeze": _reshape,
     "stack": _stack,
     "sum": reduction("ReduceSum"),
-    "take": _take,
-    "take_along_axis": _take_along,
-    "tile": _tile,
+    "take": lambda w, c: w.add("Gather", list(c.inputs), axis=c.attributes[0]),
+    "take_along_axis": lambda w, c: w.add("GatherElements", list(c.inputs), axis=c.attributes[0]),
+    "tile": lambda w, c: w.add("Tile", [c.inputs[0], w.sizes(c.attributes[0])]),
     "topk": _topk,
     "unflatten": _reshape,
     "unstack": _unstack,

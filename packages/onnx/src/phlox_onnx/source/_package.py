@@ -28,7 +28,7 @@ from .text._structure import Structure
 from .text._write import Writer
 from .trace._emit import Emitter
 from .trace._expr import wide_numbers
-from .trace._names import Name
+from .trace._traced import Traced
 
 # Attributes that say of which type something is.
 _TYPES: Final = ("dtype", "output_datatype", "output_dtype", "precision", "to")
@@ -141,7 +141,7 @@ def _package(graph: Graph, options: Options, cases: Cases) -> Package:
         numbers, block = emitter.model(graph)
         structure = Structure(numbers, block, emitter.fields)
         structure.divide(whole=options.flat)
-        typed = [isinstance(v, Name) and v.specs is not None for v in emitter.results]
+        typed = [isinstance(v, Traced) and v.specs is not None for v in emitter.results]
         writer = Writer(structure, emitter.trace.kinds, [v.name for v in inputs], typed, title)
         copies = emitter.copies if emitter.copies.names else None
         params = {path: (array, role) for path, array, role in writer.arrays()}

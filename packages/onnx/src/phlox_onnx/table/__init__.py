@@ -30,21 +30,9 @@ from . import (
 from ._row import Row
 
 _STANDARD = (
-    contraction,
-    control,
-    elementwise,
-    loss,
-    movement,
-    norm,
-    quantized,
-    random,
-    recurrent,
-    reduction,
-    selection,
-    signal,
-    window,
-)
-
+    contraction, control, elementwise, loss, movement, norm, quantized, random, recurrent,
+    reduction, selection, signal, window,
+)  # fmt: skip
 _MICROSOFT = (microsoft, microsoft_fused, microsoft_quantized, microsoft_recurrent)
 _OWN = (contraction, ml, movement, quantized, recurrent_layers)
 

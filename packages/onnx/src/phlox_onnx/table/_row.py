@@ -76,18 +76,18 @@ class Row:
         rest: the parameter that takes all further inputs.
         attributes: the parameters by keyword, with whether the node has to bring them.
         registered: whether the function is a user's.
-        asks: whether it asks if an input is there at all.
+        optional_test: whether it asks if an input is there at all.
         bias: where the bias stands if the second input is the weight of a layer: ``"input"`` is
             the third one, ``"sum"`` what is added to the result.
-        body: what the graphs inside of its nodes are.
+        inner: what the graphs inside of its nodes are.
         draws: whether the same inputs may give something else each time.
-        grows: whether numbers in the file say how large the result is.
+        file_sized: whether numbers in the file say how large the result is.
         measures: whether it reads the sizes of its inputs alone.
         movement: whether elements of the inputs come out as they were, in other places.
         numbers: whether what is trained may be one number.
         same: tells whether a node gives its first input.
         scalar: whether it may make one number without axes of what has axes.
-        turned: the attribute that says that the second input is a transposed matrix.
+        transposed_by: the attribute that says that the second input is a transposed matrix.
     """
 
     version: int
@@ -99,21 +99,21 @@ class Row:
     attributes: dict[str, bool]
     context: tuple[str, ...]
     registered: bool = False
-    asks: bool = False
+    optional_test: bool = False
     bias: Literal["", "input", "sum"] = ""
-    body: Body = ""
+    inner: Body = ""
     draws: bool = False
-    grows: bool = False
+    file_sized: bool = False
     measures: bool = False
     movement: bool = False
     numbers: bool = False
     same: Same | None = None
     scalar: bool = False
-    turned: str = ""
+    transposed_by: str = ""
 
 
-def since(
-    version: int,
+def row(
+    opset: int,
     run: Callable[..., Any],
     *,
     host: Callable[..., Any] | None = None,
@@ -137,7 +137,7 @@ def since(
             inputs.append(Parameter(each.name, takes, default, required))
     context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)
     names = frozenset(trained.split())
-    return Row(version, run, host, names, tuple(inputs), rest, attributes, context, **marks)
+    return Row(opset, run, host, names, tuple(inputs), rest, attributes, context, **marks)
 
 
 _KINDS: Final = ("Host", "Ints", "Raw", "Scalar")

@@ -13,7 +13,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from ..read._types import to_type
-from ._row import Row, since
+from ._row import Row, row
 
 T = Tensor[Any]
 
@@ -271,10 +271,10 @@ def causal_conv(
     return out, padded[:, :, padded.shape[2] - before :]
 
 
-FLEX: Final = since(1, flex_attention)
+FLEX: Final = row(1, flex_attention)
 ROWS: Final[dict[str, Row]] = {
-    "Attention": since(25, attention),
-    "CausalConvWithState": since(27, causal_conv, trained="weight bias"),
-    "LinearAttention": since(27, linear_attention),
-    "RotaryEmbedding": since(23, rotary_embedding),
+    "Attention": row(25, attention),
+    "CausalConvWithState": row(27, causal_conv, trained="weight bias"),
+    "LinearAttention": row(27, linear_attention),
+    "RotaryEmbedding": row(23, rotary_embedding),
 }

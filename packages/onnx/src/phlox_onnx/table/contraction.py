@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Row, since
+from ._row import Row, row
 from .attention import ROWS as ATTENTION
 
 T = Tensor[Any]
@@ -105,15 +105,15 @@ def scaled_attention(
 
 # What formulas are recognised as.
 OWN_ROWS: Final[dict[str, Row]] = {
-    "Attention": since(1, scaled_attention),
-    "Linear": since(1, linear, trained="weight bias"),
+    "Attention": row(1, scaled_attention),
+    "Linear": row(1, linear, trained="weight bias"),
 }
 
 ROWS: Final[dict[str, Row]] = {
-    "Det": since(22, det, scalar=True),
-    "Einsum": since(28, einsum, scalar=True),
-    "Gemm": since(13, gemm, trained="A B C", bias="input", turned="transB"),
-    "MatMul": since(13, matmul, trained="A B", bias="sum"),
-    "MatMulInteger": since(10, matmul_integer),
+    "Det": row(22, det, scalar=True),
+    "Einsum": row(28, einsum, scalar=True),
+    "Gemm": row(13, gemm, trained="A B C", bias="input", transposed_by="transB"),
+    "MatMul": row(13, matmul, trained="A B", bias="sum"),
+    "MatMulInteger": row(10, matmul_integer),
     **ATTENTION,
 }

@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import DType, Tensor
 
 from .._errors import OnnxError
-from ._row import Host, Ints, Raw, Row, Scalar, since
+from ._row import Host, Ints, Raw, Row, Scalar, row
 
 T = Tensor[Any]
 Branch = Callable[..., list[Any]]
@@ -220,20 +220,20 @@ def optional_has(input: Raw = None) -> Host:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "ConcatFromSequence": since(11, concat_from_sequence),
-    "If": since(25, if_, body="branch", scalar=True),
-    "Loop": since(25, loop, body="loop", scalar=True),
-    "Optional": since(28, optional),
-    "OptionalGetElement": since(28, optional_get),
-    "OptionalHasElement": since(28, optional_has, asks=True),
-    "Scan": since(25, scan, body="slices"),
-    "SequenceAt": since(11, sequence_at),
-    "SequenceConstruct": since(11, sequence_construct),
-    "SequenceEmpty": since(11, sequence_empty),
-    "SequenceErase": since(11, sequence_erase),
-    "SequenceInsert": since(11, sequence_insert),
-    "SequenceLength": since(11, sequence_length),
-    "SequenceMap": since(17, sequence_map, body="items"),
-    "SplitToSequence": since(24, split_to_sequence),
+    "ConcatFromSequence": row(11, concat_from_sequence),
+    "If": row(25, if_, inner="branch", scalar=True),
+    "Loop": row(25, loop, inner="loop", scalar=True),
+    "Optional": row(28, optional),
+    "OptionalGetElement": row(28, optional_get),
+    "OptionalHasElement": row(28, optional_has, optional_test=True),
+    "Scan": row(25, scan, inner="slices"),
+    "SequenceAt": row(11, sequence_at),
+    "SequenceConstruct": row(11, sequence_construct),
+    "SequenceEmpty": row(11, sequence_empty),
+    "SequenceErase": row(11, sequence_erase),
+    "SequenceInsert": row(11, sequence_insert),
+    "SequenceLength": row(11, sequence_length),
+    "SequenceMap": row(17, sequence_map, inner="items"),
+    "SplitToSequence": row(24, split_to_sequence),
 }
-BATCH_SCAN: Final = since(1, batch_scan, body="batches")
+BATCH_SCAN: Final = row(1, batch_scan, inner="batches")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from ._row import Row, since
+from ._row import Row, row
 
 T = Tensor[Any]
 
@@ -55,6 +55,6 @@ def cross_entropy(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "NegativeLogLikelihoodLoss": since(22, likelihood, scalar=True),
-    "SoftmaxCrossEntropyLoss": since(13, cross_entropy, scalar=True),
+    "NegativeLogLikelihoodLoss": row(22, likelihood, scalar=True),
+    "SoftmaxCrossEntropyLoss": row(13, cross_entropy, scalar=True),
 }

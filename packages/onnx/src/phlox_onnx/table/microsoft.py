@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Host, Row, since
+from ._row import Host, Row, row
 from .attention import by_heads, rotated, shared, together
 from .norm import rms_normalization
 
@@ -340,18 +340,18 @@ def _in_bytes(data: Host, bits: int) -> Host:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "Attention": since(1, packed_attention, trained="weights bias"),
-    "EmbedLayerNormalization": since(
+    "Attention": row(1, packed_attention, trained="weights bias"),
+    "EmbedLayerNormalization": row(
         1,
         embed_layer_normalization,
         trained="word_embedding position_embedding segment_embedding gamma beta",
     ),
-    "GroupQueryAttention": since(1, group_query_attention),
-    "MatMulNBits": since(1, matmul_n_bits, trained="scales bias"),
-    "MultiHeadAttention": since(1, multi_head_attention, trained="bias"),
-    "RotaryEmbedding": since(1, microsoft_rotary_embedding),
-    "SkipLayerNormalization": since(1, skip_layer_normalization, trained="gamma beta bias"),
-    "SkipSimplifiedLayerNormalization": since(
+    "GroupQueryAttention": row(1, group_query_attention),
+    "MatMulNBits": row(1, matmul_n_bits, trained="scales bias"),
+    "MultiHeadAttention": row(1, multi_head_attention, trained="bias"),
+    "RotaryEmbedding": row(1, microsoft_rotary_embedding),
+    "SkipLayerNormalization": row(1, skip_layer_normalization, trained="gamma beta bias"),
+    "SkipSimplifiedLayerNormalization": row(
         1, skip_simplified_layer_normalization, trained="gamma bias"
     ),
 }

@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Host, Ints, Raw, Row, Scalar, since
+from ._row import Host, Ints, Raw, Row, Scalar, row
 from .contraction import gemm
 from .elementwise import celu, elu, hard_sigmoid, leaky_relu, one, selu, thresholded_relu
 from .movement import pad, range_, trilu
@@ -165,19 +165,19 @@ def first_unique(x: Host, *, device: Any) -> tuple[T, T, T]:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "BiasGelu": since(1, bias_gelu, trained="B"),
-    "CDist": since(1, cdist),
-    "ExpandDims": since(1, expand_dims),
-    "FastGelu": since(1, fast_gelu, trained="bias"),
-    "FusedConv": since(1, fused_conv, trained="W B", grows=True),
-    "FusedGemm": since(1, fused_gemm, trained="A B C"),
-    "FusedMatMul": since(1, fused_matmul, trained="A B"),
-    "Gelu": since(1, one(px.gelu)),
-    "GridSample": since(1, sampled),
-    "Inverse": since(1, inverse),
-    "Pad": since(1, padded, grows=True),
-    "QuickGelu": since(1, quick_gelu),
-    "Range": since(1, line, grows=True),
-    "Trilu": since(1, trilu),
-    "Unique": since(1, first_unique),
+    "BiasGelu": row(1, bias_gelu, trained="B"),
+    "CDist": row(1, cdist),
+    "ExpandDims": row(1, expand_dims),
+    "FastGelu": row(1, fast_gelu, trained="bias"),
+    "FusedConv": row(1, fused_conv, trained="W B", file_sized=True),
+    "FusedGemm": row(1, fused_gemm, trained="A B C"),
+    "FusedMatMul": row(1, fused_matmul, trained="A B"),
+    "Gelu": row(1, one(px.gelu)),
+    "GridSample": row(1, sampled),
+    "Inverse": row(1, inverse),
+    "Pad": row(1, padded, file_sized=True),
+    "QuickGelu": row(1, quick_gelu),
+    "Range": row(1, line, file_sized=True),
+    "Trilu": row(1, trilu),
+    "Unique": row(1, first_unique),
 }

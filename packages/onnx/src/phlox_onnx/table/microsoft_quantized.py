@@ -9,7 +9,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Ints, Row, since
+from ._row import Ints, Row, row
 from .axes import axis_of
 from .contraction import matmul_integer
 from .microsoft import BITS, attended_from
@@ -285,20 +285,20 @@ def gather_block_quantized(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "DequantizeLinear": since(1, dequantize_linear, trained="x_scale"),
-    "DynamicQuantizeMatMul": since(1, dynamic_quantize_matmul, trained="bias"),
-    "GatherBlockQuantized": since(1, gather_block_quantized, trained="scales"),
-    "MatMulIntegerToFloat": since(1, matmul_integer_to_float, trained="bias"),
-    "QAttention": since(1, quantized_attention, trained="bias"),
-    "QGemm": since(1, quantized_gemm),
-    "QLinearAdd": since(1, on_floats(px.add, "QLinearAdd")),
-    "QLinearAveragePool": since(1, quantized_average_pool, grows=True),
-    "QLinearConcat": since(1, quantized_concat),
-    "QLinearGlobalAveragePool": since(1, quantized_global_average_pool),
-    "QLinearLeakyRelu": since(1, quantized_leaky_relu),
-    "QLinearMul": since(1, on_floats(px.multiply, "QLinearMul")),
-    "QLinearSigmoid": since(1, quantized_sigmoid),
-    "QLinearSoftmax": since(1, quantized_softmax),
-    "QLinearWhere": since(1, quantized_where),
-    "QuantizeLinear": since(1, quantize_linear, trained="y_scale"),
+    "DequantizeLinear": row(1, dequantize_linear, trained="x_scale"),
+    "DynamicQuantizeMatMul": row(1, dynamic_quantize_matmul, trained="bias"),
+    "GatherBlockQuantized": row(1, gather_block_quantized, trained="scales"),
+    "MatMulIntegerToFloat": row(1, matmul_integer_to_float, trained="bias"),
+    "QAttention": row(1, quantized_attention, trained="bias"),
+    "QGemm": row(1, quantized_gemm),
+    "QLinearAdd": row(1, on_floats(px.add, "QLinearAdd")),
+    "QLinearAveragePool": row(1, quantized_average_pool, file_sized=True),
+    "QLinearConcat": row(1, quantized_concat),
+    "QLinearGlobalAveragePool": row(1, quantized_global_average_pool),
+    "QLinearLeakyRelu": row(1, quantized_leaky_relu),
+    "QLinearMul": row(1, on_floats(px.multiply, "QLinearMul")),
+    "QLinearSigmoid": row(1, quantized_sigmoid),
+    "QLinearSoftmax": row(1, quantized_softmax),
+    "QLinearWhere": row(1, quantized_where),
+    "QuantizeLinear": row(1, quantize_linear, trained="y_scale"),
 }

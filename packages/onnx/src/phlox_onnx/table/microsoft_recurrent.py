@@ -7,7 +7,7 @@ from typing import Any, Final
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from ._row import Host, Row, since
+from ._row import Host, Row, row
 from .recurrent import Floats, activations_of, check_weights, walked_lstm
 
 T = Tensor[Any]
@@ -68,5 +68,5 @@ def dynamic_quantize_lstm(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "DynamicQuantizeLSTM": since(1, dynamic_quantize_lstm, trained="B P"),
+    "DynamicQuantizeLSTM": row(1, dynamic_quantize_lstm, trained="B P"),
 }

@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Row, since
+from ._row import Row, row
 
 T = Tensor[Any]
 Floats = tuple[float, ...]
@@ -181,12 +181,12 @@ def tree_labels(scores: T, labels: T, *, positive: int, post_transform: str) -> 
     return labels.take(chosen), px.concat(both, axis=-1)
 
 
-OWN_ROWS: Final[dict[str, Row]] = {"TreeLabels": since(1, tree_labels), "Trees": since(1, trees)}
+OWN_ROWS: Final[dict[str, Row]] = {"TreeLabels": row(1, tree_labels), "Trees": row(1, trees)}
 ROWS: Final[dict[str, Row]] = {
-    "ArrayFeatureExtractor": since(1, array_feature_extractor),
-    "Binarizer": since(1, binarizer),
-    "LinearClassifier": since(1, linear_classifier),
-    "LinearRegressor": since(1, linear_regressor),
-    "Normalizer": since(1, normalizer),
-    "Scaler": since(1, scaler),
+    "ArrayFeatureExtractor": row(1, array_feature_extractor),
+    "Binarizer": row(1, binarizer),
+    "LinearClassifier": row(1, linear_classifier),
+    "LinearRegressor": row(1, linear_regressor),
+    "Normalizer": row(1, normalizer),
+    "Scaler": row(1, scaler),
 }

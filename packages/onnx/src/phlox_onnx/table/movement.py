@@ -13,7 +13,7 @@ from phlox_tensor import Tensor
 from .._errors import OnnxError
 from ..read._limits import refuse_long
 from ..read._types import to_type
-from ._row import Host, Ints, Raw, Row, Scalar, since, whole
+from ._row import Host, Ints, Raw, Row, Scalar, row, whole
 from .axes import axis_of
 from .unchanged import alone, always
 
@@ -320,30 +320,30 @@ def tile_axis(input: T, tiles: Ints, axis: Ints) -> T:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "CenterCropPad": since(18, center_crop_pad, grows=True),
-    "Concat": since(13, concat, host=_host_concat, movement=True, same=alone),
-    "ConstantOfShape": since(25, _constant_on, host=constant_of_shape, grows=True, scalar=True),
-    "DepthToSpace": since(28, depth_to_space, movement=True),
-    "Expand": since(13, expand, host=_host_expand, movement=True, grows=True),
-    "EyeLike": since(22, eye_like, grows=True),
-    "Flatten": since(25, flatten, movement=True),
-    "Identity": since(25, identity, host=lambda v: v, movement=True, same=always),
-    "Pad": since(25, pad, movement=True, grows=True),
-    "Range": since(27, range_, host=_host_range, grows=True),
-    "Reshape": since(25, reshape, host=_host_reshape, movement=True, scalar=True),
-    "ReverseSequence": since(28, reverse_sequence),
-    "Shape": since(25, shape, measures=True),
-    "Size": since(25, size, measures=True, scalar=True),
-    "Slice": since(13, slice_, host=_host_slice, movement=True),
-    "SpaceToDepth": since(28, space_to_depth, movement=True),
-    "Split": since(18, split, movement=True),
-    "Squeeze": since(25, squeeze, host=_host_squeeze, movement=True, scalar=True),
-    "Tile": since(13, tile, movement=True, grows=True),
-    "Transpose": since(25, transpose, host=_host_transpose, movement=True),
-    "Trilu": since(14, trilu),
-    "Unsqueeze": since(25, unsqueeze, host=_host_unsqueeze, movement=True),
+    "CenterCropPad": row(18, center_crop_pad, file_sized=True),
+    "Concat": row(13, concat, host=_host_concat, movement=True, same=alone),
+    "ConstantOfShape": row(25, _constant_on, host=constant_of_shape, file_sized=True, scalar=True),
+    "DepthToSpace": row(28, depth_to_space, movement=True),
+    "Expand": row(13, expand, host=_host_expand, movement=True, file_sized=True),
+    "EyeLike": row(22, eye_like, file_sized=True),
+    "Flatten": row(25, flatten, movement=True),
+    "Identity": row(25, identity, host=lambda v: v, movement=True, same=always),
+    "Pad": row(25, pad, movement=True, file_sized=True),
+    "Range": row(27, range_, host=_host_range, file_sized=True),
+    "Reshape": row(25, reshape, host=_host_reshape, movement=True, scalar=True),
+    "ReverseSequence": row(28, reverse_sequence),
+    "Shape": row(25, shape, measures=True),
+    "Size": row(25, size, measures=True, scalar=True),
+    "Slice": row(13, slice_, host=_host_slice, movement=True),
+    "SpaceToDepth": row(28, space_to_depth, movement=True),
+    "Split": row(18, split, movement=True),
+    "Squeeze": row(25, squeeze, host=_host_squeeze, movement=True, scalar=True),
+    "Tile": row(13, tile, movement=True, file_sized=True),
+    "Transpose": row(25, transpose, host=_host_transpose, movement=True),
+    "Trilu": row(14, trilu),
+    "Unsqueeze": row(25, unsqueeze, host=_host_unsqueeze, movement=True),
 }
 OWN_ROWS: Final[dict[str, Row]] = {
-    "Align": since(1, align, movement=True),
-    "TileAxis": since(1, tile_axis, grows=True),
+    "Align": row(1, align, movement=True),
+    "TileAxis": row(1, tile_axis, file_sized=True),
 }

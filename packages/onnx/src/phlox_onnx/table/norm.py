@@ -10,7 +10,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from ..read._types import to_type
-from ._row import Row, Scalar, since
+from ._row import Row, Scalar, row
 from .axes import axis_of
 from .unchanged import untrained
 
@@ -159,14 +159,14 @@ def dropout(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "BatchNormalization": since(15, batch_normalization, trained="scale B"),
-    "Dropout": since(22, dropout, draws=True, same=untrained),
-    "GroupNormalization": since(21, group_normalization, trained="scale bias"),
-    "InstanceNormalization": since(22, instance_normalization, trained="scale B"),
-    "LRN": since(13, lrn),
-    "LayerNormalization": since(17, layer_normalization, trained="Scale B"),
-    "LpNormalization": since(22, lp_normalization),
-    "MeanVarianceNormalization": since(13, mean_variance_normalization),
-    "RMSNormalization": since(23, rms_normalization, trained="scale"),
-    "SimplifiedLayerNormalization": since(1, simplified_layer_normalization, trained="scale"),
+    "BatchNormalization": row(15, batch_normalization, trained="scale B"),
+    "Dropout": row(22, dropout, draws=True, same=untrained),
+    "GroupNormalization": row(21, group_normalization, trained="scale bias"),
+    "InstanceNormalization": row(22, instance_normalization, trained="scale B"),
+    "LRN": row(13, lrn),
+    "LayerNormalization": row(17, layer_normalization, trained="Scale B"),
+    "LpNormalization": row(22, lp_normalization),
+    "MeanVarianceNormalization": row(13, mean_variance_normalization),
+    "RMSNormalization": row(23, rms_normalization, trained="scale"),
+    "SimplifiedLayerNormalization": row(1, simplified_layer_normalization, trained="scale"),
 }

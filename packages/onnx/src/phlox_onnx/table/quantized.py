@@ -9,7 +9,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from ..read._types import CODES, to_type
-from ._row import Ints, Row, since
+from ._row import Ints, Row, row
 from .axes import axis_of
 from .bits import held, limits
 from .contraction import matmul_integer
@@ -216,14 +216,14 @@ def qlinear_conv(
 
 
 OWN_ROWS: Final[dict[str, Row]] = {
-    "FakeQuantize": since(1, fake_quantize),
-    "LearnedQuantize": since(1, fake_quantize, trained="y_scale", numbers=True),
+    "FakeQuantize": row(1, fake_quantize),
+    "LearnedQuantize": row(1, fake_quantize, trained="y_scale", numbers=True),
 }
 ROWS: Final[dict[str, Row]] = {
-    "ConvInteger": since(10, conv_integer, grows=True),
-    "DequantizeLinear": since(28, dequantize_linear, trained="x_scale"),
-    "DynamicQuantizeLinear": since(11, dynamic_quantize_linear),
-    "QLinearConv": since(10, qlinear_conv, grows=True),
-    "QLinearMatMul": since(21, qlinear_matmul),
-    "QuantizeLinear": since(28, quantize_linear, trained="y_scale"),
+    "ConvInteger": row(10, conv_integer, file_sized=True),
+    "DequantizeLinear": row(28, dequantize_linear, trained="x_scale"),
+    "DynamicQuantizeLinear": row(11, dynamic_quantize_linear),
+    "QLinearConv": row(10, qlinear_conv, file_sized=True),
+    "QLinearMatMul": row(21, qlinear_matmul),
+    "QuantizeLinear": row(28, quantize_linear, trained="y_scale"),
 }

@@ -8,7 +8,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from ..read._types import to_type
-from ._row import Ints, Row, since
+from ._row import Ints, Row, row
 
 T = Tensor[Any]
 
@@ -76,10 +76,10 @@ def multinomial(input: T, *, dtype: int = 6, sample_size: int = 1, seed: float |
 
 
 ROWS: Final[dict[str, Row]] = {
-    "Bernoulli": since(22, bernoulli, draws=True),
-    "Multinomial": since(22, multinomial, grows=True, draws=True),
-    "RandomNormal": since(22, normal, grows=True, draws=True),
-    "RandomNormalLike": since(22, normal_like, draws=True),
-    "RandomUniform": since(22, uniform, grows=True, draws=True),
-    "RandomUniformLike": since(22, uniform_like, draws=True),
+    "Bernoulli": row(22, bernoulli, draws=True),
+    "Multinomial": row(22, multinomial, file_sized=True, draws=True),
+    "RandomNormal": row(22, normal, file_sized=True, draws=True),
+    "RandomNormalLike": row(22, normal_like, draws=True),
+    "RandomUniform": row(22, uniform, file_sized=True, draws=True),
+    "RandomUniformLike": row(22, uniform_like, draws=True),
 }

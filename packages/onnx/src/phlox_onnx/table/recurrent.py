@@ -10,7 +10,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Host, Row, since
+from ._row import Host, Row, row
 
 T = Tensor[Any]
 Act = Callable[[Any], Any]
@@ -365,7 +365,7 @@ def walked_lstm(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "GRU": since(22, gru, trained="W R B"),
-    "LSTM": since(22, lstm, trained="W R B P"),
-    "RNN": since(22, rnn, trained="W R B"),
+    "GRU": row(22, gru, trained="W R B"),
+    "LSTM": row(22, lstm, trained="W R B P"),
+    "RNN": row(22, rnn, trained="W R B"),
 }

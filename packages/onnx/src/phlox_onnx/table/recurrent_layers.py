@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from phlox_tensor import Tensor
 
-from ._row import Row, since
+from ._row import Row, row
 from .recurrent import both_ways, by_op
 
 T = Tensor[Any]
@@ -41,5 +41,5 @@ def recurrent_layer(name: str) -> Callable[..., tuple[Any, ...]]:
 
 
 OWN_ROWS: Final[dict[str, Row]] = {
-    op: since(1, recurrent_layer(op.lower()), trained=_TRAINED) for op in ("GRU", "LSTM", "RNN")
+    op: row(1, recurrent_layer(op.lower()), trained=_TRAINED) for op in ("GRU", "LSTM", "RNN")
 }

@@ -11,7 +11,7 @@ import numpy as np
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from ._row import Host, Ints, Row, since, whole
+from ._row import Host, Ints, Row, row, whole
 from .axes import axis_of, index_type
 
 T = Tensor[Any]
@@ -103,18 +103,10 @@ def _running(function: Callable[..., Any], start: float) -> Callable[..., Any]:
     def run(x: T, axis: Ints, *, exclusive: int = 0, reverse: int = 0) -> T:
         along = axis_of("Cum", axis[0], x.ndim)
         line = x.flip(axis=along) if reverse else x
-        out = function(_shifted(line, along, exclusive, start), along).astype(x.dtype)
+        out = function(_shifted(line, along, exclusive, start), axis=along).astype(x.dtype)
         return out.flip(axis=along) if reverse else out
 
     return run
-
-
-def _products(x: T, axis: int) -> T:
-    return px.cumulative_prod(x, axis=axis)
-
-
-def _sums(x: T, axis: int) -> T:
-    return px.cumsum(x, axis=axis)
 
 
 def top_k(X: T, K: Ints, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> tuple[T, T]:
@@ -155,19 +147,19 @@ def _prod(x: T, *, axis: Any, keepdims: bool) -> T:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "ArgMax": since(13, _place("argmax")),
-    "ArgMin": since(13, _place("argmin")),
-    "CumProd": since(26, _running(_products, 1.0)),
-    "CumSum": since(14, _running(_sums, 0.0)),
-    "ReduceL1": since(18, reduced(_sum, px.abs), scalar=True),
-    "ReduceL2": since(18, reduced(_sum, px.square, _root), scalar=True),
-    "ReduceLogSum": since(28, reduced(_sum, None, _log), scalar=True),
-    "ReduceLogSumExp": since(28, reduced(_log_sum_exp), scalar=True),
-    "ReduceMax": since(20, reduced(_extreme("max", True)), scalar=True),
-    "ReduceMean": since(18, reduced(_mean), scalar=True),
-    "ReduceMin": since(20, reduced(_extreme("min", False)), scalar=True),
-    "ReduceProd": since(18, reduced(_prod), host=_host_prod, scalar=True),
-    "ReduceSum": since(13, reduced(_sum), scalar=True),
-    "ReduceSumSquare": since(18, reduced(_sum, px.square), scalar=True),
-    "TopK": since(24, top_k),
+    "ArgMax": row(13, _place("argmax")),
+    "ArgMin": row(13, _place("argmin")),
+    "CumProd": row(26, _running(px.cumulative_prod, 1.0)),
+    "CumSum": row(14, _running(px.cumsum, 0.0)),
+    "ReduceL1": row(18, reduced(_sum, px.abs), scalar=True),
+    "ReduceL2": row(18, reduced(_sum, px.square, _root), scalar=True),
+    "ReduceLogSum": row(28, reduced(_sum, None, _log), scalar=True),
+    "ReduceLogSumExp": row(28, reduced(_log_sum_exp), scalar=True),
+    "ReduceMax": row(20, reduced(_extreme("max", True)), scalar=True),
+    "ReduceMean": row(18, reduced(_mean), scalar=True),
+    "ReduceMin": row(20, reduced(_extreme("min", False)), scalar=True),
+    "ReduceProd": row(18, reduced(_prod), host=_host_prod, scalar=True),
+    "ReduceSum": row(13, reduced(_sum), scalar=True),
+    "ReduceSumSquare": row(18, reduced(_sum, px.square), scalar=True),
+    "TopK": row(24, top_k),
 }

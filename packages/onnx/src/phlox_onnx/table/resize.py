@@ -11,7 +11,7 @@ from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from ..read._limits import refuse_long
-from ._row import Host, Ints, Row, since
+from ._row import Host, Ints, Row, row
 from .axes import axis_of
 
 T = Tensor[Any]
@@ -241,7 +241,7 @@ def max_roi_pool(X: T, rois: Host, *, pooled_shape: Ints, spatial_scale: float =
 
 
 ROWS: Final[dict[str, Row]] = {
-    "MaxRoiPool": since(22, max_roi_pool, grows=True),
-    "Resize": since(19, resize, grows=True),
-    "RoiAlign": since(22, roi_align, grows=True),
+    "MaxRoiPool": row(22, max_roi_pool, file_sized=True),
+    "Resize": row(19, resize, file_sized=True),
+    "RoiAlign": row(22, roi_align, file_sized=True),
 }

@@ -10,7 +10,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Host, Ints, Raw, Row, Scalar, since
+from ._row import Host, Ints, Raw, Row, Scalar, row
 from .axes import axis_of, index_type
 
 T = Tensor[Any]
@@ -198,16 +198,16 @@ def non_max_suppression(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "Compress": since(28, compress),
-    "Gather": since(13, gather, host=_host_gather, trained="data", movement=True, scalar=True),
-    "GatherElements": since(13, gather_elements),
-    "GatherND": since(13, gather_nd, scalar=True),
-    "NonMaxSuppression": since(11, non_max_suppression),
-    "NonZero": since(13, non_zero),
-    "OneHot": since(28, one_hot, grows=True),
-    "Scatter": since(11, scatter),
-    "ScatterElements": since(18, scatter_elements),
-    "ScatterND": since(18, scatter_nd),
-    "TensorScatter": since(24, tensor_scatter),
-    "Unique": since(28, unique),
+    "Compress": row(28, compress),
+    "Gather": row(13, gather, host=_host_gather, trained="data", movement=True, scalar=True),
+    "GatherElements": row(13, gather_elements),
+    "GatherND": row(13, gather_nd, scalar=True),
+    "NonMaxSuppression": row(11, non_max_suppression),
+    "NonZero": row(13, non_zero),
+    "OneHot": row(28, one_hot, file_sized=True),
+    "Scatter": row(11, scatter),
+    "ScatterElements": row(18, scatter_elements),
+    "ScatterND": row(18, scatter_nd),
+    "TensorScatter": row(24, tensor_scatter),
+    "Unique": row(28, unique),
 }

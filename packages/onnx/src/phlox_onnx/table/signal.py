@@ -12,7 +12,7 @@ from phlox_tensor import Tensor
 
 from ..read._limits import refuse_long
 from ..read._types import to_type
-from ._row import Ints, Row, Scalar, since
+from ._row import Ints, Row, Scalar, row
 from .axes import axis_of
 
 T = Tensor[Any]
@@ -118,10 +118,10 @@ def mel_weight_matrix(
 
 
 ROWS: Final[dict[str, Row]] = {
-    "BlackmanWindow": since(17, _window(0.42, -0.5, 0.08), grows=True),
-    "DFT": since(20, dft, grows=True),
-    "HammingWindow": since(17, _window(25 / 46, -21 / 46), grows=True),
-    "HannWindow": since(17, _window(0.5, -0.5), grows=True),
-    "MelWeightMatrix": since(17, mel_weight_matrix, grows=True),
-    "STFT": since(17, stft, grows=True),
+    "BlackmanWindow": row(17, _window(0.42, -0.5, 0.08), file_sized=True),
+    "DFT": row(20, dft, file_sized=True),
+    "HammingWindow": row(17, _window(25 / 46, -21 / 46), file_sized=True),
+    "HannWindow": row(17, _window(0.5, -0.5), file_sized=True),
+    "MelWeightMatrix": row(17, mel_weight_matrix, file_sized=True),
+    "STFT": row(17, stft, file_sized=True),
 }

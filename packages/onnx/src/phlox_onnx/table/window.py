@@ -11,7 +11,7 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
-from ._row import Ints, Row, since
+from ._row import Ints, Row, row
 from .axes import each_axis
 from .resize import ROWS as RESIZE
 
@@ -444,18 +444,18 @@ def global_max_pool(X: T) -> T:
 
 
 ROWS: Final[dict[str, Row]] = {
-    "AffineGrid": since(20, affine_grid, grows=True),
-    "AveragePool": since(22, average_pool, grows=True),
-    "Col2Im": since(18, col2im, grows=True),
-    "Conv": since(22, conv, trained="W B", grows=True, bias="input"),
-    "ConvTranspose": since(22, conv_transpose, trained="W B", grows=True, bias="input"),
-    "DeformConv": since(22, deform_conv, trained="W B", grows=True),
-    "GlobalAveragePool": since(22, global_average_pool),
-    "GlobalLpPool": since(22, global_lp_pool),
-    "GlobalMaxPool": since(22, global_max_pool),
-    "GridSample": since(22, grid_sample),
-    "LpPool": since(22, lp_pool, grows=True),
-    "MaxPool": since(22, max_pool, grows=True),
-    "MaxUnpool": since(22, max_unpool, grows=True),
+    "AffineGrid": row(20, affine_grid, file_sized=True),
+    "AveragePool": row(22, average_pool, file_sized=True),
+    "Col2Im": row(18, col2im, file_sized=True),
+    "Conv": row(22, conv, trained="W B", file_sized=True, bias="input"),
+    "ConvTranspose": row(22, conv_transpose, trained="W B", file_sized=True, bias="input"),
+    "DeformConv": row(22, deform_conv, trained="W B", file_sized=True),
+    "GlobalAveragePool": row(22, global_average_pool),
+    "GlobalLpPool": row(22, global_lp_pool),
+    "GlobalMaxPool": row(22, global_max_pool),
+    "GridSample": row(22, grid_sample),
+    "LpPool": row(22, lp_pool, file_sized=True),
+    "MaxPool": row(22, max_pool, file_sized=True),
+    "MaxUnpool": row(22, max_unpool, file_sized=True),
     **RESIZE,
 }

@@ -43,31 +43,20 @@ def _relu6(f: Finder, name: str) -> str | None:
     return added[0] if added is not None and added[1] == 3 else None
 
 
-def hard_swish_of_sigmoid(node: Node, f: Finder) -> Node | None:
-    """``x * hard_sigmoid(x)`` with the slope 1/6."""
-    if node.op != "Mul":
-        return None
-    for x, gate in f.pairs(node):
-        made = f.maker(gate, "HardSigmoid")
-        if made is not None and made.inputs[0] == x:
-            alpha = made.attributes.get("alpha", 0.2)
-            if (
-                math.isclose(alpha, 1 / 6, rel_tol=CLOSE)
-                and made.attributes.get("beta", 0.5) == 0.5
-            ):
-                return in_place("HardSwish", [x], node)
-    return None
+def _gated(op: str, gate: str, **numbers: float) -> Callable[[Node, Finder], Node | None]:
+    """``x * gate(x)`` as an op, where the attributes of the gate are nearly some numbers."""
 
-
-def silu(node: Node, f: Finder) -> Node | None:
-    """``x * sigmoid(x)``."""
-    if node.op != "Mul":
+    def found(node: Node, f: Finder) -> Node | None:
+        for x, name in f.pairs(node) if node.op == "Mul" else []:
+            made = f.maker(name, gate)
+            if made is None or made.inputs[0] != x:
+                continue
+            words = {"alpha": 0.2, "beta": 0.5} | made.attributes
+            if all(math.isclose(words[k], n, rel_tol=CLOSE) for k, n in numbers.items()):
+                return in_place(op, [x], node)
         return None
-    for x, gate in f.pairs(node):
-        made = f.maker(gate, "Sigmoid")
-        if made is not None and made.inputs[0] == x:
-            return in_place("Swish", [x], node)
-    return None
+
+    return found
 
 
 def _factors(f: Finder, name: str, depth: int = 3) -> tuple[list[str], float]:
@@ -284,8 +273,8 @@ def unsqueezed(node: Node, f: Finder) -> Node | None:
 
 PATTERNS: Final[dict[str, Callable[[Node, Finder], Node | None]]] = {
     "hard_swish": hard_swish,
-    "hard_swish of hard_sigmoid": hard_swish_of_sigmoid,
-    "silu": silu,
+    "hard_swish of hard_sigmoid": _gated("HardSwish", "HardSigmoid", alpha=1 / 6, beta=0.5),
+    "silu": _gated("Swish", "Sigmoid"),
     "gelu": gelu,
     "layer norm": layer_norm,
     "rms norm": rms_norm,

@@ -63,7 +63,7 @@ def _chosen(graph: Graph, around: dict[str, Array]) -> int:
     count = 0
     for node in graph.nodes:
         row = row_of(node.key)
-        branches = row is not None and row.body == "branch"
+        branches = row is not None and row.inner == "branch"
         value = known.get(node.inputs[0]) if branches else None
         if value is None or value.size != 1:
             count += sum(_chosen(inner, known) for inner in node.graphs.values())
@@ -171,12 +171,12 @@ class Folding:
 
 def _elements(node: Node, row: Row, given: dict[str, Array]) -> float:
     """How many elements a node of constants makes, by its row on the device without data."""
-    if not row.grows and prod(a.size for a in given.values()) <= _SMALL:
+    if not row.file_sized and prod(a.size for a in given.values()) <= _SMALL:
         return 0
     try:
         found = dry(row, node, given)
     except (PhloxError, *RAW):
-        return 0 if not row.grows and all(a.size <= _SMALL for a in given.values()) else inf
+        return 0 if not row.file_sized and all(a.size <= _SMALL for a in given.values()) else inf
     return sum(prod(np.shape(v)) for v in found)
 
 

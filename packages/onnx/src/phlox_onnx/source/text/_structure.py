@@ -22,8 +22,8 @@ from ..trace._expr import (
     rendered,
 )
 from ..trace._values import Field
+from ._module_paths import ModulePaths, common
 from ._nesting import last_readers, line_refs, nested
-from ._places import Places, common
 from ._words import word_of
 
 REPEATED: Final = 90  # ops of a block at most, and at least
@@ -80,9 +80,9 @@ class Structure:
         self.parts: list[Part] = []
         self._known: dict[int, tuple[Line, list[Ref | FieldRef]]] = {}
         self._texts: dict[int, tuple[Line, str]] = {}
-        self.places = Places(fields)
+        self.module_paths = ModulePaths(fields)
         whole = without_unread(block)
-        if any(self.places.paths):
+        if any(self.module_paths.paths):
             whole.lines = _early(whole.lines, inputs)
         self.model = Part("Model", inputs, whole)
         self.flat = False
@@ -110,19 +110,19 @@ class Structure:
 
     def homes(self, part: Part) -> list[tuple[str, ...]] | None:
         """Where the instances of a class stand in the file, if they are modules of it."""
-        return self.places.homes([self.leaves(own) for own in part.fields])
+        return self.module_paths.homes([self.leaves(own) for own in part.fields])
 
     def title(self, part: Part) -> str:
         """The word that all places of a class in the file have in common, the innermost one."""
         leaves = [leaf for own in part.fields for leaf in self.leaves(own)]
-        paths = [(leaf, path) for leaf in leaves if (path := self.places.of(leaf))]
+        paths = [(leaf, path) for leaf in leaves if (path := self.module_paths.of(leaf))]
         modules = [p[:-1] if self.fields[leaf].kind == "Param" else p for leaf, p in paths]
         words = map(word_of, reversed(common(modules)))
         return next((w for w in words if w and not w.endswith("_")), "")
 
     def _word(self, number: int, depth: int) -> str:
         """About what a field is called where it is read: in a module that deep in the file."""
-        return ".".join(("self", *(self.places.of(number) or ("field",))[depth:]))
+        return ".".join(("self", *(self.module_paths.of(number) or ("field",))[depth:]))
 
     def _in_list(self, expr: Any) -> bool:
         """Whether an expression is the call of one of several equal modules of the file."""
@@ -153,8 +153,8 @@ class Structure:
             work -= length * len(starts)
             for found in self._alike(starts, length, block, shared, readers):
                 own = [self._leaves(block.lines[start : start + length]) for start in found]
-                is_module = self.places.homes(own) is not None
-                if not is_module and all(map(self.places.named, own)):
+                is_module = self.module_paths.homes(own) is not None
+                if not is_module and all(map(self.module_paths.named, own)):
                     continue  # the names of the file part the layers in another way
                 saved = (len(found) - 1) * length
                 best = max(best, (saved, is_module, length, found), key=lambda b: b[:3])

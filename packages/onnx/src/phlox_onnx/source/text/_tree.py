@@ -7,7 +7,7 @@ import keyword
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, final
 
-from ._places import Path
+from ._module_paths import Path
 from ._words import Names, singular
 
 Node = dict[str, Any]  # to other nodes, and to places of fields

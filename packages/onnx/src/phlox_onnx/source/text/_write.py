@@ -14,8 +14,8 @@ from ..trace._layers import DEFAULTS
 from ..trace._values import Field
 from ._loops import WORD, looped
 from ._methods import LONGEST, Cutter, Method
+from ._module_paths import Path, common
 from ._nesting import line_refs
-from ._places import Path, common
 from ._structure import Part, Structure, values_of
 from ._tree import Spaces, Tree
 from ._words import Names, field_word, singular, word_of
@@ -115,7 +115,7 @@ class Writer:
         """Where a field stands in the file."""
         made = self._s.fields[number]
         if made.kind not in self._parts:
-            return self._s.places.of(number)
+            return self._s.module_paths.of(number)
         homes = self._homes[made.kind]
         return homes[self._parts[made.kind].fields.index(made.settings[0][1])] if homes else None
 

@@ -15,7 +15,7 @@ from ...run._table import row_of
 from ...table._row import Body
 from . import _expr as e
 from ._expr import Any_, Block, Branch, Inner, Ref
-from ._names import Name, Trace, source_of
+from ._traced import Trace, Traced, source_of
 
 
 class Emitter(Protocol):
@@ -52,7 +52,7 @@ def branch(emitter: Emitter, node: Node, env: dict[str, Any]) -> Any:
     emitter.trace.block.lines.append(Branch(targets, test, (blocks[0], blocks[1])))
     made = []
     for target, one, two in zip(targets, *outs, strict=False):
-        made.append(Name(emitter.trace, Ref(target), _common(one, two)))
+        made.append(Traced(emitter.trace, Ref(target), _common(one, two)))
     return tuple(made)
 
 
@@ -78,7 +78,7 @@ def body(emitter: Emitter, node: Node, graph: Graph, values: list[Any], env: dic
 def _kind(node: Node) -> Body:
     """What the graphs inside of a node are."""
     row = row_of(node.key)
-    return "" if row is None else row.body
+    return "" if row is None else row.inner
 
 
 def _turns(node: Node) -> bool:
@@ -92,12 +92,12 @@ def _carried(emitter: Emitter, node: Node, graph: Graph, values: list[Any]) -> l
         first: list[Any] = [tuple(px.zeros((), dtype=d, device=META) for _ in "ab")
                             for d in (px.int64, px.bool)]  # fmt: skip
         rest = [emitter.tensor(v) for v in values[2:]]
-        return [*first, *(v.specs if isinstance(v, Name) else None for v in rest)]
+        return [*first, *(v.specs if isinstance(v, Traced) else None for v in rest)]
     if _kind(node) != "slices" or node.attributes.get("scan_input_axes"):
         return [None] * len(graph.inputs)
     n = node.attributes["num_scan_inputs"]
     names = [emitter.tensor(v) for v in values]
-    specs = [v.specs if isinstance(v, Name) else None for v in names]
+    specs = [v.specs if isinstance(v, Traced) else None for v in names]
     return [*specs[:-n], *(s and tuple(each[0] for each in s) for s in specs[-n:])]
 
 
@@ -110,7 +110,7 @@ def _kept_shape(emitter: Emitter, node: Node, known: list[Any]) -> bool:
     for before, after in zip(carried, emitter.results[skipped : skipped + count], strict=True):
         if before is None:
             continue
-        if not isinstance(after, Name) or after.specs is None:
+        if not isinstance(after, Traced) or after.specs is None:
             return False
         if any(a.shape != b.shape for a, b in zip(before, after.specs, strict=True)):
             return False
@@ -125,7 +125,7 @@ def _function(
     for value, specs in zip(graph.inputs, known, strict=True):
         number = emitter.trace.fresh()
         numbers.append(number)
-        start[value.name] = Name(emitter.trace, Ref(number), specs)
+        start[value.name] = Traced(emitter.trace, Ref(number), specs)
     lines = Block()
     turns = _turns(node)
     if turns:  # the first two are no tensors
@@ -133,7 +133,7 @@ def _function(
         for value, number, specs in list(zip(graph.inputs, numbers, known, strict=True))[:2]:
             device = {"device": emitter.device()}
             lifted = emitter.trace.keep(e.call("px.asarray", [Ref(number)], device))
-            start[value.name] = Name(emitter.trace, lifted, specs)
+            start[value.name] = Traced(emitter.trace, lifted, specs)
         emitter.trace.block = before
     block = emitter.write(graph, start, truth=turns)
     block.lines[:0] = lines.lines
@@ -143,7 +143,7 @@ def _function(
 
 
 def _common(one: Any, two: Any) -> Any:
-    if not (isinstance(one, Name) and isinstance(two, Name)):
+    if not (isinstance(one, Traced) and isinstance(two, Traced)):
         return None
     if one.specs is None or two.specs is None:
         return None

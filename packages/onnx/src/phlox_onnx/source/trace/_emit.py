@@ -23,11 +23,11 @@ from ._control import body, branch
 from ._copy import Copies
 from ._expr import Block, FieldRef, Ref
 from ._layers import Layer, fits, layer_of
-from ._names import Name, Place, Trace, sliced, source_of
 from ._recurrent import RECURRENT, recurrent
 from ._run import spelled_call, written
 from ._size import Size, UnknownError
 from ._specs import specs_of
+from ._traced import Trace, Traced, TracedDevice, sliced, source_of
 from ._values import LITERAL, STATE, Field, Values
 from ._writers import HOST, MAKERS, WRITERS, ints, truth
 
@@ -66,9 +66,9 @@ class Emitter:
         for value in graph.inputs:
             number = self.trace.fresh()
             numbers.append(number)
-            env[value.name] = Name(self.trace, Ref(number), self._input(value))
+            env[value.name] = Traced(self.trace, Ref(number), self._input(value))
             if self._values.place is None and value.dtype:
-                self._values.place = Place(e.member(Ref(number), "device"))
+                self._values.place = TracedDevice(e.member(Ref(number), "device"))
         block = self.write(graph, env)
         return numbers, block
 
@@ -126,7 +126,7 @@ class Emitter:
 
     def _found(self, node: Node, env: dict[str, Any]) -> Any:
         row = row_of(node.key)
-        if row is not None and row.body == "branch":
+        if row is not None and row.inner == "branch":
             return branch(self, node, env)
         values = [self.value(n, env) if n else None for n in node.inputs]
         for way in (self._on_host, self._layer, self._short, self._by_row):
@@ -198,7 +198,7 @@ class Emitter:
             hidden = layer.arrays["layers.0.weight_hidden"].shape[0]
             return recurrent(self.trace, node, FieldRef(field), given, hidden)
         expr = e.Expr(((FieldRef(field), e.ATOM), "(", (given[0].expr, e.ANY), ")"))
-        return Name(self.trace, self.trace.keep(expr), specs)
+        return Traced(self.trace, self.trace.keep(expr), specs)
 
     def _field(self, node: Node, layer: Layer) -> int:
         key = (node.key, layer.sources, repr(layer.settings))
@@ -245,19 +245,19 @@ class Emitter:
         row = row_of(node.key)
         if row is None or node.graphs:
             return None
-        if row.asks and any(v.specs is None for v in values if v):
+        if row.optional_test and any(v.specs is None for v in values if v):
             return None  # what is absent is only known when the source runs
         names = dict(zip(node.inputs, values, strict=True))
         args = [self._read(names[n] if n else None, p) for n, p in bound(node, row)]
         words = keywords_of(node, row)
         if "device" in row.context:
-            words["device"] = Place(self.device())
+            words["device"] = TracedDevice(self.device())
         found = written(row.run, self.trace)(*args, **words)
         return self._checked(found)
 
     def _checked(self, found: Any) -> Any:
         for each in found if isinstance(found, tuple) else (found,):
-            if not isinstance(each, Name | np.ndarray):
+            if not isinstance(each, Traced | np.ndarray):
                 raise UnknownError("a result of another kind")
         return found
 
@@ -274,7 +274,7 @@ class Emitter:
             if isinstance(value, np.ndarray):
                 return value.reshape(-1)[0] if value.dtype == object else value.reshape(()).item()
             raise UnknownError("a value")
-        if takes == "Host" and isinstance(value, Name):
+        if takes == "Host" and isinstance(value, Traced):
             raise UnknownError("a value")
         if isinstance(value, np.ndarray) and value.dtype == object:
             raise UnknownError("sizes")
@@ -295,7 +295,7 @@ class Emitter:
         if plain and not node.attributes:
             self.unsized[node.op] += 1
             args = [e.literal(None) if v is None else self.whole(v).expr for v in values]
-            return Name(self.trace, self.trace.keep(spelled_call(plain, args)), None)
+            return Traced(self.trace, self.trace.keep(spelled_call(plain, args)), None)
         name = self.copies.row(node.op, row.run)
         self.called[node.op] += 1
         names = dict(zip(node.inputs, values, strict=True))
@@ -330,16 +330,16 @@ class Emitter:
             device = self.device()
             expr = e.call("px.asarray", [expr], {"device": device})
         if not several:
-            return Name(self.trace, self.trace.keep(expr), specs[0] if specs else None)
+            return Traced(self.trace, self.trace.keep(expr), specs[0] if specs else None)
         if len(node.outputs) == 1:
             ref = self.trace.keep(e.item(expr, [e.literal(0)]))
-            return (Name(self.trace, ref, specs[0] if specs else None),)
+            return (Traced(self.trace, ref, specs[0] if specs else None),)
         count = len(specs) if specs else len(node.outputs)
         if not specs and kind.startswith("tuple") and "outputs" not in row.context:
             expr = e.item(expr, [sliced(slice(count))])  # there may be more than are asked for
         refs = self.trace.keep_several(expr, count)
         known = specs or [None] * count
-        return tuple(Name(self.trace, r, s) for r, s in zip(refs, known, strict=True))
+        return tuple(Traced(self.trace, r, s) for r, s in zip(refs, known, strict=True))
 
     def _argument(self, value: Any, parameter: Parameter, lifted: bool) -> Any:
         """A value as the copy of a row takes it."""

@@ -110,16 +110,22 @@ def _one(values: Any) -> Any:
     return values[0] if len(set(values)) == 1 else values
 
 
-def linear(node: Node, constants: Constants) -> Layer | None:
+def _weights(node: Node, constants: Constants) -> dict[str, Array] | None:
+    """Weight and bias at the inputs 1 and 2, if both are constants; the bias may be absent."""
     found = _given(node, constants, 1, 2)
-    if found is None or found[0] is None or found[0].ndim != 2:
+    if found is None or found[0] is None:
         return None
-    weight, bias = found[0], found[1]
-    settings: Settings = [("", weight.shape[0]), ("", weight.shape[1])]
-    arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
-    if bias is not None and bias.shape != (weight.shape[1],):
+    return {k: v for k, v in zip(("weight", "bias"), found, strict=True) if v is not None}
+
+
+def linear(node: Node, constants: Constants) -> Layer | None:
+    arrays = _weights(node, constants)
+    if arrays is None or arrays["weight"].ndim != 2:
         return None
-    settings.append(("bias", bias is not None))
+    rows, columns = arrays["weight"].shape
+    if "bias" in arrays and arrays["bias"].shape != (columns,):
+        return None
+    settings: Settings = [("", rows), ("", columns), ("bias", "bias" in arrays)]
     return Layer("Linear", settings, arrays, _sources(node, 1, 2), (0,), "linear")
 
 
@@ -151,60 +157,32 @@ def _windows_fit(node: Node, weight: Array) -> bool:
     return not long and tuple(words.get("kernel_shape") or weight.shape[2:]) == weight.shape[2:]
 
 
-def conv(node: Node, constants: Constants) -> Layer | None:
-    found = _window(node, constants)
-    if found is None:
-        return None
-    weight, bias, rank, groups, padding = found
-    channels = weight.shape[1] * groups, weight.shape[0]
-    return _convolution(f"Conv{rank}d", node, channels, weight, bias, padding)
+def _convolution(transposed: bool) -> Callable[[Node, Constants], Layer | None]:
+    """Convolutions, or those turned round, that layers can be."""
 
+    def make(node: Node, constants: Constants) -> Layer | None:
+        arrays, words = _weights(node, constants), node.attributes
+        if arrays is None or arrays["weight"].ndim not in (3, 4, 5):
+            return None
+        weight = arrays["weight"]
+        rank, groups = weight.ndim - 2, int(words.get("group", 1))
+        padding = _pads(node, rank) if _windows_fit(node, weight) else None
+        if padding is None:
+            return None
+        kind, channels = f"Conv{rank}d", [weight.shape[1] * groups, weight.shape[0]]
+        if transposed:
+            kind, channels = f"ConvTranspose{rank}d", channels[::-1]
+            flat = padding if isinstance(padding, tuple) else (padding,)
+            more = words.get("output_shape") or any(words.get("output_padding") or ())
+            if more or not all(isinstance(p, int) for p in flat):
+                return None
+        settings: Settings = [*(("", n) for n in channels), ("", _one(weight.shape[2:]))]
+        for word, key in (("stride", "strides"), ("dilation", "dilations")):
+            settings.append((word, _one(words.get(key) or (1,) * rank)))
+        settings += [("groups", groups), ("padding", padding), ("bias", "bias" in arrays)]
+        return Layer(kind, settings, arrays, _sources(node, 1, 2), (0,), "conv")
 
-def conv_transpose(node: Node, constants: Constants) -> Layer | None:
-    found = _window(node, constants)
-    if found is None:
-        return None
-    weight, bias, rank, groups, padding = found
-    flat = padding if isinstance(padding, tuple) else (padding,)
-    if not all(isinstance(p, int) for p in flat) or node.attributes.get("output_shape"):
-        return None
-    if _one(node.attributes.get("output_padding") or (0,) * rank):
-        return None
-    channels = weight.shape[0], weight.shape[1] * groups
-    return _convolution(f"ConvTranspose{rank}d", node, channels, weight, bias, padding)
-
-
-def _window(node: Node, constants: Constants) -> tuple[Array, Array | None, int, int, Any] | None:
-    """Weight, bias, number of axes, groups and padding of a convolution that layers can be."""
-    found = _given(node, constants, 1, 2)
-    if found is None or found[0] is None or found[0].ndim not in (3, 4, 5):
-        return None
-    weight, bias = found[0], found[1]
-    if not _windows_fit(node, weight):
-        return None
-    rank = weight.ndim - 2
-    padding = _pads(node, rank)
-    if padding is None:
-        return None
-    return weight, bias, rank, int(node.attributes.get("group", 1)), padding
-
-
-def _convolution(
-    kind: str,
-    node: Node,
-    channels: tuple[int, int],
-    weight: Array,
-    bias: Array | None,
-    padding: Any,
-) -> Layer:
-    rank = weight.ndim - 2
-    settings: Settings = [("", channels[0]), ("", channels[1]), ("", _one(weight.shape[2:]))]
-    for word, key in (("stride", "strides"), ("dilation", "dilations")):
-        settings.append((word, _one(node.attributes.get(key) or (1,) * rank)))
-    settings += [("groups", int(node.attributes.get("group", 1))), ("padding", padding)]
-    settings.append(("bias", bias is not None))
-    arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
-    return Layer(kind, settings, arrays, _sources(node, 1, 2), (0,), "conv")
+    return make
 
 
 def batch_norm(node: Node, constants: Constants) -> Layer | None:
@@ -216,10 +194,8 @@ def batch_norm(node: Node, constants: Constants) -> Layer | None:
     arrays = {k: v for k, v in zip(names, found, strict=True) if v is not None}
     if len(arrays) < 4 or arrays["weight"].ndim != 1:
         return None
-    settings: Settings = [("", arrays["weight"].size)]
-    settings += _epsilon(node)
     momentum = round(1 - float(node.attributes.get("momentum", 0.9)), 6)
-    settings += [("momentum", momentum)]
+    settings = [("", arrays["weight"].size), *_epsilon(node), ("momentum", momentum)]
     return Layer("BatchNorm", settings, arrays, _sources(node, 1, 2, 3, 4), (0,), "norm")
 
 
@@ -228,47 +204,28 @@ def _epsilon(node: Node) -> Settings:
     return [("epsilon", epsilon)]
 
 
-def _row_norm(kind: str) -> Callable[[Node, Constants], Layer | None]:
+def _norm(kind: str) -> Callable[[Node, Constants], Layer | None]:
+    """Normalizations whose weights are vectors."""
+
     def make(node: Node, constants: Constants) -> Layer | None:
-        found = _given(node, constants, 1, 2)
+        arrays, words = _weights(node, constants), node.attributes
         many = len([o for o in node.outputs if o]) > 1
-        if found is None or found[0] is None or many or node.attributes.get("axis", -1) != -1:
+        if arrays is None or many or words.get("axis", -1) != -1:
             return None
-        weight, bias = found[0], found[1]
-        if weight.ndim != 1 or (bias is not None and bias.ndim != 1):
+        if any(v.ndim != 1 for v in arrays.values()):
             return None
-        arrays = {"weight": weight} | ({} if bias is None else {"bias": bias})
-        settings: Settings = [("", weight.size), *_epsilon(node)]
-        settings += [("bias", bias is not None)] if kind == "LayerNorm" else []
+        size, both = arrays["weight"].size, "bias" in arrays
+        groups = int(words.get("num_groups", 0))
+        # Before version 21 there was one weight for each group.
+        if groups == size or (kind in ("GroupNorm", "InstanceNorm") and not both):
+            return None
+        settings: Settings = [*([("", groups)] if groups else []), ("", size), *_epsilon(node)]
+        settings += {"LayerNorm": [("bias", both)], "InstanceNorm": [("affine", True)]}.get(
+            kind, []
+        )
         return Layer(kind, settings, arrays, _sources(node, 1, 2), (0,), "norm")
 
     return make
-
-
-def group_norm(node: Node, constants: Constants) -> Layer | None:
-    arrays = _affine(node, constants)
-    groups = int(node.attributes["num_groups"])
-    # Before version 21 there was one weight for each group.
-    if arrays is None or arrays["weight"].ndim != 1 or arrays["weight"].size == groups:
-        return None
-    settings: Settings = [("", groups), ("", arrays["weight"].size), *_epsilon(node)]
-    return Layer("GroupNorm", settings, arrays, _sources(node, 1, 2), (0,), "norm")
-
-
-def instance_norm(node: Node, constants: Constants) -> Layer | None:
-    arrays = _affine(node, constants)
-    if arrays is None:
-        return None
-    settings: Settings = [("", arrays["weight"].size), *_epsilon(node), ("affine", True)]
-    return Layer("InstanceNorm", settings, arrays, _sources(node, 1, 2), (0,), "norm")
-
-
-def _affine(node: Node, constants: Constants) -> dict[str, Array] | None:
-    """A weight and a bias, if both are constants."""
-    found = _given(node, constants, 1, 2)
-    if found is None or found[0] is None or found[1] is None:
-        return None
-    return {"weight": found[0], "bias": found[1]}
 
 
 def embedding(node: Node, constants: Constants) -> Layer | None:
@@ -316,15 +273,15 @@ _RECURRENT: Final = ("weight_input", "weight_hidden", "bias_input", "bias_hidden
 
 LAYERS: Final[dict[Key, Callable[[Node, Constants], Layer | None]]] = {
     ("", "BatchNormalization"): batch_norm,
-    ("", "Conv"): conv,
-    ("", "ConvTranspose"): conv_transpose,
+    ("", "Conv"): _convolution(transposed=False),
+    ("", "ConvTranspose"): _convolution(transposed=True),
     ("", "Gather"): embedding,
-    ("", "GroupNormalization"): group_norm,
-    ("", "InstanceNormalization"): instance_norm,
-    ("", "LayerNormalization"): _row_norm("LayerNorm"),
+    ("", "GroupNormalization"): _norm("GroupNorm"),
+    ("", "InstanceNormalization"): _norm("InstanceNorm"),
+    ("", "LayerNormalization"): _norm("LayerNorm"),
     ("", "PRelu"): prelu,
-    ("", "RMSNormalization"): _row_norm("RmsNorm"),
-    ("", "SimplifiedLayerNormalization"): _row_norm("RmsNorm"),
+    ("", "RMSNormalization"): _norm("RmsNorm"),
+    ("", "SimplifiedLayerNormalization"): _norm("RmsNorm"),
     (OWN, "GRU"): recurrent("Gru"),
     (OWN, "LSTM"): recurrent("Lstm"),
     (OWN, "Linear"): linear,

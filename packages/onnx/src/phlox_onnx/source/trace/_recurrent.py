@@ -10,7 +10,7 @@ from ..._graph import OWN, Node
 from ...run._growth import META
 from . import _expr as e
 from ._expr import FieldRef, Ref
-from ._names import Name, Trace
+from ._traced import Trace, Traced
 
 # Whether an LSTM's state is two.
 RECURRENT: Final = {(OWN, "GRU"): False, (OWN, "LSTM"): True, (OWN, "RNN"): False}
@@ -18,7 +18,7 @@ RECURRENT: Final = {(OWN, "GRU"): False, (OWN, "LSTM"): True, (OWN, "RNN"): Fals
 
 def recurrent(
     trace: Trace, node: Node, field: FieldRef, given: list[Any], hidden: int
-) -> tuple[Name, ...]:
+) -> tuple[Traced, ...]:
     """Call a layer with sequence, lengths and states; its results as the node gives them."""
     x, lengths, *states = given
     words = node.attributes
@@ -41,10 +41,10 @@ def recurrent(
     parts = [e.member(state, k) for k in ("hidden", "cell")] if RECURRENT[node.key] else [state]
     shapes = [s.shape[:2] for s in x.specs or ()]
     sizes = [(n, t, count) if first else (n, count, t) for n, t in shapes]
-    out = Name(trace, trace.keep(found), _specs([(*size, hidden) for size in sizes]))
+    out = Traced(trace, trace.keep(found), _specs([(*size, hidden) for size in sizes]))
     ends = [(n, count) if first else (count, t) for n, t in shapes]
     specs = _specs([(*size, hidden) for size in ends])
-    return out, *(Name(trace, _turned(p) if first else p, specs) for p in parts)
+    return out, *(Traced(trace, _turned(p) if first else p, specs) for p in parts)
 
 
 def _permuted(of: Any, axes: tuple[int, ...]) -> Any:

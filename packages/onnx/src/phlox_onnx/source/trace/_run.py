@@ -11,8 +11,8 @@ import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from . import _expr as e
-from ._names import Name, Place, Trace, _agreeing, finished, source_of, spelled
 from ._size import Size, UnknownError
+from ._traced import Trace, Traced, TracedDevice, _agreeing, finished, source_of, spelled
 
 _ROWS: Final = __name__.partition(".")[0] + ".table"
 # What elementwise ops read as operators.
@@ -61,8 +61,8 @@ class Written:
                 return real(*args, **named)
             if (
                 args
-                and isinstance(args[0], Name)
-                and all(a.scalar is not None for a in args if isinstance(a, Name))
+                and isinstance(args[0], Traced)
+                and all(a.scalar is not None for a in args if isinstance(a, Traced))
             ):
                 raise UnknownError("numbers alone")
             if name in SIGNS and len(args) == 2 and not named:
@@ -98,7 +98,7 @@ def _shortened(
     words: dict[str, Any] = {}
     for parameter, value in zip(parameters, args, strict=False):
         short = _uniform(value) if "pool" in name or "conv" in name else value
-        plain = not isinstance(short, Name | Size | Place | tuple | list)
+        plain = not isinstance(short, Traced | Size | TracedDevice | tuple | list)
         if plain and parameter.default is not parameter.empty and short == parameter.default:
             continue
         late = words or len(given) < parameters.index(parameter) or len(given) >= 3
@@ -134,7 +134,7 @@ def spelled_call(name: str, parts: list[Any], words: dict[str, Any] | None = Non
 def _is_written(value: Any) -> bool:
     if isinstance(value, tuple | list):
         return any(map(_is_written, value))
-    return isinstance(value, Name | Place | Size)
+    return isinstance(value, Traced | TracedDevice | Size)
 
 
 def written(function: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
@@ -146,7 +146,7 @@ def written(function: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
         if value is px:
             return library
         if value is Tensor:
-            return Name
+            return Traced
         if isinstance(value, types.FunctionType):
             if value.__module__.startswith(_ROWS):
                 return copied(value)

@@ -12,8 +12,8 @@ from ..._errors import RAW
 from ..._graph import Node
 from ...run._program import dry
 from ...run._table import row_of
-from ._names import Name, cases_of
 from ._size import UnknownError
+from ._traced import Traced, cases_of
 
 
 def specs_of(node: Node, values: list[Any]) -> list[Any] | None:
@@ -35,4 +35,4 @@ def specs_of(node: Node, values: list[Any]) -> list[Any] | None:
 def _case(value: Any, case: int) -> Any:
     if isinstance(value, np.ndarray) and value.dtype == object:
         return np.array(cases_of(value.tolist())[case])
-    return cases_of(value)[case] if isinstance(value, Name) else value
+    return cases_of(value)[case] if isinstance(value, Traced) else value

@@ -14,7 +14,7 @@ from ...run._growth import META
 from ..graph._simplify import Forms
 from . import _expr as e
 from ._expr import FieldRef
-from ._names import Name, Place, Trace, cases_of, source_of
+from ._traced import Trace, Traced, TracedDevice, cases_of, source_of
 
 # What a layer holds that is no weight.
 STATE: Final = ("running_mean", "running_var")
@@ -59,7 +59,7 @@ class Values:
         self.owned: dict[str, tuple[int, str]] = {}
         self.constants: dict[str, Array] = {}
         self._names: dict[int, str] = {}
-        self.place: Place | None = None
+        self.place: TracedDevice | None = None
 
     def tensor(self, value: Any) -> Any:
         """The name of a tensor for a value of the host."""
@@ -72,15 +72,15 @@ class Values:
         )
         if value.size == 1 and value.dtype.kind in "biuf" and not self.is_trained_number(value):
             number = value.reshape(()).item()
-            return Name(self.trace, e.literal(number), specs, number)
+            return Traced(self.trace, e.literal(number), specs, number)
         if value.size <= LITERAL and value.dtype.kind in "biu":
-            return Name(self.trace, self._filled(value), specs)
+            return Traced(self.trace, self._filled(value), specs)
         name = self._names.get(id(value), "")
         other = self._others.get(name, "")
         if not self._has(name) and self._has(other):
             turned = e.member(e.member(self._held(self.constants[other]), "value"), "mT")
-            return Name(self.trace, turned, specs)
-        return Name(self.trace, e.member(self._held(value), "value"), specs)
+            return Traced(self.trace, turned, specs)
+        return Traced(self.trace, e.member(self._held(value), "value"), specs)
 
     def is_trained_number(self, value: Array | None) -> bool:
         """Whether a constant of one element is a parameter."""
@@ -90,10 +90,10 @@ class Values:
     def whole(self, value: Any) -> Any:
         """The same, where a number would not do."""
         name = self.tensor(value)
-        if isinstance(name, Name) and name.scalar is not None:
+        if isinstance(name, Traced) and name.scalar is not None:
             assert name.specs is not None
             whole = np.full(name.specs[0].shape, name.scalar, name.dtype.numpy)
-            return Name(self.trace, self._filled(whole), name.specs)
+            return Traced(self.trace, self._filled(whole), name.specs)
         return name
 
     def _filled(self, value: Any) -> Any:
@@ -105,14 +105,14 @@ class Values:
             dtype = e.member(self.device(), "default_int")
         return e.call("px.asarray", [e.literal(value.tolist())], {"dtype": dtype, **device})
 
-    def _of_sizes(self, value: Any) -> Name:
+    def _of_sizes(self, value: Any) -> Traced:
         items = value.tolist()
         specs = tuple(px.asarray(np.array(c), device=META) for c in cases_of(items))
         device = self.device()
         words = {"device": device}
         if specs[0].dtype.kind == "Int":
             words["dtype"] = e.member(device, "default_int")
-        return Name(self.trace, e.call("px.asarray", [source_of(items)], words), specs)
+        return Traced(self.trace, e.call("px.asarray", [source_of(items)], words), specs)
 
     def device(self) -> Any:
         """The device that new tensors belong on."""

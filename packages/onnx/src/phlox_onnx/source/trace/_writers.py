@@ -16,8 +16,8 @@ from ...run._growth import META
 from ...table.bits import limits
 from ...table.resize import as_interpolate
 from . import _expr as e
-from ._names import Name, Trace, cases_of, finished, source_of
 from ._size import Size, UnknownError
+from ._traced import Trace, Traced, cases_of, finished, source_of
 
 # Bounds of slices beyond this stand for the end.
 FAR: Final = 10**9
@@ -51,7 +51,7 @@ def size(node: Node, x: Any) -> Any:
     return array([math.prod(x.shape)], ())
 
 
-def reshape(node: Node, x: Name, to: Any) -> Any:
+def reshape(node: Node, x: Traced, to: Any) -> Any:
     given = ints(to)
     if not node.attributes.get("allowzero", 0):
         given = tuple(
@@ -60,19 +60,21 @@ def reshape(node: Node, x: Name, to: Any) -> Any:
     return x.reshape(given)
 
 
-def unsqueeze(node: Node, x: Name, axes: Any) -> Any:
+def unsqueeze(node: Node, x: Traced, axes: Any) -> Any:
     found = ints(axes)
     return x.expand_dims(axis=found[0] if len(found) == 1 else found)
 
 
-def squeeze(node: Node, x: Name, axes: Any = None) -> Any:
+def squeeze(node: Node, x: Traced, axes: Any = None) -> Any:
     if axes is None:
         raise UnknownError("which sizes are 1")
     found = ints(axes)
     return x.squeeze(found[0] if len(found) == 1 else found)
 
 
-def slice_(node: Node, x: Name, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+def slice_(
+    node: Node, x: Traced, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+) -> Any:
     first, last = ints(starts), ints(ends)
     chosen = tuple(range(len(first))) if axes is None else ints(axes)
     by = (1,) * len(first) if steps is None else ints(steps)
@@ -116,7 +118,7 @@ def _near(n: int) -> int:
     return n
 
 
-def gather(node: Node, x: Name, indices: Any) -> Any:
+def gather(node: Node, x: Traced, indices: Any) -> Any:
     if not isinstance(indices, np.ndarray) or indices.ndim:
         raise UnknownError("indices that are tensors")
     axis = node.attributes.get("axis", 0)
@@ -126,7 +128,7 @@ def gather(node: Node, x: Name, indices: Any) -> Any:
     return x[(*(slice(None),) * axis, place)] if axis else x[place]
 
 
-def expand(node: Node, x: Name, to: Any) -> Any:
+def expand(node: Node, x: Traced, to: Any) -> Any:
     given = ints(to)
     sizes = x.shape
     if len(given) < len(sizes):
@@ -146,7 +148,7 @@ def _met(m: Any, n: Any) -> Any:
     return n if n == m else m
 
 
-def clip(node: Node, x: Name, low: Any = None, high: Any = None) -> Any:
+def clip(node: Node, x: Traced, low: Any = None, high: Any = None) -> Any:
     bounds = [None if v is None else _number(v) for v in (low, high)]
     if bounds == [0, None] and x.dtype.kind == "Float":
         return x.relu()
@@ -161,7 +163,7 @@ def _number(value: Any) -> Any:
     return value.reshape(()).item()
 
 
-def resize(node: Node, x: Name, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+def resize(node: Node, x: Traced, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
     """Pictures, by what ``interpolate`` knows."""
     words = node.attributes
     odd = any(words.get(k) for k in ("antialias", "exclude_outside", "axes"))
@@ -190,7 +192,7 @@ def resize(node: Node, x: Name, roi: Any = None, scales: Any = None, sizes: Any 
     return _interpolated(x, wanted, how)
 
 
-def _grows(x: Name, wanted: tuple[Any, ...]) -> bool:
+def _grows(x: Traced, wanted: tuple[Any, ...]) -> bool:
     """Whether no axis becomes shorter, in either case."""
     return all(
         min(b - a for a, b in zip(cases_of(n), cases_of(m), strict=True)) >= 0
@@ -198,7 +200,7 @@ def _grows(x: Name, wanted: tuple[Any, ...]) -> bool:
     )
 
 
-def _interpolated(x: Name, wanted: tuple[Any, ...], how: tuple[str, bool]) -> Any:
+def _interpolated(x: Traced, wanted: tuple[Any, ...], how: tuple[str, bool]) -> Any:
     named: dict[str, Any] = {"mode": e.text(f'"{how[0]}"')} | (
         {"align_corners": e.text("True")} if how[1] else {}
     )
@@ -223,12 +225,12 @@ def _of_shape(n: Size) -> tuple[Any, int] | None:
     return None
 
 
-def global_average(node: Node, x: Name) -> Any:
+def global_average(node: Node, x: Traced) -> Any:
     return x.mean(axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
-def attention(node: Node, q: Name, k: Name, v: Name, bias: Name | None = None) -> Any:
-    if not all(isinstance(v, Name | None) for v in (k, v, bias)):
+def attention(node: Node, q: Traced, k: Traced, v: Traced, bias: Traced | None = None) -> Any:
+    if not all(isinstance(v, Traced | None) for v in (k, v, bias)):
         raise UnknownError("a constant")
     named: dict[str, Any] = {} if bias is None else {"bias": bias.expr}
     scale = node.attributes.get("scale")
@@ -247,7 +249,7 @@ def attention(node: Node, q: Name, k: Name, v: Name, bias: Name | None = None) -
     return finished(q.trace, expr, made)
 
 
-def rounded(node: Node, x: Name, scale: Any, zero: Any = None) -> Any:
+def rounded(node: Node, x: Traced, scale: Any, zero: Any = None) -> Any:
     """Rounding to whole numbers and back, with one scale."""
     known = [v for v in (scale, zero) if v is not None]
     plain = isinstance(zero, np.ndarray | None) and not node.attributes.get("precision", 0)
@@ -258,14 +260,14 @@ def rounded(node: Node, x: Name, scale: Any, zero: Any = None) -> Any:
     least, most = limits(dtype, code)
     bits = (most - least).bit_length()
     off = 0 if zero is None else int(zero.reshape(()))
-    step = scale.expr if isinstance(scale, Name) else e.literal(scale.reshape(())[()])
+    step = scale.expr if isinstance(scale, Traced) else e.literal(scale.reshape(())[()])
     words: dict[str, Any] = {} if bits == 8 else {"bits": e.literal(bits)}
     words |= {} if least < 0 else {"signed": e.literal(False)}
     expr = e.call("px.fake_quantize", [x.expr, step, *([e.literal(off)] if off else [])], words)
     return finished(x.trace, expr, lambda case: x.cases[case])
 
 
-def truth(node: Node, x: Name, other: Any) -> Any:
+def truth(node: Node, x: Traced, other: Any) -> Any:
     """``x & True`` and ``x == True``, which are x where it has all of the axes."""
     if not isinstance(other, np.ndarray) or other.dtype != bool or not other.all():
         raise UnknownError("no constant truth")
@@ -295,13 +297,13 @@ WRITERS: Final[dict[Key, Writer]] = {
 }
 
 
-def range_(trace: Trace, device: Any, *bounds: Any) -> Name:
+def range_(trace: Trace, device: Any, *bounds: Any) -> Traced:
     """Whole numbers between sizes."""
     start, stop, step = (ints(each)[0] for each in bounds)
     args = [stop] if start == 0 and step == 1 else [start, stop, *([] if step == 1 else [step])]
     words = {"dtype": e.member(device, "default_int"), "device": device}
     specs = tuple(px.arange(*cases_of(args)[c], dtype=px.int64, device=META) for c in (0, 1))
-    return Name(trace, e.call("px.arange", [source_of(a) for a in args], words), specs)
+    return Traced(trace, e.call("px.arange", [source_of(a) for a in args], words), specs)
 
 
 # What makes a tensor on a device out of numbers of the host.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final, final
 
-from ...run._paths import is_made_up, tells, words_of
+from ...run._paths import Taken, is_made_up, tells, words_of
 from ..trace._values import Field
 
 Path = tuple[str, ...]
@@ -16,7 +16,7 @@ LONGEST: Final = 12
 
 
 @final
-class Places:
+class ModulePaths:
     """The paths of fields, and what stands together.
 
     Attributes:
@@ -26,23 +26,10 @@ class Places:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         """Take the fields of a model as they are before there are classes."""
-        self.paths: list[Path | None] = []
-        self._taken: set[Path] = set()
-        self._branches: set[Path] = set()
-        for made in fields:
-            path = _path(made)
-            self.paths.append(path if path is not None and self._free(path) else None)
-        taken = [path for path in self.paths if path is not None]
-        self._inside = Counter(path[:k] for path in taken for k in range(1, len(path) + 1))
-
-    def _free(self, path: Path) -> bool:
-        """Take a path, if it is none already, inside of none, and around none."""
-        inside = any(path[:k] in self._taken for k in range(1, len(path)))
-        if inside or path in self._taken or path in self._branches:
-            return False
-        self._taken.add(path)
-        self._branches |= {path[:k] for k in range(1, len(path))}
-        return True
+        taken, found = Taken(), map(_path, fields)
+        self.paths = [path if path is not None and taken.take(path) else None for path in found]
+        known = [path for path in self.paths if path is not None]
+        self._inside = Counter(path[:k] for path in known for k in range(1, len(path) + 1))
 
     def of(self, number: int) -> Path | None:
         """The path of a field; what came later has none."""

@@ -1,6 +1,6 @@
 """Values that are not there: rows run on them as on tensors, and what they do becomes source.
 
-A ``Name`` stands for a tensor, a ``Size`` for a whole number of the host. Each is known at two
+A ``Traced`` stands for a tensor, a ``Size`` for a whole number of the host. Each is known at two
 sizes of the inputs, on a device without data, so that ranks, types and fixed sizes are numbers.
 """
 
@@ -52,7 +52,7 @@ class Trace:
 
 def cases_of(value: Any) -> Pair:
     """Both cases of anything that rows pass around."""
-    if isinstance(value, Size | Name | Place | Kind):
+    if isinstance(value, Size | Traced | TracedDevice | Kind):
         return value.cases
     if isinstance(value, tuple | list):
         pairs = [cases_of(v) for v in value]
@@ -76,7 +76,7 @@ class Kind:
 
 
 @final
-class Place:
+class TracedDevice:
     """The device of a value."""
 
     def __init__(self, expr: Any_) -> None:
@@ -98,7 +98,7 @@ class Place:
         return Kind(e.member(self.expr, "default_float"), px.float32)
 
 
-class Name:
+class Traced:
     """A tensor that is written, not there.
 
     Attributes:
@@ -153,9 +153,9 @@ class Name:
         return found
 
     @property
-    def device(self) -> Place:
+    def device(self) -> TracedDevice:
         """The device."""
-        return Place(e.member(self.expr, "device"))
+        return TracedDevice(e.member(self.expr, "device"))
 
     @property
     def mT(self) -> Any:
@@ -169,7 +169,7 @@ class Name:
 
     def _member(self, name: str) -> Any:
         specs = self.specs and tuple(getattr(s, name) for s in self.specs)
-        return Name(self.trace, self.trace.keep(member_of(self, name)), specs)
+        return Traced(self.trace, self.trace.keep(member_of(self, name)), specs)
 
     def _has_type(self, wanted: Any, *_: Any) -> bool:
         """Whether a cast to a type changes nothing, whatever the device has."""
@@ -212,12 +212,12 @@ class Name:
     __int__ = __float__ = __index__ = __bool__
 
 
-def member_of(name: Name, word: str) -> Expr:
+def member_of(name: Traced, word: str) -> Expr:
     """An attribute of a tensor."""
     return e.member(_whole(name), word)
 
 
-def _whole(name: Name) -> Any_:
+def _whole(name: Traced) -> Any_:
     """The tensor itself, where a number in its place would not do."""
     if name.scalar is not None:
         raise UnknownError("a number with methods")
@@ -232,13 +232,13 @@ def finished(trace: Trace, expr: Expr, made: Callable[[int], Any]) -> Any:
     except (PhloxError, UnknownError):
         raise UnknownError("a call whose result is unknown") from None
     if isinstance(specs[0], Tensor):
-        return Name(trace, trace.keep(expr), specs)
+        return Traced(trace, trace.keep(expr), specs)
     if isinstance(specs[0], tuple | list) and all(isinstance(s, Tensor) for s in specs[0]):
         if len(specs[0]) != len(specs[1]):
             raise UnknownError("a number of results")
         refs = trace.keep_several(expr, len(specs[0]))
         pairs = zip(*specs, strict=True)
-        return tuple(Name(trace, r, p) for r, p in zip(refs, pairs, strict=True))
+        return tuple(Traced(trace, r, p) for r, p in zip(refs, pairs, strict=True))
     raise UnknownError("a result of another kind")
 
 
@@ -248,7 +248,7 @@ def source_of(value: Any) -> Any_:
     Raises:
         UnknownError: when it has none.
     """
-    if isinstance(value, Name | Size | Kind | Place):
+    if isinstance(value, Traced | Size | Kind | TracedDevice):
         return value.expr
     if isinstance(value, tuple):
         return e.row_of([source_of(v) for v in value])
@@ -281,12 +281,12 @@ def sliced(place: Any) -> Any_:
 def operator(sign: str, binds: int, run: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """The methods of an operator between two, from both sides."""
 
-    def between(self: Name, one: Any, two: Any) -> Any:
-        if not isinstance(one, Name | Size | int | float | bool | np.generic) or not isinstance(
-            two, Name | Size | int | float | bool | np.generic
+    def between(self: Traced, one: Any, two: Any) -> Any:
+        if not isinstance(one, Traced | Size | int | float | bool | np.generic) or not isinstance(
+            two, Traced | Size | int | float | bool | np.generic
         ):
             return NotImplemented
-        if all(not isinstance(v, Name) or v.scalar is not None for v in (one, two)):
+        if all(not isinstance(v, Traced) or v.scalar is not None for v in (one, two)):
             raise UnknownError("numbers alone")
         expr = spelled(sign, one, two, binds)
         return finished(self.trace, expr, _agreeing(run, (one, two)))
@@ -300,14 +300,16 @@ def spelled(sign: str, one: Any, two: Any, binds: int) -> Expr:
     """An operator between two, numbers behind tensors, and none below 0 that is added."""
     if sign in ("+", "*", "&", "|") and not isinstance(two, Size) and _is_number(one):
         one, two = two, one
-    number = two.scalar if isinstance(two, Name) else two
+    number = two.scalar if isinstance(two, Traced) else two
     if sign in ("+", "-") and isinstance(number, int | float) and number < 0:
         return e.binary(source_of(one), "-+"[sign == "-"], e.literal(-number), binds)
     return e.binary(source_of(one), sign, source_of(two), binds)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, Name) and value.scalar is not None)
+    return isinstance(value, int | float) or (
+        isinstance(value, Traced) and value.scalar is not None
+    )
 
 
 def _agreeing(run: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[int], Any]:
@@ -315,9 +317,9 @@ def _agreeing(run: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[int],
 
     def made(case: int) -> Any:
         whole = run(*(cases_of(a)[case] for a in args))
-        if any(isinstance(a, Name) and a.scalar is not None for a in args):
+        if any(isinstance(a, Traced) and a.scalar is not None for a in args):
             plain = [
-                a.scalar if isinstance(a, Name) and a.scalar is not None else cases_of(a)[case]
+                a.scalar if isinstance(a, Traced) and a.scalar is not None else cases_of(a)[case]
                 for a in args
             ]
             other = run(*plain)
@@ -353,19 +355,19 @@ _ORDERS: Final = {
 }
 
 
-def _sign(sign: str, run: Callable[[Any], Any]) -> Callable[[Name], Any]:
+def _sign(sign: str, run: Callable[[Any], Any]) -> Callable[[Traced], Any]:
     return lambda self: finished(self.trace, e.unary(sign, self.expr), lambda c: run(self.cases[c]))
 
 
 def _install() -> None:
     for word, (sign, binds, run) in _OPERATORS.items():
         own, turned = operator(sign, binds, run)
-        setattr(Name, f"__{word}__", own)
-        setattr(Name, f"__r{word}__", turned)
+        setattr(Traced, f"__{word}__", own)
+        setattr(Traced, f"__r{word}__", turned)
     for word, (sign, order) in _ORDERS.items():
-        setattr(Name, f"__{word}__", operator(sign, e.COMPARE, order)[0])
+        setattr(Traced, f"__{word}__", operator(sign, e.COMPARE, order)[0])
     for word, sign, act in (("neg", "-", lambda x: -x), ("invert", "~", lambda x: ~x)):
-        setattr(Name, f"__{word}__", _sign(sign, act))
+        setattr(Traced, f"__{word}__", _sign(sign, act))
 
 
 _install()
