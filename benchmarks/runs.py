@@ -95,7 +95,7 @@ def _steps() -> list[Line]:
 
 def _row() -> Line:
     one = train.Learner(nn.Linear(2, 1, device=Autodiff(Cpu())), optim.SgdConfig().init(), 1e-3)
-    loss = px.asarray(0.5)
+    loss, both, alone = px.asarray(0.5), 0.0, 0.0
     with (
         tempfile.TemporaryDirectory(prefix="phlox-bench-") as folder,
         train.Run(folder, one, range(10**9), save=train.Every(minutes=60), show=False) as run,

@@ -37,37 +37,56 @@ def bits_of(record: Any) -> list[Any]:
     return [v.numpy().tobytes() for _, v in found if isinstance(v, px.Tensor)]
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, str(ROOT / "tests/train/killed.py"), str(folder)]
+def needs_adapter() -> None:
+    try:
+        px.Wgpu()
+    except px.BackendUnavailableError as error:
+        pytest.skip(f"no adapter: {error}")
+
+
+def start(folder: Path, way: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(ROOT / "tests/train/killed.py"), str(folder), way]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
     )
 
 
-def killed_until_done(folder: Path, kills: int, chance: random.Random) -> int:
+def killed_until_done(folder: Path, way: str, kills: int, chance: random.Random) -> int:
     """Kill a run so many times, and let it end; how many of the kills met it while it trained."""
     met = 0
     for _ in range(kills):
-        with start(folder) as process:
+        with start(folder, way) as process:
             assert process.stdout is not None
             begun = process.stdout.readline()
             if begun:
                 time.sleep(chance.uniform(0.0, 0.25))
             process.send_signal(signal.SIGKILL)
             met += "done" not in process.stdout.read()
-    with start(folder) as process:
+    with start(folder, way) as process:
         said, _ = process.communicate(timeout=100)
     assert said.endswith("done\n")
     return met
 
 
+LONG = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize(
-    "kills", [3, pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(1200)])]
+    ("way", "kills"),
+    [
+        pytest.param("cpu", 2, marks=pytest.mark.timeout(300)),  # starts are slow on a busy machine
+        pytest.param("cpu", 50, marks=LONG),
+        pytest.param("compiled", 10, marks=LONG),
+        pytest.param("wgpu", 50, marks=LONG),
+    ],
 )
-def test_a_run_that_is_killed_ends_in_the_same_bits(tmp_path: Path, kills: int) -> None:
-    whole(tmp_path / "calm")
-    met = killed_until_done(tmp_path / "killed", kills, random.Random(kills))
+def test_a_run_that_is_killed_ends_in_the_same_bits(tmp_path: Path, way: str, kills: int) -> None:
+    if way == "wgpu":
+        needs_adapter()
+    whole(tmp_path / "calm", way)
+    met = killed_until_done(tmp_path / "killed", way, kills, random.Random(kills))
     assert met > 0
     assert rows_of(tmp_path / "killed") == rows_of(tmp_path / "calm")
     assert bits_of(newest(tmp_path / "killed")) == bits_of(newest(tmp_path / "calm"))

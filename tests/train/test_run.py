@@ -17,7 +17,7 @@ import phlox as px
 from phlox import data, nn, optim, train
 from tests.train.killed import whole
 from tests.train.nets import Net, batches, bits, forward, net, rows
-from tests.train.test_kills import rows_of
+from tests.train.test_kills import needs_adapter, rows_of
 from tools.shell import ROOT
 
 
@@ -75,6 +75,25 @@ def test_a_run_goes_on_from_each_step_to_the_same_bits(tmp_path: Path, sized: bo
         assert (run.steps, run.reason) == (12, "done")
         assert bits(again.model) == bits(calm.model), step
         assert rows_of(folder) == rows_of(tmp_path / "calm"), step
+
+
+@pytest.mark.parametrize("way", ["compiled", pytest.param("wgpu", marks=pytest.mark.long)])
+def test_a_run_goes_on_on_other_devices_and_compiled(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "wgpu":
+        needs_adapter()
+    calm = whole(tmp_path / "calm", way)
+    made = train.Run.__init__
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            train.Run,
+            "__init__",
+            lambda self, *a, **named: made(self, *a, **named, callbacks=[stop_at(9)]),
+        )
+        assert whole(tmp_path / "stopped", way) != calm
+    assert whole(tmp_path / "stopped", way) == calm
+    assert rows_of(tmp_path / "stopped") == rows_of(tmp_path / "calm")
 
 
 def test_a_run_that_is_done_is_not_trained_again(tmp_path: Path) -> None:
@@ -235,6 +254,19 @@ def test_a_signal_ends_a_run_behind_its_step(tmp_path: Path, name: str) -> None:
     _, again = loop(tmp_path / "a")
     assert bits(again.model) == bits(calm.model)
     assert rows_of(tmp_path / "a") == rows_of(tmp_path / "calm")
+
+
+def test_ctrl_c_says_what_it_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    one = learner()
+    with train.Run(tmp_path, one, loader()) as run:
+        for _ in run.epochs(1):
+            for batch in run.batches():
+                one.step(forward, batch)
+                if run.steps == 1:
+                    signal.raise_signal(signal.SIGINT)
+    out, error = capfd.readouterr()
+    assert error == "\n[run] Ctrl-C: ends behind this step; again: at once\n"
+    assert out == "stopped at step 2: Ctrl-C\n"
 
 
 def test_a_second_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:

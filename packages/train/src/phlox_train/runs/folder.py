@@ -27,6 +27,7 @@ class Folder:
         """Keep what is needed to open it."""
         self.path, self._keep = path, keep
         self.better: dict[str, str] = {}
+        self._config: Mapping[str, Any] | None = None
         self.checkpoints: Checkpoints | None = None
         self._lock: FolderLock | None = None
         self.rows = Rows(Log(None, 0))
@@ -37,6 +38,7 @@ class Folder:
         Raises:
             RunError: for a folder of another run, and one that cannot be used.
         """
+        self._config = config
         if self.path is None:
             return None
         try:
@@ -110,6 +112,7 @@ class Folder:
         whole = {
             "version": VERSION,
             **record,
+            "config": self._config,
             "mark": self.rows.mark,
             "values": dict(self.rows.values),
             "better": dict(self.better),

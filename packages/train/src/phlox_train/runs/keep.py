@@ -109,6 +109,10 @@ class KeepBest(KeepRule):
 
     def wanted(self, there: Sequence[Kept], better: Mapping[str, str]) -> set[int]:
         """Return the steps of those to keep."""
+        return {kept.step for kept in self.ranked(there, better)[: self._count]}
+
+    def ranked(self, there: Sequence[Kept], better: Mapping[str, str]) -> list[Kept]:
+        """Return those that have the value, the best first."""
         ranked: list[Kept] = []
         for kept in there:
             if self.name in kept.values:
@@ -116,4 +120,4 @@ class KeepBest(KeepRule):
                 value = kept.values[self.name]
                 worse = [improves(value, other.values[self.name], way) for other in ranked]
                 ranked.insert(worse.index(True) if True in worse else len(ranked), kept)
-        return {kept.step for kept in ranked[: self._count]}
+        return ranked

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, Self, final
 
 from phlox_nn import Config
 from phlox_tensor import ArgumentError, WrongTypeError
-from phlox_tensor.random import generator
 
 from ..show.line import Facts, Line
 from .better import Direction, direction
@@ -21,9 +20,10 @@ from .errors import RunError, path_of
 from .events import EpochEnded, Event, Failed, Saved, Started, Stepped, Stopped, Validated
 from .feed import Feed
 from .folder import Folder
-from .keep import Every, KeepBest, KeepLast, KeepRule, Kept
+from .keep import Every, KeepLast, KeepRule
 from .place import Place
 from .results import Best, Series, best_of, series
+from .saver import Moment, Saver
 from .signals import Signals
 from .stop import NotFinite, Seen, StopRule
 
@@ -102,12 +102,12 @@ class Run:
                 )
         self._feed = Feed(batches)
         self._config = config_of(config)
-        self._keep, self._every = tuple(keep), save
         self._stop = (NotFinite(),) if stop is None else tuple(stop)
         self._callbacks, self._resume = tuple(callbacks), resume
-        self._folder = Folder(None if folder is None else path_of(folder, "run"), self._keep)
+        self._folder = Folder(None if folder is None else path_of(folder, "run"), tuple(keep))
+        self._saver = Saver(self._folder, self._parts, self._stop, tuple(keep), save)
         self._line = Line(show)
-        self._signals = Signals()
+        self._signals = Signals(show=show)
         self._place = Place()
         self._began = monotonic()
         self._inside = self._open = self._unsaved = False
@@ -124,10 +124,10 @@ class Run:
             if found is None:
                 self._place.epoch = self._feed.epoch
             else:
-                self._load(found)
+                self._place = self._saver.load(found, self._feed)
             self._open = True
             self._began = monotonic()
-            self._last = (self.steps, self.epoch, self.seconds)  # of the last save
+            self._saver.last = (self.steps, self.epoch, self.seconds)
             self._line.begin(self.steps)
             self._waited = self._feed.waited
             self._note()
@@ -322,7 +322,7 @@ class Run:
             if reason is not None:
                 self.reason, saves = reason, rule.saves and saves
         self.reason = self.reason or asked.pop("stop", "") or signals.stop or ""
-        why = asked.pop("save", "") or signals.save or self._due(seen)
+        why = asked.pop("save", "") or signals.save or self._saver.due(seen, self.epoch)
         signals.save = None
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.settle()
@@ -331,84 +331,13 @@ class Run:
         self._unsaved = not saves
         return bool(self.reason)
 
-    def _due(self, seen: Seen) -> str:
-        """Why a checkpoint is due, or nothing."""
-        there = self._folder.checkpoints
-        if there is None or (there.busy and not seen.ended):
-            return ""
-        steps, epoch, seconds = self._last
-        epochs = self.epoch - epoch if seen.ended else 0
-        if self._every.due(self.steps - steps, seen.seconds - seconds, epochs):
-            return "due"
-        candidate = Kept(self.steps, self.epoch, seen.values)
-        if not seen.ended:
-            return ""
-        best = [rule for rule in self._keep if isinstance(rule, KeepBest)]
-        chosen = [rule.wanted([*there.kept, candidate], seen.better) for rule in best]
-        return "best" if any(self.steps in steps for steps in chosen) else ""
-
-    # Saving and going on
-
     def _save(self, reason: str, values: Mapping[str, float]) -> None:
         """Begin to write a checkpoint of the last step or epoch that ended."""
-        there, place = self._folder.checkpoints, self._place
-        if there is None or self._last[:2] == (place.step, place.epoch):
-            return
-        record = {
-            "parts": {name: part.into_record() for name, part in self._parts.items()},
-            "data": self._at,
-            "place": {**place.into_record(), "seconds": self.seconds},
-            "rules": {name: rule.into_record() for name, rule in self._rules().items()},
-            "random": list(generator().state()),
-            "config": self._config,
-        }
-        self._last = (place.step, place.epoch, self.seconds)
-        step = place.step
-        self._folder.save(
-            record, step, place.epoch, dict(values), lambda path: self._saved(step, path, reason)
+        self._saver.save(
+            Moment(self._place, self._at, self.seconds),
+            values,
+            lambda step, path: self._emit(Saved(step, path, reason)),
         )
-
-    def _saved(self, step: int, path: Path, reason: str) -> None:
-        best: dict[str, Any] = {}
-        for rule in self._keep:
-            if isinstance(rule, KeepBest):
-                found = self._best_kept(rule)
-                if found is not None:
-                    best[rule.name] = found
-        self._folder.point(path, best)
-        self._emit(Saved(step, path, reason))
-
-    def _best_kept(self, rule: KeepBest) -> dict[str, Any] | None:
-        there = self._folder.checkpoints
-        assert there is not None
-        wanted = rule.wanted(there.kept, self._folder.better)
-        for kept in there.kept:
-            if kept.step in wanted:
-                path = os.path.relpath(there.path(kept.step), self._folder.path)
-                return {"value": kept.values[rule.name], "step": kept.step, "path": path}
-        return None
-
-    def _rules(self) -> dict[str, StopRule]:
-        """Rules that end the run, by a name that the next start has too: kind and number of it."""
-        named: dict[str, StopRule] = {}
-        for rule in self._stop:
-            kind = type(rule).__qualname__
-            count = sum(name.rpartition(" ")[0] == kind for name in named)
-            named[f"{kind} {count}"] = rule
-        return named
-
-    def _load(self, found: Any) -> None:
-        if set(found["parts"]) != set(self._parts):
-            got, expected = ", ".join(self._parts), ", ".join(found["parts"])
-            raise RunError("run", "other parts are in the checkpoint", got=got, expected=expected)
-        for name, part in self._parts.items():
-            part.load_record(found["parts"][name])
-        self._feed.load_record(found["data"])
-        for name, rule in self._rules().items():
-            if name in found["rules"]:  # another one begins to count here
-                rule.load_record(found["rules"][name])
-        generator().set_state(*found["random"])
-        self._place = Place(**found["place"])
 
     # Ending
 

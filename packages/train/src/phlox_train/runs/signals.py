@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from types import FrameType
@@ -16,8 +17,13 @@ _SAVES: Final = {"SIGUSR1": "SIGUSR1"}
 class Signals:
     """Notes signals in the main thread; a second one that stops acts at once, as it did before."""
 
-    def __init__(self) -> None:
-        """Note nothing yet."""
+    def __init__(self, *, show: bool) -> None:
+        """Note nothing yet.
+
+        Args:
+            show: whether to say what a signal does.
+        """
+        self._show = show
         self.stop: str | None = None
         self.save: str | None = None
         self._before: dict[int, Any] = {}
@@ -45,3 +51,5 @@ class Signals:
             return
         self.stop = _STOPS[name]
         signal.signal(number, self._before.pop(number))
+        if self._show:  # by a call that may interrupt another one that writes
+            os.write(2, f"\n[run] {self.stop}: ends behind this step; again: at once\n".encode())

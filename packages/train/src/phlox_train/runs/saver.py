@@ -1,0 +1,130 @@
+"""What goes into a checkpoint of a run, when one is due, and what comes back from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from phlox_record import Record
+from phlox_tensor.random import generator
+
+from .errors import RunError
+from .feed import Feed
+from .folder import Folder
+from .keep import Every, KeepBest, KeepRule, Kept
+from .place import Place
+from .stop import Seen, StopRule
+
+
+class Moment(NamedTuple):
+    """Where a run is between two steps.
+
+    Attributes:
+        batches: the record of the loader.
+    """
+
+    place: Place
+    batches: Record
+    seconds: float
+
+
+@final
+class Saver:
+    """Saves and loads the parts of a run.
+
+    Attributes:
+        last: step, epoch and seconds of the last save, or of the start.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        parts: Mapping[str, Any],
+        stop: Sequence[StopRule],
+        keep: Sequence[KeepRule],
+        every: Every,
+    ) -> None:
+        """Hold what is saved, where, and when."""
+        self._folder, self._parts, self._every = folder, parts, every
+        self._best = [rule for rule in keep if isinstance(rule, KeepBest)]
+        self._rules: dict[str, StopRule] = {}  # by what the next start calls them: kind and number
+        for rule in stop:
+            kind = type(rule).__qualname__
+            count = sum(name.rpartition(" ")[0] == kind for name in self._rules)
+            self._rules[f"{kind} {count}"] = rule
+        self.last = (0, 0, 0.0)
+
+    def due(self, seen: Seen, epoch: int) -> str:
+        """Return why a checkpoint is due in an epoch, or nothing."""
+        there = self._folder.checkpoints
+        if there is None or (there.busy and not seen.ended):
+            return ""
+        step, before, seconds = self.last
+        epochs = epoch - before if seen.ended else 0
+        if self._every.due(seen.step - step, seen.seconds - seconds, epochs):
+            return "due"
+        if not seen.ended:
+            return ""
+        all_ = [*there.kept, Kept(seen.step, epoch, seen.values)]
+        chosen = [rule.wanted(all_, seen.better) for rule in self._best]
+        return "best" if any(seen.step in steps for steps in chosen) else ""
+
+    def save(
+        self, moment: Moment, values: Mapping[str, float], saved: Callable[[int, Path], None]
+    ) -> None:
+        """Begin to write a checkpoint, unless that moment was saved.
+
+        Args:
+            moment: where the run is.
+            values: of the epoch that ended with it.
+            saved: called when the file is there.
+        """
+        place = moment.place
+        if self._folder.checkpoints is None or self.last[:2] == (place.step, place.epoch):
+            return
+        record = {
+            "parts": {name: part.into_record() for name, part in self._parts.items()},
+            "data": moment.batches,
+            "place": {**place.into_record(), "seconds": moment.seconds},
+            "rules": {name: rule.into_record() for name, rule in self._rules.items()},
+            "random": list(generator().state()),
+        }
+        step, epoch = place.step, place.epoch
+        self.last = (step, epoch, moment.seconds)
+
+        def done(path: Path) -> None:
+            self._folder.point(path, self._best_kept())
+            saved(step, path)
+
+        self._folder.save(record, step, epoch, dict(values), done)
+
+    def load(self, found: Any, feed: Feed) -> Place:
+        """Take over a checkpoint, and return where the run was.
+
+        Raises:
+            RunError: for one of other parts.
+        """
+        if set(found["parts"]) != set(self._parts):
+            got, expected = ", ".join(self._parts), ", ".join(found["parts"])
+            raise RunError("run", "other parts are in the checkpoint", got=got, expected=expected)
+        for name, part in self._parts.items():
+            part.load_record(found["parts"][name])
+        feed.load_record(found["data"])
+        for name, rule in self._rules.items():
+            if name in found["rules"]:  # another one begins to count here
+                rule.load_record(found["rules"][name])
+        generator().set_state(*found["random"])
+        return Place(**found["place"])
+
+    def _best_kept(self) -> dict[str, Any]:
+        """The best checkpoint by each rule."""
+        there, best = self._folder.checkpoints, {}
+        assert there is not None
+        for rule in self._best:
+            for kept in rule.ranked(there.kept, self._folder.better)[:1]:
+                path = os.path.relpath(there.path(kept.step), self._folder.path)
+                value = kept.values[rule.name]
+                best[rule.name] = {"value": value, "step": kept.step, "path": path}
+        return best
