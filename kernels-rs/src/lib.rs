@@ -22,7 +22,7 @@
 //!    output pointer into tasks.
 //! 5. SIMD: write plain loops in an `#[inline(always)]` function and give it to `simd::vectorize!`, which compiles it for
 //!    baseline, AVX2+FMA and AVX-512 and picks at run time.
-//! 6. One row in `src/py/<family>.rs` (see the head of `src/py.rs`). The Python table picks the name up by itself.
+//! 6. One row in `src/py/table.rs` (see the head of `src/py/row.rs`). The Python table picks the name up by itself.
 //! 7. Tests: a naive reference over random shapes and layouts beside the kernel, and a pytest in `tests/`.
 
 pub mod array;

@@ -102,14 +102,13 @@ def room(module: str) -> str:
 
 
 def family(module: str) -> str:
-    """A file of a lower room, a family of ops, the whole binding."""
-    parts = module.split("::")
-    return "::".join(parts[: 1 if parts[0] == "py" else 2])
+    """A file of a lower room or of the binding, a family of ops."""
+    return "::".join(module.split("::")[:2])
 
 
 def file(module: str) -> str:
-    """A file of any room, the whole binding."""
-    return "py" if room(module) == "py" else module
+    """A file of any room."""
+    return module
 
 
 def arrows(modules: dict[str, list[str]], unit: Callable[[str], str]) -> dict[str, set[str]]:
@@ -170,14 +169,11 @@ def test_circles_are_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}}) == ["a -> b -> c -> a"]
 
 
-def test_the_binding_has_one_file_for_each_family_of_kernels() -> None:
-    """Activation, binary and unary share one table; creation has its kernels beside it."""
+def test_the_binding_names_every_family_of_kernels() -> None:
     families = {file.stem for file in (SOURCE / "ops").glob("*.rs")} - {"parts", "samples"}
-    bound = {file.stem for file in (SOURCE / "py").glob("*.rs")} - {
-        "arg",
-        "error",
-        "key",
-        "plan",
-        "tensor",
-    }
-    assert bound == families | {"creation"}
+    bound = {path.split("::")[1] for path in paths_of_binding() if path.startswith("ops::")}
+    assert bound == families
+
+
+def paths_of_binding() -> set[str]:
+    return {path for name, named in read().items() if room(name) == "py" for path in named}

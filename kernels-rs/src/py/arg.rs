@@ -1,18 +1,18 @@
 //! Arguments and results of the rows in `src/py/*.rs`, and the wrapper that runs them.
 
 use super::error::rejected;
-use super::plan::Made;
-use super::tensor::{RawTensor, registered};
+use super::frame::Made;
+use super::raw::{self, RawTensor, dtype_of};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
 use crate::array::shape::{Shape, Strides, check_rank};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::memory::scratch::guarded;
+use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
-use pyo3::{Borrowed, IntoPyObjectExt};
+use pyo3::types::{PyString, PyTuple};
 
 /// Work, in elements, above which other Python threads may run meanwhile (about 20 us).
 const DETACH_ABOVE: usize = 1 << 16;
@@ -24,7 +24,7 @@ pub trait Arg {
     where
         Self: 'a;
     /// The plain value.
-    fn get(&self) -> Self::Out<'_>;
+    fn as_value(&self) -> Self::Out<'_>;
     /// Elements behind it.
     fn work(&self) -> usize {
         0
@@ -55,7 +55,7 @@ impl Arg for Tensor<'_> {
         = &'a Array
     where
         Self: 'a;
-    fn get(&self) -> &Array {
+    fn as_value(&self) -> &Array {
         self.array()
     }
     fn work(&self) -> usize {
@@ -78,7 +78,7 @@ impl Arg for OptTensor<'_> {
         = Option<&'a Array>
     where
         Self: 'a;
-    fn get(&self) -> Option<&Array> {
+    fn as_value(&self) -> Option<&Array> {
         self.0.as_ref().map(Tensor::array)
     }
     fn work(&self) -> usize {
@@ -102,7 +102,7 @@ impl Arg for Tensors<'_> {
         = Vec<&'a Array>
     where
         Self: 'a;
-    fn get(&self) -> Vec<&Array> {
+    fn as_value(&self) -> Vec<&Array> {
         self.0.iter().map(Tensor::array).collect()
     }
     fn work(&self) -> usize {
@@ -131,7 +131,7 @@ macro_rules! tuple_args {
         impl Arg for $name {
             // By reference: moving an inline array that was just written stalls the store buffer.
             type Out<'a> = &'a $inline;
-            fn get(&self) -> &$inline { &self.0 }
+            fn as_value(&self) -> &$inline { &self.0 }
         }
     )*};
 }
@@ -148,20 +148,13 @@ pub struct Dtype(DType);
 impl<'a, 'py> FromPyObject<'a, 'py> for Dtype {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Some(dtype) = registered(object.as_any()) {
-            return Ok(Self(dtype));
-        }
-        if let Ok(name) = object.cast::<PyString>() {
-            return Ok(Self(DType::from_name(&name.to_cow()?)?));
-        }
-        let name = object.getattr(pyo3::intern!(object.py(), "name"))?;
-        Ok(Self(DType::from_name(&name.cast::<PyString>()?.to_cow()?)?))
+        dtype_of(&object).map(Self)
     }
 }
 
 impl Arg for Dtype {
     type Out<'a> = DType;
-    fn get(&self) -> DType {
+    fn as_value(&self) -> DType {
         self.0
     }
 }
@@ -172,13 +165,13 @@ pub struct Value(Scalar);
 impl<'a, 'py> FromPyObject<'a, 'py> for Value {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        scalar(&object).map(Self)
+        raw::scalar(&object).map(Self)
     }
 }
 
 impl Arg for Value {
     type Out<'a> = Scalar;
-    fn get(&self) -> Scalar {
+    fn as_value(&self) -> Scalar {
         self.0
     }
 }
@@ -189,38 +182,14 @@ pub struct OptValue(Option<Scalar>);
 impl<'a, 'py> FromPyObject<'a, 'py> for OptValue {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(if object.is_none() { None } else { Some(scalar(&object)?) }))
+        Ok(Self(if object.is_none() { None } else { Some(raw::scalar(&object)?) }))
     }
 }
 
 impl Arg for OptValue {
     type Out<'a> = Option<Scalar>;
-    fn get(&self) -> Option<Scalar> {
+    fn as_value(&self) -> Option<Scalar> {
         self.0
-    }
-}
-
-/// A bool, int or float; anything else, and an int beyond 64 bits, is rejected.
-#[inline]
-pub fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
-    if let Ok(value) = object.cast_exact::<PyFloat>() {
-        return Ok(Scalar::Float(value.value()));
-    }
-    if let Ok(value) = object.cast::<PyBool>() {
-        return Ok(Scalar::Bool(value.is_true()));
-    }
-    if let Ok(value) = object.cast::<PyInt>() {
-        if let Ok(value) = value.extract::<i64>() {
-            return Ok(Scalar::Int(value));
-        }
-        if let Ok(value) = value.extract::<u64>() {
-            return Ok(Scalar::Uint(value));
-        }
-        return Err(rejected("int scalar beyond 64 bits"));
-    }
-    match object.cast::<PyFloat>() {
-        Ok(value) => Ok(Scalar::Float(value.value())),
-        Err(_) => Err(rejected("operand is neither a primitive of this backend nor a scalar")),
     }
 }
 
@@ -237,7 +206,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Text {
 
 impl Arg for Text {
     type Out<'a> = &'a str;
-    fn get(&self) -> &str {
+    fn as_value(&self) -> &str {
         &self.0
     }
 }
@@ -246,71 +215,89 @@ macro_rules! plain_args {
     ($($ty:ty),* $(,)?) => {$(
         impl Arg for $ty {
             type Out<'a> = $ty;
-            fn get(&self) -> $ty { *self }
+            fn as_value(&self) -> $ty { *self }
         }
     )*};
 }
-type Pair = (usize, usize);
+/// Two, along the axes of a plane.
+pub type Pair = (usize, usize);
 plain_args!(usize, i64, u64, f64, bool, Option<usize>, Option<f64>, Pair, (Pair, Pair), (usize, usize, usize, usize));
 
+/// A tuple of pairs of non-negative ints.
+pub struct Pairs(Vec<(usize, usize)>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Pairs {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self)
+    }
+}
+
+impl Arg for Pairs {
+    type Out<'a> = &'a [(usize, usize)];
+    fn as_value(&self) -> &[(usize, usize)] {
+        &self.0
+    }
+}
+
+/// A tuple of any number of ints.
+pub struct Many<T>(Vec<T>);
+
+impl<'a, 'py, T: for<'b> FromPyObject<'b, 'py>> FromPyObject<'a, 'py> for Many<T> {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let tuple = object.cast::<PyTuple>()?;
+        tuple.iter_borrowed().map(|item| item.extract::<T>().map_err(Into::into)).collect::<PyResult<_>>().map(Self)
+    }
+}
+
+impl<T: 'static> Arg for Many<T> {
+    type Out<'a> = &'a [T];
+    fn as_value(&self) -> &[T] {
+        &self.0
+    }
+}
+
 /// What a row may return.
-pub trait Give {
-    /// As a Python object.
-    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
+pub trait Give: Sized {
     /// As the result of a step of a plan.
-    fn made(self) -> Made;
+    fn into_result(self) -> Made;
+    /// As a Python object.
+    #[inline]
+    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self.into_result() {
+            Made::One(array) => Ok(Bound::new(py, RawTensor { array })?.into_any()),
+            Made::Many(arrays) => {
+                let items = arrays.into_iter().map(|array| array.give(py)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyTuple::new(py, items)?.into_any())
+            }
+        }
+    }
 }
 
 impl Give for Array {
     #[inline]
-    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        Ok(Bound::new(py, RawTensor { array: self })?.into_any())
-    }
-    #[inline]
-    fn made(self) -> Made {
+    fn into_result(self) -> Made {
         Made::One(self)
     }
 }
 
-impl Give for (Array, Array) {
-    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        (self.0.give(py)?, self.1.give(py)?).into_bound_py_any(py)
-    }
-    #[inline]
-    fn made(self) -> Made {
-        Made::Many(vec![self.0, self.1])
-    }
+macro_rules! give_many {
+    ($($ty:ty: $given:ident => $arrays:expr;)*) => {$(
+        impl Give for $ty {
+            #[inline]
+            fn into_result(self) -> Made {
+                let $given = self;
+                Made::Many($arrays)
+            }
+        }
+    )*};
 }
-
-impl Give for (Array, Array, Array) {
-    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        (self.0.give(py)?, self.1.give(py)?, self.2.give(py)?).into_bound_py_any(py)
-    }
-    #[inline]
-    fn made(self) -> Made {
-        Made::Many(vec![self.0, self.1, self.2])
-    }
-}
-
-impl Give for Vec<Array> {
-    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let items = self.into_iter().map(|array| array.give(py)).collect::<PyResult<Vec<_>>>()?;
-        Ok(PyTuple::new(py, items)?.into_any())
-    }
-    #[inline]
-    fn made(self) -> Made {
-        Made::Many(self)
-    }
-}
-
-impl Give for (Array, Array, Array, Array) {
-    fn give(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        (self.0.give(py)?, self.1.give(py)?, self.2.give(py)?, self.3.give(py)?).into_bound_py_any(py)
-    }
-    #[inline]
-    fn made(self) -> Made {
-        Made::Many(vec![self.0, self.1, self.2, self.3])
-    }
+give_many! {
+    (Array, Array): all => vec![all.0, all.1];
+    (Array, Array, Array): all => vec![all.0, all.1, all.2];
+    (Array, Array, Array, Array): all => vec![all.0, all.1, all.2, all.3];
+    Vec<Array>: all => all;
 }
 
 /// Runs a kernel, without the GIL when `work` (in elements) is large, and converts its result or error.

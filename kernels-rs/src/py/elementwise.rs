@@ -2,8 +2,8 @@
 
 use super::arg::*;
 use super::error::rejected;
-use super::plan::{self, Frame, Maker, Num, Place, Step};
-use super::tensor::RawTensor;
+use super::frame::{self, Frame, Made, Maker, Num, Place, Step};
+use super::raw::{RawTensor, scalar};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
 use crate::dtype::DType;
@@ -142,27 +142,8 @@ fn _divide_as<'py>(
     x1: &Bound<'py, PyAny>,
     x2: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (float, x1, x2): (DType, _, _) = (float.get(), operand(x1)?, operand(x2)?);
+    let (float, x1, x2): (DType, _, _) = (float.as_value(), operand(x1)?, operand(x2)?);
     run(py, work(x1) + work(x2), || elementwise::binary_as(&binary::divide, x1, x2, float))
-}
-
-mod rows {
-    use super::choice;
-    use crate::ops::elementwise::repair;
-    use crate::py::arg::*;
-
-    crate::py::ops! {
-        clip(x: Tensor, min: OptValue, max: OptValue) => choice::clip(x, min, max);
-        nan_to_num(x: Tensor, nan: OptValue, posinf: OptValue, neginf: OptValue) => repair::nan_to_num(x, nan, posinf, neginf);
-    }
-
-    pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        register(module)
-    }
-
-    pub fn steps_of_rows(name: &str) -> Option<crate::py::plan::Maker> {
-        steps(name)
-    }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -171,7 +152,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(r#where, module)?)?;
     module.add_function(wrap_pyfunction!(lerp, module)?)?;
     module.add_function(wrap_pyfunction!(_divide_as, module)?)?;
-    rows::register_rows(module)
+    Ok(())
 }
 
 /// What a step takes an operand from.
@@ -186,29 +167,29 @@ impl Kept {
     }
 
     #[inline]
-    fn at<'a>(&'a self, frame: &'a Frame) -> Result<Operand<'a>> {
+    fn resolve<'a>(&'a self, frame: &'a Frame) -> Result<Operand<'a>> {
         match self {
-            Self::Array(place) => place.at(frame).map(Operand::Array),
-            Self::Scalar(number) => number.at(frame).map(Operand::Scalar),
+            Self::Array(place) => place.resolve(frame).map(Operand::Array),
+            Self::Scalar(number) => number.resolve(frame).map(Operand::Scalar),
         }
     }
 }
 
 fn unary_step(op: &'static Op<1>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
-    let [x] = plan::items(args)?;
+    let [x] = frame::items(args)?;
     let x = Place::keep(&x)?;
-    Ok(plan::step(move |frame| {
-        let x = x.at(frame)?;
-        plan::made(|| elementwise::unary(op, x))
+    Ok(frame::step(move |frame| {
+        let x = x.resolve(frame)?;
+        elementwise::unary(op, x).map(Made::One)
     }))
 }
 
 fn binary_step(op: &'static Op<2>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
-    let [x1, x2] = plan::items(args)?;
+    let [x1, x2] = frame::items(args)?;
     let (x1, x2) = (Kept::of(&x1)?, Kept::of(&x2)?);
-    Ok(plan::step(move |frame| {
-        let (x1, x2) = (x1.at(frame)?, x2.at(frame)?);
-        plan::made(|| elementwise::binary(op, x1, x2))
+    Ok(frame::step(move |frame| {
+        let (x1, x2) = (x1.resolve(frame)?, x2.resolve(frame)?);
+        elementwise::binary(op, x1, x2).map(Made::One)
     }))
 }
 
@@ -216,11 +197,11 @@ fn binary_step(op: &'static Op<2>, args: &Bound<'_, PyTuple>) -> PyResult<Step> 
 type Ternary = fn(Operand<'_>, Operand<'_>, Operand<'_>) -> Result<Array>;
 
 fn ternary_step(op: Ternary, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
-    let [a, b, c] = plan::items(args)?;
+    let [a, b, c] = frame::items(args)?;
     let (a, b, c) = (Kept::of(&a)?, Kept::of(&b)?, Kept::of(&c)?);
-    Ok(plan::step(move |frame| {
-        let (a, b, c) = (a.at(frame)?, b.at(frame)?, c.at(frame)?);
-        plan::made(|| op(a, b, c))
+    Ok(frame::step(move |frame| {
+        let (a, b, c) = (a.resolve(frame)?, b.resolve(frame)?, c.resolve(frame)?);
+        op(a, b, c).map(Made::One)
     }))
 }
 
@@ -231,5 +212,5 @@ pub(super) fn steps(name: &str) -> Option<Maker> {
         "where" => return Some(|args| ternary_step(choice::select, args)),
         _ => {}
     }
-    unary_steps(name).or_else(|| binary_steps(name)).or_else(|| rows::steps_of_rows(name))
+    unary_steps(name).or_else(|| binary_steps(name))
 }

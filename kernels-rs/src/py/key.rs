@@ -1,6 +1,6 @@
 //! Keys of calls: what tells two calls of an op apart, as `phlox_tensor._device.key` has it, in one native call.
 
-use super::tensor::{RawTensor, dtype_object, registered};
+use super::raw::{RawTensor, dtype_object, registered};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 

@@ -13,8 +13,8 @@ mod kernel {
     use crate::ops::program::{self, Code, Folds, Instr, Program, Stages};
     use crate::py::arg;
     use crate::py::error::rejected;
-    use crate::py::plan::{self, Made, Num, Place, Step};
-    use crate::py::tensor::RawTensor;
+    use crate::py::frame::{self, Made, Num, Place, Step};
+    use crate::py::raw::{RawTensor, scalar};
     use pyo3::prelude::*;
     use pyo3::types::{PyString, PyTuple};
     use std::sync::Arc;
@@ -84,7 +84,7 @@ mod kernel {
                     let tensor = item.cast::<RawTensor>();
                     call.tensors.push(tensor.map_err(|_| rejected("operand is not a primitive of this backend"))?);
                 } else {
-                    call.numbers.push(arg::scalar(&item)?);
+                    call.numbers.push(scalar(&item)?);
                 }
             }
             Ok(call)
@@ -133,11 +133,11 @@ mod kernel {
         let kernel = function.cast_exact::<Kernel>().ok()?.get();
         let (code, inputs) = (Arc::clone(&kernel.code), kernel.inputs);
         let calls = each.iter().map(|args| Kept::of(args, inputs)).collect::<PyResult<Vec<_>>>().ok()?;
-        Some(plan::step(move |frame| {
+        Some(frame::step(move |frame| {
             let mut results = Vec::new();
             for call in &calls {
-                let arrays = call.arrays.iter().map(|place| place.at(frame)).collect::<Result<Vec<_>>>()?;
-                let numbers = call.numbers.iter().map(|number| number.at(frame)).collect::<Result<Vec<_>>>()?;
+                let arrays = call.arrays.iter().map(|place| place.resolve(frame)).collect::<Result<Vec<_>>>()?;
+                let numbers = call.numbers.iter().map(|number| number.resolve(frame)).collect::<Result<Vec<_>>>()?;
                 results.extend(code.run(&arrays, &numbers)?);
             }
             Ok(Made::Many(results))
@@ -171,7 +171,7 @@ mod kernel {
     pub fn _program(_parts: &Bound<'_, PyTuple>) {}
 
     /// There are no programs here.
-    pub fn step(_: &Bound<'_, PyAny>, _: &[Bound<'_, PyTuple>]) -> Option<crate::py::plan::Step> {
+    pub fn step(_: &Bound<'_, PyAny>, _: &[Bound<'_, PyTuple>]) -> Option<crate::py::frame::Step> {
         None
     }
 }

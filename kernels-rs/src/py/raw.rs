@@ -1,21 +1,15 @@
-//! `RawTensor`, the primitive, and the module's helpers.
+//! What a tensor of the CPU is in Python: `RawTensor`, its buffer, its dtype as an object; and Python's scalars.
 
-use super::arg::{Arg, Dtype, Ints};
+use super::error::rejected;
 use crate::array::Array;
-use crate::array::shape::{Strides, is_contiguous};
+use crate::array::scalar::Scalar;
+use crate::array::shape::{Shape, Strides, check_rank, is_contiguous};
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::machine::caches;
-use crate::machine::peak;
-use crate::machine::simd;
-use crate::machine::threads;
-use crate::memory::alloc;
-use crate::memory::trim::trim;
-use crate::ops::transform::forget_plans;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::{CStr, c_int, c_void};
 
@@ -61,9 +55,13 @@ impl RawTensor {
     /// Copies a C-contiguous buffer (`shape` row-major elements of `dtype`).
     #[staticmethod]
     #[pyo3(signature = (buffer, shape, dtype, /))]
-    fn from_buffer(buffer: &Bound<'_, PyAny>, shape: Ints, dtype: Dtype) -> PyResult<Self> {
-        let (shape, dtype) = (shape.get(), dtype.get());
-        let mut array = Array::uninit(dtype, shape)?;
+    fn from_buffer(buffer: &Bound<'_, PyAny>, shape: &Bound<'_, PyTuple>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        check_rank(shape.len())?;
+        let (mut sizes, dtype) = (Shape::empty(), dtype_of(dtype)?);
+        for size in shape.iter_borrowed() {
+            sizes.push(size.extract()?);
+        }
+        let mut array = Array::uninit(dtype, &sizes)?;
         let source = Source::new(buffer)?;
         let bytes = array.numel() * dtype.itemsize();
         if source.view.len as usize != bytes {
@@ -220,9 +218,10 @@ fn _shape_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> PyResult<Bound<
 /// Registers the object that `_dtype_of` gives for a dtype name.
 #[pyfunction]
 #[pyo3(signature = (dtype, object, /))]
-fn _set_dtype(py: Python<'_>, dtype: Dtype, object: Py<PyAny>) {
+fn _set_dtype(py: Python<'_>, dtype: &str, object: Py<PyAny>) -> PyResult<()> {
     // A second import of the Python side brings the same objects: the first ones stay.
-    let _ = DTYPES[dtype.get() as usize].set(py, object);
+    let _ = DTYPES[DType::from_name(dtype)? as usize].set(py, object);
+    Ok(())
 }
 
 /// The object registered for the dtype of a tensor, else its name.
@@ -250,6 +249,7 @@ fn _spec_of<'py>(py: Python<'py>, x: &Bound<'py, RawTensor>) -> PyResult<(Bound<
 }
 
 /// The dtype that an object was registered for. Identity is compared: reading the object's name costs as much as a kernel.
+/// The dtype that an object was registered for. Identity is compared: reading the object's name costs as much as a kernel.
 pub(super) fn registered(object: &Bound<'_, PyAny>) -> Option<DType> {
     let known = |dtype: &DType| DTYPES[*dtype as usize].get(object.py()).is_some_and(|each| object.is(each));
     DType::ALL.iter().copied().find(known)
@@ -257,94 +257,47 @@ pub(super) fn registered(object: &Bound<'_, PyAny>) -> Option<DType> {
 
 static DTYPES: [PyOnceLock<Py<PyAny>>; DType::ALL.len()] = [const { PyOnceLock::new() }; DType::ALL.len()];
 
-/// (current bytes, peak bytes, cached bytes) of the allocator.
-#[pyfunction]
-fn _memory() -> (usize, usize, usize) {
-    (alloc::current_bytes(), alloc::peak_bytes(), alloc::cached_bytes())
+/// The dtype that an object stands for: a registered one, a name, or an object whose `name` it is.
+pub fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if let Some(dtype) = registered(object) {
+        return Ok(dtype);
+    }
+    if let Ok(name) = object.cast::<PyString>() {
+        return Ok(DType::from_name(&name.to_cow()?)?);
+    }
+    let name = object.getattr(intern!(object.py(), "name"))?;
+    Ok(DType::from_name(&name.cast::<PyString>()?.to_cow()?)?)
 }
 
-/// Makes the peak of `_memory` count from now on.
-#[pyfunction]
-fn _reset_peak() {
-    alloc::reset_peak();
-}
-
-/// Gives memory that waits for reuse back to the system.
-#[pyfunction]
-fn _trim(py: Python<'_>) {
-    py.detach(|| {
-        forget_plans();
-        trim();
-    });
-}
-
-/// Measured f32 multiply-add operations per second on a number of threads.
-#[pyfunction]
-#[pyo3(signature = (count, /))]
-fn _fma_peak(py: Python<'_>, count: usize) -> f64 {
-    py.detach(|| peak::fma_peak(count))
-}
-
-/// Measured bfloat16 multiply-add operations per second on a number of threads.
-#[pyfunction]
-#[pyo3(signature = (count, /))]
-fn _bf16_peak(py: Python<'_>, count: usize) -> f64 {
-    py.detach(|| peak::bf16_peak(count))
-}
-
-/// Threads that a parallel kernel uses.
-#[pyfunction]
-fn _num_threads() -> usize {
-    threads::num_threads()
-}
-
-/// Bytes of the second-level cache of one core that kernels cut their blocks for.
-#[pyfunction]
-fn _second_level() -> usize {
-    caches::second_level()
-}
-
-/// Changes the number of threads from now on.
-#[pyfunction]
-#[pyo3(signature = (count, /))]
-fn _set_num_threads(count: usize) {
-    threads::set_num_threads(count);
-}
-
-/// The instruction sets that kernels use here, in rising order.
-#[pyfunction]
-fn _simd() -> Vec<&'static str> {
-    let arm = cfg!(target_arch = "aarch64");
-    let (pairs, bytes) = (simd::has_bf16_pairs(), simd::has_byte_products());
-    let widest = match simd::level() {
-        // What the target guarantees.
-        simd::Level::Baseline if arm => "asimd",
-        simd::Level::Baseline => return vec!["baseline"],
-        simd::Level::Avx2 => "avx2",
-        simd::Level::Avx512 => "avx512",
-    };
-    let also = [
-        (pairs, if arm { "bf16" } else { "avx512_bf16" }),
-        (bytes, if arm { "asimddp" } else { "avx512_vnni" }),
-        (simd::has_amx(), "amx_bf16"),
-        (simd::has_amx(), "amx_int8"),
-    ];
-    std::iter::once(widest).chain(also.into_iter().filter_map(|(used, name)| used.then_some(name))).collect()
+/// A bool, int or float; anything else, and an int beyond 64 bits, is rejected.
+#[inline]
+pub fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    if let Ok(value) = object.cast_exact::<PyFloat>() {
+        return Ok(Scalar::Float(value.value()));
+    }
+    if let Ok(value) = object.cast::<PyBool>() {
+        return Ok(Scalar::Bool(value.is_true()));
+    }
+    if let Ok(value) = object.cast::<PyInt>() {
+        if let Ok(value) = value.extract::<i64>() {
+            return Ok(Scalar::Int(value));
+        }
+        if let Ok(value) = value.extract::<u64>() {
+            return Ok(Scalar::Uint(value));
+        }
+        return Err(rejected("int scalar beyond 64 bits"));
+    }
+    match object.cast::<PyFloat>() {
+        Ok(value) => Ok(Scalar::Float(value.value())),
+        Err(_) => Err(rejected("operand is neither a primitive of this backend nor a scalar")),
+    }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(_bf16_peak, module)?)?;
+    module.add_class::<RawTensor>()?;
     module.add_function(wrap_pyfunction!(_dtype_of, module)?)?;
-    module.add_function(wrap_pyfunction!(_fma_peak, module)?)?;
-    module.add_function(wrap_pyfunction!(_memory, module)?)?;
-    module.add_function(wrap_pyfunction!(_num_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(_reset_peak, module)?)?;
-    module.add_function(wrap_pyfunction!(_second_level, module)?)?;
     module.add_function(wrap_pyfunction!(_set_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(_shape_of, module)?)?;
-    module.add_function(wrap_pyfunction!(_simd, module)?)?;
     module.add_function(wrap_pyfunction!(_spec_of, module)?)?;
-    module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(_trim, module)?)?;
     Ok(())
 }

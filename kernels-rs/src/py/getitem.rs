@@ -1,50 +1,12 @@
-//! Ops that only move elements, and views.
+//! Indexing. An index is read anew for each shape, so that no plan has it as a step.
 
-use super::arg::{Arg, run};
+use super::arg::run;
 use super::error::rejected;
-use super::plan::Maker;
-use super::tensor::RawTensor;
+use super::raw::RawTensor;
 use crate::ops::movement::{self, getitem::Part};
+use pyo3::Borrowed;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyModule, PySlice, PyTuple};
-use pyo3::{Borrowed, PyErr};
-
-/// A tuple of pairs of non-negative ints.
-pub struct Pairs(Vec<(usize, usize)>);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Pairs {
-    type Error = PyErr;
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        object.extract().map(Self)
-    }
-}
-
-impl Arg for Pairs {
-    type Out<'a> = &'a [(usize, usize)];
-    fn get(&self) -> &[(usize, usize)] {
-        &self.0
-    }
-}
-
-/// A tuple of any number of ints.
-pub struct Many<T>(Vec<T>);
-
-impl<'a, 'py, T: for<'b> FromPyObject<'b, 'py>> FromPyObject<'a, 'py> for Many<T> {
-    type Error = PyErr;
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let tuple = object.cast::<PyTuple>()?;
-        tuple.iter_borrowed().map(|item| item.extract::<T>().map_err(Into::into)).collect::<PyResult<_>>().map(Self)
-    }
-}
-
-impl<T: 'static> Arg for Many<T> {
-    type Out<'a> = &'a [T];
-    fn get(&self) -> &[T] {
-        &self.0
-    }
-}
-
-super::plan::fixed!(Pairs, Many<usize>, Many<isize>);
 
 /// Parts of an index: each axis once, as many new ones, and an ellipsis.
 const MOST: usize = 2 * crate::array::shape::MAX_RANK + 1;
@@ -124,47 +86,6 @@ fn part(item: Borrowed<'_, '_, PyAny>, n: usize) -> PyResult<Part> {
     Ok(Part::Slice { start: found.start.max(0) as usize, size: found.slicelength, step: found.step })
 }
 
-mod rows {
-    use super::{Many, Pairs};
-    use crate::array::view;
-    use crate::ops::movement;
-    use crate::py::arg::*;
-
-    crate::py::ops! {
-        add_slices(parts: Tensors, shape: Ints, start: Many<usize>, step: Many<isize>)
-            => movement::add_slices(&parts, shape, start, step);
-        append(x: Tensor, values: Tensor, axis: usize) => movement::append(x, values, axis);
-        broadcast_to(x: Tensor, shape: Ints) => view::broadcast_to(x, shape);
-        chunk(x: Tensor, chunks: usize, axis: usize) => view::chunk(x, chunks, axis);
-        concat(xs: Tensors, axis: usize) => movement::concat(&xs, axis);
-        contiguous(x: Tensor) => x.contiguous();
-        flip(x: Tensor, axis: Ints) => view::flip(x, axis);
-        pad(x: Tensor, padding: Pairs, value: Value) => movement::pad(x, padding, value);
-        permute_dims(x: Tensor, axes: Ints) => view::permute_dims(x, axes);
-        repeat(x: Tensor, repeats: usize, axis: Option<usize>) => movement::repeat(x, repeats, axis);
-        reshape(x: Tensor, shape: Ints) => view::reshape(x, shape);
-        slice(x: Tensor, start: Ints, size: Ints, step: Steps) => view::slice(x, start, size, step);
-        slice_scatter(x: Tensor, values: Tensor, start: Ints, size: Ints, step: Steps)
-            => movement::slice_scatter(x, values, start, size, step);
-        split(x: Tensor, sections: Many<usize>, axis: usize) => view::split(x, sections, axis);
-        unstack(x: Tensor, axis: usize) => view::unstack(x, axis);
-    }
-
-    pub fn register_rows(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        register(module)
-    }
-
-    pub fn steps_of_rows(name: &str) -> Option<crate::py::plan::Maker> {
-        steps(name)
-    }
-}
-
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(getitem, module)?)?;
-    rows::register_rows(module)
-}
-
-/// Steps of plans; an index is read anew for each shape.
-pub(super) fn steps(name: &str) -> Option<Maker> {
-    rows::steps_of_rows(name)
+    module.add_function(wrap_pyfunction!(getitem, module)?)
 }
