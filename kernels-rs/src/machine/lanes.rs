@@ -5,6 +5,19 @@
 //! instruction set and picks at run time. Call [`launch`] inside a task, not around `threads::parallel`: a closure does
 //! not inherit the instruction set.
 
+// Each unsafe function in this folder needs the instructions of its registers, and valid pointers for the elements that it
+// names: the contract of `Lanes`. It does nothing else that is unsafe, so that a block of its own would say it again.
+#![allow(unsafe_op_in_unsafe_fn)]
+
+/// Methods of a register type, one row each.
+macro_rules! methods {
+    ($($(#[$meta:meta])* fn $name:ident $(<const $count:ident: usize>)? ($($given:tt)*) -> $gives:ty { $($body:tt)* })*) => {$(
+        $(#[$meta])*
+        #[inline(always)]
+        unsafe fn $name $(<const $count: usize>)? ($($given)*) -> $gives { $($body)* }
+    )*};
+}
+
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
 #[cfg(not(target_arch = "aarch64"))]
@@ -67,61 +80,43 @@ pub trait Lanes: Copy {
     /// Writes the first `count <= N` lanes.
     unsafe fn store_partial(self, to: *mut Self::Elem, count: usize);
     /// `self * by + plus`, rounded once where the machine can.
-    #[must_use]
     unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
     /// `self * by - minus`, rounded once where the machine can.
-    #[must_use]
     unsafe fn mul_sub(self, by: Self, minus: Self) -> Self;
     /// Lane by lane.
-    #[must_use]
     unsafe fn add(self, other: Self) -> Self;
     /// Lane by lane.
-    #[must_use]
     unsafe fn sub(self, other: Self) -> Self;
     /// Lane by lane.
-    #[must_use]
     unsafe fn mul(self, other: Self) -> Self;
     /// Lane by lane.
-    #[must_use]
     unsafe fn div(self, other: Self) -> Self;
     /// Square roots, lane by lane.
-    #[must_use]
     unsafe fn sqrt(self) -> Self;
-    /// Square roots of what lies between 1e-36 and 1e38, within 0.6 ulp; NaN of what is below 0, and anything of what else there is, 0
-    /// among it.
-    #[must_use]
-    #[inline(always)]
-    unsafe fn near_sqrt(self) -> Self {
-        // SAFETY: the caller has the instructions.
-        unsafe { self.sqrt() }
-    }
+    /// Rounded down, lane by lane.
+    unsafe fn floor(self) -> Self;
+    /// Rounded to the nearest, half to even, lane by lane.
+    unsafe fn round(self) -> Self;
     /// The larger, lane by lane; `self` where either is NaN.
-    #[must_use]
     unsafe fn max(self, other: Self) -> Self;
 
-    /// The larger, lane by lane; NaN where either is NaN.
-    #[must_use]
-    #[inline(always)]
-    #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
-    unsafe fn max_or_nan(self, other: Self) -> Self {
-        let (mut a, mut b) = ([Self::Elem::default(); 16], [Self::Elem::default(); 16]);
-        // SAFETY: no register has more than 16 lanes.
-        unsafe {
-            self.store(a.as_mut_ptr());
-            other.store(b.as_mut_ptr());
-            for (a, &b) in a.iter_mut().zip(&b) {
-                *a = if b > *a || b != b { b } else { *a };
+    methods! {
+        /// Square roots of what lies between 1e-36 and 1e38, within 0.6 ulp; NaN of what is below 0, and anything of what
+        /// else there is, 0 among it.
+        fn near_sqrt(self) -> Self { self.sqrt() }
+        /// The larger, lane by lane; NaN where either is NaN.
+        fn max_or_nan(self, other: Self) -> Self {
+            let mut lanes = array(self);
+            for (a, b) in lanes.iter_mut().zip(array(other)) {
+                #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+                let taken = b > *a || b != b;
+                *a = if taken { b } else { *a };
             }
-            Self::load(a.as_ptr())
+            Self::load(lanes.as_ptr())
         }
-    }
-
-    /// Reads the elements at the first `count <= N` places; lanes behind them, and those of places below 0, are 0.
-    #[inline(always)]
-    unsafe fn gather(from: *const Self::Elem, places: *const i32, count: usize) -> Self {
-        let mut lanes = [Self::Elem::default(); 16];
-        // SAFETY: no register has more than 16 lanes; the caller promises the places, and elements there.
-        unsafe {
+        /// Reads the elements at the first `count <= N` places; lanes behind them, and those of places below 0, are 0.
+        fn gather(from: *const Self::Elem, places: *const i32, count: usize) -> Self {
+            let mut lanes = [Self::Elem::default(); MOST];
             for (i, lane) in lanes.iter_mut().enumerate().take(count) {
                 let place = *places.add(i);
                 if place >= 0 {
@@ -130,117 +125,56 @@ pub trait Lanes: Copy {
             }
             Self::load(lanes.as_ptr())
         }
-    }
-
-    /// Rounded down, lane by lane.
-    #[must_use]
-    #[inline(always)]
-    unsafe fn floor(self) -> Self {
-        // SAFETY: the caller has the instructions.
-        unsafe { mapped(self, f64::floor) }
-    }
-    /// Rounded to the nearest, half to even, lane by lane.
-    #[must_use]
-    #[inline(always)]
-    unsafe fn round(self) -> Self {
-        // SAFETY: the caller has the instructions.
-        unsafe { mapped(self, f64::round_ties_even) }
-    }
-    /// Whether all lanes are at least `low` and at most `high`.
-    #[inline(always)]
-    unsafe fn all_between(self, low: Self, high: Self) -> bool {
-        let [mut lanes, mut lows, mut highs] = [[Self::Elem::default(); 16]; 3];
-        // SAFETY: no register has more than 16 lanes.
-        unsafe {
-            self.store(lanes.as_mut_ptr());
-            low.store(lows.as_mut_ptr());
-            high.store(highs.as_mut_ptr());
+        /// Whether all lanes are at least `low` and at most `high`.
+        fn all_between(self, low: Self, high: Self) -> bool {
+            let (lanes, lows, highs) = (array(self), array(low), array(high));
+            (0..Self::N).fold(true, |all, i| all & (lanes[i] >= lows[i]) & (lanes[i] <= highs[i]))
         }
-        (0..Self::N).fold(true, |all, i| all & (lanes[i] >= lows[i]) & (lanes[i] <= highs[i]))
-    }
-    /// Writes whole numbers, which the lanes are; -1 for those below 0, above `high`, which has 32 bits, and NaN.
-    #[inline(always)]
-    unsafe fn store_inside(self, high: Self, to: *mut i32) {
-        let [mut lanes, mut highs] = [[Self::Elem::default(); 16]; 2];
-        // SAFETY: no register has more than 16 lanes; the caller promises room for them.
-        unsafe {
-            self.store(lanes.as_mut_ptr());
-            high.store(highs.as_mut_ptr());
-            for (i, (&lane, &high)) in lanes.iter().zip(&highs).enumerate().take(Self::N) {
+        /// Writes whole numbers, which the lanes are; -1 for those below 0, above `high`, which has 32 bits, and NaN.
+        fn store_inside(self, high: Self, to: *mut i32) -> () {
+            for (i, (lane, high)) in array(self).into_iter().zip(array(high)).enumerate().take(Self::N) {
                 let inside = lane >= Self::Elem::default() && lane <= high;
                 *to.add(i) = if inside { lane.to_f64() as i32 } else { -1 };
             }
         }
-    }
-    /// Reads the elements at `N` places, none of which is below 0, and those behind them.
-    #[inline(always)]
-    unsafe fn gather_pairs(from: *const Self::Elem, places: *const i32) -> (Self, Self) {
-        let (mut a, mut b) = ([Self::Elem::default(); 16], [Self::Elem::default(); 16]);
-        // SAFETY: no register has more than 16 lanes; the caller promises the places, and elements there and behind.
-        unsafe {
-            for (i, (a, b)) in a.iter_mut().zip(&mut b).enumerate().take(Self::N) {
+        /// Reads the elements at `N` places, none of which is below 0, and those behind them.
+        fn gather_pairs(from: *const Self::Elem, places: *const i32) -> (Self, Self) {
+            let [mut first, mut second] = [[Self::Elem::default(); MOST]; 2];
+            for (i, (a, b)) in first.iter_mut().zip(&mut second).enumerate().take(Self::N) {
                 let at = from.add(*places.add(i) as usize);
                 (*a, *b) = (*at, *at.add(1));
             }
-            (Self::load(a.as_ptr()), Self::load(b.as_ptr()))
+            (Self::load(first.as_ptr()), Self::load(second.as_ptr()))
         }
-    }
-
-    /// Reads the first `count <= N` elements, which are most often all.
-    #[inline(always)]
-    unsafe fn load_some(from: *const Self::Elem, count: usize) -> Self {
-        // SAFETY: the caller promises the instructions and `count` elements, which is what either branch touches.
-        unsafe { if count == Self::N { Self::load(from) } else { Self::load_partial(from, count) } }
-    }
-    /// Writes the first `count <= N` lanes, which are most often all.
-    #[inline(always)]
-    unsafe fn store_some(self, to: *mut Self::Elem, count: usize) {
-        // SAFETY: the caller promises the instructions and `count` elements, which is what either branch touches.
-        unsafe { if count == Self::N { self.store(to) } else { self.store_partial(to, count) } }
-    }
-
-    /// Every second lane: `a0 a2 ... b0 b2 ...`.
-    #[inline(always)]
-    unsafe fn even(a: Self, b: Self) -> Self {
-        // SAFETY: the caller has the instructions.
-        unsafe { Self::deinterleave(a, b).0 }
-    }
-    /// The lanes at even places, and those at odd ones: `a0 a2 ... b0 b2 ...` and `a1 a3 ... b1 b3 ...`.
-    #[inline(always)]
-    unsafe fn deinterleave(a: Self, b: Self) -> (Self, Self) {
-        let (mut lanes, mut turned) = ([Self::Elem::default(); 32], [Self::Elem::default(); 32]);
-        // SAFETY: no register has more than 16 lanes.
-        unsafe {
-            a.store(lanes.as_mut_ptr());
-            b.store(lanes.as_mut_ptr().add(Self::N));
+        /// Reads the first `count <= N` elements, which are most often all.
+        fn load_some(from: *const Self::Elem, count: usize) -> Self {
+            if count == Self::N { Self::load(from) } else { Self::load_partial(from, count) }
+        }
+        /// Writes the first `count <= N` lanes, which are most often all.
+        fn store_some(self, to: *mut Self::Elem, count: usize) -> () {
+            if count == Self::N { self.store(to) } else { self.store_partial(to, count) }
+        }
+        /// Every second lane: `a0 a2 ... b0 b2 ...`.
+        fn even(a: Self, b: Self) -> Self { Self::deinterleave(a, b).0 }
+        /// The lanes at even places, and those at odd ones: `a0 a2 ... b0 b2 ...` and `a1 a3 ... b1 b3 ...`.
+        fn deinterleave(a: Self, b: Self) -> (Self, Self) {
+            let (lanes, mut turned) = (both(a, b), [Self::Elem::default(); 2 * MOST]);
             for i in 0..Self::N {
                 (turned[i], turned[i + Self::N]) = (lanes[2 * i], lanes[2 * i + 1]);
             }
             (Self::load(turned.as_ptr()), Self::load(turned.as_ptr().add(Self::N)))
         }
-    }
-    /// The lanes of both in turns: `a0 b0 a1 b1 ...`, in two registers.
-    #[inline(always)]
-    unsafe fn interleave(a: Self, b: Self) -> (Self, Self) {
-        let mut lanes = [Self::Elem::default(); 64];
-        // SAFETY: no register has more than 16 lanes.
-        unsafe {
-            a.store(lanes.as_mut_ptr().add(32));
-            b.store(lanes.as_mut_ptr().add(48));
+        /// The lanes of both in turns: `a0 b0 a1 b1 ...`, in two registers.
+        fn interleave(a: Self, b: Self) -> (Self, Self) {
+            let (lanes, mut turned) = (both(a, b), [Self::Elem::default(); 2 * MOST]);
             for i in 0..Self::N {
-                (lanes[2 * i], lanes[2 * i + 1]) = (lanes[32 + i], lanes[48 + i]);
+                (turned[2 * i], turned[2 * i + 1]) = (lanes[i], lanes[i + Self::N]);
             }
-            (Self::load(lanes.as_ptr()), Self::load(lanes.as_ptr().add(Self::N)))
+            (Self::load(turned.as_ptr()), Self::load(turned.as_ptr().add(Self::N)))
         }
-    }
-
-    /// The first halves of both, and the second ones.
-    #[inline(always)]
-    unsafe fn halves(a: Self, b: Self) -> (Self, Self) {
-        let (half, mut lanes) = (Self::N / 2, [Self::Elem::default(); 32]);
-        // SAFETY: no register has more than 16 lanes, so the list holds two.
-        unsafe {
-            a.store(lanes.as_mut_ptr());
+        /// The first halves of both, and the second ones.
+        fn halves(a: Self, b: Self) -> (Self, Self) {
+            let (half, mut lanes) = (Self::N / 2, both(a, b));
             let far = Self::load(lanes.as_ptr().add(half));
             b.store(lanes.as_mut_ptr().add(half));
             let near = Self::load(lanes.as_ptr());
@@ -249,64 +183,39 @@ pub trait Lanes: Copy {
             lanes.copy_within(Self::N + half..2 * Self::N, half);
             (near, Self::load(lanes.as_ptr()))
         }
-    }
-
-    /// The lanes from the last to the first.
-    #[must_use]
-    #[inline(always)]
-    unsafe fn reverse(self) -> Self {
-        let mut lanes = [Self::Elem::default(); 16];
-        // SAFETY: no register has more than 16 lanes.
-        unsafe {
-            self.store(lanes.as_mut_ptr());
+        /// The lanes from the last to the first.
+        fn reverse(self) -> Self {
+            let mut lanes = array(self);
             lanes[..Self::N].reverse();
             Self::load(lanes.as_ptr())
         }
-    }
-
-    /// `R` registers as rows of a matrix, turned over: its columns one behind the other. `R` is a power of 2, of no more than the
-    /// lanes.
-    #[inline(always)]
-    unsafe fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] {
-        // SAFETY: the caller has the instructions.
-        unsafe { riffled(rows) }
-    }
-
-    /// The sum of the lanes, in halves: the order does not depend on the data.
-    #[inline(always)]
-    unsafe fn sum(self) -> Self::Elem {
-        let mut lanes = [Self::Elem::default(); 16];
-        // SAFETY: no register has more than 16 lanes.
-        unsafe { self.store(lanes.as_mut_ptr()) };
-        let mut width = Self::N;
-        while width > 1 {
-            width /= 2;
-            for i in 0..width {
-                lanes[i] = lanes[i] + lanes[i + width];
+        /// `R` registers as rows of a matrix, turned over: its columns one behind the other. `R` is a power of 2, of no
+        /// more than the lanes.
+        fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] { riffled(rows) }
+        /// The sum of the lanes, in halves: the order does not depend on the data.
+        fn sum(self) -> Self::Elem {
+            let mut lanes = array(self);
+            let mut width = Self::N;
+            while width > 1 {
+                width /= 2;
+                for i in 0..width {
+                    lanes[i] = lanes[i] + lanes[i + width];
+                }
             }
+            lanes[0]
         }
-        lanes[0]
-    }
-
-    /// The largest lane; which one is not said where one is NaN.
-    #[inline(always)]
-    unsafe fn peak(self) -> Self::Elem {
-        let mut lanes = [Self::Elem::default(); 16];
-        // SAFETY: no register has more than 16 lanes.
-        unsafe { self.store(lanes.as_mut_ptr()) };
-        lanes[1..Self::N].iter().fold(lanes[0], |most, &lane| if lane > most { lane } else { most })
-    }
-
-    /// Turns a `from.rows x from.cols` block (each at most `N`) into `cols` rows of `N` elements, zero-filled, and
-    /// writes the first `keep` elements of each.
-    #[inline(always)]
-    unsafe fn transpose(from: Block<Self::Elem>, to: *mut Self::Elem, to_pitch: usize, keep: usize) {
-        for col in 0..from.cols {
-            for row in 0..keep {
-                // SAFETY: inside the blocks that the caller promises.
-                unsafe {
-                    let value =
-                        if row < from.rows { *from.at.add(row * from.pitch + col) } else { Self::Elem::default() };
+        /// The largest lane; which one is not said where one is NaN.
+        fn peak(self) -> Self::Elem {
+            let lanes = array(self);
+            lanes[1..Self::N].iter().fold(lanes[0], |most, &lane| if lane > most { lane } else { most })
+        }
+        /// Turns a `from.rows x from.cols` block (each at most `N`) into `cols` rows of `N` elements, zero-filled, and
+        /// writes the first `keep` elements of each.
+        fn transpose(from: Block<Self::Elem>, to: *mut Self::Elem, to_pitch: usize, keep: usize) -> () {
+            for col in 0..from.cols {
+                for row in 0..keep {
+                    let inside = row < from.rows;
+                    let value = if inside { *from.at.add(row * from.pitch + col) } else { Self::Elem::default() };
                     *to.add(col * to_pitch + row) = value;
                 }
             }
@@ -314,45 +223,41 @@ pub trait Lanes: Copy {
     }
 }
 
-/// A function of numbers, lane by lane.
-///
-/// # Safety
-/// The machine has the instructions.
+/// Lanes that no register has more of.
+const MOST: usize = 16;
+
+/// The lanes one after the other; what stands behind them is 0.
 #[inline(always)]
-unsafe fn mapped<V: Lanes>(lanes: V, function: impl Fn(f64) -> f64) -> V {
-    let mut each = [V::Elem::default(); 16];
-    // SAFETY: no register has more than 16 lanes.
-    unsafe {
-        lanes.store(each.as_mut_ptr());
-        each.iter_mut().take(V::N).for_each(|lane| *lane = V::Elem::from_f64(function(lane.to_f64())));
-        V::load(each.as_ptr())
-    }
+unsafe fn array<V: Lanes>(lanes: V) -> [V::Elem; MOST] {
+    let mut array = [V::Elem::default(); MOST];
+    lanes.store(array.as_mut_ptr());
+    array
+}
+
+/// The lanes of two, one behind the other.
+#[inline(always)]
+unsafe fn both<V: Lanes>(a: V, b: V) -> [V::Elem; 2 * MOST] {
+    let mut lanes = [V::Elem::default(); 2 * MOST];
+    a.store(lanes.as_mut_ptr());
+    b.store(lanes.as_mut_ptr().add(V::N));
+    lanes
 }
 
 /// Rows turned over: the elements of the first half of the registers and those of the second in turns, once for each factor
 /// of 2.
-///
-/// # Safety
-/// The machine has the instructions.
 #[inline(always)]
 unsafe fn riffled<V: Lanes, const R: usize>(rows: [V; R]) -> [V; R] {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let rows = if R > 1 { riffled_once(rows) } else { rows };
-        let rows = if R > 2 { riffled_once(rows) } else { rows };
-        let rows = if R > 4 { riffled_once(rows) } else { rows };
-        if R > 8 { riffled_once(rows) } else { rows }
-    }
+    let rows = if R > 1 { riffled_once(rows) } else { rows };
+    let rows = if R > 2 { riffled_once(rows) } else { rows };
+    let rows = if R > 4 { riffled_once(rows) } else { rows };
+    if R > 8 { riffled_once(rows) } else { rows }
 }
 
-/// # Safety
-/// The machine has the instructions.
 #[inline(always)]
 unsafe fn riffled_once<V: Lanes, const R: usize>(rows: [V; R]) -> [V; R] {
     let mut out = rows;
     for i in 0..R / 2 {
-        // SAFETY: as the caller promises.
-        (out[2 * i], out[2 * i + 1]) = unsafe { V::interleave(rows[i], rows[i + R / 2]) };
+        (out[2 * i], out[2 * i + 1]) = V::interleave(rows[i], rows[i + R / 2]);
     }
     out
 }

@@ -13,117 +13,52 @@ pub struct Array2([f64; 2]);
 
 macro_rules! array_lanes {
     ($name:ident $elem:ident $n:literal) => {
-        // SAFETY of the block: plain reads and writes of the elements that the trait's contract names.
+        impl $name {
+            #[inline(always)]
+            fn zip(self, other: Self, function: impl Fn($elem, $elem) -> $elem) -> Self {
+                let mut out = self.0;
+                for i in 0..$n {
+                    out[i] = function(out[i], other.0[i]);
+                }
+                Self(out)
+            }
+        }
+
         impl Lanes for $name {
             type Elem = $elem;
             type Math = Baseline;
             const N: usize = $n;
             const ROWS: usize = 6;
-            #[inline(always)]
-            unsafe fn splat(value: $elem) -> Self {
-                Self([value; $n])
-            }
-            #[inline(always)]
-            unsafe fn load(from: *const $elem) -> Self {
-                // SAFETY: the caller promises the elements that the method names; the access needs no alignment.
-                Self(unsafe { from.cast::<[$elem; $n]>().read_unaligned() })
-            }
-            #[inline(always)]
-            unsafe fn load_partial(from: *const $elem, count: usize) -> Self {
-                let mut lanes = [0.0; $n];
-                // SAFETY: the caller promises the elements that the method names; the access needs no alignment; `count
-                // <= N`.
-                unsafe { std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count) };
-                Self(lanes)
-            }
-            #[inline(always)]
-            unsafe fn load_window(from: *const $elem, window: (usize, usize)) -> Self {
-                let mut lanes = [0.0; $n];
-                for i in window.0..window.1 {
-                    // SAFETY: the caller promises the elements that the method names; the access needs no alignment.
-                    lanes[i] = unsafe { *from.wrapping_add(i) };
+            methods! {
+                fn splat(value: $elem) -> Self { Self([value; $n]) }
+                fn load(from: *const $elem) -> Self { Self(from.cast::<[$elem; $n]>().read_unaligned()) }
+                fn load_partial(from: *const $elem, count: usize) -> Self {
+                    let mut lanes = [0.0; $n];
+                    std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
+                    Self(lanes)
                 }
-                Self(lanes)
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $elem) {
-                // SAFETY: the caller promises the elements that the method names; the access needs no alignment.
-                unsafe { to.cast::<[$elem; $n]>().write_unaligned(self.0) };
-            }
-            #[inline(always)]
-            unsafe fn store_partial(self, to: *mut $elem, count: usize) {
-                // SAFETY: the caller promises the elements that the method names; the access needs no alignment; `count
-                // <= N`.
-                unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr(), to, count) };
-            }
-            #[inline(always)]
-            unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
-                let mut out = plus.0;
-                for i in 0..$n {
-                    // Without an FMA instruction `mul_add` is a slow library call.
-                    out[i] += self.0[i] * by.0[i];
+                fn load_window(from: *const $elem, window: (usize, usize)) -> Self {
+                    let mut lanes = [0.0; $n];
+                    for i in window.0..window.1 {
+                        lanes[i] = *from.wrapping_add(i);
+                    }
+                    Self(lanes)
                 }
-                Self(out)
-            }
-            #[inline(always)]
-            unsafe fn mul_sub(self, by: Self, minus: Self) -> Self {
-                let mut out = minus.0;
-                for i in 0..$n {
-                    out[i] = self.0[i] * by.0[i] - out[i];
+                fn store(self, to: *mut $elem) -> () { to.cast::<[$elem; $n]>().write_unaligned(self.0) }
+                fn store_partial(self, to: *mut $elem, count: usize) -> () {
+                    std::ptr::copy_nonoverlapping(self.0.as_ptr(), to, count)
                 }
-                Self(out)
-            }
-            #[inline(always)]
-            unsafe fn sub(self, other: Self) -> Self {
-                let mut out = self.0;
-                for i in 0..$n {
-                    out[i] -= other.0[i];
-                }
-                Self(out)
-            }
-            #[inline(always)]
-            unsafe fn mul(self, other: Self) -> Self {
-                let mut out = self.0;
-                for i in 0..$n {
-                    out[i] *= other.0[i];
-                }
-                Self(out)
-            }
-            #[inline(always)]
-            unsafe fn div(self, other: Self) -> Self {
-                let mut out = self.0;
-                for i in 0..$n {
-                    out[i] /= other.0[i];
-                }
-                Self(out)
-            }
-            #[inline(always)]
-            unsafe fn sqrt(self) -> Self {
-                Self(self.0.map($elem::sqrt))
-            }
-            #[inline(always)]
-            unsafe fn floor(self) -> Self {
-                Self(self.0.map($elem::floor))
-            }
-            #[inline(always)]
-            unsafe fn round(self) -> Self {
-                Self(self.0.map($elem::round_ties_even))
-            }
-            #[inline(always)]
-            unsafe fn max(self, other: Self) -> Self {
-                let mut out = self.0;
-                for i in 0..$n {
-                    out[i] = if other.0[i] > out[i] { other.0[i] } else { out[i] };
-                }
-                Self(out)
-            }
-            #[inline(always)]
-            unsafe fn add(self, other: Self) -> Self {
-                let mut out = self.0;
-                for i in 0..$n {
-                    out[i] += other.0[i];
-                }
-                Self(out)
+                // Without an FMA instruction `mul_add` of a number is a slow library call.
+                fn mul_add(self, by: Self, plus: Self) -> Self { plus.add(self.mul(by)) }
+                fn mul_sub(self, by: Self, minus: Self) -> Self { self.mul(by).sub(minus) }
+                fn add(self, other: Self) -> Self { self.zip(other, |a, b| a + b) }
+                fn sub(self, other: Self) -> Self { self.zip(other, |a, b| a - b) }
+                fn mul(self, other: Self) -> Self { self.zip(other, |a, b| a * b) }
+                fn div(self, other: Self) -> Self { self.zip(other, |a, b| a / b) }
+                fn sqrt(self) -> Self { Self(self.0.map($elem::sqrt)) }
+                fn floor(self) -> Self { Self(self.0.map($elem::floor)) }
+                fn round(self) -> Self { Self(self.0.map($elem::round_ties_even)) }
+                fn max(self, other: Self) -> Self { self.zip(other, |a, b| if b > a { b } else { a }) }
             }
         }
     };
