@@ -29,8 +29,7 @@ macro_rules! registers {
 
 #[inline(always)]
 unsafe fn joined<V: Lanes>(ways: [V; WAYS]) -> V::Elem {
-    // SAFETY: the caller has the instructions.
-    unsafe { ways[0].add(ways[1]).add(ways[2].add(ways[3])).sum() }
+    ways[0].add(ways[1]).add(ways[2].add(ways[3])).sum()
 }
 
 /// The sum of a row.

@@ -116,8 +116,7 @@ impl Source for Strided {
         if self.dense {
             return self.from.wrapping_add(range.start * self.size);
         }
-        // SAFETY: as the caller promises.
-        unsafe { self.gathered(range, to) }
+        self.gathered(range, to)
     }
 }
 
@@ -186,8 +185,7 @@ impl Source for Operand<'_> {
     #[inline]
     unsafe fn part(&self, range: Range<usize>, to: *mut [u8]) -> *const u8 {
         match self.held {
-            // SAFETY: as the caller promises.
-            Held::No => unsafe { self.lying.part(range, to) },
+            Held::No => self.lying.part(range, to),
             Held::One => self.lying.from,
             Held::Block(at) => at,
             Held::Cycle(at, len) => at.wrapping_add(range.start % len * self.lying.size),
@@ -221,8 +219,7 @@ impl<S: Source> Source for Widened<S> {
     #[inline]
     unsafe fn part(&self, range: Range<usize>, to: *mut [u8]) -> *const u8 {
         let Some(dtype) = self.narrow else {
-            // SAFETY: as the caller promises.
-            return unsafe { self.source.part(range, to) };
+            return self.source.part(range, to);
         };
         let len = if self.is_one() { 1 } else { range.len() };
         let (wide, bytes) = (to.cast::<u8>(), len * size_of::<f32>());

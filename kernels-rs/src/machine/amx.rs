@@ -227,53 +227,45 @@ mod unit {
         }
 
         unsafe fn multiply_askew(sides: Sides, sums: *mut f32, adds: bool) {
-            // SAFETY: as above.
-            unsafe { multiply!("tdpbf16ps", "tileloadd", sides, sums, adds) }
+            multiply!("tdpbf16ps", "tileloadd", sides, sums, adds);
         }
 
         unsafe fn multiply_left_parts(sides: Sides, sums: *mut f32, adds: bool) {
-            // SAFETY: as above.
-            unsafe {
-                multiply!(
-                    "tdpbf16ps",
-                    "tileloaddt1",
-                    sides,
-                    sums,
-                    adds,
-                    STEP,
-                    "tileloaddt1 tmm4, [{upper} + {row} + 2048]",
-                    "tdpbf16ps tmm0, tmm4, tmm6",
-                    "tdpbf16ps tmm1, tmm4, tmm7",
-                    "tileloaddt1 tmm5, [{lower} + {row} + 2048]",
-                    "tdpbf16ps tmm2, tmm5, tmm6",
-                    "tdpbf16ps tmm3, tmm5, tmm7"
-                );
-            }
+            multiply!(
+                "tdpbf16ps",
+                "tileloaddt1",
+                sides,
+                sums,
+                adds,
+                STEP,
+                "tileloaddt1 tmm4, [{upper} + {row} + 2048]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tileloaddt1 tmm5, [{lower} + {row} + 2048]",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7"
+            );
         }
 
         unsafe fn multiply_right_parts(sides: Sides, sums: *mut f32, adds: bool) {
-            // SAFETY: as above.
-            unsafe {
-                multiply!(
-                    "tdpbf16ps",
-                    "tileloaddt1",
-                    sides,
-                    sums,
-                    adds,
-                    2 * STEP,
-                    "tileloadd tmm6, [{right} + {pitch} + 2048]",
-                    "tdpbf16ps tmm0, tmm4, tmm6",
-                    "tdpbf16ps tmm2, tmm5, tmm6",
-                    "tileloadd tmm7, [{right} + {pitch} + 2112]",
-                    "tdpbf16ps tmm1, tmm4, tmm7",
-                    "tdpbf16ps tmm3, tmm5, tmm7"
-                );
-            }
+            multiply!(
+                "tdpbf16ps",
+                "tileloaddt1",
+                sides,
+                sums,
+                adds,
+                2 * STEP,
+                "tileloadd tmm6, [{right} + {pitch} + 2048]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tileloadd tmm7, [{right} + {pitch} + 2112]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tdpbf16ps tmm3, tmm5, tmm7"
+            );
         }
 
         unsafe fn multiply_bytes(sides: Sides, sums: *mut i32, adds: bool) {
-            // SAFETY: as above.
-            unsafe { multiply!("tdpbusd", "tileloaddt1", sides, sums, adds) }
+            multiply!("tdpbusd", "tileloaddt1", sides, sums, adds);
         }
 
         unsafe fn multiply_apart(sides: Apart, sums: *mut f32) {
@@ -334,22 +326,19 @@ mod unit {
     /// # Safety
     /// [`ask`] said that there are tiles.
     pub unsafe fn products(rounds: usize) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            Processor::rows(LINES, LINES);
-            asm!(
-                "2:",
-                "tdpbf16ps tmm0, tmm4, tmm6",
-                "tdpbf16ps tmm1, tmm4, tmm7",
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                "sub {rounds}, 1",
-                "jnz 2b",
-                rounds = inout(reg) rounds => _,
-                options(nostack, nomem)
-            );
-            Processor::release();
-        }
+        Processor::rows(LINES, LINES);
+        asm!(
+            "2:",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            "sub {rounds}, 1",
+            "jnz 2b",
+            rounds = inout(reg) rounds => _,
+            options(nostack, nomem)
+        );
+        Processor::release();
     }
 }
 

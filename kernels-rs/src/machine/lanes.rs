@@ -5,10 +5,6 @@
 //! instruction set and picks at run time. Call [`launch`] inside a task, not around `threads::parallel`: a closure does
 //! not inherit the instruction set.
 
-// Each unsafe function in this folder needs the instructions of its registers, and valid pointers for the elements that it
-// names: the contract of `Lanes`. It does nothing else that is unsafe, so that a block of its own would say it again.
-#![allow(unsafe_op_in_unsafe_fn)]
-
 /// Methods of a register type, one row each.
 macro_rules! methods {
     ($($(#[$meta:meta])* fn $name:ident $(<const $count:ident: usize>)? ($($given:tt)*) -> $gives:ty { $($body:tt)* })*) => {$(

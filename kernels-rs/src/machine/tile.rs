@@ -72,8 +72,7 @@ pub struct Even<T> {
 impl<V: Lanes> Left<V> for Even<V::Elem> {
     #[inline(always)]
     unsafe fn factor(&self, m: usize) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { V::splat(*self.at.add(m * self.near)) }
+        V::splat(*self.at.add(m * self.near))
     }
     #[inline(always)]
     fn step(&mut self) {
@@ -84,14 +83,11 @@ impl<V: Lanes> Left<V> for Even<V::Elem> {
 impl<V: Lanes, const Q: usize> Right<V, Q> for Even<V::Elem> {
     #[inline(always)]
     unsafe fn values(&self) -> [V; Q] {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let mut values = [V::splat(V::Elem::default()); Q];
-            for q in 0..Q {
-                values[q] = V::load(self.at.add(q * self.near));
-            }
-            values
+        let mut values = [V::splat(V::Elem::default()); Q];
+        for q in 0..Q {
+            values[q] = V::load(self.at.add(q * self.near));
         }
+        values
     }
     #[inline(always)]
     fn step(&mut self) {
@@ -124,8 +120,7 @@ impl<'a, T, const N: usize> Lines<'a, T, N> {
 impl<V: Lanes, const M: usize> Left<V> for Lines<'_, V::Elem, M> {
     #[inline(always)]
     unsafe fn factor(&self, m: usize) -> V {
-        // SAFETY: as the caller promises.
-        unsafe { V::splat(*self.at(m)) }
+        V::splat(*self.at(m))
     }
     #[inline(always)]
     fn step(&mut self) {
@@ -136,14 +131,11 @@ impl<V: Lanes, const M: usize> Left<V> for Lines<'_, V::Elem, M> {
 impl<V: Lanes, const Q: usize> Right<V, Q> for Lines<'_, V::Elem, Q> {
     #[inline(always)]
     unsafe fn values(&self) -> [V; Q] {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let mut values = [V::splat(V::Elem::default()); Q];
-            for q in 0..Q {
-                values[q] = V::load(self.at(q));
-            }
-            values
+        let mut values = [V::splat(V::Elem::default()); Q];
+        for q in 0..Q {
+            values[q] = V::load(self.at(q));
         }
+        values
     }
     #[inline(always)]
     fn step(&mut self) {

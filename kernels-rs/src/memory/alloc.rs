@@ -115,8 +115,7 @@ pub unsafe fn release(block: NonNull<Block>) {
     let (class, capacity) = unsafe { (block.as_ref().class, block.as_ref().capacity) };
     CURRENT.fetch_sub(capacity, Relaxed);
     if EXACT {
-        // SAFETY: as above.
-        return unsafe { destroy(block) };
+        return destroy(block);
     }
     if capacity <= SMALL_LIMIT && LOCAL.try_with(|bins| bins.push(class, block)).unwrap_or(false) {
         return;
@@ -269,8 +268,7 @@ mod system {
     /// # Safety
     /// `data` came from [`map`] with the same size and is unused.
     pub unsafe fn unmap(data: NonNull<u8>, bytes: usize) {
-        // SAFETY: as the caller promises.
-        unsafe { libc::munmap(data.as_ptr().cast(), bytes) };
+        libc::munmap(data.as_ptr().cast(), bytes);
     }
 }
 
@@ -288,8 +286,7 @@ mod system {
     /// `data` came from [`map`] with the same size and is unused.
     pub unsafe fn unmap(data: NonNull<u8>, bytes: usize) {
         let layout = Layout::from_size_align(bytes, 4096).expect("the layout of map");
-        // SAFETY: as the caller promises.
-        unsafe { dealloc(data.as_ptr(), layout) };
+        dealloc(data.as_ptr(), layout);
     }
 }
 

@@ -222,15 +222,12 @@ fn follow(a: &[i32], b: &[i32]) -> bool {
 #[inline(always)]
 unsafe fn sum<T: Place, V: Lanes<Elem = T>, const K: usize>(taps: &[Tap<T>; K], part: impl Fn(&Tap<T>) -> (V, V)) -> V {
     let (pixels, weights) = part(&taps[0]);
-    // SAFETY: as the caller promises.
-    unsafe {
-        let mut sum = pixels.mul(weights);
-        for tap in &taps[1..] {
-            let (pixels, weights) = part(tap);
-            sum = pixels.mul_add(weights, sum);
-        }
-        sum
+    let mut sum = pixels.mul(weights);
+    for tap in &taps[1..] {
+        let (pixels, weights) = part(tap);
+        sum = pixels.mul_add(weights, sum);
     }
+    sum
 }
 
 /// Sums of weighted pixels.
@@ -239,13 +236,10 @@ unsafe fn sum<T: Place, V: Lanes<Elem = T>, const K: usize>(taps: &[Tap<T>; K], 
 /// The machine has the instructions; from `first` on there are the places of a register, all of whose pixels are there.
 #[inline(always)]
 unsafe fn alone<T: Place, V: Lanes<Elem = T>, const K: usize>(from: *const T, taps: &[Tap<T>; K], first: usize) -> V {
-    // SAFETY: as the caller promises.
-    unsafe {
-        sum(taps, |tap| {
-            let pixels = V::gather(from, tap.pixels.as_ptr().add(first), V::N);
-            (pixels, V::load(tap.weights.as_ptr().add(first)))
-        })
-    }
+    sum(taps, |tap| {
+        let pixels = V::gather(from, tap.pixels.as_ptr().add(first), V::N);
+        (pixels, V::load(tap.weights.as_ptr().add(first)))
+    })
 }
 
 /// The same sums, to the bit, where each second pixel is behind the one before it.
@@ -254,17 +248,14 @@ unsafe fn alone<T: Place, V: Lanes<Elem = T>, const K: usize>(from: *const T, ta
 /// As [`alone`], and no number is -1.
 #[inline(always)]
 unsafe fn pairs<T: Place, V: Lanes<Elem = T>, const K: usize>(from: *const T, taps: &[Tap<T>; K], first: usize) -> V {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let mut sum = V::splat(T::default());
-        for (pair, [a, b]) in taps.as_chunks::<2>().0.iter().enumerate() {
-            let (left, right) = V::gather_pairs(from, a.pixels.as_ptr().add(first));
-            let (by, behind) = (V::load(a.weights.as_ptr().add(first)), V::load(b.weights.as_ptr().add(first)));
-            sum = if pair == 0 { left.mul(by) } else { left.mul_add(by, sum) };
-            sum = right.mul_add(behind, sum);
-        }
-        sum
+    let mut sum = V::splat(T::default());
+    for (pair, [a, b]) in taps.as_chunks::<2>().0.iter().enumerate() {
+        let (left, right) = V::gather_pairs(from, a.pixels.as_ptr().add(first));
+        let (by, behind) = (V::load(a.weights.as_ptr().add(first)), V::load(b.weights.as_ptr().add(first)));
+        sum = if pair == 0 { left.mul(by) } else { left.mul_add(by, sum) };
+        sum = right.mul_add(behind, sum);
     }
+    sum
 }
 
 impl<T: Place, const K: usize> Kernel<T> for Pixels<'_, T, K> {

@@ -45,19 +45,15 @@ impl Unit for Model {
         }
     }
     unsafe fn multiply_askew(sides: Sides, sums: *mut f32, adds: bool) {
-        // SAFETY: as the caller promises.
-        unsafe { Self::multiply(sides, sums, adds) }
+        Self::multiply(sides, sums, adds);
     }
     unsafe fn multiply_left_parts(sides: Sides, sums: *mut f32, adds: bool) {
         for step in 0..sides.steps {
             let (left, right) = (sides.left.wrapping_add(step * sides.deep), sides.right.wrapping_add(step * STEP));
             let first = Sides { left, right, steps: 1, ..sides };
             let second = Sides { left: left.wrapping_add(STEP), ..first };
-            // SAFETY: as the caller promises.
-            unsafe {
-                Self::multiply(first, sums, adds || step > 0);
-                Self::multiply(second, sums, true);
-            }
+            Self::multiply(first, sums, adds || step > 0);
+            Self::multiply(second, sums, true);
         }
     }
     unsafe fn multiply_right_parts(sides: Sides, sums: *mut f32, adds: bool) {
@@ -65,11 +61,8 @@ impl Unit for Model {
             let (left, right) = (sides.left.wrapping_add(step * sides.deep), sides.right.wrapping_add(2 * step * STEP));
             let first = Sides { left, right, steps: 1, ..sides };
             let second = Sides { right: right.wrapping_add(STEP), ..first };
-            // SAFETY: as the caller promises.
-            unsafe {
-                Self::multiply(first, sums, adds || step > 0);
-                Self::multiply(second, sums, true);
-            }
+            Self::multiply(first, sums, adds || step > 0);
+            Self::multiply(second, sums, true);
         }
     }
     unsafe fn multiply_bytes(sides: Sides, sums: *mut i32, adds: bool) {

@@ -48,8 +48,7 @@ pub(super) unsafe fn exp_of_sum(x: Doubles, low: Doubles) -> Doubles {
 /// The machine has AVX-512 F and DQ.
 #[inline(always)]
 pub unsafe fn exp(x: Doubles) -> Doubles {
-    // SAFETY: as the caller promises.
-    unsafe { exp_of_sum(x, [_mm512_setzero_pd(); 2]) }
+    exp_of_sum(x, [_mm512_setzero_pd(); 2])
 }
 
 /// Near the reciprocals of numbers from 0.75 to 1.5, by the first four bits of their mantissa: such that the logarithm of

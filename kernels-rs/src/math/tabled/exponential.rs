@@ -6,8 +6,7 @@ use std::arch::x86_64::*;
 /// The sign of each lane.
 #[inline(always)]
 unsafe fn negative(x: __m512) -> __mmask16 {
-    // SAFETY: the caller has the instructions.
-    unsafe { _mm512_movepi32_mask(_mm512_castps_si512(x)) }
+    _mm512_movepi32_mask(_mm512_castps_si512(x))
 }
 
 /// `e^x` for `|x| < 10^4` as a factor near 1 and the exponent of a power of two. NaN stays NaN in the factor.

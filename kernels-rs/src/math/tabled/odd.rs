@@ -59,8 +59,7 @@ unsafe fn odd(x: Vectors, table: &Table) -> Vectors {
 /// The machine has AVX-512 F and DQ.
 #[inline(always)]
 pub unsafe fn erf(x: Vectors) -> Vectors {
-    // SAFETY: as the caller promises.
-    unsafe { odd(x, &ERF) }
+    odd(x, &ERF)
 }
 
 /// Hyperbolic tangent.
@@ -69,8 +68,7 @@ pub unsafe fn erf(x: Vectors) -> Vectors {
 /// The machine has AVX-512 F and DQ.
 #[inline(always)]
 pub unsafe fn tanh(x: Vectors) -> Vectors {
-    // SAFETY: as the caller promises.
-    unsafe { odd(x, &TANH) }
+    odd(x, &TANH)
 }
 
 #[rustfmt::skip]

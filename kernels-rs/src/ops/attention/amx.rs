@@ -166,8 +166,7 @@ impl<U: Unit> Task<'_, U> {
             }
         }
         for (slot, block) in range.enumerate() {
-            // SAFETY: as above.
-            unsafe { self.store(slot, self.place(shared, block), seen == 0, &mut buffers) };
+            self.store(slot, self.place(shared, block), seen == 0, &mut buffers);
         }
     }
 
@@ -309,8 +308,7 @@ unsafe fn changed(
             }
         }
     }
-    // SAFETY: as the caller promises.
-    unsafe { job.changes.apply(part, SIDE, block, buffer) };
+    job.changes.apply(part, SIDE, block, buffer);
     if late { unit } else { 1.0 }
 }
 

@@ -185,16 +185,14 @@ struct Line<'a, W> {
 impl<W: Score> Kernel<W> for Line<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
-        // SAFETY: the caller has the instructions.
-        let tile = unsafe { fold::largest::<V>(self.scores) };
+        let tile = fold::largest::<V>(self.scores);
         let top = if tile > self.end[0] { tile } else { self.end[0] };
         let shift = if top == W::LOWEST { W::ZERO } else { top };
         for slot in self.scores.iter_mut() {
             *slot = (*slot - shift).power::<V::Math>();
         }
         *self.fade = (self.end[0] - shift).power::<V::Math>();
-        // SAFETY: as above.
-        let sum = unsafe { fold::sum::<V>(self.scores) };
+        let sum = fold::sum::<V>(self.scores);
         self.end[1] = self.end[1] * *self.fade + sum;
         self.end[0] = top;
     }

@@ -111,12 +111,9 @@ pub unsafe fn cut<U: Unit>(rows: usize, mut sides: Sides, product: impl FnOnce(S
         return product(sides);
     }
     sides.lower = if rows > LINES { sides.lower } else { 0 };
-    // SAFETY: as the caller promises.
-    unsafe {
-        U::rows(rows.min(LINES), rows.saturating_sub(LINES).max(1));
-        product(sides);
-        U::rows(LINES, LINES);
-    }
+    U::rows(rows.min(LINES), rows.saturating_sub(LINES).max(1));
+    product(sides);
+    U::rows(LINES, LINES);
 }
 
 /// A product and its right side in panels.
@@ -340,8 +337,7 @@ impl<'a> Product<'a> {
 #[target_feature(enable = "avx512f")]
 unsafe fn add(sums: *const f32, rows: usize, to: *mut f32) {
     for at in (0..rows * SIDE).step_by(LINES) {
-        // SAFETY: as the caller promises.
-        unsafe { _mm512_store_ps(to.add(at), _mm512_add_ps(_mm512_load_ps(to.add(at)), _mm512_load_ps(sums.add(at)))) }
+        _mm512_store_ps(to.add(at), _mm512_add_ps(_mm512_load_ps(to.add(at)), _mm512_load_ps(sums.add(at))));
     }
 }
 

@@ -64,8 +64,7 @@ pub trait Gemm: Float<Wide: Sum> {
     /// # Safety
     /// The right side is all of `weights`.
     unsafe fn keep(b: Matrix<Self>, size: (usize, usize), weights: &Array) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe { keep::<Single<Self>>(b, size, weights) }
+        keep::<Single<Self>>(b, size, weights)
     }
     /// The product by packing.
     ///
@@ -89,15 +88,13 @@ macro_rules! direct {
 impl Gemm for f32 {
     direct!(InPlace<f32>);
     unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
-        // SAFETY: as the caller promises.
-        unsafe { deep::multiply_parts(call, split, in_one_piece) }
+        deep::multiply_parts(call, split, in_one_piece)
     }
 }
 impl Gemm for f64 {
     direct!(InPlace<f64>);
     unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
-        // SAFETY: as the caller promises.
-        unsafe { deep::multiply_parts(call, split, in_one_piece) }
+        deep::multiply_parts(call, split, in_one_piece)
     }
 }
 impl Gemm for F16 {
@@ -115,14 +112,11 @@ impl Gemm for BF16 {
         Ok(goes)
     }
     unsafe fn keep(b: Matrix<Self>, size: (usize, usize), weights: &Array) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe {
-            #[cfg(target_arch = "x86_64")]
-            if amx::takes((usize::MAX, size.0, size.1), true) {
-                return amx::keep(b, size, weights);
-            }
-            if Pairs::supported() { keep::<Pairs>(b, size, weights) } else { keep::<Single<Self>>(b, size, weights) }
+        #[cfg(target_arch = "x86_64")]
+        if amx::takes((usize::MAX, size.0, size.1), true) {
+            return amx::keep(b, size, weights);
         }
+        if Pairs::supported() { keep::<Pairs>(b, size, weights) } else { keep::<Single<Self>>(b, size, weights) }
     }
     unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
         if Pairs::supported() {

@@ -150,8 +150,7 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
                 unsafe { add::<T, V>(line, bias.at(i, 0)) };
             }
             if let Some(residual) = end.residual {
-                // SAFETY: as above.
-                unsafe { add::<T, V>(line, residual.at(i, 0)) };
+                add::<T, V>(line, residual.at(i, 0));
             }
             match end.activation {
                 Activation::None => {}
@@ -161,8 +160,7 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
                         *value = if *value < zero { zero } else { *value };
                     }
                 }
-                // SAFETY: the caller has the instructions.
-                Activation::Gelu => unsafe { T::Wide::gelu::<V>(line) },
+                Activation::Gelu => T::Wide::gelu::<V>(line),
             }
             if moved {
                 // SAFETY: the caller promises the result.

@@ -188,14 +188,11 @@ impl Layout {
 /// # Safety
 /// They all are, and do not overlap the others.
 unsafe fn every<T: Copy>(from: *const T, step: usize, to: &mut [T]) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match step {
-            _ if to.is_empty() => {}
-            1 => std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()),
-            2 => every_second(std::slice::from_raw_parts(from, 2 * to.len() - 1), to),
-            _ => to.iter_mut().enumerate().for_each(|(i, to)| *to = *from.add(i * step)),
-        }
+    match step {
+        _ if to.is_empty() => {}
+        1 => std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()),
+        2 => every_second(std::slice::from_raw_parts(from, 2 * to.len() - 1), to),
+        _ => to.iter_mut().enumerate().for_each(|(i, to)| *to = *from.add(i * step)),
     }
 }
 

@@ -168,8 +168,7 @@ pub unsafe fn scatter_finite<V: Lanes>(
     out: *mut V::Elem,
     plane: usize,
 ) -> bool {
-    // SAFETY: the caller has the instructions of `V`.
-    let zero = unsafe { V::splat(V::Elem::default()) };
+    let zero = V::splat(V::Elem::default());
     let mut sum = zero;
     for segment in segments.slice() {
         for m in 0..count {
@@ -188,6 +187,5 @@ pub unsafe fn scatter_finite<V: Lanes>(
             }
         }
     }
-    // SAFETY: as above.
-    unsafe { sum.sum() == V::Elem::default() }
+    sum.sum() == V::Elem::default()
 }

@@ -314,27 +314,24 @@ unsafe fn sums<V: Lanes<Elem = f32>>(
     panel: *const f32,
     part: Range<usize>,
 ) -> [[V; 2]; ROWS] {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let zero = V::splat(0.0);
-        let [mut a0, mut a1, mut b0, mut b1, mut c0, mut c1, mut d0, mut d1] = [zero; 2 * ROWS];
-        let [a, b, c, d] = rows;
-        let add = |sum: V, x: V, y: V| {
-            let gap = x.sub(y);
-            gap.mul_add(gap, sum)
-        };
-        for i in part {
-            let line = panel.add(i * WIDTH);
-            let (y0, y1) = (V::load(line), V::load(line.add(V::N)));
-            let x = V::splat(*a.add(i));
-            (a0, a1) = (add(a0, x, y0), add(a1, x, y1));
-            let x = V::splat(*b.add(i));
-            (b0, b1) = (add(b0, x, y0), add(b1, x, y1));
-            let x = V::splat(*c.add(i));
-            (c0, c1) = (add(c0, x, y0), add(c1, x, y1));
-            let x = V::splat(*d.add(i));
-            (d0, d1) = (add(d0, x, y0), add(d1, x, y1));
-        }
-        [[a0, a1], [b0, b1], [c0, c1], [d0, d1]]
+    let zero = V::splat(0.0);
+    let [mut a0, mut a1, mut b0, mut b1, mut c0, mut c1, mut d0, mut d1] = [zero; 2 * ROWS];
+    let [a, b, c, d] = rows;
+    let add = |sum: V, x: V, y: V| {
+        let gap = x.sub(y);
+        gap.mul_add(gap, sum)
+    };
+    for i in part {
+        let line = panel.add(i * WIDTH);
+        let (y0, y1) = (V::load(line), V::load(line.add(V::N)));
+        let x = V::splat(*a.add(i));
+        (a0, a1) = (add(a0, x, y0), add(a1, x, y1));
+        let x = V::splat(*b.add(i));
+        (b0, b1) = (add(b0, x, y0), add(b1, x, y1));
+        let x = V::splat(*c.add(i));
+        (c0, c1) = (add(c0, x, y0), add(c1, x, y1));
+        let x = V::splat(*d.add(i));
+        (d0, d1) = (add(d0, x, y0), add(d1, x, y1));
     }
+    [[a0, a1], [b0, b1], [c0, c1], [d0, d1]]
 }

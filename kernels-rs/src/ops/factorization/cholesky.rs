@@ -131,15 +131,12 @@ impl<T: Number> Kernel<T> for Steps<'_, T> {
             }
             let mut col = last;
             while col < cols {
-                // SAFETY: as above.
-                unsafe {
-                    if cols - col >= TOGETHER {
-                        take::<V, TOGETHER>(cells, [pitch, rows], (first, last), col);
-                        col += TOGETHER;
-                    } else {
-                        take::<V, 1>(cells, [pitch, rows], (first, last), col);
-                        col += 1;
-                    }
+                if cols - col >= TOGETHER {
+                    take::<V, TOGETHER>(cells, [pitch, rows], (first, last), col);
+                    col += TOGETHER;
+                } else {
+                    take::<V, 1>(cells, [pitch, rows], (first, last), col);
+                    col += 1;
                 }
             }
         }

@@ -183,15 +183,12 @@ impl<T: Number> Kernel<T> for Steps<'_, T> {
             }
             let mut col = last;
             while col < cols {
-                // SAFETY: as above.
-                unsafe {
-                    if cols - col >= ABREAST {
-                        take::<V, ABREAST>(cells, [pitch, rows], (first, last), col);
-                        col += ABREAST;
-                    } else {
-                        take::<V, 1>(cells, [pitch, rows], (first, last), col);
-                        col += 1;
-                    }
+                if cols - col >= ABREAST {
+                    take::<V, ABREAST>(cells, [pitch, rows], (first, last), col);
+                    col += ABREAST;
+                } else {
+                    take::<V, 1>(cells, [pitch, rows], (first, last), col);
+                    col += 1;
                 }
             }
         }
@@ -255,8 +252,7 @@ unsafe fn divide<V: Lanes<Elem: Number>>(cells: &mut [V::Elem], [pitch, rows]: [
     let divisor = cells[col * pitch + col];
     if divisor != V::Elem::default() {
         let column = cells[col * pitch..][..pitch].as_mut_ptr();
-        // SAFETY: as above.
-        unsafe { divide_below::<V>(column, (col + 1, rows), divisor) };
+        divide_below::<V>(column, (col + 1, rows), divisor);
     }
     pivot
 }

@@ -136,8 +136,7 @@ pub unsafe fn add_product<T: Number>(
     if size.0 * size.1 * size.2 == 0 {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe { add(&Call { size, a, b, c, end: Epilogue::default() }, split) }
+    add(&Call { size, a, b, c, end: Epilogue::default() }, split)
 }
 
 /// A matrix in rows, of which a part is worked on at a time.
@@ -182,8 +181,7 @@ impl<T> Part<T> {
     /// # Safety
     /// They are there, and nobody writes to them.
     unsafe fn row<'a>(self, len: usize) -> &'a [T] {
-        // SAFETY: as the caller promises.
-        unsafe { std::slice::from_raw_parts(self.start, len) }
+        std::slice::from_raw_parts(self.start, len)
     }
 }
 

@@ -236,8 +236,7 @@ impl<T: Number> Kernel<T> for Steps<'_, T> {
         for (j, (head, factor)) in heads.iter_mut().zip(factors).enumerate() {
             // SAFETY: columns of the panel, as asserted; the caller has the instructions.
             (*head, *factor) = unsafe { reflected::<V>(&mut cells[j * pitch..][..pitch], j, rows) };
-            // SAFETY: as above.
-            unsafe { reflect_behind::<V>(cells, [pitch, rows], (j, cols), *factor) };
+            reflect_behind::<V>(cells, [pitch, rows], (j, cols), *factor);
         }
     }
 }
@@ -281,15 +280,12 @@ unsafe fn reflect_behind<V: Lanes<Elem: Number>>(
     }
     let mut col = j + 1;
     while col < cols {
-        // SAFETY: as the caller promises.
-        unsafe {
-            if cols - col >= ABREAST {
-                reflect_columns::<V, ABREAST>(cells, size, (j, col), factor);
-                col += ABREAST;
-            } else {
-                reflect_columns::<V, 1>(cells, size, (j, col), factor);
-                col += 1;
-            }
+        if cols - col >= ABREAST {
+            reflect_columns::<V, ABREAST>(cells, size, (j, col), factor);
+            col += ABREAST;
+        } else {
+            reflect_columns::<V, 1>(cells, size, (j, col), factor);
+            col += 1;
         }
     }
 }
@@ -312,13 +308,11 @@ unsafe fn reflected<V: Lanes<Elem: Number>>(column: &mut [V::Elem], j: usize, ro
         for value in &mut column[j..rows] {
             *value = *value * Of::<V>::LIFT;
         }
-        // SAFETY: as above.
-        below = unsafe { length::<V>(column, (j + 1, rows)) };
+        below = length::<V>(column, (j + 1, rows));
     }
     let head = column[j];
     let whole = zero - head.hypotenuse(below).with_sign(head);
-    // SAFETY: as above.
-    unsafe { divide_below::<V>(column.as_mut_ptr(), (j + 1, rows), head - whole) };
+    divide_below::<V>(column.as_mut_ptr(), (j + 1, rows), head - whole);
     column[j] = Of::<V>::ONE;
     (if lifts { whole / Of::<V>::LIFT } else { whole }, (whole - head) / whole)
 }

@@ -113,22 +113,18 @@ impl<'a> Rows<'a> {
     /// The result has room for this row, which is the caller's; the offset lies in the operand.
     #[inline(always)]
     unsafe fn element<T: Copy>(&self, to: SharedMut<u8>, row: usize, from: isize) {
-        // SAFETY: as the caller promises.
-        unsafe { to.ptr().cast::<T>().add(row).write(*self.x.data().cast::<T>().offset(from)) }
+        to.ptr().cast::<T>().add(row).write(*self.x.data().cast::<T>().offset(from));
     }
 
     /// # Safety
     /// As [`Rows::element`], for a slice.
     unsafe fn slice(&self, to: SharedMut<u8>, row: usize, from: isize) {
         let (size, plan) = (self.x.dtype().itemsize(), self.plan.as_ref().expect("slices are not empty"));
-        // SAFETY: as the caller promises.
-        unsafe {
-            let (to, from) = (to.ptr().add(row * self.inner * size), self.x.data().offset(from * size as isize));
-            if plan.is_run() {
-                from.copy_to_nonoverlapping(to, self.inner * size);
-            } else {
-                plan.run_all(to, from);
-            }
+        let (to, from) = (to.ptr().add(row * self.inner * size), self.x.data().offset(from * size as isize));
+        if plan.is_run() {
+            from.copy_to_nonoverlapping(to, self.inner * size);
+        } else {
+            plan.run_all(to, from);
         }
     }
 

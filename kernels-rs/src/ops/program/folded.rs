@@ -282,16 +282,13 @@ impl Walk<'_> {
         walk: Range<usize>,
         blocks: impl Fn(usize) -> *mut u64,
     ) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            if let Some(mut task) = self.task(pass.alone.as_ref(), room, near) {
-                task.range(walk.clone(), Frame { near: walk.start, row: 0, len: self.len });
-            }
-            for (which, fold) in pass.folds.iter().enumerate() {
-                let x = self.folded(fold, near, walk.clone());
-                let first = walk.start % self.len / BLOCK * fold.by.result_bytes();
-                fold.by.blocks(x, walk.len(), blocks(which).cast::<u8>().add(first));
-            }
+        if let Some(mut task) = self.task(pass.alone.as_ref(), room, near) {
+            task.range(walk.clone(), Frame { near: walk.start, row: 0, len: self.len });
+        }
+        for (which, fold) in pass.folds.iter().enumerate() {
+            let x = self.folded(fold, near, walk.clone());
+            let first = walk.start % self.len / BLOCK * fold.by.result_bytes();
+            fold.by.blocks(x, walk.len(), blocks(which).cast::<u8>().add(first));
         }
     }
 

@@ -143,12 +143,10 @@ impl<'a> Task<'a> {
         let mut at = range.start;
         while at < range.end {
             let len = self.code.block().min(range.end - at);
-            // SAFETY: as the caller promises.
-            unsafe { self.block(at, len, frame) };
+            self.block(at, len, frame);
             at += len;
             if len == self.code.block() && range.end - at >= len {
-                // SAFETY: as the caller promises.
-                at = unsafe { self.evenly(at - len..range.end, frame) };
+                at = self.evenly(at - len..range.end, frame);
             }
         }
     }
@@ -191,8 +189,7 @@ impl<'a> Task<'a> {
     unsafe fn block(&mut self, at: usize, len: usize, frame: Frame) {
         let whole = len == self.code.block();
         for (operand, (reader, place)) in self.readers.iter_mut().zip(&mut self.places).enumerate() {
-            // SAFETY: as the caller promises.
-            *place = unsafe { reader.block(at..at + len, frame, self.code, self.blocks.input(operand)) };
+            *place = reader.block(at..at + len, frame, self.code, self.blocks.input(operand));
         }
         for &(cell, operand, place) in &self.code.moving {
             self.cells[cell].at[operand] = match place {

@@ -64,8 +64,7 @@ pub unsafe fn product<T: Gate>(size: (usize, usize, usize), a: Matrix<T>, b: Mat
     if size.0 * size.2 == 0 {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe { multiply(&Call { size, a, b, c, end: Epilogue::default() }, false, None) }
+    multiply(&Call { size, a, b, c, end: Epilogue::default() }, false, None)
 }
 
 /// The states (N, steps, H) behind each step.

@@ -78,8 +78,7 @@ impl RowFold {
     /// # Safety
     /// `count` elements lie at `x`, from the start of a block on; `out` has room for a word for each block.
     pub unsafe fn blocks(self, x: *const u8, count: usize, out: *mut u8) {
-        // SAFETY: as the caller promises.
-        unsafe { blocks(self.kernel(), x, count, out) };
+        blocks(self.kernel(), x, count, out);
     }
 
     /// Ends the fold of one row of `len` elements, whose blocks are folded.

@@ -130,8 +130,7 @@ impl<W: Wide> Kernel<W> for Losses<'_, W> {
         let len = x.len() / at.len();
         if len < V::N {
             for ((x, at), to) in x.chunks(len * V::N).zip(at.chunks(V::N)).zip(to.chunks_mut(V::N)) {
-                // SAFETY: the caller has the instructions.
-                let Exps { tops, totals, .. } = unsafe { Exps::of::<V>(x, len) };
+                let Exps { tops, totals, .. } = Exps::of::<V>(x, len);
                 for (row, (&at, slot)) in at.iter().zip(to).enumerate() {
                     *slot = loss(totals[row], x[row * len + at] - tops[row]);
                 }
@@ -139,13 +138,11 @@ impl<W: Wide> Kernel<W> for Losses<'_, W> {
             return;
         }
         for ((x, &at), slot) in x.chunks_exact(len).zip(at).zip(to) {
-            // SAFETY: as above.
-            let top = finite(unsafe { largest::<V>(x) });
+            let top = finite(largest::<V>(x));
             let mut total = W::ZERO;
             // No closure: it would not inherit the instructions.
             for part in x.chunks(WORK) {
-                // SAFETY: as above.
-                total = total + unsafe { shifted_exp::<V>(part, top, &mut work[..part.len()]) };
+                total = total + shifted_exp::<V>(part, top, &mut work[..part.len()]);
             }
             *slot = loss(total, x[at] - top);
         }
@@ -174,8 +171,7 @@ impl<W: Wide> Kernel<W> for Backward<'_, W> {
         if len < V::N {
             let parts = x.chunks(len * V::N).zip(out.chunks_mut(len * V::N));
             for ((x, out), (at, g)) in parts.zip(at.chunks(V::N).zip(g.chunks(V::N))) {
-                // SAFETY: the caller has the instructions.
-                let mut exps = unsafe { Exps::of::<V>(x, len) };
+                let mut exps = Exps::of::<V>(x, len);
                 let mut own = [W::ZERO; LANES];
                 let mut scales = [W::ZERO; LANES];
                 for (row, (&at, &g)) in at.iter().zip(g).enumerate() {

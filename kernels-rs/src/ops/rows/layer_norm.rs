@@ -145,8 +145,7 @@ impl<W: Wide> Kernel<W> for Forward<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let Forward { x, out, parameters, norm, overflow } = self;
-        // SAFETY: the caller has the instructions.
-        let Statistics { near, back, scale } = unsafe { statistics::<V>(x, norm, overflow) };
+        let Statistics { near, back, scale } = statistics::<V>(x, norm, overflow);
         let shift = back * scale;
         match parameters {
             (None, None) => {

@@ -140,8 +140,7 @@ pub unsafe fn shifted_exp<V: Lanes<Elem: Wide>>(x: &[V::Elem], top: V::Elem, out
     for (slot, &x) in out.iter_mut().zip(x) {
         *slot = (x - top).exp_below::<V::Math>();
     }
-    // SAFETY: the caller has the instructions.
-    unsafe { sum::<V>(out) }
+    sum::<V>(out)
 }
 
 #[cfg(test)]

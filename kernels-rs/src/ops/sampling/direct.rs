@@ -76,22 +76,19 @@ impl<T: Place, const K: usize> Kernel<T> for Direct<'_, T, K> {
 /// The machine has the instructions.
 #[inline(always)]
 unsafe fn spread<T: Place, V: Lanes<Elem = T>>(axis: &Axis, place: V) -> V {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let (zero, one) = (V::splat(T::default()), V::splat(T::of(1.0)));
-        let (half, n) = (V::splat(T::of(0.5)), V::splat(T::of(axis.n as f64)));
-        let at = if axis.settings.align_corners {
-            place.add(one).mul(V::splat(T::of((axis.n as f64 - 1.0) / 2.0)))
-        } else {
-            place.add(one).mul(n).sub(one).mul(half)
-        };
-        if axis.settings.margin != Margin::Border {
-            return at;
-        }
-        // NaN is the first pixel. The lesser is the opposite of the larger of the opposites.
-        let (at, most) = (zero.max(at), V::splat(T::of(axis.n as f64 - 1.0)));
-        zero.sub(zero.sub(most).max(zero.sub(at)))
+    let (zero, one) = (V::splat(T::default()), V::splat(T::of(1.0)));
+    let (half, n) = (V::splat(T::of(0.5)), V::splat(T::of(axis.n as f64)));
+    let at = if axis.settings.align_corners {
+        place.add(one).mul(V::splat(T::of((axis.n as f64 - 1.0) / 2.0)))
+    } else {
+        place.add(one).mul(n).sub(one).mul(half)
+    };
+    if axis.settings.margin != Margin::Border {
+        return at;
     }
+    // NaN is the first pixel. The lesser is the opposite of the larger of the opposites.
+    let (at, most) = (zero.max(at), V::splat(T::of(axis.n as f64 - 1.0)));
+    zero.sub(zero.sub(most).max(zero.sub(at)))
 }
 
 /// Which pixels are read.
@@ -129,8 +126,7 @@ unsafe fn found<T: Place, V: Lanes<Elem = T>, const K: usize>(across: &Axis, dow
 /// The machine has the instructions.
 #[inline(always)]
 unsafe fn last<T: Place, V: Lanes<Elem = T>>(axis: &Axis) -> V {
-    // SAFETY: as the caller promises.
-    unsafe { V::splat(T::of(axis.n as f64 - 1.0)) }
+    V::splat(T::of(axis.n as f64 - 1.0))
 }
 
 /// Whether all of these pixels of an axis are there, and those behind them.
@@ -139,8 +135,7 @@ unsafe fn last<T: Place, V: Lanes<Elem = T>>(axis: &Axis) -> V {
 /// The machine has the instructions.
 #[inline(always)]
 unsafe fn inside<T: Place, V: Lanes<Elem = T>>(axis: &Axis, pixels: V) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe { pixels.all_between(V::splat(T::default()), V::splat(T::of(axis.n as f64 - 2.0))) }
+    pixels.all_between(V::splat(T::default()), V::splat(T::of(axis.n as f64 - 2.0)))
 }
 
 /// Of four pixels, by what a place is behind and below the first.
@@ -149,18 +144,14 @@ unsafe fn inside<T: Place, V: Lanes<Elem = T>>(axis: &Axis, pixels: V) -> bool {
 /// The machine has the instructions.
 #[inline(always)]
 unsafe fn weights<V: Lanes<Elem: Place>>(behind: V, below: V) -> [V; 4] {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let one = V::splat(V::Elem::of(1.0));
-        let (before, above) = (one.sub(behind), one.sub(below));
-        [above.mul(before), above.mul(behind), below.mul(before), below.mul(behind)]
-    }
+    let one = V::splat(V::Elem::of(1.0));
+    let (before, above) = (one.sub(behind), one.sub(below));
+    [above.mul(before), above.mul(behind), below.mul(before), below.mul(behind)]
 }
 
 /// # Safety
 /// The machine has the instructions.
 #[inline(always)]
 unsafe fn sum<V: Lanes>([p, q, r, s]: [V; 4], [a, b, c, d]: [V; 4]) -> V {
-    // SAFETY: as the caller promises.
-    unsafe { s.mul_add(d, r.mul_add(c, q.mul_add(b, p.mul(a)))) }
+    s.mul_add(d, r.mul_add(c, q.mul_add(b, p.mul(a))))
 }

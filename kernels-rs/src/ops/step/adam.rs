@@ -81,24 +81,20 @@ impl<W: Wide> Factors<W> {
     /// The gradient with the penalty.
     #[inline(always)]
     unsafe fn pull<V: Lanes<Elem = W>>(&self, x: V, grad: V) -> V {
-        // SAFETY: the caller has the instructions.
-        unsafe { if let Some(decay) = self.decay { grad.add(x.mul(V::splat(decay))) } else { grad } }
+        if let Some(decay) = self.decay { grad.add(x.mul(V::splat(decay))) } else { grad }
     }
 
     /// The parameter after the step, and the new means. With `top`, the largest second mean is the root's.
     #[inline(always)]
     unsafe fn all<V: Lanes<Elem = W>>(&self, [x, m, v]: [V; 3], top: Option<V>, grad: V) -> ([V; 3], V) {
-        // SAFETY: the caller has the instructions.
-        unsafe {
-            let grad = self.pull(x, grad);
-            let m = grad.mul(V::splat(self.rest[0])).add(m.mul(V::splat(self.beta[0])));
-            let v = grad.mul(grad).mul(V::splat(self.rest[1])).add(v.mul(V::splat(self.beta[1])));
-            let top = if let Some(top) = top { v.max_or_nan(top) } else { v };
-            let root = top.sqrt().mul(V::splat(self.root_scale)).add(V::splat(self.epsilon));
-            let step = m.mul(V::splat(self.first_scale)).div(root);
-            let kept = if let Some(keep) = self.keep { x.mul(V::splat(keep)) } else { x };
-            ([kept.sub(step.mul(V::splat(self.lr))), m, v], top)
-        }
+        let grad = self.pull(x, grad);
+        let m = grad.mul(V::splat(self.rest[0])).add(m.mul(V::splat(self.beta[0])));
+        let v = grad.mul(grad).mul(V::splat(self.rest[1])).add(v.mul(V::splat(self.beta[1])));
+        let top = if let Some(top) = top { v.max_or_nan(top) } else { v };
+        let root = top.sqrt().mul(V::splat(self.root_scale)).add(V::splat(self.epsilon));
+        let step = m.mul(V::splat(self.first_scale)).div(root);
+        let kept = if let Some(keep) = self.keep { x.mul(V::splat(keep)) } else { x };
+        ([kept.sub(step.mul(V::splat(self.lr))), m, v], top)
     }
 }
 
@@ -106,8 +102,7 @@ impl<W: Wide> Rule<3> for Factors<W> {
     type Wide = W;
     #[inline(always)]
     unsafe fn step<V: Lanes<Elem = W>>(&self, streams: [V; 3], grad: V) -> [V; 3] {
-        // SAFETY: the caller has the instructions.
-        unsafe { self.all(streams, None, grad).0 }
+        self.all(streams, None, grad).0
     }
 }
 
@@ -115,8 +110,7 @@ impl<W: Wide> Rule<4> for Factors<W> {
     type Wide = W;
     #[inline(always)]
     unsafe fn step<V: Lanes<Elem = W>>(&self, [x, m, v, top]: [V; 4], grad: V) -> [V; 4] {
-        // SAFETY: the caller has the instructions.
-        let ([x, m, v], top) = unsafe { self.all([x, m, v], Some(top), grad) };
+        let ([x, m, v], top) = self.all([x, m, v], Some(top), grad);
         [x, m, v, top]
     }
 }

@@ -61,7 +61,6 @@ impl<W: Wide> Rule<1> for Scale<W> {
     type Wide = W;
     #[inline(always)]
     unsafe fn step<V: Lanes<Elem = W>>(&self, [x]: [V; 1], _: V) -> [V; 1] {
-        // SAFETY: the caller has the instructions.
-        unsafe { [x.mul(V::splat(self.0))] }
+        [x.mul(V::splat(self.0))]
     }
 }

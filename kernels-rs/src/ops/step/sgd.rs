@@ -64,14 +64,12 @@ impl<W: Wide> Factors<W> {
     /// The gradient with the penalty.
     #[inline(always)]
     unsafe fn pull<V: Lanes<Elem = W>>(&self, x: V, grad: V) -> V {
-        // SAFETY: the caller has the instructions.
-        unsafe { if let Some(decay) = self.decay { grad.add(x.mul(V::splat(decay))) } else { grad } }
+        if let Some(decay) = self.decay { grad.add(x.mul(V::splat(decay))) } else { grad }
     }
 
     #[inline(always)]
     unsafe fn descend<V: Lanes<Elem = W>>(&self, x: V, step: V) -> V {
-        // SAFETY: the caller has the instructions.
-        unsafe { x.sub(step.mul(V::splat(self.lr))) }
+        x.sub(step.mul(V::splat(self.lr)))
     }
 }
 
@@ -79,8 +77,7 @@ impl<W: Wide> Rule<1> for Factors<W> {
     type Wide = W;
     #[inline(always)]
     unsafe fn step<V: Lanes<Elem = W>>(&self, [x]: [V; 1], grad: V) -> [V; 1] {
-        // SAFETY: the caller has the instructions.
-        unsafe { [self.descend(x, self.pull(x, grad))] }
+        [self.descend(x, self.pull(x, grad))]
     }
 }
 
@@ -88,13 +85,10 @@ impl<W: Wide> Rule<2> for Factors<W> {
     type Wide = W;
     #[inline(always)]
     unsafe fn step<V: Lanes<Elem = W>>(&self, [x, v]: [V; 2], grad: V) -> [V; 2] {
-        // SAFETY: the caller has the instructions.
-        unsafe {
-            let momentum = V::splat(self.momentum);
-            let grad = self.pull(x, grad);
-            let v = if let Some(rest) = self.rest { v.mul(momentum).add(grad.mul(V::splat(rest))) } else { grad };
-            let step = if self.nesterov { grad.add(v.mul(momentum)) } else { v };
-            [self.descend(x, step), v]
-        }
+        let momentum = V::splat(self.momentum);
+        let grad = self.pull(x, grad);
+        let v = if let Some(rest) = self.rest { v.mul(momentum).add(grad.mul(V::splat(rest))) } else { grad };
+        let step = if self.nesterov { grad.add(v.mul(momentum)) } else { v };
+        [self.descend(x, step), v]
     }
 }

@@ -223,34 +223,28 @@ unsafe fn registers<V: Lanes, const R: usize, const TURNED: bool, const WHOLE: b
 ) where
     Forward: Butterfly<R>,
 {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let zero = V::splat(V::Elem::default());
-        let mut x: [Pair<V>; R] = [(zero, zero); R];
-        for j in 0..R {
-            let (re, im) = (from.0.add(j * from_step), from.1.add(j * from_step));
-            x[j] = if WHOLE {
-                (V::load(re), V::load(im))
-            } else {
-                (V::load_partial(re, count), V::load_partial(im, count))
-            };
-        }
-        let x = Forward::of(x);
-        for k in 0..R {
-            let (re, im) = if TURNED && k > 0 {
-                let [cos, sin] = *turns.get_unchecked(k - 1);
-                turned_by(x[k], [V::splat(cos), V::splat(sin)])
-            } else {
-                x[k]
-            };
-            let (to_re, to_im) = (to.0.add(k * to_step), to.1.add(k * to_step));
-            if WHOLE {
-                re.store(to_re);
-                im.store(to_im);
-            } else {
-                re.store_partial(to_re, count);
-                im.store_partial(to_im, count);
-            }
+    let zero = V::splat(V::Elem::default());
+    let mut x: [Pair<V>; R] = [(zero, zero); R];
+    for j in 0..R {
+        let (re, im) = (from.0.add(j * from_step), from.1.add(j * from_step));
+        x[j] =
+            if WHOLE { (V::load(re), V::load(im)) } else { (V::load_partial(re, count), V::load_partial(im, count)) };
+    }
+    let x = Forward::of(x);
+    for k in 0..R {
+        let (re, im) = if TURNED && k > 0 {
+            let [cos, sin] = *turns.get_unchecked(k - 1);
+            turned_by(x[k], [V::splat(cos), V::splat(sin)])
+        } else {
+            x[k]
+        };
+        let (to_re, to_im) = (to.0.add(k * to_step), to.1.add(k * to_step));
+        if WHOLE {
+            re.store(to_re);
+            im.store(to_im);
+        } else {
+            re.store_partial(to_re, count);
+            im.store_partial(to_im, count);
         }
     }
 }

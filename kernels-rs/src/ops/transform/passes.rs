@@ -172,21 +172,18 @@ impl<T: Real> First<'_, T> {
         at: usize,
         count: usize,
     ) -> Pair<V> {
-        // SAFETY: as the caller promises.
-        unsafe {
-            match self.from {
-                Numbers::Pairs(from) if PAIRS => {
-                    let from = from.add(2 * at);
-                    let second = (2 * count).saturating_sub(V::N);
-                    // Where the first register holds all, nothing is read behind it.
-                    let behind = from.wrapping_add(V::N);
-                    V::deinterleave(some::<V, WHOLE>(from, V::N.min(2 * count)), some::<V, WHOLE>(behind, second))
-                }
-                Numbers::Parts(re, im) if !PAIRS => {
-                    (some::<V, WHOLE>(re.add(at), count), some::<V, WHOLE>(im.add(at), count))
-                }
-                _ => unreachable!("read as what it is"),
+        match self.from {
+            Numbers::Pairs(from) if PAIRS => {
+                let from = from.add(2 * at);
+                let second = (2 * count).saturating_sub(V::N);
+                // Where the first register holds all, nothing is read behind it.
+                let behind = from.wrapping_add(V::N);
+                V::deinterleave(some::<V, WHOLE>(from, V::N.min(2 * count)), some::<V, WHOLE>(behind, second))
             }
+            Numbers::Parts(re, im) if !PAIRS => {
+                (some::<V, WHOLE>(re.add(at), count), some::<V, WHOLE>(im.add(at), count))
+            }
+            _ => unreachable!("read as what it is"),
         }
     }
 }
@@ -197,6 +194,5 @@ impl<T: Real> First<'_, T> {
 /// They are there, as many as a register has if it is `WHOLE`, and the machine has the instructions.
 #[inline(always)]
 unsafe fn some<V: Lanes, const WHOLE: bool>(from: *const V::Elem, count: usize) -> V {
-    // SAFETY: as the caller promises.
-    unsafe { if WHOLE { V::load(from) } else { V::load_partial(from, count) } }
+    if WHOLE { V::load(from) } else { V::load_partial(from, count) }
 }

@@ -289,15 +289,12 @@ unsafe fn numbers<V: Lanes, const R: usize>(from: Rows<V::Elem>, at: usize, step
 where
     Forward: Butterfly<R>,
 {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let zero = V::splat(V::Elem::default());
-        let mut x: [Pair<V>; R] = [(zero, zero); R];
-        for j in 0..R {
-            x[j] = (V::load(from.re.add(at + j * step)), V::load(from.im.add(at + j * step)));
-        }
-        Forward::of(x)
+    let zero = V::splat(V::Elem::default());
+    let mut x: [Pair<V>; R] = [(zero, zero); R];
+    for j in 0..R {
+        x[j] = (V::load(from.re.add(at + j * step)), V::load(from.im.add(at + j * step)));
     }
+    Forward::of(x)
 }
 
 #[cfg(test)]

@@ -188,8 +188,7 @@ impl<U: Unit> Task<'_, U> {
             let keys = (first, plan.tile.min(job.keys - first));
             if first < most {
                 for (slot, place) in places() {
-                    // SAFETY: as above.
-                    unsafe { self.pull((slot, slots), place, keys, buffers) };
+                    self.pull((slot, slots), place, keys, buffers);
                 }
                 // SAFETY: what every block of the group split; the caller has the unit.
                 unsafe { self.sum(keys, &seen_by[..slots], fresh, buffers) };
@@ -276,15 +275,12 @@ impl<U: Unit> Task<'_, U> {
 
     /// Tops and sums of a block over some keys that it sees.
     unsafe fn survey(&self, slot: usize, place: Place, keys: (usize, usize), buffers: &mut Buffers<'_>) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let unit = self.products(slot, place, keys, buffers);
-            let kept = self.kept(slot, keys.1);
-            let (top, rest) = buffers.state[slot * 3 * SIDE..][..3 * SIDE].split_at_mut(SIDE);
-            let (total, inner) = rest.split_at_mut(SIDE);
-            let state = State { top, total, fade: buffers.fade };
-            lanes::survey(&mut buffers.scores[kept.clone()], &buffers.pulled[kept], unit, state, inner);
-        }
+        let unit = self.products(slot, place, keys, buffers);
+        let kept = self.kept(slot, keys.1);
+        let (top, rest) = buffers.state[slot * 3 * SIDE..][..3 * SIDE].split_at_mut(SIDE);
+        let (total, inner) = rest.split_at_mut(SIDE);
+        let state = State { top, total, fade: buffers.fade };
+        lanes::survey(&mut buffers.scores[kept.clone()], &buffers.pulled[kept], unit, state, inner);
     }
 
     /// The cotangents of the scores of a block, number `slot` of so many, with a tile of keys: split, and summed for the queries.
@@ -298,36 +294,33 @@ impl<U: Unit> Task<'_, U> {
         let (job, deep) = (self.job, self.plan.deep.0);
         let count = self.seen(place).saturating_sub(keys.0).min(keys.1);
         let (all, pitch, kept) = (keys.1.next_multiple_of(SIDE), slots * 2 * STEP, self.kept(slot, count));
-        // SAFETY: as the caller promises.
-        unsafe {
-            if count > 0 {
-                let unit = (!self.plan.held).then(|| self.products(slot, place, (keys.0, count), buffers));
-                let state = &buffers.state[slot * 3 * SIDE..];
-                let ends = [0, 1, 2].map(|end| &state[end * SIDE..][..SIDE]);
-                let (scores, pulled) = (&mut buffers.scores[kept.clone()], &mut buffers.pulled[kept.clone()]);
-                lanes::pull(scores, pulled, unit, ends);
-                self.save_scores(place, (keys.0, count), pulled, buffers.stage);
-                if job.cap_unit().is_some() {
-                    scores::uncap(pulled, &buffers.tangents[kept.clone()]);
-                }
+        if count > 0 {
+            let unit = (!self.plan.held).then(|| self.products(slot, place, (keys.0, count), buffers));
+            let state = &buffers.state[slot * 3 * SIDE..];
+            let ends = [0, 1, 2].map(|end| &state[end * SIDE..][..SIDE]);
+            let (scores, pulled) = (&mut buffers.scores[kept.clone()], &mut buffers.pulled[kept.clone()]);
+            lanes::pull(scores, pulled, unit, ends);
+            self.save_scores(place, (keys.0, count), pulled, buffers.stage);
+            if job.cap_unit().is_some() {
+                scores::uncap(pulled, &buffers.tangents[kept.clone()]);
             }
-            let (weights, pulls) = (&mut buffers.weights[slot * 2 * STEP..], &mut buffers.pulls[slot * 2 * STEP..]);
-            lanes::split::<false>(&buffers.scores[kept.clone()], all, pitch, weights, &mut []);
-            lanes::split::<true>(&buffers.pulled[kept], all, pitch, pulls, buffers.woven);
-            if count > 0 {
-                let (mut long, mut first) = (self.plan.long, keys.0 / DEEP);
-                if !buffers.finite_keys {
-                    // Those that no query of the block sees, which others of the task may see, are left out.
-                    let seen = job.key.get(place.head / (job.heads / job.shared)).from(keys.0, 0);
-                    sides::left(sides::turned(seen), (job.size, count), buffers.turned);
-                    (long, first) = (count.div_ceil(DEEP), 0);
-                }
-                for block in 0..deep {
-                    let left = &buffers.turned[(block * long + first) * STEP..];
-                    let sums = &mut buffers.dquery[(slot * deep + block) * SUMS..][..SUMS];
-                    let sides = sides::packed(left, buffers.woven, count.div_ceil(DEEP), STEP);
-                    U::multiply_right_parts(sides, sums.as_mut_ptr(), keys.0 > 0);
-                }
+        }
+        let (weights, pulls) = (&mut buffers.weights[slot * 2 * STEP..], &mut buffers.pulls[slot * 2 * STEP..]);
+        lanes::split::<false>(&buffers.scores[kept.clone()], all, pitch, weights, &mut []);
+        lanes::split::<true>(&buffers.pulled[kept], all, pitch, pulls, buffers.woven);
+        if count > 0 {
+            let (mut long, mut first) = (self.plan.long, keys.0 / DEEP);
+            if !buffers.finite_keys {
+                // Those that no query of the block sees, which others of the task may see, are left out.
+                let seen = job.key.get(place.head / (job.heads / job.shared)).from(keys.0, 0);
+                sides::left(sides::turned(seen), (job.size, count), buffers.turned);
+                (long, first) = (count.div_ceil(DEEP), 0);
+            }
+            for block in 0..deep {
+                let left = &buffers.turned[(block * long + first) * STEP..];
+                let sums = &mut buffers.dquery[(slot * deep + block) * SUMS..][..SUMS];
+                let sides = sides::packed(left, buffers.woven, count.div_ceil(DEEP), STEP);
+                U::multiply_right_parts(sides, sums.as_mut_ptr(), keys.0 > 0);
             }
         }
     }

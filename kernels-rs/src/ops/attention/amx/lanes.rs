@@ -294,8 +294,7 @@ pub unsafe fn split<const RIGHT: bool>(block: &[f32], all: usize, pitch: usize, 
             }
             for (half, (first, second)) in cut[0].iter().zip(&cut[1]).enumerate().filter(|_| RIGHT) {
                 let line = pair / LINES * 2 * STEP + pair % LINES * REGS * LINE + half * LINE + part * STEP;
-                // SAFETY: as above.
-                unsafe { _mm512_store_si512(right.add(line).cast(), cells(first[part], second[part])) };
+                _mm512_store_si512(right.add(line).cast(), cells(first[part], second[part]));
             }
         }
     }

@@ -36,8 +36,7 @@ pub unsafe fn left(rows: Rows<BF16>, (count, cols): (usize, usize), to: &mut [u8
 pub unsafe fn right(rows: Rows<BF16>, (count, cols): (usize, usize), to: &mut [u8]) {
     for (step, to) in to[..cols.div_ceil(DEEP) * STEP].chunks_exact_mut(STEP).enumerate() {
         let (from, size) = (turned(rows.from(0, step * DEEP)), (count, DEEP.min(cols - step * DEEP)));
-        // SAFETY: as above.
-        unsafe { pack::right(matrix(from), size, to.as_mut_ptr()) };
+        pack::right(matrix(from), size, to.as_mut_ptr());
     }
 }
 
@@ -48,8 +47,7 @@ pub unsafe fn right(rows: Rows<BF16>, (count, cols): (usize, usize), to: &mut [u
 pub unsafe fn deep(rows: Rows<BF16>, (count, cols): (usize, usize), pitch: usize, to: &mut [u8]) {
     for (block, col) in (0..cols).step_by(SIDE).enumerate() {
         let to = &mut to[block * pitch..][..STEP];
-        // SAFETY: as above.
-        unsafe { pack::right_halves(matrix(rows.from(0, col)), (SIDE.min(cols - col), count), to.as_mut_ptr()) };
+        pack::right_halves(matrix(rows.from(0, col)), (SIDE.min(cols - col), count), to.as_mut_ptr());
     }
 }
 

@@ -16,16 +16,13 @@ type Cells = Stack<STEP>;
 /// # Safety
 /// The elements of so many columns and depths are there, and room for a step, aligned; the machine has AVX-512.
 pub unsafe fn right(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if from.col == 1 {
-            return weave(from.start, from.row, size, NEXT, to);
-        }
-        let mut block = Cells::new();
-        runs(from.turned(), size, block.ptr());
-        turn(block.ptr(), LINE, to, SIDE);
-        turn(block.ptr().add(STEP / 2), LINE, to.add(LINE), SIDE);
+    if from.col == 1 {
+        return weave(from.start, from.row, size, NEXT, to);
     }
+    let mut block = Cells::new();
+    runs(from.turned(), size, block.ptr());
+    turn(block.ptr(), LINE, to, SIDE);
+    turn(block.ptr().add(STEP / 2), LINE, to.add(LINE), SIDE);
 }
 
 /// Packs up to 32 rows: an upper and a lower tile, a line of 32 elements for each row. What is missing is 0.
@@ -33,16 +30,13 @@ pub unsafe fn right(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
 /// # Safety
 /// As for [`right`], of rows.
 pub unsafe fn left(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if from.row != 1 || from.col == 1 {
-            return runs(from, size, to);
-        }
-        let mut block = Cells::new();
-        weave(from.start, from.col, size, NEXT, block.ptr());
-        turn(block.ptr(), 2 * LINE, to, LINES);
-        turn(block.ptr().add(LINE), 2 * LINE, to.add(STEP / 2), LINES);
+    if from.row != 1 || from.col == 1 {
+        return runs(from, size, to);
     }
+    let mut block = Cells::new();
+    weave(from.start, from.col, size, NEXT, block.ptr());
+    turn(block.ptr(), 2 * LINE, to, LINES);
+    turn(block.ptr().add(LINE), 2 * LINE, to.add(STEP / 2), LINES);
 }
 
 /// As [`right`], where element `i` of the depth is paired with element `i + 16`.

@@ -24,8 +24,7 @@ pub unsafe fn transform<V: Lanes, const Q: usize>(
     let step = offsets.len() / POINTS * width + PAD;
     // d0 - d2, d1 + d2, d2 - d1, d1 - d3.
     let (plus, other, sign) = [(0, 2, -1), (1, 2, 1), (2, 1, -1), (1, 3, -1)][line];
-    // SAFETY: the caller has the instructions of `V`.
-    let sign = unsafe { V::splat(V::Elem::from_i64(sign)) };
+    let sign = V::splat(V::Elem::from_i64(sign));
     for segment in segments.slice() {
         for v in (0..segment.len).step_by(V::N) {
             let count = (width - segment.at - v).min(V::N);
