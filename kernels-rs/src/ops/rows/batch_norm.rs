@@ -197,7 +197,7 @@ fn train<T: RowElement>(
     let sums = form.fold(operands, Fold::Moments(&near));
     let rest = collected(sums.iter().map(|sum| sum[0] / count));
     let var = collected(sums.iter().zip(&rest).map(|(sum, &rest)| not_below_zero(sum[1] / count - rest * rest)));
-    if T::DTYPE != DType::F64 && var.iter().any(|var| var.to_f64() == f64::INFINITY) {
+    if T::DTYPE != DType::F64 && var.iter().any(|var| !var.to_f64().is_finite()) {
         return Ok(None);
     }
     let scale = scales(weight, &var, epsilon);
@@ -239,12 +239,30 @@ fn backward<T: RowElement>(
     let one = filled(T::Wide::ONE, form.channels);
     let (invert, scale) = (scales(&one, var, epsilon), scales(weight, var, epsilon));
     let sums = form.fold(operands, Fold::Products(mean));
+    let rest = rests(form, operands, mean, var);
     let bias_grad = collected(sums.iter().map(|sum| sum[0]));
-    let weight_grad = collected(sums.iter().zip(&invert).map(|(sum, &invert)| sum[1] * invert));
+    let products = sums.iter().zip(&rest).map(|(sum, &rest)| sum[1] - finite_or_zero(rest * sum[0]));
+    let weight_grad = collected(products.zip(&invert).map(|(product, &invert)| product * invert));
     let count = T::Wide::count(form.count());
-    let level = collected(bias_grad.iter().map(|&grad| grad / count));
     let pull = collected(weight_grad.iter().zip(&invert).map(|(&grad, &invert)| grad / count * invert));
+    let by = bias_grad.iter().zip(&rest).zip(&pull);
+    let level = collected(by.map(|((&grad, &rest), &pull)| grad / count - finite_or_zero(rest * pull)));
     let out = form.map(operands, x, Map { rule: Rule::Pull, by: [mean, &scale, &level, &pull] })?;
     let channels = &[form.channels];
     Ok((out, narrowed::<T>(&weight_grad, channels)?, narrowed::<T>(&bias_grad, channels)?))
+}
+
+/// What rounding took from the mean of each channel: far from 0 that is no small part of the distances from it. Nothing
+/// where it is no more than about eight times the spread, or where another number was given for the mean.
+fn rests<T: RowElement>(form: &Form, operands: &Operands<'_, T>, mean: &[T::Wide], var: &[T::Wide]) -> Vec<T::Wide> {
+    let far = |(mean, var): (&T::Wide, &T::Wide)| mean.to_f64().powi(2) > 64.0 * var.to_f64();
+    if !mean.iter().zip(var).any(far) {
+        return filled(T::Wide::ZERO, form.channels);
+    }
+    let count = form.count() as f64;
+    let sums = form.fold(operands, Fold::Moments(mean));
+    collected(sums.iter().zip(mean).map(|(sum, mean)| {
+        let rest = sum[0].to_f64() / count;
+        T::Wide::from_f64(if rest.abs() <= mean.to_f64().abs() / 256.0 { rest } else { 0.0 })
+    }))
 }

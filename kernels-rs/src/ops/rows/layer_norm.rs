@@ -110,11 +110,11 @@ struct Forward<'a, W> {
     overflow: &'a AtomicBool,
 }
 
-/// A row is normalized as `((x - near) + back) * scale`. Far from 0 one number of its type is no mean of it: what
+/// A row is normalized as `((x - rounded_mean) + back) * scale`. Far from 0 one number of its type is no mean of it: what
 /// rounding takes from that is then no small part of the distances. Of a mean of 0 `back` is -0, which leaves the sign
 /// of a zero.
 struct Statistics<W> {
-    near: W,
+    rounded_mean: W,
     back: W,
     scale: W,
 }
@@ -125,47 +125,47 @@ struct Statistics<W> {
 unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm, overflow: &AtomicBool) -> Statistics<V::Elem> {
     let (count, epsilon) = (V::Elem::count(x.len()), V::Elem::from_f64(norm.epsilon));
     // SAFETY: the caller has the instructions.
-    let (near, back, var) = unsafe {
+    let (rounded_mean, back, var) = unsafe {
         if norm.centered {
-            let near = sum::<V>(x) / count;
-            let [rest, squares] = moments::<V>(x, near);
-            let rest = rest / count;
-            (near, V::Elem::ZERO - rest, not_below_zero(squares / count - rest * rest))
+            let rounded_mean = sum::<V>(x) / count;
+            let [errors, squares] = moments::<V>(x, rounded_mean);
+            let mean_error = errors / count;
+            (rounded_mean, V::Elem::ZERO - mean_error, not_below_zero(squares / count - mean_error * mean_error))
         } else {
             (V::Elem::ZERO, V::Elem::from_f64(-0.0), dot::<V>(x, x) / count)
         }
     };
-    if var.to_f64() == f64::INFINITY {
+    if !var.to_f64().is_finite() && x.iter().all(|x| x.to_f64().is_finite()) {
         overflow.store(true, Ordering::Relaxed);
     }
-    Statistics { near, back, scale: V::Elem::ONE / (var + epsilon).sqrt() }
+    Statistics { rounded_mean, back, scale: V::Elem::ONE / (var + epsilon).sqrt() }
 }
 
 impl<W: Wide> Kernel<W> for Forward<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let Forward { x, out, parameters, norm, overflow } = self;
-        let Statistics { near, back, scale } = statistics::<V>(x, norm, overflow);
+        let Statistics { rounded_mean, back, scale } = statistics::<V>(x, norm, overflow);
         let shift = back * scale;
         match parameters {
             (None, None) => {
                 for (slot, &x) in out.iter_mut().zip(x) {
-                    *slot = (x - near).times_plus::<V::Math>(scale, shift);
+                    *slot = (x - rounded_mean).times_plus::<V::Math>(scale, shift);
                 }
             }
             (Some(weight), None) => {
                 for ((slot, &x), &w) in out.iter_mut().zip(x).zip(weight) {
-                    *slot = (x - near).times_plus::<V::Math>(scale, shift) * w;
+                    *slot = (x - rounded_mean).times_plus::<V::Math>(scale, shift) * w;
                 }
             }
             (None, Some(bias)) => {
                 for ((slot, &x), &b) in out.iter_mut().zip(x).zip(bias) {
-                    *slot = (x - near).times_plus::<V::Math>(scale, shift + b);
+                    *slot = (x - rounded_mean).times_plus::<V::Math>(scale, shift + b);
                 }
             }
             (Some(weight), Some(bias)) => {
                 for (((slot, &x), &w), &b) in out.iter_mut().zip(x).zip(weight).zip(bias) {
-                    *slot = (x - near).times_plus::<V::Math>(scale, shift).times_plus::<V::Math>(w, b);
+                    *slot = (x - rounded_mean).times_plus::<V::Math>(scale, shift).times_plus::<V::Math>(w, b);
                 }
             }
         }
@@ -306,33 +306,31 @@ impl<W: Wide> Kernel<W> for Backward<'_, W> {
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let Backward { g, x, dx, weight, norm, overflow, sums } = self;
         let count = W::count(x.len());
-        // SAFETY: the caller has the instructions; all rows have one length, the sums twice that.
-        unsafe {
-            let Statistics { near, back, scale } = statistics::<V>(x, norm, overflow);
-            let [total, product] = dot_weighted::<V>(g, weight, x, near);
-            let product = product + finite_or_zero(back * total);
-            let (level, pull) = (total / count, product * scale / count * scale);
-            let level = if norm.centered { level } else { W::ZERO };
-            // One loop over six rows in explicit registers: the compiler gives up on so many that may overlap.
-            let [near_v, back_v, scale_v, level_v, pull_v] =
-                [near, back, scale, level, W::ZERO - pull].map(|value| V::splat(value));
-            let (weight_sums, bias_sums) = sums.split_at_mut(x.len());
-            let full = x.len() / V::N * V::N;
-            for at in (0..full).step_by(V::N) {
-                let (g, w) = (V::load(g.as_ptr().add(at)), V::load(weight.as_ptr().add(at)));
-                let centered = V::load(x.as_ptr().add(at)).sub(near_v).add(back_v);
-                let pulled = centered.mul_add(pull_v, g.mul(w).sub(level_v));
-                pulled.mul(scale_v).store(dx.as_mut_ptr().add(at));
-                let (to_weight, to_bias) = (weight_sums.as_mut_ptr().add(at), bias_sums.as_mut_ptr().add(at));
-                g.mul(scale_v).mul_add(centered, V::load(to_weight)).store(to_weight);
-                g.add(V::load(to_bias)).store(to_bias);
-            }
-            for i in full..x.len() {
-                let centered = x[i] - near + back;
-                dx[i] = scale * (g[i] * weight[i] - level - centered * pull);
-                weight_sums[i] = weight_sums[i] + g[i] * scale * centered;
-                bias_sums[i] = bias_sums[i] + g[i];
-            }
+        // All rows have one length, the sums twice that.
+        let Statistics { rounded_mean, back, scale } = statistics::<V>(x, norm, overflow);
+        let [total, product] = dot_weighted::<V>(g, weight, x, rounded_mean);
+        let product = product + finite_or_zero(back * total);
+        let (level, pull) = (total / count, product * scale / count * scale);
+        let level = if norm.centered { level } else { W::ZERO };
+        // One loop over six rows in explicit registers: the compiler gives up on so many that may overlap.
+        let [rounded_mean_v, back_v, scale_v, level_v, pull_v] =
+            [rounded_mean, back, scale, level, W::ZERO - pull].map(|value| V::splat(value));
+        let (weight_sums, bias_sums) = sums.split_at_mut(x.len());
+        let full = x.len() / V::N * V::N;
+        for at in (0..full).step_by(V::N) {
+            let (g, w) = (V::load(g.as_ptr().add(at)), V::load(weight.as_ptr().add(at)));
+            let centered = V::load(x.as_ptr().add(at)).sub(rounded_mean_v).add(back_v);
+            let pulled = centered.mul_add(pull_v, g.mul(w).sub(level_v));
+            pulled.mul(scale_v).store(dx.as_mut_ptr().add(at));
+            let (to_weight, to_bias) = (weight_sums.as_mut_ptr().add(at), bias_sums.as_mut_ptr().add(at));
+            g.mul(scale_v).mul_add(centered, V::load(to_weight)).store(to_weight);
+            g.add(V::load(to_bias)).store(to_bias);
+        }
+        for i in full..x.len() {
+            let centered = x[i] - rounded_mean + back;
+            dx[i] = scale * (g[i] * weight[i] - level - centered * pull);
+            weight_sums[i] = weight_sums[i] + g[i] * scale * centered;
+            bias_sums[i] = bias_sums[i] + g[i];
         }
     }
 }

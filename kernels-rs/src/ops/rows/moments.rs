@@ -32,7 +32,7 @@ pub fn std(x: &Array, axes: &[usize], correction: f64, keepdims: bool) -> Result
 
 fn spread(op: &str, x: &Array, axes: &[usize], rule: Spread, keepdims: bool) -> Result<Array> {
     let mut out = Array::uninit(x.dtype(), &reduced(x, axes, keepdims))?;
-    let overflow = float_rows!(op, x.dtype(), T => {
+    let again = float_rows!(op, x.dtype(), T => {
         let slots = out.as_mut_slice::<T>();
         if let Some(size) = columns(x, axes) {
             Columns { x: Reader::<T>::new(x), y: None, size }.spread(rule, slots);
@@ -44,9 +44,19 @@ fn spread(op: &str, x: &Array, axes: &[usize], rule: Spread, keepdims: bool) -> 
                 run::<T>(Mode::Spread(rule), &Reader::new(&rows.view), rows.len, slots);
             }
         }
-        Ok(x.dtype() != DType::F64 && slots.iter().any(|slot| slot.to_f64() == f64::INFINITY))
+        Ok(slots.iter().any(|slot| squares_left(x.dtype(), slot.to_f64(), rule)))
     })?;
-    if overflow { cast(&spread(op, &wide(x)?, axes, rule, keepdims)?, x.dtype()) } else { Ok(out) }
+    if again { cast(&spread(op, &wide(x)?, axes, rule, keepdims)?, x.dtype()) } else { Ok(out) }
+}
+
+/// Whether squares may have left the range of the type: upwards, or downwards so far that they lost digits.
+fn squares_left(dtype: DType, spread: f64, rule: Spread) -> bool {
+    let least = if rule.root { 1e-15 } else { 1e-30 };
+    match dtype {
+        DType::F64 => false,
+        DType::F16 => !spread.is_finite(),
+        _ => !spread.is_finite() || spread < least,
+    }
 }
 
 /// `ln(sum of e^x)`; minus infinity where every element is.

@@ -95,35 +95,33 @@ impl<W: Wide> Kernel<W> for Row<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let Row { op, x, y, out } = self;
-        // SAFETY: the caller has the instructions; the rows have one length.
-        unsafe {
-            match op {
-                Op::Softmax => {
-                    let total = shifted_exp::<V>(x, largest::<V>(x), out);
-                    let scale = if total == W::ZERO { W::ONE } else { W::ONE / total };
-                    for slot in out {
-                        *slot = *slot * scale;
-                    }
+        // The rows have one length.
+        match op {
+            Op::Softmax => {
+                let total = shifted_exp::<V>(x, largest::<V>(x), out);
+                let scale = if total == W::ZERO { W::ONE } else { W::ONE / total };
+                for slot in out {
+                    *slot = *slot * scale;
                 }
-                Op::LogSoftmax => {
-                    let top = largest::<V>(x);
-                    let total = shifted_exp::<V>(x, top, out);
-                    let (top, log) = (finite(top), if total == W::ZERO { W::ZERO } else { total.ln() });
-                    for (slot, &x) in out.iter_mut().zip(x) {
-                        *slot = x - top - log;
-                    }
+            }
+            Op::LogSoftmax => {
+                let top = largest::<V>(x);
+                let total = shifted_exp::<V>(x, top, out);
+                let (top, log) = (finite(top), if total == W::ZERO { W::ZERO } else { total.ln() });
+                for (slot, &x) in out.iter_mut().zip(x) {
+                    *slot = x - top - log;
                 }
-                Op::SoftmaxBackward => {
-                    let inner = dot::<V>(x, y);
-                    for ((slot, &g), &y) in out.iter_mut().zip(x).zip(y) {
-                        *slot = y * (g - inner);
-                    }
+            }
+            Op::SoftmaxBackward => {
+                let inner = dot::<V>(x, y);
+                for ((slot, &g), &y) in out.iter_mut().zip(x).zip(y) {
+                    *slot = y * (g - inner);
                 }
-                Op::LogSoftmaxBackward => {
-                    let total = sum::<V>(x);
-                    for ((slot, &g), &y) in out.iter_mut().zip(x).zip(y) {
-                        *slot = g - y.exp_below::<V::Math>() * total;
-                    }
+            }
+            Op::LogSoftmaxBackward => {
+                let total = sum::<V>(x);
+                for ((slot, &g), &y) in out.iter_mut().zip(x).zip(y) {
+                    *slot = g - y.exp_below::<V::Math>() * total;
                 }
             }
         }

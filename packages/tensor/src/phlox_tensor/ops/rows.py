@@ -362,7 +362,10 @@ def _batch_norm_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     axes = (0, *range(2, x.ndim))
     scale = (var + epsilon).rsqrt()
-    normal = (x - _channelwise(mean, x)) * _channelwise(scale, x)
+    gaps = x - _channelwise(mean, x)
+    rest = gaps.mean(axis=axes, keepdims=True)  # what rounding took from the mean
+    rest = (rest.abs() <= _channelwise(mean, x).abs() / 256).where(rest, 0.0)
+    normal = (gaps - rest) * _channelwise(scale, x)
     _, inner = centered(g, axes)
     dx = inner - normal * (g * normal).mean(axis=axes, keepdims=True)
     return _channelwise(weight * scale, x) * dx, (g * normal).sum(axis=axes), g.sum(axis=axes)

@@ -146,7 +146,10 @@ def batch_norm_backward(
 ) -> tuple[Array, Array, Array]:
     axes, cotangent = _channel_axes(x), wide64(g)
     scale = 1 / np.sqrt(_channelwise(var, x) + epsilon)
-    normal = (wide64(x) - _channelwise(mean, x)) * scale
+    gaps = wide64(x) - _channelwise(mean, x)
+    rest = wide_mean(gaps, axes)  # what rounding took from the mean, unless another was given
+    near = np.abs(rest) <= np.abs(_channelwise(mean, x)) / 256
+    normal = (gaps - np.where(near, rest, 0)) * scale
     _, inner = centered(cotangent, axes)
     dx = _channelwise(weight, x) * scale * (inner - normal * wide_mean(cotangent * normal, axes))
     dbias, dweight = np.sum(cotangent, axis=axes), np.sum(cotangent * normal, axis=axes)
