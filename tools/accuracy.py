@@ -100,19 +100,10 @@ def measure(names: list[str], step: int = 1) -> tuple[dict[str, Row], str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows"
-        chosen = ["--exact", *names] if names else ["--skip", "pairs"]
+        exact = ["--exact", *(f"ulp::{name}" for name in names)]
+        chosen = exact if names else ["ulp::", "--skip", "pairs"]
         status = call(
-            *(
-                "cargo",
-                "test",
-                "--quiet",
-                "--release",
-                "-p",
-                "phlox-kernels",
-                "--test",
-                "ulp",
-                "--",
-            ),
+            *("cargo", "test", "--quiet", "--release", "-p", "phlox-kernels", "--lib", "--"),
             *("--test-threads", "1", *chosen),
             extra={"PHLOX_ULP_STEP": str(step), "PHLOX_ULP_TABLE": str(table)},
         )
@@ -141,7 +132,7 @@ def main(names: list[str]) -> int:
     PAGE.write_text(render((measured_rows() if names else {}) | rows, known_functions()))
     say(f"{PAGE.relative_to(ROOT)}: {len(rows)} rows measured")
     if problem:
-        print(fail(f"accuracy: {problem}", "cargo test --release --test ulp"), file=sys.stderr)
+        print(fail(f"accuracy: {problem}", "cargo test --release --lib ulp::"), file=sys.stderr)
     return 1 if problem else 0
 
 

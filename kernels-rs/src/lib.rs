@@ -36,6 +36,11 @@ pub mod ops;
 #[cfg(feature = "python")]
 mod py;
 
+// A test beside the library would compile all of it a second time.
+#[cfg(test)]
+#[path = "../tests/ulp/main.rs"]
+mod ulp;
+
 pub use array::Array;
 pub use dtype::{BF16, DType, Element, F16, Float, Kind};
 pub use error::{Error, Result};
@@ -43,7 +48,7 @@ pub use error::{Error, Result};
 /// Prepares for forks. The binding calls it once; calling it again does nothing.
 pub fn init() {
     memory::alloc::init();
-    memory::kept::init();
+    memory::packed::init();
     machine::caches::second_level();
     machine::simd::level();
     machine::threads::init();

@@ -15,6 +15,8 @@ pub(crate) mod stream;
 pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod tabled;
+#[cfg(test)]
+mod tests;
 pub(crate) mod walk;
 
 use crate::array::Array;

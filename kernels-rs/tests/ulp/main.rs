@@ -7,15 +7,15 @@ mod measure;
 mod pairs;
 mod reference;
 
+use crate::Array;
+use crate::BF16;
+use crate::DType;
+use crate::Element;
+use crate::F16;
+use crate::math::{libm, special};
+use crate::ops::elementwise::kernel::{Class, unary};
+use crate::ops::elementwise::{self, convert};
 use measure::{Row, exact, near};
-use phlox_kernels_core::Array;
-use phlox_kernels_core::BF16;
-use phlox_kernels_core::DType;
-use phlox_kernels_core::Element;
-use phlox_kernels_core::F16;
-use phlox_kernels_core::math::{libm, special};
-use phlox_kernels_core::ops::elementwise::kernel::{Class, unary};
-use phlox_kernels_core::ops::elementwise::{self, convert};
 use reference::{formulas, many};
 
 macro_rules! accuracy {

@@ -1,10 +1,10 @@
 //! Visits the inputs in chunks on all threads, compares, keeps the worst.
 
-use phlox_kernels_core::Array;
-use phlox_kernels_core::Element;
-use phlox_kernels_core::machine::simd::level;
-use phlox_kernels_core::machine::threads;
-use phlox_kernels_core::vectorize;
+use crate::Array;
+use crate::Element;
+use crate::machine::simd::level;
+use crate::machine::threads;
+use crate::vectorize;
 use std::io::Write;
 use std::sync::Mutex;
 

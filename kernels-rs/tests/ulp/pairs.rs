@@ -2,10 +2,10 @@
 
 use super::measure::{LIMIT, error, step};
 use super::reference::formulas;
-use phlox_kernels_core::Array;
-use phlox_kernels_core::math::libm;
-use phlox_kernels_core::ops::elementwise::kernel::{Op, binary};
-use phlox_kernels_core::ops::elementwise::{self, Operand};
+use crate::Array;
+use crate::math::libm;
+use crate::ops::elementwise::kernel::{Op, binary};
+use crate::ops::elementwise::{self, Operand};
 
 fn check_pairs(op: &'static Op<2>, reference: fn(f64, f64) -> f64, limit: f64) {
     let special = [
@@ -74,7 +74,7 @@ fn pairs() {
 
 #[test]
 fn baseline_mathematics_is_as_accurate() {
-    use phlox_kernels_core::math::{Split, exponential, special, trigonometric};
+    use crate::math::{Split, exponential, special, trigonometric};
     type Case = (&'static str, fn(f32) -> f32, fn(f64) -> f64);
     // Without fused multiply-add.
     let cases: [Case; 9] = [

@@ -1,7 +1,7 @@
 //! References in `f64` of many numbers at once: the vector mathematics of glibc (libmvec, at most 4 ulp of `f64`) where it is
 //! there, else the platform's scalar functions.
 
-use phlox_kernels_core::math::libm;
+use crate::math::libm;
 
 /// Applies a function that compilers turn into vector instructions.
 #[inline(always)]
@@ -197,7 +197,7 @@ pub fn softplus(x: &[f64], y: &mut [f64]) {
 
 /// Functions of one number that the platform lacks.
 pub mod formulas {
-    use phlox_kernels_core::math::libm;
+    use crate::math::libm;
 
     pub fn normal(x: f64) -> f64 {
         0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)

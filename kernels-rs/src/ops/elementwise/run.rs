@@ -23,8 +23,8 @@ pub type Kernel = unsafe fn(&Run);
 #[inline(always)]
 pub(super) unsafe fn operand<T>(run: &Run, at: usize) -> &[T] {
     let len = if run.unit[at] { run.len } else { run.len.min(1) };
-    // SAFETY: the caller promises a run of `len` elements of these types; one that does not move has one.
-    unsafe { std::slice::from_raw_parts(run.src[at].cast(), len) }
+    // One that does not move has one.
+    std::slice::from_raw_parts(run.src[at].cast(), len)
 }
 
 /// # Safety
@@ -32,6 +32,6 @@ pub(super) unsafe fn operand<T>(run: &Run, at: usize) -> &[T] {
 #[inline(always)]
 #[allow(clippy::mut_from_ref)] // The run only carries the address.
 pub(super) unsafe fn result<T>(run: &Run) -> &mut [T] {
-    // SAFETY: the caller promises a run of `len` elements of these types; one that does not move has one.
-    unsafe { std::slice::from_raw_parts_mut(run.dst.cast(), run.len) }
+    // One that does not move has one.
+    std::slice::from_raw_parts_mut(run.dst.cast(), run.len)
 }

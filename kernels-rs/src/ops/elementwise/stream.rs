@@ -70,8 +70,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller promises so many bytes on both sides, apart from one another.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
+    std::ptr::copy_nonoverlapping(from, to, bytes)
 }
 
 /// Streamed stores are not ordered with others; the end of a task must be.

@@ -12,12 +12,8 @@ macro_rules! kernels {
             /// As for [`super::run::Kernel`]; the machine has the features.
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
             pub(crate) unsafe fn $name(run: &Run) {
-                // SAFETY: the caller promises a run with an operand and a result of its length, apart from one another,
-                // and the features.
-                unsafe {
-                    let (x, out) = (operand::<$ty>(run, 0), result::<$ty>(run));
-                    $module::$run(x.as_ptr(), out.as_mut_ptr(), out.len());
-                }
+                let (x, out) = (operand::<$ty>(run, 0), result::<$ty>(run));
+                $module::$run(x.as_ptr(), out.as_mut_ptr(), out.len());
             }
         )*
     };
@@ -46,44 +42,39 @@ kernels! {
 /// As for [`gelu`], of `f64`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
 pub(crate) unsafe fn wide_pow(run: &Run) {
-    // SAFETY: the caller promises the features and a run; the parts that are asked for are parts of it.
-    unsafe {
-        map2_power::<f64>(run, |part| {
-            let (x, y, out) = (operand::<f64>(part, 0), operand::<f64>(part, 1), result::<f64>(part));
-            let steps = part.unit.map(usize::from);
-            doubles::pow_run((x.as_ptr(), steps[0]), (y.as_ptr(), steps[1]), out.as_mut_ptr(), out.len());
-        });
-    }
+    // The parts that are asked for are parts of it.
+    map2_power::<f64>(run, |part| {
+        let (x, y, out) = (operand::<f64>(part, 0), operand::<f64>(part, 1), result::<f64>(part));
+        let steps = part.unit.map(usize::from);
+        doubles::pow_run((x.as_ptr(), steps[0]), (y.as_ptr(), steps[1]), out.as_mut_ptr(), out.len());
+    });
 }
 
 /// # Safety
 /// As for [`gelu`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
 pub(crate) unsafe fn gelu_backward(run: &Run) {
-    // SAFETY: the caller promises the features and a run; whole steps lie inside the run, the last elements go through
-    // buffers.
-    unsafe {
-        let (g, x, out) = (operand::<f32>(run, 0), operand::<f32>(run, 1), result::<f32>(run));
-        let (whole, left) = (out.len() / STEP * STEP, out.len() % STEP);
-        let last = |values: &[f32], moves: bool| {
-            let mut rest = [if moves { 0.0 } else { values.first().copied().unwrap_or(0.0) }; STEP];
-            if moves {
-                rest[..left].copy_from_slice(&values[whole..]);
-            }
-            rest
-        };
-        // An operand that does not move stays in its buffer.
-        let (last_g, last_x) = (last(g, run.unit[0]), last(x, run.unit[1]));
-        let (from_g, step_g) = if run.unit[0] { (g.as_ptr(), 1) } else { (last_g.as_ptr(), 0) };
-        let (from_x, step_x) = if run.unit[1] { (x.as_ptr(), 1) } else { (last_x.as_ptr(), 0) };
-        for at in (0..whole).step_by(STEP) {
-            let (g, x) = (load(from_g.add(at * step_g)), load(from_x.add(at * step_x)));
-            store(tabled::gelu_backward(g, x), out.as_mut_ptr().add(at));
+    // Whole steps lie inside the run, the last elements go through buffers.
+    let (g, x, out) = (operand::<f32>(run, 0), operand::<f32>(run, 1), result::<f32>(run));
+    let (whole, left) = (out.len() / STEP * STEP, out.len() % STEP);
+    let last = |values: &[f32], moves: bool| {
+        let mut rest = [if moves { 0.0 } else { values.first().copied().unwrap_or(0.0) }; STEP];
+        if moves {
+            rest[..left].copy_from_slice(&values[whole..]);
         }
-        let mut rest = [0.0; STEP];
-        store(tabled::gelu_backward(load(last_g.as_ptr()), load(last_x.as_ptr())), rest.as_mut_ptr());
-        out[whole..].copy_from_slice(&rest[..left]);
+        rest
+    };
+    // An operand that does not move stays in its buffer.
+    let (last_g, last_x) = (last(g, run.unit[0]), last(x, run.unit[1]));
+    let (from_g, step_g) = if run.unit[0] { (g.as_ptr(), 1) } else { (last_g.as_ptr(), 0) };
+    let (from_x, step_x) = if run.unit[1] { (x.as_ptr(), 1) } else { (last_x.as_ptr(), 0) };
+    for at in (0..whole).step_by(STEP) {
+        let (g, x) = (load(from_g.add(at * step_g)), load(from_x.add(at * step_x)));
+        store(tabled::gelu_backward(g, x), out.as_mut_ptr().add(at));
     }
+    let mut rest = [0.0; STEP];
+    store(tabled::gelu_backward(load(last_g.as_ptr()), load(last_x.as_ptr())), rest.as_mut_ptr());
+    out[whole..].copy_from_slice(&rest[..left]);
 }
 
 #[cfg(test)]

@@ -1,17 +1,14 @@
 //! Elementwise kernels over random shapes and layouts, against a naive walk.
 
-use phlox_kernels_core::Array;
-use phlox_kernels_core::BF16;
-use phlox_kernels_core::DType;
-use phlox_kernels_core::Element;
-use phlox_kernels_core::F16;
-use phlox_kernels_core::array::scalar::Scalar;
-use phlox_kernels_core::array::shape;
-use phlox_kernels_core::array::view;
-use phlox_kernels_core::dispatch;
-use phlox_kernels_core::machine::threads;
-use phlox_kernels_core::ops::elementwise::kernel::{binary, unary};
-use phlox_kernels_core::ops::elementwise::{self, Operand, choice, convert};
+use crate::array::Array;
+use crate::array::scalar::Scalar;
+use crate::array::shape;
+use crate::array::view;
+use crate::dispatch;
+use crate::dtype::{BF16, DType, Element, F16};
+use crate::machine::threads;
+use crate::ops::elementwise::kernel::{binary, unary};
+use crate::ops::elementwise::{self, Operand, choice, convert};
 
 /// A small deterministic generator (Knuth's MMIX constants).
 struct Random(u64);
