@@ -1,10 +1,9 @@
 //! Products of bytes by the unit that multiplies tiles ([`crate::machine::amx`]), in the blocks of products of bfloat16. The right
 //! side lies in the panels of the instruction for four bytes. The left one is packed once for all tasks, a line of 64 bytes
-//! for each row and step, while its least and largest values are found; sums of 32 x 32 lie together until they are whole.
+//! for each row and step; sums of 32 x 32 lie together until they are whole.
 
 use super::super::amx::grid::Grid;
 use super::super::amx::{SIDE, cut};
-use super::bounds::Bounds;
 use super::{GRAIN, Job, Value};
 use crate::error::Result;
 use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
@@ -12,7 +11,7 @@ use crate::machine::caches::second_level;
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -20,11 +19,9 @@ use std::ops::Range;
 const FEWEST: usize = 12;
 /// Values of a register.
 const LANES: usize = 16;
-/// What is taken from each value unless some have to be moved elsewhere: int8 becomes unsigned.
-const OFFSET: i32 = -128;
 
 /// Whether a product of so many rows goes by tiles.
-pub fn takes(rows: usize) -> bool {
+pub fn applies(rows: usize) -> bool {
     rows >= FEWEST && simd::has_amx()
 }
 
@@ -34,55 +31,32 @@ pub struct Rows {
     sums: Memory,
     /// Rows, and steps of each.
     size: (usize, usize),
-    /// What was taken from each value.
-    pub offset: i32,
 }
 
 impl Rows {
-    /// Packs matrices of `rows` rows of `k` values; none where their values span more than a byte.
+    /// Packs matrices of `rows` rows of `k` values.
     ///
     /// # Safety
     /// The machine has AVX-512.
     #[expect(clippy::cast_ptr_alignment, reason = "memory begins at a cache line")]
-    pub unsafe fn new<T: Value>(values: &[T], (rows, k): (usize, usize)) -> Result<Option<Self>> {
-        let start = T::LEAST.unwrap_or(OFFSET);
+    pub unsafe fn new<T: Value>(values: &[T], (rows, k): (usize, usize)) -> Result<Self> {
         let (steps, blocks, all) = (k.div_ceil(LINE), rows.div_ceil(SIDE), values.len() / k);
         let cells = Memory::new(all / rows * blocks * steps * STEP)?;
         let sums = Memory::new(all * size_of::<i32>())?;
         let (to, of_rows) = (SharedMut::new(cells.data()), SharedMut::new(sums.data().cast::<i32>()));
-        let place = |row: usize| {
-            let (matrix, at) = (row / rows, row % rows);
-            (matrix * blocks + at / SIDE) * steps * STEP + at % SIDE * LINE
-        };
-        let bounds = Bounds::none();
         threads::for_ranges(all, GRAIN / k + 1, &|range| {
-            let mut found = (i32::MAX, i32::MIN);
             for row in range {
-                // SAFETY: room for a line of each step and for the sum of each row; the caller promises the instructions.
+                let (matrix, at) = (row / rows, row % rows);
+                let place = (matrix * blocks + at / SIDE) * steps * STEP + at % SIDE * LINE;
+                let from = &values[row * k..(row + 1) * k];
+                // SAFETY: values are bytes; there is room for a line of each step and for the sum of each row.
                 unsafe {
-                    let (sum, own) = line(&values[row * k..(row + 1) * k], to.ptr().add(place(row)));
-                    of_rows.ptr().add(row).write(sum);
-                    found = (found.0.min(own.0), found.1.max(own.1));
+                    let from = std::slice::from_raw_parts(from.as_ptr().cast::<u8>(), k);
+                    of_rows.ptr().add(row).write(pack(from, T::LEAST, to.ptr().add(place)));
                 }
             }
-            bounds.take(found);
         });
-        let Some((least, most)) = bounds.of_a_byte() else { return Ok(None) };
-        let mut offset = start;
-        if least < start || most > start + 255 {
-            offset = least;
-            let by = start.wrapping_sub(least) as u8;
-            threads::for_ranges(all, GRAIN / k + 1, &|range| {
-                for (row, step) in range.flat_map(|row| (0..steps).map(move |step| (row, step))) {
-                    let at = place(row) + step * STEP;
-                    // SAFETY: a line, which one task has.
-                    for byte in unsafe { to.slice(at..at + LINE) } {
-                        *byte = byte.wrapping_add(by);
-                    }
-                }
-            });
-        }
-        Ok(Some(Self { cells, sums, size: (rows, steps), offset }))
+        Ok(Self { cells, sums, size: (rows, steps) })
     }
 
     /// The lines of a block of 32 rows, from a step on.
@@ -129,7 +103,7 @@ unsafe fn part<U: Unit, T: Value>(
     let ((m, _, n), steps) = (job.size, left.size.1);
     let blocks = rows.len().div_ceil(SIDE);
     let kept = grid.under_way(steps, blocks, panels.len());
-    Room::with([kept * SIDE * SIDE * size_of::<i32>()], |mut room| {
+    Arena::with([kept * SIDE * SIDE * size_of::<i32>()], |mut room| {
         let sums = room.take::<i32>(kept * SIDE * SIDE);
         let of_rows = left.sums(matrix, rows.clone());
         let past = m * n * size_of::<i32>() > second_level() / 2 && n.is_multiple_of(LANES);
@@ -157,27 +131,12 @@ unsafe fn part<U: Unit, T: Value>(
     });
 }
 
-/// A row as bytes, a line for each step; returns the sum of its values, the least and the largest one that there may be.
-///
-/// # Safety
-/// There is room for the lines, aligned; the machine has AVX-512.
-unsafe fn line<T: Value>(from: &[T], to: *mut u8) -> (i32, (i32, i32)) {
-    // SAFETY: types whose values span a byte are bytes, the other one is int32; the caller promises the rest.
-    unsafe {
-        if let Some(least) = T::LEAST {
-            let from = std::slice::from_raw_parts(from.as_ptr().cast::<u8>(), from.len());
-            return (pack_bytes(from, least, to), (least, least + 255));
-        }
-        pack(std::slice::from_raw_parts(from.as_ptr().cast::<i32>(), from.len()), to)
-    }
-}
-
-/// [`pack`] for a row that holds bytes already, the least of which stands for this value.
+/// A row as bytes, the least of which stands for this value, a line for each step; returns the sum of its values.
 ///
 /// # Safety
 /// There is room for the lines, aligned; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn pack_bytes(from: &[u8], least: i32, to: *mut u8) -> i32 {
+unsafe fn pack(from: &[u8], least: i32, to: *mut u8) -> i32 {
     let turn = _mm512_set1_epi8(least as i8);
     let mut sum = _mm512_setzero_si512();
     for (step, values) in from.chunks(LINE).enumerate() {
@@ -193,31 +152,6 @@ unsafe fn pack_bytes(from: &[u8], least: i32, to: *mut u8) -> i32 {
         }
     }
     (_mm512_reduce_add_epi64(sum) as i32).wrapping_add((from.len() as i32).wrapping_mul(least))
-}
-
-/// A row as bytes, a line for each step; returns the sum of its values, the least and the largest one.
-///
-/// # Safety
-/// There is room for the lines, aligned; the machine has AVX-512.
-#[target_feature(enable = "avx512f")]
-unsafe fn pack(from: &[i32], to: *mut u8) -> (i32, (i32, i32)) {
-    let (offset, mut sum) = (_mm512_set1_epi32(OFFSET), _mm512_setzero_si512());
-    let (mut least, mut most) = (_mm512_set1_epi32(i32::MAX), _mm512_set1_epi32(i32::MIN));
-    for (step, values) in from.chunks(LINE).enumerate() {
-        for at in (0..LINE).step_by(LANES) {
-            let mask = u16::MAX.unbounded_shr((LANES - values.len().saturating_sub(at).min(LANES)) as u32);
-            // SAFETY: masked values are not read; the caller promises the line.
-            unsafe {
-                let values = _mm512_maskz_loadu_epi32(mask, values.as_ptr().wrapping_add(at));
-                sum = _mm512_add_epi32(sum, values);
-                least = _mm512_mask_min_epi32(least, mask, least, values);
-                most = _mm512_mask_max_epi32(most, mask, most, values);
-                let bytes = _mm512_cvtepi32_epi8(_mm512_sub_epi32(values, offset));
-                _mm_store_si128(to.add(step * STEP + at).cast(), bytes);
-            }
-        }
-    }
-    (_mm512_reduce_add_epi32(sum), (_mm512_reduce_min_epi32(least), _mm512_reduce_max_epi32(most)))
 }
 
 /// Adds to sums what was taken from both sides, and writes them; `past` the caches.
@@ -255,98 +189,60 @@ unsafe fn put<T: Value>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{SIZES, SPANS, values, want};
-    use super::super::{Panels, lowest, packed};
+    use super::super::tests::{BYTES, SIZES, values, want, wide};
+    use super::super::{Panels, packed};
     use super::*;
     use crate::array::Array;
+    use crate::dtype::DType;
     use crate::machine::amx::{Processor, model::Model};
     use crate::machine::needs;
     use crate::machine::threads::set_num_threads;
     use crate::ops::contraction::tests::Random;
 
-    fn product<U: Unit>(a: &Array, b: &Array) -> Vec<i32> {
-        let (m, k, n) = (a.shape()[0], a.shape()[1], b.shape()[1]);
-        let (values, right) = (a.as_slice::<i32>().unwrap(), b.as_slice::<i32>().unwrap());
-        let cells = packed(right, (k, n), lowest(right).unwrap().wrapping_add(128)).unwrap();
+    /// A product whose right side is int8.
+    fn product<U: Unit, T: Value>(a: &Array, b: &Array) -> Vec<i32> {
+        let size @ (m, k, n) = (a.shape()[0], a.shape()[1], b.shape()[1]);
+        let cells = packed(b.as_slice::<i8>().unwrap(), (k, n), 0).unwrap();
         let mut out = vec![0; m * n];
         let (right, to) = (Panels::of(&cells, n), SharedMut::new(out.as_mut_ptr()));
         // SAFETY: the caller chose a unit that is there, and asked for AVX-512.
         unsafe {
-            let left = Rows::new(values, (m, k)).unwrap().unwrap();
-            run::<U, i32>(&Job { left: &[], size: (m, k, n), offset: left.offset, right, to }, &left, 0);
+            let left = Rows::new(a.as_slice::<T>().unwrap(), (m, k)).unwrap();
+            run::<U, T>(&Job { left: &[], size, offset: T::LEAST, right, to }, &left, 0);
         }
         out
     }
 
+    fn check<U: Unit>(random: &mut Random, (m, k, n): (usize, usize, usize), threads: &[usize]) {
+        for dtype in BYTES {
+            let (a, b) = (values(random, &[m, k], dtype), values(random, &[k, n], DType::I8));
+            let wanted = want(&wide(&a), &wide(&b), (m, k, n));
+            for &threads in threads {
+                set_num_threads(threads);
+                let got = if dtype == DType::I8 { product::<U, i8>(&a, &b) } else { product::<U, u8>(&a, &b) };
+                assert!(got == wanted, "{m} {k} {n} {dtype:?}, {threads} threads");
+            }
+        }
+    }
+
     #[test]
-    fn sizes_spans_and_threads() {
+    fn sizes_and_threads() {
         let mut random = Random(34);
-        let more = [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (32, 2100, 64), (100, 65, 95), (300, 200, 70)];
-        for (round, (m, k, n)) in more.into_iter().chain(SIZES).enumerate().filter(|_| needs::packs_bytes()) {
-            for (left, right) in
-                SPANS.into_iter().filter(|span| span.1 <= 256).map(|span| (span, SPANS[(round + 1) % 5]))
-            {
-                let (a, b) = (values(&mut random, &[m, k], left), values(&mut random, &[k, n], right));
-                let wanted = want(a.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
-                for threads in [1, 2, 3, 64] {
-                    set_num_threads(threads);
-                    if threads != 3 {
-                        assert!(
-                            product::<Model>(&a, &b) == wanted,
-                            "{m} {k} {n} {left:?} {right:?}, {threads} threads"
-                        );
-                    }
-                    if needs::tiles() {
-                        assert!(product::<Processor>(&a, &b) == wanted, "{m} {k} {n} {left:?} {right:?}, {threads}");
-                    }
-                }
-            }
-        }
-    }
-
-    /// Products of bytes as they lie, by the unit and by its model.
-    fn check_bytes<T: Value>(random: &mut Random, (m, k, n): (usize, usize, usize)) {
-        let least = T::LEAST.unwrap();
-        let (wide, b) = (values(random, &[m, k], (least, 256)), values(random, &[k, n], (-128, 256)));
-        let wanted = want(wide.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
-        let bytes: Vec<T> = wide.as_slice::<i32>().unwrap().iter().map(|&value| T::from_i64(value.into())).collect();
-        let cells = packed(b.as_slice::<i32>().unwrap(), (k, n), 0).unwrap();
-        let check = |run: unsafe fn(&Job<'_, T>, &Rows, usize)| {
-            let mut out = vec![0; m * n];
-            let (right, to) = (Panels::of(&cells, n), SharedMut::new(out.as_mut_ptr()));
-            // SAFETY: the caller asked for AVX-512; the unit is there or a model.
-            unsafe {
-                let left = Rows::new(&bytes, (m, k)).unwrap().unwrap();
-                run(&Job { left: &[], size: (m, k, n), offset: left.offset, right, to }, &left, 0);
-            }
-            assert!(out == wanted, "{m} {k} {n} from {least}");
-        };
-        check(run::<Model, T>);
-        if needs::tiles() {
-            check(run::<Processor, T>);
-        }
-    }
-
-    #[test]
-    fn bytes_as_they_lie() {
-        let mut random = Random(37);
         // The last goes along the depth in two blocks and more.
-        let sizes = [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (100, 65, 95), (258, 4170, 33)];
-        for size in sizes.into_iter().filter(|_| needs::packs_bytes()) {
-            check_bytes::<i8>(&mut random, size);
-            check_bytes::<u8>(&mut random, size);
+        let more = [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (32, 2100, 64), (100, 65, 95), (258, 4170, 33)];
+        for size in more.into_iter().chain(SIZES).filter(|_| needs::packs_bytes()) {
+            check::<Model>(&mut random, size, &[1, 2, 64]);
+            if needs::tiles() {
+                check::<Processor>(&mut random, size, &[1, 2, 3, 64]);
+            }
         }
     }
 
     #[test]
     fn results_past_the_caches() {
         let mut random = Random(35);
-        let (m, k, n) = (600, 70, 1040);
-        let (a, b) = (values(&mut random, &[m, k], (-7, 200)), values(&mut random, &[k, n], (0, 256)));
-        let wanted = want(a.as_slice().unwrap(), b.as_slice().unwrap(), (m, k, n));
-        for threads in [1, 4].into_iter().filter(|_| needs::tiles()) {
-            set_num_threads(threads);
-            assert!(product::<Processor>(&a, &b) == wanted, "{threads} threads");
+        if needs::tiles() {
+            check::<Processor>(&mut random, (600, 70, 1040), &[1, 4]);
         }
     }
 }

@@ -55,16 +55,24 @@ def gemm(
 
 
 def matmul_integer(A: T, B: T, a_zero_point: T | None = None, b_zero_point: T | None = None) -> T:
-    """Exact in int32; zero points may differ by row of A and by column of B."""
-    if a_zero_point is None and b_zero_point is None:
-        return px.matmul_integer(A, B)
-    a, b = A.astype(px.int32), B.astype(px.int32)
+    """Exact in int32; zero points may differ by row of A and by column of B.
+
+    The product is one of bytes: ``(A - a) @ (B - b) = A @ B - a (ΣB - k b) - b ΣA``.
+    """
+    if B.ndim == 1:
+        return matmul_integer(A, B.expand_dims(axis=1), a_zero_point, b_zero_point)[..., 0]
+    if A.ndim == 1:
+        return matmul_integer(A.expand_dims(axis=0), B, a_zero_point, b_zero_point)[..., 0, :]
+    out = px.matmul_integer(A, B)
+    b_zero = None if b_zero_point is None else b_zero_point.astype(px.int32)
     if a_zero_point is not None:
         zero = a_zero_point.astype(px.int32)
-        a = a - (zero.expand_dims(axis=-1) if zero.ndim == 1 and zero.size > 1 else zero)
-    if b_zero_point is not None:
-        b = b - b_zero_point.astype(px.int32)
-    return a @ b
+        zero = zero.expand_dims(axis=-1) if zero.ndim == 1 and zero.size > 1 else zero
+        sums = B.sum(axis=-2, keepdims=True, dtype=px.int32)
+        out = out - zero * (sums if b_zero is None else sums - b_zero * A.shape[-1])
+    if b_zero is not None:
+        out = out - A.sum(axis=-1, keepdims=True, dtype=px.int32) * b_zero
+    return out
 
 
 def einsum(*Inputs: T, equation: str) -> T:
