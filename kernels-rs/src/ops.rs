@@ -26,3 +26,4 @@ pub mod sort;
 pub mod statistics;
 pub mod step;
 pub mod transform;
+pub mod ways;

@@ -141,6 +141,7 @@ class Cpu(Backend):
                 "instruction sets": _machine.instruction_sets(),
                 "instruction sets in use": _machine.used_instruction_sets(),
                 "threads": _machine.threads(),
+                **_machine.ways(),
                 "bytes in use": current,
                 "bytes at most": peak,
                 "bytes kept for reuse": cached,

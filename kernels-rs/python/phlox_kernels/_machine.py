@@ -122,6 +122,11 @@ def used_instruction_sets() -> list[str]:
     return list(_native._simd())
 
 
+def ways() -> dict[str, str]:
+    """Return, for each computation with several ways, their names in the order they are asked."""
+    return {f"ways of {op}": " > ".join(names) for op, names, _ in _native._ways()}
+
+
 def peaks(count: int, clock: Callable[[], float] = perf_counter) -> dict[str, float]:
     """Return measured multiply-add operations per second on ``count`` threads, by element type.
 

@@ -8,14 +8,12 @@ use crate::vectorize;
 /// # Safety
 /// `from` holds `len` elements of `dtype`, `to` room for `len` `f32`; they do not overlap.
 pub unsafe fn widen(dtype: DType, from: *const u16, to: *mut f32, len: usize) {
-    // SAFETY: the caller promises `len` elements on both sides; the narrow types are transparent over `u16`.
-    unsafe {
-        let to = std::slice::from_raw_parts_mut(to, len);
-        if dtype == DType::BF16 {
-            widen_bf16(std::slice::from_raw_parts(from.cast(), len), to);
-        } else {
-            widen_f16(std::slice::from_raw_parts(from.cast(), len), to);
-        }
+    // The narrow types are transparent over `u16`.
+    let to = std::slice::from_raw_parts_mut(to, len);
+    if dtype == DType::BF16 {
+        widen_bf16(std::slice::from_raw_parts(from.cast(), len), to);
+    } else {
+        widen_f16(std::slice::from_raw_parts(from.cast(), len), to);
     }
 }
 
@@ -24,14 +22,12 @@ pub unsafe fn widen(dtype: DType, from: *const u16, to: *mut f32, len: usize) {
 /// # Safety
 /// `from` holds `len` `f32`, `to` room for `len` elements of `dtype`; they do not overlap.
 pub unsafe fn narrow(dtype: DType, from: *const f32, to: *mut u16, len: usize) {
-    // SAFETY: the caller promises `len` elements on both sides; the narrow types are transparent over `u16`.
-    unsafe {
-        let from = std::slice::from_raw_parts(from, len);
-        if dtype == DType::BF16 {
-            narrow_bf16(from, std::slice::from_raw_parts_mut(to.cast(), len));
-        } else {
-            narrow_f16(from, std::slice::from_raw_parts_mut(to.cast(), len));
-        }
+    // The narrow types are transparent over `u16`.
+    let from = std::slice::from_raw_parts(from, len);
+    if dtype == DType::BF16 {
+        narrow_bf16(from, std::slice::from_raw_parts_mut(to.cast(), len));
+    } else {
+        narrow_f16(from, std::slice::from_raw_parts_mut(to.cast(), len));
     }
 }
 

@@ -116,21 +116,17 @@ impl Plan {
     /// # Safety
     /// That of [`copy_serial`].
     pub unsafe fn run_all(&self, to: *mut u8, from: *const u8) {
-        // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
-        unsafe { self.run(to, from, 0..self.blocks) }
+        self.run(to, from, 0..self.blocks);
     }
 
     /// # Safety
     /// That of [`copy_serial`]; the addresses are those of the whole box.
     unsafe fn run(&self, to: *mut u8, from: *const u8, blocks: Range<usize>) {
-        // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
-        unsafe {
-            match self.size {
-                1 => self.run_typed::<u8>(to, from, blocks),
-                2 => self.run_typed::<u16>(to.cast(), from.cast(), blocks),
-                4 => self.run_typed::<u32>(to.cast(), from.cast(), blocks),
-                _ => self.run_typed::<u64>(to.cast(), from.cast(), blocks),
-            }
+        match self.size {
+            1 => self.run_typed::<u8>(to, from, blocks),
+            2 => self.run_typed::<u16>(to.cast(), from.cast(), blocks),
+            4 => self.run_typed::<u32>(to.cast(), from.cast(), blocks),
+            _ => self.run_typed::<u64>(to.cast(), from.cast(), blocks),
         }
     }
 

@@ -102,12 +102,9 @@ pub unsafe fn transpose<T: Tile>(to: *mut T, from: *const T, across: Axis, line:
 unsafe fn weave<T: Copy>(to: *mut T, from: *const T, count: usize, line: Axis) -> bool {
     #[inline(always)]
     unsafe fn runs<T: Copy, const N: usize>(to: *mut T, from: *const T, count: usize, step: isize) {
-        // SAFETY: the caller promises `rows x columns` elements on both sides, and the squares lie inside them.
-        unsafe {
-            let from: [*const T; N] = std::array::from_fn(|i| from.offset(i as isize * step));
-            for k in 0..count {
-                to.cast::<[T; N]>().add(k).write_unaligned(std::array::from_fn(|i| *from[i].add(k)));
-            }
+        let from: [*const T; N] = std::array::from_fn(|i| from.offset(i as isize * step));
+        for k in 0..count {
+            to.cast::<[T; N]>().add(k).write_unaligned(std::array::from_fn(|i| *from[i].add(k)));
         }
     }
     // SAFETY: as the caller of `transpose` promises.
@@ -161,8 +158,7 @@ macro_rules! plain_tiles {
         impl Tile for $ty {
             #[inline]
             unsafe fn squares(to: To<Self>, from: From<Self>, rows: usize, columns: usize, _: bool) -> (usize, usize) {
-                // SAFETY: the caller promises `rows x columns` elements on both sides, and the squares lie inside them.
-                unsafe { any(to, from, rows, columns) }
+                any(to, from, rows, columns)
             }
         }
     )*};
@@ -188,16 +184,13 @@ mod x86 {
         #[inline]
         unsafe fn squares(to: To<u32>, from: From<u32>, rows: usize, columns: usize, stream: bool) -> (usize, usize) {
             let (to32, from32) = ((to.0.cast(), to.1), (from.0.cast(), from.1));
-            // SAFETY: the caller promises `rows x columns` elements on both sides, and the squares lie inside them; the
-            // level says what the CPU has.
-            unsafe {
-                match level() {
-                    Level::Avx512 if rows.min(columns) < 16 => narrow32(to32, from32, rows, columns),
-                    Level::Avx512 if stream && aligned(to) => wide32::<true>(to32, from32, rows, columns),
-                    Level::Avx512 => wide32::<false>(to32, from32, rows, columns),
-                    Level::Avx2 => narrow32(to32, from32, rows, columns),
-                    Level::Baseline => any(to, from, rows, columns),
-                }
+            // The level says what the CPU has.
+            match level() {
+                Level::Avx512 if rows.min(columns) < 16 => narrow32(to32, from32, rows, columns),
+                Level::Avx512 if stream && aligned(to) => wide32::<true>(to32, from32, rows, columns),
+                Level::Avx512 => wide32::<false>(to32, from32, rows, columns),
+                Level::Avx2 => narrow32(to32, from32, rows, columns),
+                Level::Baseline => any(to, from, rows, columns),
             }
         }
     }
@@ -206,14 +199,11 @@ mod x86 {
         #[inline]
         unsafe fn squares(to: To<u64>, from: From<u64>, rows: usize, columns: usize, stream: bool) -> (usize, usize) {
             let (to64, from64) = ((to.0.cast(), to.1), (from.0.cast(), from.1));
-            // SAFETY: the caller promises `rows x columns` elements on both sides, and the squares lie inside them; the
-            // level says what the CPU has.
-            unsafe {
-                match level() {
-                    Level::Avx512 if stream && aligned(to) => wide64::<true>(to64, from64, rows, columns),
-                    Level::Avx512 => wide64::<false>(to64, from64, rows, columns),
-                    _ => any(to, from, rows, columns),
-                }
+            // The level says what the CPU has.
+            match level() {
+                Level::Avx512 if stream && aligned(to) => wide64::<true>(to64, from64, rows, columns),
+                Level::Avx512 => wide64::<false>(to64, from64, rows, columns),
+                _ => any(to, from, rows, columns),
             }
         }
     }

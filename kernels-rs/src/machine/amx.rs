@@ -222,8 +222,7 @@ mod unit {
         }
 
         unsafe fn multiply(sides: Sides, sums: *mut f32, adds: bool) {
-            // SAFETY: the caller promises both sides and the sums.
-            unsafe { multiply!("tdpbf16ps", "tileloaddt1", sides, sums, adds) }
+            multiply!("tdpbf16ps", "tileloaddt1", sides, sums, adds);
         }
 
         unsafe fn multiply_askew(sides: Sides, sums: *mut f32, adds: bool) {
@@ -269,55 +268,51 @@ mod unit {
         }
 
         unsafe fn multiply_apart(sides: Apart, sums: *mut f32) {
-            // SAFETY: the caller promises both sides and the sums. The left side is read by each block of columns, whose lines on
-            // the right, which many steps share, stay in the first-level cache.
-            unsafe {
-                asm!(
-                    "tilezero tmm0",
-                    "tilezero tmm1",
-                    "tilezero tmm2",
-                    "tilezero tmm3",
-                    "2:",
-                    "mov {at}, qword ptr [{offsets}]",
-                    "add {at}, {right}",
-                    "tileloaddt1 tmm4, [{left} + {row}]",
-                    "tileloadd tmm6, [{at} + {line}]",
-                    "tdpbf16ps tmm0, tmm4, tmm6",
-                    "add {at}, {beside}",
-                    "tileloadd tmm7, [{at} + {line}]",
-                    "tdpbf16ps tmm1, tmm4, tmm7",
-                    "tileloaddt1 tmm5, [{left} + {row} + 1024]",
-                    "tdpbf16ps tmm2, tmm5, tmm6",
-                    "tdpbf16ps tmm3, tmm5, tmm7",
-                    "add {left}, 2048",
-                    "add {offsets}, 8",
-                    "sub {steps}, 1",
-                    "jnz 2b",
-                    "tilestored [{sums} + {pitch}], tmm0",
-                    "tilestored [{sums} + {pitch} + 64], tmm1",
-                    "tilestored [{sums} + {pitch} + 2048], tmm2",
-                    "tilestored [{sums} + {pitch} + 2112], tmm3",
-                    at = out(reg) _,
-                    sums = in(reg) sums,
-                    pitch = in(reg) 2 * LINE,
-                    left = inout(reg) sides.left => _,
-                    row = in(reg) LINE,
-                    right = in(reg) sides.right,
-                    line = in(reg) sides.line,
-                    beside = in(reg) sides.beside,
-                    offsets = inout(reg) sides.offsets => _,
-                    steps = inout(reg) sides.steps => _,
-                    out("tmm0") _,
-                    out("tmm1") _,
-                    out("tmm2") _,
-                    out("tmm3") _,
-                    out("tmm4") _,
-                    out("tmm5") _,
-                    out("tmm6") _,
-                    out("tmm7") _,
-                    options(nostack)
-                );
-            }
+            asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "2:",
+                "mov {at}, qword ptr [{offsets}]",
+                "add {at}, {right}",
+                "tileloaddt1 tmm4, [{left} + {row}]",
+                "tileloadd tmm6, [{at} + {line}]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "add {at}, {beside}",
+                "tileloadd tmm7, [{at} + {line}]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tileloaddt1 tmm5, [{left} + {row} + 1024]",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {left}, 2048",
+                "add {offsets}, 8",
+                "sub {steps}, 1",
+                "jnz 2b",
+                "tilestored [{sums} + {pitch}], tmm0",
+                "tilestored [{sums} + {pitch} + 64], tmm1",
+                "tilestored [{sums} + {pitch} + 2048], tmm2",
+                "tilestored [{sums} + {pitch} + 2112], tmm3",
+                at = out(reg) _,
+                sums = in(reg) sums,
+                pitch = in(reg) 2 * LINE,
+                left = inout(reg) sides.left => _,
+                row = in(reg) LINE,
+                right = in(reg) sides.right,
+                line = in(reg) sides.line,
+                beside = in(reg) sides.beside,
+                offsets = inout(reg) sides.offsets => _,
+                steps = inout(reg) sides.steps => _,
+                out("tmm0") _,
+                out("tmm1") _,
+                out("tmm2") _,
+                out("tmm3") _,
+                out("tmm4") _,
+                out("tmm5") _,
+                out("tmm6") _,
+                out("tmm7") _,
+                options(nostack)
+            );
         }
     }
 

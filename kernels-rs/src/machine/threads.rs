@@ -199,8 +199,7 @@ impl<T> SharedMut<T> {
     /// In bounds, and no other task touches this part while the slice lives.
     #[inline]
     pub unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
-        // SAFETY: the caller promises that the range lies in the buffer and that no other task touches it.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
+        std::slice::from_raw_parts_mut(self.0.add(range.start), range.len())
     }
 }
 

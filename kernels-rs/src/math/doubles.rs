@@ -26,11 +26,9 @@ pub const STEP: usize = 16;
 /// Those entries of a row that the low four bits of each lane name.
 #[inline(always)]
 unsafe fn pick(row: &Row, place: [__m512i; 2]) -> Doubles {
-    // SAFETY: the caller has the instructions; the loads are of the two halves of the row.
-    unsafe {
-        let (low, high) = (_mm512_loadu_pd(row.as_ptr()), _mm512_loadu_pd(row.as_ptr().add(8)));
-        each!(i => _mm512_permutex2var_pd(low, place[i], high))
-    }
+    // The loads are of the two halves of the row.
+    let (low, high) = (_mm512_loadu_pd(row.as_ptr()), _mm512_loadu_pd(row.as_ptr().add(8)));
+    each!(i => _mm512_permutex2var_pd(low, place[i], high))
 }
 
 /// Horner's rule, lowest coefficient first.
@@ -65,18 +63,14 @@ unsafe fn signed(y: Doubles, sign: [__m512i; 2]) -> Doubles {
 /// Reads [`STEP`] elements.
 #[inline(always)]
 unsafe fn load(from: *const f64) -> Doubles {
-    // SAFETY: the caller promises the instructions and so many elements.
-    unsafe { [_mm512_loadu_pd(from), _mm512_loadu_pd(from.add(8))] }
+    [_mm512_loadu_pd(from), _mm512_loadu_pd(from.add(8))]
 }
 
 /// Writes [`STEP`] elements.
 #[inline(always)]
 unsafe fn store(values: Doubles, to: *mut f64) {
-    // SAFETY: the caller promises the instructions and room for so many elements.
-    unsafe {
-        _mm512_storeu_pd(to, values[0]);
-        _mm512_storeu_pd(to.add(8), values[1]);
-    }
+    _mm512_storeu_pd(to, values[0]);
+    _mm512_storeu_pd(to.add(8), values[1]);
 }
 
 /// Reads [`STEP`] narrower elements.

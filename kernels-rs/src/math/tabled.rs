@@ -51,8 +51,7 @@ pub const STEP: usize = VECTORS * 16;
 /// The machine has AVX-512 F; so many elements are readable.
 #[inline(always)]
 pub unsafe fn load(from: *const f32) -> Vectors {
-    // SAFETY: the caller promises the instructions and both registers full of elements.
-    unsafe { [_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(16))] }
+    [_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(16))]
 }
 
 /// Writes [`STEP`] elements.
@@ -61,11 +60,8 @@ pub unsafe fn load(from: *const f32) -> Vectors {
 /// The machine has AVX-512 F; so many elements are writable.
 #[inline(always)]
 pub unsafe fn store(values: Vectors, to: *mut f32) {
-    // SAFETY: the caller promises the instructions and room for both registers.
-    unsafe {
-        _mm512_storeu_ps(to, values[0]);
-        _mm512_storeu_ps(to.add(16), values[1]);
-    }
+    _mm512_storeu_ps(to, values[0]);
+    _mm512_storeu_ps(to.add(16), values[1]);
 }
 
 /// Asks for the cache lines of a step, to read the first and write the second ones.

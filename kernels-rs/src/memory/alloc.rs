@@ -7,7 +7,7 @@
 //! than the watermark.
 
 use crate::error::{Error, Result};
-use crate::memory::beside::Beside;
+use crate::memory::notes::BlockNotes;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -41,7 +41,7 @@ pub struct Block {
     pub capacity: usize,
     class: usize,
     /// What its holders keep beside the data; nothing when the block is handed out and when it is taken back.
-    pub beside: Beside,
+    pub notes: BlockNotes,
 }
 
 static CURRENT: AtomicUsize = AtomicUsize::new(0);
@@ -97,7 +97,7 @@ pub fn acquire(bytes: usize) -> Result<NonNull<Block>> {
     // SAFETY: the block came from a cache or was just made; nobody else holds it.
     let header = unsafe { block.as_ref() };
     header.refs.store(1, Relaxed);
-    header.beside.close_room();
+    header.notes.close_space();
     let now = CURRENT.fetch_add(capacity, Relaxed) + capacity;
     if now > PEAK.load(Relaxed) {
         PEAK.fetch_max(now, Relaxed);
@@ -207,22 +207,20 @@ fn create(class: usize, capacity: usize) -> Option<NonNull<Block>> {
     };
     let block = raw.cast::<Block>();
     // SAFETY: fresh memory of the right size and alignment.
-    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, beside: Beside::default() }) };
+    unsafe { block.write(Block { refs: AtomicUsize::new(0), data, capacity, class, notes: BlockNotes::default() }) };
     Some(block)
 }
 
 /// # Safety
 /// Nobody uses the block.
 unsafe fn destroy(block: NonNull<Block>) {
-    // SAFETY: as the caller promises; layouts are those of `create`.
-    unsafe {
-        let capacity = block.as_ref().capacity;
-        if is_small(capacity) {
-            std::alloc::dealloc(block.as_ptr().cast(), small_layout(capacity));
-        } else {
-            system::unmap(block.as_ref().data, capacity);
-            std::alloc::dealloc(block.as_ptr().cast(), Layout::new::<Block>());
-        }
+    // Layouts are those of `create`.
+    let capacity = block.as_ref().capacity;
+    if is_small(capacity) {
+        std::alloc::dealloc(block.as_ptr().cast(), small_layout(capacity));
+    } else {
+        system::unmap(block.as_ref().data, capacity);
+        std::alloc::dealloc(block.as_ptr().cast(), Layout::new::<Block>());
     }
 }
 

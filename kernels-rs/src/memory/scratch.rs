@@ -139,7 +139,7 @@ thread_local! {
 /// Calls `work` with `len` elements of arbitrary but initialised memory, 64-byte aligned. Inside another call the memory
 /// is fresh, which costs an allocation.
 pub fn with_scratch<T: Plain, R>(len: usize, work: impl FnOnce(&mut [T]) -> R) -> R {
-    with_lines(lines_of::<T>(len), |lines| work(Room { lines }.take(len)))
+    with_lines(lines_of::<T>(len), |lines| work(Arena { lines }.take(len)))
 }
 
 /// [`with_scratch`] of whole lines.
@@ -162,15 +162,15 @@ fn with_lines<R>(lines: usize, work: impl FnOnce(&mut [Line]) -> R) -> R {
 }
 
 /// Scratch memory handed out part by part, each of its own type and from the start of a cache line.
-pub struct Room<'a> {
+pub struct Arena<'a> {
     lines: &'a mut [Line],
 }
 
-impl<'a> Room<'a> {
+impl<'a> Arena<'a> {
     /// Calls `work` with room for parts of so many bytes.
-    pub fn with<R, const N: usize>(bytes: [usize; N], work: impl FnOnce(Room<'_>) -> R) -> R {
+    pub fn with<R, const N: usize>(bytes: [usize; N], work: impl FnOnce(Arena<'_>) -> R) -> R {
         let lines = bytes.iter().fold(0, |sum: usize, &bytes| sum.saturating_add(bytes.div_ceil(64)));
-        with_lines(lines, |lines| work(Room { lines }))
+        with_lines(lines, |lines| work(Arena { lines }))
     }
 
     /// The next `len` elements, of arbitrary value.
@@ -256,13 +256,13 @@ mod tests {
             set_num_threads(threads);
             refused(&|| parallel(5, &|task| drop(black_box(filled(0u8, if task == 3 { 1 << 62 } else { 1 })))));
         }
-        refused(&|| Room::with([1, usize::MAX, 1], |_| ()));
+        refused(&|| Arena::with([1, usize::MAX, 1], |_| ()));
         assert_eq!(guarded(|| Ok(filled(7, 3))), Ok(vec![7, 7, 7]));
         assert!(catch_unwind(|| guarded(|| -> Result<()> { panic!("no matter of memory") })).is_err());
     }
     #[test]
     fn parts_of_a_room_begin_on_lines_and_do_not_meet() {
-        Room::with([3, 0, 65, 8], |mut room| {
+        Arena::with([3, 0, 65, 8], |mut room| {
             let (a, none, b) = (room.take::<u8>(3), room.take::<f64>(0), room.take::<u8>(65));
             let last = room.take::<f64>(1);
             a.fill(1);

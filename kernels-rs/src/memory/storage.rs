@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::memory::alloc::{self, Block};
-use crate::memory::beside::Beside;
-use crate::memory::kept::List;
+use crate::memory::notes::BlockNotes;
+use crate::memory::packed::PackedCache;
 use std::ptr::NonNull;
 use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
@@ -51,14 +51,14 @@ impl Storage {
 
     /// What the block knows of its data.
     #[inline]
-    pub fn beside(&self) -> &Beside {
-        &self.block().beside
+    pub fn notes(&self) -> &BlockNotes {
+        &self.block().notes
     }
 
     /// What kernels made of the data and keep beside it.
     #[inline]
-    pub fn kept(&self) -> List<'_> {
-        List::of(&self.block().beside)
+    pub fn packed(&self) -> PackedCache<'_> {
+        PackedCache::of(&self.block().notes)
     }
 
     /// Asks to write: true when this is the only handle. What was made of the data is forgotten, and it no longer grows.
@@ -66,11 +66,11 @@ impl Storage {
     pub fn claim(&mut self) -> bool {
         let unique = self.is_unique();
         if unique {
-            self.beside().close_room();
+            self.notes().close_space();
         }
-        if unique && !self.kept().is_untouched() {
+        if unique && !self.packed().is_untouched() {
             // SAFETY: the only handle, borrowed for writing: nobody reads the block or what is kept beside it.
-            unsafe { self.kept().clear() };
+            unsafe { self.packed().clear() };
         }
         unique
     }
@@ -95,9 +95,9 @@ impl Drop for Storage {
     fn drop(&mut self) {
         if self.block().refs.fetch_sub(1, Release) == 1 {
             fence(Acquire);
-            if !self.kept().is_untouched() {
+            if !self.packed().is_untouched() {
                 // SAFETY: that was the last handle, so nobody reads what is kept.
-                unsafe { self.kept().clear() };
+                unsafe { self.packed().clear() };
             }
             // SAFETY: that was the last handle.
             unsafe { alloc::release(self.0) };

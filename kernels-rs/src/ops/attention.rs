@@ -83,7 +83,7 @@ pub fn attention(operands: Operands<'_>, settings: Settings) -> Result<Array> {
 /// By tiles, where there is a unit for them and many queries.
 fn bfloat16(job: &Job<BF16>, out: &mut Array) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
-    if amx::takes(job) {
+    if amx::applies(job) {
         amx::run::<Processor>(job, out);
         return Ok(());
     }
@@ -210,17 +210,14 @@ unsafe fn pack<T: RowElement>(
     stage: &mut [T::Wide],
     to: &mut [T::Wide],
 ) {
-    // SAFETY: the caller promises rows of that many elements.
-    unsafe {
-        if let Some(at) = T::wide_at(rows.at).filter(|_| rows.col == 1 && rows.row >= 0) {
-            let from = Block { at, pitch: rows.row as usize, rows: count, cols };
-            return Turn { from, to: to.as_mut_ptr(), width: group }.run();
-        }
-        for first in (0..count).step_by(group) {
-            let some = group.min(count - first);
-            rows.from(first, 0).read_all((some, cols), stage.as_mut_ptr(), cols, T::Wide::ONE);
-            let from = Block { at: stage.as_ptr(), pitch: cols, rows: some, cols };
-            Turn { from, to: to[first * cols..].as_mut_ptr(), width: group }.run();
-        }
+    if let Some(at) = T::wide_at(rows.at).filter(|_| rows.col == 1 && rows.row >= 0) {
+        let from = Block { at, pitch: rows.row as usize, rows: count, cols };
+        return Turn { from, to: to.as_mut_ptr(), width: group }.run();
+    }
+    for first in (0..count).step_by(group) {
+        let some = group.min(count - first);
+        rows.from(first, 0).read_all((some, cols), stage.as_mut_ptr(), cols, T::Wide::ONE);
+        let from = Block { at: stage.as_ptr(), pitch: cols, rows: some, cols };
+        Turn { from, to: to[first * cols..].as_mut_ptr(), width: group }.run();
     }
 }

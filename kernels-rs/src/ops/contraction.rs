@@ -1,6 +1,6 @@
 //! Matrix products: `matmul` for every number dtype and batch, `linear` and `fused_linear`.
 //!
-//! Floats go through [`engine`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
+//! Floats go through [`ways`], integers through [`integer`]. The result is cut into tasks by its shape alone, and a
 //! task computes its part over all of `k`, or over a part of `k` that the shape alone decides, so nothing depends on the
 //! number of threads.
 
@@ -15,14 +15,15 @@ mod dots;
 mod engine;
 mod epilogue;
 mod format;
-mod held;
 mod integer;
 mod pack;
 mod pairs;
 mod quantized;
+mod side;
 #[cfg(test)]
 mod tests;
 mod tile;
+pub mod ways;
 
 use crate::array::Array;
 use crate::array::axes::{Axis, offset};
@@ -33,10 +34,11 @@ use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::elementwise::convert::cast;
 pub(crate) use call::Call;
-pub(crate) use engine::{Gemm, add, multiply};
+pub(crate) use engine::{Gemm, add};
 pub use epilogue::Activation;
 pub(crate) use epilogue::Epilogue;
 pub use quantized::quantized_linear;
+pub(crate) use ways::multiply;
 
 /// Multiply-adds below which a product is not worth a second thread (about 5 us).
 const SERIAL: usize = 1 << 19;
@@ -144,7 +146,7 @@ fn matrices(x1: &Array, x2: &Array, bias: Option<&Array>) -> Result<Array> {
             end: Epilogue { bias: bias.map(columns), ..Epilogue::default() },
         };
         // SAFETY: the operands were checked; the result is fresh.
-        unsafe { engine::multiply(&call, true, Some(x2))? };
+        unsafe { multiply(&call, true, Some(x2))? };
     }
     Ok(out)
 }
@@ -344,7 +346,7 @@ impl Product {
         };
         if self.batch[0].is_empty() {
             // SAFETY: the operands were checked; the result is fresh.
-            return unsafe { engine::multiply(&call, true, Some(x2)) };
+            return unsafe { multiply(&call, true, Some(x2)) };
         }
         let item = |index: usize, split: bool| {
             let (at_a, at_b) = self.offsets(index);
@@ -356,7 +358,7 @@ impl Product {
                 ..call
             };
             // SAFETY: the offsets stay inside the operands, and each item has its own part of the result.
-            unsafe { engine::multiply(&call, split, None) }
+            unsafe { multiply(&call, split, None) }
         };
         let work = self.m.saturating_mul(self.k).saturating_mul(self.n).max(1);
         if work.saturating_mul(count) < SERIAL {

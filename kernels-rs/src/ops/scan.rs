@@ -133,25 +133,22 @@ impl<T: Ring> Job<T> {
 
     /// Running sums inside the blocks of some rows.
     unsafe fn local_rows(&self, first: usize, end: usize) {
-        // SAFETY: the caller promises whole rows in both arrays, and that they belong to this task.
-        unsafe {
-            if self.len > BLOCK {
-                return (first..end).for_each(|row| {
-                    let start = row * self.len;
-                    local_blocks(self.x.add(start), self.out.add(start), self.len);
-                });
-            }
-            let mut row = first;
-            while row + LANES <= end {
+        if self.len > BLOCK {
+            return (first..end).for_each(|row| {
                 let start = row * self.len;
-                local::<T, LANES>(self.x.add(start), self.out.add(start), self.len, self.len);
-                row += LANES;
-            }
-            (row..end).for_each(|row| {
-                let start = row * self.len;
-                local::<T, 1>(self.x.add(start), self.out.add(start), self.len, self.len);
+                local_blocks(self.x.add(start), self.out.add(start), self.len);
             });
         }
+        let mut row = first;
+        while row + LANES <= end {
+            let start = row * self.len;
+            local::<T, LANES>(self.x.add(start), self.out.add(start), self.len, self.len);
+            row += LANES;
+        }
+        (row..end).for_each(|row| {
+            let start = row * self.len;
+            local::<T, 1>(self.x.add(start), self.out.add(start), self.len, self.len);
+        });
     }
 
     /// Matrices of `len` rows and `inner` columns, summed down the columns.

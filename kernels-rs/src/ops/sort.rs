@@ -18,7 +18,7 @@ use crate::array::key::Keyed;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use lines::{Lines, checked};
 use radix::{Item, Packed, Wide};
 
@@ -52,7 +52,7 @@ where
     lines.each_group(GRAIN, size_of::<T>(), &|group| {
         let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
         let (size, key) = (size_of::<T>(), size_of::<T::Rank>());
-        Room::with([gathered * size, aside * size, len * key, len * key], |mut room| {
+        Arena::with([gathered * size, aside * size, len * key, len * key], |mut room| {
             let (items, spare) = (room.take::<T::Rank>(len), room.take(len));
             let gathered = room.take(gathered);
             // SAFETY: the result has the lines of the operand, and each group has its own of them.
@@ -150,7 +150,7 @@ fn argsort_as<T: Keyed, E: Entry>(lines: &Lines<'_, T>, out: &mut Array, descend
     lines.each_group(GRAIN, size_of::<i64>(), &|group| {
         let (gathered, aside) = (lines.gathered(group.len()), results.aside(group.len()));
         let item = len * size_of::<E>();
-        Room::with([gathered * size_of::<T>(), aside * 8, item, item], |mut room| {
+        Arena::with([gathered * size_of::<T>(), aside * 8, item, item], |mut room| {
             let (items, spare) = (room.take::<E>(len), room.take::<E>(len));
             let gathered = room.take(gathered);
             // SAFETY: the result has the lines of the operand, and each group has its own of them.

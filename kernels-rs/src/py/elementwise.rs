@@ -156,12 +156,12 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// What a step takes an operand from.
-enum Kept {
+enum StepOperand {
     Array(Place),
     Scalar(Num<Scalar>),
 }
 
-impl Kept {
+impl StepOperand {
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         Place::keep(object).map(Self::Array).or_else(|_| Num::<Scalar>::keep(object).map(Self::Scalar))
     }
@@ -186,7 +186,7 @@ fn unary_step(op: &'static Op<1>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
 
 fn binary_step(op: &'static Op<2>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
     let [x1, x2] = frame::items(args)?;
-    let (x1, x2) = (Kept::of(&x1)?, Kept::of(&x2)?);
+    let (x1, x2) = (StepOperand::of(&x1)?, StepOperand::of(&x2)?);
     Ok(frame::step(move |frame| {
         let (x1, x2) = (x1.resolve(frame)?, x2.resolve(frame)?);
         elementwise::binary(op, x1, x2).map(Made::One)
@@ -198,7 +198,7 @@ type Ternary = fn(Operand<'_>, Operand<'_>, Operand<'_>) -> Result<Array>;
 
 fn ternary_step(op: Ternary, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
     let [a, b, c] = frame::items(args)?;
-    let (a, b, c) = (Kept::of(&a)?, Kept::of(&b)?, Kept::of(&c)?);
+    let (a, b, c) = (StepOperand::of(&a)?, StepOperand::of(&b)?, StepOperand::of(&c)?);
     Ok(frame::step(move |frame| {
         let (a, b, c) = (a.resolve(frame)?, b.resolve(frame)?, c.resolve(frame)?);
         op(a, b, c).map(Made::One)

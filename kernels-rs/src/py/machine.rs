@@ -1,12 +1,16 @@
 //! What Python asks about the machine and its memory.
 
+use super::error::rejected;
 use crate::machine::caches;
 use crate::machine::peak;
 use crate::machine::simd;
 use crate::machine::threads;
 use crate::memory::alloc;
 use crate::memory::trim::trim;
+use crate::ops::contraction::ways::MATMUL;
+use crate::ops::convolution::ways::TABLES;
 use crate::ops::transform::forget_plans;
+use crate::ops::ways::Ways;
 use pyo3::prelude::*;
 
 /// (current bytes, peak bytes, cached bytes) of the allocator.
@@ -84,6 +88,24 @@ fn _simd() -> Vec<&'static str> {
     std::iter::once(widest).chain(also.into_iter().filter_map(|(used, name)| used.then_some(name))).collect()
 }
 
+/// Every table of ways: what its ways compute, their names in the order in which they are asked, and those that were taken.
+#[pyfunction]
+fn _ways() -> Vec<(&'static str, Vec<&'static str>, Vec<&'static str>)> {
+    tables().map(|table| (table.op, table.names.to_vec(), table.taken())).collect()
+}
+
+/// From now on asks this way of a table alone, wherever it applies, and its last one elsewhere; all of them for `None`.
+#[pyfunction]
+#[pyo3(signature = (op, way, /))]
+fn _force_way(op: &str, way: Option<&str>) -> PyResult<()> {
+    let table = tables().find(|table| table.op == op).ok_or_else(|| rejected("no table of ways has this name"))?;
+    Ok(table.force(way)?)
+}
+
+fn tables() -> impl Iterator<Item = &'static Ways> {
+    std::iter::once(&MATMUL).chain(TABLES)
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_bf16_peak, module)?)?;
     module.add_function(wrap_pyfunction!(_fma_peak, module)?)?;
@@ -94,5 +116,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_set_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(_simd, module)?)?;
     module.add_function(wrap_pyfunction!(_trim, module)?)?;
+    module.add_function(wrap_pyfunction!(_ways, module)?)?;
+    module.add_function(wrap_pyfunction!(_force_way, module)?)?;
     Ok(())
 }

@@ -132,7 +132,7 @@ mod kernel {
     pub fn step(function: &Bound<'_, PyAny>, each: &[Bound<'_, PyTuple>]) -> Option<Step> {
         let kernel = function.cast_exact::<Kernel>().ok()?.get();
         let (code, inputs) = (Arc::clone(&kernel.code), kernel.inputs);
-        let calls = each.iter().map(|args| Kept::of(args, inputs)).collect::<PyResult<Vec<_>>>().ok()?;
+        let calls = each.iter().map(|args| StepCall::of(args, inputs)).collect::<PyResult<Vec<_>>>().ok()?;
         Some(frame::step(move |frame| {
             let mut results = Vec::new();
             for call in &calls {
@@ -145,12 +145,12 @@ mod kernel {
     }
 
     /// The arguments of a call in a plan.
-    struct Kept {
+    struct StepCall {
         arrays: Vec<Place>,
         numbers: Vec<Num<Scalar>>,
     }
 
-    impl Kept {
+    impl StepCall {
         fn of(args: &Bound<'_, PyTuple>, inputs: usize) -> PyResult<Self> {
             let mut items = args.iter_borrowed();
             let arrays = items.by_ref().take(inputs).map(|item| Place::keep(&item)).collect::<PyResult<_>>()?;

@@ -39,40 +39,38 @@ unsafe fn tail<const N: usize>(t: Vectors, table: &Table<N>) -> Vectors {
         power *= share;
         *coefficient *= power;
     }
-    // SAFETY: the caller has the instructions; the loads are of whole tables.
-    unsafe {
-        let of = |value: f32| _mm512_set1_ps(value);
-        let row = |row: &[f32; 16]| _mm512_loadu_ps(row.as_ptr());
-        let place = each!(i => _mm512_fmadd_ps(t[i], of(table.scale), of(1.05)));
-        let square = each!(i => _mm512_mul_ps(t[i], t[i]));
-        let place = each!(i => _mm512_srli_epi32::<21>(_mm512_castps_si512(place[i])));
-        let shifted = each!(i => _mm512_fmadd_ps(square[i], of(-share * std::f32::consts::LOG2_E), of(ROUND)));
-        let d = each!(i => _mm512_sub_ps(t[i], _mm512_permutexvar_ps(place[i], row(&table.center))));
-        let n = each!(i => _mm512_sub_ps(shifted[i], of(ROUND)));
-        // The square is exact in here: r = t^2 + n ln 2 / share has lost nothing but its own rounding.
-        let r = each!(i => _mm512_mul_ps(n[i], of(whole * LN2_HI)));
-        let r = each!(i => _mm512_fmadd_ps(t[i], t[i], r[i]));
-        let r = each!(i => _mm512_fmadd_ps(n[i], of(whole * LN2_LO), r[i]));
-        let mut h = each!(i => _mm512_permutexvar_ps(place[i], row(&table.coefficients[N - 1])));
-        let mut bell = [of(bells[5]); VECTORS];
-        let mut at = N - 1;
-        while at > 0 {
-            at -= 1;
-            if at > 0 {
-                h = each!(i => _mm512_fmadd_ps(h[i], d[i], _mm512_permutexvar_ps(place[i], row(&table.coefficients[at]))));
-            }
-            if at < 5 {
-                bell = each!(i => _mm512_fmadd_ps(bell[i], r[i], of(bells[at])));
-            }
+    // The loads are of whole tables.
+    let of = |value: f32| _mm512_set1_ps(value);
+    let row = |row: &[f32; 16]| _mm512_loadu_ps(row.as_ptr());
+    let place = each!(i => _mm512_fmadd_ps(t[i], of(table.scale), of(1.05)));
+    let square = each!(i => _mm512_mul_ps(t[i], t[i]));
+    let place = each!(i => _mm512_srli_epi32::<21>(_mm512_castps_si512(place[i])));
+    let shifted = each!(i => _mm512_fmadd_ps(square[i], of(-share * std::f32::consts::LOG2_E), of(ROUND)));
+    let d = each!(i => _mm512_sub_ps(t[i], _mm512_permutexvar_ps(place[i], row(&table.center))));
+    let n = each!(i => _mm512_sub_ps(shifted[i], of(ROUND)));
+    // The square is exact in here: r = t^2 + n ln 2 / share has lost nothing but its own rounding.
+    let r = each!(i => _mm512_mul_ps(n[i], of(whole * LN2_HI)));
+    let r = each!(i => _mm512_fmadd_ps(t[i], t[i], r[i]));
+    let r = each!(i => _mm512_fmadd_ps(n[i], of(whole * LN2_LO), r[i]));
+    let mut h = each!(i => _mm512_permutexvar_ps(place[i], row(&table.coefficients[N - 1])));
+    let mut bell = [of(bells[5]); VECTORS];
+    let mut at = N - 1;
+    while at > 0 {
+        at -= 1;
+        if at > 0 {
+            h = each!(i => _mm512_fmadd_ps(h[i], d[i], _mm512_permutexvar_ps(place[i], row(&table.coefficients[at]))));
         }
-        // exp(-share r) - 1.
-        let bell = each!(i => _mm512_mul_ps(bell[i], r[i]));
-        let first = each!(i => _mm512_permutexvar_ps(place[i], row(&table.coefficients[0])));
-        let whole = each!(i => _mm512_fmadd_ps(h[i], d[i], first[i]));
-        // Small terms first: (first + h d) (1 + bell) is rounded at its full size only once.
-        let rest = each!(i => _mm512_fmadd_ps(h[i], d[i], _mm512_mul_ps(whole[i], bell[i])));
-        each!(i => _mm512_scalef_ps(_mm512_add_ps(rest[i], first[i]), n[i]))
+        if at < 5 {
+            bell = each!(i => _mm512_fmadd_ps(bell[i], r[i], of(bells[at])));
+        }
     }
+    // exp(-share r) - 1.
+    let bell = each!(i => _mm512_mul_ps(bell[i], r[i]));
+    let first = each!(i => _mm512_permutexvar_ps(place[i], row(&table.coefficients[0])));
+    let whole = each!(i => _mm512_fmadd_ps(h[i], d[i], first[i]));
+    // Small terms first: (first + h d) (1 + bell) is rounded at its full size only once.
+    let rest = each!(i => _mm512_fmadd_ps(h[i], d[i], _mm512_mul_ps(whole[i], bell[i])));
+    each!(i => _mm512_scalef_ps(_mm512_add_ps(rest[i], first[i]), n[i]))
 }
 
 /// `x` times the normal distribution function.

@@ -19,7 +19,7 @@ use crate::machine::amx::{LINE, LINES, STEP, Unit};
 use crate::machine::lanes::Block;
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use crate::ops::contraction::amx::{DEEP, SIDE};
 use crate::vectorize;
 use std::marker::PhantomData;
@@ -34,13 +34,13 @@ const FEWEST: usize = 16;
 const NARROWEST: usize = 8;
 
 /// Whether a call goes by tiles.
-pub fn takes(job: &Job<BF16>) -> bool {
+pub fn applies(job: &Job<BF16>) -> bool {
     simd::has_amx() && job.queries >= FEWEST && job.size.min(job.values) >= NARROWEST
 }
 
 /// Whether its cotangents do.
 pub fn pulls(job: &Job<BF16>) -> bool {
-    takes(job) && job.keys >= FEWEST
+    applies(job) && job.keys >= FEWEST
 }
 
 /// The cut of the work, and the sizes of a task.
@@ -130,7 +130,7 @@ impl<U: Unit> Task<'_, U> {
         let changes = job.changes.buffer(long * SIDE, SIDE);
         let all = bytes.iter().sum::<usize>() + (floats.iter().sum::<usize>() + changes) * size_of::<f32>();
         // Each part begins on a line.
-        Room::with([all + 9 * LINE], |mut room| {
+        Arena::with([all + 9 * LINE], |mut room| {
             let [queries, weights, keys, values] = bytes.map(|len| room.take(len));
             let [sums, state, scores, stage] = floats.map(|len| room.take(len));
             let changes = room.take(changes);

@@ -11,7 +11,7 @@ use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::machine::lanes::{Block, lane_count};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use std::ops::Range;
 
 /// Heads of keys below which the queries of a head are shared out over tasks.
@@ -93,7 +93,7 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangen
         let group = rows_per_group::<T::Wide>();
         let shared = Shared { job, g: *g, targets, width, blocks, group };
         let bytes = shared.scratch() * size_of::<T::Wide>();
-        Room::with([bytes], |parts| shared.task(&share, parts));
+        Arena::with([bytes], |parts| shared.task(&share, parts));
     })
 }
 
@@ -227,7 +227,7 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         keys + rows + blocks + job.changes.buffer(job.keys, width) + 16 * 17
     }
 
-    fn buffers<'a>(&self, head: usize, mut parts: Room<'a>) -> Buffers<'a, T::Wide> {
+    fn buffers<'a>(&self, head: usize, mut parts: Arena<'a>) -> Buffers<'a, T::Wide> {
         let (job, width) = (self.job, self.width);
         let packed = job.keys.next_multiple_of(self.group);
         let (size, values) = (self.padded(job.size), self.padded(job.values));
@@ -265,7 +265,7 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         buffers
     }
 
-    fn task(&self, share: &Share, parts: Room<'_>) {
+    fn task(&self, share: &Share, parts: Arena<'_>) {
         let job = self.job;
         let mut buffers = self.buffers(share.head, parts);
         for block in share.blocks.clone() {

@@ -9,7 +9,7 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::{Room, filled};
+use crate::memory::scratch::{Arena, filled};
 
 /// Queries of all heads that share a head of keys, at most: with more, blocks of queries are faster.
 pub const MOST: usize = 8;
@@ -35,7 +35,7 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<
         // SAFETY: each task has its own row.
         let to = unsafe { shared.slice(index * len..(index + 1) * len) };
         let bytes = scratch(job, rows) * size_of::<T::Wide>();
-        Room::with([bytes], |parts| part(job, head, (first, piece.min(job.keys - first)), parts, to));
+        Arena::with([bytes], |parts| part(job, head, (first, piece.min(job.keys - first)), parts, to));
     };
     if job.work() < SERIAL {
         (0..heads * pieces).for_each(task);
@@ -67,7 +67,7 @@ fn part<T: RowElement<Wide: Score>>(
     job: &Job<T>,
     head: usize,
     (first, count): (usize, usize),
-    mut parts: Room<'_>,
+    mut parts: Arena<'_>,
     to: &mut [T::Wide],
 ) {
     let group = job.heads / job.shared;

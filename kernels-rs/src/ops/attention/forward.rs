@@ -12,7 +12,7 @@ use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::machine::lanes::{Block, lane_count};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use std::ops::Range;
 
 /// Keys of a tile, at most: the scores of a block stay in the first-level cache. From 112 to 518 times differ by 1 %.
@@ -57,7 +57,7 @@ fn blocks<T: RowElement<Wide: Score>, const REGS: usize>(job: &Job<T>, out: Shar
         let (head, chunk) = (index / chunks, chunks - 1 - index % chunks);
         let range = chunk * per..((chunk + 1) * per).min(count);
         let bytes = plan.scratch(job) * size_of::<T::Wide>();
-        Room::with([bytes], |parts| Task::<T, REGS> { job, plan: &plan, out }.run(head, range, parts));
+        Arena::with([bytes], |parts| Task::<T, REGS> { job, plan: &plan, out }.run(head, range, parts));
     };
     if job.work() < SERIAL {
         (0..heads * chunks).for_each(work);
@@ -113,7 +113,7 @@ impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
         Place { head, first, count: plan.width.min(job.queries - first) }
     }
 
-    fn run(&self, shared: usize, range: Range<usize>, mut parts: Room<'_>) {
+    fn run(&self, shared: usize, range: Range<usize>, mut parts: Arena<'_>) {
         let (job, plan) = (self.job, self.plan);
         let count = range.len();
         let mut buffers = Buffers {

@@ -10,7 +10,7 @@ pub mod grid;
 pub mod pack;
 
 use super::call::{Call, finish, run};
-use super::held::{self, Right};
+use super::side::{self, PackedSide};
 use super::{Epilogue, Matrix};
 use crate::array::Array;
 use crate::dtype::BF16;
@@ -20,7 +20,7 @@ use crate::machine::caches::second_level;
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use grid::{Grid, SUMS, pieces};
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -29,8 +29,7 @@ use std::ops::Range;
 pub const SIDE: usize = 2 * LINES;
 /// Elements along the depth of a step.
 pub const DEEP: usize = LINE / 2;
-/// Steps of a panel that stay in the first-level cache. Measured on Xeon (family 6, model 207): half as many 0.9 of the speed, twice as
-/// many 0.6.
+/// Steps of a panel that stay in the first-level cache.
 pub const CHUNK: usize = 16;
 /// Rows up to which, and bytes of a row up to which, the left side is read where it lies; long rows share few sets of the
 /// first-level cache.
@@ -45,7 +44,7 @@ const NARROWEST: usize = 8;
 const FORM: (usize, usize) = (SIDE, 3);
 
 /// Whether a product goes by tiles; `weights` may be kept packed.
-pub fn takes((m, k, n): (usize, usize, usize), weights: bool) -> bool {
+pub fn applies((m, k, n): (usize, usize, usize), weights: bool) -> bool {
     let fewest = if weights { FEWEST_KEPT } else { FEWEST_ONCE };
     simd::has_amx() && m >= fewest && n >= NARROWEST && k >= NARROWEST
 }
@@ -58,26 +57,26 @@ pub unsafe fn multiply<U: Unit>(call: &Call<BF16>, split: bool, weights: Option<
     let (m, k, n) = call.size;
     let steps = k.div_ceil(DEEP);
     let (bytes, parts) = (n.div_ceil(SIDE) * steps * STEP, grid::parts((m, n), steps));
-    let right = Right::of(call, FORM, bytes, weights);
+    let right = PackedSide::of(call, FORM, bytes, weights);
     // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them. There is room for
     // all panels.
     unsafe {
-        if let Right::Kept(cells, columns) = right {
+        if let PackedSide::Kept(cells, columns) = right {
             let first = columns.first / SIDE * steps * STEP;
             let panels = Panels::Packed(SharedMut::new(cells.data().wrapping_add(first)));
             return Product::new(call, parts, panels).run::<U>(split);
         }
-        let once = matches!(right, Right::Once);
+        let once = matches!(right, PackedSide::Once);
         if once && grid::alone(m) {
             return Product::new(call, parts, Panels::Aside).run::<U>(split);
         }
-        let most = held::columns(steps * STEP / SIDE, SIDE);
+        let most = side::columns(steps * STEP / SIDE, SIDE);
         if once && n > most {
-            return held::parts(call, most).try_for_each(|part| multiply::<U>(&part, split, None));
+            return side::parts(call, most).try_for_each(|part| multiply::<U>(&part, split, None));
         }
         let cells = Memory::new(bytes)?;
         Product::new(call, parts, Panels::Fresh(SharedMut::new(cells.data()))).run::<U>(split)?;
-        if let Right::Wanted(layout, list) = right {
+        if let PackedSide::Wanted(layout, list) = right {
             list.keep(layout, cells);
         }
     }
@@ -90,7 +89,7 @@ pub unsafe fn multiply<U: Unit>(call: &Call<BF16>, split: bool, weights: Option<
 /// The right side is all of `weights`; AVX-512 with bfloat16 is there.
 pub unsafe fn keep(b: Matrix<BF16>, (k, n): (usize, usize), weights: &Array) -> Result<()> {
     let (steps, all) = (k.div_ceil(DEEP), n.div_ceil(SIDE));
-    held::keep(weights, (k, n), (b.row, b.col), FORM, || {
+    side::keep(weights, (k, n), (b.row, b.col), FORM, || {
         let cells = Memory::new(all * steps * STEP)?;
         let none = Matrix::new(std::ptr::null_mut(), (0, 0));
         let call = Call { size: (1, k, n), a: none, b, c: none, end: Epilogue::default() };
@@ -207,7 +206,7 @@ impl<'a> Product<'a> {
             Some(_) => (0, blocks * task.panels.len()),
             None => [grid.under_way(task.steps.len(), blocks, task.panels.len()); 2].into(),
         };
-        Room::with([left, aside, own * SUMS], |mut room| {
+        Arena::with([left, aside, own * SUMS], |mut room| {
             let (left, aside) = (room.take::<u8>(left).as_mut_ptr(), room.take::<u8>(aside).as_mut_ptr());
             let own = room.take::<f32>(own * SIDE * SIDE).as_mut_ptr();
             let sums = apart.unwrap_or(own);
@@ -277,12 +276,9 @@ impl<'a> Product<'a> {
         let of_part = |part: usize| sums.ptr().wrapping_add((part * all * blocks + at) * SIDE * SIDE);
         let first = at % blocks * SIDE;
         let rows = first..m.min(first + SIDE);
-        // SAFETY: the caller promises the sums of these rows, of each part, and nobody else has them.
-        unsafe {
-            (1..self.parts).for_each(|part| add(of_part(part), rows.len(), of_part(0)));
-            self.round(of_part(0), rows, at / blocks * SIDE);
-            _mm_sfence();
-        }
+        (1..self.parts).for_each(|part| add(of_part(part), rows.len(), of_part(0)));
+        self.round(of_part(0), rows, at / blocks * SIDE);
+        _mm_sfence();
     }
 
     /// Rounds sums of some rows into the result.
@@ -300,8 +296,7 @@ impl<'a> Product<'a> {
 
     /// Packs a panel all along the depth.
     unsafe fn pack_whole(&self, at: usize, cells: SharedMut<u8>) {
-        // SAFETY: as the caller promises, who has room for all panels.
-        unsafe { self.pack_panel(at, 0..self.steps, cells.ptr().wrapping_add(at * self.steps * STEP)) }
+        self.pack_panel(at, 0..self.steps, cells.ptr().wrapping_add(at * self.steps * STEP));
     }
 
     /// Packs some steps of 32 columns.

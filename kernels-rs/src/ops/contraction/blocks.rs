@@ -13,8 +13,7 @@ use crate::machine::threads;
 pub const WIDE: usize = 4;
 /// Bytes of a second-level cache from which wide panels pay: they are read from there, narrow ones from the first level.
 const LARGE_CACHE: usize = 2 << 20;
-/// Depth of a block of narrow panels, in cells. Measured for f32 512^3 and 1024^3, GF/s on one thread of AMD EPYC (Zen 4): 128
-/// 90/86, 256 105/104, 384 100/101.
+/// Depth of a block of narrow panels, in cells.
 const DEPTH: usize = 256;
 /// Rows of a task with narrow panels: its block of the left side is at most 168 KiB, in the second-level cache.
 const MOST_ROWS: usize = 168;
@@ -22,14 +21,12 @@ const MOST_ROWS: usize = 168;
 const NARROW_TASKS: usize = 32;
 /// Rows of a task with wide panels from which more tasks are made by cutting columns.
 const FEWEST_ROWS: usize = 128;
-/// Rows up to which a right side is read where it lies until it is kept. Measured on Xeon (family 6, model 207), one thread,
-/// f32, time of a product with 1024x1024 packed each time over that where it lies: 32 rows 1.0, 64 rows 0.94.
+/// Rows up to which a right side is read where it lies until it is kept.
 const FEW_KEPT: usize = 32;
 /// Bytes from one row to the next from which all rows share a few sets of the first-level cache.
 const PAGE: isize = 4096;
 
-/// True where wide panels pay. Measured on Xeon (family 6, model 207), one thread, f32, processor time, with wide panels over
-/// without: 512^3 0.85, 1024^3 0.88, 2048^3 0.78.
+/// True where wide panels pay.
 pub fn wide() -> bool {
     level() == Level::Avx512 && second_level() >= LARGE_CACHE
 }
@@ -41,16 +38,13 @@ pub fn depth_of_wide() -> usize {
 }
 
 /// Whether wide panels of a right side that is read where it lies are as deep as packed ones, whatever the threads. Few rows walk
-/// in the steps of [`keeps_few`]. Measured on Xeon (family 6, model 207), two threads, GF/s of f32, 8 rows by 2 registers 128
-/// deep / 6 by 4 as deep as here: 128^3 182/229, 256^3 290/329, 384^3 231/243, 512^3 223/255; on one thread 165/170, 124/139,
-/// 128/141, 90/114.
-pub fn reads_deep<F: Format>(m: usize, n: usize) -> bool {
+/// in the steps of [`caches_few_rows`].
+pub fn deep_panels_in_place<F: Format>(m: usize, n: usize) -> bool {
     F::DIRECT && wide() && m > FEW_KEPT && n >= WIDE * lane_count::<Wide<F>>()
 }
 
 /// Rows of the result up to which a right side in rows, `step` bytes apart, of `size` bytes, is read where it lies, where there
-/// are columns enough to share out. One that fills the second-level cache is packed; measured on Xeon (family 6, model 207),
-/// one thread, GF/s of f32, as it lies / packed each time: 128x1536x512 116/152, 256x1536x256 129/165, but 512^3 114/105.
+/// are columns enough to share out. One that fills the second-level cache is packed.
 pub fn fewer_than_columns(step: isize, size: usize) -> usize {
     let lies = !wide() || step.abs() < PAGE && size <= second_level() / 2;
     if lies { FEWER_THAN_COLUMNS } else { 0 }
@@ -64,15 +58,14 @@ pub fn few_rows(step: isize) -> usize {
 /// Whether few rows times a right side in rows are worth packing it from its second use on: it is read from beyond the
 /// first-level cache each time, so in long runs, and by each thread its own part. Before, it is read where it lies, in blocks
 /// of [`LYING_DEPTH`], as the panels then are.
-pub fn keeps_few<F: Format>((m, k, n): (usize, usize, usize)) -> bool {
+pub fn caches_few_rows<F: Format>((m, k, n): (usize, usize, usize)) -> bool {
     let few = m <= FEW_KEPT && n >= WIDE * lane_count::<Wide<F>>();
     F::DIRECT && few && wide() && k * n * size_of::<F::Cell>() >= second_level() / 8
 }
 
-/// Whether a right side in rows that could be read where it lies is packed from its second use on. Measured on Xeon (family 6,
-/// model 207), one thread, GF/s of f32, where it lies / kept / packed each time: 384^3 144/147/138, 512^3 114/120/105.
-pub fn keeps<F: Format>(size @ (m, _, n): (usize, usize, usize)) -> bool {
-    keeps_few::<F>(size) || m > FEWER_THAN_COLUMNS / 2 && reads_deep::<F>(m, n)
+/// Whether a right side in rows that could be read where it lies is packed from its second use on.
+pub fn caches<F: Format>(size @ (m, _, n): (usize, usize, usize)) -> bool {
+    caches_few_rows::<F>(size) || m > FEWER_THAN_COLUMNS / 2 && deep_panels_in_place::<F>(m, n)
 }
 
 /// The blocks of a packed product.
@@ -100,7 +93,7 @@ impl Blocks {
             let depth = depth_of_wide();
             // The left side of a task is half of the second-level cache.
             let rows = second_level() / 2 / (depth * size_of::<F::Cell>());
-            let step = if keeps_few::<F>(size) { LYING_DEPTH } else { depth };
+            let step = if caches_few_rows::<F>(size) { LYING_DEPTH } else { depth };
             return Self { width: WIDE, panel: WIDE * lanes, high: wide_rows(), depth, step, rows };
         }
         let (width, high) = (if n <= lanes { 1 } else { 2 }, tile_rows::<Wide<F>>());
@@ -112,10 +105,9 @@ impl Blocks {
         k.div_ceil(F::DEPTH) * n.next_multiple_of(self.panel) * size_of::<F::Cell>()
     }
 
-    /// Whether a left side of `m` rows is read where it lies: its few rows of a wide tile are read in runs. Measured on Xeon
-    /// (family 6, model 207), one thread, GF/s of f32, packed / as it lies: 1536x512x128 149/197, 512^3 164/182; but many rows
-    /// that lie 4 KiB and more apart share sets of the second-level cache: 1024^3 123/118, 2048^3 116/109.
-    pub fn left_lies<F: Format>(&self, a: Matrix<F::Elem>, m: usize) -> bool {
+    /// Whether a left side of `m` rows is read where it lies: its few rows of a wide tile are read in runs. But many
+    /// rows that lie 4 KiB and more apart share sets of the second-level cache.
+    pub fn left_in_place<F: Format>(&self, a: Matrix<F::Elem>, m: usize) -> bool {
         let apart = m > FEW_ROWS && a.row.abs() * size_of::<F::Elem>() as isize >= PAGE;
         F::DIRECT && self.width == WIDE && a.col == 1 && !apart
     }

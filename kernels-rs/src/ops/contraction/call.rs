@@ -10,9 +10,7 @@ use std::ops::Range;
 
 /// Rows up to which dot products beat packing.
 pub const FEW_DOTS: usize = 8;
-/// Rows of the result up to which the right side is read where it lies. Measured on AMD EPYC (Zen 4), one thread, GF/s of
-/// f32, as it lies / packed first: 32x1024x1024 106/81, 64x784x256 113/85, 128^3 114/101,
-/// 256^3 114/105.
+/// Rows of the result up to which the right side is read where it lies.
 pub const FEW_ROWS: usize = 64;
 /// Rows of the result up to which the right side is read where it lies, where there are columns enough to share out.
 pub const FEWER_THAN_COLUMNS: usize = 512;

@@ -21,8 +21,8 @@ const PARTS: usize = 16;
 /// Results that a task adds up, at least.
 const ADDED: usize = 1 << 12;
 
-/// A product in one piece.
-type InOnePiece<T> = unsafe fn(&Call<T>, bool, Option<&Array>) -> Result<()>;
+/// What computes a product in one piece.
+pub type Whole<T> = unsafe fn(&Call<T>, bool, Option<&Array>) -> Result<()>;
 
 /// Elements along `k` of a part of these, whatever the threads: its sums are added up. All of `k` where it is not cut.
 pub fn part((m, k, n): (usize, usize, usize)) -> usize {
@@ -36,7 +36,7 @@ pub fn part((m, k, n): (usize, usize, usize)) -> usize {
 ///
 /// # Safety
 /// As for the product in one piece.
-pub unsafe fn multiply_parts<T: Sum>(call: &Call<T>, split: bool, in_one_piece: InOnePiece<T>) -> Result<bool> {
+pub unsafe fn multiply_parts<T: Sum>(call: &Call<T>, split: bool, whole: Whole<T>) -> Result<bool> {
     let (m, k, n) = call.size;
     let deep = part(call.size);
     if deep == k {
@@ -55,7 +55,7 @@ pub unsafe fn multiply_parts<T: Sum>(call: &Call<T>, split: bool, in_one_piece: 
             end: Epilogue::default(),
         };
         // SAFETY: a part of operands that the caller promises, and sums that are this task's own.
-        unsafe { in_one_piece(&part, false, None) }
+        unsafe { whole(&part, false, None) }
     };
     if split { threads::try_parallel(count, &one) } else { (0..count).try_for_each(one) }?;
     let high = ADDED.div_ceil(n);

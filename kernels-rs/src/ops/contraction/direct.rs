@@ -2,7 +2,7 @@
 //! pay.
 
 use super::SERIAL;
-use super::blocks::{WIDE, depth_of_wide, keeps_few, reads_deep, wide};
+use super::blocks::{WIDE, caches_few_rows, deep_panels_in_place, depth_of_wide, wide};
 use super::call::{Call, FEW_DOTS, FEWER_THAN_COLUMNS, LYING_DEPTH, cells, finish, first_addend, in_place, shifted};
 use super::epilogue::Sum;
 use super::format::{Format, Same, Single, Streamed, Wide};
@@ -32,7 +32,7 @@ pub trait Way: 'static {
     /// True when the left side is packed first.
     const PACKS: bool;
     /// True when this way is open here.
-    fn takes(call: &Call<Elem<Self>>) -> bool;
+    fn applies(call: &Call<Elem<Self>>) -> bool;
 }
 
 type Elem<W> = <<W as Way>::Packed as Format>::Elem;
@@ -47,7 +47,7 @@ impl<T: Float<Wide = T> + Real + Sum> Way for InPlace<T> {
     type Whole = Same<T>;
     type Tail = Same<T>;
     const PACKS: bool = false;
-    fn takes(_: &Call<T>) -> bool {
+    fn applies(_: &Call<T>) -> bool {
         true
     }
 }
@@ -61,7 +61,7 @@ impl<T: Float<Wide: Sum>> Way for Widened<T> {
     type Whole = Streamed<T>;
     type Tail = Same<T::Wide>;
     const PACKS: bool = true;
-    fn takes(call: &Call<T>) -> bool {
+    fn applies(call: &Call<T>) -> bool {
         // Pairs are twice as fast from where packing them pays.
         call.size.0 <= FEW_DOTS || T::DTYPE != DType::BF16 || !has_bf16_pairs()
     }
@@ -71,8 +71,8 @@ impl<T: Float<Wide: Sum>> Way for Widened<T> {
 /// where wide panels are read from there. One or two rows of a matrix beyond the caches read few lines of it at a time, in long
 /// runs, unless they are to be kept.
 fn depth_of<W: Way>(width: usize, (m, k, n): (usize, usize, usize)) -> usize {
-    let long = width == WIDE && m <= 2 && k * n >= 1 << 22 && !keeps_few::<W::Packed>((m, k, n));
-    let deep = !W::PACKS && reads_deep::<W::Packed>(m, n);
+    let long = width == WIDE && m <= 2 && k * n >= 1 << 22 && !caches_few_rows::<W::Packed>((m, k, n));
+    let deep = !W::PACKS && deep_panels_in_place::<W::Packed>(m, n);
     W::Packed::DEPTH
         * match (long, deep) {
             (true, _) => 8,
@@ -120,7 +120,7 @@ pub unsafe fn run<W: Way>(call: &Call<Elem<W>>, split: bool) -> Result<bool>
 where
     Wide<W::Packed>: Sum,
 {
-    if !W::takes(call) {
+    if !W::applies(call) {
         return Ok(false);
     }
     let lanes = lane_count::<Wide<W::Packed>>();

@@ -76,32 +76,28 @@ pub struct Dots<T: Float> {
 impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dots<T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
-        // SAFETY: the caller promises the instructions of `V` and `rows x cols` results over `k` cells, in each call:
-        // tiles inside `rows x cols`.
-        unsafe {
-            let mut col = 0;
-            // Eight streams of one row, or four of several: enough of them to keep the memory busy.
-            let across = if self.rows == 1 { 8 } else { 4 };
-            while col < self.cols {
-                let whole = self.cols - col >= across;
-                let mut row = 0;
-                while row < self.rows {
-                    let high = if V::ROWS > 6 { (self.rows - row).min(4) } else { (self.rows - row).min(2) };
-                    match (whole, self.rows, high) {
-                        (true, 1, _) => self.tile::<V, 1, 8>(row, col),
-                        (true, _, 1) => self.tile::<V, 1, 4>(row, col),
-                        (true, _, 2) => self.tile::<V, 2, 4>(row, col),
-                        (true, _, 3) => self.tile::<V, 3, 4>(row, col),
-                        (true, _, _) => self.tile::<V, 4, 4>(row, col),
-                        (_, _, 1) => self.tile::<V, 1, 1>(row, col),
-                        (_, _, 2) => self.tile::<V, 2, 1>(row, col),
-                        (_, _, 3) => self.tile::<V, 3, 1>(row, col),
-                        _ => self.tile::<V, 4, 1>(row, col),
-                    }
-                    row += high;
+        let mut col = 0;
+        // Eight streams of one row, or four of several: enough of them to keep the memory busy.
+        let across = if self.rows == 1 { 8 } else { 4 };
+        while col < self.cols {
+            let whole = self.cols - col >= across;
+            let mut row = 0;
+            while row < self.rows {
+                let high = if V::ROWS > 6 { (self.rows - row).min(4) } else { (self.rows - row).min(2) };
+                match (whole, self.rows, high) {
+                    (true, 1, _) => self.tile::<V, 1, 8>(row, col),
+                    (true, _, 1) => self.tile::<V, 1, 4>(row, col),
+                    (true, _, 2) => self.tile::<V, 2, 4>(row, col),
+                    (true, _, 3) => self.tile::<V, 3, 4>(row, col),
+                    (true, _, _) => self.tile::<V, 4, 4>(row, col),
+                    (_, _, 1) => self.tile::<V, 1, 1>(row, col),
+                    (_, _, 2) => self.tile::<V, 2, 1>(row, col),
+                    (_, _, 3) => self.tile::<V, 3, 1>(row, col),
+                    _ => self.tile::<V, 4, 1>(row, col),
                 }
-                col += if whole { across } else { 1 };
+                row += high;
             }
+            col += if whole { across } else { 1 };
         }
     }
 }
@@ -157,27 +153,24 @@ impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dot<T> {
     unsafe fn run<V: Lanes<Elem = T::Wide>>(self) {
         const ABREAST: usize = 8;
         let Self { k, left, right, to } = self;
-        // SAFETY: the caller promises the instructions of `V`, `k` cells of both sides, and the result.
-        unsafe {
-            let mut sums = [V::splat(T::Wide::default()); ABREAST];
-            let mut at = 0;
-            while at + ABREAST * V::N <= k {
-                for (i, sum) in sums.iter_mut().enumerate() {
-                    let value = load::<T, V>(right.add(at + i * V::N));
-                    *sum = V::load(left.add(at + i * V::N)).mul_add(value, *sum);
-                }
-                at += ABREAST * V::N;
+        let mut sums = [V::splat(T::Wide::default()); ABREAST];
+        let mut at = 0;
+        while at + ABREAST * V::N <= k {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                let value = load::<T, V>(right.add(at + i * V::N));
+                *sum = V::load(left.add(at + i * V::N)).mul_add(value, *sum);
             }
-            while at < k {
-                let count = V::N.min(k - at);
-                let value = load_partial::<T, V>(right.add(at), count);
-                sums[0] = V::load_partial(left.add(at), count).mul_add(value, sums[0]);
-                at += count;
-            }
-            let [a, b, c, d, e, f, g, h] = sums;
-            let total = a.add(e).add(b.add(f)).add(c.add(g).add(d.add(h)));
-            *to = total.sum();
+            at += ABREAST * V::N;
         }
+        while at < k {
+            let count = V::N.min(k - at);
+            let value = load_partial::<T, V>(right.add(at), count);
+            sums[0] = V::load_partial(left.add(at), count).mul_add(value, sums[0]);
+            at += count;
+        }
+        let [a, b, c, d, e, f, g, h] = sums;
+        let total = a.add(e).add(b.add(f)).add(c.add(g).add(d.add(h)));
+        *to = total.sum();
     }
 }
 
@@ -192,36 +185,33 @@ impl<T: Float<Wide: Real>> Dots<T> {
         for (j, line) in right.iter_mut().enumerate() {
             *line = self.right.at(0, col + j).start;
         }
-        // SAFETY: the caller promises the instructions of `V` and `rows x cols` results over `k` cells.
-        unsafe {
-            let mut sums = [[V::splat(T::Wide::default()); C]; R];
-            let mut at = 0;
-            while at + V::N <= self.k {
-                let mut factors = [V::splat(T::Wide::default()); R];
+        let mut sums = [[V::splat(T::Wide::default()); C]; R];
+        let mut at = 0;
+        while at + V::N <= self.k {
+            let mut factors = [V::splat(T::Wide::default()); R];
+            for i in 0..R {
+                factors[i] = V::load(left[i].add(at));
+            }
+            for j in 0..C {
+                let value = load::<T, V>(right[j].add(at));
                 for i in 0..R {
-                    factors[i] = V::load(left[i].add(at));
-                }
-                for j in 0..C {
-                    let value = load::<T, V>(right[j].add(at));
-                    for i in 0..R {
-                        sums[i][j] = factors[i].mul_add(value, sums[i][j]);
-                    }
-                }
-                at += V::N;
-            }
-            if at < self.k {
-                for j in 0..C {
-                    let value = load_partial::<T, V>(right[j].add(at), self.k - at);
-                    for i in 0..R {
-                        let factor = V::load_partial(left[i].add(at), self.k - at);
-                        sums[i][j] = factor.mul_add(value, sums[i][j]);
-                    }
+                    sums[i][j] = factors[i].mul_add(value, sums[i][j]);
                 }
             }
-            // A copy: what has an address does not stay in registers.
-            let done = sums;
-            self.put::<V, R, C>(row, col, &done);
+            at += V::N;
         }
+        if at < self.k {
+            for j in 0..C {
+                let value = load_partial::<T, V>(right[j].add(at), self.k - at);
+                for i in 0..R {
+                    let factor = V::load_partial(left[i].add(at), self.k - at);
+                    sums[i][j] = factor.mul_add(value, sums[i][j]);
+                }
+            }
+        }
+        // A copy: what has an address does not stay in registers.
+        let done = sums;
+        self.put::<V, R, C>(row, col, &done);
     }
 
     /// Adds the lanes of each register, in order: as many registers at a time as they have lanes, turned.

@@ -1,41 +1,34 @@
 //! One float product: which kernel, which blocks, which threads.
 //!
-//! Why our own kernel and no crate: gemmkit 0.1.2, used before, reached the target for large row-major `f32` alone. It
-//! packed right sides stored by columns element by element (64x256x784: 80 GF/s; here 96), packed where reading in place
-//! is faster, has neither residual nor gelu in its epilogue, and fell to 35 GF/s in builds without link-time
-//! optimization, since its tile was not inlined. Here, on AMD EPYC (Zen 4), one thread, `f32` peak 117 GF/s, processor
-//! time on a busy machine: 64^3 107, 128^3 and 256^3 114, 512^3 and 1024^3 104, 64x784x256 112, 8x1024x1024 103 (by
-//! columns 96), 96 x (128x32x128) 108; `f64` 256^3 56 of 59; bfloat16 1024^3 211.
+//! Why our own kernel and no crate, and what its limits were measured by: `docs/kernels.md`.
 //!
-//! A packed right side is kept beside its storage from its second use on ([`crate::memory::kept`]), where packing is more than about 2 % of
-//! the product. Which way a product goes never depends on what is kept: so keeping changes no bit. 64x1024x1024 without and
-//! with it, GF/s: `f32` by columns 89/104, `f64` 37/46, bfloat16 185/211. Row-major `f32` and f16 are read in place instead, but where
-//! wide panels pay, those of `f32` and `f64` are kept as [`super::blocks::keeps`] says.
+//! A packed right side is kept beside its storage from its second use on ([`crate::memory::packed`]), where packing is more than about 2 % of
+//! the product. Which way a product goes never depends on what is kept: so keeping changes no bit. Row-major `f32` and f16 are read in place instead, but where
+//! wide panels pay, those of `f32` and `f64` are kept as [`super::blocks::caches`] says.
 
 use super::Matrix;
 #[cfg(target_arch = "x86_64")]
 use super::amx;
-use super::blocks::{Blocks, few_rows, fewer_than_columns, keeps, keeps_few, reads_deep};
-use super::call::{CACHED, Call, FEW_DOTS, FEW_ROWS, cells, finish, first_addend, in_place, run, shifted};
-use super::deep;
+use super::blocks::{Blocks, caches_few_rows, deep_panels_in_place, few_rows, fewer_than_columns};
+use super::call::{CACHED, Call, FEW_ROWS, cells, finish, first_addend, in_place, run, shifted};
+use super::deep::{self, Whole};
 use super::direct::{self, InPlace, Widened};
-use super::dots;
-use super::epilogue::{Epilogue, Finish, Sum};
+use super::epilogue::{Epilogue, Sum};
 use super::format::{Format, Single, Wide};
-use super::held::{self, Right};
 use super::pack::{self, SLACK};
 use super::pairs::{Pairs, Woven};
+use super::side::{self, PackedSide};
 use super::tile::{Multiply, Start, Strip};
 use crate::array::Array;
 use crate::dtype::{BF16, F16, Float};
 use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::amx::Processor;
-use crate::machine::lanes::{lane_count, launch};
+use crate::machine::lanes::lane_count;
 use crate::machine::threads::SharedMut;
-use crate::memory::kept::Columns;
 use crate::memory::owned::Memory;
-use crate::memory::scratch::{filled, with_scratch};
+use crate::memory::packed::Columns;
+use crate::memory::scratch::with_scratch;
 use std::ops::Range;
 
 /// A float type with matrix products.
@@ -49,7 +42,7 @@ pub trait Gemm: Float<Wide: Sum> {
     ///
     /// # Safety
     /// As [`multiply`].
-    unsafe fn in_parts(_: &Call<Self>, _split: bool) -> Result<bool> {
+    unsafe fn in_parts(_: &Call<Self>, _split: bool, _: Whole<Self>) -> Result<bool> {
         Ok(false)
     }
     /// The product by the unit that multiplies tiles; false, and nothing done, where that does not go.
@@ -71,30 +64,28 @@ pub trait Gemm: Float<Wide: Sum> {
     /// # Safety
     /// As [`multiply`].
     unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
-        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-        unsafe { packed::<Single<Self>>(call, split, weights) }
+        packed::<Single<Self>>(call, split, weights)
     }
 }
 
 macro_rules! direct {
     ($($way:ty),*) => {
         unsafe fn direct(call: &Call<Self>, split: bool) -> Result<bool> {
-            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-            unsafe { Ok($(direct::run::<$way>(call, split)? ||)* false) }
+            Ok($(direct::run::<$way>(call, split)? ||)* false)
         }
     };
 }
 
 impl Gemm for f32 {
     direct!(InPlace<f32>);
-    unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
-        deep::multiply_parts(call, split, in_one_piece)
+    unsafe fn in_parts(call: &Call<Self>, split: bool, whole: Whole<Self>) -> Result<bool> {
+        deep::multiply_parts(call, split, whole)
     }
 }
 impl Gemm for f64 {
     direct!(InPlace<f64>);
-    unsafe fn in_parts(call: &Call<Self>, split: bool) -> Result<bool> {
-        deep::multiply_parts(call, split, in_one_piece)
+    unsafe fn in_parts(call: &Call<Self>, split: bool, whole: Whole<Self>) -> Result<bool> {
+        deep::multiply_parts(call, split, whole)
     }
 }
 impl Gemm for F16 {
@@ -104,7 +95,7 @@ impl Gemm for BF16 {
     direct!(Woven, Widened<BF16>);
     #[cfg(target_arch = "x86_64")]
     unsafe fn tiled(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<bool> {
-        let goes = amx::takes(call.size, weights.is_some());
+        let goes = amx::applies(call.size, weights.is_some());
         if goes {
             // SAFETY: the operands and the result are as the caller promises, and the unit is there.
             unsafe { amx::multiply::<Processor>(call, split, weights)? };
@@ -113,7 +104,7 @@ impl Gemm for BF16 {
     }
     unsafe fn keep(b: Matrix<Self>, size: (usize, usize), weights: &Array) -> Result<()> {
         #[cfg(target_arch = "x86_64")]
-        if amx::takes((usize::MAX, size.0, size.1), true) {
+        if amx::applies((usize::MAX, size.0, size.1), true) {
             return amx::keep(b, size, weights);
         }
         if Pairs::supported() { keep::<Pairs>(b, size, weights) } else { keep::<Single<Self>>(b, size, weights) }
@@ -123,94 +114,20 @@ impl Gemm for BF16 {
             // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
             return unsafe { packed::<Pairs>(call, split, weights) };
         }
-        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-        unsafe { packed::<Single<Self>>(call, split, weights) }
-    }
-}
-
-/// Columns below which a product is computed transposed, where it has more rows.
-const FEW_COLUMNS: usize = 8;
-/// [`FEW_DOTS`] where sums are long and the right side is not kept. Measured on AMD EPYC (Zen 4), one thread, 1024x1024 times 8
-/// and 12 columns, GF/s of f32, by dots / directly: 90/36, 84/56; but 64x256 times 10 columns 47/57.
-const DEEP_DOTS: usize = 12;
-/// Length of a long sum.
-const DEEP: usize = 512;
-/// Depth below which dot products do not pay.
-const FEW_DEEP: usize = 16;
-/// Elements of a right side by columns, as in batches of scores of attention, up to which a copy in rows is read in place:
-/// packing both sides took longer (64 times 128x64x128 on AMD EPYC, Zen 3, one thread: 2.7 ms).
-const TURNED: usize = 1 << 15;
-
-/// Computes a product. `split` allows more than one thread, which changes no bit. `weights`, the array behind the right side,
-/// allows keeping it packed: what is kept changes no bit, but few rows, and a right side by columns, go another way where it is
-/// allowed, so a product of a batch, which keeps nothing, may differ in the last bits from the same one alone.
-///
-/// # Safety
-/// The matrices and addends are valid for these sizes; `c` has distinct elements and overlaps nothing. The right side is
-/// all of `weights`.
-pub unsafe fn multiply<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Array>) -> Result<()> {
-    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-    unsafe {
-        if call.size.1 == 0 {
-            empty(call);
-            return Ok(());
-        }
-        if T::in_parts(call, split)? { Ok(()) } else { in_one_piece(call, split, weights) }
-    }
-}
-
-/// Computes a product that is not cut along `k`, and not empty.
-///
-/// # Safety
-/// As [`multiply`].
-unsafe fn in_one_piece<T: Gemm>(call: &Call<T>, split: bool, weights: Option<&Array>) -> Result<()> {
-    let (m, k, n) = call.size;
-    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-    unsafe {
-        let shallow = k < FEW_DEEP && Single::<T>::DIRECT;
-        if shallow && n < m && (2..FEW_COLUMNS).contains(&n) && call.b.col != 1 {
-            return gathered(call, split);
-        }
-        // One row and few columns with gaps: packing would fill whole registers with each of them.
-        let gaps = call.b.col != 1 && call.b.row != 1;
-        if m == 1 && gaps && n < FEW_COLUMNS && T::direct(&call.turned(), split)? {
-            return Ok(());
-        }
-        let fewest = if k >= DEEP { DEEP_DOTS + 1 } else { FEW_COLUMNS };
-        if n < m && n < fewest && !shallow {
-            return in_one_piece(&call.turned(), split, None);
-        }
-        if T::tiled(call, split, weights)? {
-            return Ok(());
-        }
-        // A right side that is kept is packed for all rows to come; one that is not, for these alone.
-        let dotted = m <= FEW_DOTS && k >= FEW_DEEP || m <= DEEP_DOTS && k >= DEEP && weights.is_none();
-        if call.b.row == 1 && call.b.col != 1 && dotted {
-            return dots::multiply(call, split);
-        }
-        let few = reads_in_place(call);
-        let kept = weights.is_some() && call.b.col == 1 && keeps::<Single<T>>(call.size);
-        if few && !kept && (call.b.col == 1 || n == 1) && T::direct(call, split)? {
-            return Ok(());
-        }
-        let turns = call.b.row == 1 && weights.is_none() && Single::<T>::DIRECT && k * n <= TURNED;
-        if few && turns && in_rows(call, split)? {
-            return Ok(());
-        }
-        T::packed(call, split, weights)
+        packed::<Single<Self>>(call, split, weights)
     }
 }
 
 /// Whether a right side in rows is read where it lies.
-fn reads_in_place<T>(&Call { size: (m, k, n), b: Matrix { row: step, .. }, .. }: &Call<T>) -> bool {
+pub fn reads_in_place<T>(&Call { size: (m, k, n), b: Matrix { row: step, .. }, .. }: &Call<T>) -> bool {
     let (step, size) = (step * size_of::<T>() as isize, k * n * size_of::<T>());
     m <= few_rows(step) || (m <= fewer_than_columns(step, size) && n >= m) || k * n <= CACHED
 }
 
 /// Whether a right side is read where it lies as long as it is not kept.
-fn lies_until_kept<F: Format>(call: &Call<F::Elem>) -> bool {
+fn in_place_until_cached<F: Format>(call: &Call<F::Elem>) -> bool {
     let (m, _, n) = call.size;
-    call.b.col == 1 && (keeps_few::<F>(call.size) || reads_deep::<F>(m, n) && reads_in_place(call))
+    call.b.col == 1 && (caches_few_rows::<F>(call.size) || deep_panels_in_place::<F>(m, n) && reads_in_place(call))
 }
 
 /// `c += a @ b`, where `c` lies in rows and has the type of the sums.
@@ -220,55 +137,10 @@ fn lies_until_kept<F: Format>(call: &Call<F::Elem>) -> bool {
 pub unsafe fn add<T: Gemm<Wide = T>>(call: &Call<T>, split: bool) -> Result<()> {
     assert!(call.c.col == 1 && call.size.1 > 0 && call.end.is_empty(), "sums that are kept in place");
     let call = Call { end: Epilogue { adds: true, ..call.end }, ..*call };
-    // SAFETY: the operands and the result are as the caller promises.
-    unsafe {
-        if reads_in_place(&call) && call.b.col == 1 && T::direct(&call, split)? {
-            return Ok(());
-        }
-        T::packed(&call, split, None)
+    if reads_in_place(&call) && call.b.col == 1 && T::direct(&call, split)? {
+        return Ok(());
     }
-}
-
-/// The product with a copy of a right side by columns in rows, read there; false, and nothing done, where that does not go.
-///
-/// # Safety
-/// As [`multiply`], of a type that is its own wide type.
-unsafe fn in_rows<T: Gemm>(call: &Call<T>, split: bool) -> Result<bool> {
-    let (_, k, n) = call.size;
-    let pitch = n.next_multiple_of(lane_count::<T::Wide>());
-    let held = Memory::new((k * pitch + SLACK) * size_of::<T>())?;
-    // SAFETY: all of the right side as one panel, for which there is room; then a product as the caller promises.
-    unsafe {
-        pack::right::<Single<T>>(call.b, k, n, (pitch, k * pitch), held.data().cast());
-        T::direct(&Call { b: Matrix::new(held.data().cast(), (pitch as isize, 1)), ..*call }, split)
-    }
-}
-
-/// The product with a copy of the right side, of few elements, in rows.
-///
-/// # Safety
-/// As [`multiply`].
-unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
-    let (_, k, n) = call.size;
-    let held = Memory::new(k * n * size_of::<T>())?;
-    let rows = held.data().cast::<T>();
-    for (l, j) in (0..k).flat_map(|l| (0..n).map(move |j| (l, j))) {
-        // SAFETY: inside the right side, and inside the copy.
-        unsafe { rows.add(l * n + j).write(*call.b.at(l, j).start) };
-    }
-    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-    unsafe { in_one_piece(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None) }
-}
-
-/// The result of empty sums.
-unsafe fn empty<T: Gemm>(call: &Call<T>) {
-    let (m, _, n) = call.size;
-    let mut sums = filled(T::Wide::default(), n);
-    for i in 0..m {
-        sums.fill(T::Wide::default());
-        let (to, epilogue) = (call.c.at(i, 0), call.end.at(i, 0));
-        launch(Finish::<T> { from: sums.as_mut_ptr(), pitch: 0, rows: 1, cols: n, to, epilogue });
-    }
+    T::packed(&call, split, None)
 }
 
 /// The right side in panels, block after block along `k`.
@@ -323,14 +195,14 @@ where
         unsafe { pack_right::<F>(call.b, size, &blocks, cells.data().cast(), split) };
         Ok(cells)
     };
-    match Right::of(call, (panel, F::DEPTH), bytes, weights) {
-        Right::Kept(cells, columns) => multiply(call, cells, columns),
-        Right::Wanted(layout, list) => multiply(call, list.keep(layout, fresh(call)?), all(n)),
+    match PackedSide::of(call, (panel, F::DEPTH), bytes, weights) {
+        PackedSide::Kept(cells, columns) => multiply(call, cells, columns),
+        PackedSide::Wanted(layout, list) => multiply(call, list.keep(layout, fresh(call)?), all(n)),
         // SAFETY: the operands and the result are as the caller promises.
-        Right::Once if lies_until_kept::<F>(call) && unsafe { F::Elem::direct(call, split)? } => {}
-        Right::Once => {
+        PackedSide::Once if in_place_until_cached::<F>(call) && unsafe { F::Elem::direct(call, split)? } => {}
+        PackedSide::Once => {
             // Parts have the blocks of the whole, whatever their own columns: so they have the sums of what is kept.
-            for part in held::parts(call, held::columns(k * size_of::<F::Cell>(), panel)) {
+            for part in side::parts(call, side::columns(k * size_of::<F::Cell>(), panel)) {
                 multiply(&part, &fresh(&part)?, all(part.size.2));
             }
         }
@@ -371,7 +243,7 @@ unsafe fn by_panels<F: Format<Elem: Gemm>>(
 /// The right side is all of `weights`.
 unsafe fn keep<F: Format>(b: Matrix<F::Elem>, size: (usize, usize), weights: &Array) -> Result<()> {
     let blocks = Blocks::new::<F>((usize::MAX, size.0, size.1));
-    held::keep(weights, size, (b.row, b.col), (blocks.panel, F::DEPTH), || {
+    side::keep(weights, size, (b.row, b.col), (blocks.panel, F::DEPTH), || {
         let cells = Memory::new(blocks.bytes::<F>(size))?;
         // SAFETY: as the caller promises; there is room for it.
         unsafe { pack_right::<F>(b, size, &blocks, cells.data().cast(), true) };
@@ -442,7 +314,7 @@ unsafe fn block<F: Format<Elem: Gemm>>(
     let first = first_addend(&mut end);
     // Few rows are bound by what they read: asking for more of it holds it up.
     let asked = if F::DIRECT && m > FEW_ROWS { step } else { 0 };
-    let lies = blocks.left_lies::<F>(call.a, m);
+    let lies = blocks.left_in_place::<F>(call.a, m);
     let left_len = if lies { 0 } else { cells::<F::Cell, Wide<F>>(rows * step.min(depth) + SLACK) };
     let sums = in_place(c);
     let sums_cols = if depth <= step { panel } else { cols.next_multiple_of(panel) };

@@ -173,27 +173,24 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
 #[inline(always)]
 unsafe fn add<T: Float<Wide: Real>, V: Lanes<Elem = T::Wide>>(line: &mut [T::Wide], addend: Matrix<T>) {
     let mut done = 0;
-    // SAFETY: the caller promises the instructions of `V` and as many elements as the line has; whole registers end
-    // before it does.
-    unsafe {
-        if addend.col == 1 {
-            while done + V::N <= line.len() {
-                let at = line.as_mut_ptr().add(done);
-                V::load(at).add(load::<T, V>(addend.start.add(done))).store(at);
-                done += V::N;
-            }
+    // Whole registers end before it does.
+    if addend.col == 1 {
+        while done + V::N <= line.len() {
+            let at = line.as_mut_ptr().add(done);
+            V::load(at).add(load::<T, V>(addend.start.add(done))).store(at);
+            done += V::N;
         }
-        if addend.col == 0 {
-            let one = V::splat((*addend.start).widen());
-            while done + V::N <= line.len() {
-                let at = line.as_mut_ptr().add(done);
-                V::load(at).add(one).store(at);
-                done += V::N;
-            }
+    }
+    if addend.col == 0 {
+        let one = V::splat((*addend.start).widen());
+        while done + V::N <= line.len() {
+            let at = line.as_mut_ptr().add(done);
+            V::load(at).add(one).store(at);
+            done += V::N;
         }
-        for (j, value) in line.iter_mut().enumerate().skip(done) {
-            *value = *value + (*addend.at(0, j).start).widen();
-        }
+    }
+    for (j, value) in line.iter_mut().enumerate().skip(done) {
+        *value = *value + (*addend.at(0, j).start).widen();
     }
 }
 
@@ -204,35 +201,30 @@ where
     T::Wide: Real,
 {
     let mut done = 0;
-    // SAFETY: the caller promises the instructions of `V` and as many elements as the line has; whole registers end
-    // before it does.
-    unsafe {
-        while to.col == 1 && done + V::N <= cols {
-            let (from, to) = (from.add(done), to.start.add(done));
-            done += V::N;
-            #[cfg(target_arch = "x86_64")]
-            if T::DTYPE == DType::F16 && V::N >= 8 {
-                use std::arch::x86_64::{
-                    _MM_FROUND_TO_NEAREST_INT, _mm_storeu_si128, _mm256_cvtps_ph, _mm256_loadu_ps,
-                };
-                for half in 0..V::N / 8 {
-                    let wide = _mm256_loadu_ps(from.add(8 * half).cast());
-                    let narrow = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(wide);
-                    _mm_storeu_si128(to.add(8 * half).cast(), narrow);
-                }
-                continue;
+    // Whole registers end before it does.
+    while to.col == 1 && done + V::N <= cols {
+        let (from, to) = (from.add(done), to.start.add(done));
+        done += V::N;
+        #[cfg(target_arch = "x86_64")]
+        if T::DTYPE == DType::F16 && V::N >= 8 {
+            use std::arch::x86_64::{_MM_FROUND_TO_NEAREST_INT, _mm_storeu_si128, _mm256_cvtps_ph, _mm256_loadu_ps};
+            for half in 0..V::N / 8 {
+                let wide = _mm256_loadu_ps(from.add(8 * half).cast());
+                let narrow = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(wide);
+                _mm_storeu_si128(to.add(8 * half).cast(), narrow);
             }
-            // Through locals, which overlap nothing: so they become vectors.
-            let mut wide = [T::Wide::default(); 16];
-            V::load(from).store(wide.as_mut_ptr());
-            let mut narrow = [T::narrow(T::Wide::default()); 16];
-            for j in 0..V::N {
-                narrow[j] = T::narrow(wide[j]);
-            }
-            std::ptr::copy_nonoverlapping(narrow.as_ptr(), to, V::N);
+            continue;
         }
-        for j in done..cols {
-            *to.at(0, j).start = T::narrow(*from.add(j));
+        // Through locals, which overlap nothing: so they become vectors.
+        let mut wide = [T::Wide::default(); 16];
+        V::load(from).store(wide.as_mut_ptr());
+        let mut narrow = [T::narrow(T::Wide::default()); 16];
+        for j in 0..V::N {
+            narrow[j] = T::narrow(wide[j]);
         }
+        std::ptr::copy_nonoverlapping(narrow.as_ptr(), to, V::N);
+    }
+    for j in done..cols {
+        *to.at(0, j).start = T::narrow(*from.add(j));
     }
 }

@@ -62,28 +62,25 @@ pub unsafe fn load<T: Float, V: Lanes<Elem = T::Wide>>(from: *const T) -> V
 where
     T::Wide: Real,
 {
-    // SAFETY: the caller promises the instructions of `V` and the cells that are read or written; a wide type is its
-    // own `Wide`.
-    unsafe {
-        if size_of::<T>() == size_of::<T::Wide>() {
-            return V::load(from.cast());
-        }
-        #[cfg(target_arch = "x86_64")]
-        if T::DTYPE == DType::F16 && V::N >= 8 {
-            use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_loadu_si256, _mm512_cvtph_ps};
-            use std::mem::transmute_copy;
-            // The registers of eight and sixteen `f32` are transparent.
-            if V::N == 16 {
-                return transmute_copy(&_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())));
-            }
-            return transmute_copy(&_mm256_cvtph_ps(_mm_loadu_si128(from.cast())));
-        }
-        let mut lanes = [T::Wide::default(); 16];
-        for (i, lane) in lanes[..V::N].iter_mut().enumerate() {
-            *lane = (*from.add(i)).widen();
-        }
-        V::load(lanes.as_ptr())
+    // A wide type is its own `Wide`.
+    if size_of::<T>() == size_of::<T::Wide>() {
+        return V::load(from.cast());
     }
+    #[cfg(target_arch = "x86_64")]
+    if T::DTYPE == DType::F16 && V::N >= 8 {
+        use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_loadu_si256, _mm512_cvtph_ps};
+        use std::mem::transmute_copy;
+        // The registers of eight and sixteen `f32` are transparent.
+        if V::N == 16 {
+            return transmute_copy(&_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())));
+        }
+        return transmute_copy(&_mm256_cvtph_ps(_mm_loadu_si128(from.cast())));
+    }
+    let mut lanes = [T::Wide::default(); 16];
+    for (i, lane) in lanes[..V::N].iter_mut().enumerate() {
+        *lane = (*from.add(i)).widen();
+    }
+    V::load(lanes.as_ptr())
 }
 
 /// Reads `count <= N` elements; the other lanes are 0.
@@ -95,18 +92,15 @@ pub unsafe fn load_partial<T: Float, V: Lanes<Elem = T::Wide>>(from: *const T, c
 where
     T::Wide: Real,
 {
-    // SAFETY: the caller promises the instructions of `V` and the cells that are read or written; a wide type is its
-    // own `Wide`.
-    unsafe {
-        if size_of::<T>() == size_of::<T::Wide>() {
-            return V::load_partial(from.cast(), count);
-        }
-        let mut lanes = [T::Wide::default(); 16];
-        for (i, lane) in lanes[..count].iter_mut().enumerate() {
-            *lane = (*from.add(i)).widen();
-        }
-        V::load(lanes.as_ptr())
+    // A wide type is its own `Wide`.
+    if size_of::<T>() == size_of::<T::Wide>() {
+        return V::load_partial(from.cast(), count);
     }
+    let mut lanes = [T::Wide::default(); 16];
+    for (i, lane) in lanes[..count].iter_mut().enumerate() {
+        *lane = (*from.add(i)).widen();
+    }
+    V::load(lanes.as_ptr())
 }
 
 /// Both sides in the type of the sums.
@@ -118,18 +112,15 @@ impl<R: Real> Multiply for Same<R> {
     type Right = R;
     #[inline(always)]
     unsafe fn splat<V: Lanes<Elem = R>>(cell: *const R) -> V {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe { V::splat(*cell) }
+        V::splat(*cell)
     }
     #[inline(always)]
     unsafe fn load<V: Lanes<Elem = R>>(cells: *const R, _: isize) -> V {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe { V::load(cells) }
+        V::load(cells)
     }
     #[inline(always)]
     unsafe fn accumulate<V: Lanes<Elem = R>>(left: V, right: V, sum: V) -> V {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe { left.mul_add(right, sum) }
+        left.mul_add(right, sum)
     }
 }
 
@@ -143,18 +134,15 @@ impl<T: Float<Wide: Real>> Multiply for Streamed<T> {
     type Right = T;
     #[inline(always)]
     unsafe fn splat<V: Lanes<Elem = T::Wide>>(cell: *const T::Wide) -> V {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe { V::splat(*cell) }
+        V::splat(*cell)
     }
     #[inline(always)]
     unsafe fn load<V: Lanes<Elem = T::Wide>>(cells: *const T, _: isize) -> V {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe { load::<T, V>(cells) }
+        load::<T, V>(cells)
     }
     #[inline(always)]
     unsafe fn accumulate<V: Lanes<Elem = T::Wide>>(left: V, right: V, sum: V) -> V {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe { left.mul_add(right, sum) }
+        left.mul_add(right, sum)
     }
 }
 
@@ -170,16 +158,12 @@ impl<T: Float<Wide: Real>> Format for Single<T> {
 
     #[inline(always)]
     unsafe fn gather(from: *const T, _: isize, _: usize) -> T::Wide {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe { (*from).widen() }
+        (*from).widen()
     }
     #[inline(always)]
     unsafe fn line<V: Lanes<Elem = T::Wide>>(from: *const T, _: isize, _: usize, count: usize, to: *mut T::Wide) {
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written.
-        unsafe {
-            let value: V = if count == V::N { load::<T, V>(from) } else { load_partial::<T, V>(from, count) };
-            value.store(to);
-        }
+        let value: V = if count == V::N { load::<T, V>(from) } else { load_partial::<T, V>(from, count) };
+        value.store(to);
     }
     #[inline(always)]
     unsafe fn turn<V: Lanes<Elem = T::Wide>>(
@@ -190,20 +174,17 @@ impl<T: Float<Wide: Real>> Format for Single<T> {
         (pitch, keep): (usize, usize),
     ) {
         let cols = left.min(V::N);
-        // SAFETY: the caller promises the instructions of `V` and the cells that are read or written; the block on the
-        // stack holds 16 registers.
-        unsafe {
-            if Self::DIRECT && along >= 0 {
-                let block = Block { at: from.cast::<T::Wide>(), pitch: along as usize, rows, cols };
-                return V::transpose(block, to, pitch, keep);
-            }
-            let mut block = [T::Wide::default(); 256];
-            for row in 0..rows {
-                let run = from.wrapping_offset(row as isize * along);
-                let value: V = if cols == V::N { load::<T, V>(run) } else { load_partial::<T, V>(run, cols) };
-                value.store(block.as_mut_ptr().add(row * V::N));
-            }
-            V::transpose(Block { at: block.as_ptr(), pitch: V::N, rows, cols }, to, pitch, keep);
+        // The block on the stack holds 16 registers.
+        if Self::DIRECT && along >= 0 {
+            let block = Block { at: from.cast::<T::Wide>(), pitch: along as usize, rows, cols };
+            return V::transpose(block, to, pitch, keep);
         }
+        let mut block = [T::Wide::default(); 256];
+        for row in 0..rows {
+            let run = from.wrapping_offset(row as isize * along);
+            let value: V = if cols == V::N { load::<T, V>(run) } else { load_partial::<T, V>(run, cols) };
+            value.store(block.as_mut_ptr().add(row * V::N));
+        }
+        V::transpose(Block { at: block.as_ptr(), pitch: V::N, rows, cols }, to, pitch, keep);
     }
 }

@@ -31,8 +31,7 @@ struct Panels<F: Format> {
 /// Panels that are packed together.
 pub const MOST_PANELS: usize = 32;
 /// Lines of a panel that are written at a time. Panels of a left side 512 deep and 6 high lie three pages apart, in one set of
-/// the first-level cache: line by line, each write missed it. Measured on Xeon (family 6, model 207), one thread, GF/s of f32
-/// with a left side by columns, 1 line / 8: 128x1536x384 128/157, 512x1536x128 112/136, 1024^3 143/158.
+/// the first-level cache: line by line, each write missed it.
 const LINES: usize = 8;
 
 /// Lines that are asked for ahead of the one that is packed.

@@ -228,7 +228,7 @@ fn check_kept<T: Element>((m, k, n): (usize, usize, usize), turned: bool, kept: 
         set_num_threads(time);
         assert!(bits::<T>(&matmul(&x, &w).unwrap()) == fresh, "{} {m} {k} {n} use {time}", T::DTYPE.name());
         let expected = usize::from(kept && time > 1);
-        assert_eq!(w.storage().kept().count(), expected, "{} {m} {k} {n} use {time}", T::DTYPE.name());
+        assert_eq!(w.storage().packed().count(), expected, "{} {m} {k} {n} use {time}", T::DTYPE.name());
     }
     // Other rows with the same packed weights, and other uses of the same storage.
     let all = view::slice(&x, &[m / 2, 0], &[m - m / 2, k], &[1, 1]).unwrap();
@@ -266,7 +266,7 @@ fn a_stale_pack_is_never_used() {
         for _ in 0..3 {
             compare::<f32>(&x, &right(&w), 1e-6);
         }
-        assert_eq!(w.storage().kept().count(), 1);
+        assert_eq!(w.storage().packed().count(), 1);
     }
     // The allocator gives the same memory to other weights.
     for _ in 0..6 {
@@ -300,7 +300,7 @@ fn threads_share_kept_weights() {
             scope.spawn(|| (0..20).for_each(|_| assert!(bits::<BF16>(&matmul(&x, &w).unwrap()) == expected)));
         }
     });
-    assert_eq!(w.storage().kept().count(), 1);
+    assert_eq!(w.storage().packed().count(), 1);
 }
 
 #[test]

@@ -29,15 +29,12 @@ pub trait Multiply: 'static {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
     unsafe fn load_all<V: Lanes<Elem = Self::Real>, const W: usize>(cells: *const Self::Right, step: isize) -> [V; W] {
-        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k` cells; a tile is a
-        // part of it.
-        unsafe {
-            let mut values = [V::splat(Self::Real::default()); W];
-            for w in 0..W {
-                values[w] = Self::load::<V>(cells.add(w * V::N), step);
-            }
-            values
+        // A tile is a part of it.
+        let mut values = [V::splat(Self::Real::default()); W];
+        for w in 0..W {
+            values[w] = Self::load::<V>(cells.add(w * V::N), step);
         }
+        values
     }
     /// True when packed left sides meet right sides that lie as they are, so that these are asked for ahead.
     const LYING: bool = false;
@@ -74,8 +71,7 @@ pub enum Start<R> {
 const ASKS: usize = 4;
 
 /// Whether a tile walks [`ASKS`] depths at a time: one whose sums fill the registers. Where two threads share a core, each issues
-/// three instructions a cycle, and counting would be one in five. Measured on Xeon (family 6, model 207) beside such a neighbour,
-/// one thread, GF/s of f32, before / now: 256^3 92/131, 512^3 108/123, 1024^3 106/124.
+/// three instructions a cycle, and counting would be one in five.
 const fn unrolls<const R: usize, const W: usize>() -> bool {
     W == 4 && R > 4 || W == 2 && R > 12
 }
@@ -210,42 +206,40 @@ impl<M: Multiply> Strip<M> {
         let skipped = strip * W * V::N;
         let to = self.to.wrapping_offset(first as isize * self.pitch).wrapping_add(skipped);
         let right = self.right.wrapping_add(skipped);
-        // SAFETY: the caller promises the operands; lanes past `cols` are neither read from the start values nor written.
-        unsafe {
-            let full = self.cols == W * V::N;
-            let next = self.share(first);
-            let mut sums = self.start_values::<V, R, W>(first, skipped, to);
-            match self.left_steps {
-                Some(steps) if !P => {
-                    let left = self.left.wrapping_offset(first as isize * steps.0);
-                    // A constant block: what it rules out is never compiled.
-                    if const { unrolls::<R, W>() } && steps.1 == 1 {
-                        if self.prefetch == 0 {
-                            self.walk_direct::<V, R, W, true, false>(left, steps, right, next, &mut sums);
-                        } else {
-                            self.walk_direct::<V, R, W, true, true>(left, steps, right, next, &mut sums);
-                        }
+        // Lanes past `cols` are neither read from the start values nor written.
+        let full = self.cols == W * V::N;
+        let next = self.share(first);
+        let mut sums = self.start_values::<V, R, W>(first, skipped, to);
+        match self.left_steps {
+            Some(steps) if !P => {
+                let left = self.left.wrapping_offset(first as isize * steps.0);
+                // A constant block: what it rules out is never compiled.
+                if const { unrolls::<R, W>() } && steps.1 == 1 {
+                    if self.prefetch == 0 {
+                        self.walk_direct::<V, R, W, true, false>(left, steps, right, next, &mut sums);
                     } else {
-                        self.walk_direct::<V, R, W, false, true>(left, steps, right, next, &mut sums);
+                        self.walk_direct::<V, R, W, true, true>(left, steps, right, next, &mut sums);
                     }
+                } else {
+                    self.walk_direct::<V, R, W, false, true>(left, steps, right, next, &mut sums);
                 }
-                _ if P || W == 4 => {
-                    self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, next, &mut sums);
-                }
-                _ => unreachable!("packed tiles are told so"),
             }
-            let kept = matches!(self.start, Start::Kept);
-            for (i, sums) in sums.iter().enumerate() {
-                for (w, &sum) in sums.iter().enumerate() {
-                    let at = to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N);
-                    match (full, kept) {
-                        (true, false) => sum.store(at),
-                        (true, true) => sum.add(V::load(at)).store(at),
-                        (false, false) => sum.store_partial(at, self.lanes::<V>(w)),
-                        (false, true) => {
-                            let lanes = self.lanes::<V>(w);
-                            sum.add(V::load_partial(at, lanes)).store_partial(at, lanes);
-                        }
+            _ if P || W == 4 => {
+                self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, next, &mut sums);
+            }
+            _ => unreachable!("packed tiles are told so"),
+        }
+        let kept = matches!(self.start, Start::Kept);
+        for (i, sums) in sums.iter().enumerate() {
+            for (w, &sum) in sums.iter().enumerate() {
+                let at = to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N);
+                match (full, kept) {
+                    (true, false) => sum.store(at),
+                    (true, true) => sum.add(V::load(at)).store(at),
+                    (false, false) => sum.store_partial(at, self.lanes::<V>(w)),
+                    (false, true) => {
+                        let lanes = self.lanes::<V>(w);
+                        sum.add(V::load_partial(at, lanes)).store_partial(at, lanes);
                     }
                 }
             }

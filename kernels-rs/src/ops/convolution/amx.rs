@@ -19,7 +19,7 @@ use crate::machine::lanes::{Kernel, Lanes, launch};
 use crate::machine::simd;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::owned::Memory;
-use crate::memory::scratch::{Room, collected};
+use crate::memory::scratch::{Arena, collected};
 use crate::ops::contraction::Matrix;
 use crate::ops::contraction::amx::{DEEP, SIDE, pack};
 use std::arch::x86_64::*;
@@ -36,12 +36,12 @@ const FEWEST: usize = 256;
 const PAIRS: usize = DEEP / 2;
 
 /// Whether a convolution of bfloat16, and its gradients, go by tiles.
-pub fn takes(window: &Window) -> bool {
-    simd::has_amx() && fits(window) && !few::applies(window) && !columns::applies(window)
+pub fn applies(window: &Window) -> bool {
+    simd::has_amx() && fills(window) && !few::applies(window) && !columns::applies(window)
 }
 
 /// Whether tiles would be well filled.
-fn fits(window: &Window) -> bool {
+fn fills(window: &Window) -> bool {
     let positions = window.batch * window.row.output * window.col.output;
     window.inputs.min(window.outputs) >= NARROWEST * window.groups && positions >= POSITIONS
 }
@@ -207,7 +207,7 @@ impl<U: Unit> Plan<'_, U> {
         let planes = call.channels.next_multiple_of(DEEP) / 2;
         let source = (call.source_size.0 * call.source_size.1).next_multiple_of(SIDE);
         let lens = [layout.len(planes), source + SLACK, SIDE * SIDE];
-        Room::with(lens.map(|len| len * size_of::<f32>()), |mut room| {
+        Arena::with(lens.map(|len| len * size_of::<f32>()), |mut room| {
             let [band, plane, sums] = lens.map(|len| room.take::<f32>(len).as_mut_ptr());
             // SAFETY: the scratch memory is as large as the band, a plane of pairs and 32 x 32 sums; all else is as the caller
             // promises.
@@ -346,22 +346,20 @@ impl Kernel<f32> for Fill<'_> {
 /// The sums and places are there; the machine has these instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn round(sums: *const f32, added: f32, segments: &[Segment], to: *mut BF16, step: usize) {
-    // SAFETY: as the caller promises; masked lanes are not written.
-    unsafe {
-        let added = _mm512_set1_ps(added);
-        let low = _mm512_add_ps(_mm512_load_ps(sums), added);
-        let high = _mm512_add_ps(_mm512_load_ps(sums.add(LINES)), added);
-        let line = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low));
-        for segment in segments {
-            if step == 1 {
-                let mask = (u32::MAX >> (SIDE - segment.len)) << segment.at;
-                let to = to.wrapping_add(segment.to).wrapping_sub(segment.at);
-                _mm512_mask_storeu_epi16(to.cast(), mask, line);
-            } else {
-                let lanes = std::mem::transmute::<__m512i, [BF16; SIDE]>(line);
-                for (i, &value) in lanes[segment.at..][..segment.len].iter().enumerate() {
-                    *to.add(segment.to + i * step) = value;
-                }
+    // Masked lanes are not written.
+    let added = _mm512_set1_ps(added);
+    let low = _mm512_add_ps(_mm512_load_ps(sums), added);
+    let high = _mm512_add_ps(_mm512_load_ps(sums.add(LINES)), added);
+    let line = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low));
+    for segment in segments {
+        if step == 1 {
+            let mask = (u32::MAX >> (SIDE - segment.len)) << segment.at;
+            let to = to.wrapping_add(segment.to).wrapping_sub(segment.at);
+            _mm512_mask_storeu_epi16(to.cast(), mask, line);
+        } else {
+            let lanes = std::mem::transmute::<__m512i, [BF16; SIDE]>(line);
+            for (i, &value) in lanes[segment.at..][..segment.len].iter().enumerate() {
+                *to.add(segment.to + i * step) = value;
             }
         }
     }

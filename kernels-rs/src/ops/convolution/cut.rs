@@ -2,12 +2,61 @@
 //! do not depend on threads: the parts follow from shapes, dtypes and layouts.
 
 use super::axis::WindowAxis;
+use super::slice;
 use super::window::Window;
 use crate::array::Array;
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::ops::parts;
+use crate::ops::parts::{self, PART};
 use std::ops::Range;
+
+/// A convolution, or its input gradient, with operands of one float dtype.
+pub struct Given<'a> {
+    pub window: &'a Window,
+    pub source: &'a Array,
+    pub weight: &'a Array,
+    pub bias: Option<&'a Array>,
+    /// Of the result.
+    pub shape: &'a [usize],
+}
+
+/// What computes images of a convolution, or of its input gradient: from the source, the kernel, and what is added.
+pub type Run<T> = fn(&Window, &[T], &[T], Option<&[T]>, &mut [T]) -> Result<()>;
+
+impl Given<'_> {
+    /// That of the operands and the result.
+    pub fn dtype(&self) -> DType {
+        self.source.dtype()
+    }
+
+    /// The result, computed in `f64` or, for all other floats, in `f32`.
+    pub fn in_floats(&self, side: Side, single: Run<f32>, double: Run<f64>) -> Result<Array> {
+        if self.dtype() == DType::F64 { self.in_parts(side, double) } else { self.in_parts(side, single) }
+    }
+
+    /// The result in parts of a few images or rows; `side` is that of the result.
+    pub fn in_parts<T: Element>(&self, side: Side, run: Run<T>) -> Result<Array> {
+        let ready = |x: &Array| parts::ready(x, T::DTYPE);
+        let (kernel, bias) = (ready(self.weight)?, self.bias.map(ready).transpose()?);
+        let (kernel, bias) = (slice(&kernel), bias.as_ref().map(slice::<T>));
+        let mut out = Array::uninit(self.dtype(), self.shape)?;
+        let bytes = parts::made(&[self.source, &out], T::DTYPE);
+        for part in cut(self.window, side, bytes, most::<T>(self.weight)) {
+            let (source, rows) = match side {
+                Side::Output => (part.input::<T>(self.source)?, &part.output),
+                Side::Input => (part.output::<T>(self.source)?, &part.input),
+            };
+            part.write(&mut out, rows, |to| run(&part.window, slice::<T>(&source), kernel, bias, to))?;
+        }
+        Ok(out)
+    }
+}
+
+/// Bytes of images that are made ready at a time: no fewer than those of the weights, which are packed, or added up, for
+/// each part.
+pub fn most<T: Element>(weight: &Array) -> usize {
+    PART.max(weight.numel() * size_of::<T>())
+}
 
 /// Part of a convolution, forward or backward.
 #[derive(Clone, Debug)]

@@ -154,15 +154,13 @@ impl<T: Real> Plan<'_, T> {
     #[inline(always)]
     unsafe fn plane<V: Lanes<Elem = T>>(&self, place: &Place, output: usize, band: *const T) {
         let padded = |rows: usize| place.rows.next_multiple_of(rows);
-        // SAFETY: the caller promises the instructions of `V` and a band of the place; groups end at its last row.
-        unsafe {
-            if place.rows >= ROWS && padded(ROWS) * 8 <= padded(FEW) * 9 {
-                self.tiles::<V, ROWS>(place, output, band);
-            } else if place.rows >= FEW {
-                self.tiles::<V, FEW>(place, output, band);
-            } else {
-                self.tiles::<V, 1>(place, output, band);
-            }
+        // Groups end at its last row.
+        if place.rows >= ROWS && padded(ROWS) * 8 <= padded(FEW) * 9 {
+            self.tiles::<V, ROWS>(place, output, band);
+        } else if place.rows >= FEW {
+            self.tiles::<V, FEW>(place, output, band);
+        } else {
+            self.tiles::<V, 1>(place, output, band);
         }
     }
 

@@ -45,7 +45,7 @@ struct Plan<'a, T> {
 }
 
 /// Whether the panels pay, against computing straight from the band.
-pub fn pays<T: Real>(call: &Correlation<'_, T>) -> bool {
+pub fn applies<T: Real>(call: &Correlation<'_, T>) -> bool {
     let (rows, cols, lanes) = (call.row_axis.count, call.col_axis.count, lane_count::<T>());
     let taps = call.channels * call.row_axis.taps.len() * call.col_axis.taps.len();
     let from_band = call.outputs * rows * cols.next_multiple_of(lanes) * (taps + 1);
@@ -327,18 +327,15 @@ struct Strip<'a, T> {
 impl<T: Real> Strip<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>, const Q: usize>(&self, band: *const T) {
-        // SAFETY: the caller promises the instructions of `V`, and buffers that hold a panel of `Q` registers and its sums.
-        unsafe {
-            panel::pack::<V, Q>(&self.segments, &self.plan.offsets[..self.block.taps], band, self.panel);
-            let (mut output, end) = self.place.outputs;
-            while output < end {
-                output += match end - output {
-                    8.. if V::ROWS > 6 => self.rows::<V, 8, Q>(output),
-                    4.. => self.rows::<V, 4, Q>(output),
-                    2.. => self.rows::<V, 2, Q>(output),
-                    _ => self.rows::<V, 1, Q>(output),
-                };
-            }
+        panel::pack::<V, Q>(&self.segments, &self.plan.offsets[..self.block.taps], band, self.panel);
+        let (mut output, end) = self.place.outputs;
+        while output < end {
+            output += match end - output {
+                8.. if V::ROWS > 6 => self.rows::<V, 8, Q>(output),
+                4.. => self.rows::<V, 4, Q>(output),
+                2.. => self.rows::<V, 2, Q>(output),
+                _ => self.rows::<V, 1, Q>(output),
+            };
         }
     }
 

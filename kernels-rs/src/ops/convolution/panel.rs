@@ -111,8 +111,7 @@ pub unsafe fn multiply<V: Lanes, const M: usize, const Q: usize>(
     acc: &mut [[V; Q]; M],
 ) {
     let panel = Even { at: panel, near: V::N, far: (Q * V::N) as isize };
-    // SAFETY: the caller promises the instructions of `V`, weights at every tap, and that the panel holds whole rows.
-    unsafe { tile::multiply(taps.len(), Lines::new(rows, taps), panel, acc) }
+    tile::multiply(taps.len(), Lines::new(rows, taps), panel, acc);
 }
 
 /// Moves a tile `[m][lane]` of `M` output channels to its places: `plane` from channel to channel, `step` between

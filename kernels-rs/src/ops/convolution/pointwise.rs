@@ -1,7 +1,8 @@
 //! Kernels of 1 x 1 that read every position once: for each image, a plain product of the weights with its planes, both
 //! read where they lie. Forward, the bias is what the sums begin with; the input gradient takes the weights transposed.
 
-use super::Window;
+use super::cut::Given;
+use super::window::Window;
 use crate::array::Array;
 use crate::array::view;
 use crate::dtype::{BF16, DType, F16};
@@ -32,19 +33,19 @@ pub fn applies(window: &Window, dtype: DType) -> bool {
 }
 
 /// The forward pass.
-pub fn forward(window: &Window, x: &Array, weight: &Array, bias: Option<&Array>) -> Result<Array> {
-    let sizes = Sizes::new(window, (window.outputs, window.inputs));
-    let weights = view::reshape(weight, &[window.groups, sizes.m, sizes.k])?;
+pub fn forward(given: &Given<'_>) -> Result<Array> {
+    let (window, sizes) = (given.window, Sizes::new(given.window, (given.window.outputs, given.window.inputs)));
+    let weights = view::reshape(given.weight, &[window.groups, sizes.m, sizes.k])?;
     let steps = (weights.strides()[0], weights.strides()[1], weights.strides()[2]);
-    sizes.compute(x, (&weights, steps), bias, &window.output_shape())
+    sizes.compute(given.source, (&weights, steps), given.bias, given.shape)
 }
 
 /// The gradient with respect to the input, and what is added to each channel of it.
-pub fn input_grad(window: &Window, g: &Array, weight: &Array, bias: Option<&Array>, shape: &[usize]) -> Result<Array> {
-    let sizes = Sizes::new(window, (window.inputs, window.outputs));
-    let weights = view::reshape(weight, &[window.groups, sizes.k, sizes.m])?;
+pub fn input_grad(given: &Given<'_>) -> Result<Array> {
+    let (window, sizes) = (given.window, Sizes::new(given.window, (given.window.inputs, given.window.outputs)));
+    let weights = view::reshape(given.weight, &[window.groups, sizes.k, sizes.m])?;
     let steps = (weights.strides()[0], weights.strides()[2], weights.strides()[1]);
-    sizes.compute(g, (&weights, steps), bias, shape)
+    sizes.compute(given.source, (&weights, steps), given.bias, given.shape)
 }
 
 /// Of `batch * groups` products `[m, k] @ [k, n]`.

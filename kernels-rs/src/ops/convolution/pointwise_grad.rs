@@ -224,36 +224,33 @@ impl<T: Real> Run<T> {
         x: *const T,
         sums: *mut T,
     ) {
-        // SAFETY: the caller promises the instructions of `V`; rows and columns are those of a unit, whole runs of both
-        // planes; lanes after the run are 0.
-        unsafe {
-            let mut acc = [[V::splat(T::default()); S]; R];
-            if !self.first {
-                for i in 0..R {
-                    for j in 0..S {
-                        acc[i][j] = V::load(sums.add((i * C + j) * V::N));
-                    }
-                }
-            }
-            let mut at = 0;
-            while at < self.len {
-                let count = (self.len - at).min(V::N);
-                let mut values = [V::splat(T::default()); S];
-                for j in 0..S {
-                    values[j] = V::load_some(x.add(j * self.plane + at), count);
-                }
-                for i in 0..R {
-                    let value = V::load_some(g.add(i * self.plane + at), count);
-                    for j in 0..S {
-                        acc[i][j] = values[j].mul_add(value, acc[i][j]);
-                    }
-                }
-                at += V::N;
-            }
+        // Rows and columns are those of a unit, whole runs of both planes; lanes after the run are 0.
+        let mut acc = [[V::splat(T::default()); S]; R];
+        if !self.first {
             for i in 0..R {
                 for j in 0..S {
-                    acc[i][j].store(sums.add((i * C + j) * V::N));
+                    acc[i][j] = V::load(sums.add((i * C + j) * V::N));
                 }
+            }
+        }
+        let mut at = 0;
+        while at < self.len {
+            let count = (self.len - at).min(V::N);
+            let mut values = [V::splat(T::default()); S];
+            for j in 0..S {
+                values[j] = V::load_some(x.add(j * self.plane + at), count);
+            }
+            for i in 0..R {
+                let value = V::load_some(g.add(i * self.plane + at), count);
+                for j in 0..S {
+                    acc[i][j] = values[j].mul_add(value, acc[i][j]);
+                }
+            }
+            at += V::N;
+        }
+        for i in 0..R {
+            for j in 0..S {
+                acc[i][j].store(sums.add((i * C + j) * V::N));
             }
         }
     }

@@ -18,8 +18,7 @@ pub unsafe fn correlate<V: Lanes, const M: usize, const Q: usize>(
     acc: &mut [[V; Q]; M],
 ) {
     let weights = Even { at: w, near: 1, far: M as isize };
-    // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
-    unsafe { tile::multiply(offsets.len(), weights, Lines::new(x, offsets), acc) }
+    tile::multiply(offsets.len(), weights, Lines::new(x, offsets), acc);
 }
 
 /// `acc[j] += g * x[taps[j]..]`, lane by lane, the first `count` lanes only: what lies beyond may be infinite.
@@ -50,15 +49,12 @@ pub unsafe fn gradient<V: Lanes, const J: usize>(
 /// The places are the caller's to write; the machine has the instructions of `V`.
 #[inline(always)]
 pub unsafe fn put<V: Lanes>(value: V, to: *mut V::Elem, count: usize, step: usize) {
-    // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
-    unsafe {
-        if step == 1 {
-            return value.store_some(to, count);
-        }
-        let mut lanes = [V::Elem::default(); 16];
-        value.store(lanes.as_mut_ptr());
-        for i in 0..count {
-            *to.add(i * step) = lanes[i];
-        }
+    if step == 1 {
+        return value.store_some(to, count);
+    }
+    let mut lanes = [V::Elem::default(); 16];
+    value.store(lanes.as_mut_ptr());
+    for i in 0..count {
+        *to.add(i * step) = lanes[i];
     }
 }

@@ -1,7 +1,10 @@
+use super::cut::{Side, cut};
 use super::reference::for_each_product;
 use super::*;
 use crate::dtype::{BF16, Element, F16};
 use crate::machine::threads::set_num_threads;
+use crate::ops::elementwise::convert::cast;
+use crate::ops::parts::PART;
 use crate::ops::samples::placed;
 
 /// A small generator, so that a failure can be repeated.
@@ -308,7 +311,7 @@ fn gradients_by_tiles_agree_with_the_definition() {
         let mut expected = vec![0.0; weight.iter().product()];
         for_each_product(&window, *input, settings, |xi, wi, oi| expected[wi] += gs[oi] * xs[xi]);
         let mut got = vec![T::default(); expected.len()];
-        assert!(winograd::gradient::compute(&window, slice::<T>(&g), slice::<T>(&x), &mut got).unwrap());
+        assert!(winograd::gradient::run(&window, slice::<T>(&g), slice::<T>(&x), &mut got).unwrap());
         let got: Vec<f64> = got.into_iter().map(Element::to_f64).collect();
         let text = format!("{} {input:?} {weight:?} {settings:?}", T::DTYPE.name());
         close(&text, &got, &expected, gs.len() / weight[0], epsilon);

@@ -6,7 +6,7 @@
 use super::Window;
 use super::axis::{Axis, WindowAxis};
 use super::band::{Layout, Plane};
-use super::{rows, wide, winograd};
+use super::{rows, wide};
 use crate::array::Array;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
@@ -57,14 +57,7 @@ pub fn run<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<
     let channels = window.inputs / window.groups;
     let outputs = window.outputs / window.groups;
     let kernel = window.row.kernel * window.col.kernel;
-    let (rows, cols) = (window.row.output, window.col.output);
-    if out.is_empty() || window.batch * rows * cols == 0 {
-        out.fill(T::default());
-        return Ok(());
-    }
-    if winograd::gradient::run(window, g, x, out)? {
-        return Ok(());
-    }
+    let cols = window.col.output;
     let lanes = lane_count::<T>();
     let parts = (channels * kernel).div_ceil(TAPS).min(channels);
     let width = lane_block(outputs, channels * kernel, cols, lanes);
@@ -274,17 +267,14 @@ impl<T: Real> Job<'_, T> {
     /// Adds one lane block of a tile, whose `outputs` are the first channel and how many.
     #[inline(always)]
     unsafe fn add_block<V: Lanes<Elem = T>>(&self, tile: &Tile, band: &[T], packed: &mut [T], sums: &mut [T]) {
-        // SAFETY: the caller promises the instructions of `V` and the band of the tile, which all three ways read.
-        unsafe {
-            if self.width == 1 {
-                self.by_positions::<V>(tile, band, sums);
+        if self.width == 1 {
+            self.by_positions::<V>(tile, band, sums);
+        } else {
+            self.pack_gradient::<V>(tile, packed);
+            if self.width > V::N {
+                self.by_channels::<V, 2>(tile, band, packed, sums);
             } else {
-                self.pack_gradient::<V>(tile, packed);
-                if self.width > V::N {
-                    self.by_channels::<V, 2>(tile, band, packed, sums);
-                } else {
-                    self.by_channels::<V, 1>(tile, band, packed, sums);
-                }
+                self.by_channels::<V, 1>(tile, band, packed, sums);
             }
         }
     }

@@ -280,25 +280,22 @@ impl Kernel<f32> for Tile<'_> {
         let depth = self.rows[0].len();
         assert!(self.panel.len() >= depth * WIDTH && WIDTH.is_multiple_of(2 * V::N));
         let rows = self.rows.map(<[f32]>::as_ptr);
-        // SAFETY: the caller promises the instructions; rows have `depth` elements, registers lie inside a line of the panel,
-        // which has as many lines, and inside the sums.
-        unsafe {
-            for column in (0..WIDTH).step_by(2 * V::N) {
-                let mut total = [[V::splat(0.0); 2]; ROWS];
-                let mut first = 0;
-                while first < depth {
-                    let end = depth.min(first + DEPTH);
-                    let part = sums::<V>(rows, self.panel.as_ptr().add(column), first..end);
-                    for row in 0..ROWS {
-                        total[row][0] = total[row][0].add(part[row][0]);
-                        total[row][1] = total[row][1].add(part[row][1]);
-                    }
-                    first = end;
+        // Rows have `depth` elements, registers lie inside a line of the panel, which has as many lines, and inside the sums.
+        for column in (0..WIDTH).step_by(2 * V::N) {
+            let mut total = [[V::splat(0.0); 2]; ROWS];
+            let mut first = 0;
+            while first < depth {
+                let end = depth.min(first + DEPTH);
+                let part = sums::<V>(rows, self.panel.as_ptr().add(column), first..end);
+                for row in 0..ROWS {
+                    total[row][0] = total[row][0].add(part[row][0]);
+                    total[row][1] = total[row][1].add(part[row][1]);
                 }
-                for (sums, total) in self.sums.iter_mut().zip(total) {
-                    total[0].store(sums.as_mut_ptr().add(column));
-                    total[1].store(sums.as_mut_ptr().add(column + V::N));
-                }
+                first = end;
+            }
+            for (sums, total) in self.sums.iter_mut().zip(total) {
+                total[0].store(sums.as_mut_ptr().add(column));
+                total[1].store(sums.as_mut_ptr().add(column + V::N));
             }
         }
     }

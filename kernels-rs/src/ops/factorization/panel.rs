@@ -303,20 +303,18 @@ pub unsafe fn dot_columns<V: Lanes, const W: usize>(
     [pitch, rows]: [usize; 2],
     (from, to, first): (usize, usize, usize),
 ) -> [V::Elem; W] {
-    // SAFETY: the caller promises the columns and the instructions; a column has room for whole registers.
-    unsafe {
-        let mut sums = [V::splat(V::Elem::default()); W];
-        for at in (first / V::N * V::N..rows).step_by(V::N) {
-            let column = cells.add(from * pitch + at);
-            let column = if at < first { V::load_window(column, (first - at, V::N)) } else { V::load(column) };
-            for w in 0..W {
-                sums[w] = column.mul_add(V::load(cells.add((to + w) * pitch + at)), sums[w]);
-            }
-        }
-        let mut found = [V::Elem::default(); W];
+    // A column has room for whole registers.
+    let mut sums = [V::splat(V::Elem::default()); W];
+    for at in (first / V::N * V::N..rows).step_by(V::N) {
+        let column = cells.add(from * pitch + at);
+        let column = if at < first { V::load_window(column, (first - at, V::N)) } else { V::load(column) };
         for w in 0..W {
-            found[w] = sums[w].sum();
+            sums[w] = column.mul_add(V::load(cells.add((to + w) * pitch + at)), sums[w]);
         }
-        found
     }
+    let mut found = [V::Elem::default(); W];
+    for w in 0..W {
+        found[w] = sums[w].sum();
+    }
+    found
 }

@@ -328,11 +328,8 @@ unsafe fn reflect_columns<V: Lanes<Elem: Number>, const W: usize>(
     (from, to): (usize, usize),
     factor: V::Elem,
 ) {
-    // SAFETY: the caller promises the columns and the instructions.
-    unsafe {
-        let sums = dot_columns::<V, W>(cells.as_ptr(), size, (from, to, from));
-        take_columns::<V, W>(cells.as_mut_ptr(), size, (from, to, from), &[sums.map(|sum| sum * factor)]);
-    }
+    let sums = dot_columns::<V, W>(cells.as_ptr(), size, (from, to, from));
+    take_columns::<V, W>(cells.as_mut_ptr(), size, (from, to, from), &[sums.map(|sum| sum * factor)]);
 }
 
 /// The root of the sum of squares of some rows of a column.

@@ -27,13 +27,13 @@ pub fn append(x: &Array, values: &Array, axis: usize) -> Result<Array> {
         put_at(&whole, x.shape()[axis], axis, values);
     }
     let unit = bytes_of_place(&whole, axis);
-    whole.storage().beside().open_room(wide[axis] * unit, places * unit);
+    whole.storage().notes().open_space(wide[axis] * unit, places * unit);
     whole.with_geometry(&shape, whole.strides(), 0)
 }
 
 /// The larger view of the lines that `x` is the taken part of; their next places are taken with it.
 fn in_place(x: &Array, shape: &Shape, axis: usize) -> Result<Option<Array>> {
-    let (room, unit) = (x.storage().beside(), bytes_of_place(x, axis));
+    let (room, unit) = (x.storage().notes(), bytes_of_place(x, axis));
     if room.line() == 0 || unit == 0 || x.offset() != 0 {
         return Ok(None);
     }
@@ -45,7 +45,7 @@ fn in_place(x: &Array, shape: &Shape, axis: usize) -> Result<Option<Array>> {
         return Ok(None);
     }
     let out = x.with_geometry(shape, x.strides(), 0)?;
-    let taken = room.take_room(x.shape()[axis] * unit, shape[axis] * unit);
+    let taken = room.take_space(x.shape()[axis] * unit, shape[axis] * unit);
     Ok(taken.then_some(out))
 }
 
@@ -134,16 +134,16 @@ mod tests {
     fn new_owners_and_writers_find_no_room() {
         for _ in 0..20 {
             let mut x = append(&counted(&[3], 0), &counted(&[1], 9), 0).unwrap();
-            assert!(x.storage().beside().line() > 0 && !x.storage().kept().is_wanted(&layout(), 8));
+            assert!(x.storage().notes().line() > 0 && !x.storage().packed().is_wanted(&layout(), 8));
             x.as_mut_slice::<i32>()[0] = 7;
-            assert_eq!(x.storage().beside().line(), 0);
+            assert_eq!(x.storage().notes().line(), 0);
             drop(append(&counted(&[3], 0), &counted(&[1], 9), 0).unwrap());
-            assert_eq!(Array::uninit(DType::I32, &[12]).unwrap().storage().beside().line(), 0);
+            assert_eq!(Array::uninit(DType::I32, &[12]).unwrap().storage().notes().line(), 0);
         }
     }
 
-    fn layout() -> crate::memory::kept::Layout {
-        crate::memory::kept::Layout { offset: 0, size: (1, 1), steps: (1, 1), form: 0 }
+    fn layout() -> crate::memory::packed::Layout {
+        crate::memory::packed::Layout { offset: 0, size: (1, 1), steps: (1, 1), form: 0 }
     }
 
     #[test]

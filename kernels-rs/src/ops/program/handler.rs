@@ -212,11 +212,8 @@ pub unsafe fn with_number<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(
     memory: *const u8,
     f: impl Fn(T, T) -> U,
 ) -> R {
-    // SAFETY: the caller promises a word, and plain registers.
-    unsafe {
-        let number = T::take(memory.cast::<T::Word>().read());
-        unary::<W, R, T, U>(registers, |own| f(own, number))
-    }
+    let number = T::take(memory.cast::<T::Word>().read());
+    unary::<W, R, T, U>(registers, |own| f(own, number))
 }
 
 /// [`with_number`] where the element of memory is the first operand.

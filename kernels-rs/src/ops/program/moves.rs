@@ -106,8 +106,7 @@ pub fn call_with(level: Level, width: usize, swapped: bool) -> Option<Handler> {
 /// It is one.
 #[inline(always)]
 unsafe fn kernel(address: *const u8) -> Kernel {
-    // SAFETY: the caller promises the address of a kernel.
-    unsafe { std::mem::transmute::<*const u8, Kernel>(address) }
+    std::mem::transmute::<*const u8, Kernel>(address)
 }
 
 /// `where`: the condition in registers, both choices in memory.
@@ -184,8 +183,7 @@ pub fn end(level: Level, width: usize) -> Option<Handler> {
 /// A block of words lies at `from`.
 #[inline(always)]
 unsafe fn whole<R: Copy>(_: R, from: *const u8) -> R {
-    // SAFETY: the caller promises a block, which is as large as the registers.
-    unsafe { from.cast::<R>().read_unaligned() }
+    from.cast::<R>().read_unaligned()
 }
 
 /// # Safety

@@ -10,7 +10,7 @@ use crate::array::source::{Source, Strided};
 use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::{Room, filled};
+use crate::memory::scratch::{Arena, filled};
 
 /// Elements in one piece of a row; also the grain of tasks.
 const PIECE: usize = 1 << 15;
@@ -292,7 +292,7 @@ impl Search<'_> {
                     job.count = if pieces == 1 { end - row } else { 1 };
                     let (first, count) = (row * self.len + start, job.count * len);
                     let bytes = source.room(count) * self.kernel.size;
-                    Room::with([bytes], |mut room| {
+                    Arena::with([bytes], |mut room| {
                         // SAFETY: a part of each of these rows, which lie in the operand; elements of the room are aligned.
                         unsafe {
                             let x = source.part(first..first + count, room.take::<u8>(bytes));

@@ -52,20 +52,18 @@ impl RowFold {
     /// has room for `count` elements.
     pub unsafe fn rows(self, x: *const u8, count: usize, len: usize, scratch: *mut u8, out: *mut u8) {
         let (kernel, blocks) = (self.kernel(), len.div_ceil(BLOCK));
-        // SAFETY: as the caller promises; the scratch has a word for each result and for each block.
-        unsafe {
-            if blocks == 1 {
-                let (stride, narrow) = (len as isize, kernel.narrow);
-                (kernel.rows)(&RowJob { x, count, stride, len, out: scratch, narrow });
-            } else {
-                let parts = scratch.add(8 * count);
-                for row in 0..count {
-                    self.blocks(x.add(row * len * kernel.size), len, parts);
-                    again((kernel.again)(), parts, blocks, scratch.add(row * kernel.acc.itemsize()));
-                }
+        // The scratch has a word for each result and for each block.
+        if blocks == 1 {
+            let (stride, narrow) = (len as isize, kernel.narrow);
+            (kernel.rows)(&RowJob { x, count, stride, len, out: scratch, narrow });
+        } else {
+            let parts = scratch.add(8 * count);
+            for row in 0..count {
+                self.blocks(x.add(row * len * kernel.size), len, parts);
+                again((kernel.again)(), parts, blocks, scratch.add(row * kernel.acc.itemsize()));
             }
-            self.finish(scratch, count, len, out);
         }
+        self.finish(scratch, count, len, out);
     }
 
     /// Bytes of the result of a block.
@@ -88,11 +86,9 @@ impl RowFold {
     pub unsafe fn row_of_blocks(self, parts: *const u8, len: usize, out: *mut u8) {
         let (mut acc, kernel) = (0u64, self.kernel());
         let to: *mut u8 = (&raw mut acc).cast();
-        // SAFETY: as the caller promises; a word has room for a result.
-        unsafe {
-            again((kernel.again)(), parts, len.div_ceil(BLOCK), to);
-            self.finish(to, 1, len, out);
-        }
+        // A word has room for a result.
+        again((kernel.again)(), parts, len.div_ceil(BLOCK), to);
+        self.finish(to, 1, len, out);
     }
 
     /// From what was folded to elements: divided for the mean, rounded for narrow floats.
@@ -129,13 +125,10 @@ impl RowFold {
 
 unsafe fn blocks(kernel: &Kernel, x: *const u8, count: usize, out: *mut u8) {
     let (whole, rest, narrow) = (count / BLOCK, count % BLOCK, kernel.narrow);
-    // SAFETY: the caller promises the elements, and room for each result.
-    unsafe {
-        (kernel.rows)(&RowJob { x, count: whole, stride: BLOCK as isize, len: BLOCK, out, narrow });
-        if rest > 0 {
-            let (x, out) = (x.add(whole * BLOCK * kernel.size), out.add(whole * kernel.acc.itemsize()));
-            (kernel.rows)(&RowJob { x, count: 1, stride: 0, len: rest, out, narrow });
-        }
+    (kernel.rows)(&RowJob { x, count: whole, stride: BLOCK as isize, len: BLOCK, out, narrow });
+    if rest > 0 {
+        let (x, out) = (x.add(whole * BLOCK * kernel.size), out.add(whole * kernel.acc.itemsize()));
+        (kernel.rows)(&RowJob { x, count: 1, stride: 0, len: rest, out, narrow });
     }
 }
 

@@ -9,7 +9,7 @@ use crate::array::source::{Source, Strided};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 
 /// Elements that are worth a task of their own.
 const GRAIN: usize = 1 << 15;
@@ -198,7 +198,7 @@ impl Pass<'_> {
     unsafe fn row_part<S: Source>(&self, source: &S, start: usize, count: usize, len: usize, out: SharedMut<u8>) {
         let (size, narrow) = (self.kernel.size, self.kernel.narrow);
         let bytes = source.room(count) * size;
-        Room::with([bytes], |mut room| {
+        Arena::with([bytes], |mut room| {
             // SAFETY: the range lies inside the array; elements of the room are aligned.
             let x = unsafe { source.part(start..start + count, room.take::<u8>(bytes)) };
             let rows = count.div_ceil(len);
@@ -275,7 +275,7 @@ impl Pass<'_> {
         threads::parallel(jobs.div_ceil(together), &|task| {
             // Of eight bytes, which hold one result, or two widened elements; and where the rows begin.
             let (rooms, most) = ([SCRATCH_ROWS * tile, 8 * tile], BLOCK.min(len));
-            Room::with([8 * rooms[0], 8 * rooms[1], size_of::<isize>() * most], |mut room| {
+            Arena::with([8 * rooms[0], 8 * rooms[1], size_of::<isize>() * most], |mut room| {
                 let [scratch, line_room] = rooms.map(|words| room.take::<u64>(words).as_mut_ptr());
                 let starts = room.take::<isize>(most);
                 for job in task * together..jobs.min((task + 1) * together) {

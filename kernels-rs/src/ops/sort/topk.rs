@@ -13,7 +13,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::{Room, filled};
+use crate::memory::scratch::{Arena, filled};
 use crate::vectorize;
 use std::ops::Range;
 
@@ -70,22 +70,19 @@ impl<T: Keyed> Out<T> {
     ///
     /// # Safety
     /// The lines exist, and no other task fills them.
-    unsafe fn fill<E: Entry>(&self, lines: Range<usize>, room: &mut Room<'_>, work: impl FnOnce(&mut Put<'_, T, E>)) {
+    unsafe fn fill<E: Entry>(&self, lines: Range<usize>, room: &mut Arena<'_>, work: impl FnOnce(&mut Put<'_, T, E>)) {
         let aside = room.take(self.indices.aside(lines.len()));
-        // SAFETY: the caller promises the lines of both results, and that no other task fills them.
-        unsafe {
-            self.values.fill(lines.clone(), room.take(self.values.aside(lines.len())), |values| {
-                self.indices.fill(lines, aside, |indices| {
-                    work(&mut |line, x, best| {
-                        let part = line * self.k..(line + 1) * self.k;
-                        let slots = values[part.clone()].iter_mut().zip(&mut indices[part]);
-                        for ((value, index), entry) in slots.zip(best) {
-                            (*value, *index) = (x(entry.at() as usize), entry.at());
-                        }
-                    });
+        self.values.fill(lines.clone(), room.take(self.values.aside(lines.len())), |values| {
+            self.indices.fill(lines, aside, |indices| {
+                work(&mut |line, x, best| {
+                    let part = line * self.k..(line + 1) * self.k;
+                    let slots = values[part.clone()].iter_mut().zip(&mut indices[part]);
+                    for ((value, index), entry) in slots.zip(best) {
+                        (*value, *index) = (x(entry.at() as usize), entry.at());
+                    }
                 });
             });
-        }
+        });
     }
 }
 
@@ -103,7 +100,7 @@ fn select<T: Keyed, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Out<T>)
     lines.each_group(if sorted > 0 { super::GRAIN } else { GRAIN }, result, &|group| {
         let (gathered, [values, indices]) = (lines.gathered(group.len()), out.aside(group.len()));
         let item = sorted * size_of::<E>();
-        Room::with([gathered * size_of::<T>(), values, indices, item, item], |mut room| {
+        Arena::with([gathered * size_of::<T>(), values, indices, item, item], |mut room| {
             let (gathered, items, spare) = (room.take(gathered), room.take::<E>(sorted), room.take::<E>(sorted));
             let mut best = Vec::new();
             // SAFETY: the results have the lines of the operand, and each group has its own of them.
@@ -133,7 +130,7 @@ fn select_long<T: Keyed, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Ou
         let (line, first) = (task / chunks, task % chunks * CHUNK);
         let part = first..lines.len.min(first + CHUNK);
         let gathered = if lines.gathered(1) > 0 { part.len() } else { 0 };
-        Room::with([gathered * size_of::<T>()], |mut room| {
+        Arena::with([gathered * size_of::<T>()], |mut room| {
             let x = lines.part(line, part, room.take(gathered));
             // SAFETY: each task has its own slot.
             scan::<T, E>(x, first, out.k, largest, unsafe { &mut *slots.ptr().add(task) });
@@ -142,7 +139,7 @@ fn select_long<T: Keyed, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Ou
     for (line, parts) in found.chunks(chunks).enumerate() {
         let mut best = parts.concat();
         best.sort_unstable();
-        Room::with(out.aside(1), |mut room| {
+        Arena::with(out.aside(1), |mut room| {
             // SAFETY: the results have a line for each of the operand; they are filled one after the other.
             unsafe {
                 out.fill::<E>(line..line + 1, &mut room, |put| put(0, &|at| lines.get(line, at), &best[..out.k]));

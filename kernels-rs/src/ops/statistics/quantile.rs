@@ -9,7 +9,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Plain};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::{Room, filled};
+use crate::memory::scratch::{Arena, filled};
 use crate::vectorize;
 
 /// Elements that are worth a task of their own.
@@ -114,7 +114,7 @@ fn each_line<T: Keyed>(lines: &Array, out: &mut Array, len: usize, wanted: Wante
         let part = task * together..count.min((task + 1) * together);
         // SAFETY: each task has its own results.
         let out = unsafe { to.slice(part.clone()) };
-        Room::with([len * size_of::<T::Rank>()], |mut room| {
+        Arena::with([len * size_of::<T::Rank>()], |mut room| {
             let room = room.take::<T::Rank>(len);
             for (out, x) in out.iter_mut().zip(x[part.start * len..part.end * len].chunks_exact(len)) {
                 *out = of_line(x, wanted, room);

@@ -132,16 +132,13 @@ struct Pass<'a, T> {
 impl<T: Real> Kernel<T> for Pass<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
-        // SAFETY: the caller promises the instructions, and of `Columns::run` the rows.
-        unsafe {
-            match self.stage.factor {
-                2 => self.by::<V, 2>(),
-                3 => self.by::<V, 3>(),
-                4 => self.by::<V, 4>(),
-                5 => self.by::<V, 5>(),
-                8 => self.by::<V, 8>(),
-                _ => unreachable!("a factor of `factors`"),
-            }
+        match self.stage.factor {
+            2 => self.by::<V, 2>(),
+            3 => self.by::<V, 3>(),
+            4 => self.by::<V, 4>(),
+            5 => self.by::<V, 5>(),
+            8 => self.by::<V, 8>(),
+            _ => unreachable!("a factor of `factors`"),
         }
     }
 }
@@ -193,17 +190,15 @@ unsafe fn strip<V: Lanes, const R: usize, const TURNED: bool>(
     Forward: Butterfly<R>,
 {
     let whole = len / V::N * V::N;
-    // SAFETY: as the caller promises; no lane beyond the length is touched.
-    unsafe {
-        let moved = |at: usize| ((from.0.add(at), from.1.add(at)), (to.0.add(at), to.1.add(at)));
-        for at in (0..whole).step_by(V::N) {
-            let (from, to) = moved(at);
-            registers::<V, R, TURNED, true>(from, to, steps, V::N, turns);
-        }
-        if whole < len {
-            let (from, to) = moved(whole);
-            registers::<V, R, TURNED, false>(from, to, steps, len - whole, turns);
-        }
+    // No lane beyond the length is touched.
+    let moved = |at: usize| ((from.0.add(at), from.1.add(at)), (to.0.add(at), to.1.add(at)));
+    for at in (0..whole).step_by(V::N) {
+        let (from, to) = moved(at);
+        registers::<V, R, TURNED, true>(from, to, steps, V::N, turns);
+    }
+    if whole < len {
+        let (from, to) = moved(whole);
+        registers::<V, R, TURNED, false>(from, to, steps, len - whole, turns);
     }
 }
 

@@ -80,15 +80,12 @@ struct First<'a, T> {
 impl<T: Real> Kernel<T> for First<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
-        // SAFETY: the caller promises the instructions, and of `Passes::run` the elements.
-        unsafe {
-            match self.plan.first {
-                2 if V::N == 2 => self.by::<V, 2>(),
-                4 if V::N >= 4 => self.by::<V, 4>(),
-                8 if V::N >= 8 => self.by::<V, 8>(),
-                16 if V::N >= 16 => self.by::<V, 16>(),
-                _ => unreachable!("a factor of the lanes"),
-            }
+        match self.plan.first {
+            2 if V::N == 2 => self.by::<V, 2>(),
+            4 if V::N >= 4 => self.by::<V, 4>(),
+            8 if V::N >= 8 => self.by::<V, 8>(),
+            16 if V::N >= 16 => self.by::<V, 16>(),
+            _ => unreachable!("a factor of the lanes"),
         }
     }
 }
@@ -129,35 +126,33 @@ impl<T: Real> First<'_, T> {
         Forward: Butterfly<R>,
     {
         let rest = self.plan.rest;
-        // SAFETY: as the caller promises; there are `rest` turns of each kind but the first.
-        unsafe {
-            let zero = V::splat(T::default());
-            let mut x: [Pair<V>; R] = [(zero, zero); R];
-            for j in 0..R {
-                x[j] = self.numbers::<V, PAIRS, WHOLE>(part + j * rest, count);
-            }
-            let x = Forward::of(x);
-            let (mut re, mut im) = ([zero; R], [zero; R]);
-            (re[0], im[0]) = x[0];
-            for k in 1..R {
-                let at = (k - 1) * rest + part;
-                let turn = [&self.plan.turns[0], &self.plan.turns[1]]
-                    .map(|list| some::<V, WHOLE>(list.as_ptr().add(at), count));
-                (re[k], im[k]) = turned_by(x[k], turn);
-            }
-            let (re, im) = (V::turned_over(re), V::turned_over(im));
-            for row in 0..R {
-                // Of the last square, rows may begin behind the line: nothing is written there.
-                let at = part * R + row * V::N;
-                let (to_re, to_im) = (self.to.re.wrapping_add(at), self.to.im.wrapping_add(at));
-                if WHOLE {
-                    re[row].store(to_re);
-                    im[row].store(to_im);
-                } else if row * V::N < count * R {
-                    let left = V::N.min(count * R - row * V::N);
-                    re[row].store_some(to_re, left);
-                    im[row].store_some(to_im, left);
-                }
+        // There are `rest` turns of each kind but the first.
+        let zero = V::splat(T::default());
+        let mut x: [Pair<V>; R] = [(zero, zero); R];
+        for j in 0..R {
+            x[j] = self.numbers::<V, PAIRS, WHOLE>(part + j * rest, count);
+        }
+        let x = Forward::of(x);
+        let (mut re, mut im) = ([zero; R], [zero; R]);
+        (re[0], im[0]) = x[0];
+        for k in 1..R {
+            let at = (k - 1) * rest + part;
+            let turn =
+                [&self.plan.turns[0], &self.plan.turns[1]].map(|list| some::<V, WHOLE>(list.as_ptr().add(at), count));
+            (re[k], im[k]) = turned_by(x[k], turn);
+        }
+        let (re, im) = (V::turned_over(re), V::turned_over(im));
+        for row in 0..R {
+            // Of the last square, rows may begin behind the line: nothing is written there.
+            let at = part * R + row * V::N;
+            let (to_re, to_im) = (self.to.re.wrapping_add(at), self.to.im.wrapping_add(at));
+            if WHOLE {
+                re[row].store(to_re);
+                im[row].store(to_im);
+            } else if row * V::N < count * R {
+                let left = V::N.min(count * R - row * V::N);
+                re[row].store_some(to_re, left);
+                im[row].store_some(to_im, left);
             }
         }
     }

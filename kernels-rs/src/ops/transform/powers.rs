@@ -81,17 +81,14 @@ impl<T: Real> Kernel<T> for Whole<'_, T> {
         if V::N < EIGHT {
             unreachable!("there is no such plan");
         }
-        // SAFETY: the caller promises the instructions, and of `Powers::run` the elements.
-        unsafe {
-            match self.plan.length / SQUARE {
-                2 => self.by::<V, 2>(),
-                4 => self.by::<V, 4>(),
-                8 => self.by::<V, 8>(),
-                16 => self.by::<V, 16>(),
-                32 => self.by::<V, 32>(),
-                64 => self.by::<V, 64>(),
-                _ => unreachable!("there is no such plan"),
-            }
+        match self.plan.length / SQUARE {
+            2 => self.by::<V, 2>(),
+            4 => self.by::<V, 4>(),
+            8 => self.by::<V, 8>(),
+            16 => self.by::<V, 16>(),
+            32 => self.by::<V, 32>(),
+            64 => self.by::<V, 64>(),
+            _ => unreachable!("there is no such plan"),
         }
     }
 }

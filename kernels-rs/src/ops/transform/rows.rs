@@ -6,7 +6,7 @@ use super::real::{tangle, untangle, weave};
 use crate::array::reader::Reader;
 use crate::machine::simd::prefetch_to_write;
 use crate::machine::threads::{self, SharedMut};
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use std::ops::Range;
 
 /// Elements per task.
@@ -35,7 +35,7 @@ impl Job {
         threads::parallel(self.lines.div_ceil(together), &|task| {
             let lines = task * together..self.lines.min((task + 1) * together);
             let bytes = rooms.map(|len| len.saturating_mul(size_of::<T>()));
-            Room::with(bytes, |mut room| work(lines, rooms.map(|len| room.take::<T>(len))));
+            Arena::with(bytes, |mut room| work(lines, rooms.map(|len| room.take::<T>(len))));
         });
     }
 

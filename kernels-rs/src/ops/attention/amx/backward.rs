@@ -17,7 +17,7 @@ use crate::dtype::BF16;
 use crate::error::Result;
 use crate::machine::amx::{LINE, LINES, STEP, Unit};
 use crate::machine::lanes::Block;
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 use crate::ops::contraction::amx::{DEEP, SIDE};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -129,7 +129,7 @@ impl<U: Unit> Task<'_, U> {
         let steps = of_keys.iter().chain(&of_queries).chain(&split).sum::<usize>();
         let floats = sums.iter().chain(&scores).chain(&rest).sum::<usize>();
         // Each part begins on a line.
-        Room::with([steps * STEP + floats * size_of::<f32>() + 20 * LINE], |mut room| {
+        Arena::with([steps * STEP + floats * size_of::<f32>() + 20 * LINE], |mut room| {
             let [keys, values, turned] = of_keys.map(|steps| room.take(steps * STEP));
             let [queries, cotangents, query_rows, cotangent_rows] = of_queries.map(|steps| room.take(steps * STEP));
             let [weights, pulls, woven] = split.map(|steps| room.take(steps * STEP));

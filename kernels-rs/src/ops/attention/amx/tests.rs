@@ -149,7 +149,7 @@ fn scores_are_split_without_loss() {
     if !prepares() {
         return;
     }
-    Room::with([4 * STEP, 4 * STEP], |mut room| {
+    Arena::with([4 * STEP, 4 * STEP], |mut room| {
         let (left, right) = (room.take::<u8>(4 * STEP), room.take::<u8>(4 * STEP));
         // SAFETY: room for two steps of two parts, and the machine has the instructions.
         unsafe { lanes::split::<true>(&block, 2 * SIDE, 2 * STEP, left, right) };

@@ -44,15 +44,13 @@ pub unsafe fn left(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
 /// # Safety
 /// As there.
 pub unsafe fn right_halves(from: Matrix<BF16>, size: (usize, usize), to: *mut u8) {
-    // SAFETY: as the caller promises; the block has 32 lines of 32 elements.
-    unsafe {
-        if from.col == 1 {
-            return weave(from.start, from.row, size, LINES, to);
-        }
-        let mut block = Cells::new();
-        runs(from, (size.1, size.0), block.ptr());
-        weave(block.ptr().cast(), DEEP as isize, (SIDE, DEEP), LINES, to);
+    // The block has 32 lines of 32 elements.
+    if from.col == 1 {
+        return weave(from.start, from.row, size, LINES, to);
     }
+    let mut block = Cells::new();
+    runs(from, (size.1, size.0), block.ptr());
+    weave(block.ptr().cast(), DEEP as isize, (SIDE, DEEP), LINES, to);
 }
 
 /// Of sixteen elements of both lines by turns: those of the first halves, then of the second ones.
@@ -149,6 +147,6 @@ unsafe fn runs(from: Matrix<BF16>, (rows, deep): (usize, usize), to: *mut u8) {
 #[expect(clippy::cast_ptr_alignment, reason = "lines are aligned")]
 unsafe fn turn(from: *const u8, pitch: usize, to: *mut u8, across: usize) {
     let block = Block { at: from.cast::<f32>(), pitch: pitch / size_of::<f32>(), rows: LINES, cols: LINES };
-    // SAFETY: as the caller promises; only moved, so any bits will do.
-    unsafe { <f32 as Real>::Wide512::transpose(block, to.cast(), across, LINES) }
+    // Only moved, so any bits will do.
+    <f32 as Real>::Wide512::transpose(block, to.cast(), across, LINES);
 }

@@ -113,7 +113,7 @@ fn neither_threads_nor_kept_weights_change_a_bit() {
                     assert!(again == fresh, "{m} {k} {n}, {threads} threads");
                 }
             }
-            assert_eq!(kept.storage().kept().count(), usize::from(k * n > 1 << 12), "{m} {k} {n}");
+            assert_eq!(kept.storage().packed().count(), usize::from(k * n > 1 << 12), "{m} {k} {n}");
         }
     }
 }

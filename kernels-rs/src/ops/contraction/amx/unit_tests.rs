@@ -4,7 +4,7 @@ use crate::dtype::{BF16, Float};
 use crate::machine::amx::model::Model;
 use crate::machine::amx::{LINE, LINES, Processor, STEP, Sides, Unit};
 use crate::machine::needs;
-use crate::memory::scratch::Room;
+use crate::memory::scratch::Arena;
 
 type Way = unsafe fn(Sides, *mut f32, bool);
 
@@ -17,7 +17,7 @@ fn sums<U: Unit>(left: &[u8], right: &[u8]) -> Vec<f32> {
         (U::multiply_left_parts, 2 * STEP),
         (U::multiply_right_parts, STEP),
     ];
-    Room::with([4 * STEP], |mut room| {
+    Arena::with([4 * STEP], |mut room| {
         let sums = room.take::<f32>(4 * LINES * LINES);
         for (way, deep) in ways {
             let (left, right) = (left.as_ptr(), right.as_ptr());
@@ -46,7 +46,7 @@ fn the_unit_does_what_the_model_does() {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         BF16::narrow((seed >> 40) as f32 % 9.0 - 4.0).0.to_le_bytes()
     };
-    Room::with([6 * STEP, 6 * STEP], |mut room| {
+    Arena::with([6 * STEP, 6 * STEP], |mut room| {
         let sides = [room.take::<u8>(6 * STEP), room.take::<u8>(6 * STEP)].map(|side| {
             side.chunks_exact_mut(2).for_each(|slot| slot.copy_from_slice(&number()));
             &*side

@@ -164,14 +164,12 @@ impl Sums<'_> {
         let (window, geometry) = (&self.part.window, &self.geometry);
         let (rows, cols) = (window.row.input, window.col.input);
         let axes = (&geometry.axes.0, &geometry.axes.1);
-        // SAFETY: the caller promises room, and a part of it for each task; planes of the operand.
-        unsafe {
-            let to = self.left.slice(channel * self.pitch..(channel + 1) * self.pitch);
-            to.fill(BF16(0));
-            for image in 0..window.batch {
-                let at = x[(image * window.inputs + channel) * rows * cols..].as_ptr();
-                geometry.layout.copy(axes, Plane { at, rows, cols }, to[image * geometry.image..].as_mut_ptr());
-            }
+        // Planes of the operand.
+        let to = self.left.slice(channel * self.pitch..(channel + 1) * self.pitch);
+        to.fill(BF16(0));
+        for image in 0..window.batch {
+            let at = x[(image * window.inputs + channel) * rows * cols..].as_ptr();
+            geometry.layout.copy(axes, Plane { at, rows, cols }, to[image * geometry.image..].as_mut_ptr());
         }
     }
 
@@ -215,27 +213,25 @@ impl Sums<'_> {
         // Runs of steps that follow each other, and their length.
         let (runs, long) =
             if geometry.whole { (1, window.batch * geometry.steps) } else { (window.batch, geometry.steps) };
-        // SAFETY: as the caller promises. What is read beyond a channel meets zeros on the right.
-        unsafe {
-            U::rows(count.min(LINES), count.saturating_sub(LINES).max(1));
-            for run in 0..runs {
-                for step in (0..long).step_by(CHUNK) {
-                    for tap in taps.clone() {
-                        let at = run * geometry.image + step * DEEP + self.taps[tap];
-                        let sides = Sides {
-                            left: left.wrapping_add(at).cast(),
-                            row,
-                            lower,
-                            deep: DEEP * size_of::<BF16>(),
-                            right: right.wrapping_add((run * long + step) * STEP),
-                            steps: CHUNK.min(long - step),
-                        };
-                        let to = sums.ptr().add((tile * self.taps.len() + tap) * SUMS);
-                        U::multiply_askew(sides, to, adds || run + step > 0);
-                    }
+        // What is read beyond a channel meets zeros on the right.
+        U::rows(count.min(LINES), count.saturating_sub(LINES).max(1));
+        for run in 0..runs {
+            for step in (0..long).step_by(CHUNK) {
+                for tap in taps.clone() {
+                    let at = run * geometry.image + step * DEEP + self.taps[tap];
+                    let sides = Sides {
+                        left: left.wrapping_add(at).cast(),
+                        row,
+                        lower,
+                        deep: DEEP * size_of::<BF16>(),
+                        right: right.wrapping_add((run * long + step) * STEP),
+                        steps: CHUNK.min(long - step),
+                    };
+                    let to = sums.ptr().add((tile * self.taps.len() + tap) * SUMS);
+                    U::multiply_askew(sides, to, adds || run + step > 0);
                 }
             }
-            U::release();
         }
+        U::release();
     }
 }

@@ -77,14 +77,9 @@ struct Step {
     first: bool,
 }
 
-/// Computes all of `out` where this is faster. False: `out` is not written, or not all right.
-pub fn run<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<bool> {
-    Ok(worth(window, lane_count::<T>()) && compute(window, g, x, out)?)
-}
-
 /// Computes all of `out` of a kernel of 3 x 3 with stride 1. False where a result is not finite, which the definition
 /// may find to be a number.
-pub fn compute<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<bool> {
+pub fn run<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<bool> {
     let lanes = lane_count::<T>();
     let (inputs, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     let tiles = (window.col.output.div_ceil(2), window.row.output.div_ceil(2));
@@ -136,7 +131,8 @@ pub fn compute<T: Real>(window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Res
 }
 
 /// Whether tiles beat the definition.
-fn worth(window: &Window, lanes: usize) -> bool {
+pub fn applies<T: Real>(window: &Window) -> bool {
+    let lanes = lane_count::<T>();
     let plain = |axis: WindowAxis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
     let (inputs, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
     if !plain(window.row) || !plain(window.col) || inputs < 16 || outputs < 16 {
@@ -352,16 +348,13 @@ impl Sums {
         source: *const V::Elem,
         to: *mut V::Elem,
     ) {
-        // SAFETY: the caller promises the instructions of `V`; panels are padded to whole registers; registers have 2
-        // to 16 lanes.
-        unsafe {
-            if V::N < M {
-                self.rows::<V, 2, Q>(gradient, source, to);
-                return;
-            }
-            for first in (0..V::N).step_by(M) {
-                self.rows::<V, M, Q>(gradient.add(first), source, to.add(first * self.width));
-            }
+        // Panels are padded to whole registers; registers have 2 to 16 lanes.
+        if V::N < M {
+            self.rows::<V, 2, Q>(gradient, source, to);
+            return;
+        }
+        for first in (0..V::N).step_by(M) {
+            self.rows::<V, M, Q>(gradient.add(first), source, to.add(first * self.width));
         }
     }
 
@@ -372,18 +365,16 @@ impl Sums {
         source: *const V::Elem,
         to: *mut V::Elem,
     ) {
-        // SAFETY: the caller promises the instructions of `V`; panels are padded to whole registers.
-        unsafe {
-            let mut acc = [[V::splat(V::Elem::default()); Q]; M];
-            let gradient = Even { at: gradient, near: 1, far: V::N as isize };
-            let source = Even { at: source, near: V::N, far: (Q * V::N) as isize };
-            tile::multiply(self.count, gradient, source, &mut acc);
-            for m in 0..M {
-                for q in 0..Q {
-                    let at = to.add(m * self.width + q * V::N);
-                    let sum = if self.first { acc[m][q] } else { acc[m][q].add(V::load(at)) };
-                    sum.store(at);
-                }
+        // Panels are padded to whole registers.
+        let mut acc = [[V::splat(V::Elem::default()); Q]; M];
+        let gradient = Even { at: gradient, near: 1, far: V::N as isize };
+        let source = Even { at: source, near: V::N, far: (Q * V::N) as isize };
+        tile::multiply(self.count, gradient, source, &mut acc);
+        for m in 0..M {
+            for q in 0..Q {
+                let at = to.add(m * self.width + q * V::N);
+                let sum = if self.first { acc[m][q] } else { acc[m][q].add(V::load(at)) };
+                sum.store(at);
             }
         }
     }

@@ -61,16 +61,13 @@ pub unsafe fn product<V: Lanes, const M: usize, const Q: usize>(
     source: *const V::Elem,
     to: *mut V::Elem,
 ) {
-    // SAFETY: the caller promises the instructions of `V`, and sources, products and results of whole tiles.
-    unsafe {
-        let mut acc = [[V::splat(V::Elem::default()); Q]; M];
-        let weights = Even { at: weights, near: 1, far: ROWS as isize };
-        let source = Even { at: source, near: V::N, far: (Q * V::N) as isize };
-        tile::multiply(channels, weights, source, &mut acc);
-        for m in 0..M {
-            for q in 0..Q {
-                acc[m][q].store(to.add((m * Q + q) * V::N));
-            }
+    let mut acc = [[V::splat(V::Elem::default()); Q]; M];
+    let weights = Even { at: weights, near: 1, far: ROWS as isize };
+    let source = Even { at: source, near: V::N, far: (Q * V::N) as isize };
+    tile::multiply(channels, weights, source, &mut acc);
+    for m in 0..M {
+        for q in 0..Q {
+            acc[m][q].store(to.add((m * Q + q) * V::N));
         }
     }
 }

@@ -87,25 +87,22 @@ unsafe fn transform<V: Lanes>(
     width: usize,
     (to, step, count): (*mut V::Elem, usize, usize),
 ) {
-    // SAFETY: the caller promises the instructions of `V`, and room for sixteen points of a panel.
-    unsafe {
-        let half = V::splat(V::Elem::from_f64(0.5));
-        let mut lines = [[half; 3]; 4];
-        for col in 0..3 {
-            let mut column = [half; 3];
-            for row in 0..3 {
-                column[row] = V::load(taps.add(places[row * 3 + col] * width));
-            }
-            let column = points(column, half);
-            for row in 0..4 {
-                lines[row][col] = column[row];
-            }
+    let half = V::splat(V::Elem::from_f64(0.5));
+    let mut lines = [[half; 3]; 4];
+    for col in 0..3 {
+        let mut column = [half; 3];
+        for row in 0..3 {
+            column[row] = V::load(taps.add(places[row * 3 + col] * width));
         }
+        let column = points(column, half);
         for row in 0..4 {
-            let line = points(lines[row], half);
-            for col in 0..4 {
-                line[col].store_some(to.add((row * 4 + col) * step), count.min(V::N));
-            }
+            lines[row][col] = column[row];
+        }
+    }
+    for row in 0..4 {
+        let line = points(lines[row], half);
+        for col in 0..4 {
+            line[col].store_some(to.add((row * 4 + col) * step), count.min(V::N));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! lives, or until its only holder asks for write access (`Array::mut_ptr`); both ends clear the list. Nodes are only ever
 //! added in between, each by one atomic exchange: readers need no lock, and a fork cannot leave one locked.
 
-use crate::memory::beside::Beside;
+use crate::memory::notes::BlockNotes;
 use crate::memory::owned::Memory;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -95,7 +95,7 @@ struct Node {
 
 /// What is kept beside the data of one block.
 #[derive(Clone, Copy)]
-pub struct List<'a>(&'a Beside);
+pub struct PackedCache<'a>(&'a BlockNotes);
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -115,11 +115,11 @@ pub(crate) fn init() {
     most_bytes();
 }
 
-impl<'a> List<'a> {
+impl<'a> PackedCache<'a> {
     /// That of this block.
     #[inline]
-    pub fn of(beside: &'a Beside) -> Self {
-        Self(beside)
+    pub fn of(notes: &'a BlockNotes) -> Self {
+        Self(notes)
     }
 
     fn first(self) -> *mut Node {
@@ -232,7 +232,7 @@ impl<'a> List<'a> {
     /// Forgets everything.
     ///
     /// # Safety
-    /// Nobody else uses the block, and nothing that [`List::find`] or [`List::keep`] returned is in use.
+    /// Nobody else uses the block, and nothing that [`PackedCache::find`] or [`PackedCache::keep`] returned is in use.
     #[cold]
     pub unsafe fn clear(self) {
         let asked = self.0.asked.swap(null_mut(), Acquire).cast::<Asked>();
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn kept_data_lives_as_long_as_the_data() {
         let array = Array::zeros(DType::F32, &[2, 3]).unwrap();
-        let (view, list) = (array.clone(), array.storage().kept());
+        let (view, list) = (array.clone(), array.storage().packed());
         assert!(list.is_untouched() && !list.is_wanted(&layout(0), 8));
         assert!(list.is_wanted(&layout(0), 8) && !list.is_wanted(&layout(0), usize::MAX));
         let data = Memory::new(100).unwrap();
@@ -272,9 +272,9 @@ mod tests {
         // The second to come is dropped, whoever looks sees the first, and other layouts have their own.
         assert!(std::ptr::eq(list.keep(layout(0), Memory::new(100).unwrap()).data(), at));
         assert!(list.find(&layout(1)).is_none());
-        assert!(std::ptr::eq(view.storage().kept().find(&layout(0)).unwrap().data(), at));
+        assert!(std::ptr::eq(view.storage().packed().find(&layout(0)).unwrap().data(), at));
         drop(array);
-        assert!(view.storage().kept().find(&layout(0)).is_some());
+        assert!(view.storage().packed().find(&layout(0)).is_some());
     }
 
     fn piece(at: usize) -> Layout {
@@ -284,20 +284,20 @@ mod tests {
     #[test]
     fn pieces_that_are_read_once_are_not_wanted() {
         let array = Array::zeros(DType::F32, &[2, 3]).unwrap();
-        let list = array.storage().kept();
+        let list = array.storage().packed();
         for _ in 0..2 {
             assert!((0..1000).all(|at| !list.is_wanted(&piece(at), 8)));
         }
         // Layers of one block that are read by turns are, from their second use on.
         let layers = Array::zeros(DType::F32, &[2, 3]).unwrap();
-        let wanted = |at| layers.storage().kept().is_wanted(&piece(at), 8);
+        let wanted = |at| layers.storage().packed().is_wanted(&piece(at), 8);
         assert!((0..MOST_LAYOUTS).all(|at| !wanted(at)) && (0..MOST_LAYOUTS).all(wanted));
     }
 
     #[test]
     fn a_block_keeps_so_many_layouts() {
         let array = Array::zeros(DType::F32, &[2, 3]).unwrap();
-        let list = array.storage().kept();
+        let list = array.storage().packed();
         list.want_all();
         for at in (0..1000).filter(|&at| list.is_wanted(&piece(at), 8)) {
             list.keep(piece(at), Memory::new(8).unwrap());
@@ -309,16 +309,16 @@ mod tests {
     fn write_access_and_new_owners_find_nothing() {
         let mut array = Array::zeros(DType::F32, &[5, 7]).unwrap();
         let fill = |array: &Array| {
-            array.storage().kept().is_wanted(&layout(0), 8);
-            array.storage().kept().keep(layout(0), Memory::new(8).unwrap());
+            array.storage().packed().is_wanted(&layout(0), 8);
+            array.storage().packed().keep(layout(0), Memory::new(8).unwrap());
         };
         fill(&array);
         array.as_mut_slice::<f32>()[0] = 1.0;
-        assert!(array.storage().kept().is_untouched() && array.storage().kept().find(&layout(0)).is_none());
+        assert!(array.storage().packed().is_untouched() && array.storage().packed().find(&layout(0)).is_none());
         // The allocator hands the same block out again.
         for _ in 0..100 {
             let array = Array::uninit(DType::F32, &[5, 7]).unwrap();
-            assert!(array.storage().kept().is_untouched() && array.storage().kept().find(&layout(0)).is_none());
+            assert!(array.storage().packed().is_untouched() && array.storage().packed().find(&layout(0)).is_none());
             fill(&array);
         }
     }
@@ -328,7 +328,7 @@ mod tests {
         let array = Array::zeros(DType::F32, &[4, 4]).unwrap();
         for form in 0..200 {
             let found: Vec<usize> = std::thread::scope(|scope| {
-                let one = || array.storage().kept().keep(layout(form), Memory::new(64).unwrap()).data() as usize;
+                let one = || array.storage().packed().keep(layout(form), Memory::new(64).unwrap()).data() as usize;
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });

@@ -10,8 +10,8 @@ use std::sync::atomic::{
 
 /// Room in a block for what its holders know of its data.
 #[derive(Default)]
-pub struct Beside {
-    /// The first of what is kept ([`crate::memory::kept`]).
+pub struct BlockNotes {
+    /// The first of what is kept ([`crate::memory::packed`]).
     pub first: AtomicPtr<()>,
     /// What was asked for, by the same; null until the first question.
     pub asked: AtomicPtr<()>,
@@ -21,16 +21,16 @@ pub struct Beside {
     taken: AtomicUsize,
 }
 
-impl Beside {
+impl BlockNotes {
     /// Says that the data is lines of so many bytes, of which the first are taken. For a block that nobody shares yet.
-    pub fn open_room(&self, line: usize, taken: usize) {
+    pub fn open_space(&self, line: usize, taken: usize) {
         self.taken.store(taken, Relaxed);
         self.line.store(line, Relaxed);
     }
 
     /// Says that nothing grows here.
     #[inline]
-    pub fn close_room(&self) {
+    pub fn close_space(&self) {
         self.line.store(0, Relaxed);
     }
 
@@ -41,7 +41,7 @@ impl Beside {
     }
 
     /// Takes the bytes `from .. to` of every line; false where they are not the next ones, or leave it.
-    pub fn take_room(&self, from: usize, to: usize) -> bool {
+    pub fn take_space(&self, from: usize, to: usize) -> bool {
         to <= self.line() && self.taken.compare_exchange(from, to, AcqRel, Relaxed).is_ok()
     }
 }

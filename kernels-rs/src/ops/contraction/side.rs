@@ -4,8 +4,8 @@ use super::call::{CACHED, Call};
 use crate::array::Array;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::memory::kept::{Columns, Layout, List};
 use crate::memory::owned::Memory;
+use crate::memory::packed::{Columns, Layout, PackedCache};
 
 /// Bytes of a right side that are packed at a time; fewer in tests, whose products have parts too.
 const MOST_PACKED: usize = if cfg!(test) { 128 << 10 } else { 16 << 20 };
@@ -13,21 +13,21 @@ const MOST_PACKED: usize = if cfg!(test) { 128 << 10 } else { 16 << 20 };
 pub const KEEPS: usize = 1024;
 
 /// What is to be done about a right side.
-pub enum Right<'a> {
+pub enum PackedSide<'a> {
     /// It was packed before, perhaps as columns of a larger one.
     Kept(&'a Memory, Columns),
     /// Pack it, then keep it.
-    Wanted(Layout, List<'a>),
+    Wanted(Layout, PackedCache<'a>),
     /// Pack it for this product alone.
     Once,
 }
 
-impl<'a> Right<'a> {
+impl<'a> PackedSide<'a> {
     /// For a right side that takes so many `bytes`. `form`: cells across a panel, and elements in a cell.
     pub fn of<T: Element>(call: &Call<T>, form: (usize, usize), bytes: usize, weights: Option<&'a Array>) -> Self {
         let (m, k, n) = call.size;
         let Some(weights) = weights.filter(|_| k * n > CACHED) else { return Self::Once };
-        let list = weights.storage().kept();
+        let list = weights.storage().packed();
         let layout = layout(weights, (k, n), (call.b.row, call.b.col), form);
         match list.find_columns(&layout, form.0) {
             Some((cells, columns)) => Self::Kept(cells, columns),
@@ -52,7 +52,7 @@ pub fn keep(
     form: (usize, usize),
     pack: impl FnOnce() -> Result<Memory>,
 ) -> Result<()> {
-    let list = weights.storage().kept();
+    let list = weights.storage().packed();
     let layout = layout(weights, size, steps, form);
     if list.find_columns(&layout, form.0).is_none() {
         list.keep(layout, pack()?);
@@ -98,7 +98,7 @@ mod tests {
         let same = view::permute_dims(&w, &[0, 1]).unwrap();
         prepacked(&w).unwrap();
         prepacked(&same).unwrap();
-        let list = w.storage().kept();
+        let list = w.storage().packed();
         assert_eq!(list.count(), 1, "{}", T::DTYPE.name());
         // All columns, and some from a multiple of a panel on, read what is there.
         for range in [0..n, 0..200, 128..n, 256..330] {
@@ -167,12 +167,12 @@ mod tests {
         prepacked(&turned).unwrap();
         let (x, part) = (random.dense::<f32>(&[70, 520]), columns(&turned, 7..380));
         matmul(&x, &part).unwrap();
-        assert_eq!(w.storage().kept().count(), 2);
+        assert_eq!(w.storage().packed().count(), 2);
         matmul(&x, &part).unwrap();
-        assert_eq!(w.storage().kept().count(), 2);
+        assert_eq!(w.storage().packed().count(), 2);
         // What fits the first-level cache is read where it lies; other types and ranks are refused.
         let small = random.dense::<f32>(&[20, 30]);
-        assert_eq!(prepacked(&small).unwrap().storage().kept().count(), 0);
+        assert_eq!(prepacked(&small).unwrap().storage().packed().count(), 0);
         assert!(prepacked(&random.dense::<f32>(&[2, 20, 30])).is_err());
         assert!(prepacked(&Array::zeros(DType::I32, &[200, 300]).unwrap()).is_err());
     }
