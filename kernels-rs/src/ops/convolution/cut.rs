@@ -30,6 +30,7 @@ impl Given<'_> {
     }
 
     /// The result, computed in `f64` or, for all other floats, in `f32`.
+    #[inline]
     pub fn in_floats(&self, side: Side, single: Run<f32>, double: Run<f64>) -> Result<Array> {
         if self.dtype() == DType::F64 { self.in_parts(side, double) } else { self.in_parts(side, single) }
     }

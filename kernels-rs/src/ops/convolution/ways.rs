@@ -25,6 +25,7 @@ pub static TABLES: [&Ways; 5] = [&FORWARD, &INPUT_GRAD, &CORRELATION, &WEIGHT_GR
 ways! {
     FORWARD "conv2d"
     /// The forward pass.
+    #[inline]
     [pub fn] forward[](given: &Given<'_>) -> Result<Array> {
         "pointwise" if pointwise::applies(given.window, given.dtype()) => pointwise::forward(given);
         "tiles" if true => tiles(given.window, given.dtype(), |tiles| given.in_parts(Side::Output, tiles.forward)), or next;
@@ -36,6 +37,7 @@ ways! {
 ways! {
     INPUT_GRAD "conv2d_input_grad"
     /// The gradient with respect to the input, with the bias added to its channels.
+    #[inline]
     [pub fn] input_grad[](given: &Given<'_>) -> Result<Array> {
         "pointwise" if pointwise::applies(given.window, given.dtype()) => pointwise::input_grad(given);
         "tiles" if true => tiles(given.window, given.dtype(), |tiles| given.in_parts(Side::Input, tiles.input_grad)), or next;
