@@ -34,17 +34,17 @@ class Fused(NamedTuple):
 Step = Node | Fused
 
 
-class Together(NamedTuple):
+class Batch(NamedTuple):
     """Equal programs of which none takes what another one gives: one call of a kernel."""
 
     each: tuple[Fused, ...]
     over: Callable[[list[tuple[Any, ...]]], tuple[Any, ...]]
 
 
-Single = Step | Together
+Single = Step | Batch
 
 
-class Repeated(NamedTuple):
+class DeviceReplay(NamedTuple):
     """Steps without numbers of their own, which a device repeats."""
 
     steps: tuple[Single, ...]
@@ -53,7 +53,7 @@ class Repeated(NamedTuple):
     run: Run
 
 
-class Sequenced(NamedTuple):
+class NativeRun(NamedTuple):
     """Steps that a device runs as one call, which lets go of ``ended`` on its way."""
 
     steps: tuple[Single, ...]
@@ -64,26 +64,26 @@ class Sequenced(NamedTuple):
     run: SequenceRun
 
 
-Line = Single | Repeated | Sequenced
+PlanItem = Single | DeviceReplay | NativeRun
 
 
-def takes(step: Line) -> Sequence[int]:
+def takes(step: PlanItem) -> Sequence[int]:
     """Return the values that a step takes."""
-    if isinstance(step, Together):
+    if isinstance(step, Batch):
         return [value for each in step.each for value in takes(each)]
-    if isinstance(step, Repeated | Sequenced):
+    if isinstance(step, DeviceReplay | NativeRun):
         return step.inputs
     return step.lowered.inputs if isinstance(step, Fused) else values_of(step)
 
 
-def gives(step: Line) -> Sequence[int]:
+def gives(step: PlanItem) -> Sequence[int]:
     """Return the values that a step gives."""
-    if isinstance(step, Together):
+    if isinstance(step, Batch):
         return [value for each in step.each for value in gives(each)]
     return step.lowered.results if isinstance(step, Fused) else step.results
 
 
-def taken(steps: Sequence[Line], constants: Mapping[int, Any]) -> tuple[int, ...]:
+def taken(steps: Sequence[PlanItem], constants: Mapping[int, Any]) -> tuple[int, ...]:
     """Return the values that steps take and none of them gives, without constants."""
     made = {value for step in steps for value in gives(step)} | constants.keys()
     own = dict.fromkeys(value for step in steps for value in takes(step))
@@ -110,6 +110,6 @@ def run_steps(
         values.update(zip(gives(step), out, strict=True))
 
 
-def last_uses(steps: Sequence[Line]) -> dict[int, int]:
+def last_uses(steps: Sequence[PlanItem]) -> dict[int, int]:
     """Return for each value at which step it is taken last, or given where none takes it."""
     return {v: place for place, step in enumerate(steps) for v in (*takes(step), *gives(step))}

@@ -11,7 +11,7 @@ from phlox_tensor.capture import Node, lowered
 
 from .cluster import Cluster, clusters_of
 from .finish import with_finishes
-from .items import Fused, Single, Step, Together, gives, last_uses, takes
+from .items import Batch, Fused, Single, Step, gives, last_uses, takes
 
 
 class Plan(NamedTuple):
@@ -116,7 +116,7 @@ def together(steps: Sequence[Step], specs: Sequence[Spec], wanted: set[int]) -> 
     for at, run in enumerate(runs):
         each = tuple(step for step in run if isinstance(step, Fused))
         if len(run) > 1:
-            one: Any = Together(each, each[0].kernel.over)  # type: ignore[attr-defined]
+            one: Any = Batch(each, each[0].kernel.over)  # type: ignore[attr-defined]
             tried = [*itertools.chain(*runs[:at]), one, *itertools.chain(*runs[at + 1 :])]
             if _peak(tried, specs, wanted)[0] <= top:
                 runs[at] = [one]

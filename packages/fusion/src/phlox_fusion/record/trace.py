@@ -86,22 +86,22 @@ class Run(NamedTuple):
     pins: frozenset[Pin]
 
 
-class Pulled(NamedTuple):
+class PassBack(NamedTuple):
     """What went on in a recording behind the function.
 
     Attributes:
-        ahead: how many ops the function itself ran.
+        forward_ops: how many ops the function itself ran.
         given: what came in behind it.
         place: what came out.
     """
 
-    ahead: int
+    forward_ops: int
     given: tuple[Value, ...]
     place: Place
 
 
 # Goes on with the arguments that a function got and what it gave; notes what comes in.
-Then = Callable[[Recording, Any, Any], tuple[list[Value], Any]]
+CarryBack = Callable[[Recording, Any, Any], tuple[list[Value], Any]]
 
 
 def run(
@@ -128,9 +128,9 @@ def run_again(
     layout: Layout,
     leaves: Sequence[Any],
     contents: dict[Cell[Any], Packed],
-    then: Then,
+    then: CarryBack,
     pins: frozenset[Pin],
-) -> tuple[Run, Any, Pulled]:
+) -> tuple[Run, Any, PassBack]:
     """Run a function as it ran before, with the state of then, and something behind it.
 
     Args:
@@ -153,7 +153,7 @@ def _runs(
     layout: Layout,
     leaves: Sequence[Any],
     contents: dict[Cell[Any], Packed],
-    then: Then | None,
+    then: CarryBack | None,
     pins: frozenset[Pin],
 ) -> tuple[Run, Any]:
     """Run a function, and again where numbers have to be plain values, each one at most once."""
@@ -169,7 +169,7 @@ def _run(
     layout: Layout,
     leaves: Sequence[Any],
     contents: dict[Cell[Any], Packed],
-    then: Then | None,
+    then: CarryBack | None,
     inputs: Inputs,
 ) -> tuple[Run, Any]:
     opened: dict[Key, Place] = {}
@@ -213,7 +213,7 @@ def _run(
         result = Place(result_layout, _refs(made, inputs, result_layout, result_leaves))
         kept = _kept(made, inputs, out)
         if then is not None:
-            behind = _behind(made, inputs, then, (own_args, own_kwargs), out)
+            behind = _pass_back(made, inputs, then, (own_args, own_kwargs), out)
             made.raise_caught()
         places = [result, *left.values(), *([behind[1].place] if behind else [])]
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
@@ -302,12 +302,14 @@ def has_history(part: Any) -> bool:
     return isinstance(part, TensorPart) and any(how == "result" for _, how in part.levels)
 
 
-def _behind(made: Recording, inputs: Inputs, then: Then, own: Any, out: Any) -> tuple[Any, Pulled]:
+def _pass_back(
+    made: Recording, inputs: Inputs, then: CarryBack, own: Any, out: Any
+) -> tuple[Any, PassBack]:
     ahead = len(made.graph(()).nodes)
     given, found = then(made, own, out)
     layout, leaves, _ = flatten(found, "a gradient")
     place = Place(layout, _refs(made, inputs, layout, leaves))
-    return found, Pulled(ahead, tuple(given), place)
+    return found, PassBack(ahead, tuple(given), place)
 
 
 def order_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from phlox_tensor.capture import Number, Value, written
 
-from ..plan.items import Fused, Line, Repeated, Sequenced, Together
+from ..plan.items import Batch, DeviceReplay, Fused, NativeRun, PlanItem
 from ..record.trace import Trace, has_history
 from ..trees.layout import NumberPart, TensorPart
 from ..versions.form import Form, ids_in
@@ -60,7 +60,7 @@ def _steps(found: Schedule, count: int) -> list[str]:
         lines[0] += f"; {_count(ahead, 'op')} computed once, ahead of the calls"
     lines += filter(None, map(_joined, found.lines))
     for step in found.steps:
-        if isinstance(step, Together):
+        if isinstance(step, Batch):
             lines.append(f"{_program(step.each[0])}; {len(step.each)} of them are one call")
         elif isinstance(step, Fused):
             lines.append(_program(step))
@@ -71,11 +71,11 @@ def _steps(found: Schedule, count: int) -> list[str]:
     return lines
 
 
-def _joined(line: Line) -> str:
+def _joined(line: PlanItem) -> str:
     """What a device does as one call; empty for a single step."""
-    if isinstance(line, Sequenced):
+    if isinstance(line, NativeRun):
         return f"  {len(line.steps)} calls are one: the device goes through them without Python"
-    if isinstance(line, Repeated):
+    if isinstance(line, DeviceReplay):
         return f"  {len(line.steps)} calls are one: the device repeats what it ran before"
     return ""
 

@@ -24,7 +24,7 @@ from ..locks import KEEPING
 from ..record import trace as _trace
 from ..record.agree import difference, fits, same_refs, two_runs_differ
 from ..record.cells import cells_of, packed
-from ..record.trace import Pulled, Ref, Run, Then, Trace
+from ..record.trace import CarryBack, PassBack, Ref, Run, Trace
 from ..trees.flat import outer
 from ..trees.layout import Layout, TensorPart, flatten, levels_of
 from .replay import MISS, Replay, backward_of, forward_of
@@ -54,7 +54,7 @@ class Half(NamedTuple):
     texts: tuple[str, str]
 
 
-class LivingCall(NamedTuple):
+class OpenCall(NamedTuple):
     """One call, for as long as its graph lives.
 
     Attributes:
@@ -129,7 +129,7 @@ class Join:
                 raise _unrelated(inner.device, outer_one.device)
         self._ways: Final = [_ways(part, [*devices]) for part in self._layout.leaves]
         self._plain: Replay | None = None
-        self._waiting: list[tuple[Mask, Trace, Pulled]] = []
+        self._waiting: list[tuple[Mask, Trace, PassBack]] = []
         self._halves: list[Half] = []  # the last one that was found first
 
     def _level(self, device: Backend) -> Level:
@@ -166,7 +166,7 @@ class Join:
 
     def recorded(self, found: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a recorded run with the history that it has."""
-        call = LivingCall(self._given(args, kwargs), found.contents, copy_context(), [], None)
+        call = OpenCall(self._given(args, kwargs), found.contents, copy_context(), [], None)
         return self._joined(found.leaves, call)
 
     def run(
@@ -187,7 +187,7 @@ class Join:
         results, saved, contents = out
         cells = cells_of(self._trace.opened, self._trace.arguments, leaves)
         held = dict(zip(cells, contents, strict=True))
-        call = LivingCall(self._given(args, kwargs), held, copy_context(), saved, half)
+        call = OpenCall(self._given(args, kwargs), held, copy_context(), saved, half)
         if found is not None:
             again = call._replace(contents=found.before)
             run, _, _ = self._run_again(again, lambda *_: ([], ()))
@@ -206,7 +206,7 @@ class Join:
                 found += outer(item)
         return tuple(found) if self._alike else tuple([found[place] for place in self._first])
 
-    def _joined(self, leaves: list[Any], call: LivingCall) -> Any:
+    def _joined(self, leaves: list[Any], call: OpenCall) -> Any:
         """The result with its history: leaves are brought outwards, device by device."""
         given = call.given
         raised = [*leaves]
@@ -237,7 +237,7 @@ class Join:
         """The device below all others at one that records."""
         return self._levels[level].device.base
 
-    def pull(self, call: LivingCall, level: int, cotangents: list[Any], again: bool) -> Any:
+    def pull(self, call: OpenCall, level: int, cotangents: list[Any], again: bool) -> Any:
         """Carry cotangents of the results at one device back to the arguments there."""
         device, _, _, plain = self._levels[level]
         mask = tuple([cotangent is not None for cotangent in cotangents])
@@ -253,7 +253,7 @@ class Join:
             agree("a gradient", half.layout.pack(found), own, self._trace)
         return half.layout.build(found)
 
-    def _again(self, call: LivingCall, device: Backend, mask: Mask, cotangents: list[Any]) -> Any:
+    def _again(self, call: OpenCall, device: Backend, mask: Mask, cotangents: list[Any]) -> Any:
         """Record the function and the pass behind it; the second time make halves of it."""
 
         def then(made: Recording, own: Any, out: Any) -> tuple[list[Value], Any]:
@@ -273,8 +273,8 @@ class Join:
         self._note(found.trace, pulled, mask)
         return out
 
-    def _run_again(self, call: LivingCall, then: Then) -> tuple[Run, Any, Pulled]:
-        def run() -> tuple[Run, Any, Pulled]:
+    def _run_again(self, call: OpenCall, then: CarryBack) -> tuple[Run, Any, PassBack]:
+        def run() -> tuple[Run, Any, PassBack]:
             pairs = zip(self._arguments.leaves, call.given, strict=True)
             leaves = [_innermost(part, item) for part, item in pairs]
             return _trace.run_again(
@@ -283,7 +283,7 @@ class Join:
 
         return call.context.copy().run(run)
 
-    def _note(self, trace: Trace, pulled: Pulled, mask: Mask) -> None:
+    def _note(self, trace: Trace, pulled: PassBack, mask: Mask) -> None:
         with KEEPING:
             for at, half in enumerate(self._halves):
                 if half.mask == mask and fits(half.trace, trace):  # of an earlier call
@@ -306,7 +306,7 @@ class Join:
             made = _halves(mask, _trace.positioned(trace, self._order), pulled)
             self._halves = [made, *self._halves[: _MOST_HALVES - 1]]
 
-    def _as_written(self, call: LivingCall, level: int, cotangents: list[Any]) -> Any:
+    def _as_written(self, call: OpenCall, level: int, cotangents: list[Any]) -> Any:
         """Let the ops run one by one, for what records or batches the pass."""
         device = self._levels[level].device
 
@@ -343,7 +343,7 @@ class _Pull:
 
     __slots__ = ("_call", "_join", "_level")
 
-    def __init__(self, join: Join, call: LivingCall, level: int) -> None:
+    def __init__(self, join: Join, call: OpenCall, level: int) -> None:
         self._join, self._call, self._level = join, call, level
 
     def __call__(self, cotangents: list[Any], again: bool) -> Any:
@@ -361,12 +361,14 @@ class _Pull:
             yield Tensor(item, base)
 
 
-def _halves(mask: Mask, trace: Trace, pulled: Pulled) -> Half:
+def _halves(mask: Mask, trace: Trace, pulled: PassBack) -> Half:
     """Part a trace of a function and the pass behind it."""
     whole = trace.graph
     grads = tuple(ref.number for ref in pulled.place.refs if type(ref) is Value)
     given = tuple(value.number for value in pulled.given)
-    behind = Graph((), whole.constants, whole.nodes[pulled.ahead :], grads, (), (), whole.specs)
+    behind = Graph(
+        (), whole.constants, whole.nodes[pulled.forward_ops :], grads, (), (), whole.specs
+    )
     nodes = behind.live()
     made = {v for node in nodes for v in node.results}
     taken = dict.fromkeys(v for node in nodes for v in values_of(node))
@@ -385,7 +387,7 @@ def _halves(mask: Mask, trace: Trace, pulled: Pulled) -> Half:
     own |= {r.number for place in trace.left.values() for r in place.refs if type(r) is Value}
     graph = whole._replace(
         inputs=tuple(v for v in whole.inputs if v not in given),
-        nodes=whole.nodes[: pulled.ahead],
+        nodes=whole.nodes[: pulled.forward_ops],
         outputs=(*own, *values),
     )
     forward, text = forward_of(trace._replace(graph=graph), saved)

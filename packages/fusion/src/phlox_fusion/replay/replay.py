@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, final
 
 from phlox_tensor.capture import Formula, Graph, Node, Number, Value, filled, same, values_of
 
-from ..plan.items import Line, Single
+from ..plan.items import PlanItem, Single
 from ..plan.plan import Plan, planned, together
 from ..record.cells import CellOf, Key, packed
 from ..record.trace import Place, Ref, Trace
@@ -42,7 +42,7 @@ class Schedule(NamedTuple):
     constants: dict[int, Any]
     plan: Plan
     steps: tuple[Single, ...]
-    lines: list[Line]
+    lines: list[PlanItem]
     kept: set[int]
 
 

@@ -11,12 +11,12 @@ from phlox_tensor import Backend, Spec
 from phlox_tensor.capture import Call, CallSequence, Number, Run, Value
 
 from ..plan.items import (
+    Batch,
+    DeviceReplay,
     Fused,
-    Line,
-    Repeated,
-    Sequenced,
+    NativeRun,
+    PlanItem,
     Single,
-    Together,
     gives,
     last_uses,
     taken,
@@ -40,22 +40,22 @@ def named(source: Source, ref: Any, constants: Mapping[int, Any]) -> str:
 
 
 def write_steps(
-    source: Source, steps: Sequence[Line], kept: set[int], constants: Mapping[int, Any]
+    source: Source, steps: Sequence[PlanItem], kept: set[int], constants: Mapping[int, Any]
 ) -> None:
     """Add a line for each step; values that are not kept go with their last use."""
     last = last_uses(steps)
     for place, step in enumerate(steps):
         _write(source, step, constants)
         done = {*takes(step), *gives(step)} - kept
-        if isinstance(step, Sequenced):
+        if isinstance(step, NativeRun):
             done.difference_update(step.ended)
         gone = [f"v{v}" for v in sorted(done) if last[v] == place]
         if gone:
             source.line(f"del {', '.join(gone)}")
 
 
-def _write(source: Source, step: Line, constants: Mapping[int, Any]) -> None:
-    if not isinstance(step, Sequenced):
+def _write(source: Source, step: PlanItem, constants: Mapping[int, Any]) -> None:
+    if not isinstance(step, NativeRun):
         source.line(_text(source, step, constants))
         return
     for each in step.steps:
@@ -69,13 +69,13 @@ def _write(source: Source, step: Line, constants: Mapping[int, Any]) -> None:
     source.line(f"{f'{results}= ' if results else ''}{run}({given}, ({numbers}))")
 
 
-def _text(source: Source, step: Single | Repeated, constants: Mapping[int, Any]) -> str:
+def _text(source: Source, step: Single | DeviceReplay, constants: Mapping[int, Any]) -> str:
     """The line of one step."""
     given: tuple[Any, ...]
-    if isinstance(step, Repeated):
+    if isinstance(step, DeviceReplay):
         given = (tuple(map(Value, step.inputs)),)
         entry, several = source.constant(step.run, "repeated"), True
-    elif isinstance(step, Together):
+    elif isinstance(step, Batch):
         given = (_Calls(each.args for each in step.each),)
         entry, several = source.constant(step.over, "kernel"), True
     elif isinstance(step, Fused):
@@ -104,7 +104,7 @@ def _operand(source: Source, item: Any, constants: Mapping[int, Any]) -> str:
 
 def lines_of(
     steps: Sequence[Single], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
-) -> list[Line]:
+) -> list[PlanItem]:
     """Return the steps, those that a device does as one together; values that stay are ``kept``."""
     lines = with_repeated(steps, specs, kept, constants)
     return with_sequences(lines, specs, kept, constants)
@@ -112,10 +112,10 @@ def lines_of(
 
 def with_repeated(
     steps: Sequence[Single], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
-) -> list[Line]:
+) -> list[PlanItem]:
     """Return the steps, those that follow each other on a device that repeats them as one."""
     last = last_uses(steps)
-    lines: list[Line] = []
+    lines: list[PlanItem] = []
     start = 0
     while start < len(steps):
         device, end = _device(steps[start]), start
@@ -135,11 +135,11 @@ def with_repeated(
 
 def _repeated(
     device: Backend, steps: Sequence[Single], wanted: set[int], constants: Mapping[int, Any]
-) -> Repeated | None:
+) -> DeviceReplay | None:
     inputs = taken(steps, constants)
     results = tuple(v for v in sorted({v for s in steps for v in gives(s)}) if v in wanted)
     run = device.repeated(partial(_function, steps, inputs, results, constants))
-    return None if run is None else Repeated((*steps,), inputs, results, run)
+    return None if run is None else DeviceReplay((*steps,), inputs, results, run)
 
 
 def _function(
@@ -158,7 +158,7 @@ def _function(
 
 
 def _device(step: Single) -> Backend:
-    if isinstance(step, Together):
+    if isinstance(step, Batch):
         return _device(step.each[0])
     return step.nodes[0].device if isinstance(step, Fused) else step.device
 
@@ -168,14 +168,16 @@ def _has_numbers(step: Single) -> bool:
 
 
 def with_sequences(
-    lines: Sequence[Line], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
-) -> list[Line]:
+    lines: Sequence[PlanItem], specs: Sequence[Spec], kept: set[int], constants: Mapping[int, Any]
+) -> list[PlanItem]:
     """Return the lines, those that follow each other on a device that takes several as one."""
     last = last_uses(lines)
-    found: list[Line] = []
+    found: list[PlanItem] = []
 
-    def sequence_of(start: int, end: int) -> Sequenced | None:
-        group = [step for step in lines[start:end] if not isinstance(step, Repeated | Sequenced)]
+    def sequence_of(start: int, end: int) -> NativeRun | None:
+        group = [
+            step for step in lines[start:end] if not isinstance(step, DeviceReplay | NativeRun)
+        ]
         inside = {v: place - start for v, place in last.items() if start <= place < end}
         going = {v: at for v, at in inside.items() if v not in kept}
         return _sequenced(_device(group[0]), group, going, specs, constants)
@@ -195,7 +197,7 @@ def with_sequences(
 
 
 def _that_run(
-    lines: Sequence[Line], start: int, end: int, constants: Mapping[int, Any]
+    lines: Sequence[PlanItem], start: int, end: int, constants: Mapping[int, Any]
 ) -> list[tuple[int, int]]:
     """Cut some lines around those that their device does not take, which stand alone."""
     parts: list[tuple[int, int]] = []
@@ -207,23 +209,23 @@ def _that_run(
     return [*parts, (first, end)]
 
 
-def _end_of_device(lines: Sequence[Line], start: int) -> int:
+def _end_of_device(lines: Sequence[PlanItem], start: int) -> int:
     """Where the lines from this one on go over to another device."""
     first = lines[start]
-    if isinstance(first, Repeated | Sequenced):
+    if isinstance(first, DeviceReplay | NativeRun):
         return start + 1
     end = start + 1
     while end < len(lines):
         step = lines[end]
-        if isinstance(step, Repeated | Sequenced) or _device(step) is not _device(first):
+        if isinstance(step, DeviceReplay | NativeRun) or _device(step) is not _device(first):
             break
         end += 1
     return end
 
 
-def _runs(step: Line, constants: Mapping[int, Any]) -> bool:
+def _runs(step: PlanItem, constants: Mapping[int, Any]) -> bool:
     """Whether its device takes such a step into a sequence."""
-    if isinstance(step, Repeated | Sequenced):
+    if isinstance(step, DeviceReplay | NativeRun):
         return False
     given = tuple(v for v in dict.fromkeys(takes(step)) if v not in constants)
     places = tuple(number.place for number in _numbers(step))
@@ -238,7 +240,7 @@ def _sequenced(
     going: Mapping[int, int],
     specs: Sequence[Spec],
     constants: Mapping[int, Any],
-) -> Sequenced | None:
+) -> NativeRun | None:
     """Steps as one call; ``going`` says at which of them values end."""
     calls = []
     for at, step in enumerate(steps):
@@ -255,12 +257,12 @@ def _sequenced(
     if run is None:
         return None
     ended = tuple(v for v in inputs if v in going)
-    return Sequenced((*steps,), inputs, ended, (*numbers.values(),), results, run)
+    return NativeRun((*steps,), inputs, ended, (*numbers.values(),), results, run)
 
 
 def _call(step: Single, constants: Mapping[int, Any], ended: tuple[int, ...]) -> Call:
     function: Any
-    if isinstance(step, Together):
+    if isinstance(step, Batch):
         function, each = step.each[0].kernel, tuple(one.args for one in step.each)
     elif isinstance(step, Fused):
         function, each = step.kernel, (step.args,)
@@ -281,7 +283,7 @@ def _filled(item: Any, constants: Mapping[int, Any]) -> Any:
 
 def _numbers(step: Single) -> list[Number]:
     """The numbers that a step takes, each of them once."""
-    if isinstance(step, Together):
+    if isinstance(step, Batch):
         given = [item for each in step.each for item in each.lowered.numbers]
     elif isinstance(step, Fused):
         given = [*step.lowered.numbers]
