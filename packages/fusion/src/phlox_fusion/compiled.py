@@ -31,7 +31,7 @@ from .record.cells import EVERY
 from .record.outside import Outside, outside_of
 from .record.refused import host_random
 from .record.trace import Run
-from .record.watch import changed_by_a_helper, changed_by_itself, without_changed
+from .record.watch import first_change, without_changed
 from .replay.explain import explained
 from .replay.halves import Join
 from .replay.replay import MISS, replay_of, undo_all
@@ -297,7 +297,7 @@ class Compiled(Generic[P, R]):
         found = _trace.run(self._called, args, kwargs, pins)
         if host_random_state(seen.generators) != drawn:
             raise host_random()
-        name = changed_by_itself(seen.watches)
+        name = first_change(seen.watches, own=True)
         if name is not None:
             raise _trace.changes(name)
         left = without_changed(seen.watches)
@@ -323,7 +323,7 @@ class Compiled(Generic[P, R]):
                 else:
                     version.calls += 1
                     version.due = SPOT * version.calls - 1
-                place = changed_by_a_helper(seen.watches)
+                place = first_change(seen.watches, own=False)
                 if place is not None and not self._warned:
                     self._warned = True
                     self._warn(

@@ -202,17 +202,11 @@ class Fusion(Decorator):
 
     def shape_of(self, primitive: Any, /) -> tuple[int, ...]:
         """Return the shape, without making anything."""
-        if type(primitive) is Deferred:
-            shape: tuple[int, ...] = primitive.spec.shape
-            return shape
-        return self._inner.shape_of(primitive)
+        return self.spec_of(primitive)[0]
 
     def dtype_of(self, primitive: Any, /) -> DType:
         """Return the element type, without making anything."""
-        if type(primitive) is Deferred:
-            dtype: DType = primitive.spec.dtype
-            return dtype
-        return self._inner.dtype_of(primitive)
+        return self.spec_of(primitive)[1]
 
     def spec_of(self, primitive: Any, /) -> tuple[tuple[int, ...], DType]:
         """Return shape and element type at once, without making anything."""

@@ -22,7 +22,7 @@ from phlox_tensor.capture import (
 from ..record.agree import two_runs_differ
 from ..record.arguments import refuse_identical, refuse_kinds
 from ..record.outside import Outside, is_frozen, outside_of
-from ..record.watch import changed_by_a_helper, unchanged, watching
+from ..record.watch import first_change, unchanged, watching
 from ..replay.replay import MISS
 from ..trees.plain import follow
 from ..versions.version import SPOT
@@ -122,7 +122,7 @@ class Kernel(Generic[P]):
             return kept.formula(*self._bound(args, kwargs))
         found = kept.formula(*args)
         if not kept.slow:
-            self._warn_of(changed_by_a_helper(kept.seen.watches))
+            self._warn_of(first_change(kept.seen.watches, own=False))
         kept.slow += 1
         if len(kept.quick) < _MOST_QUICK or kept.slow % _RENEWED == 0:
             direct = kept.formula.direct(*args)

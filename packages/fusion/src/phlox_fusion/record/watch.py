@@ -200,35 +200,22 @@ def without_changed(watches: Sequence[Watch]) -> list[Watch]:
     return [left for watch in watches if (left := watch.without_changed()) is not None]
 
 
-def changed_by_itself(watches: Iterable[Watch]) -> str | None:
-    """The place of what the function itself may not have changed and has; None where none is.
+def first_change(watches: Iterable[Watch], *, own: bool) -> str | None:
+    """The place of what a run has changed and a replay would leave as it is; None where none is.
 
-    Attributes that are new do not count: an object may remember what it has found out.
+    What is new in an object, or was None there, is a cache: it may remember what it has found out.
+
+    Args:
+        watches: where to look.
+        own: at what the function has by its own names, which it may not change; else at what
+            helpers change, where new items of containers are a cache too.
     """
-    return next(
-        (
-            f"{place}{watch.among}"
-            for watch in watches
-            if watch.own
-            for place, before in watch.changes()
-            if not (before is NOTHING and watch.keys and watch.label)
-        ),
-        None,
-    )
-
-
-def changed_by_a_helper(watches: Iterable[Watch]) -> str | None:
-    """The place of what helpers change each time they run: no cache, which is new or was None."""
-    return next(
-        (
-            f"{place}{watch.among}"
-            for watch in watches
-            if not watch.own
-            for place, before in watch.changes()
-            if before is not NOTHING and before is not None
-        ),
-        None,
-    )
+    for watch in watches:
+        for place, before in watch.changes() if watch.own is own else ():
+            new = before is NOTHING and bool(not own or (watch.keys and watch.label))
+            if not new and (own or before is not None):
+                return f"{place}{watch.among}"
+    return None
 
 
 def watching(watches: Sequence[Watch]) -> Callable[[], bool]:
