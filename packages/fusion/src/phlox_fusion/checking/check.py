@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from phlox_tensor import DisagreementError
@@ -32,52 +32,49 @@ def compared(
         DisagreementError: at the first result or state that differs.
     """
     cells = cells_of({**trace.opened, **trace.left}, trace.arguments, leaves)
-    with ExitStack() as held:
-        for cell in cells:  # in the order in which recorded runs take them
-            held.enter_context(cell.lock)
-        return _compared(function, args, kwargs, trace, replay, leaves, cells)
-
-
-def _compared(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    trace: Trace,
-    replay: Replay,
-    leaves: list[Any],
-    cells: list[Cell[Any]],
-) -> Any:
-    before = [packed(cell) for cell in cells]
-    undo: list[Any] = []
-    try:
-        out = replay(leaves, undo)
-    except Exception as error:
-        undo_all(undo)
-        expected = function(*args, **kwargs)  # raises from the line at fault, as without a check
-        fallbacks = of_a_function()
-        if fallbacks.may_be_caught(error):
-            return expected
-        raise fallbacks.disagreement(error) from error
-    if out is MISS:
+    with _locked(cells):
+        before = [packed(cell) for cell in cells]
+        undo: list[Any] = []
+        try:
+            out = replay(leaves, undo)
+        except Exception as error:
+            undo_all(undo)
+            expected = function(
+                *args, **kwargs
+            )  # raises from the line at fault, as without a check
+            fallbacks = of_a_function()
+            if fallbacks.may_be_caught(error):
+                return expected
+            raise fallbacks.disagreement(error) from error
+        if out is MISS:
+            return out
+        after = [packed(cell) for cell in cells]
+        for cell, content in zip(cells, before, strict=True):
+            cell.pack(content)
+        expected = function(*args, **kwargs)
+        wanted = [packed(cell) for cell in cells]
+        try:
+            agree("the result", in_parts(out), in_parts(expected), trace)
+            for cell, mine, own in zip(cells, after, wanted, strict=True):
+                agree(f"what it leaves in {_name(cell)}", mine, own, trace)
+        except DisagreementError as error:
+            known = dict(zip(cells, before, strict=True))
+            opened = cells_of(trace.opened, trace.arguments, leaves)
+            found = fault(trace, leaves, [known[cell].leaves for cell in opened])
+            if found is None:
+                raise
+            what = f"{error.what}: a program parts from its ops"
+            raise program_parts("compile", what, found) from error
         return out
-    after = [packed(cell) for cell in cells]
-    for cell, content in zip(cells, before, strict=True):
-        cell.pack(content)
-    expected = function(*args, **kwargs)
-    wanted = [packed(cell) for cell in cells]
-    try:
-        agree("the result", in_parts(out), in_parts(expected), trace)
-        for cell, mine, own in zip(cells, after, wanted, strict=True):
-            agree(f"what it leaves in {_name(cell)}", mine, own, trace)
-    except DisagreementError as error:
-        known = dict(zip(cells, before, strict=True))
-        opened = cells_of(trace.opened, trace.arguments, leaves)
-        found = fault(trace, leaves, [known[cell].leaves for cell in opened])
-        if found is None:
-            raise
-        what = f"{error.what}: a program parts from its ops"
-        raise program_parts("compile", what, found) from error
-    return out
+
+
+@contextmanager
+def _locked(cells: Sequence[Cell[Any]]) -> Iterator[None]:
+    """While no other thread sets cells, taken in the order in which recorded runs take them."""
+    with ExitStack() as held:
+        for cell in cells:
+            held.enter_context(cell.lock)
+        yield
 
 
 class Seen(NamedTuple):
@@ -97,9 +94,7 @@ class Seen(NamedTuple):
 def seen(replay: Replay, leaves: list[Any], undo: list[Any], trace: Trace) -> Seen:
     """Run a replay while no other thread sets its cells."""
     cells = cells_of({**trace.opened, **trace.left}, trace.arguments, leaves)
-    with ExitStack() as held:
-        for cell in cells:
-            held.enter_context(cell.lock)
+    with _locked(cells):
         before = {cell: packed(cell) for cell in cells}
         out = replay(leaves, undo)
         return Seen(out, before, {cell: packed(cell) for cell in cells})
