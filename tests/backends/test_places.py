@@ -17,9 +17,7 @@ pytestmark = pytest.mark.long
 
 # Of other types than PyTorch's at the same places: a call of one is an error of the other.
 OTHERS: Final = {
-    "batch_norm": "a flag stands in the place of epsilon, which takes none",
     "bincount": "weights is a tensor, minlength a number",
-    "diff": "n and dim are numbers, prepend and append tensors",
     "embedding_bag": "scale is a Float tensor, offsets an Int one",
     "gru": "weights are tensors, params a list",
     "index_add": "dim is a number, indices a tensor",
@@ -74,8 +72,8 @@ def _apart(ours: list[str], theirs: list[str]) -> list[tuple[str, str]]:
 
 def _places(name: str) -> list[str]:
     op = REGISTRY[name]
-    by_place = [a.name for a in op.signature.attributes if not a.named]
-    return [*(o.name for o in op.signature.operands), *by_place]
+    both: tuple[Any, ...] = (*op.signature.operands, *op.signature.attributes)
+    return [each.name for each in both if not each.named]
 
 
 def test_places_mean_what_they_mean_in_pytorch() -> None:

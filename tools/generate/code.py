@@ -171,6 +171,7 @@ def parameter(attribute: Attribute) -> str:
 def parameters(op: Op, *, method: bool, refusing: bool = False) -> list[str]:
     """The parameters of a function or method; the first operand is positional-only."""
     out: list[str] = []
+    named: list[str] = []
     # Python wants parameters with a default last.
     given = any(a.default is REQUIRED for a in op.signature.attributes)
     for i, operand in enumerate(op.signature.operands):
@@ -179,11 +180,11 @@ def parameters(op: Op, *, method: bool, refusing: bool = False) -> list[str]:
             f"Tensor[{kind(operand.kind)}]" if method and i == 0 else operand_type(op, operand)
         )
         default = " = None" if operand.optional and not given else ""
-        out.append(f"{name}: {annotation}{default}")
+        (named if operand.named else out).append(f"{name}: {annotation}{default}")
         if i == 0:
             out.append("/")
-    named = [parameter(a) for a in op.signature.attributes if a.named]
-    out += [parameter(a) for a in op.signature.attributes if not a.named]
+    for attribute in op.signature.attributes:
+        (named if attribute.named else out).append(parameter(attribute))
     if refusing:
         return [*out, "*more: Never", *named, "**wrong: Never"]
     return [*out, *(["*"] if named else []), *named]

@@ -66,7 +66,7 @@ def test_slopes_of_a_batch_norm_over_many_elements() -> None:
 
     def weighted(weight: Tensor[Any]) -> Tensor[Any]:
         held = pt.asarray(x, device=DEVICE)
-        return pt.batch_norm(held, weight, one, mean, variance).sum()
+        return pt.batch_norm(held, weight, one, mean=mean, var=variance).sum()
 
     got = gradient(weighted, [1.0], "float16")
     np.testing.assert_allclose(got, [(x.astype(np.float64) - 8).sum() / 4], rtol=2**-8)

@@ -116,10 +116,10 @@ def test_a_bound_without_history_takes_the_type_of_the_tensor() -> None:
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (-1.0, None), (None, 1.0)])
 def test_bounds_that_are_tensors_act_as_numbers_do(low: float | None, high: float | None) -> None:
     x = vector(-2.0, 0.5, 1.0, 2.0)
-    tensors = [None if b is None else pt.full_like(x, b) for b in (low, high)]
+    least, most = [None if b is None else pt.full_like(x, b) for b in (low, high)]
     odd = vector(-2.0, float("nan"), 1.0, float("inf"))
-    np.testing.assert_array_equal(odd.clip(*tensors).numpy(), odd.clip(low, high).numpy())
-    slopes = ad.grad(lambda x: x.clip(*tensors).sum())(x)
+    np.testing.assert_array_equal(odd.clip(least, most).numpy(), odd.clip(low, high).numpy())
+    slopes = ad.grad(lambda x: x.clip(least, most).sum())(x)
     assert slopes.tolist() == ad.grad(lambda x: x.clip(low, high).sum())(x).tolist()
 
 

@@ -177,7 +177,7 @@ def test_a_truth_value_is_no_axis_and_no_number() -> None:
         lambda: x.sum((True,)),
         lambda: x.topk(True),
         lambda: x.leaky_relu(True),
-        lambda: pt.batch_norm(x, x[0], x[0], x[0], x[0], True),
+        lambda: pt.batch_norm(x, x[0], x[0], mean=x[0], var=x[0], epsilon=True),
     ]
     for call in others:
         with pytest.raises(ArgumentError, match=r"is not an integer: got True|is not a number"):

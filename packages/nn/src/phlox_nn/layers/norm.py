@@ -92,11 +92,11 @@ class BatchNorm(takes.BatchNorm, Layer[BatchNormConfig], init=False):
         weight, bias = self._vector(self.weight, x, 1.0), self._vector(self.bias, x, 0.0)
         mean, var, epsilon = self.running_mean, self.running_var, self.settings.epsilon
         if self.settings.track_running_stats and not self.training:
-            return batch_norm(x, weight, bias, mean.value, var.value, epsilon)
+            return batch_norm(x, weight, bias, mean=mean.value, var=var.value, epsilon=epsilon)
         check_several(self, x)
         if not x.size:  # it has no mean: it moves nothing, and its slopes are 0
             zeros, ones = self._vector(None, x, 0.0), self._vector(None, x, 1.0)
-            return batch_norm(x, weight, bias, zeros, ones, epsilon)
+            return batch_norm(x, weight, bias, mean=zeros, var=ones, epsilon=epsilon)
         y, new_mean, new_var = batch_norm_train(x, weight, bias, epsilon)
         if not self.settings.track_running_stats:
             return y

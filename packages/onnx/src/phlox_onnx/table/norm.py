@@ -35,10 +35,10 @@ def batch_normalization(
 ) -> Any:
     """In training the statistics are those of the batch, and running ones come out."""
     if not training_mode:
-        return px.batch_norm(X, scale, B, input_mean, input_var, epsilon)
+        return px.batch_norm(X, scale, B, mean=input_mean, var=input_var, epsilon=epsilon)
     axes = tuple(i for i in range(X.ndim) if i != 1)
     mean, var = X.mean(axis=axes), X.var(axis=axes)
-    out = px.batch_norm(X, scale, B, mean, var, epsilon)
+    out = px.batch_norm(X, scale, B, mean=mean, var=var, epsilon=epsilon)
     running = [
         old * momentum + new * (1 - momentum) for old, new in ((input_mean, mean), (input_var, var))
     ]

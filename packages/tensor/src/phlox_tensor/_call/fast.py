@@ -207,10 +207,11 @@ def unknown_argument(
         sizes = (settings[last[0].name], *more)
         hint = f"px.{op.name}({first}, {last[0].name}={sizes!r})"
     else:
-        by_name = [a.name for a in op.signature.attributes if a.named]
+        by_name = [o.name for o in op.signature.operands if o.named]
+        by_name += [a.name for a in op.signature.attributes if a.named]
         named = dict(zip(PLACES.get(op.name, by_name), more, strict=False))
         hint = instead_of(op.name, named, known, settings)
-        known = known[: len(known) - len(by_name)]
+        known = [name for name in known if name not in by_name]
     got = f"{len(more)} more, {', '.join(map(type_name, more))}"
     what, expected = "more arguments by place than there are", ", ".join([first, *known])
     return UnknownArgumentError(op.name, what, got=got, expected=expected, hint=hint)

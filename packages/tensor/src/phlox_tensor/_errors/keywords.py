@@ -195,6 +195,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     **{f"conv_transpose{n}d": ("groups", "dilation") for n in (1, 2, 3)},
     "cross_entropy": ("weight",),
     "diagonal": ("dim1", "dim2"),
+    "diff": ("n", "dim", "prepend", "append"),
     "fold": ("dilation", "padding", "stride"),
     "gelu": ("approximate",),
     **{f"lp_pool{n}d": ("kernel_size", "stride", "ceil_mode") for n in (1, 2, 3)},

@@ -939,10 +939,10 @@ def batch_norm(
     /,
     weight: Tensor[Float],
     bias: Tensor[Float],
+    *more: Never,
     mean: Tensor[Float],
     var: Tensor[Float],
     epsilon: float = 1e-05,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Each channel (axis 1) shifted and scaled by given mean and variance, then ``·weight +
@@ -1689,11 +1689,11 @@ def diagonal(
 def diff(
     x: Tensor[NumKind],
     /,
+    *more: Never,
     prepend: Tensor[NumKind] | None = None,
     append: Tensor[NumKind] | None = None,
     axis: int = -1,
     n: int = 1,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
     """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What

@@ -1076,11 +1076,11 @@ class TensorMethods(TensorMembers[K]):
     def diff(
         self: Tensor[NumKind],
         /,
+        *more: Never,
         prepend: Tensor[NumKind] | None = None,
         append: Tensor[NumKind] | None = None,
         axis: int = -1,
         n: int = 1,
-        *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
         """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``.

@@ -2,18 +2,19 @@
 
 Before the semicolon stand the operands (tensors), after it the attributes (plain values), after
 the arrow the results. ``?`` marks an operand that may be None, ``*`` one that takes many tensors,
-``*`` with ``?`` one that takes any number of them. Attributes after a ``*`` of their own are given
-by name alone, since other libraries have others in their places. A result with ``*`` stands for
-as many tensors as the shape rule says; it is then the only one.
+``*`` with ``?`` one that takes any number of them. Operands and attributes after a ``*`` of their
+own are given by name alone, since other libraries have others in their places. A result with
+``*`` stands for as many tensors as the shape rule says; it is then the only one.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from keyword import iskeyword
-from typing import Final
+from typing import Any, Final
 
 from .._values.kinds import KIND_SETS
 from .attributes import NORMALIZERS
@@ -30,6 +31,7 @@ class Operand:
     kind: str
     optional: bool = False
     variadic: bool = False
+    named: bool = False  # as of attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,8 @@ def parse(text: str) -> Signature:
         raise ValueError(f"signature without '->': {text!r}")
     operands, _, attributes = head.partition(";")
     made = Signature(
-        operands=tuple(_operand(part, text) for part in _split(operands)),
-        attributes=_attributes(_split(attributes), text),
+        operands=_parsed(_operand, operands, text),
+        attributes=_parsed(_attribute, attributes, text),
         results=tuple(_result(part, text) for part in _split(tail)),
         text=text.strip(),
     )
@@ -119,10 +121,11 @@ def _operand(part: str, text: str) -> Operand:
     return Operand(name.lstrip("*"), kind, optional, name.startswith("*"))
 
 
-def _attributes(parts: list[str], text: str) -> tuple[Attribute, ...]:
+def _parsed(one: Callable[[str, str], Any], given: str, text: str) -> tuple[Any, ...]:
+    parts = _split(given)
     end = parts.index("*") if "*" in parts else len(parts)
-    by_place = [_attribute(part, text) for part in parts[:end]]
-    return (*by_place, *[replace(_attribute(p, text), named=True) for p in parts[end + 1 :]])
+    by_name = [replace(one(part, text), named=True) for part in parts[end + 1 :]]
+    return (*[one(part, text) for part in parts[:end]], *by_name)
 
 
 def _attribute(part: str, text: str) -> Attribute:

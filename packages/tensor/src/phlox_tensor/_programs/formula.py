@@ -143,8 +143,6 @@ class ElementFormula:
             known = self._ops[base, form] = op, _Base(self, op, base, form, strict=self._strict)
         entry = device.unlisted(*known)
         table = device.ops
-        for layer in _layers(device):
-            layer.ops._used = True  # so that this entry is made anew when those in the tables are
         if len(self._entries) >= _MOST_KEPT:
             self._entries.clear()
         self._entries[device, form] = table, entry
@@ -465,14 +463,6 @@ def _computed(numbers: Sequence[Formula], given: Sequence[Any]) -> list[Any]:
             next(rest) if function is None else function(*[filled(a, {}, values) for a in args])
         )
     return values
-
-
-def _layers(device: Backend) -> list[Backend]:
-    """A device and all that it wraps, the base device last."""
-    found = [device]
-    while (inner := found[-1].inner) is not None:
-        found.append(inner)
-    return found
 
 
 def _kind_of(name: str, item: Any) -> Any:

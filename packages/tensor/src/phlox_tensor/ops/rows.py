@@ -298,7 +298,8 @@ def _batch_norm(
 
 batch_norm = row(
     "batch_norm",
-    "x: Float, weight: Float, bias: Float, mean: Float, var: Float; epsilon: float = 1e-5 -> Float",
+    "x: Float, weight: Float, bias: Float, *, mean: Float, var: Float; *, epsilon: float = 1e-5 "
+    "-> Float",
     expand=_batch_norm,
     numpy=ref.batch_norm,
     shape=shapes.batch_norm,
@@ -313,7 +314,7 @@ batch_norm = row(
     method=False,
     example=(
         "pt.batch_norm(pt.asarray([[1.0, 2.0], [3.0, 4.0]]), pt.asarray([1.0, 1.0]), "
-        "pt.asarray([0.0, 0.0]), pt.asarray([2.0, 3.0]), pt.asarray([1.0, 4.0]), "
+        "pt.asarray([0.0, 0.0]), mean=pt.asarray([2.0, 3.0]), var=pt.asarray([1.0, 4.0]), "
         "epsilon=0.0)"
     ),
     doc="Each channel (axis 1) shifted and scaled by given mean and variance, then "

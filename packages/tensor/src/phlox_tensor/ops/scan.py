@@ -125,7 +125,7 @@ def _diff(x: Tensor, prepend: Tensor | None, append: Tensor | None, axis: int, n
 
 diff = scan(
     "diff",
-    "x: Num, prepend: Num?, append: Num?; axis: Axis = -1, n: int = 1 -> Num",
+    "x: Num, *, prepend: Num?, append: Num?; *, axis: Axis = -1, n: int = 1 -> Num",
     expand=_diff,
     numpy=ref.diff,
     shape=shapes.diff,
