@@ -11,6 +11,7 @@ import phlox_nn as nn
 import phlox_optim as optim
 import phlox_tensor as pt
 from phlox_nn import ConfigError
+from phlox_optim import _groups
 from phlox_tensor import RecordError
 
 
@@ -321,3 +322,28 @@ def test_an_optimizer_of_ones_own_takes_gradients_of_a_scaled_loss() -> None:
     assert set(moved(model, after).values()) == {0.05}
     assert scaling.step(optimizer, 0.1, after, grads_of(after, float("nan"))) is after
     assert (optimizer.skipped, scaling.scale) == (1, 4.0)
+
+
+def test_patterns_are_matched_again_where_paths_or_parameters_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+
+    calls: list[str] = []
+    fits = _groups.fits
+    monkeypatch.setattr(
+        _groups, "fits", lambda where, path, param: calls.append(path) or fits(where, path, param)
+    )
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    grads = {param.id: pt.ones(param.shape) for param in model.param_list()}
+    config = optim.SgdConfig(groups={"layers.0.*": {"lr_factor": 0.0}})
+    optimizer = config.init()
+    after = optimizer.step(0.1, model, grads)
+    first = len(calls)
+    assert first == 4
+    after = optimizer.step(0.1, after, grads)
+    assert len(calls) == first
+    turned = after.replace(layers=tuple(reversed(after.layers)))
+    last = optimizer.step(0.1, turned, grads)
+    assert len(calls) == 2 * first
+    assert last.layers[0].weight.value.tolist() == turned.layers[0].weight.value.tolist()
+    assert last.layers[1].weight.value.tolist() != turned.layers[1].weight.value.tolist()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import is_
 from types import NoneType
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from phlox_nn import Config, Module, Param, updates_of
 from phlox_record import Keyed, Record
@@ -18,7 +17,7 @@ from . import _groups, _state
 from ._clipping import GradientClipping
 from ._dropped import LastStep, dropped_inside
 from ._found import check_divisor, check_rate, find
-from ._groups import Group
+from ._groups import Group, Vectors
 from ._optimizer import AnyGradients, M, Optimizer
 from ._reading import refuse_recorded
 from ._rule import SimpleOptimizer, State, misfit
@@ -44,16 +43,52 @@ class _Content(NamedTuple):
     owners: dict[str, str]  # by parameter id the rule of its state, where there are several
 
 
+class _Part(NamedTuple):
+    """A group of the last step: which of all parameters were in it, and their states."""
+
+    places: tuple[int, ...]
+    rows: list[int]
+    states: list[State]
+
+    def of(self, params: list[Param], grads: list[Tensor[Float]]) -> _Group:
+        """Return the group again, of other parameters and gradients that look the same."""
+        mine = [params[row] for row in self.rows]
+        return _Group(
+            self.places, mine, _inner(mine), [grads[row] for row in self.rows], self.states
+        )
+
+
 class _Last(NamedTuple):
-    """What the last step was made of, if its parameters were one group; no numbers of a model.
+    """What the last step was made of; no numbers of a model.
 
     Where the next step looks the same, it need not be sorted into groups again.
     """
 
-    places: tuple[int, ...]
+    parts: list[_Part]
+    by_id: _groups.Places  # which groups each parameter was in
     seen: list[Any]  # id, shape, element type, device of each, and those of its gradient
-    states: list[State]
     kept: dict[str, State]  # all states after that step, to see that nobody changed them
+
+
+def _parts(
+    groups: list[_Group],
+    params: list[Param],
+    grads: list[Tensor[Float]],
+    states: dict[str, State],
+) -> list[_Part]:
+    """The groups of a step without numbers; none where gradients came from other devices."""
+    row_of = {param.id: row for row, param in enumerate(params)}
+    found = []
+    for group in groups:
+        rows = [row_of[param.id] for param in group.params]
+        if not all(grad is grads[row] for grad, row in zip(group.grads, rows, strict=True)):
+            return []
+        kept = [states[param.id] for param in group.params]
+        found.append(_Part(group.places, rows, kept))
+    return found
+
+
+_NOWHERE: Final[_groups.Places] = {}
 
 
 @final
@@ -111,6 +146,11 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._state = Cell(_Content({}, 0, 0, {}))
         self._last: _Last | None = None
         self._before = LastStep()
+        self._placed: tuple[list[Any], _groups.Places] = [], _NOWHERE
+        # A function of a parameter may say something else at each step.
+        self._by_path = all(
+            isinstance(each.where, str) or each.where == Vectors() for each in self._groups
+        )
         self._several = any(type(group.rule) is not type(rule) for group in self._groups)
 
     @property
@@ -168,13 +208,7 @@ class OptimizerAdaptor(Settled, Optimizer):
                 content = self._state.get()
                 self._state.set(content._replace(skipped=content.skipped + 1))
             return module
-        if divide_by != 1.0 or self._clipping is not None:  # scaled ones leave narrow ranges
-            found = [g.to_full_precision() for g in found]
-        if divide_by != 1.0:
-            check_divisor(divide_by)
-            found = [g * (1.0 / divide_by) for g in found]
-        if self._clipping is not None:
-            found = self._clipping.clip(found)
+        found = self._scaled(found, divide_by)
         followed = recording()
         content = self._state.get()
         if strict and params and not followed:
@@ -184,25 +218,24 @@ class OptimizerAdaptor(Settled, Optimizer):
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
             for p, g in zip(params, found, strict=True)
         ]
-        # Groups go by path, which the same parameters may have another of by now.
-        last = None if followed or self._groups else self._last
-        if last is not None and last.kept is content.kept and last.seen == seen:
-            groups = [_Group(last.places, params, _inner(params), found, last.states)]
+        by_id = self._places(module)
+        last = None if followed else self._last
+        same = last is not None and last.kept is content.kept and last.by_id is by_id
+        if last is not None and same and last.seen == seen:
+            groups = [part.of(params, found) for part in last.parts]
         else:
             if strict:
                 self._refuse_strangers(module, params)
-            groups = self._sorted(module, params, found, strict=strict)
+            groups = self._sorted(by_id, params, found, strict=strict)
         new: dict[str, Param] = {}
         after: dict[str, State] = {}
-        states: list[State] = []
         for group in groups:
             states = self._update(lr, group, new)
-            for param, state in zip(group.params, states, strict=True):
-                after[param.id] = state
+            after.update(zip((param.id for param in group.params), states, strict=True))
         kept = self._keep(after, groups)
         if not followed:
-            again = len(groups) == 1 and all(map(is_, groups[0].grads, found))
-            self._last = _Last(groups[0].places, seen, states, kept) if again else None
+            parts = _parts(groups, params, found, after)
+            self._last = _Last(parts, by_id, seen, kept) if parts else None
             if params:
                 self._before.note(params[0], new[params[0].id])
         elif strict and params:
@@ -210,6 +243,15 @@ class OptimizerAdaptor(Settled, Optimizer):
         if has_state:
             new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
+
+    def _scaled(self, grads: list[Tensor[Float]], divide_by: float) -> list[Tensor[Float]]:
+        """Gradients divided and clipped; scaled ones leave narrow ranges."""
+        if divide_by != 1.0 or self._clipping is not None:
+            grads = [g.to_full_precision() for g in grads]
+        if divide_by != 1.0:
+            check_divisor(divide_by)
+            grads = [g * (1.0 / divide_by) for g in grads]
+        return grads if self._clipping is None else self._clipping.clip(grads)
 
     def _keep(self, after: dict[str, State], groups: list[_Group]) -> dict[str, State]:
         """Count a step, and return all states after it."""
@@ -248,11 +290,25 @@ class OptimizerAdaptor(Settled, Optimizer):
                 "anew; config.init() makes an optimizer for another module",
             )
 
+    def _places(self, module: Module) -> _groups.Places:
+        """The groups of each parameter; the same object while paths and parameters are the same."""
+        if not self._groups:
+            return _NOWHERE
+        weights = module.params(role="weight")
+        key = [(path, p.id, p.shape) for path, p in weights.items()]
+        if key != self._placed[0] or not self._by_path:
+            self._placed = key, _groups.places(self._groups, weights)
+        return self._placed[1]
+
     def _sorted(
-        self, module: Module, params: list[Param], grads: list[Tensor[Float]], *, strict: bool
+        self,
+        places: _groups.Places,
+        params: list[Param],
+        grads: list[Tensor[Float]],
+        *,
+        strict: bool,
     ) -> list[_Group]:
         """What may step together, by group, device, types, and what the states have in common."""
-        places = _groups.places(self._groups, module) if self._groups else {}
         groups: dict[Any, _Group] = {}
         numbers: list[Number] = []
         content = self._state.get()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import final
 
-from phlox_nn import Module, Param
+from phlox_nn import Param
 from phlox_nn.where import Where, fits, require_where
 from phlox_tensor import ArgumentError, WrongTypeError
 
@@ -71,14 +71,16 @@ class Vectors:
         return len(param.shape) < 2 and fits(self.where, path, param)
 
 
-def places(groups: Sequence[Group], module: Module) -> dict[str, tuple[int, ...]]:
+Places = dict[str, tuple[int, ...]]  # of each parameter, by id, those of its groups
+
+
+def places(groups: Sequence[Group], weights: dict[str, Param]) -> Places:
     """The places of all groups that each trained parameter is in, in their order, by id.
 
     Raises:
         ArgumentError: when a group fits no weight of the module.
     """
-    weights = module.params(role="weight")
-    found: dict[str, tuple[int, ...]] = {}
+    found: Places = {}
     for place, group in enumerate(groups):
         inside = [p.id for path, p in weights.items() if fits(group.where, path, p)]
         if not inside and not isinstance(group.where, Vectors):
