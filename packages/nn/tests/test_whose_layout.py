@@ -231,3 +231,14 @@ def test_tensors_of_two_layouts_are_not_written_into_one_file(tmp_path: Path) ->
         pr.JsonRecorder().record({"model": read, "more": pt.ones((3, 3))}, tmp_path / "a")
     path = pr.JsonRecorder().record({"model": read, "step": pt.ones(())}, tmp_path / "b")
     assert gives_what_pytorch_gives(nn.Linear(3, 3).load_file(path, at="model"))
+
+
+def test_a_hint_for_a_part_of_a_file_names_the_file(tmp_path: Path) -> None:
+    weights = {"body": nn.Linear(3, 2).into_record()}
+    path = pr.JsonRecorder().record({"state": {"model": weights}}, tmp_path / "a")
+    for at in ("state", "state.model"):
+        with pytest.raises(RecordError) as caught:
+            nn.Linear(3, 2).load_file(path, at=at)
+        hint = caught.value.hint or ""
+        assert hint.startswith(f'model.load_file(path, at="{at}'), hint
+        assert eval(hint, {"model": nn.Linear(3, 2), "path": path}).weight.shape == (3, 2)

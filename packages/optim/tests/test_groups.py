@@ -333,11 +333,11 @@ def test_patterns_are_matched_again_where_paths_or_parameters_changed(
     monkeypatch.setattr(
         _groups, "fits", lambda where, path, param: calls.append(path) or fits(where, path, param)
     )
-    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    model: Any = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     grads = {param.id: pt.ones(param.shape) for param in model.param_list()}
     config = optim.SgdConfig(groups={"layers.0.*": {"lr_factor": 0.0}})
     optimizer = config.init()
-    after = optimizer.step(0.1, model, grads)
+    after: Any = optimizer.step(0.1, model, grads)
     first = len(calls)
     assert first == 4
     after = optimizer.step(0.1, after, grads)

@@ -89,7 +89,7 @@ class Checkpointer:
         self._sign: Final = -1.0 if largest else 1.0
         self._scores: dict[int, float] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
-        remove_left(self.folder)
+        remove_left(self.folder, os.listdir(self.folder))
 
     def save(self, step: int, *, metrics: Mapping[str, float] | None = None, **parts: Any) -> Path:
         """Write a checkpoint, then remove those that are neither among the last nor the best.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import io
 import mmap
 import os
@@ -113,11 +114,11 @@ class _Flowing(io.FileIO):
         return count
 
 
-def remove_left(folder: Path) -> None:
-    """Remove what killed processes left in a folder, but no file that is being written."""
-    for left in folder.glob(TEMPORARY):
+def remove_left(folder: Path, names: list[str]) -> None:
+    """Remove what killed processes left of files in a folder, but none that is being written."""
+    for name in fnmatch.filter(names, TEMPORARY):
         with contextlib.suppress(FileNotFoundError):
-            _remove_unlocked(left)
+            _remove_unlocked(folder / name)
 
 
 def _remove_unlocked(path: Path) -> bool:

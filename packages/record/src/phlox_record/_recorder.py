@@ -192,8 +192,9 @@ class Recorder(ABC):
             index = place.with_name(place.name + INDEX)
             if index.exists():
                 remove_shards(index, self.limits)
-        remove_left(place.parent)
-        remove_left_shards(place, self.extension, self.limits)
+        beside = os.listdir(place.parent)  # once: a folder may hold thousands of files
+        remove_left(place.parent, beside)
+        remove_left_shards(place, beside, self.extension, self.limits)
         return made
 
     def _write_shard(self, named: dict[str, TensorEntry], place: Path) -> None:

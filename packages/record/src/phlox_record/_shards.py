@@ -98,13 +98,12 @@ def remove_shards(index: Path, limits: Limits) -> None:
         index.with_name(name).unlink(missing_ok=True)
 
 
-def remove_left_shards(place: Path, extension: str, limits: Limits) -> None:
-    """Remove the shards of saves to a place that were killed: no index names them."""
+def remove_left_shards(place: Path, names: list[str], extension: str, limits: Limits) -> None:
+    """Remove those of a folder's files that killed saves to a place left: no index names them."""
     stem = re.escape(place.name.removesuffix(extension))
     shard = re.compile(rf"{stem}-([0-9a-f]{{8}})-\d{{5}}-of-\d{{5}}{re.escape(extension)}")
-    found = {
-        path: match[1] for path in place.parent.iterdir() if (match := shard.fullmatch(path.name))
-    }
+    matches = filter(None, map(shard.fullmatch, names))
+    found = {place.with_name(match[0]): match[1] for match in matches}
     if not found:
         return
     tokens = {token for token in set(found.values()) if let_go(_mark(place, token))}

@@ -18,7 +18,6 @@ Fit = Callable[[Any, "Remap | None", "Layout | None"], "LoadReport"]
 
 # A search takes this many times what a load takes, at most, and only where a load fails.
 _BRANCHES: Final = 4
-_PREFIXES: Final = 2
 _MOST_ENTRIES: Final = 20_000
 
 
@@ -49,8 +48,7 @@ def advice(
     layout: Layout | None,
     paths: Mapping[str, Any],
     fit: Fit,
-    *,
-    in_file: bool,
+    file_at: tuple[str, ...] | None,
 ) -> str | None:
     """Return what to type where a record fits better in another way than the one asked for.
 
@@ -60,7 +58,7 @@ def advice(
         layout: as asked for.
         paths: the names of the module.
         fit: says how a record would fit with other names and in another layout.
-        in_file: whether ``load_file`` was called.
+        file_at: where in a file the record is, if ``load_file`` was called.
     """
     whose: tuple[Layout, ...] = ("phlox", "pytorch")
     asked = _score(fit, record, remap, layout)
@@ -78,7 +76,8 @@ def advice(
     if found is None:
         return None
     at, pattern, other = found
-    words = [f"at={'.'.join(at)!r}".replace("'", '"')] if at and in_file else []
+    place = ".".join([*(file_at or ()), *at])
+    words = [f"at={place!r}".replace("'", '"')] if place and file_at is not None else []
     if pattern is not None:
         more = ", **remap" if remap else ""
         words.append(f'remap={{r"{pattern[0]}": "{pattern[1]}"{more}}}')
@@ -86,7 +85,7 @@ def advice(
         words.append(f'layout="{other}"')
     if best[1] < 0:
         words.append("partial=True")
-    if in_file:
+    if file_at is not None:
         return f"model.load_file({', '.join(['path', *words])})"
     keys = "".join(f'["{name}"]' for name in at)
     return f"model.load_record({', '.join([f'record{keys}', *words])})"
@@ -123,7 +122,7 @@ def _patterns(branch: Any, paths: Mapping[str, Any]) -> Iterator[tuple[str, str]
         starts = Counter(
             ".".join(name.split(".")[:depth]) for name in names if name.count(".") >= depth
         )
-        for start, _ in starts.most_common(_PREFIXES // 2):
+        for start, _ in starts.most_common(1):
             yield f"^{re.escape(start)}\\.", ""
     owners = Counter(path.split(".")[0] for path in paths if "." in path)
     for owner, _ in owners.most_common(1):

@@ -118,7 +118,7 @@ def load_record(
     partial: bool,
     remap: Remap | None,
     layout: Layout | None,
-    in_file: bool = False,
+    file_at: tuple[str, ...] | None = None,
 ) -> M:
     """Return the module with the parameters and tensors of ``record``."""
     try:
@@ -130,7 +130,7 @@ def load_record(
         def fit(branch: Any, names: Remap | None, whose: Layout | None) -> LoadReport:
             return _matched(module, branch, names, whose)[0]
 
-        hint = advice(record, remap, layout, known, fit, in_file=in_file)
+        hint = advice(record, remap, layout, known, fit, file_at)
         if hint is None:
             raise
         raise RecordError(

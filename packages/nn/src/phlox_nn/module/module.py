@@ -458,7 +458,13 @@ class Module(_fields.Walked, metaclass=ModuleType):
             record = branch_of(record, at)
         target = None if device is None else as_device(device)
         return _records.load_record(
-            self, record, target, partial=partial, remap=remap, layout=layout, in_file=at is None
+            self,
+            record,
+            target,
+            partial=partial,
+            remap=remap,
+            layout=layout,
+            file_at=() if at is None else (at,),
         )
 
     def __repr__(self) -> str:
