@@ -191,6 +191,8 @@ def test_wrong_uses_say_what_to_type() -> None:
         (lambda: train.evaluate(net(), lambda m, b: forward(m, b)["loss"], small, [METRIC]),
          "right takes(.|\n)*'logits': logits"),
         (lambda: train.evaluate(net(), forward, small, [METRIC, METRIC]), "names occur twice"),
+        (lambda: train.evaluate(net(), forward, small, [train.Accuracy]), r"hint: Accuracy\(\)"),  # type: ignore[list-item]
+        (lambda: train.evaluate(net(), forward, small, ["accuracy"]), "not a metric"),  # type: ignore[list-item]
         (lambda: train.predict(net(), lambda m, b: m(b["x"]).sum(), small), "no axis of examples"),
         (lambda: train.predict(net(), lambda m, b: m(b["x"]), []), "no batches"),
         (lambda: train.find_lr(one, forward, []), "no batches"),

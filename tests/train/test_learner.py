@@ -187,6 +187,10 @@ def test_a_plateau_schedule_is_given_its_measures_by_the_loop() -> None:
     assert one.rate == 5e-3
 
 
+WRONG: Any = optim.SgdConfig
+FAST: Any = "fast"
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -194,8 +198,12 @@ def test_a_plateau_schedule_is_given_its_measures_by_the_loop() -> None:
             lambda: train.Learner(net(Cpu()), optim.SgdConfig().init(), 0.1),
             "no device that records",
         ),
-        (lambda: train.Learner(net(), optim.SgdConfig, 0.1), r"optimizer is none(.|\n)*init\(\)"),  # type: ignore[arg-type]
-        (lambda: train.Learner(net(), optim.SgdConfig().init(), "fast"), "schedule is none"),  # type: ignore[arg-type]
+        (
+            lambda: train.Learner(net(), WRONG, 0.1),
+            r"optimizer is no optimizer(.|\n)*init\(\)",
+        ),
+        (lambda: train.Learner(net(), optim.SgdConfig().init(), FAST), "schedule is no schedule"),
+        (lambda: train.Learner(net(), optim.SgdConfig().init(), True), "schedule is no schedule"),
         (lambda: learner(microbatches=0), "microbatches: got 0"),
         (lambda: learner(ema=1.0), "decay: got 1.0"),
         (lambda: learner().step(lambda m, b: {}, batches()[0]), "gives no loss"),

@@ -466,6 +466,14 @@ def test_wrong_uses_say_what_to_type(tmp_path: Path) -> None:
         (lambda: train.Run(tmp_path, one, [], config={"a": object()}), "does not go into a file"),
         (lambda: train.Run(None, one, []).log(loss=1.0), "has not begun"),
         (train.Every, "Every"),
+        (lambda: train.Run(tmp_path, one, save=5), "an Every"),  # type: ignore[arg-type]
+        (lambda: train.Run(tmp_path, one, resume="yes"), "resume='yes'"),  # type: ignore[arg-type]
+        (lambda: train.Run(tmp_path, one, data.arrays(**rows(8))), "items, not batches"),
+        (lambda: loop(None, feed=[]), "no batches"),
+        (lambda: loop(None, epochs=1.5), "no count"),  # type: ignore[arg-type]
+        (lambda: loop(None, body=lambda run, one: run.log(step=1.0)), "rows have themselves"),
+        (lambda: loop(None, body=lambda run, one: run.log(a=one)), "a does not go into a row"),
+        (lambda: loop(None, body=lambda run, one: run.log(5)), "values have no names"),
         (lambda: train.KeepLast(0), "KeepLast"),
         (train.MaxTime, "MaxTime"),
         (lambda: train.NoImprovement("a", 0), "NoImprovement"),

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from numpy.typing import NDArray
 
-from phlox_tensor import ArgumentError, Tensor
+from phlox_tensor import ArgumentError, Tensor, WrongTypeError
 
 from ..step.batches import rows_of
 from ..step.outputs import Outputs
@@ -39,7 +39,10 @@ class Totals:
 
         Raises:
             ArgumentError: for two metrics of one name.
+            WrongTypeError: for what is no metric, such as its class.
         """
+        for metric in metrics:
+            _check(metric)
         names = ["loss", *(metric.name for metric in metrics)]
         if len(set(names)) < len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -102,3 +105,16 @@ class Totals:
         for place, (metric, part) in enumerate(zip(self._metrics, parts, strict=True)):
             read = {name: tensor.numpy() for name, tensor in part.items()}
             self._states[place] = metric.merge(self._states[place], read)
+
+
+def _check(metric: object) -> None:
+    needed = ("name", "takes", "better", "part", "merge", "value")
+    lost = [name for name in needed if not hasattr(metric, name)]
+    if isinstance(metric, type) or lost:
+        raise WrongTypeError(
+            "evaluate",
+            "not a metric",
+            got=f"the class {metric.__name__}" if isinstance(metric, type) else repr(metric),
+            expected=f"an object with {', '.join(needed)}",
+            hint=f"{metric.__name__}()" if isinstance(metric, type) else "train.Accuracy()",
+        )

@@ -32,6 +32,14 @@ class Feed:
                 expected="a data.DataLoader, or a list of batches",
                 hint="train.Run(folder, learner, data.DataLoader(dataset, 64, shuffle=True))",
             )
+        if hasattr(batches, "map") and not hasattr(batches, "position"):
+            raise WrongTypeError(
+                "run",
+                "a dataset gives items, not batches",
+                got=f"a {type(batches).__name__}",
+                expected="a data.DataLoader, or a list of batches",
+                hint="data.DataLoader(dataset, 64, shuffle=True)",
+            )
         self._batches: Any = batches
         self._places = hasattr(batches, "position") and hasattr(batches, "load_record")
 

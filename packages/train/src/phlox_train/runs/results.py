@@ -64,6 +64,9 @@ def series(rows: Iterable[Row], name: str) -> Series:
     for row in rows:
         names.update((f"{row['split']}/{k}", None) for k in row)
         if row["split"] == split and key in row:
+            if isinstance(row[key], list):
+                what, hint = f"{name} is no curve", "the rows of log.jsonl hold its arrays"
+                raise ArgumentError("history", what, got="arrays", expected="numbers", hint=hint)
             found.append((row["step"], row["epoch"], number(row[key]), row["time"]))
     if not found:
         known = [n for n in names if n.rpartition("/")[2] not in PLACE]

@@ -6,9 +6,37 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+import numpy as np
+
+from phlox_tensor import ArgumentError, Tensor, WrongTypeError
+
 from .log import Log, Row, numbers, plain
 
+# What every row says besides its values.
+PLACE: Final = ("step", "epoch", "time", "split")
+_HELD: Final = (float, int, str, Tensor, np.ndarray, np.generic, list)
 _LATE: Final = 2  # steps, in which a GPU has computed what was asked for
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Refuse values that no row can hold, before their row is written some steps later.
+
+    Raises:
+        ArgumentError: for a name that rows have themselves.
+        WrongTypeError: for what is no number, tensor, array or text.
+    """
+    for name, value in values.items():
+        if name in PLACE:
+            what, expected = "a name that rows have themselves", f"others than {', '.join(PLACE)}"
+            raise ArgumentError("log", what, got=name, expected=expected)
+        if not isinstance(value, _HELD):
+            raise WrongTypeError(
+                "log",
+                f"{name} does not go into a row",
+                got=f"a {type(value).__name__}",
+                expected="a number, a tensor, an array or text",
+                hint=f"run.log({name}=0.5)",
+            )
 
 
 @final
@@ -57,7 +85,3 @@ class Rows:
             if name not in PLACE:
                 self.values[f"{prefix}/{name}"] = number
         self.log.write(row)
-
-
-# What every row says besides its values.
-PLACE: Final = ("step", "epoch", "time", "split")

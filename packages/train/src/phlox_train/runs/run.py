@@ -23,6 +23,7 @@ from .folder import Folder
 from .keep import Every, KeepLast, KeepRule
 from .place import Place
 from .results import Best, Series, best_of, series
+from .rows import check_values
 from .saver import Moment, Saver
 from .signals import Signals
 from .stop import NotFinite, Seen, StopRule
@@ -100,6 +101,10 @@ class Run:
                 raise WrongTypeError(
                     "run", "what is trained has no record", got=got, expected=expected
                 )
+        given: Any = save
+        if not isinstance(given, Every) or resume not in (True, False, "anyway"):
+            got, expected = f"save={save!r}, resume={resume!r}", 'an Every, and a bool or "anyway"'
+            raise WrongTypeError("run", "when to save or go on", got=got, expected=expected)
         self._feed = Feed(batches)
         self._config = config_of(config)
         self._stop = (NotFinite(),) if stop is None else tuple(stop)
@@ -143,6 +148,8 @@ class Run:
     def epochs(self, count: int) -> Iterator[int]:
         """Yield the numbers of epochs that are left of so many, one that is under way first."""
         self._require()
+        if type(count) is not int or count < 0:
+            raise ArgumentError("epochs", "no count", got=count, expected="a whole number from 0")
         self._line.total = count
         while self.epoch < count and not self.reason:
             yield self.epoch
@@ -160,6 +167,9 @@ class Run:
             self._inside = True
             yield batch
             self._settle()
+        if not place.number:
+            hint = "train.Run(folder, learner, data.DataLoader(dataset, 64))"
+            raise ArgumentError("batches", "the run was given no batches", hint=hint)
         place.over = True
 
     def log(
@@ -174,16 +184,18 @@ class Run:
         """
         self._require()
         given: Any = named if values is None else values
+        better = getattr(given, "better", {})
         if not isinstance(given, Mapping):
             got, hint = f"a {type(values).__name__}", "run.log(loss=loss)"
             what, expected = "values have no names", "a dict"
             raise WrongTypeError("log", what, got=got, expected=expected, hint=hint)
-        place, step = self._place, self._place.step + self._inside
-        row = {"step": step, "epoch": place.epoch, "time": round(self.seconds, 3)}
-        for name, way in getattr(given, "better", {}).items():
-            self._folder.better[f"{split}/{name}"] = way
         if named and given is not named:
             given = {**given, **named}
+        check_values(given)
+        place, step = self._place, self._place.step + self._inside
+        row = {"step": step, "epoch": place.epoch, "time": round(self.seconds, 3)}
+        for name, way in better.items():
+            self._folder.better[f"{split}/{name}"] = way
         self._folder.rows.add(row, split, given)
         if split != "train":
             self._emit(Validated(step, place.epoch, split, given))

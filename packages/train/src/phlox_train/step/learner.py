@@ -87,19 +87,20 @@ class Learner(Generic[M]):
             ArgumentError: for a number of parts below 1, and a seed that is none.
             WrongTypeError: for what is no model, optimizer or schedule.
         """
-        _check(model, Module, "model", "DigitsConfig().init(device)")
+        _check(model, Module, "model", 'nn.Linear(4, 2, device=px.Autodiff("cpu"))')
         _check(optimizer, Optimizer, "optimizer", "optim.AdamWConfig().init()")
         _check(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
-        if isinstance(schedule, int | float):
-            schedule = ConstantSchedulerConfig(float(schedule)).init()
+        given: Any = schedule
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            given = ConstantSchedulerConfig(float(given)).init()
         kinds = Scheduler | PlateauScheduler
-        _check(schedule, kinds, "schedule", "optim.CosineSchedulerConfig(1e-3, steps=1000).init()")
+        _check(given, kinds, "schedule", "optim.CosineSchedulerConfig(1e-3, steps=1000).init()")
         if type(microbatches) is not int or microbatches < 1:
             got, expected = microbatches, "1 or more"
             raise ArgumentError("Learner", "microbatches", got=got, expected=expected)
         self.device: Backend = _recording(model)
         self.optimizer = optimizer
-        self.schedule: Scheduler | PlateauScheduler = schedule
+        self.schedule: Scheduler | PlateauScheduler = given
         self.scaling = scaling
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self.microbatches = microbatches
@@ -302,9 +303,9 @@ def _check(value: object, kind: Any, name: str, hint: str) -> None:
     if not isinstance(value, kind):
         raise WrongTypeError(
             "Learner",
-            f"what is given as {name} is none",
+            f"what is given as {name} is no {name}",
             got=repr(value) if isinstance(value, type) else f"a {type(value).__name__}",
-            expected=f"a {name}",
+            expected="what the hint gives",
             hint=hint,
         )
 
