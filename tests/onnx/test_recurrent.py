@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 import phlox as px
 from phlox import Autodiff, Cpu
 from phlox_onnx.source._verify import imported
+from phlox_onnx.table import microsoft_recurrent
+from phlox_tensor import Meta
 from tests.onnx.test_source import body, f, file
 
 SIZES = {"GRU": 3, "LSTM": 4, "RNN": 1}
@@ -211,3 +214,33 @@ def test_gradients_pass_what_is_rounded_at_each_step() -> None:
     grad = given["x0"].grad(model(**given)[0].sum().backward())
     assert grad is not None
     assert (grad.numpy() != 0).mean() > 0.9
+
+
+def test_steps_of_any_number_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that nobody gave are tried up to thousands; without data one step tells all."""
+    value, constants = helper.make_tensor_value_info, {
+        "W": np.ones((1, 3, 8), np.int8), "R": np.ones((1, 2, 8), np.int8),
+        "w": np.full(1, 0.1, np.float32), "z": np.zeros(1, np.int8),
+    }  # fmt: skip
+    names = ["x", "W", "R", "", "", "", "", "", "w", "z", "w", "z"]
+    node = helper.make_node(
+        "DynamicQuantizeLSTM", names, ["y"], domain="com.microsoft", hidden_size=2
+    )
+    tensors = [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()]
+    graph = helper.make_graph(
+        [node], "g", [value("x", 1, ["t", "b", 3])], [value("y", 1, None)], tensors
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    steps = 0
+    real = microsoft_recurrent._row
+
+    def counted(x: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return real(x)
+
+    monkeypatch.setattr(microsoft_recurrent, "_row", counted)
+    file = px.onnx.load(data, device=Meta())
+    assert file(px.zeros((5120, 2, 3), device=Meta())).shape == (5120, 1, 2, 2)
+    assert steps == 1

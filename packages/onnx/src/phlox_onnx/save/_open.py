@@ -125,7 +125,9 @@ def _repeated(x: Tensor[Any], sizes: Mapping[int, int]) -> Tensor[Any]:
     return asarray(np.ascontiguousarray(array), device=x.device)
 
 
-def opened(inputs: Inputs, words: Sequence[str], dynamic: Dynamic | None, batch: bool) -> Opened:
+def open_sizes(
+    inputs: Inputs, words: Sequence[str], dynamic: Dynamic | None, batch: bool
+) -> Opened:
     """Which sizes are open, of inputs on a device.
 
     Raises:

@@ -26,7 +26,7 @@ from .._errors import OnnxError
 from ._check import refuse_unfit, verified
 from ._file import written
 from ._graph import model_of
-from ._open import HINT, Dynamic, Inputs, inputs_of, opened
+from ._open import HINT, Dynamic, Inputs, inputs_of, open_sizes
 from ._run import Run, refuse_unlike, run
 from ._sizes import Runs
 from ._spelled import Spelled
@@ -99,7 +99,7 @@ def save(
     given = inputs_of(net.forward, arguments).on(device)
     paths = [given.paths[i] for i in given.places]
     words = _names(names, "x" if dynamic is None else paths, len(paths), "inputs", params)
-    sizes = opened(given, words, dynamic, dynamic_batch)
+    sizes = open_sizes(given, words, dynamic, dynamic_batch)
     rows = positions if dynamic else 0
     with use_device(device):
         net(*given.arguments(given.leaves))  # what is computed once and kept is no part of it

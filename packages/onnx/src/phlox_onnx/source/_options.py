@@ -70,7 +70,7 @@ def _refuse_pairs(word: str, given: object, example: dict[str, Any], fits: Any) 
         raise ArgumentError("write", f"{word} does not name sizes", got=wrong[0], hint=hint)
 
 
-def opened(graph: Graph, free: Mapping[str, str]) -> dict[str, int]:
+def freed_sizes(graph: Graph, free: Mapping[str, str]) -> dict[str, int]:
     """Give sizes that are numbers in the file a name, and return the numbers."""
     out: dict[str, int] = {}
     for place, word in free.items():

@@ -20,7 +20,7 @@ from ..run._model import prepared, refuse_unsupported
 from ..run._quantized import Quantized, without_whole_numbers
 from ..run._recurrent import with_recurrent_layers
 from ..run._roles import roles
-from ._options import Options, Precision, Sizes, names_of, opened, refuse_unknown
+from ._options import Options, Precision, Sizes, freed_sizes, names_of, refuse_unknown
 from .graph._patterns import recognised
 from .graph._probe import Cases, collapsed, shapes_of
 from .graph._simplify import Forms, in_several_ways, simplified
@@ -82,7 +82,7 @@ def package(file: Source, options: Options) -> Package:
         OnnxError: when the file is malformed, or holds what cannot be written.
     """
     graph = prepared(file, options.limits)
-    freed = opened(graph, options.free)
+    freed = freed_sizes(graph, options.free)
     refuse_unknown(graph, options.bind)
     without_whole_numbers(graph, options.quantized)
     refuse_unsupported(graph)

@@ -66,6 +66,9 @@ def _run(
 ) -> tuple[T, tuple[T, ...]]:
     """All outputs (time, batch, hidden) and the last state; short sequences stop early."""
     count = gates.shape[0]
+    if count and isinstance(gates.device, px.Meta):  # without data one step has the sizes of all
+        after = step(gates[0], state)
+        return after[0].broadcast_to((count, *after[0].shape)), after
     found: list[Any] = [None] * count
     order = reversed(range(count)) if backwards else range(count)
     whole = lengths is None or bool((lengths == count).all())
