@@ -20,6 +20,9 @@ KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "arrays": ("xs", "arrays"),
     "axes": ("axis", "axes"),
     "axis": ("axes",),
+    "axisa": (),
+    "axisb": (),
+    "axisc": (),
     "boundaries": ("x1",),
     "constant_values": ("value",),
     "ddof": ("correction",),
@@ -100,31 +103,35 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     "add": {"alpha": "x1 + {value} * x2"},
     "any_op": {
         "inplace": "y = {op}(x{kept})",
-        "where": "{op}(x[mask]{kept})",
+        "where": "{op}(x[mask]{flat}{kept})",
     },
     "argsort": {"kind": "px.argsort(x, stable=True{kept})"},
     "attention": {
         "attn_mask": "mask=~attn_mask  # True hides here, and shows there; bias=... of floats",
         "attn_mask: None": "mask=None",
+        "dropout_p": "px.attention(query, key, value{kept})  # none is dropped here",
     },
     "bincount": {
         "weights": "px.zeros(max({minlength}, int(x.max()) + 1)).index_add(x, weights, axis=0)"
     },
     "broadcast_to": dict.fromkeys(("shape", "size", "sizes"), "x.broadcast_to({value})"),
+    "corrcoef": {"rowvar": "px.corrcoef(x.T)"},
     "cov": {
         "aweights": "(c * weights) @ c.T / weights.sum()  # where c = x - "
         "(x * weights).sum(axis=1, keepdims=True) / weights.sum()",
+        "bias": "correction=0",
+        "bias: False": "correction=1",
         "ddof": "correction={value}",
         "fweights": "px.cov(x.repeat(weights, axis=1){kept})",
         "rowvar": "px.cov(x.T{kept})",
     },
     "cross_entropy": {
-        "ignore_index": "nn.CrossEntropyLoss(pad_tokens=({value},))(x, target)",
-        "label_smoothing": "nn.CrossEntropyLoss(smoothing={value})(x, target)",
+        "ignore_index": "nn.CrossEntropyLoss(pad_tokens=({value},){reduced})(x, target)",
+        "label_smoothing": "nn.CrossEntropyLoss(smoothing={value}{reduced})(x, target)",
         "reduction": "px.cross_entropy(x, target)  # of each row",
         "reduction: 'mean'": "px.cross_entropy(x, target).mean()",
         "reduction: 'sum'": "px.cross_entropy(x, target).sum()",
-        "weight": "nn.CrossEntropyLoss(weights=tuple(weight.tolist()))(x, target)",
+        "weight": "nn.CrossEntropyLoss(weights=tuple(weight.tolist()){reduced})(x, target)",
     },
     "diagonal": dict.fromkeys(("axis1", "axis2", "dim1", "dim2"), _TURNED),
     "divide": {
@@ -146,22 +153,24 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "weights": "px.zeros(bins).index_add(places, weights, axis=0)  # where places = "
         "edges[1:-1].searchsorted(x, side='right')",
     },
+    "index_add": {"alpha": "px.index_add(x, indices, {value} * values{kept})"},
     "interpolate": _SCALED,
     "interpolate2d": _SCALED,
     "log": {"base": "x.log() / math.log({value})"},
     **{f"lp_pool{n}d": {"kernel_size": "kernel={value}, p={kernel}"} for n in (1, 2, 3)},
-    "max": {"dim": "px.max_with_indices(x, axis={value}{kept})  # axis={value} for values alone"},
+    "max": {"dim": "px.max_with_indices(x, axis={v:d}{kept})  # axis={value} for values alone"},
     "max_pool1d": {"return_indices": "px.max_pool1d_with_indices(x{kept})"},
     "max_pool2d": {"return_indices": "px.max_pool2d_with_indices(x{kept})"},
     "max_pool3d": {"return_indices": "px.max_pool3d_with_indices(x{kept})"},
     "mean": {"dtype": "px.mean(x.astype({value}){kept})", "dtype: None": "px.mean(x{kept})"},
     "median": {"dim": _MIDDLE},
-    "min": {"dim": "px.min_with_indices(x, axis={value}{kept})  # axis={value} for values alone"},
+    "min": {"dim": "px.min_with_indices(x, axis={v:d}{kept})  # axis={value} for values alone"},
     "nonzero": {"as_tuple": "px.nonzero(x)", "as_tuple: False": "px.argwhere(x)"},
     "pad": {"mode": "px.pad_border(x, mode={value}{kept})"},
     "permute_dims": dict.fromkeys(("axes", "dims"), "x.permute_dims({value})"),
     "reshape": dict.fromkeys(("new_shape", "newshape", "shape"), "x.reshape({value})"),
     "round": {"decimals": "(x * 10**{value}).round() / 10**{value}"},
+    "scatter": {"reduce": 'update="add"', "reduce: 'multiply'": 'update="mul"'},
     "searchsorted": {"right": 'side="right"', "right: False": 'side="left"'},
     "log_softmax": {"dtype": "px.log_softmax(x.astype({value}){kept})"},
     "softmax": {
@@ -274,7 +283,7 @@ _DIM: Final = frozenset(("dim", "keepdim"))
 def _setting(name: str, value: object, known: Sequence[str]) -> str | None:
     """The setting here for one of others, or for a slip of the pen; None where there is none."""
     own = next((each for each in KEYWORDS.get(name, ()) if each in known), None)
-    own = own or nearest(name, known, 0.6)
+    own = own or (None if name in KEYWORDS else nearest(name, known))
     return own and f"{own}={_short(value)}"
 
 
@@ -300,10 +309,12 @@ def _parts(given: Mapping[str, Any]) -> dict[str, Any]:
     front = isinstance(axis, int) and axis >= 0
     return {
         "kept": "",
+        **({"flat": ""} if given.get("axis") is None else {}),  # what is selected is a vector
         **given,
         "after": "" if front or not isinstance(axis, int) else ", :" * (-axis - 1),
         "axis": axis,
         "before": ":, " * axis if front else "..., ",
+        "reduced": f", reduction={given['reduction']!r}" if "reduction" in given else "",
         "first": given.get("dim1", given.get("axis1", 0)),
         "how": repr(mode) if mode != "nearest" else '"nearest", "asymmetric", rounding="floor"',
         "second": given.get("dim2", given.get("axis2", 1)),

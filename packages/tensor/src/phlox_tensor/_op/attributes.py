@@ -193,7 +193,8 @@ def _margins(value: Any, name: str, op: str, rank: int) -> tuple[tuple[int, int]
         hint: str | None = None
         if len(items) in range(2, 2 * rank + 1, 2) and all(isinstance(n, int) for n in items):
             flat = tuple(zip(items[::2], items[1::2], strict=True))  # as PyTorch has them
-            hint = f"{name}={flat[::-1]}"
+            hint = f"{name}={flat[::-1]}  # as PyTorch's"
+            hint += f"; NumPy's is {name}={flat * rank}" if len(flat) == 1 else ""
         raise ArgumentError(op, f"{name} is malformed", got=value, expected=expected, hint=hint)
     return ((0, 0),) * (rank - len(pairs)) + tuple((p[0], p[1]) for p in pairs)
 
