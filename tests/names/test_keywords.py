@@ -18,8 +18,8 @@ TEXT = Path(__file__).with_name("keywords.txt").read_text(encoding="utf-8")
 CALLS = [row.split(" ; ") for row in TEXT.splitlines() if not row.startswith("#")]
 # Words of functions that draw, and of first arguments beside others: no line gives the same.
 UNTRIED = {
-    "axisa", "axisb", "axisc", "boundaries", "lam", "loc", "log_probs", "maxval", "minval", "num_samples", "probs", "replace",
-    "tau",
+    "axisa", "axisb", "axisc", "boundaries", "lam", "loc", "log_probs", "maxval", "minval",
+    "num_samples", "probs", "replace", "tau",
 }  # fmt: skip
 # Rows whose code packages/tensor/tests/test_spellings.py runs, or that is another form.
 ELSEWHERE = {

@@ -49,10 +49,10 @@ IDIOMS: Final = {
     "clamp_max": "x.minimum(0.5)",
     "clamp_min": "x.maximum(0.5)",
     "clone": "x  # tensors never change, so a copy is never needed",
-    "column_stack": "{ns}.stack([x, y], axis=1)  # of vectors; of matrices {ns}.concat",
+    "column_stack": "{ns}.concat([v if v.ndim > 1 else v.reshape(-1, 1) for v in (x, y)], axis=1)",
     "combinations": "x[{ns}.argwhere({ns}.triu({ns}.ones((x.size, x.size)), k=1))]",
     "compress": "x[mask]",
-    "cond": "{ns}.linalg.svdvals(x).max() / {ns}.linalg.svdvals(x).min()",
+    "cond": "(s := {ns}.linalg.svdvals(x)).max(axis=-1) / s.min(axis=-1)",
     "conj": "{ns}.conj(x)  # tensors are real",
     "convolve": "{ns}.conv1d(x[None, None], {ns}.flip(y)[None, None], padding=y.size - 1)[0, 0]",
     "copy": "x  # tensors never change, so a copy is never needed",
@@ -60,15 +60,17 @@ IDIOMS: Final = {
     "correlate": "{ns}.conv1d(x[None, None], y[None, None])[0, 0]  # y no longer than x",
     "cpu": 'x.to_device("cpu")',
     "cuda": 'x.to_device("wgpu")',
-    "cumulative_trapezoid": "((x[1:] + x[:-1]) / 2 * step).cumsum(axis=0)",
+    "cumulative_trapezoid": "((x[..., 1:] + x[..., :-1]) / 2 * step).cumsum(axis=-1)",
     "data": "x.detach()",
     "dct": "{ns}.asarray(scipy.fft.dct(x.numpy()))",
     "default_rng": "{ns}.random.seed(0)",
-    "delete": "{ns}.concat([x[:1], x[2:]])",
+    "delete": (
+        "(v := x.flatten())[{ns}.arange(v.size) != 1]  # on axis 0 {ns}.concat([x[:1], x[2:]])"
+    ),
     "diag_embed": "{ns}.where({ns}.eye(x.shape[-1]) > 0, x[..., None], 0.0)",
     "diag_indices": "({ns}.arange(3), {ns}.arange(3))",
     "diagflat": "{ns}.diag(x.flatten())",
-    "diagonal_scatter": "x.at[{ns}.arange(3), {ns}.arange(3)].set(y)",
+    "diagonal_scatter": "x.at[(n := {ns}.arange(min(x.shape))), n].set(y)",
     "digitize": 'edges.searchsorted(x, side="right")',
     "dim": "x.ndim",
     "dirichlet": "(g := {ns}.random.gamma((2, 3), alpha)) / g.sum(axis=-1, keepdims=True)",
@@ -82,7 +84,8 @@ IDIOMS: Final = {
     ),
     "dsplit": "{ns}.chunk(x, 2, axis=2)",
     "dstack": (
-        "{ns}.stack([x, y], axis=2)  # of matrices; {ns}.stack([x, y], axis=1)[None] of vectors"
+        "{ns}.concat([v if v.ndim > 2 else v.reshape((1, *v.shape, 1)[v.ndim - 1 :])"
+        " for v in (x, y)], axis=2)"
     ),
     "ediff1d": "{ns}.diff(x.flatten())",
     "embedding": "weight[indices]",
@@ -99,7 +102,7 @@ IDIOMS: Final = {
     "fft2": "{ns}.fft.fftn(x, axes=(-2, -1))",
     "fill": "{ns}.full_like(x, 1.0)",
     "fill_": "{ns}.full_like(x, 1.0)",
-    "fill_diagonal": "x.at[{ns}.arange(3), {ns}.arange(3)].set(0.0)",
+    "fill_diagonal": "x.at[(n := {ns}.arange(min(x.shape))), n].set(0.0)",
     "fix": "x.trunc()",
     "flatnonzero": "{ns}.nonzero(x.flatten())[0]",
     "fliplr": "{ns}.flip(x, axis=1)",
@@ -119,7 +122,7 @@ IDIOMS: Final = {
     "geometric": "((1 - {ns}.random.uniform((3,))).log() / math.log(1 - p)).ceil().maximum(1.0)",
     "geomspace": "{ns}.linspace(math.log(a), math.log(b), 5).exp()",
     "get_device": "x.device",
-    "gradient": "{ns}.asarray(numpy.gradient(x.numpy(), axis=0))",
+    "gradient": "{ns}.asarray(numpy.gradient(x.numpy(), axis=0))  # one for each axis there",
     "group_norm": "nn.GroupNorm(2, 4)(x)  # 2 groups of 4 channels",
     "gumbel": "-{ns}.random.exponential((3,)).log()",
     "half": "x.astype({ns}.float16)",
@@ -143,7 +146,7 @@ IDIOMS: Final = {
     "index_reduce": "x.at[indices].max(y)",
     "indices": '{ns}.stack({ns}.meshgrid({ns}.arange(2), {ns}.arange(3), indexing="ij"))',
     "inner": "{ns}.tensordot(x, y, axes=([-1], [-1]))",
-    "insert": "{ns}.concat([x[:1], y, x[1:]])",
+    "insert": "{ns}.concat([(v := x.flatten())[:1], y.flatten(), v[1:]])",
     "instance_norm": "nn.InstanceNorm(4)(x)  # of 4 channels",
     "int": "x.astype({ns}.int32)",
     "interp": "{ns}.asarray(numpy.interp(x.numpy(), places, values))",
@@ -192,7 +195,7 @@ IDIOMS: Final = {
     "mv": "x @ y",
     "nanargmax": "{ns}.where(x.isnan(), -{ns}.inf, x).argmax()",
     "nanargmin": "{ns}.where(x.isnan(), {ns}.inf, x).argmin()",
-    "nancumsum": "{ns}.where(x.isnan(), 0.0, x).cumsum(axis=0)",
+    "nancumsum": "{ns}.where(x.isnan(), 0.0, x).flatten().cumsum(axis=0)",
     "nanmax": "{ns}.where(x.isnan(), -{ns}.inf, x).max()  # -inf where all are nan",
     "nanmean": "{ns}.where(x.isnan(), 0.0, x).sum() / (~x.isnan()).astype(x.dtype).sum()",
     "nanmedian": (
@@ -241,15 +244,16 @@ IDIOMS: Final = {
     "rayleigh": "(2 * {ns}.random.exponential((3,))).sqrt()",
     "real": "{ns}.real(x)  # tensors are real",
     "register_hook": "x = px.register_hook(x, lambda gradient: gradient * 2)",
-    "renorm": "x * (1.0 / {ns}.linalg.vector_norm(x, axis=-1, keepdims=True)).minimum(1.0)",
+    "renorm": (
+        "x * (1.0 / {ns}.linalg.vector_norm(x, axis=tuple(range(1, x.ndim)), keepdims=True))"
+        ".minimum(1.0)"
+    ),
     "requires_grad_": "x = x.require_grad()",
     "reshape_as": "x.reshape(y.shape)",
     "retain_grad": "x = px.retain_grad(x), then x.grad(grads)",
     "rfft2": "{ns}.fft.rfftn(x, axes=(-2, -1))",
     "rint": "x.round()",
-    "row_stack": (
-        "{ns}.stack([x, y], axis=0)  # of vectors; {ns}.concat([x, y], axis=0) of matrices"
-    ),
+    "row_stack": "{ns}.concat([v if v.ndim > 1 else v.reshape(1, -1) for v in (x, y)])",
     "rrelu": "x.leaky_relu((1 / 8 + 1 / 3) / 2)  # nn.RRelu() in a model draws slopes in training",
     "scatter_": 'x = x.scatter(indices, update, axis=0, update="set")',
     "scatter_add": 'x.scatter(indices, update, axis=0, update="add")',
@@ -280,8 +284,8 @@ IDIOMS: Final = {
     "to_device": 'x.to_device("cpu")',
     "tobytes": "bytes(x)",
     "transpose": "x.swapaxes(0, 1), or x.permute_dims(1, 0)",
-    "trapezoid": "((x[1:] + x[:-1]) / 2 * step).sum()",
-    "trapz": "((x[1:] + x[:-1]) / 2 * step).sum()",
+    "trapezoid": "((x[..., 1:] + x[..., :-1]) / 2 * step).sum(axis=-1)",
+    "trapz": "((x[..., 1:] + x[..., :-1]) / 2 * step).sum(axis=-1)",
     "tri": "{ns}.tril({ns}.ones((3, 3)))",
     "tril_indices": "{ns}.nonzero({ns}.tril({ns}.ones((3, 3))))",
     "tril_mask": "~{ns}.tril({ns}.ones((3, 3), dtype={ns}.bool))  # True where it replaces",
@@ -292,20 +296,24 @@ IDIOMS: Final = {
     "type_as": "x.astype(y.dtype)",
     "typename": "x.dtype.name",
     "uniform_": "x = {ns}.random.uniform(x.shape)",
-    "union1d": "{ns}.unique_values({ns}.concat([x, y]))",
+    "union1d": "{ns}.unique_values({ns}.concat([x.flatten(), y.flatten()]))",
     "unique": "{ns}.unique_values(x)",
-    "unique_consecutive": 'x[{ns}.concat([{ns}.ones(1, dtype="bool"), x[1:] != x[:-1]])]',
+    "unique_consecutive": (
+        '(v := x.flatten())[{ns}.concat([{ns}.ones(1, dtype="bool"), v[1:] != v[:-1]])]'
+    ),
     "unravel_index": "place // columns, place % columns",
     "unwrap": "{ns}.asarray(numpy.unwrap(x.numpy()))",
     "upsample": "{ns}.interpolate(x, [2 * n for n in x.shape[2:]])",
-    "vander": "x[:, None] ** {ns}.asarray([2.0, 1.0, 0.0])",
+    "vander": "x[:, None] ** {ns}.arange(x.size - 1.0, -1.0, -1.0)",
     "vdot": "{ns}.vecdot(x.flatten(), y.flatten())",
     "vectorize": "px.vmap(f)",
     "view_as": "x.reshape(y.shape)",
     "vsplit": "{ns}.chunk(x, 3, axis=0)",
-    "vstack": "{ns}.stack([x, y], axis=0)  # of vectors; {ns}.concat([x, y], axis=0) of matrices",
+    "vstack": "{ns}.concat([v if v.ndim > 1 else v.reshape(1, -1) for v in (x, y)])",
     "weibull": "{ns}.random.exponential((3,)) ** (1 / a)",
-    "xlogy": "{ns}.where(x == 0, 0.0, x * {ns}.where(x == 0, 1.0, y).log())",
+    "xlogy": (
+        "{ns}.where(x == 0, {ns}.where(y.isnan(), y, 0.0), x * {ns}.where(x == 0, 1.0, y).log())"
+    ),
     "zero_": "{ns}.zeros_like(x)",
 }
 
