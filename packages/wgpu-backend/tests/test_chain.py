@@ -220,6 +220,35 @@ def test_the_formula_of_an_op_is_one_kernel(gpu: Wgpu, dispatches: list[int], na
     np.testing.assert_array_equal(got.numpy(), want)
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes", "settings", "most"),
+    [
+        ("cdist", [(8, 6), (5, 6)], {}, 1),
+        ("cosine_similarity", [(8, 6), (8, 6)], {}, 1),
+        ("fold", [(1, 8, 25)], {"size": (6, 6), "kernel": 2}, 5),
+        ("grid_sample", [(1, 2, 5, 5), (1, 4, 4, 2)], {}, 30),
+        ("logcumsumexp", [(8, 6)], {}, 1),
+        ("median", [(8, 6)], {"axis": 1}, 2),
+        ("vector_norm", [(8, 6)], {"axis": 1}, 1),
+    ],
+)
+def test_ops_of_many_parts_are_few_kernels(
+    gpu: Wgpu,
+    dispatches: list[int],
+    name: str,
+    shapes: list[tuple[int, ...]],
+    settings: dict[str, Any],
+    most: int,
+) -> None:
+    rng = np.random.default_rng(0)
+    operands = [pt.asarray(rng.random(shape, np.float32), device=gpu) for shape in shapes]
+    call = getattr(pt, name, None) or getattr(pt.linalg, name)
+    call(*operands, **settings)
+    dispatches.clear()
+    call(*operands, **settings)
+    assert len(dispatches) <= most
+
+
 def test_a_number_beside_tensors_of_a_formula_is_one_more_kernel(
     gpu: Wgpu, dispatches: list[int]
 ) -> None:

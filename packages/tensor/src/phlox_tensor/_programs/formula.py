@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, final
 
 from .._call.dispatch import wrap
@@ -20,6 +21,7 @@ from .._values.cell import RECORDINGS
 from .._values.dtype import DType
 from .._values.number import Number, plain, same
 from .._values.tensor import Tensor
+from ..ops._expansion import PART_AS
 from ..ops._families import ELEMENTWISE
 from ..shapes._broadcast import elementwise
 from .limits import has_programs, lacks_types, too_much
@@ -317,6 +319,7 @@ def expanded(op: Op, device: Backend) -> Entry:
 
 
 expanded_as.append(expanded)
+PART_AS.append(partial(ElementFormula, strict=False))
 
 # Running on a base device
 

@@ -4,11 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from .._values.tensor import Tensor
 
 Formula = Callable[..., Any]
+# How a part of an expansion becomes one kernel; what makes kernels imports ops, and puts it here.
+PART_AS: Final[list[Callable[[str, Formula], Formula]]] = []
+
+
+def one_kernel(part: Formula) -> Formula:
+    """Run a function of elements inside of an expansion as one kernel, where a device has them.
+
+    Decorators see its ops: derivatives share what these compute.
+    """
+    made: list[Formula] = []
+
+    @wraps(part)
+    def run(like: Tensor[Any], *others: Any) -> Any:
+        args = (like, *others)
+        if like.device.inner is not None:
+            return part(*args)
+        if not made:
+            made.append(PART_AS[0](part.__name__.strip("_"), part))
+        return made[0](*args)
+
+    return run
 
 
 def of_tensors(formula: Formula) -> Formula:

@@ -20,6 +20,7 @@ from ..shapes import sampling as shapes
 from ..shapes._window import window_sizes
 from . import movement
 from ._counts import held
+from ._expansion import one_kernel
 from ._families import contraction, indexing, window
 
 if TYPE_CHECKING:
@@ -31,10 +32,9 @@ Tap = tuple[Tensor, Tensor]  # a whole position, and its weight
 
 
 class _Found(NamedTuple):
-    """Places along an axis as indices, which of them are inside, and their weights."""
+    """Places along an axis as indices, -1 of those outside, and their weights."""
 
     place: Tensor[Int]
-    inside: Tensor[Bool]
     weight: Tensor
 
 
@@ -133,29 +133,50 @@ def _placed(rows: Tensor, columns: Tensor, size: Sequence[int]) -> tuple[Tensor[
     return place, inside
 
 
-def _found(tap: Tap, n: int, like: Tensor) -> _Found:
-    """A tap along an axis of n."""
-    at, weight = tap[0].detach(), tap[1]
-    inside = (at >= 0) & (at <= n - 1)
-    return _Found(inside.where(at, 0.0).astype(like.device.default_int), inside, weight)
+@one_kernel
+def _index(at: Tensor, n: int) -> Tensor[Int]:
+    """Whole places as indices, -1 of those outside."""
+    return ((at >= 0) & (at <= n - 1)).where(at, -1.0).astype(at.device.default_int)
 
 
-def _read(flat: Tensor, taps: Sequence[_Found], sizes: Sequence[int]) -> Tensor:
-    """Pixels of (N, C, pixels) at places (N, L) along each axis, times weights; 0 outside."""
-    place, inside, weight = taps[0]
-    for tap, n in zip(taps[1:], sizes[1:], strict=True):
-        place, inside, weight = place * n + tap.place, inside & tap.inside, weight * tap.weight
-    wanted = place.expand_dims(axis=1).broadcast_to((*flat.shape[:2], place.shape[1]))
-    read = flat.take_along_axis(wanted, axis=2)
-    return inside.expand_dims(axis=1).where(read, 0.0) * weight.expand_dims(axis=1)
+@one_kernel
+def _pixel(row: Tensor[Int], column: Tensor[Int], n: int) -> Tensor[Int]:
+    """The numbers of pixels in lines of n, -1 of those outside."""
+    return ((row >= 0) & (column >= 0)).where(row * n + column, -1)
+
+
+@one_kernel
+def _added(place: Tensor[Int], read: Tensor, *others: Tensor) -> Tensor:
+    """What is read, 0 outside, times weights; with what is in front of these, added to it."""
+    *before, weight = others
+    part = (place >= 0).where(read, 0.0) * weight
+    return before[0] + part if before else part
 
 
 def _sampled(x: Tensor, lines: Sequence[list[Tap]]) -> Tensor:
     """The weighted sum of pixels of x (N, C, *sizes) at places (N, L), by axis: (N, C, L)."""
     sizes = x.shape[2:]
     flat = x.reshape((*x.shape[:2], prod(sizes)))
-    found = [[_found(tap, n, x) for tap in taps] for taps, n in zip(lines, sizes, strict=True)]
-    return reduce(add, [_read(flat, taps, sizes) for taps in product(*found)])
+    found = [
+        [_Found(_index(at.detach(), n), weight) for at, weight in taps]
+        for taps, n in zip(lines, sizes, strict=True)
+    ]
+    out: tuple[Tensor, ...] = ()
+    for taps in product(*found):
+        place, weight = taps[0]
+        for tap, n in zip(taps[1:], sizes[1:], strict=True):
+            place, weight = _pixel(place, tap.place, n), weight * tap.weight
+        place, weight = place.expand_dims(axis=1), weight.expand_dims(axis=1)
+        # Where a place is outside, the last pixel is read for nothing.
+        read = flat.take_along_axis(place.broadcast_to((*flat.shape[:2], place.shape[2])), axis=2)
+        out = (_added(place, read, *out, weight),)
+    return out[0]
+
+
+@one_kernel
+def _unscaled(one: Tensor, count: int, align_corners: bool) -> Tensor:
+    """Places from -1 to 1 as those of pixels."""
+    return (one + 1) * ((count - 1) / 2) if align_corners else ((one + 1) * count - 1) * 0.5
 
 
 def _grid_sample(
@@ -166,7 +187,7 @@ def _grid_sample(
     lines = []
     for axis, count in enumerate(x.shape[2:]):
         one = wide[..., axes - 1 - axis]
-        at = (one + 1) * ((count - 1) / 2) if align_corners else ((one + 1) * count - 1) * 0.5
+        at = _unscaled(one, count, align_corners)
         lines.append(_taps(at, count, mode, padding_mode, align_corners))
     out = _sampled(x.to_full_precision(), lines)
     return out.reshape((n, x.shape[1], *size)).astype(x.dtype)

@@ -14,6 +14,7 @@ from .._op.declaration import Given, case, refusal
 from ..reference import statistics as ref
 from ..shapes import statistics as shapes
 from . import movement
+from ._expansion import one_kernel
 from ._families import contraction, reduction, row, scan, sort
 from ._families import indexing as choosing
 from ._moments import centered, ranged
@@ -284,6 +285,18 @@ def _lines(x: Tensor[Any], axis: tuple[int, ...]) -> Tensor[Any]:
     return x.permute_dims((*others, *axis)).reshape((*front, prod(x.shape[i] for i in axis)))
 
 
+@one_kernel
+def _mixed(first: Tensor, second: Tensor, last: Tensor, weight: float) -> Tensor:
+    """A part of the way from one to the other, with no gap, which may be infinite, between.
+
+    It is the last one where that is nan.
+    """
+    near, far = first.to_full_precision(), second.to_full_precision()
+    mixed = near * (1 - weight) + far * weight
+    out = (first == second).where(first, mixed.astype(first.dtype))
+    return last.isnan().where(last, out)
+
+
 def _between(
     x: Tensor, q: float, axis: tuple[int, ...], keepdims: bool, interpolation: str
 ) -> Tensor:
@@ -297,14 +310,11 @@ def _between(
     part = {"higher": 1.0, "linear": place - low, "lower": 0.0, "midpoint": 0.5}
     weight = part.get(interpolation, 0.0) if low != high else 0.0
     first, second = ordered[..., low], ordered[..., high]
-    out = second if weight == 1 else first
-    if 0 < weight < 1:
-        # No gap between the two, which is infinite beside an infinity and between far numbers.
-        near, far = first.to_full_precision(), second.to_full_precision()
-        mixed = near * (1 - weight) + far * weight
-        out = (first == second).where(first, mixed.astype(x.dtype))
     last = ordered[..., -1]  # nan is sorted behind all
-    out = last.isnan().where(last, out)
+    if 0 < weight < 1:
+        out = _mixed(first, second, last, weight)
+    else:
+        out = last.isnan().where(last, second if weight == 1 else first)
     return (
         out.reshape(tuple(1 if i in axis else m for i, m in enumerate(x.shape)))
         if keepdims
