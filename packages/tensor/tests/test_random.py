@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -410,3 +411,18 @@ def test_uniform_numbers_have_finite_ends(ends: tuple[float, float]) -> None:
 def test_normal_numbers_have_a_finite_deviation(std: float) -> None:
     with pytest.raises(ArgumentError, match=r"\[normal\] (a negative|no) standard deviation"):
         pt.random.normal((2,), std=std)
+
+
+def test_numbers_in_the_order_of_numpy_are_refused() -> None:
+    calls: dict[str, Callable[[], Any]] = {
+        "px.random.normal((5,), 0, 1)": lambda: pt.random.normal(0, 1, 5),
+        "px.random.randint((5,), 0, 10)": lambda: pt.random.randint(0, 10, 5),
+        "px.random.uniform((), 0, 1)": lambda: pt.random.uniform(0, 1),
+        "px.random.uniform((5,), 1, 3)": lambda: pt.random.uniform(1, 3, 5),
+    }
+    for hint, call in calls.items():
+        with pytest.raises(pt.ArgumentError, match="the shape comes first") as caught:
+            call()
+        assert caught.value.hint == hint
+    assert pt.random.normal((0,), 1, 5).shape == (0,)
+    assert pt.random.uniform(5, 0, 1).shape == pt.random.randint(5, 0, 10).shape == (5,)

@@ -378,7 +378,7 @@ def test_what_a_user_of_pytorch_types_is_answered(code: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("call", "hint"),
     [
-        ("pt.batch_norm(x, one, one)", "px.batch_norm(x, weight, bias, mean, var)"),
+        ("pt.batch_norm(x, one, one)", "px.batch_norm(x, weight, bias, mean=mean, var=var)"),
         ("pt.cartesian_prod(one, one)", "px.cartesian_prod([x, y])"),
         ("pt.embedding_bag(i, x)", "px.embedding_bag(weight, indices), in this order"),
         ("pt.embedding_bag(x, i, 'sum')", "px.embedding_bag(weight, indices, mode='sum')"),

@@ -106,7 +106,8 @@ def _require_all(op: Op, given: tuple[Any, ...]) -> None:
 
 def _missing(op: Op, name: str) -> UnknownArgumentError:
     """The error for a call without an argument that it has to have."""
-    needed = [o.name for o in op.signature.operands if not o.optional]
+    taken = [o for o in op.signature.operands if not o.optional]
+    needed = [f"{o.name}={o.name}" if o.named else o.name for o in taken]
     needed += [a.name for a in op.signature.attributes if a.default is REQUIRED]
     return missing_argument(op.name, name, needed)
 

@@ -65,7 +65,10 @@ def _let_calls_reach(function: FunctionType, start: int) -> None:
 
     A keyword of another library stands for an argument that is missing then.
     """
-    count = function.__code__.co_argcount - start
+    code = function.__code__
+    count = code.co_argcount - start
+    named = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+    function.__kwdefaults__ = dict.fromkeys(named, REQUIRED) | (function.__kwdefaults__ or {})
     own = function.__defaults__ or ()
     function.__defaults__ = (REQUIRED,) * (count - len(own)) + own
 

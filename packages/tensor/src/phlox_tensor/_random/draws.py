@@ -58,6 +58,21 @@ def _require_numbers(op: str, hint: str, *given: Any) -> None:
             raise ArgumentError(op, "not one number", got=got, expected=expected, hint=hint)
 
 
+def _require_shape(op: str, given: tuple[Any, Any, Any], expected: str) -> None:
+    """Refuse numbers in NumPy's order, where the shape is last and may be left out.
+
+    Raises:
+        ArgumentError: where the last one may be a shape.
+    """
+    last = given[-1]
+    if not isinstance(last, int | Sequence) and last != 1.0:
+        return
+    dims = last if isinstance(last, Sequence) else (last,) if type(last) is int else ()
+    hint = f"px.random.{op}({tuple(dims)}, {given[0]}, {given[1]})"
+    got = ", ".join(map(str, given))
+    raise ArgumentError(op, "the shape comes first", got=got, expected=expected, hint=hint)
+
+
 def _turned(shape: int | Sequence[int], low: float, high: float) -> str:
     """What to type where the ends stand the wrong way round, or low is a size of the shape."""
     if isinstance(shape, int) and isinstance(low, int) and high == 1.0:
@@ -92,6 +107,8 @@ def uniform(
             expected="finite numbers, low <= high",
             hint=_turned(shape, low, high) if low > high else "px.random.uniform(shape, 0.0, 1.0)",
         )
+    if type(shape) is int and shape < 2 and shape <= low:
+        _require_shape("uniform", (shape, low, high), "shape, low, high")
     backend = _device(device)
     chosen, dims = float_type(dtype, backend, "uniform"), sizes(shape, "uniform")
     check_shape(dims, backend, "uniform")
@@ -147,13 +164,16 @@ def normal(
             expected="std >= 0, and finite",
             hint="std=1.0",
         )
-    if type(shape) is int and type(mean) is int and mean != 0 and std == 1.0:
-        raise ArgumentError(
-            "normal",
-            "two integers, which may mean a shape or a mean",
-            got=f"{shape}, {mean}",
-            hint=f"px.random.normal(({shape}, {mean})), or mean={float(mean)}",
-        )
+    if type(shape) is int and type(mean) is int and mean != 0:
+        if std == 1.0:
+            raise ArgumentError(
+                "normal",
+                "two integers, which may mean a shape or a mean",
+                got=f"{shape}, {mean}",
+                hint=f"px.random.normal(({shape}, {mean})), or mean={float(mean)}",
+            )
+        if shape < 2:
+            _require_shape("normal", (shape, mean, std), "shape, mean, std")
     backend = _device(device)
     chosen, dims = float_type(dtype, backend, "normal"), sizes(shape, "normal")
     check_shape(dims, backend, "normal")
@@ -232,14 +252,8 @@ def randint(
     if high is _MISSING:
         raise _two_alone(shape, low)
     backend = _device(device)
-    if isinstance(high, Sequence):
-        raise ArgumentError(
-            "randint",
-            "the shape comes first",
-            got=f"{shape}, {low}, {high}",
-            expected="shape, low, high",
-            hint=f"px.random.randint({tuple(high)}, {shape}, {low})",
-        )
+    if isinstance(high, Sequence) or (type(shape) is int and shape < min(low, 2)):
+        _require_shape("randint", (shape, low, high), "shape, low, high")
     bits = 63 if uint64 in backend.dtypes else 31
     if not 0 < high - low <= 2**bits:
         expected = f"0 < high - low <= 2**{bits}"
