@@ -24,7 +24,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     settings = Settings(steps=arguments.steps)
-    trained = train(works, settings, lambda i, loss: print(f"step {i:5}  loss {loss:.3f}"))
+    trained = train(works, settings, show=True)
     last = float(np.mean(trained.losses[-50:]))
     count = trained.model.num_params()
     print(f"{count:,} parameters, {trained.seconds:.0f} s, loss {last:.3f}")

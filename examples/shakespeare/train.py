@@ -1,16 +1,15 @@
 """Training of the letters."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import phlox as px
 from examples.shakespeare.data import Codes, Letters, batches
-from phlox import Backend, Cpu, nn, optim
+from phlox import Autodiff, Cpu, nn, optim
+from phlox.train import fit
 
 START = 10_000
 """Letters at the beginning of the file that are no play: its license and contents."""
@@ -51,40 +50,35 @@ class Trained:
     seconds: float
 
 
-def train(
-    works: str,
-    settings: Settings,
-    said: Callable[[int, float], None] = lambda step, loss: None,
-    device: Backend | None = None,
-) -> Trained:
-    """Train on a text; ``said`` hears of every hundredth step."""
-    device = Cpu() if device is None else device
+_LOSS = nn.CrossEntropyLossConfig().init()
+
+
+def step(model: nn.models.Gpt, batch: Any) -> px.Tensor[px.Float]:
+    """Return the loss of pieces and the letters that follow."""
+    tokens, wanted = batch
+    logits = model(tokens)
+    loss: Any = _LOSS(logits.reshape(-1, logits.shape[-1]), wanted.reshape(-1))
+    return loss
+
+
+def train(works: str, settings: Settings, *, show: bool = False) -> Trained:
+    """Train on a text."""
     letters = Letters(works)
-    codes = letters.encoded(works)
     px.seed(settings.seed)
-    model = settings.model(len(letters)).init(device)
-    rule = optim.AdamWConfig(weight_decay=0.1, grad_clipping=optim.ClipByGlobalNorm(1.0)).init()
-    schedule, loss_of = settings.schedule(), nn.CrossEntropyLossConfig().init()
-
-    @px.compile
-    def step(model: Any, rule: Any, tokens: Any, wanted: Any, lr: float) -> tuple[Any, Any]:
-        def loss_fn(m: Any) -> Any:
-            logits = m(tokens)
-            return loss_of(logits.reshape(-1, logits.shape[-1]), wanted.reshape(-1))
-
-        loss, grads = px.value_and_grad(loss_fn)(model)
-        return rule.step(lr, model, grads), loss
-
-    losses: list[float] = []
-    began = perf_counter()
-    pieces = batches(codes, settings.length, settings.batch, settings.seed)
-    for i, (tokens, wanted) in enumerate(islice(pieces, settings.steps)):
-        given, after = (px.asarray(each, device=device) for each in (tokens, wanted))
-        model, loss = step(model, rule, given, after, schedule.step())
-        losses.append(float(loss))
-        if not i % 100:
-            said(i, float(np.mean(losses[-100:])))
-    return Trained(model, letters, losses, perf_counter() - began)
+    pieces = batches(letters.encoded(works), settings.length, settings.batch, settings.seed)
+    done = fit(
+        settings.model(len(letters)).init(Autodiff(Cpu())),
+        step,
+        list(islice(pieces, settings.steps)),
+        optimizer=optim.AdamWConfig(
+            weight_decay=0.1, grad_clipping=optim.ClipByGlobalNorm(1.0)
+        ).init(),
+        lr=settings.schedule(),
+        compile=True,
+        show=show,
+    )
+    losses = done.history("train/loss").values.tolist()
+    return Trained(done.model.valid(), letters, losses, done.run.seconds)
 
 
 def written(trained: Trained, beginning: str, count: int, temperature: float = 0.8) -> str:

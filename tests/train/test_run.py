@@ -485,6 +485,8 @@ def test_wrong_uses_say_what_to_type(tmp_path: Path) -> None:
     run, _ = loop(None)
     with pytest.raises(train.RunError, match="is over"):
         run.log(loss=1.0)
+    took = run.seconds
+    assert run.seconds == took > 0.0
     with pytest.raises(px.PhloxError, match=r'better="higher"'):
         loop(
             tmp_path,

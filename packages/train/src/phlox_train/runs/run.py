@@ -225,7 +225,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """How long it took, all its starts together; another clock than that of the day."""
-        return self._place.seconds + monotonic() - self._began
+        return self._place.seconds + (monotonic() - self._began if self._open else 0.0)
 
     @property
     def folder(self) -> Path | None:
@@ -366,7 +366,7 @@ class Run:
             else:
                 self._fail(error)
         finally:
-            self._open = False
+            self._place.seconds, self._open = self.seconds, False
             self._signals.restore()
             self._feed.close()
             self._line.close()
