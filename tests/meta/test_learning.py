@@ -109,7 +109,7 @@ def test_the_commands_tell_all_about_one(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.startswith("Lbfgs\nPyTorch: LBFGS\n")
     assert main(["layers", "Conv2d", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
-    assert "kernel_size, stride=1, dilation=1, groups=1, padding='valid'" in found["settings"]
+    assert "kernel_size, stride=1, padding='valid', dilation=1, groups=1" in found["settings"]
     assert main(["layers", "Lineer"]) == 2
     assert "hint: Linear" in capsys.readouterr().err
     assert main(["layers", "conv"]) == 2

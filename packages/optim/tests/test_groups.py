@@ -11,6 +11,7 @@ import phlox_nn as nn
 import phlox_optim as optim
 import phlox_tensor as pt
 from phlox_nn import ConfigError
+from phlox_nn.where import fits
 from phlox_optim import _groups
 from phlox_tensor import RecordError
 
@@ -329,10 +330,12 @@ def test_patterns_are_matched_again_where_paths_or_parameters_changed(
 ) -> None:
 
     calls: list[str] = []
-    fits = _groups.fits
-    monkeypatch.setattr(
-        _groups, "fits", lambda where, path, param: calls.append(path) or fits(where, path, param)
-    )
+
+    def counted(where: Any, path: str, param: nn.Param) -> bool:
+        calls.append(path)
+        return fits(where, path, param)
+
+    monkeypatch.setattr(_groups, "fits", counted)
     model: Any = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     grads = {param.id: pt.ones(param.shape) for param in model.param_list()}
     config = optim.SgdConfig(groups={"layers.0.*": {"lr_factor": 0.0}})

@@ -152,13 +152,25 @@ class _Moments(ConfiguredRule[S]):
 
 @final
 class Adam(_Moments[AdamConfig]):
-    """Steps by the mean of gradients over the root of the mean of squares. Kingma and Ba, 2014."""
+    """Steps by the mean of gradients over the root of the mean of their squares.
+
+    ``m' = beta_1·m + (1 - beta_1)·g`` and ``v' = beta_2·v + (1 - beta_2)·g²`` from 0; after t steps
+    ``p' = p - lr·m̂ / (√v̂ + epsilon)`` with ``m̂ = m' / (1 - beta_1ᵗ)``, ``v̂ = v' / (1 - beta_2ᵗ)``.
+    Epsilon stands outside of the root, which is divided first; the paper has a second form, where
+    it is added before that. Weight decay is added to the gradient; ``AdamW`` takes it from the
+    parameter. Defaults and values are those of PyTorch. Kingma and Ba, "Adam: a method for
+    stochastic optimization", 2014, https://arxiv.org/abs/1412.6980
+    """
 
     _decoupled = False
 
 
 @final
 class AdamW(_Moments[AdamWConfig]):
-    """Adam with weight decay apart from the gradient. Loshchilov and Hutter, 2017."""
+    """Adam with weight decay apart from the gradient: ``p' = p·(1 - lr·weight_decay) - lr·m̂ / …``.
+
+    The rest is as in ``Adam``, defaults and values as in PyTorch. Loshchilov and Hutter, "Decoupled
+    weight decay regularization", 2017, https://arxiv.org/abs/1711.05101
+    """
 
     _decoupled = True

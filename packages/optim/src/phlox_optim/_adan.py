@@ -44,7 +44,15 @@ class AdanConfig(OptimizerConfig):
 
 @final
 class Adan(ConfiguredRule[AdanConfig]):
-    """Adam that looks ahead by the mean of the gradient's differences. Xie et al., 2022."""
+    """Adam that looks ahead by the mean of the gradient's differences d = g - (the last g).
+
+    ``m' = beta_1·m + (1 - beta_1)·g``, ``v' = beta_2·v + (1 - beta_2)·d``, ``n' = beta_3·n +
+    (1 - beta_3)·(g + beta_2·d)²`` from 0; each is divided by 1 - betaᵗ after t steps, as in
+    ``Adam``. ``p' = (p - lr·(m' + beta_2·v') / (√n' + epsilon)) / (1 + lr·weight_decay)``. The
+    betas are the shares that are kept, one minus those of the paper. PyTorch has no such rule.
+    Xie et al., "Adan: adaptive Nesterov momentum algorithm", 2022,
+    https://arxiv.org/abs/2208.06677
+    """
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

@@ -34,7 +34,13 @@ class LionConfig(OptimizerConfig):
 
 @final
 class Lion(ConfiguredRule[LionConfig]):
-    """Steps by the sign of a mean of gradients. Chen et al., 2023."""
+    """Steps by the sign of a mean of gradients: all elements of a step are ``lr``, or 0.
+
+    ``p' = p·(1 - lr·weight_decay) - lr·sign(beta_1·m + (1 - beta_1)·g)``, and after it
+    ``m' = beta_2·m + (1 - beta_2)·g`` from 0. Rates are three to ten times smaller than those
+    of ``AdamW``, and weight decays as much larger. PyTorch has no such rule. Chen et al., "Symbolic
+    discovery of optimization algorithms", 2023, https://arxiv.org/abs/2302.06675
+    """
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

@@ -38,7 +38,15 @@ class RmsPropConfig(OptimizerConfig):
 
 @final
 class RmsProp(ConfiguredRule[RmsPropConfig]):
-    """Steps by the gradient over the root of the mean of squares. Hinton, 2012."""
+    """Steps by the gradient over the root of the mean of its squares.
+
+    ``v' = alpha·v + (1 - alpha)·g²`` from 0, ``p' = p - lr·g / (√v' + epsilon)``. Centered, the
+    square of the mean of gradients is taken from v'. With momentum ``u' = momentum·u + g / (√v' +
+    epsilon)`` and ``p' = p - lr·u'``. Weight decay is added to the gradient. Defaults and values
+    are those of PyTorch; epsilon stands outside of the root. Hinton, "Neural networks for machine
+    learning", lecture 6e, 2012,
+    https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf
+    """
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

@@ -222,7 +222,12 @@ class RnnConfig(LayerConfig["Rnn"]):
 
 
 class Rnn(takes.Rnn, Layer[RnnConfig], init=False):
-    """A state that each element of a sequence changes. Elman, 1990."""
+    """A state h that each element x of a sequence changes: ``h' = tanh(x·W + b + h·U + c)``.
+
+    W, U, b and c are ``layers[i].weight_input``, ``weight_hidden``, ``bias_input`` and
+    ``bias_hidden``. The batch comes first, as with PyTorch's ``batch_first=True``. Elman, "Finding
+    structure in time", 1990, https://doi.org/10.1207/s15516709cog1402_1
+    """
 
     layers: tuple[Recurrence, ...]
     dropout: Dropout
@@ -307,7 +312,17 @@ class GruConfig(LayerConfig["Gru"]):
 
 
 class Gru(takes.Gru, Layer[GruConfig], init=False):
-    """A state with gates: reset, update, new. Cho et al., 2014; reset after the weights."""
+    """A state h with two gates: ``h' = n + z·(h - n)``, which may stay as it is.
+
+    ``r, z = sigmoid(a + k)`` and ``n = tanh(a + r·k)``, each by its own columns of
+    ``a = x·W + b`` and ``k = h·U + c``: first those of r (reset), then z (update), then n (new).
+    W (d_input, 3 · d_hidden), U (d_hidden, 3 · d_hidden), b and c (3 · d_hidden,) are
+    ``layers[i].weight_input``, ``weight_hidden``, ``bias_input`` and ``bias_hidden``, those of
+    PyTorch transposed. The batch comes first, as with its ``batch_first=True``. Cho et al.,
+    "Learning phrase representations using RNN encoder-decoder", 2014,
+    https://arxiv.org/abs/1406.1078; there the state is reset before its product with the weights,
+    which is ``reset_after=False``.
+    """
 
     layers: tuple[Recurrence, ...]
     dropout: Dropout
@@ -387,9 +402,15 @@ class LstmConfig(LayerConfig["Lstm"]):
 
 
 class Lstm(takes.Lstm, Layer[LstmConfig], init=False):
-    """A state and a memory with gates: input, forget, cell, output.
+    """A cell c that gates let forget, take in and show: ``c' = f·c + i·g``, ``h' = o·tanh(c')``.
 
-    Hochreiter and Schmidhuber, 1997; forgetting: Gers et al., 2000.
+    ``i, f, o = sigmoid(a)`` and ``g = tanh(a)``, each by its own columns of
+    ``a = x·W + b + h·U + d``: first those of i (input), then f (forget), g (cell), o (output).
+    W (d_input, 4 · d_hidden), U (d_hidden, 4 · d_hidden), b and d (4 · d_hidden,) are
+    ``layers[i].weight_input``, ``weight_hidden``, ``bias_input`` and ``bias_hidden``, those of
+    PyTorch transposed. The batch comes first, as with its ``batch_first=True``; the state is an
+    ``LstmState``. Hochreiter and Schmidhuber, "Long short-term memory", 1997,
+    https://doi.org/10.1162/neco.1997.9.8.1735; forgetting: Gers et al., 2000.
     """
 
     layers: tuple[Recurrence, ...]

@@ -98,7 +98,7 @@ class Layer(Module, Generic[C]):
         if config is not None:
             config._layer = cls
             settings = _described(config, "Attributes")
-            if settings and settings not in (config.__doc__ or ""):
+            if settings and "Attributes:\n" not in (config.__doc__ or ""):
                 config.__doc__ = f"{config.__doc__}\n\nAttributes:\n{settings}\n"
             if cls.__doc__ and settings and "Args:\n" not in cls.__doc__:
                 cls.__doc__ = f"{cleandoc(cls.__doc__)}\n\nArgs:\n{settings}\n"
