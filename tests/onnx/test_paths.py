@@ -122,6 +122,18 @@ def test_names_part_what_is_repeated(tmp_path: Path) -> None:
     assert "Block1" not in made.model
 
 
+def test_a_module_called_like_a_layer_is_a_class_of_another_name(tmp_path: Path) -> None:
+    lines, constants, rename = "", {}, {}
+    for i in range(3):
+        lines += f"""h{i} = MatMul(x{i}, w{i}) g{i} = Tanh(h{i}) s{i} = Sigmoid(g{i})
+            x{i + 1} = Add(s{i}, x{i})\n"""
+        constants[f"w{i}"], rename[f"w{i}"] = f(4, 4), f"linear.{i}.fc.weight"
+    data = file(f"(float[n, 4] x0) => (float[n, 4] x3) {{ {lines} }}", constants, rename)
+    made = exchanged(data, tmp_path, px.asarray(f(3, 4)))
+    assert "class Linear2(nn.Module)" in made.model
+    assert "linear: tuple[Linear2, ...]" in made.model
+
+
 def test_what_inputs_alone_make_does_not_stand_between_modules(tmp_path: Path) -> None:
     lines, constants, rename = "", {}, {}
     for i in range(3):

@@ -218,7 +218,8 @@ def test_gradients_pass_what_is_rounded_at_each_step() -> None:
 
 def test_steps_of_any_number_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes that nobody gave are tried up to thousands; without data one step tells all."""
-    value, constants = helper.make_tensor_value_info, {
+    value = helper.make_tensor_value_info
+    constants: dict[str, Any] = {
         "W": np.ones((1, 3, 8), np.int8), "R": np.ones((1, 2, 8), np.int8),
         "w": np.full(1, 0.1, np.float32), "z": np.zeros(1, np.int8),
     }  # fmt: skip

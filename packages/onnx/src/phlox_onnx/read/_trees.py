@@ -61,7 +61,8 @@ def classifier(node: Node, constant: Constant, scores: str) -> Node:
     labels = words.get("classlabels_int64s", ())
     if not labels:
         what, got = "labels that are text", words.get("classlabels_strings")
-        raise OnnxError(node.op, what, got=got, expected="classlabels_int64s")
+        hint = "y = sklearn.preprocessing.LabelEncoder().fit_transform(y) before model.fit(X, y)"
+        raise OnnxError(node.op, what, got=got, expected="classlabels_int64s", hint=hint)
     one = len(labels) == 2 and len(set(words["class_ids"])) == 1
     ids = (0,) * len(words["class_ids"]) if one else words["class_ids"]
     node.attributes = {**words, "class_ids": ids, "n_targets": 1 if one else len(labels)}

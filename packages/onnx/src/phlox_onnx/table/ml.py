@@ -97,8 +97,9 @@ def linear_classifier(
 ) -> tuple[T, T]:
     """Labels and scores; one row of coefficients for two labels speaks of the second."""
     if classlabels_strings or not classlabels_ints:
-        what, expected = "labels that are text", "classlabels_ints"
-        raise OnnxError("LinearClassifier", what, got=classlabels_strings, expected=expected)
+        what, got, expected = "labels that are text", classlabels_strings, "classlabels_ints"
+        hint = "y = sklearn.preprocessing.LabelEncoder().fit_transform(y) before model.fit(X, y)"
+        raise OnnxError("LinearClassifier", what, got=got, expected=expected, hint=hint)
     labels = px.asarray(np.array(classlabels_ints), dtype=X.device.default_int, device=X.device)
     one = len(coefficients) == X.shape[-1] and len(classlabels_ints) == 2
     scores = _line_scores(X, coefficients, intercepts, 1 if one else len(classlabels_ints))

@@ -440,7 +440,8 @@ _RESERVED: Final = CLASSES | LOCALS | {WORD}
 
 def _titled(structure: Structure) -> dict[str, str]:
     """Name classes after modules of the file; return what fields of them are called."""
-    names = Names(CLASSES | {"Config", "Param"})
+    layers = {made.kind for made in structure.fields} - {part.name for part in structure.parts}
+    names = Names(CLASSES | layers | {"Config", "Param"})
     words: dict[str, str] = {}
     for part in structure.parts:
         word, old = structure.title(part), part.name
