@@ -137,7 +137,7 @@ def norm_program(rows: tuple[str, ...], gap: str, p: float) -> RowProgram:
             Step(
                 (("size", size),), (("top", "max", "size"),), (("unit", _SCALE_OF.format("top")),)
             ),
-            Step((("part", "divide_f(size, unit)"),), (("all", "sum", power),)),
+            Step((("part", "part_f(size, unit)"),), (("all", "sum", power),)),
         ),
         totals=(f"{root} * unit",),
         scalars=() if p == 2 else ("order",),
@@ -155,7 +155,7 @@ COSINE = RowProgram(
             row=(("unit1", _SCALE_OF.format("top1")), ("unit2", _SCALE_OF.format("top2"))),
         ),
         Step(
-            each=(("a", "divide_f(x1, unit1)"), ("b", "divide_f(x2, unit2)")),
+            each=(("a", "part_f(x1, unit1)"), ("b", "part_f(x2, unit2)")),
             reduce=(("aa", "sum", "a * a"), ("bb", "sum", "b * b"), ("ab", "sum", "a * b")),
             row=(
                 ("size1", "max_f(sqrt_f(aa), divide_f(epsilon, unit1))"),

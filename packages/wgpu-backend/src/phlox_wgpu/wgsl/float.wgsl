@@ -130,6 +130,11 @@ fn divide_f(a: f32, b: f32) -> f32 {
   return (a * scale) / (b * scale);
 }
 
+// The same for a dividend that may be infinite: in a loop over one divisor a driver made nan of it.
+fn part_f(x: f32, unit: f32) -> f32 {
+  return select(divide_f(x, unit), x, is_inf_f32(x));
+}
+
 // Exact remainder with the dividend's sign: the significands are divided as integers, eight bits a step.
 fn fmod_f(a: f32, b: f32) -> f32 {
   let ua = bitcast<u32>(a) & 0x7fffffffu;
