@@ -11,9 +11,9 @@ import pytest
 import phlox as px
 from phlox import Autodiff, Cpu, Mixed, data, nn, optim, train
 from phlox_train.metrics.metric import Better, State
+from tests.train.loops import stop_at
 from tests.train.nets import LOSS, bits, forward, net, rows
 from tests.train.test_kills import rows_of
-from tests.train.test_run import stop_at
 
 
 class Right:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,51 +11,11 @@ from typing import Any
 import pytest
 
 import phlox as px
-from phlox import data, nn, optim, train
+from phlox import data, train
 from tests.train.killed import whole
-from tests.train.nets import Net, batches, bits, forward, net, rows
+from tests.train.loops import learner, loader, loop, stop_at
+from tests.train.nets import Net, batches, bits, forward, rows
 from tests.train.test_kills import needs_adapter, rows_of
-from tools.shell import ROOT
-
-
-def learner(**settings: Any) -> train.Learner[Net]:
-    rate = optim.CosineSchedulerConfig(1e-2, steps=40).init()
-    return train.Learner(net(), optim.AdamWConfig().init(), rate, **settings)
-
-
-def loader() -> data.DataLoader:
-    return data.DataLoader(data.arrays(**rows(30)), 8, shuffle=True)  # 4 batches, the last of 6
-
-
-def loop(
-    folder: Path | None,
-    epochs: int = 3,
-    feed: Any = None,
-    body: Any = None,
-    one: Any = None,
-    fn: Any = forward,
-    **settings: Any,
-) -> tuple[train.Run, train.Learner[Net]]:
-    """A loop as users write it."""
-    one = one or learner()
-    with train.Run(folder, one, loader() if feed is None else feed, show=False, **settings) as run:
-        for epoch in run.epochs(epochs):
-            for batch in run.batches():
-                run.log(loss=one.step(fn, batch)["loss"])
-                if body is not None:
-                    body(run, one)
-            run.log({"loss": float(epoch)}, split="valid")
-    return run, one
-
-
-def stop_at(step: int) -> Any:
-    """A callback that ends a run behind a step."""
-
-    def callback(event: train.Event, run: train.Run) -> None:
-        if isinstance(event, train.Stepped) and event.step == step:
-            run.stop("tested")
-
-    return callback
 
 
 @pytest.mark.parametrize("sized", [True, False])
@@ -144,17 +101,6 @@ def test_the_best_is_kept_across_starts(tmp_path: Path) -> None:
     assert train.Checkpoints(tmp_path / "checkpoints").steps == [4, 12]
 
 
-def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
-    def body(run: train.Run, one: Any) -> None:
-        if run.steps == 1:
-            with pytest.raises(train.RunError, match=f"another run(.|\n)*process {os.getpid()}"):
-                loop(tmp_path)
-
-    run, _ = loop(tmp_path, body=body)
-    assert run.steps == 12
-    loop(tmp_path)  # which is free again
-
-
 def test_another_config_is_refused_with_the_difference(tmp_path: Path) -> None:
     loop(tmp_path, epochs=1, config={"layers": 2, "optimizer": {"decay": 0.1}})
     other = {"layers": 2, "optimizer": {"decay": 0.2}}
@@ -194,44 +140,6 @@ def test_an_epoch_may_be_left_early(tmp_path: Path) -> None:
     again = short(tmp_path / "stopped")
     assert bits(again.model) == bits(calm.model)
     assert rows_of(tmp_path / "stopped") == rows_of(tmp_path / "calm")
-
-
-def test_an_error_saves_the_last_step_that_ended(tmp_path: Path) -> None:
-    _, calm = loop(tmp_path / "calm")
-
-    def body(run: train.Run, one: train.Learner[Net]) -> None:
-        if run.steps == 5:
-            one.step(lambda model, batch: model(batch), "no batch")
-
-    # The step is made, and what follows in the loop fails: going on from there would lose a row.
-    with pytest.raises(px.PhloxError):
-        loop(tmp_path / "a", body=body)
-    assert train.Checkpoints(tmp_path / "a" / "checkpoints").steps == [4]
-
-    one = learner()
-
-    def broken(model: nn.Module, batch: Any) -> Any:
-        if one.steps == 6:
-            raise ZeroDivisionError
-        return forward(model, batch)
-
-    with pytest.raises(ZeroDivisionError):
-        loop(tmp_path / "b", one=one, fn=broken)
-    assert train.Checkpoints(tmp_path / "b" / "checkpoints").steps == [4, 6]
-    for name in "ab":
-        _, again = loop(tmp_path / name)
-        assert bits(again.model) == bits(calm.model)
-        assert rows_of(tmp_path / name) == rows_of(tmp_path / "calm")
-
-
-def test_an_error_of_a_callback_names_it(tmp_path: Path) -> None:
-    def broken(event: train.Event, run: train.Run) -> None:
-        if isinstance(event, train.EpochEnded):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError) as caught:
-        loop(tmp_path, callbacks=[broken])
-    assert "broken" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
@@ -306,76 +214,16 @@ def test_a_run_in_another_thread_leaves_signals_alone(tmp_path: Path) -> None:
     assert done == [12]
 
 
-def test_the_clock_of_the_day_may_go_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
+def test_a_run_goes_on_with_another_number_of_workers(tmp_path: Path) -> None:
+    def feed(workers: int) -> data.DataLoader:
+        return data.DataLoader(data.arrays(**rows(30)), 8, shuffle=True, workers=workers)
 
-    clock = iter(range(10**9, 0, -3600))
-    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
-    loop(tmp_path, callbacks=[stop_at(7)])
-    run, _ = loop(tmp_path)
-    assert run.steps == 12
-    lines = (tmp_path / "log.jsonl").read_text().splitlines()
-    times = [json.loads(line)["time"] for line in lines]
-    assert times == sorted(times)
-
-
-def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(train.RunError, match=r"cannot be used(.|\n)*another folder"):
-        loop(tmp_path / "file" / "run")
-
-
-def test_a_full_disk_loses_no_checkpoint(tmp_path: Path) -> None:
-    """Files that may not grow beyond a size are as a disk that is full."""
-    whole(tmp_path / "calm")
-    code = (
-        "import resource, sys; from pathlib import Path; from tests.train.killed import whole\n"
-        "def limit(event, run):\n"
-        "    if getattr(event, 'step', 0) == 9:\n"
-        "        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
-        "import phlox.train as train; made = train.Run.__init__\n"
-        "def init(self, *args, **named): made(self, *args, callbacks=[limit], **named)\n"
-        "train.Run.__init__ = init\n"
-        f"whole(Path({str(tmp_path / 'full')!r}))\n"
-    )
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
-    )
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-2:]
-    assert "cannot be written" in last[0], done.stderr
-    assert last[1].startswith("hint: run it again")
-    there = train.Checkpoints(tmp_path / "full" / "checkpoints")
-    assert 1 <= there.steps[-1] <= 9
-    there.load()
-    whole(tmp_path / "full")
-    assert rows_of(tmp_path / "full") == rows_of(tmp_path / "calm")
-
-
-def test_a_log_that_cannot_be_written_stays_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     _, calm = loop(tmp_path / "calm")
-    real = os.write
-
-    def write(file: int, text: bytes) -> int:
-        if b'"step":7' in text:
-            real(file, text[:10])
-            raise OSError(28, "No space left on device")
-        return real(file, text)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", write)
-        with pytest.raises(train.RunError, match="No space left"):
-            loop(tmp_path / "full")
-    assert [row["step"] for row in rows_of(tmp_path / "full")][-1] == 6
-    _, again = loop(tmp_path / "full")
+    for workers, step in ((3, 2), (1, 5), (2, 9)):
+        loop(tmp_path / "a", feed=feed(workers), callbacks=[stop_at(step)])
+    _, again = loop(tmp_path / "a", feed=feed(0))
     assert bits(again.model) == bits(calm.model)
-    assert rows_of(tmp_path / "full") == rows_of(tmp_path / "calm")
+    assert rows_of(tmp_path / "a") == rows_of(tmp_path / "calm")
 
 
 def test_values_that_are_not_finite_are_json_and_come_back(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, final
 
+from phlox_tensor import RecordError
+
 from .checkpoints import Checkpoints, write_json
 from .configs import differences
 from .errors import RunError
@@ -81,7 +83,18 @@ class Folder:
                 expected="a folder without a run",
                 hint=f"resume=True to go on with it, or remove {self.path}",
             )
-        found = there.load()
+        try:
+            found = there.load()
+        except RecordError as error:
+            *others, newest = there.steps
+            then = f"that of step {others[-1]}" if others else "the start"
+            raise RunError(
+                "run",
+                f"the checkpoint {there.path(newest)} is damaged",
+                got=error.what,
+                expected="the file as it was written",
+                hint=f"remove it, and the run goes on from {then}",
+            ) from error
         if found.get("version") != VERSION:
             got = f"version {found.get('version')}"
             raise RunError("run", "not a checkpoint of a run", got=got, expected=f"{VERSION}")
