@@ -119,3 +119,15 @@ def test_a_way_that_is_forced_is_taken_and_right(op: str, way: str, dtype: str) 
 def test_what_is_no_way_is_refused() -> None:
     with pytest.raises(ValueError, match="no such way"):
         _native._force_way("conv2d", "magic")
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 5, 5), (1, 0, 5, 5)])
+def test_nothing_convolved_is_nothing_or_the_bias(shape: tuple[int, ...]) -> None:
+    kernel = (4, shape[1], 3, 3)
+    x, weight, bias = (normal(each, "float32") for each in (shape, kernel, (4,)))
+    settings = ((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
+    y = np.asarray(_native.conv2d(x, weight, bias, *settings))
+    assert np.array_equal(y, np.broadcast_to(wide(bias).reshape(4, 1, 1), (shape[0], 4, 3, 3)))
+    g = normal((shape[0], 4, 3, 3), "float32")
+    assert _native.conv2d_input_grad(g, weight, shape, *settings).shape == shape
+    assert not np.asarray(_native.conv2d_weight_grad(g, x, kernel, *settings)).any()

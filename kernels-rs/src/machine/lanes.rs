@@ -190,7 +190,9 @@ pub trait Lanes: Copy {
         fn turned_over<const R: usize>(rows: [Self; R]) -> [Self; R] { riffled(rows) }
         /// The sum of the lanes, in halves: the order does not depend on the data.
         fn sum(self) -> Self::Elem {
-            let mut lanes = array(self);
+            // In place: an array that comes from a function is copied once more, which short rows feel.
+            let mut lanes = [Self::Elem::default(); MOST];
+            self.store(lanes.as_mut_ptr());
             let mut width = Self::N;
             while width > 1 {
                 width /= 2;
@@ -202,7 +204,8 @@ pub trait Lanes: Copy {
         }
         /// The largest lane; which one is not said where one is NaN.
         fn peak(self) -> Self::Elem {
-            let lanes = array(self);
+            let mut lanes = [Self::Elem::default(); MOST];
+            self.store(lanes.as_mut_ptr());
             lanes[1..Self::N].iter().fold(lanes[0], |most, &lane| if lane > most { lane } else { most })
         }
         /// Turns a `from.rows x from.cols` block (each at most `N`) into `cols` rows of `N` elements, zero-filled, and

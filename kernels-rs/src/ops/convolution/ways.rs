@@ -52,7 +52,7 @@ ways! {
     ///
     /// # Safety
     /// `out` holds `batch * groups * outputs * out_size` elements that nobody else touches.
-    [unsafe fn] correlation[T: Real](call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<()> {
+    [unsafe fn] not_empty[T: Real](call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<()> {
         "winograd" if true => winograd::run(call, out), or next;
         "depthwise" if depthwise::applies(call) => { depthwise::run(call, out); Ok(()) };
         "implicit" if implicit::applies(call) => { implicit::run(call, out); Ok(()) };
@@ -103,6 +103,15 @@ fn tiles<R>(window: &Window, dtype: DType, run: impl Fn(Tiles) -> Result<R>) -> 
 #[cfg(not(target_arch = "x86_64"))]
 fn tiles<R>(_: &Window, _: DType, _: impl Fn(Tiles) -> Result<R>) -> Result<Option<R>> {
     Ok(None)
+}
+
+/// Runs a correlation.
+///
+/// # Safety
+/// As [`not_empty`].
+unsafe fn correlation<T: Real>(call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<()> {
+    let results = call.batch * call.groups * call.outputs * call.row_axis.count * call.col_axis.count;
+    if results == 0 { Ok(()) } else { not_empty(call, out) }
 }
 
 fn correlated<T: Real>(window: &Window, x: &[T], weight: &[T], bias: Option<&[T]>, out: &mut [T]) -> Result<()> {

@@ -119,6 +119,13 @@ struct Statistics<W> {
     scale: W,
 }
 
+/// Whether squares alone left the range of the type.
+#[cold]
+#[inline(never)]
+fn all_finite<W: Wide>(x: &[W]) -> bool {
+    x.iter().all(|x| x.to_f64().is_finite())
+}
+
 /// With 0 for the mean, and the mean of the squares for the variance, where the mean is left alone. Says where
 /// squares leave the range of the type.
 #[inline(always)]
@@ -135,7 +142,7 @@ unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm, overflow: 
             (V::Elem::ZERO, V::Elem::from_f64(-0.0), dot::<V>(x, x) / count)
         }
     };
-    if !var.to_f64().is_finite() && x.iter().all(|x| x.to_f64().is_finite()) {
+    if !var.to_f64().is_finite() && all_finite(x) {
         overflow.store(true, Ordering::Relaxed);
     }
     Statistics { rounded_mean, back, scale: V::Elem::ONE / (var + epsilon).sqrt() }
