@@ -106,14 +106,16 @@ def _goes_on(steps: list[Instruction], names: set[str]) -> bool:
 
 
 def _names_kinds(steps: list[Instruction], texts: set[str]) -> bool:
-    """Whether code has ``int`` or ``float`` to compare with, not to call or for ``isinstance``."""
-    told = any(step.argval == "isinstance" for step in steps)
+    """Whether code compares with ``int`` or ``float``, or a table of them, or their names."""
+    told = {step.argval for step in steps} & {"isinstance", "issubclass"}
     for step, after in itertools.pairwise(steps):
+        if step.opname != "LOAD_GLOBAL" or step.argval not in ("int", "float"):
+            continue
         called = (step.arg or 0) & 1
-        if step.argval in ("int", "float") and step.opname == "LOAD_GLOBAL" and not called:
-            compared = after.opname in ("IS_OP", "COMPARE_OP")
-            if compared or not told:
-                return True
+        given = after.opname.startswith(("CALL", "KW_NAMES", "PRECALL"))  # x.astype(float)
+        compared = after.opname in ("IS_OP", "COMPARE_OP") or "issubclass" in told
+        if not called and (compared or not (given or told)):
+            return True
     return not texts.isdisjoint(("int", "float"))
 
 
