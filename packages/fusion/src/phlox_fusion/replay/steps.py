@@ -120,7 +120,7 @@ def with_repeated(
     while start < len(steps):
         device, end = _device(steps[start]), start
         nbytes = 0
-        while end < len(steps) and _device(steps[end]) is device and not _has_numbers(steps[end]):
+        while end < len(steps) and _device(steps[end]) is device and not _numbers(steps[end]):
             nbytes += sum(specs[v].nbytes for v in gives(steps[end]))
             if nbytes > _MOST_REPEATED:
                 break
@@ -161,10 +161,6 @@ def _device(step: Single) -> Backend:
     if isinstance(step, Batch):
         return _device(step.each[0])
     return step.nodes[0].device if isinstance(step, Fused) else step.device
-
-
-def _has_numbers(step: Single) -> bool:
-    return bool(_numbers(step))
 
 
 def with_sequences(
@@ -261,15 +257,18 @@ def _sequenced(
 
 
 def _call(step: Single, constants: Mapping[int, Any], ended: tuple[int, ...]) -> Call:
-    function: Any
-    if isinstance(step, Batch):
-        function, each = step.each[0].kernel, tuple(one.args for one in step.each)
-    elif isinstance(step, Fused):
-        function, each = step.kernel, (step.args,)
-    else:
-        function, each = step.entry, ((*step.operands, *step.attributes),)
+    function, each = _called(step)
     filled = tuple(tuple(_filled(item, constants) for item in args) for args in each)
     return Call(function, filled, (*gives(step),), ended)
+
+
+def _called(step: Single) -> tuple[Any, tuple[tuple[Any, ...], ...]]:
+    """What runs a step, and the arguments of each call of it."""
+    if isinstance(step, Batch):
+        return step.each[0].kernel, tuple(one.args for one in step.each)
+    if isinstance(step, Fused):
+        return step.kernel, (step.args,)
+    return step.entry, ((*step.operands, *step.attributes),)
 
 
 def _filled(item: Any, constants: Mapping[int, Any]) -> Any:
@@ -283,10 +282,5 @@ def _filled(item: Any, constants: Mapping[int, Any]) -> Any:
 
 def _numbers(step: Single) -> list[Number]:
     """The numbers that a step takes, each of them once."""
-    if isinstance(step, Batch):
-        given = [item for each in step.each for item in each.lowered.numbers]
-    elif isinstance(step, Fused):
-        given = [*step.lowered.numbers]
-    else:
-        given = [*step.operands, *step.attributes]
+    given = [item for args in _called(step)[1] for item in args]
     return [*{item.place: item for item in given if type(item) is Number}.values()]

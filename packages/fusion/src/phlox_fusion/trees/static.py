@@ -40,15 +40,11 @@ def same_static(a: Any, b: Any) -> bool:
             if (id(a), id(b)) not in met:
                 met.add((id(a), id(b)))
                 work.extend(zip(a.values(), b.values(), strict=True))
-        elif cls not in BY_EQUALITY and tree.is_node(a):
+        elif cls not in BY_EQUALITY and (tree.is_node(a) or is_whole(cls)):
             if (id(a), id(b)) not in met:
                 met.add((id(a), id(b)))
-                work.append((_taken(a), _taken(b)))
-                kept += work[-1]
-        elif cls not in BY_EQUALITY and is_whole(cls):
-            if (id(a), id(b)) not in met:
-                met.add((id(a), id(b)))
-                work.append((tree.attributes_of(a), tree.attributes_of(b)))
+                take = _taken if tree.is_node(a) else tree.attributes_of
+                work.append((take(a), take(b)))
                 kept += work[-1]
         elif not same_value(a, b):
             return False
