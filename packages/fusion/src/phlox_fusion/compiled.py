@@ -308,7 +308,7 @@ class Compiled(Generic[P, R]):
             if version is None:
                 # Where one differed that had filled a cache, the next run has to agree with this.
                 filled = filled and not differed
-                version = Version(left_of_it, found.trace, form, found.pins, filled_a_cache=filled)
+                version = Version(left_of_it, found, form, filled_a_cache=filled)
                 if found.joins:
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)

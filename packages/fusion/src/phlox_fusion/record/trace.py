@@ -202,7 +202,7 @@ def _run(
             for cell, place, content in shared.left_by(made, take, back=then is not None):
                 left[inputs.key(cell)], outcomes[cell] = place, content
         made.raise_caught()
-        if _changed((own_args, own_kwargs), own_flat):
+        if _may_change(layout) and _changed((own_args, own_kwargs), own_flat):
             raise changes("a container among the arguments")
         _refuse_changed(made, contained)
         result_layout, result_leaves, known = flatten(out, given=False)
@@ -211,7 +211,7 @@ def _run(
         _refuse_hidden(result_layout)
         _refuse_strange(result_layout, layout)
         result = Place(result_layout, _refs(made, inputs, result_layout, result_leaves))
-        kept = _kept(made, inputs, out)
+        kept = _kept(made, inputs, out, result)
         if then is not None:
             behind = _pass_back(made, inputs, then, (own_args, own_kwargs), out)
             made.raise_caught()
@@ -268,6 +268,13 @@ def _refuse_changed(made: Recording, contained: dict[Cell[Any], tuple[Any, Flat]
     for cell, (content, before) in contained.items():
         if cell not in made.outcomes and _changed(content, before):
             raise changes("the content of a cell", "cell.set([*old, x]), cell.set({**old, k: x})")
+
+
+def _may_change(layout: Layout) -> bool:
+    """Whether there are containers in arguments, besides what holds those by keyword."""
+    nodes = [part for part in layout.parts if isinstance(part, NodePart)]
+    open_ones = [part for part in nodes if part.node.static is None and part.type is not tuple]
+    return len(open_ones) > 1 or layout.changing
 
 
 def _changed(tree: Any, before: Flat) -> bool:
@@ -349,13 +356,13 @@ def _from_transform() -> CompileError:
     )
 
 
-def _kept(made: Recording, inputs: Inputs, out: Any) -> dict[int | None, Place]:
+def _kept(made: Recording, inputs: Inputs, out: Any, result: Place) -> dict[int | None, Place]:
     """What may come back as an argument and need not be taken apart then."""
-    pairs: list[tuple[int | None, Any]] = [(None, out)]
-    if type(out) is tuple:
-        pairs += enumerate(out)
+    node = tree.node_of(out)
+    if node is not None and node.static is not None:
+        return {None: result}
     kept: dict[int | None, Place] = {}
-    for place, item in pairs:
+    for place, item in enumerate(out if type(out) is tuple else ()):
         node = tree.node_of(item)
         if node is not None and node.static is not None:
             layout, leaves, _ = flatten(item, given=False)

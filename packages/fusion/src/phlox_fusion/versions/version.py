@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from ..record.cells import Pin
 from ..record.outside import Outside
-from ..record.trace import Trace
+from ..record.trace import Run
 from ..record.watch import unchanged
 from ..replay.halves import Join
 from ..replay.replay import Replay
@@ -22,6 +21,7 @@ class Version:
 
     Attributes:
         form: of the arguments.
+        arguments: the layout of all of them, which others of one form find as long as it lives.
         pins: the numbers that came as plain values.
         seen: what the function read besides its arguments.
         trace: the first recorded run.
@@ -38,18 +38,18 @@ class Version:
     def __init__(
         self,
         seen: Outside,
-        trace: Trace,
+        found: Run,
         form: Form,
-        pins: frozenset[Pin],
         *,
         filled_a_cache: bool,
     ) -> None:
         """Keep the first run."""
         self.form: Final = form
-        self.pins: Final = pins
+        self.arguments: Final = found.arguments
+        self.pins: Final = found.pins
         self.filled_a_cache: Final = filled_a_cache
         self.seen = seen
-        self.trace = trace
+        self.trace: Final = found.trace
         self.replay: Replay | None = None
         self.join: Join | None = None
         self.probe: Probe | None = None
