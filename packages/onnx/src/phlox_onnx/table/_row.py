@@ -8,6 +8,7 @@ takes stands in its annotation:
 - ``Ints``: a tuple of integers, read likewise; ``Scalar``: one Python number;
 - ``Raw``: a tensor, an array, a list or None, as it comes.
 
+Attributes that several ops share may be ``**how: Unpack[...]`` of a dict whose keys they are.
 ``outputs``, ``device`` and ``stacked`` among the keywords are no attributes: how many outputs are
 wanted, where new tensors belong, and what a body gives that is stacked. A function returns a
 value, or a tuple of them.
@@ -133,6 +134,9 @@ def row(
             rest = Parameter(each.name, takes, None, required and takes == "Tensor")
         elif each.kind is inspect.Parameter.KEYWORD_ONLY:
             attributes[each.name] = bare
+        elif each.kind is inspect.Parameter.VAR_KEYWORD and "Unpack[" in str(each.annotation):
+            words = run.__globals__[str(each.annotation)[len("Unpack[") : -1]]
+            attributes |= dict.fromkeys(words.__annotations__, False)
         else:
             inputs.append(Parameter(each.name, takes, default, required))
     context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .contraction import gemm
 from .elementwise import celu, elu, hard_sigmoid, leaky_relu, one, selu, thresholded_relu
 from .movement import pad, range_, trilu
 from .selection import host_unique
-from .window import conv, grid_sample
+from .window import Windows, conv, grid_sample
 
 T = Tensor[Any]
 
@@ -90,16 +90,9 @@ def fused_conv(
     *,
     activation: str = "",
     activation_params: tuple[float, ...] = (),
-    auto_pad: str = "NOTSET",
-    dilations: Ints | None = None,
-    group: int = 1,
-    kernel_shape: Ints | None = None,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
+    **how: Unpack[Windows],
 ) -> T:
     """A convolution, a sum with another tensor, an activation."""
-    how: dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "group": group}
-    how |= {"kernel_shape": kernel_shape, "pads": pads, "strides": strides}
     out = conv(X, W, B, **how)
     return _after(out if Z is None else out + Z, "FusedConv", activation, activation_params)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from .._errors import OnnxError
 from ..read._types import CODES, to_type
-from ._row import Ints, Row, row
+from ._row import Row, row
 from .axes import axis_of
 from .bits import held, limits
 from .contraction import matmul_integer
-from .window import conv
+from .window import Windows, conv
 
 T = Tensor[Any]
 
@@ -153,7 +153,7 @@ def qlinear_matmul(
     return _requantized(whole, scale / rows(out_scale), rows(y_zero_point), dtype)
 
 
-def _whole_conv(x: T, w: T, x_zero: T | None, w_zero: T | None, **how: Any) -> T:
+def _whole_conv(x: T, w: T, x_zero: T | None, w_zero: T | None, **how: Unpack[Windows]) -> T:
     """A convolution of whole numbers, exact in float64 below 2⁵³."""
     if px.float64 not in x.device.dtypes:
         raise OnnxError("ConvInteger", "the device lacks float64", got=repr(x.device))
@@ -170,16 +170,8 @@ def conv_integer(
     w: T,
     x_zero_point: T | None = None,
     w_zero_point: T | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Ints | None = None,
-    group: int = 1,
-    kernel_shape: Ints | None = None,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
+    **how: Unpack[Windows],
 ) -> T:
-    how = {"auto_pad": auto_pad, "dilations": dilations, "group": group}
-    how |= {"kernel_shape": kernel_shape, "pads": pads, "strides": strides}
     return _whole_conv(x, w, x_zero_point, w_zero_point, **how).astype(px.int32)
 
 
@@ -193,16 +185,8 @@ def qlinear_conv(
     y_scale: T,
     y_zero_point: T,
     B: T | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Ints | None = None,
-    group: int = 1,
-    kernel_shape: Ints | None = None,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
+    **how: Unpack[Windows],
 ) -> T:
-    how = {"auto_pad": auto_pad, "dilations": dilations, "group": group}
-    how |= {"kernel_shape": kernel_shape, "pads": pads, "strides": strides}
     whole = _whole_conv(x, w, x_zero_point, w_zero_point, **how)
     column = (-1, *(1,) * (x.ndim - 2))
     if B is not None:

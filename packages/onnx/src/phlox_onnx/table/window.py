@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from math import ceil, inf, prod
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
@@ -76,24 +76,25 @@ def sides(
     return tuple(out)
 
 
-def conv(
-    X: T,
-    W: T,
-    B: T | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Ints | None = None,
-    group: int = 1,
-    kernel_shape: Ints | None = None,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
-) -> T:
+class Windows(TypedDict, total=False):
+    """What convolutions say of their windows."""
+
+    auto_pad: str
+    dilations: Ints | None
+    group: int
+    kernel_shape: Ints | None
+    pads: Ints | None
+    strides: Ints | None
+
+
+def conv(X: T, W: T, B: T | None = None, **how: Unpack[Windows]) -> T:
     rank = X.ndim - 2
-    stride, dilation = _window_steps("Conv", rank, strides, dilations)
-    _refuse_other_kernel("Conv", kernel_shape, W)
+    stride, dilation = _window_steps("Conv", rank, how.get("strides"), how.get("dilations"))
+    _refuse_other_kernel("Conv", how.get("kernel_shape"), W)
+    auto_pad, pads = how.get("auto_pad", "NOTSET"), how.get("pads")
     padding = sides(X.shape[2:], W.shape[2:], stride, dilation, auto_pad, pads)
     function = _for(_CONV, "Conv", rank)
-    out: T = function(X, W, B, stride, padding, dilation, group)
+    out: T = function(X, W, B, stride, padding, dilation, how.get("group", 1))
     return out
 
 
