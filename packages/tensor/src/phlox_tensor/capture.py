@@ -13,13 +13,13 @@ from ._device.program import (
     Run,
     SequenceRun,
 )
-from ._errors.own_modules import is_ours
+from ._errors.foreign import is_ours
 from ._op.declaration import registry_mark
 from ._programs.foreach import run_together
 from ._programs.formula import Direct, ElementFormula
 from ._programs.interpreter import interpreted
 from ._programs.lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
-from ._random.state import drawing_by_lane, drawing_from, drawing_once, is_stream
+from ._random.state import drawing_by_lane, drawing_from, drawing_once, host_random_state, is_stream
 from ._recording.active import recorded, unrecorded
 from ._recording.graph import (
     Formula,
@@ -33,7 +33,6 @@ from ._recording.graph import (
     values_of,
     written,
 )
-from ._recording.host_random import host_random_state
 from ._recording.raises import may_be_of_values
 from ._recording.record import Recording, line_of_user, recording, refuse
 from ._values.ambient import ALWAYS, EAGER, MODES, ambient, depend_on, runs_eagerly

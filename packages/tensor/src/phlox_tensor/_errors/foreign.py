@@ -1,12 +1,33 @@
-"""Arrays of other libraries: whether an object is one, and how errors name its type."""
+"""What is of this framework, and what of other libraries: modules, arrays and their types."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import lru_cache
 from typing import Final
 
-from .own_modules import is_ours
-
+# By exact names: a package of a user's may begin like one of ours.
+_PARTS: Final = (
+    "autodiff",
+    "data",
+    "fusion",
+    "kernels",
+    "nn",
+    "onnx",
+    "optim",
+    "record",
+    "tensor",
+    "train",
+    "wgpu",
+)
+_OURS: Final = frozenset({"phlox", *(f"phlox_{part}" for part in _PARTS)})
 _PLAIN: Final = ("builtins", "numpy")  # whose names say what they are
+
+
+@lru_cache(maxsize=4096)
+def is_ours(module: Hashable) -> bool:
+    """Whether a module of this name is one of the framework's own."""
+    return str(module).partition(".")[0] in _OURS
 
 
 def is_array(item: object) -> bool:

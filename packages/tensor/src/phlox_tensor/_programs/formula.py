@@ -26,8 +26,7 @@ from ..ops._families import ELEMENTWISE
 from ..shapes._broadcast import elementwise
 from .limits import has_programs, lacks_types, too_much
 from .lowering import Lowered, in_the_way
-from .no_data import StandIn
-from .tracing import Sketched, sketched
+from .tracing import Sketched, StandIn, sketched
 
 # How a call looks: an element type for each tensor, a type for each number, else the value.
 Form = tuple[Any, ...]

@@ -11,7 +11,7 @@ from .._recording.record import refuse
 from .._values.dtype import DType
 from .._values.number import NOBODY, Number, Scalar
 from ..inference import result_dtype
-from .no_data import StandIn
+from .tracing import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 
+from .._device.backend import Backend
 from .._device.finding import use_device
 from .._errors.classes import CompileError, DeviceError, ShapeError
 from .._op.declaration import REGISTRY, Shape, Spec
-from .._random.state import is_stream
+from .._random.state import host_random_state, is_stream
 from .._recording.active import recorded
 from .._recording.graph import Graph, Node, Value, needed, values_of
-from .._recording.host_random import host_random_state
 from .._recording.record import Recording, line_of_error, refuse
 from .._values.cell import Cell, recording_here
 from .._values.dtype import DType
@@ -19,16 +19,32 @@ from .._values.number import Number
 from .._values.tensor import Tensor
 from ..inference import infer_prepared
 from .lowering import Lowered, arguments_of, in_the_way, lowered
-from .no_data import StandIn
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .._device.backend import Backend
     from .._device.table import Entry
 
 # A function of elements does the same for both: sizes, and how many axes there are, differ.
 _SHAPES: Final = ((1,), (5, 7))
+
+
+class StandIn(Backend):
+    """Base of devices that say what a base device says about itself, and compute nothing.
+
+    Args:
+        like: the base device.
+    """
+
+    has_data = False
+
+    def __init__(self, like: Backend) -> None:
+        """Take over what the device says about itself."""
+        self.like: Final = like
+        self.settings = (like,)
+        self.dtypes = like.dtypes
+        self.default_float, self.default_int = like.default_float, like.default_int
+        self.max_rank = like.max_rank
 
 
 @final

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterator
+import pickle
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
+from random import Random, getstate
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final
+
+import numpy as np
 
 from .._device.backend import Backend, is_inside
 from .._errors.classes import ArgumentError, UnknownNameError
@@ -214,3 +218,18 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_forks.in_parent,
         after_in_child=_forks.in_child,
     )
+
+
+def host_random_state(generators: Iterable[Any] = ()) -> tuple[Any, ...]:
+    """Return the state of ``random``, of ``np.random`` and of further generators of theirs."""
+    common = getstate(), pickle.dumps(np.random.get_state(legacy=False))
+    return *common, *map(_state_of, generators)
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, Random):
+        return generator.getstate()
+    if isinstance(generator, np.random.RandomState):
+        return pickle.dumps(generator.get_state(legacy=False))
+    bits = getattr(generator, "bit_generator", generator)
+    return pickle.dumps(bits.state)

@@ -11,7 +11,7 @@ from weakref import ref
 
 from .._device.backend import Backend
 from .._errors.classes import CompileError, PhloxError
-from .._errors.own_modules import is_ours
+from .._errors.foreign import is_ours
 from .._op.declaration import Op, Spec, is_built_in
 from .._tree import walk as tree
 from .._values.cell import RECORDINGS, Cell, Packed, recording_here
