@@ -23,6 +23,7 @@ UNTRIED = {
 }  # fmt: skip
 # Rows whose code packages/tensor/tests/test_spellings.py runs, or that is another form.
 ELSEWHERE = {
+    ("batch_norm", "weight"),
     ("cov", "aweights"),
     ("embedding_bag", "offsets"),
     ("histogram", "weights"),
@@ -63,13 +64,18 @@ def _done(code: str, given: dict[str, Any]) -> Any:
     if not isinstance(found, UnknownArgumentError):
         return found
     call = _called(code)
-    written = {k.arg: ast.unparse(k.value) for k in call.keywords if k.arg}
+    written: dict[Any, str] = {k.arg: ast.unparse(k.value) for k in call.keywords if k.arg}
     places = [ast.unparse(each) for each in call.args]
     hint = str(found.hint).replace("…", "...").partition("  # ")[0]
     if found.what.endswith("is given by its place"):
         places.append(written.pop(str(found.got)))
     elif re.match(r"\w+=(?!=)", hint):
-        words = {word: written.pop(word) for word in str(found.got).split(", ")}
+        if found.what.startswith("more arguments"):
+            more = int(str(found.got).split()[0])
+            written, places = dict(enumerate(places[-more:])) | written, places[:-more]
+            words: dict[Any, str] = {word: written.pop(word) for word in range(more)}
+        else:
+            words = {word: written.pop(word) for word in str(found.got).split(", ")}
         said = {k.arg: ast.unparse(k.value) for k in _called(f"px.f({hint})").keywords if k.arg}
         for (name, value), word in zip(said.items(), [*words, *words], strict=False):
             named = {"x": (places or [""])[0], word: words[word]}

@@ -179,7 +179,7 @@ NOTES: Final[dict[str, str]] = {
         "`mask` is True where nothing is seen, PyTorch's where something is: `mask=~seen`; "
         "`is_causal` lets the last query see all keys, PyTorch's lets the first see one key"
     ),
-    "batch_norm": "weight and bias come before mean and var, PyTorch's behind them",
+    "batch_norm": "mean and var by name; PyTorch's have mean and var before weight and bias",
     "can_cast": "False where numbers may change: float64 to float32 is True in PyTorch",
     "chunk": "`array_split` deals out the rest: 10 in 3 parts is 4, 3, 3 there and 4, 4, 2 here",
     "cosine_similarity": "axis -1 by default, 1 in PyTorch",

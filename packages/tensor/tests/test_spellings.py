@@ -379,6 +379,11 @@ def test_what_a_user_of_pytorch_types_is_answered(code: str, hint: str) -> None:
     ("call", "hint"),
     [
         ("pt.batch_norm(x, one, one)", "px.batch_norm(x, weight, bias, mean=mean, var=var)"),
+        (
+            "pt.batch_norm(x, one, one, one, one)",
+            "px.batch_norm(x, weight, bias, mean=mean, var=var)  # PyTorch's have mean first",
+        ),
+        ("pt.diff(x, 2, 0)", "n=2, axis=0"),
         ("pt.cartesian_prod(one, one)", "px.cartesian_prod([x, y])"),
         ("pt.embedding_bag(i, x)", "px.embedding_bag(weight, indices), in this order"),
         ("pt.embedding_bag(x, i, 'sum')", "px.embedding_bag(weight, indices, mode='sum')"),

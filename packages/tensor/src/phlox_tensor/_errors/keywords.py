@@ -111,6 +111,11 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "attn_mask: None": "mask=None",
         "dropout_p": "px.attention(query, key, value{kept})  # none is dropped here",
     },
+    "batch_norm": {
+        "training": "nn.BatchNorm(channels), in training",
+        "training: False": "px.batch_norm(x, weight, bias, mean=mean, var=var{kept})",
+        "weight": "px.batch_norm(x, weight, bias, mean=mean, var=var)  # PyTorch's have mean first",
+    },
     "bincount": {
         "weights": "px.zeros(max({minlength}, int(x.max()) + 1)).index_add(x, weights, axis=0)"
     },
@@ -201,6 +206,7 @@ _MEANT_BY_DIM: Final = dict.fromkeys(("std", "var", "var_mean"), "correction=1")
 
 # What others have at the places behind ours.
 PLACES: Final[dict[str, tuple[str, ...]]] = {
+    "batch_norm": ("weight",),
     **{f"conv_transpose{n}d": ("groups", "dilation") for n in (1, 2, 3)},
     "cross_entropy": ("weight",),
     "diagonal": ("dim1", "dim2"),
@@ -282,7 +288,7 @@ _DIM: Final = frozenset(("dim", "keepdim"))
 
 def _setting(name: str, value: object, known: Sequence[str]) -> str | None:
     """The setting here for one of others, or for a slip of the pen; None where there is none."""
-    own = next((each for each in KEYWORDS.get(name, ()) if each in known), None)
+    own = next((each for each in (name, *KEYWORDS.get(name, ())) if each in known), None)
     own = own or (None if name in KEYWORDS else nearest(name, known))
     return own and f"{own}={_short(value)}"
 
