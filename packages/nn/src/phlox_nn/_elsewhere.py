@@ -332,7 +332,7 @@ ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "tgt_mask": ("mask",),
 }
 # Names of what tokenizers give -> the argument here, and what to type.
-_MEANT: Final[Mapping[str, tuple[str, str]]] = {
+_OF_TOKENIZERS: Final[Mapping[str, tuple[str, str]]] = {
     "attention_mask": ("padding", "padding=attention_mask == 0"),
     "input_ids": ("tokens", "tokens=input_ids"),
     "position_ids": ("kinds", "leave it out: the places of tokens are 0, 1, 2, …"),
@@ -346,7 +346,7 @@ def odd_call(
     """Return the error for an argument that ``forward`` does not take; None if it takes all."""
     forward: Any = type(layer).forward
     known = [*signature(forward).parameters][1:]
-    advice = {word: code for word, (ours, code) in _MEANT.items() if ours in known}
+    advice = {word: code for word, (ours, code) in _OF_TOKENIZERS.items() if ours in known}
     unknown = unknown_argument(type(layer).__name__, kwargs, known, ARGUMENTS, advice)
     return unknown or misfit(forward, (layer, *args), kwargs)
 

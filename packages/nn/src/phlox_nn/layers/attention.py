@@ -11,7 +11,6 @@ from phlox_tensor import (
     Bool,
     Float,
     Int,
-    KindError,
     ShapeError,
     Tensor,
     append,
@@ -238,8 +237,8 @@ class MultiHeadAttention(takes.MultiHeadAttention, Layer[MultiHeadAttentionConfi
         queries = _split(self.query(x), self.settings.n_heads)
         if self.rotary is not None:
             queries = self.rotary(queries, offset)
-        _refuse_floats(mask)
-        check_hidden("MultiHeadAttention", "mask", mask)
+        added = "bias=mask, which is added to the scores"
+        check_hidden("MultiHeadAttention", "mask", mask, added)
         check_hidden("MultiHeadAttention", "padding", padding)
         mask, bias = _of_heads("mask", mask, queries), _of_heads("bias", bias, queries)
         if padding is not None:
@@ -299,18 +298,6 @@ class MultiHeadAttention(takes.MultiHeadAttention, Layer[MultiHeadAttentionConfi
             scores = where(mask, -inf, scores)
         weights = (scores if bias is None else scores + bias).softmax(axis=-1)
         return self.dropout(weights) @ values
-
-
-def _refuse_floats(mask: object) -> None:
-    """Refuse what PyTorch adds to the scores in the place of a mask."""
-    if isinstance(mask, Tensor) and mask.dtype.kind == "Float":
-        raise KindError(
-            "MultiHeadAttention",
-            "a mask of floats",
-            got=mask.dtype,
-            expected="Bool: True where a query may not look",
-            hint="bias=mask, which is added to the scores",
-        )
 
 
 def _of_heads(what: str, given: Any, queries: Tensor[Float]) -> Any:

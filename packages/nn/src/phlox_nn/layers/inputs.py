@@ -34,19 +34,21 @@ def value_of(param: Param | None) -> Tensor[Any] | None:
     return None if param is None else param.value
 
 
-def check_hidden(op: str, name: str, mask: Tensor[Any] | None) -> None:
+def check_hidden(op: str, name: str, mask: Tensor[Any] | None, floats: str | None = None) -> None:
     """Refuse a mask of numbers, of which nobody can tell whether 1 is what counts or what is left.
 
     Raises:
-        KindError: with both ways to say it.
+        KindError: with both ways to say it, or what to type for ``floats``.
     """
     if mask is not None and mask.dtype.kind != "Bool":
+        added = floats if mask.dtype.kind == "Float" else None
         raise KindError(
             op,
             f"{name} is no mask",
             got=mask.dtype,
             expected="Bool: True for what is hidden",
-            hint=f"{name} == 0, where 1 stands for what is seen, as tokenizers have it; "
+            hint=added
+            or f"{name} == 0, where 1 stands for what is seen, as tokenizers have it; "
             f"{name} != 0, where for what is hidden",
         )
 
