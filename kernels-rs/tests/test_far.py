@@ -53,7 +53,8 @@ def test_spreads_whose_squares_leave_the_range_are_right(
     x = np.asarray(row, np.float32)
     x = np.stack([x, x]).T if columns else x[None]
     want = getattr(np, op)(x.astype(np.float64), axis=0 if columns else 1)
-    got = np.asarray(Cpu().entry(op)(up(Cpu(), x), (0 if columns else 1,), 0.0, False))
+    entry: Any = Cpu().entry(op)
+    got = np.asarray(entry(up(Cpu(), x), (0 if columns else 1,), 0.0, False))
     with np.errstate(over="ignore", under="ignore"):
         np.testing.assert_allclose(got, want.astype(np.float32), rtol=1e-6)
 
@@ -63,5 +64,6 @@ def test_a_row_led_by_one_large_element_is_normalized() -> None:
     wide = x.astype(np.float64)
     gaps = wide - wide.mean(1, keepdims=True)
     want = gaps / np.sqrt((gaps**2).mean(1, keepdims=True) + 1e-5)
-    got = np.asarray(Cpu().entry("layer_norm")(up(Cpu(), x), None, None, 1e-5))
+    entry: Any = Cpu().entry("layer_norm")
+    got = np.asarray(entry(up(Cpu(), x), None, None, 1e-5))
     np.testing.assert_allclose(got, want, rtol=1e-5)

@@ -95,7 +95,8 @@ def convolutions(dtype: str) -> list[Problem]:
         )
         for op, given, count in calls:
             exact = [v if isinstance(v, tuple) else wide(v) for v in given]
-            want = Numpy(float="float64").entry(op)(*exact, *settings)
+            reference: Any = Numpy(float="float64").entry(op)
+            want = reference(*exact, *settings)
             found.append((getattr(_native, op), (*given, *settings), want, count))
     return found
 
