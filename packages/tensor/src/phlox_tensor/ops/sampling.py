@@ -161,7 +161,7 @@ def _sampled(x: Tensor, lines: Sequence[list[Tap]]) -> Tensor:
         [_Found(_index(at.detach(), n), weight) for at, weight in taps]
         for taps, n in zip(lines, sizes, strict=True)
     ]
-    out: tuple[Tensor, ...] = ()
+    out: list[Tensor] = []
     for taps in product(*found):
         place, weight = taps[0]
         for tap, n in zip(taps[1:], sizes[1:], strict=True):
@@ -169,7 +169,7 @@ def _sampled(x: Tensor, lines: Sequence[list[Tap]]) -> Tensor:
         place, weight = place.expand_dims(axis=1), weight.expand_dims(axis=1)
         # Where a place is outside, the last pixel is read for nothing.
         read = flat.take_along_axis(place.broadcast_to((*flat.shape[:2], place.shape[2])), axis=2)
-        out = (_added(place, read, *out, weight),)
+        out = [_added(place, read, *out, weight)]
     return out[0]
 
 

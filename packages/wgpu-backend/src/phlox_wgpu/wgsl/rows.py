@@ -76,16 +76,15 @@ class _Maker:
             if number == len(program.steps) - 1:
                 row += tuple((f"total{i}", text) for i, text in enumerate(program.totals))
             made.append(Stage(each, folds, self._part(row)))
-        if program.results:
-            wanted = [self._term(f"result{i}", text) for i, text in enumerate(program.results)]
+        wanted = [self._term(f"result{i}", text) for i, text in enumerate(program.results)]
+        if wanted:
             made.append(Stage(self._elements(wanted), (), None))
-            results = tuple((self._values[name], dtype) for name in wanted)
         return Stages(
             (dtype,) * (len(program.rows) + len(program.columns)),
             ("float32",) * len(program.scalars),
             None,
             (*made,),
-            results if program.results else (),
+            tuple((self._values[name], dtype) for name in wanted),
             tuple((self._values[f"total{i}"], totals) for i in range(len(program.totals))),
             (*self._firsts,),
         )
