@@ -100,7 +100,7 @@ class Learner(Generic[M]):
             raise ArgumentError("Learner", "microbatches", got=got, expected=expected)
         self.device: Backend = _recording(model)
         self.optimizer = optimizer
-        self.schedule: Scheduler | PlateauScheduler = given
+        self.schedule = cast("Scheduler | PlateauScheduler", given)
         self.scaling = scaling
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self.microbatches = microbatches
