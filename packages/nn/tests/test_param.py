@@ -95,9 +95,9 @@ def test_neighbours_share_no_random_words(
     after = pt.random.generator().state()[1]
     with pt.random.use_generator(pt.random.Generator(0, before)) as own:
         if isinstance(initializer, initializers.Normal):
-            pt.random.normal(count, device=device)
+            pt.random.normal((count,), device=device)
         else:
-            pt.random.uniform(count, device=device)
+            pt.random.uniform((count,), device=device)
         assert own.state()[1] <= after
     assert param.value.shape == (count,)
 
