@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from phlox_tensor import ArgumentError
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
 
 # Processes import what they are to call: a file of its own, as tests are no modules.
+NAME = "functions_of_items"
 FUNCTIONS = """
 import os, signal, time
 import numpy as np
@@ -48,10 +50,10 @@ def strange(x):
 
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    (tmp_path / "functions_of_items.py").write_text(FUNCTIONS)
+    (tmp_path / f"{NAME}.py").write_text(FUNCTIONS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield __import__("functions_of_items")
-    del sys.modules["functions_of_items"]
+    yield importlib.import_module(NAME)
+    del sys.modules[NAME]
 
 
 def plain(batch: Any) -> tuple[Any, ...]:
