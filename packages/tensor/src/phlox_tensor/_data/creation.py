@@ -468,7 +468,10 @@ def _triangle(x: Tensor[Any], k: int, *, lower: bool) -> Tensor[Any]:
         raise ShapeError(
             "tril" if lower else "triu", "not a matrix", got=x.shape, expected="(…, n, m)"
         )
-    rows = arange(x.shape[-2], device=x.device)[:, None]
-    columns = arange(x.shape[-1], device=x.device)
-    keep = columns <= rows + k if lower else columns >= rows + k
-    return keep.where(x, zeros_like(x))
+    device = x.device
+    rows, columns = (
+        Tensor[Any](device.ops.arange(0, 1, n, device.default_int), device) for n in x.shape[-2:]
+    )
+    rows = rows.reshape((-1, 1)) + k
+    keep = columns <= rows if lower else columns >= rows
+    return keep.where(x, x.zeros())

@@ -59,10 +59,6 @@ _avg_pool = partial(
 )
 
 
-def _values(x: Any, *attributes: Any) -> Any:
-    return ref.max_pool_with_indices(x, *attributes)[0]
-
-
 def _in_rows(
     kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Any, ...]:
@@ -94,7 +90,7 @@ max_pool1d = _max_pool(
     "max_pool1d",
     f"x: Num; {_LINE} -> Num",
     expand=_max_pool1d,
-    numpy=_values,
+    numpy=ref.max_pool,
     **_LINE_CASES,
     example="pt.max_pool1d(pt.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)",
     doc="Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel "
@@ -151,7 +147,7 @@ max_pool3d = _max_pool(
     "max_pool3d",
     f"x: Num; {_VOLUME} -> Num",
     expand=_max_pool3d,
-    numpy=_values,
+    numpy=ref.max_pool,
     **_VOLUME_CASES,
     example=(
         "pt.max_pool3d(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, "

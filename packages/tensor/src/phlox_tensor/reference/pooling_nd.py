@@ -49,6 +49,10 @@ def max_pool_with_indices(x: Array, *how: Any) -> tuple[Array, Array]:
     return values, indices
 
 
+def max_pool(x: Array, *how: Any) -> Array:
+    return max_pool_with_indices(x, *how)[0]
+
+
 def avg_pool(
     x: Array, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
 ) -> Array:
