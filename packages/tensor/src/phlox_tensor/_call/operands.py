@@ -48,7 +48,7 @@ def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[A
 
 def _in_another_order(op: Op, operands: tuple[Any, ...]) -> bool:
     """Whether tensors fit once they change places, the first or a number among them."""
-    declared = op.signature.operands
+    declared = [*op.signature.operands]
     if len(declared) > 3 or any(each.variadic for each in declared):
         return False
     first, *rest = operands
