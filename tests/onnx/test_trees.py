@@ -94,7 +94,9 @@ def results(found: Any) -> list[Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_trees_give_what_the_reference_gives(name: str, read: Any) -> None:
     found = results(read(CASES[name], device=Cpu())(px.asarray(rows()[9:])))
-    wanted = ReferenceEvaluator(onnx.load_from_string(CASES[name])).run(None, {"x": rows()[9:]})
+    wanted: Any = ReferenceEvaluator(onnx.load_from_string(CASES[name])).run(
+        None, {"x": rows()[9:]}
+    )
     for one, two in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one.reshape(np.shape(two)), two, rtol=1e-5, atol=1e-6)
 

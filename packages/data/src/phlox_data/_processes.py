@@ -14,7 +14,7 @@ from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from struct import Struct
 from traceback import format_exception
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, NoReturn, final
 
 from phlox_tensor import ArgumentError
 
@@ -197,7 +197,7 @@ class Pool:
                 self._slots.give(pending.slot)
         self._ahead.clear()
 
-    def _gone(self, worker: int) -> None:
+    def _gone(self, worker: int) -> NoReturn:
         process = self._workers[worker][0]
         process.join(_PATIENCE)
         code, last = process.exitcode, self._last.get(worker)
