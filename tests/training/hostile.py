@@ -263,6 +263,20 @@ def step(x): return x * (2.0 if hasattr(config, NAMES[0]) else 1.0)
 def before(i):
     if i == 5: config.rate = 1.0
 """,
+    "getattr of a class that gets the attribute": """
+class Config: pass
+def step(x): return x * getattr(Config, "rate", 1.0)
+def before(i):
+    if i == 5: Config.rate = 2.0
+""",
+    "hasattr of what gets the attribute by its base": """
+class Base: pass
+class Config(Base): pass
+config = Config()
+def step(x): return x * (2.0 if hasattr(config, "rate") else 1.0)
+def before(i):
+    if i == 5: Base.rate = 2.0
+""",
     "vars of a config": """
 class Config: pass
 config = Config()

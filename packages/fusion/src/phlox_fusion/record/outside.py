@@ -144,9 +144,8 @@ class _Open:
         """
         caught = caught and name[:2] != "__" and not isinstance(self.item, FunctionType)
         if isinstance(self.item, type):
-            return caught or any(
-                name in vars(base) for cls in self.classes for base in cls.__mro__[:-1]
-            )
+            bases = (base for cls in self.classes for base in cls.__mro__[:-1])
+            return caught or name in asked or any(name in vars(base) for base in bases)
         if not isinstance(self.space, dict):
             return False
         cls = type(self.item)

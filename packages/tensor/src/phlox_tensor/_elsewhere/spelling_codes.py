@@ -13,7 +13,7 @@ IDIOMS: Final = {
     "addcmul": "x + value * (y * z)",
     "addmm": "b + x @ y",
     "aminmax": "x.min(), x.max()",
-    "apply_along_axis": "px.vmap(f, in_axes=1)(x)  # along axis 0 of a matrix; in_axes=0 along 1",
+    "apply_along_axis": "px.vmap(f, 1, -1)(x)  # along axis 0 of a matrix; (f, 0, 0) along 1",
     "argpartition": "x.argsort(axis=-1)",
     "array_equal": "x.shape == y.shape and bool((x == y).all())",
     "array_equiv": "bool((x == y).all())  # of shapes that broadcast",

@@ -89,15 +89,20 @@ KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
 
 # What only functions of others can be told: by function and keyword, what to type instead; behind a
 # keyword stands a value or its type. The code may name what ``_parts`` has.
-_SIZES: Final = "[int({value} * n) for n in x.shape[2:]]"
+_MODES: Final = {
+    "bicubic": "cubic",
+    "bilinear": "linear",
+    "nearest-exact": "nearest_exact",
+    "trilinear": "linear",
+}
+_NEAREST: Final = {
+    "nearest": '"nearest", "asymmetric", rounding="floor"',
+    "nearest_exact": '"nearest", rounding="round_prefer_ceil"',
+}
 _MIDDLE: Final = (
     "px.sort(x, axis={axis}).take((x.shape[{axis}] - 1) // 2, axis={axis})"
     "  # the lower of two in the middle; axis={axis} is the mean of both"
 )
-_SCALED: Final = {
-    "scale_factor": "px.interpolate(x, [{value} * n for n in x.shape[2:]]{kept})",
-    "scale_factor: float": f"px.resize(x, {_SIZES}, {{how}}, scale=[{{value}}] * (x.ndim - 2))",
-}
 _TURNED: Final = "px.diagonal(px.moveaxis(x, ({first}, {second}), (-2, -1)){kept})"
 INSTEAD: Final[dict[str, dict[str, str]]] = {
     "add": {"alpha": "x1 + {value} * x2"},
@@ -159,8 +164,7 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "edges[1:-1].searchsorted(x, side='right')",
     },
     "index_add": {"alpha": "px.index_add(x, indices, {value} * values{kept})"},
-    "interpolate": _SCALED,
-    "interpolate2d": _SCALED,
+    **{op: {"scale_factor": "{resized}"} for op in ("interpolate", "interpolate2d")},
     "log": {"base": "x.log() / math.log({value})"},
     **{f"lp_pool{n}d": {"kernel_size": "kernel={value}, p={kernel}"} for n in (1, 2, 3)},
     "max": {"dim": "px.max_with_indices(x, axis={v:d}{kept})  # axis={value} for values alone"},
@@ -311,7 +315,6 @@ def _instead(op: str, name: str, value: object, given: Mapping[str, Any]) -> str
 def _parts(given: Mapping[str, Any]) -> dict[str, Any]:
     """What code of rows may name beside ``value``, the text of a value, and ``v``, with parts."""
     axis = given.get("dim", given.get("axis", 0))
-    mode = given.get("mode", "nearest")
     front = isinstance(axis, int) and axis >= 0
     return {
         "kept": "",
@@ -322,9 +325,26 @@ def _parts(given: Mapping[str, Any]) -> dict[str, Any]:
         "before": ":, " * axis if front else "..., ",
         "reduced": f", reduction={given['reduction']!r}" if "reduction" in given else "",
         "first": given.get("dim1", given.get("axis1", 0)),
-        "how": repr(mode) if mode != "nearest" else '"nearest", "asymmetric", rounding="floor"',
         "second": given.get("dim2", given.get("axis2", 1)),
+        **({"resized": _resized(**given)} if "scale_factor" in given else {}),
     }
+
+
+def _resized(scale_factor: Any, mode: str = "nearest", **given: Any) -> str:
+    """The call that resizes by factors as PyTorch does, with its other settings."""
+    mode, whole = _MODES.get(mode, mode), type(scale_factor) is int
+    size, scale = f"{scale_factor} * n", f"[{scale_factor}] * (x.ndim - 2)"
+    sizes = f"[{size if whole else f'int({size})'} for n in x.shape[2:]]"
+    if isinstance(scale_factor, list | tuple):
+        scale = str([*scale_factor])
+        sizes = f"[int(s * n) for s, n in zip({scale}, x.shape[2:])]"
+    corners = bool(given.get("align_corners")) and mode not in _NEAREST
+    smooth = bool(given.get("antialias"))
+    if whole or corners or smooth or given.get("recompute_scale_factor"):  # sizes say it all
+        said = ", align_corners=True" * corners + ", antialias=True" * smooth
+        other = "" if whole or not smooth else "  # as recompute_scale_factor=True has it"
+        return f"px.interpolate(x, {sizes}, mode={mode!r}{said}){other}"
+    return f"px.resize(x, {sizes}, {_NEAREST.get(mode, repr(mode))}, scale={scale})"
 
 
 # Operands of another kind, for which a cast says something else than what was meant.

@@ -4332,9 +4332,9 @@ def vecdot(
 def vector_norm(
     x: Tensor[Float],
     /,
+    *more: Never,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
-    *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
     """Euclidean length along the axes: ``√Σ x²``."""

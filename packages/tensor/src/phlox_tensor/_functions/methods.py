@@ -2607,9 +2607,9 @@ class TensorMethods(TensorMembers[K]):
     def vector_norm(
         self: Tensor[Float],
         /,
+        *more: Never,
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
-        *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
         """Euclidean length along the axes: ``√Σ x²``."""

@@ -255,7 +255,7 @@ def _vector_norm(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
 
 vector_norm = reduction(
     "vector_norm",
-    f"x: Float; {_AXES} -> Float",
+    f"x: Float; *, {_AXES} -> Float",
     numpy=ref.vector_norm,
     expand=_vector_norm,
     ulp=16,
