@@ -185,3 +185,33 @@ def test_a_number_may_be_a_key_on_one_way_alone(at: int) -> None:
     fast = compile(LATER[at])
     for n in (0, 1, 2, 3, 0, 1, 2, 3, 3, 2, 1, 0, 3, 3, 3):
         assert fast(pt.ones(1), n).item() == LATER[at](pt.ones(1), n).item()
+
+
+def otherwise(f: Callable[[Any], Any], n: Any) -> Any:
+    try:
+        return f(n)
+    except TypeError:
+        return -1.0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refusal_that_is_caught_is_none_of_a_plain_number(case: str) -> None:
+    def function(x: Tensor, n: int) -> Tensor:
+        return x * otherwise(CASES[case], n)
+
+    fast = compile(function)
+    for n in (2, 2, 3, 3, 2, 4, 4, 2):
+        assert fast(pt.ones(1), n).item() == function(pt.ones(1), n).item()
+
+
+def test_numbers_stay_inputs_where_nothing_refuses_them() -> None:
+    def function(x: Tensor, n: float) -> Tensor:
+        try:
+            return x * n
+        except TypeError:
+            return x
+
+    fast = compile(function)
+    for n in range(20):
+        assert fast(pt.ones(1), float(n)).item() == n
+    assert fast.versions == 1

@@ -28,6 +28,7 @@ from .record import trace as _trace
 from .record.agree import difference, fits, two_runs_differ
 from .record.arguments import refuse_arrays, refuse_identical, refuse_reached
 from .record.cells import EVERY
+from .record.code import KINDS, REFUSED
 from .record.outside import Outside, outside_of
 from .record.refused import host_random
 from .record.trace import Run
@@ -293,8 +294,9 @@ class Compiled(Generic[P, R]):
         form, seen = self._seen(args, kwargs, waiting)
         drawn = host_random_state(seen.generators)
         like = [*known, *waiting][-1:]
-        pins = like[0].pins if like else frozenset({EVERY} if seen.kinds else ())
-        found = _trace.run(self._called, args, kwargs, pins)
+        pins = like[0].pins if like else frozenset({EVERY} if KINDS in seen.does else ())
+        catches = REFUSED in seen.does
+        found = _trace.run(self._called, args, kwargs, pins, catches=catches)
         if host_random_state(seen.generators) != drawn:
             raise host_random()
         name = first_change(seen.watches, own=True)

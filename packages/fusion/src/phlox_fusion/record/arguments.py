@@ -14,6 +14,7 @@ from ..trees.flat import flat
 from ..trees.layout import StaticPart
 from ..versions.form import Form
 from .cells import reached_twice
+from .code import KINDS
 from .outside import Outside
 from .refused import told_apart
 from .watch import Watch
@@ -72,7 +73,7 @@ def refuse_kinds(name: str, seen: Outside, given: Iterable[Any]) -> None:
     Raises:
         CompileError: with the way that sees what they stand for.
     """
-    if seen.kinds and any(type(item) in (int, float) for item in given):
+    if KINDS in seen.does and any(type(item) in (int, float) for item in given):
         raise CompileError(
             name,
             "the function asks for the class of a number, which is no int or float in a kernel",

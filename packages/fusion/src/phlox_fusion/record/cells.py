@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FrameType
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 from phlox_tensor import CompileError
@@ -101,10 +102,21 @@ class Inputs:
         """
         if isinstance(error, NeedsValue):
             return frozenset(self._numbers[place] for place in error.given) - self.pins
-        near = [x for x in _locals_of(error) if type(x) is Number and made.has(x)]
-        found = {self._numbers[place] for x in near for place in made.given_for(x)} - self.pins
+        step = error.__traceback__
+        while step is not None and step.tb_next is not None:
+            step = step.tb_next
+        found = set[Pin]() if step is None else self.near(made, step.tb_frame)
         rest = {pin for pin in self._numbers.values() if pin[0] is None} - self.pins
         return frozenset(found or rest)
+
+    def near(self, made: Recording, frame: FrameType) -> set[Pin]:
+        """Which numbers stand in the names of a frame, and in containers there."""
+        found = [*frame.f_locals.values()]
+        for item in [*found]:
+            if type(item) in (dict, list, tuple):
+                found += item.values() if type(item) is dict else item
+        numbers = [x for x in found if type(x) is Number and made.has(x)]
+        return {self._numbers[place] for x in numbers for place in made.given_for(x)} - self.pins
 
     def of(self, item: Any) -> Owner | None:
         """Which one an object is; None for any other."""
@@ -113,18 +125,6 @@ class Inputs:
     def key(self, cell: Cell[Any]) -> Key:
         """How a trace knows a cell."""
         return self._cells.get(cell, cell)
-
-
-def _locals_of(error: BaseException) -> list[Any]:
-    """What stood in the innermost frame that an error left, and in containers there."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
-    found = [] if step is None else [*step.tb_frame.f_locals.values()]
-    for item in [*found]:
-        if type(item) in (dict, list, tuple):
-            found += item.values() if type(item) is dict else item
-    return found
 
 
 def reached_twice(item: Any) -> CompileError:

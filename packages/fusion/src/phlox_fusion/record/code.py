@@ -28,6 +28,7 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 WHOLE: Final = "whole"
 CATCHES: Final = "catches"
 KINDS: Final = "kinds"
+REFUSED: Final = "refused"
 
 
 class Names(NamedTuple):
@@ -40,7 +41,8 @@ class Names(NamedTuple):
         variables: of the environment.
         imports: modules that it imports as it runs, each with how many packages up it starts.
         does: what else counts: it asks for any attribute (``WHOLE``), goes on after an
-            ``AttributeError`` (``CATCHES``), asks for the class of numbers (``KINDS``).
+            ``AttributeError`` (``CATCHES``), or behind a ``TypeError`` (``REFUSED``), asks for the
+            class of numbers (``KINDS``).
         identity: what it may ask whether it is another object; empty for what no name stands for.
     """
 
@@ -76,7 +78,8 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     variables = texts if attributes & _ENVIRONMENT else set[str]()
     same, imports = attributes & _SAME, set[tuple[int, str]]()
     does = {WHOLE} if attributes & _WHOLE else set[str]()
-    does |= {CATCHES} if _goes_on(steps, attributes) else set[str]()
+    for what, error in ((CATCHES, "AttributeError"), (REFUSED, "TypeError")):
+        does |= {what} if _goes_on(steps, attributes, error) else set[str]()
     does |= {KINDS} if "type" in of_globals and _names_kinds(steps, texts) else set[str]()
     if attributes & _FORMATTING:  # "{config.rate}"
         attributes |= {name for text in written if "{" in text for name in words(text)}
@@ -93,14 +96,14 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     return of_globals, attributes | asked, asked, variables, imports, does, same
 
 
-def _goes_on(steps: list[Instruction], names: set[str]) -> bool:
-    """Whether code has an ``except`` or ``suppress`` that an ``AttributeError`` may end in."""
+def _goes_on(steps: list[Instruction], names: set[str], error: str) -> bool:
+    """Whether code has an ``except`` or ``suppress`` that an error may end in."""
     caught, bare = set[Any](), False
     for before, step in itertools.pairwise(steps):
         bare = bare or step.opname == "PUSH_EXC_INFO"
         if step.opname == "CHECK_EXC_MATCH":
             caught.add(before.argval if before.opname in _GLOBAL else None)
-    wide = {"AttributeError", "Exception", "BaseException", None}
+    wide = {error, "Exception", "BaseException", None}
     known = bool(caught) or any(step.opname == "WITH_EXCEPT_START" for step in steps)
     return bool(wide & caught) or "suppress" in names or (bare and not known)
 

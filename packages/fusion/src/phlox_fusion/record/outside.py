@@ -23,7 +23,7 @@ from phlox_tensor.capture import is_ours
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart
 from ..trees.plain import is_pythons, is_users
 from . import refused
-from .code import CATCHES, KINDS, WHOLE, Names, absolute, names_of, words
+from .code import CATCHES, WHOLE, Names, absolute, names_of, words
 from .holders import BYTES, DATA, GIVING, IN_ATTRIBUTES, behind, writable
 from .watch import (
     NOTHING,
@@ -59,13 +59,13 @@ class Outside(NamedTuple):
         watches: what to watch, as it stands now.
         generators: what it may draw random numbers from.
         identities: tensors and containers, by id, which code may tell from others by `is`.
-        kinds: code may ask of which type a number is by its class, so that only plain ones will do.
+        does: what code does beside reading (``code.Names.does``).
     """
 
     watches: list[Watch]
     generators: tuple[Any, ...]
     identities: dict[int, Any]
-    kinds: bool
+    does: frozenset[str]
 
 
 class _Place(NamedTuple):
@@ -206,7 +206,7 @@ class _Walk:
             tensors = [x for x in values if isinstance(x, Tensor)]
             seen = filter(tree.is_node, self._seen.values())
             told = {id(x): x for x in [*seen, *tensors, *map(_base_of, tensors)]}
-        return Outside(self._watches, tuple(self._generators), told, KINDS in self._does)
+        return Outside(self._watches, tuple(self._generators), told, frozenset(self._does))
 
     def start(self, function: Any) -> None:
         """Begin with the function itself: what its own names stand for it may not change."""

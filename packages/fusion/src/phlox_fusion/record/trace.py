@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from operator import is_
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from phlox_tensor.capture import (
 from phlox_tensor.no_operand import NoOperand
 
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
+from .caught import refusals
 from .cells import Inputs, Key, Owner, Pin, Shared, StartAgain
 
 # Where an output comes from: a value of the graph, a number, an object that is given with its
@@ -109,6 +111,8 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     pins: frozenset[Pin] = frozenset(),
+    *,
+    catches: bool = False,
 ) -> Run:
     """Run a function as it is, on other handles of its arguments, and note what it does.
 
@@ -117,10 +121,11 @@ def run(
         args: its arguments.
         kwargs: those by keyword.
         pins: which numbers it is known to use as what only plain values can be.
+        catches: it may go on where somebody refuses a number.
     """
     layout, leaves, _ = flatten((args, kwargs))
     _refuse_hidden(layout)
-    return _runs(function, layout, leaves, {}, None, pins)[0]
+    return _runs(_Way(function, layout, leaves, {}, None, catches), pins)[0]
 
 
 def run_again(
@@ -144,34 +149,32 @@ def run_again(
     Returns:
         The run, which leaves no state; what came out behind it; and how.
     """
-    found, (out, pulled) = _runs(function, layout, leaves, contents, then, pins)
+    found, (out, pulled) = _runs(_Way(function, layout, leaves, contents, then), pins)
     return found, out, pulled
 
 
-def _runs(
-    function: Callable[..., Any],
-    layout: Layout,
-    leaves: Sequence[Any],
-    contents: dict[Cell[Any], Packed],
-    then: CarryBack | None,
-    pins: frozenset[Pin],
-) -> tuple[Run, Any]:
+class _Way(NamedTuple):
+    """What is run, on what; see ``run`` and ``run_again``."""
+
+    function: Callable[..., Any]
+    layout: Layout
+    leaves: Sequence[Any]
+    contents: dict[Cell[Any], Packed]
+    then: CarryBack | None
+    catches: bool = False
+
+
+def _runs(way: _Way, pins: frozenset[Pin]) -> tuple[Run, Any]:
     """Run a function, and again where numbers have to be plain values, each one at most once."""
     while True:
         try:
-            return _run(function, layout, leaves, dict(contents), then, Inputs(pins))
+            return _run(way, Inputs(pins))
         except StartAgain as more:
             pins = more.pins
 
 
-def _run(
-    function: Callable[..., Any],
-    layout: Layout,
-    leaves: Sequence[Any],
-    contents: dict[Cell[Any], Packed],
-    then: CarryBack | None,
-    inputs: Inputs,
-) -> tuple[Run, Any]:
+def _run(way: _Way, inputs: Inputs) -> tuple[Run, Any]:
+    layout, contents, then = way.layout, dict(way.contents), way.then
     opened: dict[Key, Place] = {}
     contained: dict[Cell[Any], tuple[Any, Flat]] = {}
     shared = Shared(contents)
@@ -186,14 +189,15 @@ def _run(
         return content
 
     made = Recording(open_cell, again=True)
-    refs, given = _given(made, inputs, layout, leaves, None)
+    refs, given = _given(made, inputs, layout, way.leaves, None)
     own_args, own_kwargs = layout.build(given)
     own_flat = flatten((own_args, own_kwargs))
     left, outcomes = dict[Key, Place](), dict[Cell[Any], Packed]()
     behind: Any = None
     with recorded(made):
         try:
-            out = function(*own_args, **own_kwargs)
+            with refusals(made, inputs) if way.catches else nullcontext():
+                out = way.function(*own_args, **own_kwargs)
         except (NeedsValue, TypeError) as error:
             _start_again(made, inputs, error)
             raise
