@@ -1,6 +1,6 @@
 //! Keys of calls: what tells two calls of an op apart, as `phlox_tensor._device.key` has it, in one native call.
 
-use super::raw::{RawTensor, dtype_object, registered};
+use super::raw::{RawTensor, dtype_name, registered};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
@@ -26,12 +26,14 @@ fn _key_of<'py>(
     PyTuple::new(py, parts).map(Some)
 }
 
-/// Shape and dtype of a tensor, a tuple of these for a tuple of tensors, or `None`.
+/// Shape and name of the dtype of a tensor, a tuple of these for a tuple of tensors, or `None`. A name is hashed without
+/// Python, as a dtype is not.
 fn part_of_key<'py>(operand: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = operand.py();
     if let Ok(tensor) = operand.cast_exact::<RawTensor>() {
         let raw = tensor.get();
-        return PyTuple::new(py, [raw.shape(py)?.into_any(), dtype_object(py, raw.array.dtype())]).map(Bound::into_any);
+        let name = dtype_name(py, raw.array.dtype()).clone().into_any();
+        return PyTuple::new(py, [raw.shape(py)?.into_any(), name]).map(Bound::into_any);
     }
     if operand.is_none() {
         return Ok(operand.clone());
@@ -41,7 +43,8 @@ fn part_of_key<'py>(operand: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
     PyTuple::new(py, parts).map(Bound::into_any)
 }
 
-/// Attributes in a form in which no float equals an integer, nor 0.0 another zero: floats become bytes.
+/// Attributes in a form in which no float equals an integer, no truth value a number, nor 0.0 another zero: floats and
+/// truth values become bytes.
 fn exact<'py>(attributes: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyTuple>>> {
     if attributes.iter_borrowed().all(|item| is_plain(&item)) {
         return Ok(Some(attributes.clone()));
@@ -58,6 +61,12 @@ fn exact_item<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     if let Ok(float) = item.cast_exact::<PyFloat>() {
         return Ok(Some(PyBytes::new(item.py(), &float.value().to_ne_bytes()).into_any()));
     }
+    if let Ok(truth) = item.cast_exact::<PyBool>() {
+        return Ok(Some(PyBytes::new(item.py(), &[truth.is_true().into()]).into_any()));
+    }
+    if let Some(dtype) = registered(item) {
+        return Ok(Some(dtype_name(item.py(), dtype).clone().into_any()));
+    }
     match item.cast_exact::<PyTuple>() {
         Ok(tuple) => Ok(exact(tuple)?.map(Bound::into_any)),
         Err(_) => Ok(None),
@@ -68,9 +77,7 @@ fn exact_item<'py>(item: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 fn is_plain(item: &Bound<'_, PyAny>) -> bool {
     item.is_none()
         || item.is_exact_instance_of::<PyInt>()
-        || item.is_exact_instance_of::<PyBool>()
         || item.cast_exact::<PyTuple>().is_ok_and(|items| items.iter_borrowed().all(|each| is_plain(&each)))
-        || registered(item).is_some()
         || item.is_exact_instance_of::<PyString>()
 }
 

@@ -203,7 +203,7 @@ macro_rules! interned {
     };
 }
 
-fn dtype_name(py: Python<'_>, dtype: DType) -> &Bound<'_, PyString> {
+pub(super) fn dtype_name(py: Python<'_>, dtype: DType) -> &Bound<'_, PyString> {
     interned!(py, dtype; F16 "float16", BF16 "bfloat16", F32 "float32", F64 "float64", I8 "int8", I16 "int16",
         I32 "int32", I64 "int64", U8 "uint8", U16 "uint16", U32 "uint32", U64 "uint64", Bool "bool")
 }

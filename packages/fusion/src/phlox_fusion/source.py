@@ -101,7 +101,7 @@ class Source:
         """Return the function."""
         body = "\n ".join(self._lines)
         code = compile(f"def {name}({parameters}):\n {body}\n", "<phlox_fusion>", "exec")
-        space = dict(self._values)
+        space = {"__name__": __name__, **self._values}  # none of the user's functions
         exec(code, space)
         made: Callable[..., Any] = space[name]
         return made

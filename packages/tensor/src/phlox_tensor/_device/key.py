@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from .._values.dtype import DType
 
-# What a key holds as it is. Of bools and ints that compare equal, no op tells one from the other.
-_PLAIN: Final = frozenset({DType, NoneType, bool, int, str})
+# What a key holds as it is.
+_PLAIN: Final = frozenset({DType, NoneType, int, str})
 
 
 def exact(attributes: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Attributes in a form in which no float equals an integer, nor 0.0 another zero.
 
-    Floats become bytes. None where an attribute is of a type that no key holds: a key must not
-    keep a tensor alive, and a list changes.
+    Nor is a truth value a number there: it and floats become bytes. None where an attribute is of a
+    type that no key holds: a key must not keep a tensor alive, and a list changes.
     """
     if _PLAIN.issuperset(map(type, attributes)):
         return attributes
@@ -27,6 +27,8 @@ def exact(attributes: tuple[Any, ...]) -> tuple[Any, ...] | None:
             out.append(item)
         elif kind is float:
             out.append(pack("d", item))
+        elif kind is bool:
+            out.append(b"\1" if item else b"\0")
         elif kind is tuple and (inside := exact(item)) is not None:
             out.append(inside)
         else:

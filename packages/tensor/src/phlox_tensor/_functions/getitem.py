@@ -55,8 +55,8 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     try:
         if passed is None:
             steps = _steps(x, items)
-            # A number beside tensors tends to be another one at each call.
-            if key is not None and not (tensors and int in map(type, items)):
+            # A number beside tensors that is no small one tends to be another at each call.
+            if key is not None and not (tensors and any(map(_moves, items))):
                 device.keep(key, steps, (), several=False)
         else:
             steps = passed[0]
@@ -70,12 +70,17 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     return made
 
 
+def _moves(item: Any) -> bool:
+    return type(item) is int and not -4 < item < 4
+
+
 def _look(device: Backend, primitive: Any, items: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """What decides what an index asks for, and the primitives of the tensors in it.
 
     None for the first where an item is of a type that no key holds.
     """
-    key: list[Any] = ["getitem", device.spec_of(primitive)]
+    # Names of element types are hashed without Python, as element types are not.
+    key: list[Any] = ["getitem", device.shape_of(primitive), device.dtype_of(primitive).name]
     tensors: list[Any] = []
     whole = True
     for item in items:
@@ -83,7 +88,8 @@ def _look(device: Backend, primitive: Any, items: tuple[Any, ...]) -> tuple[Any,
         if kind is Tensor:
             whole = whole and item.device is device
             tensors.append(item.primitive)
-            key.append(device.spec_of(item.primitive) if whole else None)
+            if whole:
+                key += device.shape_of(item.primitive), device.dtype_of(item.primitive).name
         elif kind is slice:
             bounds = (item.start, item.stop, item.step)
             whole = whole and _BOUNDS.issuperset(map(type, bounds))

@@ -107,7 +107,7 @@ def uniform(
             expected="finite numbers, low <= high",
             hint=_turned(shape, low, high) if low > high else "px.random.uniform(shape, 0.0, 1.0)",
         )
-    if type(shape) is int and shape < 2 and shape <= low:
+    if type(shape) is int and shape < 2 and shape <= low and (low, high) != (0.0, 1.0):
         _require_shape("uniform", (shape, low, high), "shape, low, high")
     backend = _device(device)
     chosen, dims = float_type(dtype, backend, "uniform"), sizes(shape, "uniform")
