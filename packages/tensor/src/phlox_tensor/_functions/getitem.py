@@ -20,7 +20,6 @@ from .._device.backend import Backend
 from .._errors.called import rename
 from .._errors.classes import IndexOutOfRangeError, KindError, Rejected, ShapeError
 from .._op.attributes import NORMALIZERS
-from .._values.dtype import uint32, uint64
 from .._values.kinds import Int
 from .._values.tensor import Tensor
 from ..ops.gathering import take_along
@@ -31,7 +30,7 @@ IndexItem = int | slice | EllipsisType | None | Tensor[Any] | np.ndarray[Any, An
 Index = IndexItem | tuple[IndexItem, ...]
 Steps = Callable[..., Any]
 _BOUNDS: Final = frozenset({int, NoneType})
-_UNSIGNED: Final = frozenset({uint32, uint64})
+_UNSIGNED: Final = frozenset({"uint32", "uint64"})
 
 
 def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
@@ -210,7 +209,7 @@ def _rows(device: Backend, indices: Sequence[Any], sizes: Sequence[int]) -> Any:
     columns = []
     for i, n in zip(indices, sizes, strict=True):
         dtype, column = device.dtype_of(i), i
-        if dtype in _UNSIGNED and dtype.itemsize >= wide.itemsize:  # a cast would wrap
+        if dtype.name in _UNSIGNED and dtype.itemsize >= wide.itemsize:  # a cast would wrap
             column = Tensor(i, device).minimum(n).primitive
         column = column if dtype is wide else ops.cast(column, wide)
         columns.append(ops.reshape(column, (*shape, 1)))
