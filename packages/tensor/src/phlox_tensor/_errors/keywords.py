@@ -341,9 +341,10 @@ def _resized(scale_factor: Any, mode: str = "nearest", **given: Any) -> str:
     corners = bool(given.get("align_corners")) and mode not in _NEAREST
     smooth = bool(given.get("antialias"))
     if whole or corners or smooth or given.get("recompute_scale_factor"):  # sizes say it all
-        said = ", align_corners=True" * corners + ", antialias=True" * smooth
+        said = f", mode={mode!r}" if mode != "nearest" else ""
+        said += ", align_corners=True" * corners + ", antialias=True" * smooth
         other = "" if whole or not smooth else "  # as recompute_scale_factor=True has it"
-        return f"px.interpolate(x, {sizes}, mode={mode!r}{said}){other}"
+        return f"px.interpolate(x, {sizes}{said}){other}"
     return f"px.resize(x, {sizes}, {_NEAREST.get(mode, repr(mode))}, scale={scale})"
 
 
