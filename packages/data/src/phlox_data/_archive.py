@@ -6,7 +6,6 @@ import json
 import tarfile
 import zipfile
 import zlib
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from itertools import accumulate
@@ -19,7 +18,7 @@ import numpy as np
 from ._dataset import Dataset
 from ._errors import DataError
 from ._images import ENDINGS, decoded
-from ._items import Draw, Items
+from ._items import Draw, Items, part_of
 from ._text import Paths, found_files
 
 _HEADER: Final = 30
@@ -52,8 +51,8 @@ class Archive(Items):
 
     def get(self, index: int, key: int, draw: Draw) -> Any:
         del key, draw
-        part = bisect_right(self._ends, index)
-        name, places = self._samples[part][index - (self._ends[part - 1] if part else 0)]
+        part, row = part_of(self._ends, index)
+        name, places = self._samples[part][row]
         item: dict[str, Any] = {"key": name}
         with open(self._paths[part], "rb") as file:
             for ending, place in places.items():

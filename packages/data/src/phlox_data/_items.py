@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -50,6 +52,12 @@ class Items(ABC):
     def gather(self, indices: Indices) -> Any:
         """Return the batch of some items, where ``gathers`` says so."""
         raise NotImplementedError(type(self).__name__)
+
+
+def part_of(ends: Sequence[int], index: int) -> tuple[int, int]:
+    """Return in which of several sequences, one behind the other, an item stands, and where."""
+    part = bisect_right(ends, index)
+    return part, index - (ends[part - 1] if part else 0)
 
 
 def words(seed: int, epoch: int, counter: tuple[int, int, int]) -> np.random.Philox:

@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
@@ -224,13 +225,14 @@ def _work(
     """Make runs of items for as long as somebody asks; that is over when the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this is told
     window = Window(memory)
+    plan_of = lru_cache(maxsize=4)(plans.of)  # a process makes several runs of a batch
     with suppress(BrokenPipeError):
         while len(ticket := os.read(tickets.fileno(), _TICKET.size)) == _TICKET.size:
             epoch, number, run, slot = _TICKET.unpack(ticket)
             results.send(_Run(epoch, number, run, began=True))
             made = _Run(epoch, number, run)
             try:
-                plan = plans.of(epoch, number)
+                plan = plan_of(epoch, number)
                 rows = fetch.rows(plan, run * size, (run + 1) * size, worker)
                 others = window.place(rows, slot, run * size) if slot else None
                 made = made._replace(others=others, rows=None if slot else rows)

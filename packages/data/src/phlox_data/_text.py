@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from array import array
-from bisect import bisect_right
 from collections.abc import Sequence
 from glob import glob
 from itertools import accumulate
@@ -13,7 +12,7 @@ from typing import Any, Final, final
 
 from ._dataset import Dataset
 from ._errors import DataError, checked_path
-from ._items import Draw, Items
+from ._items import Draw, Items, part_of
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 _WILD: Final = ("*", "?", "[")
@@ -33,8 +32,7 @@ class Lines(Items):
 
     def get(self, index: int, key: int, draw: Draw) -> Any:
         del key, draw
-        part = bisect_right(self._ends, index)
-        row = index - (self._ends[part - 1] if part else 0)
+        part, row = part_of(self._ends, index)
         begins, sizes, numbers = self._places[part]
         with open(self._paths[part], "rb") as file:
             file.seek(begins[row])

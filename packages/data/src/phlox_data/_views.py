@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from inspect import Parameter, signature
 from itertools import accumulate
@@ -13,7 +12,7 @@ import numpy as np
 from phlox_tensor import ArgumentError, tree
 
 from ._batch import stack
-from ._items import Draw, Indices, Items, generator
+from ._items import Draw, Indices, Items, generator, part_of
 
 
 @final
@@ -110,9 +109,8 @@ class Joined(Items):
         return self._ends[-1]
 
     def get(self, index: int, key: int, draw: Draw) -> Any:
-        part = bisect_right(self._ends, index)
-        start = self._ends[part - 1] if part else 0
-        return self._parts[part].get(index - start, key, draw)
+        part, row = part_of(self._ends, index)
+        return self._parts[part].get(row, key, draw)
 
 
 @final

@@ -78,8 +78,7 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     variables = texts if attributes & _ENVIRONMENT else set[str]()
     same, imports = attributes & _SAME, set[tuple[int, str]]()
     does = {WHOLE} if attributes & _WHOLE else set[str]()
-    for what, error in ((CATCHES, "AttributeError"), (REFUSED, "TypeError")):
-        does |= {what} if _goes_on(steps, attributes, error) else set[str]()
+    does |= _goes_on(steps, attributes)
     does |= {KINDS} if "type" in of_globals and _names_kinds(steps, texts) else set[str]()
     if attributes & _FORMATTING:  # "{config.rate}"
         attributes |= {name for text in written if "{" in text for name in words(text)}
@@ -96,16 +95,19 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     return of_globals, attributes | asked, asked, variables, imports, does, same
 
 
-def _goes_on(steps: list[Instruction], names: set[str], error: str) -> bool:
-    """Whether code has an ``except`` or ``suppress`` that an error may end in."""
+def _goes_on(steps: list[Instruction], names: set[str]) -> set[str]:
+    """Behind which errors code goes on, by an ``except`` or ``suppress`` that they may end in."""
     caught, bare = set[Any](), False
     for before, step in itertools.pairwise(steps):
         bare = bare or step.opname == "PUSH_EXC_INFO"
         if step.opname == "CHECK_EXC_MATCH":
             caught.add(before.argval if before.opname in _GLOBAL else None)
-    wide = {error, "Exception", "BaseException", None}
+    wide = {"Exception", "BaseException", None}
     known = bool(caught) or any(step.opname == "WITH_EXCEPT_START" for step in steps)
-    return bool(wide & caught) or "suppress" in names or (bare and not known)
+    if wide & caught or "suppress" in names or (bare and not known):
+        return {CATCHES, REFUSED}
+    errors = {"AttributeError": CATCHES, "TypeError": REFUSED}
+    return {errors[name] for name in caught & errors.keys()}
 
 
 def _names_kinds(steps: list[Instruction], texts: set[str]) -> bool:
