@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,18 @@ def test_a_learner_goes_on_from_its_record() -> None:
     assert other.load_record(saved) is other
     assert other.steps == 5
     assert trained(one) == trained(other)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_deep_copy_goes_on_as_the_learner_does(compile: bool) -> None:
+    one = learner(ema=0.9, compile=compile)
+    trained(one)
+    other = copy.deepcopy(one)
+    assert other.model.param_list()[0].id != one.model.param_list()[0].id
+    for _ in range(2):
+        trained(one)
+        trained(other)
+        assert (bits(other.model), other.steps) == (bits(one.model), one.steps)
 
 
 def test_a_record_of_another_experiment_is_refused() -> None:

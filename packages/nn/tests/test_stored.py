@@ -109,6 +109,13 @@ def test_lazy_weights_stay_lazy_and_records_come_back() -> None:
     np.testing.assert_array_equal(copy.deepcopy(stored)(x).numpy(), want)
 
 
+def test_a_deep_copy_knows_what_was_frozen_before_its_adapters() -> None:
+    model = nn.Sequential(linear(), nn.Linear(24, 6)).freeze("layers.0")
+    copied = copy.deepcopy(nn.apply_lora(model, 2))
+    merged = nn.merge_lora(copied)
+    assert set(merged.params(trainable=True)) == {"layers.1.weight", "layers.1.bias"}
+
+
 def test_adapters_beside_stored_weights_merge_and_are_saved_alone() -> None:
     model = nn.quantize_weights(nn.Sequential(linear(), nn.Linear(24, 6)), bits=4, group=8)
     adapted = nn.apply_lora(model, 2, "layers.0")

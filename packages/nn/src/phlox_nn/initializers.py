@@ -21,7 +21,7 @@ from phlox_tensor.random import (
 )
 
 from ._elsewhere import INITIALIZERS, MADE
-from .param.ids import id_of
+from .ids import id_of
 from .param.leaf import Role
 from .param.param import Param
 from .settings.config import Config

@@ -286,8 +286,9 @@ class OptimizerAdaptor(Settled, Optimizer):
                 "parameters have no state, and states have no parameter",
                 got=f"new parameters {some(new)} and {len(lost)} states of others",
                 expected="the parameters that the optimizer stepped before",
-                hint="param.with_value(tensor) keeps the state; step(..., strict=False) starts "
-                "anew; config.init() makes an optimizer for another module",
+                hint="param.with_value(tensor) keeps the state; copy.deepcopy((model, optimizer)) "
+                "copies both for each other; step(..., strict=False) starts anew; config.init() "
+                "makes an optimizer for another module",
             )
 
     def _places(self, module: Module) -> _groups.Places:
@@ -384,6 +385,14 @@ class OptimizerAdaptor(Settled, Optimizer):
         """The names of all rules, by which a record is known."""
         rules = (self._rule, *(group.rule for group in self._groups))
         return " ".join(dict.fromkeys(type(rule).__name__ for rule in rules))
+
+    def _rename(self, old: str, new: str) -> None:
+        """Keep the state of a parameter under another id, in a copy that nobody used."""
+        self._last = None
+        content = self._state.get()
+        for by_id in (content.kept, content.owners):
+            if old in by_id:
+                by_id[new] = by_id.pop(old)
 
     def into_record(self) -> dict[str, Record]:
         """Return the states by parameter id; the tensors are shared, not copied."""

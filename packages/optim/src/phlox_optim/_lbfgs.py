@@ -192,6 +192,9 @@ class Lbfgs(Settled):
             )
         self._owners = owners
 
+    def _rename(self, old: str, new: str) -> None:
+        self._owners = tuple([new if id == old else id for id in self._owners])
+
     def _at(
         self, module: M, params: list[Param], loss_of: Callable[[M], Tensor[Float]]
     ) -> tuple[_Place, dict[str, Param]]:

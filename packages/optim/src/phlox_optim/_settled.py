@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from types import MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Never
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Never, Self
 
+from phlox_nn.ids import CopiedIds
 from phlox_tensor import Backend, Tensor, UnknownNameError, tree
 from phlox_tensor.capture import is_ours
 
@@ -50,6 +52,17 @@ class Settled:
                 f"{name!r}\nhint: {self._hint}"
             )
         object.__setattr__(self, name, value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy for the copies of the models in the same ``copy.deepcopy``, if any."""
+        made = memo[id(self)] = object.__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(made, name, deepcopy(value, memo))
+        CopiedIds.of(memo).follow(made._rename)
+        return made
+
+    def _rename(self, old: str, new: str) -> None:
+        """Keep by another id what belongs to a parameter: nothing, unless a class says more."""
 
     if not TYPE_CHECKING:  # checkers would take any name for one that exists
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 from phlox_record import ParamEntry, Record, TensorEntry, layout_of, materialize
 from phlox_tensor import Backend, DType, RecordError, Tensor, asarray
 
-from ..param.ids import new_id
+from ..ids import new_id
 from ..param.param import Param
 from ..parts import fields as _fields
 from ..parts import walk as _walk

@@ -25,10 +25,10 @@ from phlox_tensor.arguments import RAW
 from phlox_tensor.scope import WATCH, run_inside, running_modules
 
 from .. import _elsewhere
+from ..ids import new_id
 from ..loading import records as _records
 from ..loading.meant import branch_of
 from ..loading.report import Layout, LoadReport, Migration, Remap
-from ..param.ids import new_id
 from ..param.leaf import Role
 from ..param.param import Param, check_field
 from ..parts import copying as _copying
@@ -216,7 +216,10 @@ class Module(_fields.Walked, metaclass=ModuleType):
         return self  # which never changes
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return another module: its parameters have ids of their own, ties are kept inside."""
+        """Return another module: its parameters have ids of their own, ties are kept inside.
+
+        An optimizer that is copied with it, ``copy.deepcopy((model, optimizer))``, goes on with it.
+        """
         return _copying.copied(self, memo)
 
     def __reduce__(self) -> Any:

@@ -21,8 +21,8 @@ from phlox_tensor import (
 from phlox_tensor.capture import Number, plain, recording, unrecorded, wrap
 from phlox_tensor.no_operand import NoOperand, hint_at_members, refused_operand
 
+from ..ids import CopiedIds, new_id
 from .errors import no_gradient, no_tensor, tracked
-from .ids import new_id
 from .leaf import Role, as_leaf, check_weight
 
 # Of all parameters that compiled functions made: their tensors are there but for the handle.
@@ -334,7 +334,7 @@ class Param(NoOperand):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Param:
         """Return another parameter: the same numbers under an id of its own."""
-        return self.moved(lambda value: value, self.device, id=new_id())
+        return self.moved(lambda value: value, self.device, id=CopiedIds.of(memo)[self.id])
 
     def __reduce__(self) -> Any:
         """Pickle by value; where nobody computed with it, a lazy one is made now."""

@@ -10,10 +10,10 @@ from phlox_tensor import ArgumentError, DType, Float, Int, RecordError, Tensor, 
 from phlox_tensor.names import some
 
 from .. import initializers as init
+from ..ids import CopiedIds, new_id
 from ..layers.linear import Linear
 from ..module.module import Module
 from ..module.visit import modules
-from ..param.ids import new_id
 from ..param.param import Param
 from ..parts import walk as _walk
 from ..where import Where, chosen, no_weight
@@ -24,7 +24,11 @@ M = TypeVar("M", bound=Module)
 
 
 class _Ids(frozenset[str]):
-    """Ids of parameters, which print as their number."""
+    """Ids of parameters, which print as their number, and are copied with them."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Ids:
+        copied = CopiedIds.of(memo)
+        return _Ids(copied[id] for id in self)
 
     def __repr__(self) -> str:
         return f"{len(self)} parameters"
