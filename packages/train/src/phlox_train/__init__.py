@@ -14,6 +14,7 @@ from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
 from phlox_tensor.names import unknown_name as _unknown_name
 
+from ._cli import cli as cli
 from ._elsewhere import NAMES as _NAMES
 from ._evaluate import evaluate as evaluate
 from ._evaluate import predict as predict
