@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from phlox_tensor import DType
+from phlox_tensor import DType, int64
 
 from ._writer import Call, Writer
 
@@ -92,6 +92,32 @@ def _remainder(w: Writer, c: Call) -> Any:
     return w.add("Where", [other, w.add("Add", [left, names[1]]), left])
 
 
+def shift(direction: str) -> Row:
+    """A shift of bits; ONNX has it without a sign alone, and runtimes no narrow arithmetic."""
+
+    def run(w: Writer, c: Call) -> Any:
+        dtype, zero = c.outs[0][1], w.count(0)
+        width = dtype.itemsize * 8 - (direction == "RIGHT" and dtype.signed)
+        x, count = operands(w, c)
+        by = w.cast(count, int64)
+        inside = w.add(
+            "And", [w.add("GreaterOrEqual", [by, zero]), w.add("Less", [by, w.count(width)])]
+        )
+        by = w.add("Where", [inside, by, zero])
+        if not dtype.signed:
+            moved = w.add("BitShift", [x, w.cast(by, dtype)], direction=direction)
+            return w.add("Where", [inside, moved, w.number(0, dtype)])
+        x, power, beyond = w.cast(x, int64), w.add("Pow", [w.count(2), by]), zero
+        if direction == "LEFT":
+            moved = w.add("Mul", [x, power])
+        else:  # Div rounds toward 0
+            moved = w.add("Div", [w.add("Sub", [x, w.add("Mod", [x, power])]), power])
+            beyond = w.add("Where", [w.add("Less", [x, zero]), w.count(-1), zero])
+        return w.cast(w.add("Where", [inside, moved, beyond]), dtype)
+
+    return run
+
+
 def _clip(w: Writer, c: Call) -> Any:
     given = [*c.inputs[1:], *c.attributes]
     bounds = [v if isinstance(v, str) or v is None else w.number(v, c.dtypes[0]) for v in given]
@@ -116,7 +142,9 @@ ROWS: Final[dict[str, Row]] = {
     **{name.lower(): plain(name) for name in _SAME.split()},
     "bitwise_and": logical("And", "BitwiseAnd"),
     "bitwise_invert": logical("Not", "BitwiseNot"),
+    "bitwise_left_shift": shift("LEFT"),
     "bitwise_or": logical("Or", "BitwiseOr"),
+    "bitwise_right_shift": shift("RIGHT"),
     "bitwise_xor": logical("Xor", "BitwiseXor"),
     "clip": _clip,
     "divide": plain("Div"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -100,6 +100,11 @@ class Opened:
     axes: list[dict[int, str]]
     own: dict[str, int]
     runs: Runs
+
+    def above_own(self) -> Opened:
+        """The same with runs in sizes above all of the example, whose values may be such sizes."""
+        runs = runs_with(self.runs.names, max(self.own.values(), default=0))
+        return replace(self, runs=runs)
 
     def first(self, words: Sequence[str], places: Sequence[int]) -> dict[str, tuple[str, int]]:
         """Where each size may be read: the name of an input, and its axis."""

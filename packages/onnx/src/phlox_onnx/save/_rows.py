@@ -25,6 +25,7 @@ from ._layers import (
     reshaped,
     rms_norm,
 )
+from ._recurrent import recurrent
 from ._sizes import Followed
 from ._writer import Call, Writer
 
@@ -252,11 +253,13 @@ ROWS: Final[dict[str, Row]] = {
     "flatten": _reshape,
     "flip": _flip,
     "full": _full,
+    "gru": recurrent,
     "interpolate2d": interpolate,
     "layer_norm": layer_norm,
     "linear": _linear,
     "log_softmax": along("LogSoftmax"),
     "logsumexp": reduction("ReduceLogSumExp"),
+    "lstm": recurrent,
     "matmul": plain("MatMul"),
     "matrix_transpose": _matrix_transpose,
     "max": reduction("ReduceMax"),
@@ -272,6 +275,7 @@ ROWS: Final[dict[str, Row]] = {
     "prod": reduction("ReduceProd"),
     "reshape": _reshape,
     "rms_norm": rms_norm,
+    "rnn": recurrent,
     "scatter": _scatter,
     "slice": _slice,
     "slice_scatter": _slice_scatter,

@@ -26,9 +26,8 @@ from .._errors import OnnxError
 from ._check import refuse_unfit, verified
 from ._file import written
 from ._graph import model_of
-from ._open import HINT, Dynamic, Inputs, inputs_of, open_sizes
+from ._open import HINT, Dynamic, Inputs, Opened, inputs_of, open_sizes
 from ._run import Run, refuse_unlike, run
-from ._sizes import Runs
 from ._spelled import Spelled
 from ._writer import EVERY, ONE
 
@@ -103,16 +102,14 @@ def save(
     rows = positions if dynamic else 0
     with use_device(device):
         net(*given.arguments(given.leaves))  # what is computed once and kept is no part of it
-        runs = [
-            _run(net, given, sizes.resized(given.leaves, p), params, device, rows, sizes.runs, i)
-            for i, p in enumerate(sizes.runs.points)
-        ]
-    refuse_unlike(runs, sizes.runs)
+        runs, sizes = _noted(net, given, sizes, params, device, rows)
+    refuse_unlike(runs, sizes.runs, dynamic)
     outputs = _names(output_names, "y", len(runs[0].graph.outputs), "outputs", [*params, *words])
     model, places = model_of(runs, sizes.runs, sizes.first(words, given.places), words, outputs)
     refuse_unfit(model, places)
     count = len(sizes.own)
-    tried = dict.fromkeys((tuple(sizes.own.values()), _ONE[:count], _BEYOND[:count]))
+    beyond = tuple(map(max, _BEYOND, sizes.runs.points[-1]))
+    tried = dict.fromkeys((tuple(sizes.own.values()), _ONE[:count], beyond))
     feeds = [sizes.resized(given.leaves, each) for each in tried]
     with written(model, target) as fresh:
         verified(fresh, net, given, feeds, outputs, device, asked=verify)
@@ -200,22 +197,24 @@ def _names(
     return words
 
 
-def _run(
-    net: Module,
-    inputs: Inputs,
-    tensors: list[Any],
-    params: Any,
-    device: Backend,
-    positions: int,
-    sizes: Runs,
-    i: int,
-) -> Run:
-    try:
-        return run(net, inputs, tensors, params, device, positions)
-    except OnnxError:
-        raise
-    except PhloxError as error:
-        if not sizes.names:
+def _noted(
+    net: Module, inputs: Inputs, sizes: Opened, params: Any, device: Backend, positions: int
+) -> tuple[list[Run], Opened]:
+    """A run with each size; all above the inputs' own where their values fit no smaller ones."""
+    failed: list[tuple[PhloxError, str]] = []
+    for each in (sizes, sizes.above_own()):
+        found: list[Run] = []
+        try:
+            for point in each.runs.points:
+                tensors = each.resized(inputs.leaves, point)
+                found.append(run(net, inputs, tensors, params, device, positions))
+            return found, each
+        except OnnxError:
             raise
-        what = f"the module does not run with {sizes.shown(i)}"
-        raise OnnxError("save", what, got=str(error), expected=EVERY, hint=ONE) from error
+        except PhloxError as error:
+            if not sizes.runs.names:
+                raise
+            failed.append((error, each.runs.shown(len(found))))
+    first, shown = failed[0]
+    what = f"the module does not run with {shown}"
+    raise OnnxError("save", what, got=str(first), expected=EVERY, hint=ONE) from first

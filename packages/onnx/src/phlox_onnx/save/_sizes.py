@@ -144,6 +144,11 @@ class Runs:
             return f"a batch of {sizes[0]}"
         return ", ".join(f"{name} {n}" for name, n in zip(self.names, sizes, strict=True))
 
+    def raised(self, i: int) -> set[str]:
+        """Which sizes are others in a run than in the first."""
+        both = zip(self.names, self.points[0], self.points[i], strict=True)
+        return {name for name, first, size in both if first != size}
+
     @property
     def all_shown(self) -> str:
         """The sizes of all runs in words."""
@@ -233,14 +238,15 @@ class Runs:
         return out
 
 
-def runs_with(names: Sequence[str]) -> Runs:
-    """The runs that tell what follows from open sizes."""
+def runs_with(names: Sequence[str], above: int = 0) -> Runs:
+    """The runs that tell what follows from open sizes, all of which are above a number."""
     count = len(names)
     if not count:
         return Runs()
+    first, far = ([n + above for n in sizes[:count]] for sizes in (_FIRST, _FAR))
     raised = [(), *((i,) for i in range(count)), *combinations(range(count), 2)]
-    points = [tuple(n + (i in up) for i, n in enumerate(_FIRST[:count])) for up in raised]
-    return Runs(tuple(names), (*points, _FAR[:count]))
+    points = [tuple(n + (i in up) for i, n in enumerate(first)) for up in raised]
+    return Runs(tuple(names), (*points, tuple(far)))
 
 
 def _row(array: Any, axes: Sequence[int]) -> Any:
