@@ -59,7 +59,14 @@ APART = {
 SETTINGS_APART = {
     **dict.fromkeys(("lower", "p", "upper"), _AT_RANDOM),
     **dict.fromkeys(
-        ("dilation_rate", "filters", "rate", "strides", "units", "use_bias"), "words of Keras"
+        (
+            "dilation_rate", "dropout_rate", "embeddings_initializer", "feature_group_count",
+            "features", "filters", "go_backwards", "groups", "ignore_class", "input_dim",
+            "intermediate_dim", "kernel_dilation", "kernel_init", "kernel_initializer",
+            "output_dim", "pool_size", "qkv_features", "rate", "recurrent_activation", "strides",
+            "units", "use_bias", "use_scale", "weight_init", "window_shape",
+        ),
+        "words of Keras and Flax",
     ),
     **dict.fromkeys(
         (
@@ -149,7 +156,7 @@ def test_a_weight_of_a_binary_loss_is_no_weight_of_the_yes() -> None:
     code = re.search(r"loss = (.*); weights= is", str(caught.value.hint))
     assert code is not None
     x, y, weight = (px.asarray(v) for v in ([[1.0, -2.0]], [[1.0, 0.0]], [2.0, 3.0]))
-    found = eval(code[1], {"nn": nn, "x": x, "y": y, "weight": weight})
+    found = eval(code[1], {"nn": nn, "px": px, "x": x, "y": y, "weight": weight})
     each = px.asarray([0.31326169, 0.126928])
     px.testing.assert_close(found, (each * weight).mean())
 
@@ -226,7 +233,8 @@ MASKS = [
 ]
 # Arguments that are the same tensor by another name.
 SAME_ARGUMENTS = {
-    "hx", "input", "memory", "output_size", "per_sample_weights", "target", "tgt_is_causal",
+    "h0", "hx", "initial_state", "input", "memory", "output_size", "per_sample_weights", "target",
+    "tgt_is_causal", "use_causal_mask",
 }  # fmt: skip
 
 

@@ -220,7 +220,7 @@ def test_a_name_near_a_setting_may_be_one_of_what_the_config_makes() -> None:
         (lambda: LOOSE.Interpolate(2, mode="bilinear"), 'mode="linear"'),
         (lambda: LOOSE.Interpolate(2, mode="nearest-exact"), 'mode="nearest_exact"'),
         (lambda: LOOSE.Linear(2, 3, initializer="kaiming"), r"nn\.initializers\.KaimingUniform"),
-        (lambda: LOOSE.Linear(2, 3, initializer=pt.ones), r"nn\.initializers\.Normal\(std=0\.02\)"),
+        (lambda: LOOSE.Linear(2, 3, initializer=pt.ones), r"nn\.initializers\.Ones\(\)"),
         (lambda: LOOSE.Pad(((1, 1),), mode="replicate"), 'mode="edge"'),
         (lambda: LOOSE.Pad(((1, 1),), mode="wrap"), 'mode="circular"'),
         (lambda: LOOSE.Sequential({"a": nn.Linear(2, 3)}), r"nn\.Sequential\(\*layers"),

@@ -127,17 +127,31 @@ INITIALIZERS: Final[Mapping[str, str]] = {
     "zeros_": 'nn.initialize(layer, nn.initializers.Zeros(), "bias")',
 }
 
-# Initializers of Keras and JAX in their many spellings, compared without _ and capitals.
+# Initializers of others in their many spellings, as ``squeezed`` has them.
 MADE: Final[Mapping[str, str]] = {
+    "constant": "nn.initializers.Constant(0.5)",
     "glorotnormal": "nn.initializers.XavierNormal()",
     "glorotuniform": "nn.initializers.XavierUniform()",
     "henormal": "nn.initializers.KaimingNormal()",
     "heuniform": "nn.initializers.KaimingUniform()",
+    "kaiming": "nn.initializers.KaimingUniform()",
+    "kaimingnormal": "nn.initializers.KaimingNormal()",
+    "kaiminguniform": "nn.initializers.KaimingUniform()",
     "lecunnormal": "nn.initializers.KaimingNormal(gain=1.0)",
     "lecununiform": "nn.initializers.KaimingUniform(gain=1.0)",
+    "normal": "nn.initializers.Normal(std=0.02)",
+    "ones": "nn.initializers.Ones()",
+    "orthogonal": "nn.initializers.Orthogonal()",
     "randomnormal": "nn.initializers.Normal(std=0.05)",
     "randomuniform": "nn.initializers.Uniform(-0.05, 0.05)",
+    "truncatednormal": "nn.initializers.TruncatedNormal(std=0.05)",
+    "truncnormal": "nn.initializers.TruncatedNormal(std=0.02)",
+    "uniform": "nn.initializers.Uniform(-0.1, 0.1)",
     "variancescaling": "nn.initializers.KaimingNormal(gain=1.0)",
+    "xavier": "nn.initializers.XavierUniform()",
+    "xaviernormal": "nn.initializers.XavierNormal()",
+    "xavieruniform": "nn.initializers.XavierUniform()",
+    "zeros": "nn.initializers.Zeros()",
 }
 
 # Names of a module of PyTorch -> what to type.
@@ -190,25 +204,37 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "dim": ("axis",),
     "dim_feedforward": ("d_ff",),
     "downscale_factor": ("factor",),
+    "dropout_rate": ("dropout", "prob"),
     "elementwise_affine": ("affine",),
     "embed_dim": ("d_model",),
     "embedding_dim": ("d_model",),
+    "embeddings_initializer": ("initializer",),
     "encoder_layer": ("layer",),
     "end_dim": ("end_axis",),
     "eps": ("epsilon",),
+    "feature_group_count": ("groups",),
+    "features": ("d_output", "d_model", "channels_out"),
     "filters": ("channels_out",),
+    "go_backwards": ("reverse",),
+    "groups": ("num_groups",),
     "hidden_dropout_prob": ("dropout",),
     "hidden_size": ("d_hidden", "d_model"),
+    "ignore_class": ("pad_tokens",),
     "ignore_index": ("pad_tokens",),
     "in1_features": ("d_first",),
     "in2_features": ("d_second",),
     "in_channels": ("channels_in",),
     "in_features": ("d_input",),
     "init": ("initial",),
+    "input_dim": ("d_input", "n_embedding"),
     "input_size": ("d_input",),
+    "intermediate_dim": ("d_ff",),
     "intermediate_size": ("d_ff",),
     "kdim": ("d_key",),
     "keepdim": ("keepdims",),
+    "kernel_dilation": ("dilation",),
+    "kernel_init": ("initializer",),
+    "kernel_initializer": ("initializer",),
     "label_smoothing": ("smoothing",),
     "layer_norm_eps": ("epsilon",),
     "lower": ("low",),
@@ -232,22 +258,29 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "num_layers": ("n_layers",),
     "out_channels": ("channels_out",),
     "out_features": ("d_output",),
+    "output_dim": ("d_output", "d_model"),
     "output_padding": ("padding_out",),
     "p": ("prob",),
+    "pool_size": ("kernel_size",),
     "pos_weight": ("weights",),
+    "qkv_features": ("d_model",),
     "rate": ("prob",),
+    "recurrent_activation": ("gate_activation",),
     "resid_pdrop": ("dropout",),
     "start_dim": ("start_axis",),
     "strides": ("stride",),
     "type_vocab_size": ("kinds",),
-    "units": ("d_output",),
     "unflattened_size": ("sizes",),
+    "units": ("d_output", "d_hidden"),
     "upper": ("high",),
     "upscale_factor": ("factor",),
     "use_bias": ("bias",),
+    "use_scale": ("affine",),
     "vdim": ("d_value",),
     "vocab_size": ("words",),
     "weight": ("weights",),
+    "weight_init": ("initializer",),
+    "window_shape": ("kernel_size",),
 }
 
 # Settings of the same name, which PyTorch's layers show as attributes.
@@ -255,74 +288,129 @@ _SAME_SETTINGS: Final = ("dilation", "groups", "kernel_size", "momentum", "paddi
 
 # PyTorch's settings that are no settings here, or not of all layers -> what to do.
 NO_SETTINGS: Final[Mapping[str, str]] = {
+    "ActivationConfig.alpha": 'nn.Activation("elu", {"alpha": 1.0})',
+    "ActivationConfig.negative_slope": 'nn.Activation("leaky_relu", {"slope": 0.01})',
     "BinaryCrossEntropyLossConfig.weight": "loss = (nn.BinaryCrossEntropyLoss("
-    'reduction="none")(x, y) * weight).mean(); weights= is what PyTorch calls pos_weight',
+    'reduction="none")(x, y) * px.asarray(weight, device=x.device)).mean(); weights= is what '
+    "PyTorch calls pos_weight",
+    "GruConfig.activation": 'hidden_activation="relu"; gate_activation= is that of gates',
+    "LstmConfig.activation": 'cell_activation="relu", hidden_activation="relu"; gate_activation= '
+    "is that of gates",
+    "MultiHeadAttentionConfig.key_dim": "d_head=...",
     "_freeze": "layer.freeze()",
     "_weight": "layer.replace(weight=nn.Param(table))",
+    "activation": 'nn.Sequential(layer, nn.Activation("relu"))',
+    "activity_regularizer": "a term of the loss",
     "add_bias_kv": "layer.attend(x, layer.keys_values(x).extended(row)), nn.KeyValues of your own",
     "add_zero_attn": "layer.attend(x, layer.keys_values(x).extended(zeros)), nn.KeyValues of zeros",
     "approximate": 'nn.Activation("gelu_tanh")',
+    "axis": "x.moveaxis(-1, 1) before it, for channels on the last axis",
     "batch_first": "axes are (batch, length, size) here",
+    "beta_initializer": 'nn.initialize(layer, nn.initializers.Zeros(), "bias")',
+    "bias_init": 'nn.initialize(layer, nn.initializers.Constant(0.5), "*bias*")',
+    "bias_initializer": 'nn.initialize(layer, nn.initializers.Constant(0.5), "*bias*")',
+    "bias_regularizer": 'optim.SgdConfig(weight_decay=0.01, decayed="all")',
+    "broadcast_dims": "nn.ChannelDropout(0.5) drops whole channels",
+    "center": "bias=False for False",
+    "class_weight": "nn.CrossEntropyLoss(weights=(1.0, 2.0)), which are of classes",
+    "data_format": "channels are axis 1: x.moveaxis(-1, 1) before it",
+    "depth_multiplier": "nn.Conv2d(3, 3 * depth_multiplier, 3, groups=3) for three channels",
+    "deterministic": "model.valid() is for inference",
     "divisor_override": "pool(x) * (elements / divisor), where elements are those of a window",
     "dtype": 'the device says: nn.Linear(4, 2, device=px.Cpu(float="float64"))',
     "enable_nested_tensor": "leave it out: encoder(x, padding=...) computes what is filled up too",
+    "fused": "leave it out",
+    "gamma_initializer": 'nn.initialize(layer, nn.initializers.Ones(), "weight")',
+    "implementation": "leave it out",
     "include_last_offset": "bags are (bags, length) here, filled up with shares of 0",
     "inplace": "nothing changes in place here",
+    "input_length": "leave it out: any length fits",
+    "input_shape": "leave it out: the layer has its sizes",
+    "kernel_constraint": "model.map(lambda path, p: p.with_value(...)) after a step",
+    "kernel_init": 'nn.initialize(layer, nn.initializers.XavierUniform(), "*weight*")',
+    "kernel_initializer": 'nn.initialize(layer, nn.initializers.XavierUniform(), "*weight*")',
+    "kernel_regularizer": "optim.SgdConfig(weight_decay=0.01), or a term of the loss",
+    "key": "px.seed(0) before it: layers draw from one stream",
+    "lora_rank": "nn.apply_lora(model, 4)",
     "mask_check": "leave it out: masks are checked at each call",
+    "mask_zero": "attention(x, padding=tokens == 0), recurrent(x, lengths=lengths)",
     "max_norm": "model.map(lambda path, p: p.with_value(...)) after a step shortens rows",
     "momentum": "nn.BatchNorm(channels) keeps running statistics; these are of each example",
+    "name": "self.name = layer in __init__: fields are names",
+    "noise_shape": "nn.ChannelDropout(0.5) drops whole channels",
     "norm_type": "leave it out: it belongs to max_norm",
     "padding_idx": 'shares of 0 fill bags up: nn.EmbeddingBag(5, 2, "sum")(indices, shares)',
     "padding_mode": 'nn.Pad(((1, 1), (1, 1)), mode="reflect") before it',
+    "param_dtype": 'the device says: nn.Linear(4, 2, device=px.Cpu(float="float64"))',
     "process_group": "updates.map(mean): statistics of processes are averaged as values",
     "proj_size": "nn.Linear(d_hidden, size) after it",
     "recompute_scale_factor": "leave it out: places go by the sizes, as with True",
+    "recurrent_dropout": "nn.Dropout(0.5) before it; none acts between steps",
+    "recurrent_initializer": 'nn.initialize(layer, nn.initializers.Orthogonal(), "*weight_hidden")',
     "reduce": 'reduction="none" for False',
     "return_indices": "y, indices = pool.with_indices(x)",
+    "return_sequences": "y, state = layer(x): y has all steps, y[:, -1] is the last",
+    "return_state": "y, state = layer(x)",
+    "rngs": "px.seed(0) before it: layers draw from one stream",
+    "scale": "affine=False for False, which leaves the bias out too",
     "scale_grad_by_freq": "weigh the loss: a gradient is that of the loss as it is",
+    "seed": "px.seed(0) before it: layers draw from one stream",
     "size_average": 'reduction="sum" for False',
     "sparse": "leave it out: gradients of tables are dense here",
+    "stateful": "y, state = layer(x, state): states are values, which the next call takes",
+    "synchronized": "updates.map(mean): statistics of processes are averaged as values",
+    "time_major": "axes are (batch, length, size) here",
     "track_running_stats": "nn.BatchNorm(channels) keeps statistics; these are of each example",
+    "trainable": "layer.freeze() for False",
+    "unit_forget_bias": "leave it out: biases start as weights do",
+    "unroll": "leave it out",
+    "use_running_average": "model.valid() is for inference",
+    "value_dim": "d_head=..., one for keys and values",
+    "weight": 'layer.replace(weight=nn.Param(x)); of a loss, reduction="none" and a weighted mean',
+    "weights": 'layer.replace(weight=nn.Param(x)); of a loss, reduction="none" and a weighted mean',
 }
 
-# Words of PyTorch and NumPy for values of settings -> what to type.
+# Other libraries' words for values of settings -> ours, where a setting takes it; both compared
+# by ``squeezed``.
 VALUES: Final[Mapping[str, str]] = {
-    "area": "nn.AdaptiveAvgPool2d(size)",
-    "bicubic": 'mode="cubic"',
-    "bilinear": 'mode="linear"',
-    "glorot_normal": "initializer=nn.initializers.XavierNormal()",
-    "glorot_uniform": "initializer=nn.initializers.XavierUniform()",
-    "he_normal": "initializer=nn.initializers.KaimingNormal()",
-    "he_uniform": "initializer=nn.initializers.KaimingUniform()",
-    "initializer.constant": "initializer=nn.initializers.Constant(0.5)",
-    "initializer.normal": "initializer=nn.initializers.Normal(std=0.02)",
-    "initializer.ones": "initializer=nn.initializers.Ones()",
-    "initializer.uniform": "initializer=nn.initializers.Uniform(-0.1, 0.1)",
-    "initializer.zeros": "initializer=nn.initializers.Zeros()",
-    "kaiming": "initializer=nn.initializers.KaimingUniform()",
-    "kaiming_normal": "initializer=nn.initializers.KaimingNormal()",
-    "kaiming_uniform": "initializer=nn.initializers.KaimingUniform()",
-    "lecun_normal": "initializer=nn.initializers.KaimingNormal(gain=1.0)",
-    "lecun_uniform": "initializer=nn.initializers.KaimingUniform(gain=1.0)",
-    "nearest-exact": 'mode="nearest_exact"',
-    "orthogonal": "initializer=nn.initializers.Orthogonal()",
-    "random_normal": "initializer=nn.initializers.Normal(std=0.05)",
-    "random_uniform": "initializer=nn.initializers.Uniform(-0.05, 0.05)",
-    "replicate": 'mode="edge"',
-    "trilinear": 'mode="linear"',
-    "trunc_normal": "initializer=nn.initializers.TruncatedNormal(std=0.02)",
-    "truncated_normal": "initializer=nn.initializers.TruncatedNormal(std=0.05)",
-    "wrap": 'mode="circular"',
-    "xavier": "initializer=nn.initializers.XavierUniform()",
-    "xavier_normal": "initializer=nn.initializers.XavierNormal()",
-    "xavier_uniform": "initializer=nn.initializers.XavierUniform()",
-    "zeros": 'mode="constant"',
+    "batchmean": "batch_mean",
+    "bicubic": "cubic",
+    "bilinear": "linear",
+    "elementwisemean": "mean",
+    "geluapproximate": "gelu_tanh",
+    "gelunew": "gelu_tanh",
+    "gelupytorchtanh": "gelu_tanh",
+    "hardsilu": "hard_swish",
+    "logsigmoid": "log_sigmoid",
+    "replicate": "edge",
+    "swish": "silu",
+    "trilinear": "linear",
+    "wrap": "circular",
+    "zeros": "constant",
 }
+
+# Settings with a value that has no word here -> what to type.
+NO_VALUES: Final[Mapping[str, str]] = {
+    "mode.area": "nn.AdaptiveAvgPool2d(size)",
+    "name.identity": "nn.Identity()",
+    "name.linear": "nn.Identity()",
+    "name.softmax": "nn.Softmax(-1)",
+    "padding.causal": "padding=(dilation * (kernel_size - 1), 0)",
+    "padding.same": "padding=1, padding_out=1 for a kernel of 3 and a stride of 2",
+}
+
+
+def squeezed(word: str) -> str:
+    """Return a word without what spellings differ in: capitals, ``_`` and ``-``."""
+    return word.replace("_", "").replace("-", "").lower()
+
 
 # PyTorch's words for arguments of calls -> ours.
 ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "attn_mask": ("mask",),
+    "h0": ("state",),
     "hx": ("state",),
+    "initial_state": ("state",),
     "input": ("x",),
     "key_padding_mask": ("padding",),
     "memory_key_padding_mask": ("memory_padding",),
@@ -334,6 +422,18 @@ ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "tgt_is_causal": ("is_causal",),
     "tgt_key_padding_mask": ("padding",),
     "tgt_mask": ("mask",),
+    "use_causal_mask": ("is_causal",),
+}
+# Arguments of calls that are none here -> what to do.
+NO_ARGUMENTS: Final[Mapping[str, str]] = {
+    "deterministic": "model.valid() is for inference, model.train(device) for training",
+    "mask": "lengths=..., how many steps of each sequence count",
+    "need_weights": "leave it out: the output alone is returned",
+    "return_attention_scores": "leave it out: the output alone is returned",
+    "rng": "px.seed(0) before it: layers draw from one stream",
+    "rngs": "px.seed(0) before it: layers draw from one stream",
+    "sample_weight": 'a loss of reduction="none", and a weighted mean of what it gives',
+    "training": "model.valid() is for inference, model.train(device) for training",
 }
 # Names of what tokenizers give -> the argument here, and what to type.
 _OF_TOKENIZERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -349,9 +449,17 @@ def odd_call(
 ) -> UnknownArgumentError | WrongTypeError | None:
     """Return the error for an argument that ``forward`` does not take; None if it takes all."""
     forward: Any = type(layer).forward
-    known = [*signature(forward).parameters][1:]
+    known, kind = [*signature(forward).parameters][1:], type(layer).__name__
     advice = {word: code for word, (ours, code) in _OF_TOKENIZERS.items() if ours in known}
-    unknown = unknown_argument(type(layer).__name__, kwargs, known, ARGUMENTS, advice)
+    settings = getattr(type(getattr(layer, "settings", None)), "__dataclass_fields__", ())
+    for word in kwargs:
+        ours = [name for name in (word, *SETTINGS.get(word, ())) if name in settings]
+        if own := NO_SETTINGS.get(f"{kind}Config.{word}"):
+            advice[word] = own
+        elif ours:
+            advice[word] = f"nn.{kind}(..., {ours[0]}=...): it is a setting"
+    advice = {**NO_ARGUMENTS, **advice}
+    unknown = unknown_argument(kind, kwargs, known, ARGUMENTS, advice)
     return unknown or misfit(forward, (layer, *args), kwargs)
 
 

@@ -20,7 +20,7 @@ from phlox_tensor.random import (
     use_generator,
 )
 
-from ._elsewhere import INITIALIZERS, MADE
+from ._elsewhere import INITIALIZERS, MADE, squeezed
 from .ids import id_of
 from .param.leaf import Role
 from .param.param import Param
@@ -242,7 +242,7 @@ if not TYPE_CHECKING:
         """Say what a name of PyTorch is called here, or which name is near."""
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        made = MADE.get(name.replace("_", "").lower())
-        others = {name: made} if made else INITIALIZERS
+        made = MADE.get(squeezed(name))
+        others = {name: made, **INITIALIZERS} if made else INITIALIZERS
         public = [word for word in globals() if not word.startswith("_")]
         raise unknown_name(name, "nn.initializers", others, public)

@@ -6,19 +6,29 @@ import math
 import re
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
 from inspect import get_annotations, isabstract
 from types import SimpleNamespace
-from typing import Any, ClassVar, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from weakref import WeakKeyDictionary
 
-from phlox_tensor import PhloxError, Tensor
+from phlox_tensor import PhloxError
 from phlox_tensor.arguments import fits
 from phlox_tensor.capture import Number, plain
 
-from .._elsewhere import VALUES
+from .._elsewhere import MADE, NO_VALUES, VALUES, squeezed
 
 _HINTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
@@ -110,18 +120,44 @@ def check(config: Any) -> None:
 
 def _instead(name: str, value: Any, hint: Any) -> str | None:
     """What to type for a value of another library, or of another form."""
-    if isinstance(value, str):
-        word = value.removesuffix("_")  # functions that fill are called so
-        return VALUES.get(f"{name}.{word}") or VALUES.get(word)
-    if isinstance(value, list) and fits(tuple(value), hint):
-        return f"{name}={tuple(value)!r}"
-    if isinstance(value, Tensor) and fits((0.0,), hint):
+    word = squeezed(value if isinstance(value, str) else getattr(value, "__name__", ""))
+    if name == "initializer":
+        made = MADE.get(word)
+        own = ", or a class of your own over Initializer" if callable(value) else ""
+        code = made or ("nn.initializers.Normal(std=0.02)" if own else None)
+        return f"initializer={code}{own if not made else ''}" if code else None
+    options = {squeezed(option): option for option in _options(hint)}
+    for each in (word, squeezed(VALUES.get(word, ""))):
+        if each in options:
+            return f'{name}="{options[each]}"'
+    if word:
+        return NO_VALUES.get(f"{name}.{word}")
+    if getattr(value, "ndim", 0) and fits((0.0,), hint):
         return f"{name}=tuple(values.tolist())"
-    if name == "initializer" and callable(value):
-        return (
-            "initializer=nn.initializers.Normal(std=0.02), or a class of your own over Initializer"
-        )
+    for other in _other_forms(value):
+        if fits(other, hint):
+            return f"{name}={other!r}"
     return None
+
+
+def _options(hint: Any) -> list[str]:
+    """The words that an annotation allows."""
+    if get_origin(hint) is Literal:
+        return [option for option in get_args(hint) if isinstance(option, str)]
+    return [option for each in get_args(hint) for option in _options(each)]
+
+
+def _other_forms(value: Any) -> Iterator[Any]:
+    """What a value may have been meant as: a tuple, its only part, a whole number."""
+    if isinstance(value, list):
+        yield tuple(value)
+    if isinstance(value, list | tuple) and len(value) == 1:
+        yield value[0]
+    number = value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
+    if isinstance(number, float) and number.is_integer():
+        yield int(number)
+    if isinstance(number, int | float):
+        yield from (number, (number,))
 
 
 def check_sizes(config: Any) -> None:
