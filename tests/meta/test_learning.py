@@ -22,8 +22,8 @@ from phlox._learning import (
     layers,
     optimizers,
 )
-from phlox_nn._elsewhere import NO_SETTINGS
-from phlox_nn._elsewhere import SETTINGS as LAYER_SETTINGS
+from phlox_nn.settings.elsewhere import NO_SETTINGS
+from phlox_nn.settings.elsewhere import SETTINGS as LAYER_SETTINGS
 from phlox_optim import SimpleOptimizer
 from phlox_optim._elsewhere import SETTINGS as OPTIMIZER_SETTINGS
 from tools.generate.elsewhere_schedules import DIFFERENCES as SCHEDULE_DIFFERENCES

@@ -12,7 +12,8 @@ import pytest
 
 import phlox as px
 from phlox import nn
-from phlox_nn._elsewhere import ARGUMENTS, INITIALIZERS, METHODS, NAMES, SETTINGS
+from phlox_nn._elsewhere import ARGUMENTS, INITIALIZERS, METHODS, NAMES
+from phlox_nn.settings.elsewhere import SETTINGS
 from tests.names.given import GIVEN
 
 

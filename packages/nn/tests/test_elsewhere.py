@@ -13,6 +13,7 @@ import pytest
 import phlox_nn as nn
 import phlox_tensor as pt
 from phlox_nn import _elsewhere
+from phlox_nn.settings.elsewhere import SETTINGS
 from phlox_tensor import ArgumentError, Backend, DeviceError, UnknownArgumentError, UnknownNameError
 
 LOOSE: Any = nn
@@ -169,7 +170,7 @@ def test_every_word_of_pytorch_stands_for_a_setting_or_an_argument_here() -> Non
         if isinstance(c, type) and issubclass(c, nn.Config)
     ]
     settings = {f.name for config in configs if config is not nn.Config for f in fields(config)}
-    assert {ours for each in _elsewhere.SETTINGS.values() for ours in each} <= settings
+    assert {ours for each in SETTINGS.values() for ours in each} <= settings
     layers: list[Any] = [
         c for c in vars(nn).values() if isinstance(c, type) and vars(c).get("_config")
     ]

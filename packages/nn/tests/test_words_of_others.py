@@ -10,7 +10,7 @@ import pytest
 
 import phlox as px
 import phlox_nn as nn
-from phlox_nn._elsewhere import MADE, NO_SETTINGS
+from phlox_nn.settings.elsewhere import MADE, NO_SETTINGS
 
 LOOSE: Any = nn
 LSTM, CONV, LINEAR = ("Lstm", 3, 4), ("Conv2d", 3, 4, 3), ("Linear", 3, 4)

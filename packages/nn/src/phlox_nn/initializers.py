@@ -20,11 +20,12 @@ from phlox_tensor.random import (
     use_generator,
 )
 
-from ._elsewhere import INITIALIZERS, MADE, squeezed
+from ._elsewhere import INITIALIZERS
 from .ids import id_of
 from .param.leaf import Role
 from .param.param import Param
 from .settings.config import Config
+from .settings.elsewhere import MADE, squeezed
 
 # Of linear and convolution layers, as PyTorch has it: uniform in ±1 / √fan_in.
 USUAL_GAIN: Final = 1 / sqrt(3)

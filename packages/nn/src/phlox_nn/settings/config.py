@@ -24,8 +24,8 @@ from phlox_tensor import (
 )
 from phlox_tensor.names import unknown_argument, unknown_name
 
-from .._elsewhere import NO_SETTINGS, SETTINGS
 from . import fields as _settings
+from .elsewhere import NO_SETTINGS, SETTINGS
 from .fields import ConfigError
 
 

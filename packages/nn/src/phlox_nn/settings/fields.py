@@ -28,7 +28,7 @@ from phlox_tensor import PhloxError
 from phlox_tensor.arguments import fits
 from phlox_tensor.capture import Number, plain
 
-from .._elsewhere import MADE, NO_VALUES, VALUES, squeezed
+from .elsewhere import MADE, NO_VALUES, VALUES, squeezed
 
 _HINTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
