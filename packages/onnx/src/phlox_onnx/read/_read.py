@@ -20,7 +20,7 @@ from ._limits import Limits
 from ._types import TYPES, type_name
 
 _T: Final = onnx.TensorProto
-_PACKED: Final = {_T.UINT4, _T.INT4}
+_PACKED: Final = {code: onnx.helper.tensor_dtype_to_np_dtype(code) for code in (_T.UINT4, _T.INT4)}
 _FIELDS: Final = {
     _T.FLOAT: "float_data",
     _T.DOUBLE: "double_data",
@@ -305,8 +305,6 @@ class _Reader:
 
 
 def _unpacked(data: Array, proto: Any, count: int) -> Array:
-    """Two numbers of 4 bits from each byte, the low one first; their type remembers the bits."""
+    """Two numbers of 4 bits from each byte, the low one first, as elements of four bits."""
     pairs = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[:count]
-    if proto.data_type == _T.INT4:
-        pairs = (pairs ^ 8).view(np.int8) - np.int8(8)
-    return pairs.view(np.dtype(pairs.dtype, metadata={"code": int(proto.data_type)}))
+    return pairs.view(_PACKED[proto.data_type])

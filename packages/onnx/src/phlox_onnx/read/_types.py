@@ -21,7 +21,9 @@ LACKING: Final[dict[int, str]] = {
 }  # fmt: skip
 # The bounds of what has four bits, and lies in bytes.
 FOUR_BITS: Final[dict[int, tuple[int, int]]] = {21: (0, 15), 22: (-8, 7)}
-CODES: Final[dict[str, int]] = {name: code for code, name in reversed(TYPES.items())}
+CODES: Final[dict[str, int]] = {name: code for code, name in reversed(TYPES.items())} | {
+    "uint4": 21, "int4": 22,
+}  # fmt: skip
 
 
 def type_name(code: int) -> str:

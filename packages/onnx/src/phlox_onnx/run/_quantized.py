@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from .._errors import within
 from .._graph import OWN, Array, Graph, Node, graphs_of, walk
-from ..read._types import CODES, FOUR_BITS
+from ..read._types import CODES, FOUR_BITS, TYPES
 from ..table.microsoft import BITS, unpacked
 from ._table import row_of
 
@@ -54,9 +54,10 @@ def _with_types(graph: Graph) -> None:
         # For 16 bits, which ONNX had not always, files have those of the other domain.
         if node.key in (("com.microsoft", _Q[1]), ("com.microsoft", _DQ[1])):
             node.domain = ""
+        node.attributes = {k: _in_bytes(v) for k, v in node.attributes.items()}
     for each in graphs_of(graph):
-        known |= {name: _code(value) for name, value in each.constants.items()}
-        each.constants = {k: _plain(v) for k, v in each.constants.items()}
+        known |= {name: CODES.get(value.dtype.name, 0) for name, value in each.constants.items()}
+        each.constants = {k: _in_bytes(v) for k, v in each.constants.items()}
     for node in nodes:
         known |= dict.fromkeys(node.outputs, _typed(node, [known.get(n, 0) for n in node.inputs]))
 
@@ -77,14 +78,10 @@ def _typed(node: Node, types: list[int]) -> int:
     return types[0] if row is not None and row.movement and types else 0
 
 
-def _code(value: Array) -> int:
-    """The number of the element type of a constant."""
-    return (value.dtype.metadata or {}).get("code") or CODES.get(value.dtype.name, 0)
-
-
-def _plain(value: Array) -> Array:
-    """A constant whose type remembers nothing."""
-    return value.view(value.dtype.str) if value.dtype.metadata else value
+def _in_bytes(value: Any) -> Any:
+    """An array of four bits in bytes, anything else as it is."""
+    code = CODES.get(value.dtype.name, 0) if isinstance(value, np.ndarray) else 0
+    return value.astype(TYPES[code]) if code in FOUR_BITS else value
 
 
 def _unpacked(node: Node, graph: Graph) -> list[Node]:
