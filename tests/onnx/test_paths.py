@@ -145,7 +145,7 @@ def test_what_inputs_alone_make_does_not_stand_between_modules(tmp_path: Path) -
     data = file(f"{head} {{ {lines} }}", constants, rename)
     made = exchanged(data, tmp_path, px.asarray(f(3, 4)), px.asarray(f(3, 4)))
     assert "class Block(nn.Module)" in made.model
-    assert "for part in self.blocks:" in body(made)
+    assert "self.blocks[2](" in body(made)
     assert list(made.params) == list(rename.values())
 
 

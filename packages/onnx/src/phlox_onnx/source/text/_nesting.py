@@ -54,14 +54,12 @@ def last_readers(block: Block) -> dict[int, int]:
     return last
 
 
-def nested(block: Block, word: Callable[[int], str], in_list: Callable[[Any], bool]) -> Block:
+def nested(block: Block, word: Callable[[int], str]) -> Block:
     """Write what is read once into what reads it, where that stays short.
 
     Args:
         block: the lines.
         word: how a field is spelled, by its number.
-        in_list: whether an expression calls one of a list of modules: that stays a line of its own,
-            with plain arguments, so that calls that are equal become a loop.
     """
 
     def length(expr: Any) -> int:
@@ -79,11 +77,7 @@ def nested(block: Block, word: Callable[[int], str], in_list: Callable[[Any], bo
                 return expr
             for ref in found:
                 inside = waiting.pop(ref.value)
-                short = length(expr) + length(inside.expr) <= room
-                calls = any(isinstance(r, FieldRef) for r in references(inside.expr))
-                plain = not (calls and in_list(expr))
-                alone = not (isinstance(expr, e.Expr) and in_list(inside.expr))
-                if short and plain and alone:
+                if length(expr) + length(inside.expr) <= room:
                     expr = _replaced(expr, ref, inside.expr)
                 else:
                     inside.expr = filled(inside.expr, WIDTH)
@@ -103,10 +97,10 @@ def nested(block: Block, word: Callable[[int], str], in_list: Callable[[Any], bo
             if isinstance(ref, Ref) and ref.value in waiting:
                 out.lines.append(waiting.pop(ref.value))
         if isinstance(line, Branch):
-            one, two = (nested(inner, word, in_list) for inner in line.blocks)
+            one, two = (nested(inner, word) for inner in line.blocks)
             out.lines.append(Branch(line.targets, line.condition, (one, two)))
         else:
-            inner = nested(line.block, word, in_list)
+            inner = nested(line.block, word)
             out.lines.append(Inner(line.target, line.parameters, inner))
     out.results = [filled(r, WIDTH // len(block.results)) for r in block.results]
     out.lines += waiting.values()

@@ -85,17 +85,15 @@ class Structure:
         if any(self.module_paths.paths):
             whole.lines = _early(whole.lines, inputs)
         self.model = Part("Model", inputs, whole)
-        self.flat = False
 
     def divide(self, *, whole: bool = False) -> None:
         """Find what is repeated, or leave it whole."""
-        self.flat = whole
         while not whole and self._repeated():
             pass
         for part in [*self.parts, self.model]:
             homes = self.homes(part) if part.fields else None
             word = partial(self._word, depth=len(homes[0]) if homes else 0)
-            part.block = nested(part.block, word, self._in_list)
+            part.block = nested(part.block, word)
         block = self.model.block
         self.model.fields = [_fields_of(block.lines, block.results)]
 
@@ -123,15 +121,6 @@ class Structure:
     def _word(self, number: int, depth: int) -> str:
         """About what a field is called where it is read: in a module that deep in the file."""
         return ".".join(("self", *(self.module_paths.of(number) or ("field",))[depth:]))
-
-    def _in_list(self, expr: Any) -> bool:
-        """Whether an expression is the call of one of several equal modules of the file."""
-        called = expr.parts[0][0] if isinstance(expr, e.Expr) else None
-        if not isinstance(called, FieldRef):
-            return False
-        kind = self.fields[called.field].kind
-        part = next((p for p in self.parts if p.name == kind), None)
-        return part is not None and len(part.fields) > 1 and self.homes(part) is not None
 
     def _refs(self, line: Line) -> list[Ref | FieldRef]:
         """Every reference of a line, found once."""
@@ -363,11 +352,3 @@ def inner_values(line: Line) -> set[int]:
         for inner in block.lines:
             found |= {*made_by(inner), *inner_values(inner)}
     return found
-
-
-def values_of(parts: Iterable[Part]) -> Iterator[int]:
-    """The numbers of all values of classes."""
-    for part in parts:
-        yield from part.inputs
-        for line in part.block.lines:
-            yield from (*made_by(line), *inner_values(line))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, final
@@ -12,11 +11,9 @@ from ..trace import _expr as e
 from ..trace._expr import Block, Branch, FieldRef, Inner, Line, Ref, Stmt, blocks_of, rendered
 from ..trace._layers import DEFAULTS
 from ..trace._values import Field
-from ._loops import WORD, looped
-from ._methods import LONGEST, Cutter, Method
-from ._module_paths import Path, common
+from ._module_paths import Path
 from ._nesting import line_refs
-from ._structure import Part, Structure, values_of
+from ._structure import Part, Structure
 from ._tree import Spaces, Tree
 from ._words import Names, field_word, singular, word_of
 from ._wrap import COLUMNS, wrapped
@@ -40,9 +37,6 @@ _POOLS: Final = {
     "Float": ("x", "y", "z", "u", "v", "w", "a", "b", "c", "d"),
     "Int": ("indices", "places"),
 }
-# How long names are, about.
-_LIKELY: Final = {"": "value12", "Bool": "mask2", "Float": "x2", "Int": "indices12"}
-_ROUNDS: Final = 6  # in which functions that are long become shorter
 _OF_MODULE: Final = ATTRIBUTES | {"self"}
 
 
@@ -72,8 +66,6 @@ class Writer:
         self._spaces = Spaces({*self._parts, *words, *CLASSES})
         for part in structure.parts:
             self._columns[part.name] = self._differing(part)
-        self._count = 1 + max(values_of(every), default=0)
-        self._methods = {part.name: [] if structure.flat else self._cut(part) for part in every}
 
     # Fields
 
@@ -198,44 +190,6 @@ class Writer:
         kind = self._s.fields[number].kind
         return kind if kind in self._parts else f"nn.{kind}"
 
-    def _cut(self, part: Part) -> list[Method]:
-        """Give lines of a long forward to methods."""
-        own = {f: i for i, f in enumerate(part.fields[0])}
-        names = Names({*_OF_MODULE, *self._trees[part.name].root})
-        likely = {v: _LIKELY.get(kind, _LIKELY[""]) for v, kind in self._kinds.items()}
-        long: Mapping[int, str] = defaultdict(lambda: _LIKELY[""], likely)
-        short: Mapping[int, str] = defaultdict(lambda: _LIKELY["Float"])
-
-        def height(line: Line, used: Mapping[int, str]) -> int:
-            name = partial(self._spelled, part, own, used)
-            return len(_lines(Block([line], []), used, name))
-
-        def fresh(result: Any) -> int:
-            self._count += 1
-            if isinstance(result, Ref) and result.value in self._kinds:
-                self._kinds[self._count - 1] = self._kinds[result.value]
-            return self._count - 1
-
-        def word(fields: list[int]) -> str:
-            paths = [self._trees[part.name].paths[own[f]] for f in fields]
-            words = "_".join(common(paths)) or "step"
-            return names.new(f"_{words[:40]}".rstrip("_"))
-
-        cutter = Cutter(word, fresh)
-        cutter.methods.append(Method("forward", part.inputs, part.block))
-
-        def over(method: Method) -> int:
-            typed = [True] * len(method.block.results)
-            return len(self._function(part, method, "", typed)) - LONGEST
-
-        for used in [long] * _ROUNDS + [short] * _ROUNDS:
-            cutter.height = partial(height, used=used)
-            for each in list(cutter.methods):
-                cutter.shorten(each, over)
-        forward, *methods = cutter.methods
-        part.block = forward.block
-        return methods
-
     def _spelled(
         self, part: Part, own: dict[int, int], names: Mapping[int, str], ref: Ref | FieldRef
     ) -> str:
@@ -245,24 +199,8 @@ class Writer:
 
     def _forward(self, part: Part) -> list[str]:
         whole = part is self._s.model
-        doc = "Return the outputs of the model." if whole else "Return what the lines give."
-        typed = self._typed if whole else [True] * len(part.block.results)
-        forward = Method("forward", part.inputs, part.block)
-        out = self._function(part, forward, doc, typed, self._inputs if whole else None)
-        for each in self._methods[part.name]:
-            typed = [True] * len(each.block.results)
-            out += ["", *self._function(part, each, "Return what the lines give.", typed)]
-        return out
-
-    def _function(
-        self,
-        part: Part,
-        method: Method,
-        doc: str,
-        typed: list[bool],
-        given: list[str] | None = None,
-    ) -> list[str]:
-        inputs, block = method.inputs, method.block
+        inputs, block, given = part.inputs, part.block, self._inputs if whole else None
+        typed = self._typed if whole else [True] * len(block.results)
         namer = _Values(inputs, block, self._kinds, given)
         own = {f: i for i, f in enumerate(part.fields[0])}
         name = partial(self._spelled, part, own, namer.names)
@@ -275,25 +213,13 @@ class Writer:
             kind = f"tuple[{', '.join(kinds)}]" if len(texts) <= 3 else f"tuple[{same}, ...]"
         arguments = ", ".join(f"{namer.names[i]}: Tensor[Any]" for i in inputs)
         separator = ", " if arguments else ""
-        out = wrapped(f"def {method.name}(self{separator}{arguments}) -> {kind}:", 4)
+        out = wrapped(f"def forward(self{separator}{arguments}) -> {kind}:", 4)
         last = f"return {', '.join(texts)}"
         if len(last) + 8 > COLUMNS and len(texts) > 1:
             last = f"return ({', '.join(texts)})"
-        body = looped([*body, *wrapped(last, 8)], self._lists(part))
-        body = [f'"""{doc}"""', *body]
+        doc = "Return the outputs of the model." if whole else "Return what the lines give."
+        body = [f'"""{doc}"""', *body, *wrapped(last, 8)]
         return [*out, *(f"    {line}" for line in body)]
-
-    def _lists(self, part: Part) -> dict[str, int]:
-        """What tuples of equal parts are called, and their lengths."""
-        tree, found = self._trees[part.name], Counter[str]()
-        kinds: dict[str, set[str]] = defaultdict(set)
-        for j, number in enumerate(part.fields[0]):
-            text = tree.spelled(j)
-            if text.endswith("]") and '"' not in text:
-                name = text.rpartition("[")[0]
-                found[name] += 1
-                kinds[name].add(self._kind(number))
-        return {k: n for k, n in found.items() if len(kinds[k]) == 1 and kinds[k] <= {*self._parts}}
 
     def _maker(self, part: Part) -> list[str]:
         columns = self._columns[part.name]
@@ -435,7 +361,7 @@ class _Values:
                 self._free[kind].append(word)
 
 
-_RESERVED: Final = CLASSES | LOCALS | {WORD}
+_RESERVED: Final = CLASSES | LOCALS
 
 
 def _titled(structure: Structure) -> dict[str, str]:
