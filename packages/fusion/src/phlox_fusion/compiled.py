@@ -137,6 +137,8 @@ class Compiled(Generic[P, R]):
                 continue
             out = self._replayed(version, given, kwargs, leaves)
             if out is not MISS:
+                if version.kept is not None:
+                    version.kept.settle(given, kwargs, out, recorded=False)
                 version.calls += 1
                 self._versions.last = version
                 return out
@@ -334,8 +336,12 @@ class Compiled(Generic[P, R]):
                         "px.Cell"
                     )
         if version.join is None:
-            return found.trace.result.layout.build(found.leaves)
-        return version.join.recorded(found, args, kwargs)
+            out = found.trace.result.layout.build(found.leaves)
+        else:
+            out = version.join.recorded(found, args, kwargs)
+        if version.kept is not None:
+            version.kept.settle(args, kwargs, out, recorded=True)
+        return out
 
     def _seen(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
@@ -380,7 +386,7 @@ class Compiled(Generic[P, R]):
         _, leaves = key_of(args, kwargs)
         if self._mode != "check" and not MODES.entered and not twice(leaves):
             run = version.replay if version.join is None else version.join
-            version.probe = probe_of(args, kwargs, version.seen, run)
+            version.probe = probe_of(args, kwargs, version.seen, run, version.kept)
 
 
 def _again(function: Callable[..., Any], check: bool, versions: int) -> Compiled[..., Any]:

@@ -212,7 +212,8 @@ class OptimizerAdaptor(Settled, Optimizer):
         followed = recording()
         content = self._state.get()
         if strict and params and not followed:
-            self._before.refuse_dropped(params[0], "model = optimizer.step(0.1, model, grads)")
+            code = "model = optimizer.step(0.1, model, grads)"
+            self._before.refuse_dropped(params[0], code, steps=content.steps)
             self._before.refuse_unloaded(params, content.kept)
         seen = [
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
@@ -237,12 +238,25 @@ class OptimizerAdaptor(Settled, Optimizer):
             parts = _parts(groups, params, found, after)
             self._last = _Last(parts, by_id, seen, kept) if parts else None
             if params:
-                self._before.note(params[0], new[params[0].id])
-        elif strict and params:
-            followed.expect([new[param.id].value for param in params], dropped_inside())
+                self._before.note(params[0], new[params[0].id], content.steps + 1)
+        elif params:
+            if strict:
+                followed.expect([new[param.id].value for param in params], dropped_inside())
+            told = OptimizerAdaptor._stepped if strict else OptimizerAdaptor._stepped_on_trial
+            followed.steps.append((self, params[0], new[params[0].id], told))
         if has_state:
             new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
+
+    def _stepped(self, before: Param, after: Param | None) -> None:
+        """Take note of a step that a compiled function made, and refuse it as ``step`` does."""
+        code = "model, loss = step(model, batch), which returns optimizer.step(...) and the loss"
+        steps = self.steps
+        self._before.refuse_dropped(before, code, steps=steps - 1)
+        self._before.note(before, after, steps)
+
+    def _stepped_on_trial(self, before: Param, after: Param | None) -> None:
+        self._before.note(before, after, self.steps)
 
     def _scaled(self, grads: list[Tensor[Float]], divide_by: float) -> list[Tensor[Float]]:
         """Gradients divided and clipped; scaled ones leave narrow ranges."""

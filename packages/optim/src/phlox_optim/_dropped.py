@@ -30,20 +30,28 @@ def dropped_inside() -> GradientError:
 class LastStep:
     """One parameter before and after the last step, held weakly: nothing of models is kept."""
 
-    __slots__ = ("_after", "_before", "_loaded")
+    __slots__ = ("_after", "_before", "_loaded", "_steps")
 
     def __init__(self, *, loaded: bool = False) -> None:
         """Start without a step, with states of a record or without any."""
         self._loaded = loaded
         self._before: ref[Param] | None = None
         self._after: ref[Param] | None = None
+        self._steps = 0
 
-    def note(self, before: Param, after: Param) -> None:
-        """Remember a step, as one of its parameters saw it."""
+    def note(self, before: Param, after: Param | None, steps: int = 0) -> None:
+        """Remember a step, as one of its parameters saw it.
+
+        Args:
+            before: the parameter.
+            after: what it became; None where nobody ever got that.
+            steps: how many there have been, of which a compiled function does not note all.
+        """
         self._loaded = False
-        self._before, self._after = ref(before), ref(after)
+        self._before, self._steps = ref(before), steps
+        self._after = None if after is None else ref(after)
 
-    def refuse_dropped(self, param: Param, code: str, more: str = _LESS) -> None:
+    def refuse_dropped(self, param: Param, code: str, more: str = _LESS, *, steps: int = 0) -> None:
         """Refuse to step what was stepped last, if nobody has what that step gave.
 
         A model that was stepped on trial is stepped again while the trial is still there.
@@ -52,7 +60,9 @@ class LastStep:
             GradientError: saying how to keep it.
         """
         before, after = self._before, self._after
-        if before is None or after is None or before() is not param or after() is not None:
+        if before is None or before() is not param or steps != self._steps:
+            return
+        if after is not None and after() is not None:
             return
         raise GradientError(
             "step",

@@ -26,6 +26,7 @@ from phlox_tensor.no_operand import NoOperand
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
 from .caught import refusals
 from .cells import Inputs, Key, Owner, Pin, Shared, StartAgain
+from .steps import Step, steps_of
 
 # Where an output comes from: a value of the graph, a number, an object that is given with its
 # state, or a plain number as it is.
@@ -76,6 +77,7 @@ class Run(NamedTuple):
         contents: what the cells held that were read first.
         left: what it leaves in the cells that it set.
         pins: the numbers that were plain values.
+        steps: of optimizers, whose results the caller has to keep.
     """
 
     leaves: list[Any]
@@ -86,6 +88,7 @@ class Run(NamedTuple):
     contents: dict[Cell[Any], Packed]
     left: dict[Cell[Any], Packed]
     pins: frozenset[Pin]
+    steps: tuple[Step, ...]
 
 
 class PassBack(NamedTuple):
@@ -223,10 +226,11 @@ def _run(way: _Way, inputs: Inputs) -> tuple[Run, Any]:
         outputs = tuple(r.number for p in places for r in p.refs if type(r) is Value)
         graph = made.graph(outputs)
         _refuse_dropped(made, graph)
+        steps = steps_of(made, own_args, own_kwargs, out)
     trace = Trace(graph, refs, opened, left, result, kept, made.copied)
     joins, same = _related(out, result_layout, known, own_flat[2])
     gives = [*map(plain, result_leaves)]
-    return Run(gives, trace, layout, joins, same, contents, outcomes, inputs.pins), behind
+    return Run(gives, trace, layout, joins, same, contents, outcomes, inputs.pins, steps), behind
 
 
 def _related(

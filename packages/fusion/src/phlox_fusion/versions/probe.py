@@ -9,6 +9,7 @@ from phlox_tensor import Backend, Tensor
 from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS, Number
 
 from ..record.outside import Outside
+from ..record.steps import Kept
 from ..record.watch import write
 from ..replay.halves import Join
 from ..replay.replay import MISS, Replay
@@ -27,6 +28,7 @@ def probe_of(
     named: Mapping[str, Any],
     seen: Outside,
     run: Replay | Join,
+    kept: Kept | None,
 ) -> Probe:
     """Return what replays arguments alike to these, by one look at each.
 
@@ -35,6 +37,7 @@ def probe_of(
         named: those by keyword.
         seen: what the function reads besides them.
         run: what to do with the leaves.
+        kept: whether a model that it steps may come again.
     """
     given = (*args, *named.values())
     source = Source()
@@ -47,6 +50,8 @@ def probe_of(
     for ask in ALWAYS:
         source.line(f"if {source.held(ask, 'now')}() is not {source.held(ask())}: {miss}")
     write(source, seen.watches, miss)
+    if kept is not None:
+        kept.write(source, miss)
     names = [f"a{place}" for place in range(len(given))]
     first, rest = names[: len(args)], names[len(args) :]
     for some, values in ((first, "given"), (rest, "kwargs.values()")):

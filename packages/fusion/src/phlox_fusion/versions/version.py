@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from ..record.outside import Outside
+from ..record.steps import Kept
 from ..record.trace import Run
 from ..record.watch import unchanged
 from ..replay.halves import Join
@@ -32,6 +33,7 @@ class Version:
         calls: how many it has served.
         due: after how many the next one is compared with the function again.
         join: how results go on with the history of arguments; None where they have none.
+        kept: whether the caller keeps what it steps; None where it makes no step.
         filled_a_cache: the first run left something outside that the second one may find.
     """
 
@@ -48,6 +50,7 @@ class Version:
         self.arguments: Final = found.arguments
         self.pins: Final = found.pins
         self.filled_a_cache: Final = filled_a_cache
+        self.kept: Final = Kept(found.steps) if found.steps else None
         self.seen = seen
         self.trace: Final = found.trace
         self.replay: Replay | None = None

@@ -49,6 +49,7 @@ class Recording:
     Attributes:
         outcomes: what the cells that were set hold in the end.
         expected: values of which the function's results have to need some, and the error else.
+        steps: what made steps, a parameter before and after each, and what to tell of it.
         positions: how many rows tables of positions have, where more are noted than a run reads.
     """
 
@@ -85,6 +86,7 @@ class Recording:
         self._contents: dict[Cell[Any], Any] = {}
         self.outcomes: dict[Cell[Any], Any] = {}
         self.expected: list[tuple[list[int], Exception]] = []
+        self.steps: list[tuple[Any, Any, Any, Callable[[Any, Any, Any], None]]] = []
         self._born: dict[Cell[Any], Any] = {}
         self._refused: CompileError | None = None
         self._busy = False
