@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import NoneType
 from typing import Any, Final, NamedTuple, final
 
@@ -212,8 +213,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         followed = recording()
         content = self._state.get()
         if strict and params and not followed:
-            code = "model = optimizer.step(0.1, model, grads)"
-            self._before.refuse_dropped(params[0], code, steps=content.steps)
+            self._before.refuse_dropped(params[0], steps=content.steps)
             self._before.refuse_unloaded(params, content.kept)
         seen = [
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
@@ -242,21 +242,10 @@ class OptimizerAdaptor(Settled, Optimizer):
         elif params:
             if strict:
                 followed.expect([new[param.id].value for param in params], dropped_inside())
-            told = OptimizerAdaptor._stepped if strict else OptimizerAdaptor._stepped_on_trial
-            followed.steps.append((self, params[0], new[params[0].id], told))
+            followed.steps.append((self, params[0], new[params[0].id], partial(_told, strict)))
         if has_state:
             new.update(updates_of(module, grads).params(module))
         return module.with_params(new)
-
-    def _stepped(self, before: Param, after: Param | None) -> None:
-        """Take note of a step that a compiled function made, and refuse it as ``step`` does."""
-        code = "model, loss = step(model, batch), which returns optimizer.step(...) and the loss"
-        steps = self.steps
-        self._before.refuse_dropped(before, code, steps=steps - 1)
-        self._before.note(before, after, steps)
-
-    def _stepped_on_trial(self, before: Param, after: Param | None) -> None:
-        self._before.note(before, after, self.steps)
 
     def _scaled(self, grads: list[Tensor[Float]], divide_by: float) -> list[Tensor[Float]]:
         """Gradients divided and clipped; scaled ones leave narrow ranges."""
@@ -461,6 +450,10 @@ register_state(
     lambda adaptor: (adaptor._state,),
     lambda adaptor: settings_of((adaptor._rule, adaptor._clipping, adaptor._groups, adaptor._join)),
 )
+
+
+def _told(strict: bool, own: OptimizerAdaptor, before: Param, after: Param | None) -> None:
+    own._before.compiled(before, after, own.steps, strict=strict)
 
 
 def _check(given: object, kind: type, hint: str) -> None:

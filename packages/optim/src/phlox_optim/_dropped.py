@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from phlox_nn import Param
 
+_KEEP: Final = "model = optimizer.step(0.1, model, grads)"
 _LESS: Final = "; step(..., strict=False) steps one model several times"
 
 
@@ -51,7 +52,9 @@ class LastStep:
         self._before, self._steps = ref(before), steps
         self._after = None if after is None else ref(after)
 
-    def refuse_dropped(self, param: Param, code: str, more: str = _LESS, *, steps: int = 0) -> None:
+    def refuse_dropped(
+        self, param: Param, code: str = _KEEP, more: str = _LESS, *, steps: int = 0
+    ) -> None:
         """Refuse to step what was stepped last, if nobody has what that step gave.
 
         A model that was stepped on trial is stepped again while the trial is still there.
@@ -71,6 +74,13 @@ class LastStep:
             expected="the model that the last step gave",
             hint=code + more,
         )
+
+    def compiled(self, before: Param, after: Param | None, steps: int, *, strict: bool) -> None:
+        """Remember a step that a compiled function made, and refuse it as any other."""
+        if strict:
+            code = "model, loss = step(model, batch), which returns optimizer.step(...) and loss"
+            self.refuse_dropped(before, code, steps=steps - 1)
+        self.note(before, after, steps)
 
     def refuse_unloaded(self, params: list[Param], among: Container[str]) -> None:
         """Refuse to go on from a record with parameters that still are what they began with.
