@@ -15,6 +15,7 @@ from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
 from phlox_tensor.names import unknown_name as _unknown_name
 
+from . import augment as augment
 from ._archive import archive as archive
 from ._arrays import arrays as arrays
 from ._batch import RaggedError as RaggedError
