@@ -9,6 +9,7 @@ for batch in batches:
 
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
@@ -22,7 +23,6 @@ from ._find_lr import RateTrial as RateTrial
 from ._find_lr import find_lr as find_lr
 from ._fit import Fitted as Fitted
 from ._fit import fit as fit
-from .metrics.accuracy import Accuracy as Accuracy
 from .metrics.metric import Metric as Metric
 from .metrics.totals import Results as Results
 from .runs.checkpoints import Checkpoints as Checkpoints
@@ -52,6 +52,53 @@ from .runs.stop import StopRule as StopRule
 from .step.ema import Ema as Ema
 from .step.learner import Learner as Learner
 
+if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
+    from .metrics.counts import Accuracy as Accuracy
+    from .metrics.counts import BalancedAccuracy as BalancedAccuracy
+    from .metrics.counts import CohenKappa as CohenKappa
+    from .metrics.counts import ConfusionMatrix as ConfusionMatrix
+    from .metrics.counts import Dice as Dice
+    from .metrics.counts import ExactMatch as ExactMatch
+    from .metrics.counts import FBeta as FBeta
+    from .metrics.counts import Hamming as Hamming
+    from .metrics.counts import Jaccard as Jaccard
+    from .metrics.counts import MatthewsCorrelation as MatthewsCorrelation
+    from .metrics.counts import Precision as Precision
+    from .metrics.counts import Recall as Recall
+    from .metrics.counts import Specificity as Specificity
+    from .metrics.curves import AUROC as AUROC
+    from .metrics.curves import ROC as ROC
+    from .metrics.curves import AveragePrecision as AveragePrecision
+    from .metrics.curves import PrecisionRecallCurve as PrecisionRecallCurve
+    from .metrics.likelihood import Brier as Brier
+    from .metrics.likelihood import CalibrationError as CalibrationError
+    from .metrics.likelihood import Hinge as Hinge
+    from .metrics.likelihood import LogLoss as LogLoss
+    from .metrics.likelihood import Perplexity as Perplexity
+    from .metrics.moments import R2 as R2
+    from .metrics.moments import ConcordanceCorrelation as ConcordanceCorrelation
+    from .metrics.moments import ExplainedVariance as ExplainedVariance
+    from .metrics.moments import PearsonCorrelation as PearsonCorrelation
+    from .metrics.orders import KendallCorrelation as KendallCorrelation
+    from .metrics.orders import MedianAbsoluteError as MedianAbsoluteError
+    from .metrics.orders import SpearmanCorrelation as SpearmanCorrelation
+    from .metrics.regression import CosineSimilarity as CosineSimilarity
+    from .metrics.regression import KLDivergence as KLDivergence
+    from .metrics.regression import LogCosh as LogCosh
+    from .metrics.regression import MeanAbsoluteError as MeanAbsoluteError
+    from .metrics.regression import MeanAbsolutePercentageError as MeanAbsolutePercentageError
+    from .metrics.regression import MeanSquaredError as MeanSquaredError
+    from .metrics.regression import MeanSquaredLogError as MeanSquaredLogError
+    from .metrics.regression import Pinball as Pinball
+    from .metrics.regression import RootMeanSquaredError as RootMeanSquaredError
+    from .metrics.regression import (
+        SymmetricMeanAbsolutePercentageError as SymmetricMeanAbsolutePercentageError,
+    )
+    from .metrics.regression import TweedieDeviance as TweedieDeviance
+    from .metrics.regression import (
+        WeightedMeanAbsolutePercentageError as WeightedMeanAbsolutePercentageError,
+    )
+
 __version__ = "0.1.0"
 
 _explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
@@ -65,12 +112,20 @@ for _room in ("metrics", "runs", "show", "step"):
 if not _TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Say what a name of others is called here, or which name is near."""
+        """Load a metric, or say what a name of others is called here, or which name is near."""
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in (rows := _metrics()):
+            return rows[name]
         raise _unknown_name(name, "phlox_train", _NAMES, __dir__())
 
 
 def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+    """Every public name, metrics among them."""
+    return sorted({*_metrics(), *(name for name in globals() if not name.startswith("_"))})
+
+
+def _metrics() -> dict[str, _Any]:
+    from .metrics.rows import ROWS  # noqa: PLC0415 - slow, and not every training has metrics
+
+    return ROWS

@@ -87,14 +87,14 @@ class Config(_settings.TypedFields, ABC):
             )
 
         def __getattr__(self, name: str) -> Never:
-            """Say which setting is near, or that the module has yet to be made."""
+            """Say which setting is near, or that what it describes has yet to be made."""
             owner = type(self)
             if name.startswith("_"):
                 raise AttributeError(f"{owner.__name__!r} object has no attribute {name!r}")
             near = unknown_name(name, "config", {}, [f.name for f in fields(owner)])
-            what = f"no such name in {owner.__name__}"
-            made = f"config.init() makes the {owner.kind}"
-            raise UnknownNameError(name, what, hint=f"{near.hint}; {made}" if near.hint else made)
+            made = f"config.init() makes the {owner.kind}" if owner.init is not Config.init else ""
+            hint = "; ".join(filter(None, (near.hint, made))) or None
+            raise UnknownNameError(name, f"no such name in {owner.__name__}", hint=hint)
 
     def validate(self) -> None:
         """Raise ConfigError for settings that make no sense though their types are right."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import Tensor
@@ -36,8 +37,11 @@ class Metric(Protocol):
         ...
 
     @property
-    def part(self) -> Callable[..., Mapping[str, Tensor[Any]]]:
-        """A method that returns what is kept of a batch: on the device, without reading."""
+    def part(self) -> Callable[..., Mapping[str, Any]]:
+        """A method that returns what is kept of a batch: on the device, without reading.
+
+        Tensors by name, and what the host knows already.
+        """
         ...
 
     def merge(self, state: State | None, part: State) -> State:
@@ -47,3 +51,8 @@ class Metric(Protocol):
     def value(self, state: State) -> float | NDArray[Any]:
         """Return what a state means."""
         ...
+
+
+def read(part: Mapping[str, Any]) -> State:
+    """Return what is kept of a batch as arrays; a device is waited for."""
+    return {k: x.numpy() if isinstance(x, Tensor) else np.asarray(x) for k, x in part.items()}

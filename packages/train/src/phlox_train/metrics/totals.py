@@ -12,7 +12,7 @@ from phlox_tensor import ArgumentError, Tensor, WrongTypeError
 
 from ..step.batches import rows_of
 from ..step.outputs import Outputs
-from .metric import Metric, State
+from .metric import Metric, State, read
 
 _LATE: Final = 2  # batches, in which a GPU has computed what was asked for
 
@@ -103,8 +103,7 @@ class Totals:
             self._loss += float(loss) * count
             self._weight += count
         for place, (metric, part) in enumerate(zip(self._metrics, parts, strict=True)):
-            read = {name: tensor.numpy() for name, tensor in part.items()}
-            self._states[place] = metric.merge(self._states[place], read)
+            self._states[place] = metric.merge(self._states[place], read(part))
 
 
 def _check(metric: object) -> None:
