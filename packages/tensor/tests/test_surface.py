@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import pickle
 import sys
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -37,6 +39,57 @@ def test_operands_behind_the_first_go_by_name() -> None:
     assert pt.attention(q, key=q, value=q, mask=hidden).shape == (2, 3, 4)
     assert x().maximum(x2=pt.asarray(4.0)).max().item() == 6.0
     assert x().take(indices=pt.asarray([0]), axis=1).tolist() == [[1.0], [4.0]]
+
+
+METHODS = sorted(n for n, f in vars(pt.Tensor).items() if n[0] != "_" and type(f) is FunctionType)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_refuses_what_it_does_not_have_as_the_function_does(name: str) -> None:
+    function = vars(pt).get(name)
+    own = getattr(function, "__module__", "").endswith("_functions.functions")
+    calls: list[tuple[tuple[int, ...], dict[str, Any]]] = [((), {"approximate": False})]
+    if name not in ("reshape", "broadcast_to", "permute_dims"):  # which take all places
+        calls.append(((1,) * 9, {}))
+    for args, wrong in calls:
+        said = message(partial(getattr(x(), name), *args, **wrong), pt.ArgumentError)
+        if own and function is not None:
+            assert said == message(partial(function, x(), *args, **wrong), pt.ArgumentError)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: x().gelu(approximate=False),
+            "[gelu] unknown argument: got approximate\nhint: x.gelu()",
+        ),
+        (lambda: x().numpy(force=True), "got force, expected none\nhint: x.numpy()"),
+        (lambda: x().astype(dtype="int8"), 'got dtype, expected copy\nhint: x.astype("float32")'),
+        (
+            lambda: x().astype(),
+            "[astype] missing argument: expected dtype\nhint: px.astype(x, dtype)",
+        ),
+        (lambda: x().to_device(device="cpu"), "got device\nhint: x.to_device(device)"),
+        (x().at[0].set, "[AtIndex.set] missing a required argument: 'values'"),
+        (
+            lambda: ns.embedding_bag(x(), pt.asarray([0, 1]), pt.asarray([0])),
+            "[embedding_bag] scale is of a kind that the op does not take: got Int (int64), "
+            "expected Float\nhint: px.embedding_bag(weight, indices)  # a row of indices a bag; ",
+        ),
+        (
+            lambda: ns.embedding_bag(pt.asarray([0, 1]), x(), pt.asarray([0])),
+            "hint: px.embedding_bag(weight, indices), in this order",
+        ),
+        (
+            lambda: ns.layer_norm(x(), None, pt.asarray([1])),
+            "bias is of a kind that the op does not",
+        ),
+        (lambda: ns.linalg.norm(x(), 2), "hint: px.linalg.matrix_norm(x, ord=2)"),
+    ],
+)
+def test_a_wrong_call_blames_what_is_wrong(call: Any, text: str) -> None:
+    assert text in message(call, pt.PhloxError)
 
 
 def test_the_first_operand_has_no_name() -> None:

@@ -83,6 +83,8 @@ from ._functions.composite import einsum as einsum
 from ._functions.composite import isdtype as isdtype
 from ._functions.composite import result_type as result_type
 from ._functions.functions import *  # noqa: F403 - generated, with __all__
+from ._functions.indexing import At as _At
+from ._functions.indexing import AtIndex as _AtIndex
 from ._functions.info import VERSION as _version_of_the_standard
 from ._functions.info import NamespaceInfo as _NamespaceInfo
 from ._functions.install import install as _install
@@ -154,7 +156,7 @@ __version__ = "0.1.0"
 _install()
 _install_pickle()
 _install_hints(Tensor)
-_explain(_sys.modules[__name__], fft, linalg, random, tree)
+_explain(_sys.modules[__name__], fft, linalg, random, tree, _At, _AtIndex)
 
 
 # Type checkers would take any name for one that exists.

@@ -282,7 +282,8 @@ def unknown_keyword(
     for name in kwargs:
         words = {name, *KEYWORDS.get(name, ())}
         if (meant := words.intersection(places)) and words.isdisjoint(known):
-            what, hint = f"{meant.pop()} is given by its place", f"{op}({', '.join(places)})"
+            what, call = f"{meant.pop()} is given by its place", f"{op}({', '.join(places)})"
+            hint = call.replace(f"{op}(self, ", f"x.{op}(")  # of a method
             return UnknownArgumentError(op, what, got=name, hint=hint)
     advice = {**_ADVICE, **({"weights": _FILE} if "classes" in known else {})}  # of whole models
     return unknown_argument(op, kwargs, known, KEYWORDS, {**advice, **advice_for(op, kwargs)})

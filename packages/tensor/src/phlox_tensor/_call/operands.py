@@ -47,7 +47,10 @@ def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[A
 
 
 def _in_another_order(op: Op, operands: tuple[Any, ...]) -> bool:
-    """Whether tensors fit once they change places, the first or a number among them."""
+    """Whether tensors fit once they change places, the first or a number among them.
+
+    What may be left out has to fit in no place: others have another argument there.
+    """
     declared = [*op.signature.operands]
     if len(declared) > 3 or any(each.variadic for each in declared):
         return False
@@ -56,7 +59,8 @@ def _in_another_order(op: Op, operands: tuple[Any, ...]) -> bool:
         isinstance(x, Scalar) and each.kind == "Int"
         for each, x in zip(declared[1:], rest, strict=True)
     )
-    orders = permutations(operands) if moved else ()
+    needed = [each for each in declared if not each.optional]
+    orders = [*permutations(operands), *permutations(operands[: len(needed)])] if moved else ()
     return any(all(map(_fits, declared, order)) for order in orders)
 
 
@@ -232,7 +236,8 @@ def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:
         groups.setdefault(operand.kind, []).append(i)
     for kind, places in groups.items():
         members = [m for i in places for m in _flat((out[i],))]
-        dtype = _group_dtype(op, kind, members, places, backend)
+        names = [op.signature.operands[i].name for i in places for _ in _flat((out[i],))]
+        dtype = _group_dtype(op, kind, members, names, backend)
         if dtype is None:
             continue
         weak = op.op_class.takes_numbers and any(isinstance(m, Tensor) for m in members)
@@ -245,22 +250,22 @@ def _unify(op: Op, tensors: list[Any], backend: Backend) -> list[Any]:
 
 
 def _group_dtype(
-    op: Op, kind: str, members: list[Any], places: list[int], backend: Backend
+    op: Op, kind: str, members: list[Any], names: list[str], backend: Backend
 ) -> DType | None:
     dtype: DType | None = None
-    for item in members:
+    for name, item in zip(names, members, strict=True):
         if not isinstance(item, Tensor):
             continue
         own = item.dtype
         if own.kind not in KIND_SETS[kind]:
-            _raise_kind(op, own, kind, op.signature.operands[places[0]].name)
+            _raise_kind(op, own, kind, name)
         if dtype is not None and dtype.kind != own.kind:
             _raise_mixed(op, dtype, own)
         dtype = own if dtype is None else promote(dtype, own, op.name)
     if dtype is None and any(isinstance(m, Scalar) for m in members):
         dtype = _scalar_dtype(kind, members, backend)
         if dtype.kind not in KIND_SETS[kind]:
-            _raise_kind(op, dtype, kind, op.signature.operands[places[0]].name)
+            _raise_kind(op, dtype, kind, names[0])
     if dtype is None:
         return None
     if op.floats and dtype.kind == "Int":

@@ -169,6 +169,10 @@ IDIOMS: Final = {
     "ldexp": "x * 2.0 ** y.astype(x.dtype)",
     "ldl_factor": "{ns}.linalg.cholesky(x)  # of definite matrices",
     "lexsort": "{ns}.asarray(numpy.lexsort((x.numpy(), y.numpy())))",
+    "linalg.norm": (
+        "{ns}.linalg.matrix_norm(x, ord=2)  # of a matrix by an ord; {ns}.linalg.vector_norm(x, "
+        "ord=2) of a vector by an ord, or of all elements"
+    ),
     "loadtxt": "{ns}.asarray(numpy.loadtxt(path))",
     "log_ndtr": "{ns}.asarray(scipy.special.log_ndtr(x.numpy()))",
     "log_normal": "{ns}.random.normal((2, 3)).exp()",

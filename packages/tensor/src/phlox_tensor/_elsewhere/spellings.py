@@ -312,7 +312,8 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
     if name in COMPLEX:
         what = "complex numbers: tensors are real, pairs are px.fft.Spectrum"
         return UnknownNameError(name, what, hint=COMPLEX[name].format(ns=ns))
-    ours, code = FOREIGN.get(name, ("", ""))
+    inside = FOREIGN.get(f"{owner.rpartition('.')[2]}.{name}")  # where a namespace means more
+    ours, code = inside or FOREIGN.get(name, ("", ""))
     # A class of tensors lists nothing; namespaces inside of the package are others' alone.
     code = NAMES.get(name, code) if known and "." not in owner else code
     if code:

@@ -294,17 +294,18 @@ def _setting(name: str, value: object, known: Sequence[str]) -> str | None:
     """The setting here for one of others, or for a slip of the pen; None where there is none."""
     own = next((each for each in (name, *KEYWORDS.get(name, ())) if each in known), None)
     own = own or (None if name in KEYWORDS else nearest(name, known))
-    return own and f"{own}={_short(value)}"
+    return own and f"{own}={_short(value, name)}"
 
 
-def _short(value: object) -> str:
+def _short(value: object, name: str) -> str:
+    """The text of a value; of a long one what others call it, which is code too."""
     text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST else "…"
+    return text if len(text) <= _LONGEST else name
 
 
 def _instead(op: str, name: str, value: object, given: Mapping[str, Any]) -> str | None:
     """The row of a keyword, of a value of its type or of any; None where there is none."""
-    rows, text = INSTEAD.get(op, {}), _short(value)
+    rows, text = INSTEAD.get(op, {}), _short(value, name)
     for key in (f"{name}: {text}", f"{name}: {type(value).__name__}", name):
         if key in rows:
             with suppress(IndexError, KeyError, TypeError, ValueError):  # other parts than these
@@ -352,6 +353,8 @@ def _resized(scale_factor: Any, mode: str = "nearest", **given: Any) -> str:
 OF_OTHER_KINDS: Final = {
     ("attention", "mask"): "mask == 0, where 1 stands for what is seen; mask != 0, where for what "
     "is hidden; bias=mask for floats that are added",
+    ("embedding_bag", "scale"): "px.embedding_bag(weight, indices)  # a row of indices a bag; no "
+    "offsets",
 }
 
 # Sizes or words in the place of a tensor, and tensors in the place of an axis.

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._call.dispatch import new, wrap
+from .._call.dispatch import wrap
 from .._call.operands import check_shape, device_of, lift
 from .._data.transfer import from_python, upload
 from .._device.backend import Backend
@@ -21,7 +21,7 @@ from .._errors.called import rename
 from .._errors.classes import IndexOutOfRangeError, KindError, Rejected, ShapeError
 from .._op.attributes import NORMALIZERS
 from .._values.kinds import Int
-from .._values.tensor import Tensor
+from .._values.tensor import Tensor, new
 from ..ops.gathering import take_along
 from ..shapes._broadcast import broadcast_shapes
 from ..shapes.indexing import region
@@ -63,7 +63,7 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     except IndexOutOfRangeError as error:
         rename(error, "getitem")
         raise
-    made: Tensor[Any] = new(Tensor)  # as wrap() does, without its call
+    made: Tensor[Any] = new()  # as wrap() does, without its call
     made.primitive = out
     made.device = device
     return made

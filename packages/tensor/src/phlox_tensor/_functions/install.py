@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import CO_VARARGS
 from types import FunctionType
 from typing import Any
 
@@ -14,6 +15,7 @@ from .._op.declaration import REGISTRY, Op, on_declare, promised_by, registry_ma
 from .._op.signature import REQUIRED
 from .._values.ambient import depend_on
 from .._values.tensor import Tensor
+from ..arguments import explained
 from ..shown import hide_refused
 from . import functions as _functions
 from . import standard as _standard
@@ -37,6 +39,11 @@ def install() -> None:
     for name, member in {**vars(TensorMembers), **vars(TensorMethods)}.items():
         if name not in _INHERITED and (callable(member) or isinstance(member, property)):
             setattr(Tensor, name, member)
+    for name, member in {**vars(TensorMembers), **vars(Tensor)}.items():
+        refuses = type(member) is FunctionType and member.__code__.co_flags & CO_VARARGS
+        if name[0] != "_" and type(member) is FunctionType and not refuses:
+            member.__qualname__ = f"Tensor.{name}"
+            setattr(Tensor, name, explained(member))
     for name in _functions.__all__:
         _show_example(name)
     for owner in (_creation, _functions, _standard, Tensor):

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, Never
 
 from .._call.fast import binary
 from .._data.transfer import to_device
-from .._values.dtype import DTypeLike, as_dtype
+from .._errors.keywords import missing_argument
+from .._op.signature import REQUIRED
+from .._values.dtype import DType, DTypeLike, as_dtype
 from .._values.kinds import Float, Int, K
 from .._values.printing import tensor_html, tensor_repr
-from .._values.tensor import Tensor, refuse_stream
+from .._values.tensor import Tensor, refuse_stream, refused
 from ..ops.binary import equal
 from ..ops.reduction import any_
 from ..ops.unary import cast
@@ -81,11 +83,22 @@ class TensorMembers(Generic[K]):
             refuse_stream("to_device", stream)
         return self if device is self.device else to_device(self, device)
 
-    def astype(self: Tensor[K], dtype: DTypeLike, /, *, copy: bool = True) -> Tensor[Any]:
+    def astype(
+        self: Tensor[K],
+        dtype: DTypeLike = REQUIRED,
+        /,
+        *more: Never,
+        copy: bool = True,
+        **wrong: Never,
+    ) -> Tensor[Any]:
         """Return the elements in another type, of any kind.
 
         Floats are truncated to integers, nan gives 0, out of range saturates; integers wrap.
         """
         del copy  # tensors never change, so sharing is always right
-        wanted = as_dtype(dtype, "astype")
+        if wrong or more:
+            raise refused("astype", wrong, more, ("copy",))
+        if dtype is REQUIRED:
+            raise missing_argument("astype", "dtype", ("x", "dtype"))
+        wanted = dtype if type(dtype) is DType else as_dtype(dtype, "astype")
         return self if wanted is self.dtype else cast(self, wanted)

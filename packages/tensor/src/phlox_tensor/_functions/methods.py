@@ -9,12 +9,12 @@ from typing import Any as AnyT
 from typing import Never, overload
 
 from .._call import fast as _fast
-from .._call.dispatch import call, new, single, wrap
+from .._call.dispatch import call, single, wrap
 from .._call.fast import REVERSED, spread, unknown_argument
 from .._errors.classes import Rejected
 from .._values.dtype import DTypeLike
 from .._values.kinds import AnyKind, BitsKind, Bool, Float, Int, K, NumKind
-from .._values.tensor import Tensor
+from .._values.tensor import Tensor, new
 from ..ops.activation import celu as _celu
 from ..ops.activation import elu as _elu
 from ..ops.activation import gelu as _gelu
@@ -203,7 +203,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.add(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -227,7 +227,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.bitwise_and(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -251,7 +251,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.floor_divide(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -275,7 +275,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.bitwise_left_shift(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -299,7 +299,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.matmul(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -315,7 +315,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.remainder(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -339,7 +339,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.multiply(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -363,7 +363,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.bitwise_or(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -387,7 +387,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.pow(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -413,7 +413,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.bitwise_right_shift(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -437,7 +437,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.subtract(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -461,7 +461,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.divide(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -485,7 +485,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.bitwise_xor(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -509,7 +509,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.equal(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -524,7 +524,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.greater_equal(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -539,7 +539,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.greater(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -554,7 +554,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.less_equal(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -569,7 +569,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.less(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -584,7 +584,7 @@ class TensorMethods(TensorMembers[K]):
         try:
             if type(other) is Tensor and other.device is device:
                 out = device.checking.not_equal(self.primitive, other.primitive)
-                made: AnyT = new(Tensor)  # as wrap() does, without its call
+                made: AnyT = new()  # as wrap() does, without its call
                 made.primitive = out
                 made.device = device
                 return made
@@ -597,21 +597,30 @@ class TensorMethods(TensorMembers[K]):
     def __abs__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
-            return wrap(device.checking.abs(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.abs(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_abs, (self,), ())
 
     def __neg__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
-            return wrap(device.checking.negative(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.negative(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_negative, (self,), ())
 
     def __pos__(self: Tensor[NumKind], /) -> Tensor[NumKind]:
         device = self.device
         try:
-            return wrap(device.checking.positive(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.positive(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_positive, (self,), ())
 
@@ -631,7 +640,10 @@ class TensorMethods(TensorMembers[K]):
     def __invert__(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
         device = self.device
         try:
-            return wrap(device.checking.bitwise_invert(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.bitwise_invert(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_bitwise_invert, (self,), ())
 
@@ -653,27 +665,42 @@ class TensorMethods(TensorMembers[K]):
             return single(_permute_dims, self, ((1, 0),))
         return single(_matrix_transpose, self, ())
 
-    def abs(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def abs(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """Absolute value, elementwise: ``|x|``."""
+        if wrong or more:
+            raise unknown_argument(_abs, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.abs(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.abs(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_abs, (self,), ())
 
-    def acos(self: Tensor[Float], /) -> Tensor[Float]:
+    def acos(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
+        if wrong or more:
+            raise unknown_argument(_acos, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.acos(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.acos(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_acos, (self,), ())
 
-    def acosh(self: Tensor[Float], /) -> Tensor[Float]:
+    def acosh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Inverse hyperbolic cosine, elementwise; nan below 1."""
+        if wrong or more:
+            raise unknown_argument(_acosh, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.acosh(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.acosh(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_acosh, (self,), ())
 
@@ -683,7 +710,22 @@ class TensorMethods(TensorMembers[K]):
         """Sum, elementwise: ``x1 + x2``."""
         if wrong or more:
             raise unknown_argument(_add, wrong, more)
-        return _fast.binary(_add, self, x2)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.add(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _add,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def all(
         self: Tensor[AnyKind],
@@ -787,75 +829,216 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def argwhere(self: Tensor[AnyKind], /) -> Tensor[Int]:
+    def argwhere(self: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[Int]:
         """Places of the elements other than 0, a row of indices for each, row by row."""
+        if wrong or more:
+            raise unknown_argument(_argwhere, wrong, more)
         return single(_argwhere, self, ())
 
-    def asin(self: Tensor[Float], /) -> Tensor[Float]:
+    def asin(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
+        if wrong or more:
+            raise unknown_argument(_asin, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.asin(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.asin(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_asin, (self,), ())
 
-    def asinh(self: Tensor[Float], /) -> Tensor[Float]:
+    def asinh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Inverse hyperbolic sine, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_asinh, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.asinh(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.asinh(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_asinh, (self,), ())
 
-    def atan(self: Tensor[Float], /) -> Tensor[Float]:
+    def atan(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Inverse tangent, elementwise, in radians."""
+        if wrong or more:
+            raise unknown_argument(_atan, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.atan(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.atan(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_atan, (self,), ())
 
-    def atan2(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    def atan2(
+        self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
-        return _fast.binary(_atan2, self, x2)
-
-    def atanh(self: Tensor[Float], /) -> Tensor[Float]:
-        """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
+        if wrong or more:
+            raise unknown_argument(_atan2, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.atanh(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.atan2(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _atan2,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def atanh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
+        """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
+        if wrong or more:
+            raise unknown_argument(_atanh, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.atanh(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_atanh, (self,), ())
 
-    def bitwise_and(self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
+    def bitwise_and(
+        self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[BitsKind]:
         """Bits set in both, elementwise."""
-        return _fast.binary(_bitwise_and, self, x2)
-
-    def bitwise_invert(self: Tensor[BitsKind], /) -> Tensor[BitsKind]:
-        """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
+        if wrong or more:
+            raise unknown_argument(_bitwise_and, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.bitwise_invert(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.bitwise_and(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _bitwise_and,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def bitwise_invert(self: Tensor[BitsKind], /, *more: Never, **wrong: Never) -> Tensor[BitsKind]:
+        """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
+        if wrong or more:
+            raise unknown_argument(_bitwise_invert, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.bitwise_invert(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_bitwise_invert, (self,), ())
 
-    def bitwise_left_shift(self: Tensor[Int], /, x2: Tensor[Int] | float) -> Tensor[Int]:
+    def bitwise_left_shift(
+        self: Tensor[Int], /, x2: Tensor[Int] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Int]:
         """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
         more.
         """
-        return _fast.binary(_bitwise_left_shift, self, x2)
+        if wrong or more:
+            raise unknown_argument(_bitwise_left_shift, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.bitwise_left_shift(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _bitwise_left_shift,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def bitwise_or(self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
+    def bitwise_or(
+        self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[BitsKind]:
         """Bits set in either, elementwise."""
-        return _fast.binary(_bitwise_or, self, x2)
+        if wrong or more:
+            raise unknown_argument(_bitwise_or, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.bitwise_or(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _bitwise_or,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def bitwise_right_shift(self: Tensor[Int], /, x2: Tensor[Int] | float) -> Tensor[Int]:
+    def bitwise_right_shift(
+        self: Tensor[Int], /, x2: Tensor[Int] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Int]:
         """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
-        return _fast.binary(_bitwise_right_shift, self, x2)
+        if wrong or more:
+            raise unknown_argument(_bitwise_right_shift, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.bitwise_right_shift(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _bitwise_right_shift,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def bitwise_xor(self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float) -> Tensor[BitsKind]:
+    def bitwise_xor(
+        self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[BitsKind]:
         """Bits set in one alone, elementwise."""
-        return _fast.binary(_bitwise_xor, self, x2)
+        if wrong or more:
+            raise unknown_argument(_bitwise_xor, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.bitwise_xor(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _bitwise_xor,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def broadcast_to(
         self: Tensor[AnyKind], *shape: int | Sequence[int], **wrong: Never
@@ -865,11 +1048,16 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_broadcast_to, wrong)
         return single(_broadcast_to, self, (spread(shape),))
 
-    def ceil(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def ceil(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """Smallest whole number not below x, elementwise; integers stay."""
+        if wrong or more:
+            raise unknown_argument(_ceil, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.ceil(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.ceil(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_ceil, (self,), ())
 
@@ -919,37 +1107,73 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def contiguous(self: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+    def contiguous(self: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
         """The same elements, row by row in memory where a backend keeps them in another order: a
         permuted tensor that is read often is faster after one copy.
         """
+        if wrong or more:
+            raise unknown_argument(_contiguous, wrong, more)
         return single(_contiguous, self, ())
 
-    def copysign(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    def copysign(
+        self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
-        return _fast.binary(_copysign, self, x2)
-
-    def corrcoef(self: Tensor[Float], /) -> Tensor[Float]:
-        """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
+        if wrong or more:
+            raise unknown_argument(_copysign, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.corrcoef(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.copysign(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _copysign,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def corrcoef(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
+        """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
+        if wrong or more:
+            raise unknown_argument(_corrcoef, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.corrcoef(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_corrcoef, (self,), ())
 
-    def cos(self: Tensor[Float], /) -> Tensor[Float]:
+    def cos(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Cosine of x in radians, elementwise; nan for infinities."""
+        if wrong or more:
+            raise unknown_argument(_cos, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.cos(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.cos(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_cos, (self,), ())
 
-    def cosh(self: Tensor[Float], /) -> Tensor[Float]:
+    def cosh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Hyperbolic cosine, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_cosh, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.cosh(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.cosh(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_cosh, (self,), ())
 
@@ -1049,11 +1273,16 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def deg2rad(self: Tensor[Float], /) -> Tensor[Float]:
+    def deg2rad(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Degrees as radians, elementwise: ``x·π / 180``."""
+        if wrong or more:
+            raise unknown_argument(_deg2rad, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.deg2rad(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.deg2rad(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_deg2rad, (self,), ())
 
@@ -1101,19 +1330,43 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def digamma(self: Tensor[Float], /) -> Tensor[Float]:
+    def digamma(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf
         at -0.0.
         """
+        if wrong or more:
+            raise unknown_argument(_digamma, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.digamma(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.digamma(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_digamma, (self,), ())
 
-    def divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Float]:
+    def divide(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
-        return _fast.binary(_divide, self, x2)
+        if wrong or more:
+            raise unknown_argument(_divide, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.divide(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _divide,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def elu(
         self: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
@@ -1123,39 +1376,78 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_elu, wrong, more)
         return single(_elu, self, (alpha,))
 
-    def equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
+    def equal(
+        self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether ``x1 == x2``, elementwise; False for nan."""
-        return _fast.binary(_equal, self, x2)
-
-    def erf(self: Tensor[Float], /) -> Tensor[Float]:
-        """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
+        if wrong or more:
+            raise unknown_argument(_equal, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.erf(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.equal(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _equal,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def erf(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
+        """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
+        if wrong or more:
+            raise unknown_argument(_erf, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.erf(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_erf, (self,), ())
 
-    def erfc(self: Tensor[Float], /) -> Tensor[Float]:
+    def erfc(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
+        if wrong or more:
+            raise unknown_argument(_erfc, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.erfc(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.erfc(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_erfc, (self,), ())
 
-    def erfinv(self: Tensor[Float], /) -> Tensor[Float]:
+    def erfinv(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
+        if wrong or more:
+            raise unknown_argument(_erfinv, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.erfinv(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.erfinv(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_erfinv, (self,), ())
 
-    def exp(self: Tensor[Float], /) -> Tensor[Float]:
+    def exp(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Exponential, elementwise: ``eˣ``."""
+        if wrong or more:
+            raise unknown_argument(_exp, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.exp(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.exp(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_exp, (self,), ())
 
@@ -1167,11 +1459,16 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_expand_dims, wrong, more)
         return single(_expand_dims, self, (axis,))
 
-    def expm1(self: Tensor[Float], /) -> Tensor[Float]:
+    def expm1(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``eˣ - 1``, elementwise, accurate near 0."""
+        if wrong or more:
+            raise unknown_argument(_expm1, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.expm1(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.expm1(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_expm1, (self,), ())
 
@@ -1207,38 +1504,91 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_flip, wrong, more)
         return single(_flip, self, (axis,))
 
-    def floor(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def floor(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """Largest whole number not above x, elementwise; integers stay."""
+        if wrong or more:
+            raise unknown_argument(_floor, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.floor(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.floor(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_floor, (self,), ())
 
-    def floor_divide(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def floor_divide(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but
         for rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of
         floats, infinity divided by anything but 0 gives nan.
         """
-        return _fast.binary(_floor_divide, self, x2)
-
-    def fmod(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
-        """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_fmod, self, x2)
-
-    def gelu(self: Tensor[Float], /) -> Tensor[Float]:
-        """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
+        if wrong or more:
+            raise unknown_argument(_floor_divide, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.gelu(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.floor_divide(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _floor_divide,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def fmod(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
+        """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
+        if wrong or more:
+            raise unknown_argument(_fmod, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.fmod(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _fmod,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def gelu(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
+        """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
+        if wrong or more:
+            raise unknown_argument(_gelu, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.gelu(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_gelu, (self,), ())
 
-    def gelu_tanh(self: Tensor[Float], /) -> Tensor[Float]:
+    def gelu_tanh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
+        if wrong or more:
+            raise unknown_argument(_gelu_tanh, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.gelu_tanh(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.gelu_tanh(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_gelu_tanh, (self,), ())
 
@@ -1248,13 +1598,51 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_glu, wrong, more)
         return single(_glu, self, (axis,))
 
-    def greater(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
+    def greater(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether ``x1 > x2``, elementwise."""
-        return _fast.binary(_greater, self, x2)
+        if wrong or more:
+            raise unknown_argument(_greater, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.greater(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _greater,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def greater_equal(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
+    def greater_equal(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether ``x1 >= x2``, elementwise."""
-        return _fast.binary(_greater_equal, self, x2)
+        if wrong or more:
+            raise unknown_argument(_greater_equal, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.greater_equal(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _greater_equal,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def hard_shrink(
         self: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
@@ -1286,11 +1674,16 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def hard_swish(self: Tensor[Float], /) -> Tensor[Float]:
+    def hard_swish(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
+        if wrong or more:
+            raise unknown_argument(_hard_swish, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.hard_swish(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.hard_swish(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_hard_swish, (self,), ())
 
@@ -1309,9 +1702,28 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def hypot(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    def hypot(
+        self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``√(x1² + x2²)``, elementwise; does not overflow half way."""
-        return _fast.binary(_hypot, self, x2)
+        if wrong or more:
+            raise unknown_argument(_hypot, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.hypot(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _hypot,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def index_add(
         self: Tensor[NumKind],
@@ -1337,11 +1749,16 @@ class TensorMethods(TensorMembers[K]):
             (axis,),
         )
 
-    def isfinite(self: Tensor[NumKind], /) -> Tensor[Bool]:
+    def isfinite(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
         """Whether x is neither infinite nor nan, elementwise; True for integers."""
+        if wrong or more:
+            raise unknown_argument(_isfinite, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.isfinite(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.isfinite(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_isfinite, (self,), ())
 
@@ -1367,19 +1784,29 @@ class TensorMethods(TensorMembers[K]):
             (invert,),
         )
 
-    def isinf(self: Tensor[NumKind], /) -> Tensor[Bool]:
+    def isinf(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
         """Whether x is an infinity, elementwise; False for integers."""
+        if wrong or more:
+            raise unknown_argument(_isinf, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.isinf(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.isinf(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_isinf, (self,), ())
 
-    def isnan(self: Tensor[NumKind], /) -> Tensor[Bool]:
+    def isnan(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
         """Whether x is nan, elementwise; False for integers."""
+        if wrong or more:
+            raise unknown_argument(_isnan, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.isnan(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.isnan(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_isnan, (self,), ())
 
@@ -1392,64 +1819,158 @@ class TensorMethods(TensorMembers[K]):
         return single(_leaky_relu, self, (slope,))
 
     def lerp(
-        self: Tensor[Float], /, x2: Tensor[Float] | float, weight: Tensor[Float] | float
+        self: Tensor[Float],
+        /,
+        x2: Tensor[Float] | float,
+        weight: Tensor[Float] | float,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[Float]:
         """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1."""
-        return _fast.ternary(_lerp, self, x2, weight)
-
-    def less(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
-        """Whether ``x1 < x2``, elementwise."""
-        return _fast.binary(_less, self, x2)
-
-    def less_equal(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[Bool]:
-        """Whether ``x1 <= x2``, elementwise."""
-        return _fast.binary(_less_equal, self, x2)
-
-    def lgamma(self: Tensor[Float], /) -> Tensor[Float]:
-        """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
+        if wrong or more:
+            raise unknown_argument(_lerp, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.lgamma(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            weight_ = (
+                weight.primitive if type(weight) is Tensor and weight.device is device else weight
+            )
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.lerp(self.primitive, x2_, weight_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _lerp,
+                (
+                    self,
+                    x2,
+                    weight,
+                ),
+                (),
+            )
+
+    def less(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
+        """Whether ``x1 < x2``, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_less, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.less(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _less,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def less_equal(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
+        """Whether ``x1 <= x2``, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_less_equal, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.less_equal(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _less_equal,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def lgamma(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
+        """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
+        if wrong or more:
+            raise unknown_argument(_lgamma, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.lgamma(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_lgamma, (self,), ())
 
-    def log(self: Tensor[Float], /) -> Tensor[Float]:
+    def log(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Natural logarithm, elementwise; -inf at 0, nan below."""
+        if wrong or more:
+            raise unknown_argument(_log, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.log(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.log(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_log, (self,), ())
 
-    def log10(self: Tensor[Float], /) -> Tensor[Float]:
+    def log10(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Logarithm to base 10, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_log10, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.log10(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.log10(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_log10, (self,), ())
 
-    def log1p(self: Tensor[Float], /) -> Tensor[Float]:
+    def log1p(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``ln(1 + x)``, elementwise, accurate near 0."""
+        if wrong or more:
+            raise unknown_argument(_log1p, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.log1p(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.log1p(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_log1p, (self,), ())
 
-    def log2(self: Tensor[Float], /) -> Tensor[Float]:
+    def log2(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Logarithm to base 2, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_log2, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.log2(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.log2(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_log2, (self,), ())
 
-    def log_sigmoid(self: Tensor[Float], /) -> Tensor[Float]:
+    def log_sigmoid(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
+        if wrong or more:
+            raise unknown_argument(_log_sigmoid, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.log_sigmoid(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.log_sigmoid(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_log_sigmoid, (self,), ())
 
@@ -1461,9 +1982,28 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_log_softmax, wrong, more)
         return single(_log_softmax, self, (axis,))
 
-    def logaddexp(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    def logaddexp(
+        self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
-        return _fast.binary(_logaddexp, self, x2)
+        if wrong or more:
+            raise unknown_argument(_logaddexp, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.logaddexp(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _logaddexp,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def logcumsumexp(
         self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
@@ -1473,25 +2013,87 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_logcumsumexp, wrong, more)
         return single(_logcumsumexp, self, (axis,))
 
-    def logical_and(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
+    def logical_and(
+        self: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether both are True, elementwise."""
-        return _fast.binary(_logical_and, self, x2)
-
-    def logical_not(self: Tensor[Bool], /) -> Tensor[Bool]:
-        """True where x is False, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_logical_and, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.logical_not(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.logical_and(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _logical_and,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def logical_not(self: Tensor[Bool], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
+        """True where x is False, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_logical_not, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.logical_not(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_logical_not, (self,), ())
 
-    def logical_or(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
+    def logical_or(
+        self: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether either is True, elementwise."""
-        return _fast.binary(_logical_or, self, x2)
+        if wrong or more:
+            raise unknown_argument(_logical_or, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.logical_or(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _logical_or,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def logical_xor(self: Tensor[Bool], /, x2: Tensor[Bool]) -> Tensor[Bool]:
+    def logical_xor(
+        self: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether one alone is True, elementwise."""
-        return _fast.binary(_logical_xor, self, x2)
+        if wrong or more:
+            raise unknown_argument(_logical_xor, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.logical_xor(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _logical_xor,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def logsumexp(
         self: Tensor[Float],
@@ -1533,11 +2135,18 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def masked_scatter(
-        self: Tensor[AnyKind], /, mask: Tensor[Bool], source: Tensor[AnyKind]
+        self: Tensor[AnyKind],
+        /,
+        mask: Tensor[Bool],
+        source: Tensor[AnyKind],
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """x with the elements of ``source``, in order, where the mask is True; too few of them
         raise IndexOutOfRangeError.
         """
+        if wrong or more:
+            raise unknown_argument(_masked_scatter, wrong, more)
         return call(
             _masked_scatter,
             (
@@ -1548,8 +2157,12 @@ class TensorMethods(TensorMembers[K]):
             (),
         )
 
-    def masked_select(self: Tensor[AnyKind], /, mask: Tensor[Bool]) -> Tensor[AnyKind]:
+    def masked_select(
+        self: Tensor[AnyKind], /, mask: Tensor[Bool], *more: Never, **wrong: Never
+    ) -> Tensor[AnyKind]:
         """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
+        if wrong or more:
+            raise unknown_argument(_masked_select, wrong, more)
         return call(
             _masked_select,
             (
@@ -1559,14 +2172,35 @@ class TensorMethods(TensorMembers[K]):
             (),
         )
 
-    def matmul(self: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+    def matmul(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Product of matrices, over batches that broadcast; a vector is a row on the left and a
         column on the right. Narrow floats accumulate in float32.
         """
-        return _fast.binary(_matmul, self, x2)
+        if wrong or more:
+            raise unknown_argument(_matmul, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.matmul(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _matmul,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def matrix_transpose(self: Tensor[AnyKind], /) -> Tensor[AnyKind]:
+    def matrix_transpose(self: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
         """The last two axes swapped; ``x.mT``."""
+        if wrong or more:
+            raise unknown_argument(_matrix_transpose, wrong, more)
         return single(_matrix_transpose, self, ())
 
     def max(
@@ -1609,9 +2243,28 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def maximum(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def maximum(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """The larger one, elementwise; nan wins."""
-        return _fast.binary(_maximum, self, x2)
+        if wrong or more:
+            raise unknown_argument(_maximum, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.maximum(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _maximum,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def mean(
         self: Tensor[Float],
@@ -1693,15 +2346,39 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def minimum(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def minimum(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """The smaller one, elementwise; nan wins."""
-        return _fast.binary(_minimum, self, x2)
-
-    def mish(self: Tensor[Float], /) -> Tensor[Float]:
-        """``x·tanh(softplus(x))``. Misra, 2019."""
+        if wrong or more:
+            raise unknown_argument(_minimum, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.mish(self.primitive), device)
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.minimum(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _minimum,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
+
+    def mish(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
+        """``x·tanh(softplus(x))``. Misra, 2019."""
+        if wrong or more:
+            raise unknown_argument(_mish, wrong, more)
+        device = self.device
+        try:
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.mish(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_mish, (self,), ())
 
@@ -1745,9 +2422,28 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def multiply(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def multiply(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Product, elementwise: ``x1 · x2``."""
-        return _fast.binary(_multiply, self, x2)
+        if wrong or more:
+            raise unknown_argument(_multiply, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.multiply(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _multiply,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def nan_to_num(
         self: Tensor[Float],
@@ -1773,23 +2469,66 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def negative(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def negative(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
+        if wrong or more:
+            raise unknown_argument(_negative, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.negative(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.negative(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_negative, (self,), ())
 
-    def nextafter(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    def nextafter(
+        self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2``
         where the two are equal.
         """
-        return _fast.binary(_nextafter, self, x2)
+        if wrong or more:
+            raise unknown_argument(_nextafter, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.nextafter(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _nextafter,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def not_equal(self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float) -> Tensor[Bool]:
+    def not_equal(
+        self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Bool]:
         """Whether ``x1 != x2``, elementwise; True for nan."""
-        return _fast.binary(_not_equal, self, x2)
+        if wrong or more:
+            raise unknown_argument(_not_equal, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.not_equal(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _not_equal,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def one_hot(self: Tensor[Int], /, classes: int, *more: Never, **wrong: Never) -> Tensor[Int]:
         """A row of zeros with a 1 at each index; a negative one counts from the end, one outside
@@ -1799,9 +2538,28 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_one_hot, wrong, more)
         return single(_one_hot, self, (classes,))
 
-    def outer(self: Tensor[NumKind], /, x2: Tensor[NumKind]) -> Tensor[NumKind]:
+    def outer(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """All products of two vectors: (n,) and (m,) give (n, m)."""
-        return _fast.binary(_outer, self, x2)
+        if wrong or more:
+            raise unknown_argument(_outer, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.outer(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _outer,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def pad(
         self: Tensor[AnyKind],
@@ -1854,14 +2612,37 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_permute_dims, wrong)
         return single(_permute_dims, self, (spread(axes),))
 
-    def pow(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def pow(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
         fractional exponent. Integers take exponents from 0 up.
         """
-        return _fast.binary(_pow, self, x2)
+        if wrong or more:
+            raise unknown_argument(_pow, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.pow(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _pow,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
-    def prelu(self: Tensor[Float], /, slope: Tensor[Float]) -> Tensor[Float]:
+    def prelu(
+        self: Tensor[Float], /, slope: Tensor[Float], *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015."""
+        if wrong or more:
+            raise unknown_argument(_prelu, wrong, more)
         return call(
             _prelu,
             (
@@ -1904,41 +2685,80 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_quiet_softmax, wrong, more)
         return single(_quiet_softmax, self, (axis,))
 
-    def rad2deg(self: Tensor[Float], /) -> Tensor[Float]:
+    def rad2deg(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Radians as degrees, elementwise: ``x·180 / π``."""
+        if wrong or more:
+            raise unknown_argument(_rad2deg, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.rad2deg(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.rad2deg(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_rad2deg, (self,), ())
 
-    def reciprocal(self: Tensor[Float], /) -> Tensor[Float]:
+    def reciprocal(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``1 / x``, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_reciprocal, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.reciprocal(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.reciprocal(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_reciprocal, (self,), ())
 
-    def relu(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def relu(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
+        if wrong or more:
+            raise unknown_argument(_relu, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.relu(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.relu(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_relu, (self,), ())
 
-    def relu6(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def relu6(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
+        if wrong or more:
+            raise unknown_argument(_relu6, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.relu6(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.relu6(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_relu6, (self,), ())
 
-    def remainder(self: Tensor[NumKind], /, x2: Tensor[NumKind] | float) -> Tensor[NumKind]:
+    def remainder(
+        self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
+    ) -> Tensor[NumKind]:
         """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
-        return _fast.binary(_remainder, self, x2)
+        if wrong or more:
+            raise unknown_argument(_remainder, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.remainder(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _remainder,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def repeat(
         self: Tensor[AnyKind],
@@ -2018,15 +2838,23 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_round, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.round(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.round(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_round, (self,), ())
 
-    def rsqrt(self: Tensor[Float], /) -> Tensor[Float]:
+    def rsqrt(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``1 / √x``, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_rsqrt, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.rsqrt(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.rsqrt(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_rsqrt, (self,), ())
 
@@ -2080,11 +2908,16 @@ class TensorMethods(TensorMembers[K]):
             (side,),
         )
 
-    def selu(self: Tensor[Float], /) -> Tensor[Float]:
+    def selu(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
+        if wrong or more:
+            raise unknown_argument(_selu, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.selu(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.selu(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_selu, (self,), ())
 
@@ -2108,53 +2941,83 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def sigmoid(self: Tensor[Float], /) -> Tensor[Float]:
+    def sigmoid(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
+        if wrong or more:
+            raise unknown_argument(_sigmoid, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.sigmoid(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.sigmoid(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_sigmoid, (self,), ())
 
-    def sign(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def sign(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
+        if wrong or more:
+            raise unknown_argument(_sign, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.sign(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.sign(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_sign, (self,), ())
 
-    def signbit(self: Tensor[Float], /) -> Tensor[Bool]:
+    def signbit(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
         """Whether the sign is negative, elementwise; that of -0.0 is. The sign of a nan is not
         kept on every device, so False.
         """
+        if wrong or more:
+            raise unknown_argument(_signbit, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.signbit(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.signbit(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_signbit, (self,), ())
 
-    def silu(self: Tensor[Float], /) -> Tensor[Float]:
+    def silu(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
+        if wrong or more:
+            raise unknown_argument(_silu, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.silu(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.silu(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_silu, (self,), ())
 
-    def sin(self: Tensor[Float], /) -> Tensor[Float]:
+    def sin(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Sine of x in radians, elementwise; nan for infinities."""
+        if wrong or more:
+            raise unknown_argument(_sin, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.sin(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.sin(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_sin, (self,), ())
 
-    def sinh(self: Tensor[Float], /) -> Tensor[Float]:
+    def sinh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Hyperbolic sine, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_sinh, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.sinh(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.sinh(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_sinh, (self,), ())
 
@@ -2182,19 +3045,29 @@ class TensorMethods(TensorMembers[K]):
             raise unknown_argument(_softmin, wrong, more)
         return single(_softmin, self, (axis,))
 
-    def softplus(self: Tensor[Float], /) -> Tensor[Float]:
+    def softplus(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
+        if wrong or more:
+            raise unknown_argument(_softplus, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.softplus(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.softplus(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_softplus, (self,), ())
 
-    def softsign(self: Tensor[Float], /) -> Tensor[Float]:
+    def softsign(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
+        if wrong or more:
+            raise unknown_argument(_softsign, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.softsign(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.softsign(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_softsign, (self,), ())
 
@@ -2238,19 +3111,29 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def sqrt(self: Tensor[Float], /) -> Tensor[Float]:
+    def sqrt(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Square root, elementwise; nan below 0."""
+        if wrong or more:
+            raise unknown_argument(_sqrt, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.sqrt(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.sqrt(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_sqrt, (self,), ())
 
-    def square(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def square(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """``x · x``, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_square, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.square(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.square(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_square, (self,), ())
 
@@ -2294,7 +3177,22 @@ class TensorMethods(TensorMembers[K]):
         """Difference, elementwise: ``x1 - x2``."""
         if wrong or more:
             raise unknown_argument(_subtract, wrong, more)
-        return _fast.binary(_subtract, self, x2)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.subtract(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _subtract,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     @overload
     def sum(
@@ -2369,9 +3267,28 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def swiglu(self: Tensor[Float], /, x2: Tensor[Float] | float) -> Tensor[Float]:
+    def swiglu(
+        self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
+    ) -> Tensor[Float]:
         """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020."""
-        return _fast.binary(_swiglu, self, x2)
+        if wrong or more:
+            raise unknown_argument(_swiglu, wrong, more)
+        device = self.device
+        try:
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.swiglu(self.primitive, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _swiglu,
+                (
+                    self,
+                    x2,
+                ),
+                (),
+            )
 
     def take(
         self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = 0, *more: Never, **wrong: Never
@@ -2405,27 +3322,42 @@ class TensorMethods(TensorMembers[K]):
             (axis,),
         )
 
-    def tan(self: Tensor[Float], /) -> Tensor[Float]:
+    def tan(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Tangent of x in radians, elementwise."""
+        if wrong or more:
+            raise unknown_argument(_tan, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.tan(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.tan(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_tan, (self,), ())
 
-    def tanh(self: Tensor[Float], /) -> Tensor[Float]:
+    def tanh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Hyperbolic tangent, elementwise; ±1 far out."""
+        if wrong or more:
+            raise unknown_argument(_tanh, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.tanh(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.tanh(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_tanh, (self,), ())
 
-    def tanh_shrink(self: Tensor[Float], /) -> Tensor[Float]:
+    def tanh_shrink(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """``x - tanh(x)``."""
+        if wrong or more:
+            raise unknown_argument(_tanh_shrink, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.tanh_shrink(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.tanh_shrink(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_tanh_shrink, (self,), ())
 
@@ -2512,11 +3444,16 @@ class TensorMethods(TensorMembers[K]):
             ),
         )
 
-    def trunc(self: Tensor[NumKind], /) -> Tensor[NumKind]:
+    def trunc(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """The whole number next to x towards 0, elementwise; integers stay."""
+        if wrong or more:
+            raise unknown_argument(_trunc, wrong, more)
         device = self.device
         try:
-            return wrap(device.checking.trunc(self.primitive), device)
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.trunc(self.primitive)
+            made.device = device
+            return made
         except Rejected:
             return call(_trunc, (self,), ())
 
@@ -2625,11 +3562,35 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def where(
-        self: Tensor[Bool], /, x1: Tensor[AnyKind] | float, x2: Tensor[AnyKind] | float
+        self: Tensor[Bool],
+        /,
+        x1: Tensor[AnyKind] | float,
+        x2: Tensor[AnyKind] | float,
+        *more: Never,
+        **wrong: Never,
     ) -> Tensor[AnyKind]:
         """``x1`` where the condition is True, ``x2`` elsewhere, elementwise. Both are computed
         everywhere, and so are their gradients: ``where(x > 0, x.log(), 0)`` has gradient nan
         at 0, from ``0 · ∞``. Choose before the function, not only after it: ``where(x > 0,
         where(x > 0, x, 1).log(), 0)``.
         """
-        return _fast.ternary(_where, self, x1, x2)
+        if wrong or more:
+            raise unknown_argument(_where, wrong, more)
+        device = self.device
+        try:
+            x1_ = x1.primitive if type(x1) is Tensor and x1.device is device else x1
+            x2_ = x2.primitive if type(x2) is Tensor and x2.device is device else x2
+            made: AnyT = new()  # as wrap() does, without its call
+            made.primitive = device.checking.where(self.primitive, x1_, x2_)
+            made.device = device
+            return made
+        except Rejected:
+            return call(
+                _where,
+                (
+                    self,
+                    x1,
+                    x2,
+                ),
+                (),
+            )

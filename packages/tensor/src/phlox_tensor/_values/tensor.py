@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Never, Self
 
 import numpy as np
 
-from .._errors.classes import ArgumentError, KindError, WrongTypeError
+from .._errors.classes import ArgumentError, KindError, UnknownArgumentError, WrongTypeError
 from .._errors.unknown_argument import unknown_argument
 from .dlpack import capsule_of
 from .dtype import DType
 from .kinds import Float, K
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .._device.backend import Backend
     from .._functions.methods import TensorMethods
@@ -33,15 +33,20 @@ else:
 _WORDS: Final = {"grad_tensors": ("seed",), "gradient": ("seed",)}
 _ADVICE: Final = {
     "create_graph": "px.grad of a function that calls px.grad",
+    "dtype": 'x.astype("float32")',
+    "force": "x.numpy()",
     "inputs": "w.grad(loss.backward()) for each of them",
 }
 
 
-def _unknown(wrong: dict[str, Any]) -> Exception:
-    """The error for arguments that ``backward`` does not have."""
-    error = unknown_argument("backward", wrong, ("seed", "retain_graph"), _WORDS, _ADVICE)
-    assert error is not None
-    return error
+def refused(
+    op: str, wrong: dict[str, Any], more: tuple[Any, ...] = (), known: tuple[str, ...] = ()
+) -> Exception:
+    """Return the error for arguments that a method does not have: keywords, or by place."""
+    error = unknown_argument(op, wrong, known, _WORDS, _ADVICE)
+    what, got = "more arguments by place than there are", f"{len(more)} more"
+    expected = ", ".join(known) or "none"
+    return error or UnknownArgumentError(op, what, got=got, expected=expected)
 
 
 def _sealed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -75,7 +80,28 @@ def refuse_stream(op: str, stream: Any) -> Never:
     raise ArgumentError(op, what, got=f"stream {stream!r}", expected="None", hint="stream=None")
 
 
-class Tensor(TensorMethods[K]):
+class _Constructor(type):
+    """Holds the constructor, so that Tensor has no ``__init__`` and ``new`` is C alone.
+
+    Each result of an op is made by ``new``, in two thirds of the time of ``object.__new__``.
+    """
+
+    def __call__(cls, primitive: Any, device: Any = None, /) -> Any:
+        if not hasattr(device, "spec_of"):
+            raise WrongTypeError(
+                "tensor",
+                "the device of a primitive is no Backend",
+                got=repr(device),
+                expected="a Backend, from its author; values become tensors by functions",
+                hint="px.asarray(values, device=device)",
+            )
+        made: Any = object.__new__(cls)  # type: ignore[arg-type]
+        made.primitive = primitive
+        made.device = device
+        return made
+
+
+class Tensor(TensorMethods[K], metaclass=_Constructor):
     """An immutable n-dimensional array on a device.
 
     Tensors come from ``asarray``, ``zeros``, ``random.normal`` and other functions; the
@@ -94,18 +120,10 @@ class Tensor(TensorMethods[K]):
     # NumPy's operators and ufuncs leave tensors alone: their results would be off the device.
     __array_ufunc__ = None
 
-    def __init__(self, primitive: Any, device: Backend, /) -> None:
-        """Wrap a primitive of ``device``."""
-        if not hasattr(device, "spec_of"):
-            raise WrongTypeError(
-                "tensor",
-                "the device of a primitive is no Backend",
-                got=repr(device),
-                expected="a Backend, from its author; values become tensors by functions",
-                hint="px.asarray(values, device=device)",
-            )
-        self.primitive = primitive
-        self.device = device
+    if TYPE_CHECKING:
+
+        def __init__(self, primitive: Any, device: Backend, /) -> None:
+            """Wrap a primitive of ``device``."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -137,8 +155,10 @@ class Tensor(TensorMethods[K]):
 
     # Reading: the only point that waits for the device.
 
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self, *more: Never, **wrong: Never) -> np.ndarray[Any, Any]:
         """Return the data as a read-only NumPy array, without a copy where the device allows."""
+        if wrong or more:
+            raise refused("numpy", wrong, more)
         return _sealed(self.device.read(self.primitive))
 
     async def numpy_async(self) -> np.ndarray[Any, Any]:
@@ -149,12 +169,14 @@ class Tensor(TensorMethods[K]):
         """Return nested lists of Python numbers, or one number for a 0-d tensor."""
         return self.numpy().tolist()
 
-    def item(self, *index: Never) -> Any:
+    def item(self, *index: Never, **wrong: Never) -> Any:
         """Return the one element as a Python number.
 
         Raises:
             ArgumentError: when there is not exactly one element.
         """
+        if wrong:
+            raise refused("item", wrong)
         if index:
             got, hint = f"{len(index)} arguments", f"x[{', '.join(map(repr, index))}].item()"
             raise ArgumentError("item", "takes no index", got=got, expected="none", hint=hint)
@@ -315,7 +337,7 @@ class Tensor(TensorMethods[K]):
             ShapeError: without a seed, when there is more than one element.
         """
         if wrong:
-            raise _unknown(wrong)
+            raise refused("backward", wrong, known=("seed", "retain_graph"))
         found: Gradients = self.device.backward(self, seed, retain_graph)
         return found
 
@@ -338,9 +360,14 @@ class Tensor(TensorMethods[K]):
         found: Tensor[Float] = gradients[self]
         return found
 
-    def detach(self) -> Self:
+    def detach(self, *more: Never, **wrong: Never) -> Tensor[K]:
         """Return the same values without their history."""
-        return type(self)(self.device.detach(self.primitive), self.device)
+        if wrong or more:
+            raise refused("detach", wrong, more)
+        out: Tensor[K] = new()
+        out.primitive = self.device.detach(self.primitive)
+        out.device = self.device
+        return out
 
     def inner(self) -> Tensor[K]:
         """Return the same values on the backend inside this one.
@@ -354,5 +381,5 @@ class Tensor(TensorMethods[K]):
         return Tensor(primitive, device.inner)
 
 
-# A call with values alone gets the error above; checkers still ask for the device.
-Tensor.__init__.__defaults__ = (None,)
+# Makes an empty Tensor, whose primitive and device the caller sets at once.
+new: Final[Callable[[], Any]] = type.__call__.__get__(Tensor)
