@@ -213,7 +213,9 @@ def test_first_values_have_the_distribution_of_pytorch(name: str) -> None:
     px.seed(0)
     torch.manual_seed(0)
     layer = nn.Linear(200, 100)
-    made = eval(INITIALIZERS[name], {"layer": layer, "nn": nn})
+    names: dict[str, Any] = {"layer": layer, "nn": nn}
+    exec(INITIALIZERS[name], names)
+    made = names["layer"]
     there = torch.empty(100, 200)
     eval(f"init.{name}(there, {FILLED[name]})", {"init": torch.nn.init, "there": there})
     part = made.bias if "bias" in INITIALIZERS[name] else made.weight

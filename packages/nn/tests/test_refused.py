@@ -363,7 +363,7 @@ def test_adapters_keep_their_scale() -> None:
     model = nn.Sequential(nn.Linear(4, 4))
     record: dict[str, Any] = nn.lora_record(nn.apply_lora(model, 2, alpha=16.0))
     assert record["layers.0"]["scale"] == 8.0
-    nn.load_lora_record(nn.apply_lora(model, 2, alpha=16.0), record)
+    assert nn.load_lora_record(nn.apply_lora(model, 2, alpha=16.0), record).num_params() == 36
     with pytest.raises(pt.RecordError, match="trained at another scale") as error:
         nn.load_lora_record(nn.apply_lora(model, 2), record)
     assert "nn.apply_lora(model, 2, alpha=16)" in str(error.value)

@@ -146,8 +146,11 @@ def test_an_initializer_of_pytorch_says_what_to_type(name: str) -> None:
         getattr(nn.initializers, name)
     hint = _elsewhere.INITIALIZERS[name]
     assert error.value.hint == hint
-    names = {"nn": nn, "px": pt, "layer": nn.Linear(2, 3), "x": pt.ones((2, 3))}
-    assert isinstance(eval(hint.replace("px.eye(3)", "px.ones((2, 3))"), names), nn.Linear)
+    before = nn.Linear(2, 3)
+    names: dict[str, Any] = {"nn": nn, "px": pt, "layer": before, "x": pt.ones((2, 3))}
+    exec(hint.replace("px.eye(3)", "px.ones((2, 3))"), names)
+    assert isinstance(names["layer"], nn.Linear)
+    assert names["layer"] is not before
 
 
 def test_a_near_initializer_is_named() -> None:

@@ -113,20 +113,21 @@ NAMES: Final[Mapping[str, str]] = {
 
 # Names of ``torch.nn.init`` -> what to type; sizes are those of what is made.
 INITIALIZERS: Final[Mapping[str, str]] = {
-    "constant_": 'nn.initialize(layer, nn.initializers.Constant(0.5), "bias")',
-    "dirac_": "layer.replace(weight=nn.Param(x))",
-    "eye_": "layer.replace(weight=nn.Param(px.eye(3)))",
-    "kaiming_normal_": "nn.initialize(layer, nn.initializers.KaimingNormal(), 'weight')",
-    "kaiming_uniform_": "nn.initialize(layer, nn.initializers.KaimingUniform(), 'weight')",
-    "normal_": 'nn.initialize(layer, nn.initializers.Normal(std=0.02), "weight")',
-    "ones_": 'nn.initialize(layer, nn.initializers.Ones(), "weight")',
-    "orthogonal_": 'nn.initialize(layer, nn.initializers.Orthogonal(), "weight")',
-    "sparse_": "layer.replace(weight=nn.Param(x))",
-    "trunc_normal_": 'nn.initialize(layer, nn.initializers.TruncatedNormal(std=0.02), "weight")',
-    "uniform_": 'nn.initialize(layer, nn.initializers.Uniform(-0.1, 0.1), "weight")',
-    "xavier_normal_": 'nn.initialize(layer, nn.initializers.XavierNormal(), "weight")',
-    "xavier_uniform_": 'nn.initialize(layer, nn.initializers.XavierUniform(), "weight")',
-    "zeros_": 'nn.initialize(layer, nn.initializers.Zeros(), "bias")',
+    "constant_": 'layer = nn.initialize(layer, nn.initializers.Constant(0.5), "bias")',
+    "dirac_": "layer = layer.replace(weight=nn.Param(x))",
+    "eye_": "layer = layer.replace(weight=nn.Param(px.eye(3)))",
+    "kaiming_normal_": "layer = nn.initialize(layer, nn.initializers.KaimingNormal(), 'weight')",
+    "kaiming_uniform_": "layer = nn.initialize(layer, nn.initializers.KaimingUniform(), 'weight')",
+    "normal_": 'layer = nn.initialize(layer, nn.initializers.Normal(std=0.02), "weight")',
+    "ones_": 'layer = nn.initialize(layer, nn.initializers.Ones(), "weight")',
+    "orthogonal_": 'layer = nn.initialize(layer, nn.initializers.Orthogonal(), "weight")',
+    "sparse_": "layer = layer.replace(weight=nn.Param(x))",
+    "trunc_normal_": "layer = nn.initialize(layer, nn.initializers.TruncatedNormal(std=0.02), "
+    '"weight")',
+    "uniform_": 'layer = nn.initialize(layer, nn.initializers.Uniform(-0.1, 0.1), "weight")',
+    "xavier_normal_": 'layer = nn.initialize(layer, nn.initializers.XavierNormal(), "weight")',
+    "xavier_uniform_": 'layer = nn.initialize(layer, nn.initializers.XavierUniform(), "weight")',
+    "zeros_": 'layer = nn.initialize(layer, nn.initializers.Zeros(), "bias")',
 }
 
 # Names of a module of PyTorch -> what to type.
@@ -147,7 +148,7 @@ METHODS: Final[Mapping[str, str]] = {
     "fit": "px.train.fit(model, step, batches, optimizer=optimizer, lr=0.1)",
     "float": "model = model.to_device(px.Cpu())",
     "from_pretrained": 'model = model.load_file(path, layout="pytorch"); of a table it is '
-    "layer.replace(weight=nn.Param(table))",
+    "layer = layer.replace(weight=nn.Param(table))",
     "get_parameter": 'model.path("layers.0.weight")',
     "get_submodule": 'model.path("layers.0")',
     "half": 'model = model.to_device(px.Mixed(device, "float16"))',

@@ -386,7 +386,7 @@ def _trained(module: Module) -> list[Param]:
             "parameters do not make one vector",
             got=", ".join(sorted(f"{dtype} on {device!r}" for device, dtype in forms)),
             expected="one device and one element type",
-            hint="model.to_device(device)",
+            hint="model = model.to_device(device)",
         )
     return params
 

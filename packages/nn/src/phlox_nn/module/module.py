@@ -44,6 +44,7 @@ from ..parts.classes import (
     own_fields,
     watch_cached,
 )
+from ..parts.dropped import kept
 from ..parts.training import for_inference, for_training, moved, set_training
 from ..where import Where, chosen
 from .display import printed
@@ -288,6 +289,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
 
     # Freezing
 
+    @kept("model = model.freeze()")
     def freeze(self, *where: Where) -> Self:
         """Return another module, whose weights are not trained: those ``where`` says, else all.
 
@@ -302,10 +304,12 @@ class Module(_fields.Walked, metaclass=ModuleType):
         """
         return self._with_trainable(where, False)
 
+    @kept("model = model.unfreeze()")
     def unfreeze(self, *where: Where) -> Self:
         """Return the module with weights that are trained again; see ``freeze``."""
         return self._with_trainable(where, True)
 
+    @kept("model = model.no_grad()")
     def no_grad(self) -> Self:
         """Return the module with all weights frozen: ``freeze()``."""
         return self.freeze()
@@ -318,6 +322,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
 
     # Devices and modes
 
+    @kept("model = model.to_device(device)")
     def to_device(self, device: Backend | str) -> Self:
         """Return another module with all tensors on ``device``; parameters are new leaves there.
 
@@ -336,6 +341,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
             self, lambda _, p: p.moved(lambda v: v.to_device(target), target, id=new_id()), target
         )
 
+    @kept("model = model.valid()")
     def valid(self) -> Self:
         """Return the module for inference: on the device without its recording, not training.
 
@@ -343,6 +349,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         """
         return for_inference(self)
 
+    @kept("model = model.train(device)")
     def train(self, device: Backend | str | None = None) -> Self:
         """Return the module for training on ``device``, which must record.
 
@@ -352,6 +359,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         _elsewhere.check_device(device)
         return for_training(self, as_device(device))
 
+    @kept("model = model.with_training(True)")
     def with_training(self, training: bool) -> Self:
         """Return the module, on the same device, in training or in inference.
 
@@ -374,6 +382,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         """
         return _records.into_record(self, layout)
 
+    @kept("model = model.load_record(record)")
     def load_record(
         self,
         record: Record | Mapping[str, Any],
@@ -425,6 +434,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         """
         return (recorder or recorder_for(path)).record(self.into_record(), path)
 
+    @kept("model = model.load_file(path)")
     def load_file(
         self,
         path: str | Path,

@@ -10,6 +10,7 @@ from phlox_tensor import ArgumentError, WrongTypeError, tree
 from ..param.param import Param
 from ..parts import fields as _fields
 from ..parts import walk as _walk
+from ..parts.dropped import kept
 from ..where import require_two
 from .module import Module
 
@@ -55,6 +56,7 @@ def visit_modules(module: Module, enter: Around, exit: Around | None = None) -> 
         work += [(_fields.join(path, name), inner, False) for name, inner in inside]
 
 
+@kept("model = nn.map_modules(model, function)")
 def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
     """Return the module with ``function(path, inner)`` in place of all modules inside it.
 
@@ -106,6 +108,7 @@ def _with_inner(module: Module, new: dict[int, Module]) -> Module:
     return module.replace(**changes) if changes else module
 
 
+@kept("average = nn.moving_average(average, model, 0.999)")
 def moving_average(average: M, module: Module, decay: float) -> M:
     """Return ``average · decay + module · (1 - decay)`` for weights; state is taken over.
 

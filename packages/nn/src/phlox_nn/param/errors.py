@@ -20,7 +20,7 @@ def no_gradient(role: str, *, trainable: bool) -> GradientError:
         "no gradient belongs to a parameter that is not trained",
         got="a frozen weight" if role == "weight" else "state",
         expected="a trained weight",
-        hint='model.unfreeze("...") before grad',
+        hint='model = model.unfreeze("...") before grad',
     )
 
 

@@ -95,7 +95,8 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 NO_SETTINGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("weight", "weights"),
-        'layer.replace(weight=nn.Param(x)); of a loss, reduction="none" and a weighted mean',
+        'layer = layer.replace(weight=nn.Param(x)); of a loss, reduction="none", then a weighted '
+        "mean",
     ),
     **dict.fromkeys(
         ("process_group", "synchronized"),
@@ -104,7 +105,7 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("key", "rngs", "seed"), "px.seed(0) before it: layers draw from one stream"),
     **dict.fromkeys(
         ("kernel_init", "kernel_initializer"),
-        'nn.initialize(layer, nn.initializers.XavierUniform(), "*weight*")',
+        'layer = nn.initialize(layer, nn.initializers.XavierUniform(), "*weight*")',
     ),
     **dict.fromkeys(("fused", "implementation", "unroll"), "leave it out"),
     **dict.fromkeys(
@@ -116,7 +117,7 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(
         ("bias_init", "bias_initializer"),
-        'nn.initialize(layer, nn.initializers.Constant(0.5), "*bias*")',
+        'layer = nn.initialize(layer, nn.initializers.Constant(0.5), "*bias*")',
     ),
     **dict.fromkeys(("batch_first", "time_major"), "axes are (batch, length, size) here"),
     "ActivationConfig.alpha": 'nn.Activation("elu", {"alpha": 1.0})',
@@ -128,15 +129,15 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     "LstmConfig.activation": 'cell_activation="relu", hidden_activation="relu"; gate_activation= '
     "is that of gates",
     "MultiHeadAttentionConfig.key_dim": "d_head=...",
-    "_freeze": "layer.freeze()",
-    "_weight": "layer.replace(weight=nn.Param(table))",
+    "_freeze": "layer = layer.freeze()",
+    "_weight": "layer = layer.replace(weight=nn.Param(table))",
     "activation": 'nn.Sequential(layer, nn.Activation("relu"))',
     "activity_regularizer": "a term of the loss",
     "add_bias_kv": "layer.attend(x, layer.keys_values(x).extended(row)), nn.KeyValues of your own",
     "add_zero_attn": "layer.attend(x, layer.keys_values(x).extended(zeros)), nn.KeyValues of zeros",
     "approximate": 'nn.Activation("gelu_tanh")',
     "axis": "x.moveaxis(-1, 1) before it, for channels on the last axis",
-    "beta_initializer": 'nn.initialize(layer, nn.initializers.Zeros(), "bias")',
+    "beta_initializer": 'layer = nn.initialize(layer, nn.initializers.Zeros(), "bias")',
     "bias_regularizer": 'optim.SgdConfig(weight_decay=0.01, decayed="all")',
     "center": "bias=False for False",
     "class_weight": "nn.CrossEntropyLoss(weights=(1.0, 2.0)), which are of classes",
@@ -144,7 +145,7 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     "depth_multiplier": "nn.Conv2d(3, 3 * depth_multiplier, 3, groups=3) for three channels",
     "divisor_override": "pool(x) * (elements / divisor), where elements are those of a window",
     "enable_nested_tensor": "leave it out: encoder(x, padding=...) computes what is filled up too",
-    "gamma_initializer": 'nn.initialize(layer, nn.initializers.Ones(), "weight")',
+    "gamma_initializer": 'layer = nn.initialize(layer, nn.initializers.Ones(), "weight")',
     "include_last_offset": "bags are (bags, length) here, filled up with shares of 0",
     "inplace": "nothing changes in place here",
     "input_length": "leave it out: any length fits",
@@ -163,7 +164,8 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     "proj_size": "nn.Linear(d_hidden, size) after it",
     "recompute_scale_factor": "leave it out: places go by the sizes, as with True",
     "recurrent_dropout": "nn.Dropout(0.5) before it; none acts between steps",
-    "recurrent_initializer": 'nn.initialize(layer, nn.initializers.Orthogonal(), "*weight_hidden")',
+    "recurrent_initializer": "layer = nn.initialize(layer, nn.initializers.Orthogonal(), "
+    '"*weight_hidden")',
     "reduce": 'reduction="none" for False',
     "return_indices": "y, indices = pool.with_indices(x)",
     "return_sequences": "y, state = layer(x): y has all steps, y[:, -1] is the last",
@@ -174,7 +176,7 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     "sparse": "leave it out: gradients of tables are dense here",
     "stateful": "y, state = layer(x, state): states are values, which the next call takes",
     "track_running_stats": "nn.BatchNorm(channels) keeps statistics; these are of each example",
-    "trainable": "layer.freeze() for False",
+    "trainable": "layer = layer.freeze() for False",
     "unit_forget_bias": "leave it out: biases start as weights do",
     "value_dim": "d_head=..., one for keys and values",
 }

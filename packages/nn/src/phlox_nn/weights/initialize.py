@@ -9,12 +9,14 @@ from ..initializers import Fans, Initializer
 from ..module.module import Module
 from ..param.param import Param
 from ..parts import walk as _walk
+from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .swap import exchanged
 
 M = TypeVar("M", bound=Module)
 
 
+@kept('model = nn.initialize(model, nn.initializers.Zeros(), "*.bias")')
 def initialize(model: M, initializer: Initializer, *where: Where) -> M:
     """Return the model with other first values of weights; all else stays, biases too.
 

@@ -16,6 +16,7 @@ from ..module.module import Module
 from ..module.visit import modules
 from ..param.param import Param
 from ..parts import walk as _walk
+from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .made import MadeWeight
 from .swap import exchanged
@@ -102,6 +103,7 @@ class LoraWeight(MadeWeight):
         return Param(self.value.detach(), id=self.id, trainable=self.id not in self.frozen)
 
 
+@kept("model = nn.apply_lora(model, rank)")
 def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -> M:
     """Return the model frozen, with adapters beside its weights.
 
@@ -197,6 +199,7 @@ def _as_type(param: Param, dtype: DType) -> Param:
     return Param.lazy(lambda: param.value.detach().astype(dtype), param.shape, dtype, param.device)
 
 
+@kept("model = nn.merge_lora(model)")
 def merge_lora(model: M) -> M:
     """Return the model with each adapter added to the weight beside it.
 
@@ -349,6 +352,7 @@ def _loaded(path: str, param: Param, new: Any) -> Param:
     return param.with_value(new.to_device(param.device))
 
 
+@kept("model = nn.load_lora_record(model, record)")
 def load_lora_record(model: M, record: Record) -> M:
     """Return the model, which has the same adapters, with those of a record, and what is beside.
 
@@ -381,7 +385,7 @@ def load_lora_record(model: M, record: Record) -> M:
             "the record lacks what is trained beside the adapters",
             got=some(list(known)),
             expected=some(lost),
-            hint=f"model.freeze({lost[0]!r}) for what was not trained when the record was made",
+            hint=f"model = model.freeze({lost[0]!r}), which was not trained in the record",
         )
 
     made: dict[str, Param] = {}  # which weights that are shared share

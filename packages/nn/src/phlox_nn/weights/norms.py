@@ -14,6 +14,7 @@ from ..module.module import Module
 from ..module.updates import propose
 from ..module.visit import modules
 from ..param.param import Param
+from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .made import MadeWeight
 from .swap import CONV_TRANSPOSED, exchanged, plain_again
@@ -113,6 +114,7 @@ class SpectralWeight(MadeWeight):
         return weight / (left * (_matrix(weight, self.axis) @ right)).sum()
 
 
+@kept("model = nn.weight_norm(model)")
 def weight_norm(model: M, *where: Where, axis: int | None = 0) -> M:
     """Return the model with weights as lengths and directions, which are trained apart.
 
@@ -146,6 +148,7 @@ def weight_norm(model: M, *where: Where, axis: int | None = 0) -> M:
     return _remade("weight_norm", model, where, normed)
 
 
+@kept("model = nn.spectral_norm(model)")
 def spectral_norm(
     model: M,
     *where: Where,

@@ -25,6 +25,7 @@ from ..module.visit import modules
 from ..param.param import Param
 from ..param.quantize import on_grid
 from ..parts import walk as _walk
+from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .made import MadeWeight
 from .swap import exchanged, inputs_first, plain_again
@@ -111,6 +112,7 @@ class QuantizedWeight(MadeWeight):
         return Param(self.value.detach(), id=self.integers.id, trainable=not self.was_frozen)
 
 
+@kept("model = nn.quantize_weights(model)")
 def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None = None) -> M:
     """Return the model with weights stored as integers: a quarter of the bytes, or an eighth.
 
