@@ -18,6 +18,8 @@ from phlox_tensor.names import unknown_name as _unknown_name
 from . import augment as augment
 from ._archive import archive as archive
 from ._arrays import arrays as arrays
+from ._arrow import arrow as arrow
+from ._arrow import parquet as parquet
 from ._batch import RaggedError as RaggedError
 from ._batch import pad as pad
 from ._batch import stack as stack
