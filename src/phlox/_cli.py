@@ -1,10 +1,19 @@
-"""The command ``phlox``: ``doctor``, ``layers``, ``onnx``, ``ops``, ``optimizers``, ``record``."""
+"""The command ``phlox``: what is here, records, ONNX files, training runs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Final
+
+# Those of phlox_train, which is loaded when one of them is asked for.
+_RUNS: Final = {
+    "export": "write the rows of a training run for other tools",
+    "report": "write one page about training runs",
+    "runs": "list training runs",
+    "watch": "show curves of training runs while they go on",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,6 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return record(words[1:])
     if words[:1] == ["onnx"]:
         return _onnx(words[1:])
+    if words and words[0] in _RUNS:
+        from phlox_train.show.commands import main as runs  # noqa: PLC0415 - as the others
+
+        return runs(words[0], words[1:])
     parser = argparse.ArgumentParser(prog="phlox", description=__doc__)
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -32,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     ops.add_argument("name", nargs="?", help="where each part of this op stands")
     ops.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("record", help="look into record files and convert them", add_help=False)
+    for name, text in _RUNS.items():
+        commands.add_parser(name, help=text, add_help=False)
     options = parser.parse_args(words)
     try:
         return _run(options, parser)

@@ -30,6 +30,7 @@ from .runs.errors import RunError as RunError
 from .runs.events import EpochEnded as EpochEnded
 from .runs.events import Event as Event
 from .runs.events import Failed as Failed
+from .runs.events import Measured as Measured
 from .runs.events import Saved as Saved
 from .runs.events import Started as Started
 from .runs.events import Stepped as Stepped

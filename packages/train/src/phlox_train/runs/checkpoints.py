@@ -184,7 +184,15 @@ class Checkpoints:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a small file that readers see as it was or as it is."""
+    """Write a small file that readers see as it was or as it is.
+
+    Raises:
+        RunError: where it cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    try:
+        temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        what, hint = f"{path} cannot be written", "run it again when it can be: it goes on"
+        raise RunError("run", what, got=str(error), hint=hint) from error

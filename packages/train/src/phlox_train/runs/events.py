@@ -57,6 +57,19 @@ class Saved:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """Processor and memory were measured.
+
+    Attributes:
+        values: ``cpu`` in percent of all processors; ``memory`` and ``tensors`` in megabytes.
+    """
+
+    step: int
+    epoch: int
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Stopped:
     """A run ended."""
 
@@ -72,4 +85,4 @@ class Failed:
     error: str
 
 
-Event: TypeAlias = Started | Stepped | Validated | EpochEnded | Saved | Stopped | Failed
+Event: TypeAlias = Started | Stepped | Validated | EpochEnded | Saved | Measured | Stopped | Failed

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, final
 
 from phlox_tensor import RecordError
 
+from .card import NAME, card_of, moment
 from .checkpoints import Checkpoints, write_json
 from .configs import differences
 from .errors import RunError
 from .keep import KeepRule, Kept
 from .lock import FolderLock
-from .log import Log
+from .log import Log, whole_length
 from .rows import Rows
 
 VERSION: Final = 1
 LOG: Final = "log.jsonl"
+SYSTEM: Final = "system.jsonl"
 
 
 @final
@@ -33,8 +36,12 @@ class Folder:
         self.checkpoints: Checkpoints | None = None
         self._lock: FolderLock | None = None
         self.rows = Rows(Log(None, 0))
+        self.system = Log(None, 0)
+        self._card: dict[str, Any] = {}
 
-    def open(self, config: Mapping[str, Any] | None, resume: bool | str) -> Any:
+    def open(
+        self, config: Mapping[str, Any] | None, resume: bool | str, parts: Iterable[Any]
+    ) -> Any:
         """Take the folder, and return the newest checkpoint of it; None where there is none.
 
         Raises:
@@ -50,8 +57,12 @@ class Folder:
             found = self._newest(there, config, resume) if there.steps else None
             length = 0 if found is None else found["mark"]
             self.rows = Rows(Log(self.path / LOG, length))
+            # It is not cut: what a machine did in steps that are done again was so.
+            self.system = Log(self.path / SYSTEM, whole_length(self.path / SYSTEM))
             if config is not None:
                 write_json(self.path / "config.json", config)
+            self._card = card_of(parts, {} if found is None else read_json(self.path / NAME))
+            self.tell("running", "", 0 if found is None else found["place"]["step"])
         except OSError as error:
             self.close()
             raise RunError(
@@ -135,9 +146,21 @@ class Folder:
             step, whole, values, epoch=epoch, before=self.rows.log.sync, done=done
         )
 
-    def point(self, path: Path, best: Mapping[str, Any]) -> None:
+    def tell(self, state: str, reason: str, step: int) -> None:
+        """Say how the run is, for those who look from outside.
+
+        Raises:
+            RunError: where that cannot be written.
+        """
+        if self.path is not None:
+            ended = None if state == "running" else moment()
+            self._card |= {"state": state, "reason": reason, "step": step, "ended": ended}
+            write_json(self.path / NAME, {**self._card, "better": self.better})
+
+    def point(self, path: Path, step: int, best: Mapping[str, Any]) -> None:
         """Say in small files which checkpoint is the last and which were the best."""
         assert self.path is not None
+        self.tell("running", "", step)
         write_json(self.path / "last.json", {"path": os.path.relpath(path, self.path)})
         if best:
             write_json(self.path / "best.json", best)
@@ -145,8 +168,18 @@ class Folder:
     def close(self) -> None:
         """Give all files back."""
         self.rows.log.close()
+        self.system.close()
         if self.checkpoints is not None:
             self.checkpoints.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return what a small file of a run says; nothing where it is not there, or not whole."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from pathlib import Path
+from time import sleep
 from typing import Final, final
 
 from .errors import RunError
@@ -31,9 +32,7 @@ class FolderLock:
         """
         path = folder / NAME
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            _lock(self._file)
-        except OSError:
+        if not _locked(self._file):
             holder = os.read(self._file, 200).decode(errors="replace").strip()
             os.close(self._file)
             raise RunError(
@@ -42,7 +41,7 @@ class FolderLock:
                 got=holder or "a locked file",
                 expected="one run in a folder",
                 hint='train.Run("another folder", ...), or wait for its end',
-            ) from None
+            )
         os.ftruncate(self._file, 0)
         os.write(self._file, f"process {os.getpid()} on {platform.node()}\n".encode())
 
@@ -51,10 +50,37 @@ class FolderLock:
         os.close(self._file)
 
 
-def _lock(file: int) -> None:
+def is_held(folder: Path) -> bool:
+    """Whether a run holds a folder now."""
+    try:
+        file = os.open(folder / NAME, os.O_RDWR)
+    except OSError:  # no run was there, or it is for reading alone
+        return False
+    try:
+        _lock(file, shared=True)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _locked(file: int) -> bool:
+    """Take a lock, and say whether nobody has it; who only looks has it for a moment."""
+    for _ in range(5):
+        try:
+            _lock(file, shared=False)
+        except OSError:
+            sleep(0.02)
+        else:
+            return True
+    return False
+
+
+def _lock(file: int, *, shared: bool) -> None:
     if sys.platform == "win32":
         os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which others may read
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         os.lseek(file, 0, os.SEEK_SET)
     else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

@@ -110,6 +110,11 @@ def read_rows(path: Path) -> Iterator[Row]:
                 yield json.loads(line)
 
 
+def whole_length(path: Path) -> int:
+    """Return how long the whole lines of a log are; 0 where there is none."""
+    return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+
+
 def plain(value: Any) -> Any:
     """Return a value as JSON has it; a tensor is read here."""
     if isinstance(value, Tensor):

@@ -16,8 +16,19 @@ from phlox_tensor import ArgumentError, WrongTypeError
 from ..show.line import Facts, Line
 from .better import Direction, direction
 from .configs import config_of
+from .control import Control
 from .errors import RunError, path_of
-from .events import EpochEnded, Event, Failed, Saved, Started, Stepped, Stopped, Validated
+from .events import (
+    EpochEnded,
+    Event,
+    Failed,
+    Measured,
+    Saved,
+    Started,
+    Stepped,
+    Stopped,
+    Validated,
+)
 from .feed import Feed
 from .folder import Folder
 from .keep import Every, KeepLast, KeepRule
@@ -27,6 +38,7 @@ from .rows import check_values
 from .saver import Moment, Saver
 from .signals import Signals
 from .stop import NotFinite, Seen, StopRule
+from .system import System
 
 Callback = Callable[[Event, "Run"], None]
 
@@ -73,6 +85,7 @@ class Run:
         callbacks: Sequence[Callback] = (),
         resume: bool | Literal["anyway"] = True,
         show: bool = True,
+        system: float | None = 10.0,
     ) -> None:
         """Describe a run; nothing happens before ``with``.
 
@@ -88,6 +101,8 @@ class Run:
             callbacks: called with each event, and the run.
             resume: whether to go on with a run that is there; ``"anyway"`` with another config.
             show: whether to show a line: a live one in a terminal, else one every 30 seconds.
+            system: seconds between two measures of processor and memory, in ``system.jsonl``;
+                None for none.
 
         Raises:
             WrongTypeError: for what cannot be saved, and batches that come once only.
@@ -113,7 +128,7 @@ class Run:
         self._saver = Saver(self._folder, self._parts, self._stop, tuple(keep), save)
         self._line = Line(show)
         self._signals = Signals(show=show)
-        self._place = Place()
+        self._place, self._every = Place(), system
         self._began = monotonic()
         self._inside = self._open = self._unsaved = False
         self._asked: dict[str, str] = {}
@@ -124,8 +139,12 @@ class Run:
     def __enter__(self) -> Self:
         if self._open or self.reason:
             raise RunError("run", "a run begins once", hint="train.Run(...), another one")
-        found = self._folder.open(self._config, self._resume)
+        parts = self._parts.values()
+        found = self._folder.open(self._config, self._resume, parts)
         try:
+            self._control = Control(self.folder)
+            devices = [part.device for part in parts if hasattr(part, "device")]
+            self._system = System(self._every if self.folder else None, devices)
             if found is None:
                 self._place.epoch = self._feed.epoch
             else:
@@ -286,6 +305,10 @@ class Run:
         self._folder.rows.end()
         self._note()
         self._emit(Stepped(place.step, place.epoch))
+        if measured := self._system.measured():
+            row = {"step": place.step, "epoch": place.epoch, "time": round(self.seconds, 3)}
+            self._folder.system.write({**row, "split": "system", **measured})
+            self._emit(Measured(place.step, place.epoch, measured))
         self._line.step(self._facts)
         if not last and self._boundary():
             raise _Ended(self)
@@ -333,7 +356,11 @@ class Run:
             reason = rule.reason(seen)
             if reason is not None:
                 self.reason, saves = reason, rule.saves and saves
+        if wish := self._control.asked():
+            asked.setdefault(wish, f"{wish} was asked for")
         self.reason = self.reason or asked.pop("stop", "") or signals.stop or ""
+        if ended:
+            self.reason = self.reason or asked.pop("end", "")
         why = asked.pop("save", "") or signals.save or self._saver.due(seen, self.epoch)
         signals.save = None
         if self._folder.checkpoints is not None:
@@ -384,6 +411,7 @@ class Run:
             self._save(self.reason, {})
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.wait()
+        self._folder.tell("done" if self.reason == "done" else "stopped", self.reason, self.steps)
         if self.reason != "done":
             self._line.say(f"stopped at step {self.steps}: {self.reason}")
         self._emit(Stopped(self.steps, self.reason))
@@ -401,6 +429,7 @@ class Run:
             if self._folder.checkpoints is not None:
                 self._folder.checkpoints.wait()
             self._folder.rows.flush()
+            self._folder.tell("failed", self.reason, self.steps)
         except Exception as second:
             error.add_note(f"and then: {second}")
 

@@ -95,7 +95,7 @@ class Saver:
         self.last = (step, epoch, moment.seconds)
 
         def done(path: Path) -> None:
-            self._folder.point(path, self._best_kept())
+            self._folder.point(path, step, self._best_kept())
             saved(step, path)
 
         self._folder.save(record, step, epoch, dict(values), done)
