@@ -212,12 +212,12 @@ def test_a_pipeline_lives_as_long_as_what_runs_it(gpu: Wgpu, up: Up) -> None:
 
     def body(_: Wgpu, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
         out = device.empty((4,), pt.float32)
-        device.launch("doubled", doubled, operands, [out], (), 1)
+        device.launch((doubled,), operands, [out], (), 1)
         return (out,)
 
     run, _ = counted(gpu, body)
     run((x,))
-    held = weakref.ref(device.pipeline("doubled", doubled).gpu)
+    held = weakref.ref(device.pipeline(doubled).gpu)
     gpu.sync()
     device.pipelines._known.clear()  # as many other kernels would
     result = run((x,))

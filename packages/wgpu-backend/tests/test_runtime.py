@@ -202,14 +202,14 @@ def test_an_index_error_is_raised_once_at_the_next_read(gpu: Wgpu, up: Up) -> No
     out = device.empty((), pt.int32)
     other = up(np.ones(3, np.float32))
     for index, expected in [(2, 2), (-3, 0), (-1, 2)]:
-        device.launch("checked", checked, [up(np.int32(index))], [out], (3,), 1)
+        device.launch((checked,), [up(np.int32(index))], [out], (3,), 1)
         assert gpu.read(out) == expected
     for index in (3, -4):
-        device.launch("checked", checked, [up(np.int32(index))], [out], (3,), 1)
+        device.launch((checked,), [up(np.int32(index))], [out], (3,), 1)
         with pytest.raises(pt.IndexOutOfRangeError, match=rf"\[take\].*got {index}, .*-3"):
             gpu.read(other)
         assert gpu.read(other).sum() == 3
-    device.launch("checked", checked, [up(np.int32(9))], [out], (3,), 1)
+    device.launch((checked,), [up(np.int32(9))], [out], (3,), 1)
     with pytest.raises(pt.IndexOutOfRangeError):
         gpu.sync()
     gpu.sync()
@@ -221,15 +221,13 @@ def test_a_kernel_over_the_limit_of_buffers_is_refused(gpu: Wgpu, up: Up) -> Non
     xs = [up(np.zeros(1, np.float32)) for _ in range(most)]
     out = gpu.device.empty((1,), pt.float32)
     with pytest.raises(pt.DeviceError, match=f"at most {most} .*max-storage-buffers"):
-        gpu.device.launch(
-            ("wide", most), lambda: Kernel(body, ("f32",) * most, ("f32",)), xs, [out], (), 1
-        )
+        gpu.device.launch((lambda: Kernel(body, ("f32",) * most, ("f32",)),), xs, [out], (), 1)
     gpu.sync()
 
 
 def test_a_shader_that_does_not_compile(gpu: Wgpu) -> None:
     with pytest.raises(ShaderError, match="does not compile") as caught:
-        gpu.device.launch("broken", lambda: Kernel("fn main() {", (), ()), [], [], (), 1)
+        gpu.device.launch((lambda: Kernel("fn main() {", (), ()),), [], [], (), 1)
     assert "fn main() {" in caught.value.listing()
     assert pickle.loads(pickle.dumps(caught.value)).wgsl == caught.value.wgsl
 

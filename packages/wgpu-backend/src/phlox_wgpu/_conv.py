@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from phlox_tensor import float32, int32
 
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy
-from ._launch import LONGEST_LOOP, Launch
+from ._launch import LONGEST_LOOP, Launch, Operand
 from ._layout import Shape
 from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, matmul
-from ._runtime import GpuDevice, grid
+from ._runtime import GpuDevice
 from .wgsl import conv as kernels
 from .wgsl.matmul import Reading
 from .wgsl.tile import Tile
@@ -61,8 +62,14 @@ class Plan:
     parts: int = 1
 
 
-def _along(size: int, count: int, taps: int, stride: int, before: int, dilation: int) -> Axis:
-    return Axis(size, count, taps, stride, -before, dilation)
+def _axes(
+    image: Shape, counts: Sequence[int], weight: Shape, stride: Pair, padding: Sides, dilation: Pair
+) -> tuple[Axis, Axis]:
+    down, right = (
+        Axis(image[2 + i], counts[i], weight[2 + i], stride[i], -padding[i][0], dilation[i])
+        for i in range(2)
+    )
+    return down, right
 
 
 def _table(device: GpuDevice, channels: int, steps: Shape, axes: tuple[Axis, Axis]) -> GpuArray:
@@ -102,10 +109,7 @@ def conv2d(
         return out
     if bias is None and weight.shape[2:] == (1, 1) and _is_plain(stride, padding):
         return _pointwise(device, x, weight, groups)
-    axes = (
-        _along(x.shape[2], count[0], weight.shape[2], stride[0], padding[0][0], dilation[0]),
-        _along(x.shape[3], count[1], weight.shape[3], stride[1], padding[1][0], dilation[1]),
-    )
+    axes = _axes(x.shape, count, weight.shape, stride, padding, dilation)
     x, weight = _readable(device, x), contiguous(device, weight)
     shape = (groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
     _correlate(device, x, weight.view(shape, dense_strides(shape), weight.offset), bias, out, axes)
@@ -197,19 +201,10 @@ def plan_plain(
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
     spec = kernels.ConvPlain(x.wgsl, m if m <= _FEW_ROWS else _PLAIN_ROWS, bias, padded)
-    row_tiles, column_tiles = -(-m // spec.rows), -(-n // 64)
-    count = row_tiles * column_tiles * groups
-    operands = (
-        (1, (m * k, k, 1)),
-        (1, (*_image(x, groups), *_grid(axes), *_result(out, groups, axes))),
-    )
-    head = (count, row_tiles, column_tiles, groups, 0, 0, m, n, k)
-    return Plan(
-        Launch(
-            device.pipeline(spec, lambda: kernels.conv_plain(spec)), grid(count), head, operands
-        ),
-        table,
-    )
+    tiles, walk = (-(-m // spec.rows), -(-n // 64)), _result(out, groups, axes)
+    operands = (1, (m * k, k, 1)), (1, (*_image(x, groups, axes), *walk))
+    kernel = kernels.conv_plain, spec
+    return Plan(_dealt(device, kernel, tiles, groups, (0, 0, m, n, k), operands), table)
 
 
 def plan_tiled(
@@ -242,30 +237,32 @@ def plan_tiled(
         bias=bias and parts == 1,
         partial=parts > 1,
     )
-    row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
-    count = row_tiles * column_tiles * groups * parts
-    operands = (
-        (four, (m * k // four, k // four, 1)),
-        (1, (*_image(x, groups), *_grid(axes), *_result(out, groups, axes))),
-    )
-    head = (count, row_tiles, column_tiles, groups, tiles, per_split, m, n, k)
-    return Plan(
-        Launch(
-            device.pipeline(spec, lambda: kernels.conv_source(spec)), grid(count), head, operands
-        ),
-        table,
-        parts=parts,
-    )
+    cut, walk = tile.cut(m, n), _result(out, groups, axes)
+    operands = (four, (m * k // four, k // four, 1)), (1, (*_image(x, groups, axes), *walk))
+    kernel, rest = (kernels.conv_source, spec), (tiles, per_split, m, n, k)
+    return Plan(_dealt(device, kernel, cut, groups, rest, operands, parts), table, parts)
 
 
-def _image(x: GpuArray, groups: int) -> Shape:
+def _dealt(
+    device: GpuDevice,
+    kernel: tuple[Any, ...],
+    tiles: Pair,
+    groups: int,
+    rest: Shape,
+    operands: tuple[Operand, ...],
+    parts: int = 1,
+) -> Launch:
+    """A launch over tiles of rows and columns, groups and parts of the sums."""
+    count = math.prod(tiles) * groups * parts
+    return Launch.of(device, kernel, count, (count, *tiles, groups, *rest), operands)
+
+
+def _image(x: GpuArray, groups: int, axes: tuple[Axis, Axis]) -> Shape:
+    """Steps of an image, and the walk of the window over it."""
     image, channel, row, column = x.strides
-    return image, x.shape[1] // groups * channel, row, column
-
-
-def _grid(axes: tuple[Axis, Axis]) -> Shape:
     down, right = axes
     return (
+        *(image, x.shape[1] // groups * channel, row, column),
         *(down.count * right.count, right.count),
         *(down.step, down.start, right.step, right.start, down.size, right.size),
     )
@@ -401,11 +398,7 @@ def _plan_weight(
     window: tuple[Pair, Sides, Pair],
     groups: int,
 ) -> Plan:
-    stride, padding, dilation = window
-    axes = (
-        _along(x.shape[2], g.shape[2], weight_shape[2], stride[0], padding[0][0], dilation[0]),
-        _along(x.shape[3], g.shape[3], weight_shape[3], stride[1], padding[1][0], dilation[1]),
-    )
+    axes = _axes(x.shape, g.shape[2:], weight_shape, *window)
     table = _table(device, weight_shape[1], x.strides[1:], axes)
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     work = g.size * n
@@ -415,7 +408,7 @@ def _plan_weight(
     if small and positions <= longest:
         return plan_weight_plain(device, g, x, weight_shape, axes, groups, table)
     tile, _ = choose_tile(device, m, n, 1, groups)
-    count = -(-m // tile.rows) * -(-n // tile.columns) * groups
+    count = math.prod(tile.cut(m, n)) * groups
     tiles = g.shape[0] * -(-math.prod(g.shape[2:]) // tile.depth)
     parts = max(1, min(2 * ENOUGH_GROUPS // count, tiles // _DEEP), -(-tiles // longest))
     return plan_weight_tiled(device, g, x, weight_shape, axes, groups, table, tile, parts)
@@ -434,19 +427,10 @@ def plan_weight_plain(
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     positions = math.prod(g.shape[2:])
     spec = kernels.WeightPlain(x.wgsl, min(m, _FEW_ROWS))
-    row_tiles, column_tiles = -(-m // spec.rows), -(-n // 4)
-    count = row_tiles * column_tiles * groups
-    operands = (
-        (1, (g.shape[1] * positions, m * positions, positions, 0)),
-        (1, (*_image(x, groups), *_grid(axes))),
-    )
-    head = (count, row_tiles, column_tiles, groups, 0, 0, m, n, g.shape[0] * positions)
-    return Plan(
-        Launch(
-            device.pipeline(spec, lambda: kernels.weight_plain(spec)), grid(count), head, operands
-        ),
-        table,
-    )
+    tiles, steps = (-(-m // spec.rows), -(-n // 4)), (g.shape[1] * positions, m * positions)
+    operands = (1, (*steps, positions, 0)), (1, _image(x, groups, axes))
+    kernel, rest = (kernels.weight_plain, spec), (0, 0, m, n, g.shape[0] * positions)
+    return Plan(_dealt(device, kernel, tiles, groups, rest, operands), table)
 
 
 def plan_weight_tiled(
@@ -469,21 +453,12 @@ def plan_weight_tiled(
     parts = max(1, -(-tiles // max(per_split, 1)))
     four = 4 if positions % 4 == 0 and g.offset % 4 == 0 else 1
     spec = kernels.WeightGrad(tile, x.wgsl, four == 4, n % 4 == 0, parts > 1)
-    row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
-    count = row_tiles * column_tiles * groups * parts
     steps = (g.shape[1] * positions, m * positions, positions)
-    operands = (
-        (four, (*(step // four for step in steps), image_tiles)),
-        (1, (*_image(x, groups), *_grid(axes))),
-    )
-    head = (count, row_tiles, column_tiles, groups, tiles, per_split, m, n, positions)
-    return Plan(
-        Launch(
-            device.pipeline(spec, lambda: kernels.weight_source(spec)), grid(count), head, operands
-        ),
-        table,
-        parts=parts,
-    )
+    behind = *(step // four for step in steps), image_tiles
+    operands = (four, behind), (1, _image(x, groups, axes))
+    kernel, rest = (kernels.weight_source, spec), (tiles, per_split, m, n, positions)
+    launch = _dealt(device, kernel, tile.cut(m, n), groups, rest, operands, parts)
+    return Plan(launch, table, parts)
 
 
 ENTRIES: Entries = {

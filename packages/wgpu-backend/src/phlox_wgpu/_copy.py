@@ -59,8 +59,7 @@ def copy_into(device: GpuDevice, x: GpuArray, out: GpuArray, *, add: bool = Fals
     count = math.prod(lengths)
     rank = len(lengths)
     device.launch(
-        ("copy", word, rank, add),
-        lambda: kernels.strided(word, rank, add=add),
+        (kernels.strided, word, rank, add),
         [x],
         [out],
         (count, *offsets, *lengths[1:], *read, *write),
@@ -109,9 +108,7 @@ def _copy_tiles(
         *(write[axis] for axis in outer),
     )
     rank = len(outer)
-    device.launch(
-        ("transpose", word, rank), lambda: kernels.tiled(word, rank), [x], [out], params, groups
-    )
+    device.launch((kernels.tiled, word, rank), [x], [out], params, groups)
 
 
 def full(device: GpuDevice, shape: Shape, value: Any, dtype: DType) -> GpuArray:
@@ -124,7 +121,7 @@ def full(device: GpuDevice, shape: Shape, value: Any, dtype: DType) -> GpuArray:
     bits = int(np.uint32(value != 0)) if dtype.name == "bool" else int(host.view(np.uint32)[0])
     words = -(-out.size * out.item_bytes // 4)
     count = -(-words // 4)
-    device.launch("fill", kernels.fill, [], [out], (count, bits), -(-count // WORKGROUP))
+    device.launch((kernels.fill,), [], [out], (count, bits), -(-count // WORKGROUP))
     return out
 
 

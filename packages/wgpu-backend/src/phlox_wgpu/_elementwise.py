@@ -20,7 +20,7 @@ from ._copy import contiguous
 from ._launch import Launch
 from ._layout import broadcast_strides, merge_axes
 from ._random import numbers_of
-from ._runtime import GpuDevice, grid
+from ._runtime import GpuDevice
 from ._split import Piece, bindings, pieces
 from ._table import Entries
 from .wgsl import table
@@ -169,29 +169,33 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
     lengths, merged = merge_axes(ordered, strides)
     walk = choose(operands, arrays, lengths, merged, allowed=not reporting_op(chain))
     total = -(-size // 4) if walk.vector else size
-    axes = list(lengths)
-    if walk.vector and len(axes) > 1:
-        axes[-1] //= 4
-    static = [total, *axes[1:]]
-    kinds = [kind for kind in walk.access if kind != "c"]
-    for kind, own in zip(kinds, merged, strict=True):
-        static += [own[axis] // 4 if kind == "v" else own[axis] for axis in stride_axes(walk)]
+    inputs, params = walked(walk, lengths, merged)
+    groups, kernel = -(-total // steps(walk)), (chain_source, chain, walk)
     result = dense_strides(ordered)
     if order is not None:
         result = tuple(result[order.index(i)] for i in range(len(shape)))
     return Plan(
-        launch=Launch(
-            device.pipeline(("chain", chain, walk), lambda: chain_source(chain, walk)),
-            grid(-(-total // steps(walk))),
-            operands=tuple((4 if kind == "v" else 1, ()) for kind in kinds),
-            tail=tuple(static),
-        ),
+        launch=Launch.of(device, kernel, groups, (), inputs, (total, *params)),
         shape=shape,
         strides=result,
         size=size,
         contiguous=is_dense(shape, result),
         copies=() if walk.vector or size < _COPY_FROM else _against(operands, merged),
     )
+
+
+def walked(
+    walk: Walk, lengths: tuple[int, ...], strides: list[tuple[int, ...]]
+) -> tuple[tuple[tuple[int, tuple[()]], ...], tuple[int, ...]]:
+    """The arrays that a walk reads as a launch has them, and its lengths and strides."""
+    axes = list(lengths)
+    if walk.vector and len(axes) > 1:
+        axes[-1] //= 4
+    kinds = [kind for kind in walk.access if kind != "c"]
+    params = axes[1:]
+    for kind, own in zip(kinds, strides, strict=True):
+        params += [own[axis] // 4 if kind == "v" else own[axis] for axis in stride_axes(walk)]
+    return tuple((4 if kind == "v" else 1, ()) for kind in kinds), (*params,)
 
 
 def _pieces(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -17,7 +16,7 @@ from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
 from ._runtime import GpuDevice
 from ._stages import folds_of, part_of
-from .wgsl.chain import Chain, fold_source, stride_axes
+from .wgsl.chain import Chain, fold_source
 from .wgsl.reduce import Reduction
 
 _TOKENS = count()
@@ -143,20 +142,10 @@ class Fold:
             shape, [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
         )
         walk = _elementwise.choose(operands, arrays, lengths, merged, allowed=kernel.vector)
-        axes = list(lengths)
-        if walk.vector and len(axes) > 1:
-            axes[-1] //= 4
-        kinds = [kind for kind in walk.access if kind != "c"]
-        steps: list[float] = [*axes[1:]]
-        for kind, own in zip(kinds, merged, strict=True):
-            steps += [own[axis] // 4 if kind == "v" else own[axis] for axis in stride_axes(walk)]
-        make: Callable[[], Any] = lambda: fold_source(chain, walk, kernel)  # noqa: E731
-        return Launch(
-            device.pipeline(("fold", chain, walk, kernel), make),
-            _reduce.pass_grid(deal),
-            operands=tuple((4 if kind == "v" else 1, ()) for kind in kinds),
-            tail=(0, *_reduce.pass_params(deal, length), *steps),
-        )
+        inputs, steps = _elementwise.walked(walk, lengths, merged)
+        groups, params = _reduce.pass_groups(deal), _reduce.pass_params(deal, length)
+        make = fold_source, chain, walk, kernel
+        return Launch.of(device, make, groups, (), inputs, (0, *params, *steps))
 
 
 def dealt(results: int, length: int) -> _reduce.Dealt:

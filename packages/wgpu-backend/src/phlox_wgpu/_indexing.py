@@ -12,7 +12,7 @@ from ._copy import copy, full
 from ._elementwise import cast
 from ._launch import Launch, check_turns
 from ._layout import Shape, merge_axes
-from ._runtime import GpuDevice, grid
+from ._runtime import GpuDevice
 from ._scan import cumsum
 from ._sort import sort_keys
 from .wgsl import gather as gathers
@@ -124,12 +124,9 @@ def _plan_gather(
         lengths, strides = _by_fours(lengths, strides, {0})
         word, step, four = f"vec4<{word}>", step // 4, 4
     rank, walk = _params(lengths, strides)
-    pipeline = device.pipeline(
-        ("gather", op, word, index, rank), lambda: gathers.gather(op, word, index, rank)
-    )
-    groups = grid(_groups(math.prod(lengths)))
-    operands = ((four, ()), (1, ()))
-    return shape, Launch(pipeline, groups, walk, operands, (x.shape[axis], step))
+    groups, operands = _groups(math.prod(lengths)), ((four, ()), (1, ()))
+    kernel, tail = (gathers.gather, op, word, index, rank), (x.shape[axis], step)
+    return shape, Launch.of(device, kernel, groups, walk, operands, tail)
 
 
 def nonzero(device: GpuDevice, mask: GpuArray) -> GpuArray:
@@ -139,12 +136,12 @@ def nonzero(device: GpuDevice, mask: GpuArray) -> GpuArray:
         return device.empty((0,), int32)
     counts = device.empty((blocks,), uint32)
     params = (mask.size, mask.offset, mask.strides[0], blocks)
-    device.launch("count-true", gathers.count_true, [mask], [counts], params, blocks)
+    device.launch((gathers.count_true,), [mask], [counts], params, blocks)
     sums = cumsum(device, counts, 0) if blocks > 1 else counts
     count = int(device.read(sums.view((), (), sums.offset + blocks - 1)))
     out = device.empty((count,), int32)
     if count:
-        device.launch("write-true", gathers.write_true, [mask, sums], [out], params, blocks)
+        device.launch((gathers.write_true,), [mask, sums], [out], params, blocks)
     return out
 
 
@@ -215,8 +212,7 @@ def _check(device: GpuDevice, op: str, indices: GpuArray, length: int) -> GpuArr
     rank, params = _walk(indices.shape, [indices.strides])
     index = indices.wgsl
     device.launch(
-        ("index-keys", op, index, rank),
-        lambda: kernels.index_keys(op, index, rank),
+        (kernels.index_keys, op, index, rank),
         [indices],
         [out],
         (*params, indices.offset, length),
@@ -231,13 +227,11 @@ def _set(
     owners = full(device, x.shape, 0, uint32)
     steps = dense_strides(x.shape)
     rank, params = _walk(
-        indices.shape,
-        [indices.strides, _without(steps, axis), _along(indices.shape, axis)],
+        indices.shape, [indices.strides, _without(steps, axis), _along(indices.shape, axis)]
     )
     index = indices.wgsl
     device.launch(
-        ("scatter-claim", index, rank),
-        lambda: kernels.claim(index, rank),
+        (kernels.claim, index, rank),
         [indices],
         [owners],
         (*params, indices.offset, x.shape[axis], steps[axis]),
@@ -247,8 +241,7 @@ def _set(
     rank, params = _walk(x.shape, [x.strides, _without(values.strides, axis)])
     word = _word(x)
     device.launch(
-        ("scatter-keep", word, rank),
-        lambda: kernels.keep(word, rank),
+        (kernels.keep, word, rank),
         [x, values, owners],
         [out],
         (*params, x.offset, values.offset, values.strides[axis]),
@@ -280,14 +273,8 @@ def _atomic(
 def _keys(device: GpuDevice, x: GpuArray, update: str, *, back: bool) -> GpuArray:
     out = device.empty(x.shape, float32 if back else uint32)
     rank, params = _walk(x.shape, [x.strides])
-    kernel = ("float-keys", update, back, rank)
     device.launch(
-        kernel,
-        lambda: kernels.keys(update, back, rank),
-        [x],
-        [out],
-        (*params, x.offset),
-        _groups(x.size),
+        (kernels.keys, update, back, rank), [x], [out], (*params, x.offset), _groups(x.size)
     )
     return out
 
@@ -306,8 +293,7 @@ def _atomic_update(
     rank, params = _walk(indices.shape, [indices.strides, values.strides, _without(steps, axis)])
     word, index = out.wgsl, indices.wgsl
     device.launch(
-        ("scatter", op, update, word, index, rank),
-        lambda: kernels.atomic(op, update, word, index, rank),
+        (kernels.atomic, op, update, word, index, rank),
         [indices, values],
         [out],
         (*params, indices.offset, out.shape[axis], values.offset, steps[axis]),
@@ -336,8 +322,7 @@ def _add_by_scan(
     offsets = (indices.offset, x.shape[axis], x.offset, values.offset)
     steps = (indices.strides[axis], values.strides[axis])
     device.launch(
-        ("scatter-scan", op, update, stored, index, rank),
-        lambda: kernels.scan(op, update, stored, index, rank),
+        (kernels.scan, op, update, stored, index, rank),
         [x, indices, values],
         [out],
         (*params, *offsets, indices.shape[axis], *steps),
@@ -371,8 +356,7 @@ def _add_by_sort(
             steps[i] = dense_strides(one.shape)[position]
     out = device.empty(x.shape, x.dtype)
     lengths, strides = merge_axes(
-        x.shape,
-        [x.strides, tuple(steps), _without(values.strides, axis), _along(x.shape, axis)],
+        x.shape, [x.strides, tuple(steps), _without(values.strides, axis), _along(x.shape, axis)]
     )
     x_offset, v_offset, v_step = x.offset, values.offset, values.strides[axis]
     vector = _vectors(lengths, strides, {0, 2}, (x_offset, v_offset, v_step))
@@ -382,8 +366,7 @@ def _add_by_sort(
     rank, params = _params(lengths, strides)
     stored = x.wgsl
     device.launch(
-        ("scatter-runs", update, stored, vector, rank),
-        lambda: kernels.runs(update, stored, vector, rank),
+        (kernels.runs, update, stored, vector, rank),
         [x, pairs, values],
         [out],
         (*params, x_offset, v_offset, one.shape[-1], v_step),

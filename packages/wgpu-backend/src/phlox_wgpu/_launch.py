@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from phlox_tensor import DeviceError
 
 from ._array import GpuArray
 from ._pipelines import Pipeline
-from ._runtime import GpuDevice
+from ._runtime import GpuDevice, grid
 
 LONGEST_LOOP: Final = 1 << 15
 """Turns of a loop on a software adapter. Mesa ends all loops of a thread after 65,535 together."""
@@ -46,6 +46,18 @@ class Launch:
     head: tuple[float, ...] = ()
     operands: tuple[Operand, ...] = ()
     tail: tuple[float, ...] = ()
+
+    @staticmethod
+    def of(
+        device: GpuDevice,
+        kernel: tuple[Any, ...],
+        groups: int | tuple[int, int, int],
+        head: tuple[float, ...] = (),
+        operands: tuple[Operand, ...] = (),
+        tail: tuple[float, ...] = (),
+    ) -> Launch:
+        """The launch of a kernel, which is a function and its arguments."""
+        return Launch(device.pipeline(*kernel), grid(groups), head, operands, tail)
 
     def run(
         self,

@@ -14,7 +14,7 @@ from ._array import GpuArray
 from ._copy import copy
 from ._launch import LONGEST_LOOP, Launch, check_turns
 from ._layout import Shape, broadcast_strides, merge_axes
-from ._runtime import GpuDevice, grid
+from ._runtime import GpuDevice
 from .wgsl import matmul as kernels
 from .wgsl import thin
 from .wgsl.tile import Tile
@@ -160,12 +160,7 @@ def add_parts(
         inputs.append(bias)
         params += [inner, bias.shape[0], bias.offset, bias.strides[0]]
     device.launch(
-        ("sum-parts", stored, with_bias),
-        lambda: kernels.sum_parts(stored, with_bias),
-        inputs,
-        [out],
-        params,
-        -(-out.size // 256),
+        (kernels.sum_parts, stored, with_bias), inputs, [out], params, -(-out.size // 256)
     )
 
 
@@ -278,7 +273,7 @@ def plan_tiled(
     m, n, k = found.m, found.n, found.k
     a = _walk(found.a, found.a_batch, offsets[0], m, k)
     b = _walk(found.b, found.b_batch, offsets[1], n, k)
-    row_tiles, column_tiles = -(-m // tile.rows), -(-n // tile.columns)
+    cut = tile.cut(m, n)
     tiles = -(-k // tile.depth)
     per_split = -(-tiles // parts)
     parts = max(1, -(-tiles // max(per_split, 1)))
@@ -287,20 +282,15 @@ def plan_tiled(
     spec = kernels.Matmul(
         tile, stored, a, b, ragged, n % 4 == 0, bias is not None and not split, split
     )
-    groups = row_tiles * column_tiles * found.batches * parts
+    groups = math.prod(cut) * found.batches * parts
     head = (
-        *(groups, row_tiles, column_tiles, found.batches, tiles, per_split),
+        *(groups, *cut, found.batches, tiles, per_split),
         *(m, n, k, found.inner),
     )
-    operands = (
-        _operand(a, found.a, found.a_batch),
-        _operand(b, found.b, found.b_batch),
-    )
+    operands = _operand(a, found.a, found.a_batch), _operand(b, found.b, found.b_batch)
     return Plan(
         shape,
-        launch=Launch(
-            device.pipeline(spec, lambda: kernels.matmul_source(spec)), grid(groups), head, operands
-        ),
+        launch=Launch.of(device, (kernels.matmul_source, spec), groups, head, operands),
         bias=() if bias is None else (bias,),
         parts=parts,
     )
@@ -316,15 +306,10 @@ def plan_plain(
     groups = row_tiles * column_tiles * found.batches
     walk = kernels.Reading(k_contiguous=False, vector=False)
     head = (groups, row_tiles, column_tiles, found.m, found.n, found.k, found.inner)
-    operands = (
-        _operand(walk, found.a, found.a_batch),
-        _operand(walk, found.b, found.b_batch),
-    )
+    operands = _operand(walk, found.a, found.a_batch), _operand(walk, found.b, found.b_batch)
     return Plan(
         shape,
-        launch=Launch(
-            device.pipeline(spec, lambda: kernels.plain_source(spec)), grid(groups), head, operands
-        ),
+        launch=Launch.of(device, (kernels.plain_source, spec), groups, head, operands),
         bias=() if bias is None else (bias,),
     )
 
@@ -360,19 +345,11 @@ def plan_thin(
     plain = kernels.Reading(k_contiguous=True, vector=False)
     size = count * n
     head = (groups * parts, column_tiles, found.batches, per_split, n, k, found.inner)
-    operands = (
-        _operand(plain, v, v_batch),
-        _operand(walk, w, w_batch),
-    )
+    operands = _operand(plain, v, v_batch), _operand(walk, w, w_batch)
+    tail = (out_t, out_n, size, size * found.batches)
     return Plan(
         shape,
-        launch=Launch(
-            device.pipeline(spec, lambda: thin.thin_source(spec)),
-            grid(groups * parts),
-            head,
-            operands,
-            (out_t, out_n, size, size * found.batches),
-        ),
+        launch=Launch.of(device, (thin.thin_source, spec), groups * parts, head, operands, tail),
         order=(1 - position, position),
         bias=place,
         parts=parts,

@@ -83,8 +83,7 @@ def _moments(
     groups = channels * parts
     partial = device.empty((groups, 4), float32)
     device.launch(
-        ("part-moments", stored),
-        lambda: kernels.part_moments(stored),
+        (kernels.part_moments, stored),
         [x],
         [partial],
         (groups, parts, per_part, length, inner, x.offset, *steps),
@@ -92,8 +91,7 @@ def _moments(
     )
     out = [device.empty((channels,), float32) for _ in range(4)]
     device.launch(
-        ("join-moments", root),
-        lambda: kernels.join_moments(root),
+        (kernels.join_moments, root),
         [partial],
         out,
         (channels, parts, per_part, length, divisor),
@@ -136,8 +134,7 @@ def batch_norm(
     steps = [step for v in vectors for step in (v.offset, v.strides[0])]
     size = out.size // four
     device.launch(
-        ("batch-norm", stored, statistics, four, rest is None),
-        lambda: kernels.apply(stored, statistics, four == 4, rest is not None),
+        (kernels.apply, stored, statistics, four == 4, rest is not None),
         [x, *vectors, *([] if rest is None else [rest])],
         [out],
         (size, max(inner // four, 1), x.shape[1], x.offset // four, *steps, epsilon),
@@ -189,8 +186,7 @@ def batch_norm_backward(
     offsets = (g.offset // four, x.offset // four)
     count = float(out.size // channels)
     device.launch(
-        ("batch-norm-backward", stored, four),
-        lambda: kernels.apply_backward(stored, four == 4),
+        (kernels.apply_backward, stored, four == 4),
         [g, x, *vectors, sums],
         [out],
         (size, max(inner // four, 1), channels, *offsets, *steps, epsilon, count),
@@ -219,8 +215,7 @@ def _channel_sums(
     partial = device.empty((parts, 3, channels), float32)
     places = (mean.offset, mean.strides[0], var.offset, var.strides[0])
     device.launch(
-        ("part-sums", stored),
-        lambda: kernels.part_sums(stored),
+        (kernels.part_sums, stored),
         [runs, pulls, mean, var],
         [partial],
         (
@@ -231,8 +226,7 @@ def _channel_sums(
     )
     sums = device.empty((3, channels), float32)
     device.launch(
-        ("join-sums", stored),
-        lambda: kernels.join_sums(stored),
+        (kernels.join_sums, stored),
         [partial, mean, var],
         [sums],
         (channels, parts, length, *places, epsilon),

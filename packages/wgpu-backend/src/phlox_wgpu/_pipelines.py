@@ -16,7 +16,7 @@ from ._cache import Recent
 from ._errors import ShaderError
 from ._kernel import Kernel
 
-_LABEL = 400  # characters of a key, which names a kernel in errors and in its text
+_LABEL = 400  # characters of what names a kernel in errors and in its text
 _KEPT = 4096  # a compiled kernel takes a tenth of a second to make again, and some 50 kB
 
 
@@ -56,16 +56,22 @@ class Pipelines:
         self.error_ops: list[str] = [""]
         self._accepted: dict[str, bool] = {}
 
-    def get(self, key: Hashable, make: Callable[[], Kernel]) -> Pipeline:
-        """Return the pipeline of a key, compiled on first use.
+    def get(self, make: Callable[..., Kernel], *args: Hashable) -> Pipeline:
+        """Return the pipeline of what a function gives for arguments, compiled on first use.
 
         Raises:
             ShaderError: the kernel does not compile.
             DeviceError: it binds more buffers than the adapter allows.
         """
-        return self._known.get(key) or self._known.find(key, lambda: self._compile(key, make()))
+        key = make, *args
 
-    def _compile(self, key: Hashable, kernel: Kernel) -> Pipeline:
+        def found() -> Pipeline:
+            label = f"{make.__name__}({', '.join(map(repr, args))})"
+            return self._compile(label[:_LABEL], make(*args))
+
+        return self._known.get(key) or self._known.find(key, found)
+
+    def _compile(self, label: str, kernel: Kernel) -> Pipeline:
         reports = bool(kernel.index_errors)
         code = 0
         if reports:
@@ -77,14 +83,13 @@ class Pipelines:
             raise DeviceError(
                 "wgpu",
                 "a kernel binds more buffers than this adapter allows",
-                got=f"{buffers} of {str(key)[:100]}",
+                got=f"{buffers} of {label[:100]}",
                 expected=f"at most {self._most} (its max-storage-buffers-per-shader-stage)",
             )
         enables = tuple(name for name in kernel.enables if self._accepts(name))
         packer = _kernel.packer(kernel)
         slot = -(-packer.size // self._align) * self._align if kernel.params else 0
         layout = self._layout(len(kernel.inputs), len(kernel.outputs), slot, reports)
-        label = str(key)[:_LABEL]
         text = f"// {label}\n{_kernel.source(replace(kernel, enables=enables), code)}"
         try:
             module = self._gpu.create_shader_module(label=label, code=text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import int32
 
@@ -46,12 +46,10 @@ def _out_shape(
     return (*x.shape[:2], *counts)
 
 
-def _max_pool(
-    device: GpuDevice,
-    x: GpuArray,
-    window: tuple[Pair, Pair, Sides, Pair, bool],
-    with_indices: bool,
+def max_pool2d_with_indices(
+    device: GpuDevice, x: GpuArray, *window: Any, with_indices: bool = True
 ) -> tuple[GpuArray, ...]:
+    """Largest element of each window and its place in the plane; nan wins, then the first."""
     kernel, stride, padding, dilation, _ = window
     check_turns(device, "max_pool2d", math.prod(kernel) + kernel[0])
     values = device.empty(_out_shape(x, *window), x.dtype)
@@ -64,40 +62,14 @@ def _max_pool(
         *(*kernel, *stride, padding[0][0], padding[1][0], *dilation),
     )
     device.launch(
-        ("max-pool", stored, with_indices),
-        lambda: kernels.max_pool(stored, with_indices),
-        [x],
-        outputs,
-        params,
-        _groups(values.size),
+        (kernels.max_pool, stored, with_indices), [x], outputs, params, _groups(values.size)
     )
     return tuple(outputs)
 
 
-def max_pool2d(
-    device: GpuDevice,
-    x: GpuArray,
-    kernel: Pair,
-    stride: Pair,
-    padding: Sides,
-    dilation: Pair,
-    ceil_mode: bool,
-) -> GpuArray:
+def max_pool2d(device: GpuDevice, x: GpuArray, *window: Any) -> GpuArray:
     """Largest element of each window; nan wins."""
-    return _max_pool(device, x, (kernel, stride, padding, dilation, ceil_mode), False)[0]
-
-
-def max_pool2d_with_indices(
-    device: GpuDevice,
-    x: GpuArray,
-    kernel: Pair,
-    stride: Pair,
-    padding: Sides,
-    dilation: Pair,
-    ceil_mode: bool,
-) -> tuple[GpuArray, ...]:
-    """Largest element of each window and its place in the plane; nan wins, then the first."""
-    return _max_pool(device, x, (kernel, stride, padding, dilation, ceil_mode), True)
+    return max_pool2d_with_indices(device, x, *window, with_indices=False)[0]
 
 
 def max_pool2d_backward(
@@ -118,8 +90,7 @@ def max_pool2d_backward(
     lines = planes * (out_height + out_width)
     bounds = device.empty((max(lines, 1), 2), int32)
     device.launch(
-        "pool-bounds",
-        kernels.index_bounds,
+        (kernels.index_bounds,),
         [indices],
         [bounds],
         (lines, out_height, out_width, width, indices.offset),
@@ -128,8 +99,7 @@ def max_pool2d_backward(
     sizes = (out_height, out_width, height, width)
     ranges = device.empty((planes * (height + width), 2), int32)
     device.launch(
-        "pool-ranges",
-        kernels.index_ranges,
+        (kernels.index_ranges,),
         [bounds],
         [ranges],
         (ranges.shape[0], *sizes),
@@ -137,8 +107,7 @@ def max_pool2d_backward(
     )
     stored = g.wgsl
     device.launch(
-        ("max-pool-backward", stored),
-        lambda: kernels.max_pool_backward(stored),
+        (kernels.max_pool_backward, stored),
         [g, indices, ranges],
         [out],
         (out.size, *sizes, g.offset, indices.offset),
@@ -154,37 +123,13 @@ def avg_pool2d(
     stride: Pair,
     padding: Sides,
     ceil_mode: bool,
-    count_include_pad: bool,
+    include_padding: bool,
 ) -> GpuArray:
     """Mean of each window."""
     check_turns(device, "avg_pool2d", math.prod(kernel) + kernel[0])
-    out = device.empty(_out_shape(x, kernel, stride, padding, (1, 1), ceil_mode), x.dtype)
-    stored = x.wgsl
-    device.launch(
-        ("avg-pool", stored, count_include_pad),
-        lambda: kernels.average_pool(stored, count_include_pad),
-        [x],
-        [out],
-        _average_params(out.size, x.shape, out.shape, x, kernel, stride, padding),
-        _groups(out.size),
-    )
-    return out
-
-
-def _average_params(
-    size: int,
-    image: Shape,
-    result: Shape,
-    x: GpuArray,
-    kernel: Pair,
-    stride: Pair,
-    padding: Sides,
-) -> Shape:
-    (top, bottom), (left, right) = padding
-    return (
-        *(size, *image[1:], *result[2:], x.offset, *x.strides),
-        *(*kernel, *stride, top, left, bottom, right),
-    )
+    shape = _out_shape(x, kernel, stride, padding, (1, 1), ceil_mode)
+    made = kernels.average_pool, x.wgsl, include_padding
+    return _average(device, x, made, shape, x.shape, shape, (kernel, stride, padding))
 
 
 def avg_pool2d_backward(
@@ -195,20 +140,29 @@ def avg_pool2d_backward(
     stride: Pair,
     padding: Sides,
     ceil_mode: bool,
-    count_include_pad: bool,
+    include_padding: bool,
 ) -> GpuArray:
     """Each g is shared out over its window."""
     del ceil_mode  # g has the shape already
-    out = device.empty(input_shape, g.dtype)
-    stored = g.wgsl
-    device.launch(
-        ("avg-pool-backward", stored, count_include_pad),
-        lambda: kernels.average_pool_backward(stored, count_include_pad),
-        [g],
-        [out],
-        _average_params(out.size, input_shape, g.shape, g, kernel, stride, padding),
-        _groups(out.size),
-    )
+    made = kernels.average_pool_backward, g.wgsl, include_padding
+    return _average(device, g, made, input_shape, input_shape, g.shape, (kernel, stride, padding))
+
+
+def _average(
+    device: GpuDevice,
+    x: GpuArray,
+    made: tuple[Any, ...],
+    shape: Shape,
+    image: Shape,
+    result: Shape,
+    window: tuple[Pair, Pair, Sides],
+) -> GpuArray:
+    """Run a kernel from an image to a result of such shapes, or back."""
+    out = device.empty(shape, x.dtype)
+    kernel, stride, ((top, bottom), (left, right)) = window
+    params = (out.size, *image[1:], *result[2:], x.offset, *x.strides)
+    params += (*kernel, *stride, top, left, bottom, right)
+    device.launch(made, [x], [out], params, _groups(out.size))
     return out
 
 

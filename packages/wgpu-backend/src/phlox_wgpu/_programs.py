@@ -161,11 +161,8 @@ class _Folded:
         if slots * width > _CACHED or slots * width * _held(stages, access) > _MOST_CACHED:
             slots, stages = 0, staged(program, keeps=False)
         way = Rows(access, len(lengths), deal.lanes, deal.vector, slots)
-        key = "stages", stages, way
         return _Plan(
-            shape,
-            kept,
-            launch_rows(self._device, key, stages, way, lengths, merged, steps, length),
+            shape, kept, launch_rows(self._device, stages, way, lengths, merged, steps, length)
         )
 
 

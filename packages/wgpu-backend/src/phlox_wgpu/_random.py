@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from phlox_tensor import DType, uint32
 
 from ._array import WGSL_TYPES, GpuArray
-from ._kernel import Kernel
 from ._runtime import GpuDevice
 from ._table import Entries
 from .wgsl import random as kernels
@@ -42,8 +41,7 @@ def _words(key: int, counter: int) -> tuple[int, int, int, int]:
 
 def _fill(
     device: GpuDevice,
-    key: tuple[str, ...],
-    make: Callable[[], Kernel],
+    kernel: tuple[Any, ...],
     out: GpuArray,
     stream: tuple[int, int],
     bounds: tuple[float, float],
@@ -51,12 +49,7 @@ def _fill(
     """Launch a thread per block of four words; the last may write past the array, in its buffer."""
     blocks = -(-out.size // 4)
     device.launch(
-        ("random", *key),
-        make,
-        [],
-        [out],
-        (blocks, *_words(*stream), 0, *bounds),
-        -(-blocks // WORKGROUP),
+        kernel, [], [out], (blocks, *_words(*stream), 0, *bounds), -(-blocks // WORKGROUP)
     )
     return out
 
@@ -66,10 +59,7 @@ def random_bits(
 ) -> GpuArray:
     """The words of the stream of `key` from block `counter` on."""
     out = device.empty((count,), dtype)
-    kind = out.wgsl
-    return _fill(
-        device, ("bits", kind), lambda: kernels.bits(kind), out, (key, counter), (0.0, 0.0)
-    )
+    return _fill(device, (kernels.bits, out.wgsl), out, (key, counter), (0.0, 0.0))
 
 
 def random_uniform(
@@ -82,16 +72,9 @@ def random_uniform(
     counter: int,
 ) -> GpuArray:
     """Uniforms: low + u * (high - low), with u of 24 bits (float16: 11)."""
-    kind = WGSL_TYPES[dtype.name]
     out = device.empty(shape, dtype)
-    return _fill(
-        device,
-        ("uniform", kind),
-        lambda: kernels.uniform(kind),
-        out,
-        (key, counter),
-        (low, high - low),
-    )
+    kernel = kernels.uniform, WGSL_TYPES[dtype.name]
+    return _fill(device, kernel, out, (key, counter), (low, high - low))
 
 
 def random_normal(
@@ -104,11 +87,9 @@ def random_normal(
     counter: int,
 ) -> GpuArray:
     """Normals: mean + std * z by Box and Muller, pairs of words to pairs of normals."""
-    kind = WGSL_TYPES[dtype.name]
     out = device.empty(shape, dtype)
-    return _fill(
-        device, ("normal", kind), lambda: kernels.normal(kind), out, (key, counter), (mean, std)
-    )
+    kernel = kernels.normal, WGSL_TYPES[dtype.name]
+    return _fill(device, kernel, out, (key, counter), (mean, std))
 
 
 ENTRIES: Entries = {

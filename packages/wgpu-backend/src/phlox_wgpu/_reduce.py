@@ -15,7 +15,7 @@ from ._elementwise import cast
 from ._errors import DeviceMemoryError
 from ._launch import Launch
 from ._layout import merge_axes
-from ._runtime import GpuDevice, grid
+from ._runtime import GpuDevice
 from ._table import Entries
 from .wgsl.reduce import REDUCTIONS, Reduction, reduction_source
 from .wgsl.walk import WORKGROUP
@@ -224,15 +224,14 @@ _REPEAT: dict[str, Callable[[GpuDevice, GpuArray, int], GpuArray]] = {"prod": _p
 
 
 def _pass(device: GpuDevice, kernel: Reduction, deal: Dealt, count: int) -> Launch:
-    pipeline = device.pipeline(("reduce", kernel), lambda: reduction_source(kernel))
-    unit = 4 if deal.vector else 1
+    operands = ((4 if deal.vector else 1, ()),)
     params = pass_params(deal, count)
-    return Launch(pipeline, pass_grid(deal), operands=((unit, ()),), tail=params)
+    return Launch.of(device, (reduction_source, kernel), pass_groups(deal), (), operands, params)
 
 
-def pass_grid(deal: Dealt) -> tuple[int, int, int]:
+def pass_groups(deal: Dealt) -> int:
     """The workgroups of a pass."""
-    return grid(-(-math.prod(deal.kept) * deal.parts * deal.lanes // WORKGROUP))
+    return -(-math.prod(deal.kept) * deal.parts * deal.lanes // WORKGROUP)
 
 
 def pass_params(deal: Dealt, count: int) -> tuple[float, ...]:

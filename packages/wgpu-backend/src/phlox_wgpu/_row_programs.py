@@ -51,10 +51,7 @@ LOGSUMEXP = RowProgram(
     "logsumexp",
     ("x",),
     (
-        Step(
-            reduce=(("top", "max", "x"),),
-            row=(("safe", "select(top, 0.0, is_inf_f32(top))"),),
-        ),
+        Step(reduce=(("top", "max", "x"),), row=(("safe", "select(top, 0.0, is_inf_f32(top))"),)),
         Step(reduce=(("total", "sum", "exp_f(x - safe)"),)),
     ),
     totals=("log_f(total) + safe",),
@@ -96,10 +93,7 @@ _SCALED = Step(
 )
 # The root mean square is the deviation from 0.
 _ROOT_STEPS = (
-    Step(
-        reduce=(("top", "max", "abs(x)"),),
-        row=(("unit", "unit_of_row(top)"),),
-    ),
+    Step(reduce=(("top", "max", "abs(x)"),), row=(("unit", "unit_of_row(top)"),)),
     Step(each=(("d", "x * unit"),), reduce=(("squares", "sum", "d * d"),), row=(_SCALE,)),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from ._row_programs import (
     norm_program,
     rms_norm_program,
 )
-from ._runtime import GpuDevice, grid
+from ._runtime import GpuDevice
 from .wgsl.channels import COLUMNS, column_sums
 from .wgsl.rows import RowProgram, row_stages
 from .wgsl.stages import Rows, Stages, stages_source
@@ -90,8 +90,7 @@ def run(
         stages = row_stages(program, x.dtype.name, totals, keeps=slots > 0)
         strides += [(0,) * rank] * len(columns)
         steps += [step for step, _ in places]
-        key = (program.name, program.columns, x.wgsl, wide, way)
-        return launch_rows(device, key, stages, way, lengths, strides, steps, length)
+        return launch_rows(device, stages, way, lengths, strides, steps, length)
 
     launch: Launch = device.plans.get(key) or device.plans.find(key, plan)
     outputs = [device.empty(x.shape, x.dtype) for _ in program.results]
@@ -102,7 +101,6 @@ def run(
 
 def launch_rows(
     device: GpuDevice,
-    key: Hashable,
     stages: Stages,
     way: Rows,
     lengths: Shape,
@@ -117,12 +115,9 @@ def launch_rows(
     for kind, unit, own, step in zip(way.access, units, strides, steps, strict=True):
         tail += [at // unit for at in own]
         tail += [step] if kind == "e" else []
-    return Launch(
-        device.pipeline(key, lambda: stages_source(stages, way)),
-        grid(-(-count * way.lanes // way.threads)),
-        operands=tuple((unit, ()) for unit in units),
-        tail=tuple(tail),
-    )
+    groups = -(-count * way.lanes // way.threads)
+    operands = tuple((unit, ()) for unit in units)
+    return Launch.of(device, (stages_source, stages, way), groups, (), operands, tuple(tail))
 
 
 def _deal(device: GpuDevice, length: int, inner: int, aligned: bool) -> tuple[int, int, bool]:
@@ -171,24 +166,9 @@ def _swapped(x: GpuArray, i: int, j: int) -> GpuArray:
     return x.view(tuple(shape), tuple(strides), x.offset)
 
 
-def softmax(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
-    """Softmax along an axis; a row of -inf gives zeros."""
-    return _along(device, SOFTMAX, (x,), axis)
-
-
-def log_softmax(device: GpuDevice, x: GpuArray, axis: int) -> GpuArray:
-    """Logarithm of softmax along an axis."""
-    return _along(device, LOG_SOFTMAX, (x,), axis)
-
-
-def softmax_backward(device: GpuDevice, g: GpuArray, y: GpuArray, axis: int) -> GpuArray:
-    """Cotangent of softmax from its result."""
-    return _along(device, SOFTMAX_BACKWARD, (g, y), axis)
-
-
-def log_softmax_backward(device: GpuDevice, g: GpuArray, y: GpuArray, axis: int) -> GpuArray:
-    """Cotangent of log_softmax from its result."""
-    return _along(device, LOG_SOFTMAX_BACKWARD, (g, y), axis)
+def _entry(program: RowProgram) -> Callable[..., GpuArray]:
+    """The entry of an op that is a program along an axis."""
+    return lambda device, *args: _along(device, program, args[:-1], args[-1])
 
 
 def reduced(x: GpuArray, axis: Axes, keepdims: bool) -> Shape:
@@ -208,23 +188,6 @@ def axes_last(device: GpuDevice, x: GpuArray, axis: Axes) -> GpuArray:
     return turned.view(flat, dense_strides(flat), turned.offset)
 
 
-def logsumexp(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Ln of the sum of exponentials along axes."""
-    return _totals(device, LOGSUMEXP, (x,), axis, keepdims, nothing=-math.inf)
-
-
-def vector_norm(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
-    """Euclidean length along axes."""
-    return _totals(device, VECTOR_NORM, (x,), axis, keepdims)
-
-
-def cosine_similarity(
-    device: GpuDevice, x1: GpuArray, x2: GpuArray, axis: int, epsilon: float
-) -> GpuArray:
-    """Products of vectors along an axis by their lengths, which are at least `epsilon`."""
-    return _totals(device, COSINE, (x1, x2), (axis,), False, [epsilon])
-
-
 def _totals(
     device: GpuDevice,
     program: RowProgram,
@@ -242,6 +205,18 @@ def _totals(
     rows = [axes_last(device, array, axis) for array in arrays]
     out = run(device, program, rows, scalars=scalars)[0]
     return out.view(shape, dense_strides(shape), 0)
+
+
+def logsumexp(device: GpuDevice, x: GpuArray, axis: Axes, keepdims: bool) -> GpuArray:
+    """Ln of the sum of exponentials along axes."""
+    return _totals(device, LOGSUMEXP, (x,), axis, keepdims, nothing=-math.inf)
+
+
+def cosine_similarity(
+    device: GpuDevice, x1: GpuArray, x2: GpuArray, axis: int, epsilon: float
+) -> GpuArray:
+    """Products of vectors along an axis by their lengths, which are at least `epsilon`."""
+    return _totals(device, COSINE, (x1, x2), (axis,), False, [epsilon])
 
 
 def cdist(device: GpuDevice, x1: Any, x2: Any, p: float) -> GpuArray:
@@ -355,12 +330,7 @@ def _norm_backward(
     partial = device.empty((parts, count, length), float32)
     params = (tiles * parts, tiles, many, length, per_part, rows[0].offset, rows[1].offset)
     device.launch(
-        ("column-sums", stored, centered),
-        lambda: column_sums(stored, centered=centered),
-        [*rows, *moments],
-        [partial],
-        params,
-        tiles * parts,
+        (column_sums, stored, centered), [*rows, *moments], [partial], params, tiles * parts
     )
     out = device.empty((count, length), x.dtype)
     add_parts(device, partial, out, None, 1)
@@ -373,12 +343,12 @@ ENTRIES: Entries = {
     "cosine_similarity": cosine_similarity,
     "layer_norm": layer_norm,
     "layer_norm_backward": layer_norm_backward,
-    "log_softmax": log_softmax,
-    "log_softmax_backward": log_softmax_backward,
+    "log_softmax": _entry(LOG_SOFTMAX),
+    "log_softmax_backward": _entry(LOG_SOFTMAX_BACKWARD),
     "logsumexp": logsumexp,
     "rms_norm": rms_norm,
     "rms_norm_backward": rms_norm_backward,
-    "softmax": softmax,
-    "softmax_backward": softmax_backward,
-    "vector_norm": vector_norm,
+    "softmax": _entry(SOFTMAX),
+    "softmax_backward": _entry(SOFTMAX_BACKWARD),
+    "vector_norm": lambda device, x, *how: _totals(device, VECTOR_NORM, (x,), *how),
 }

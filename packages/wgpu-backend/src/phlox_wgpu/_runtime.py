@@ -2,16 +2,16 @@
 
 Write a kernel as data and launch it::
 
-    def my_kernel() -> Kernel:  # called once per key, when the pipeline is first needed
+    def my_kernel(kind: str) -> Kernel:  # called once, when its pipeline is first needed
         return Kernel(
-            body=WGSL, inputs=("f32",), outputs=("f32",), params=(("n", "u32"), ("scale", "f32"))
+            body=WGSL, inputs=(kind,), outputs=("f32",), params=(("n", "u32"), ("scale", "f32"))
         )
 
     out = device.empty(shape, phlox_tensor.float32)  # pooled, content undefined
-    device.launch(("my-kernel", ...), my_kernel, [x], [out], (n, scale), groups)
+    device.launch((my_kernel, "f32"), [x], [out], (n, scale), groups)
 
-- ``key``: hashable, holds everything the source depends on. ``params``: numbers in the order of
-  ``Kernel.params``.
+- The function and its arguments, which are hashable, are all that the source depends on.
+  ``params``: numbers in the order of ``Kernel.params``.
 - ``groups``: a count, folded over x and y within 65,535 per axis (use ``linear_group(group,
   groups)`` from ``@builtin(workgroup_id)`` and ``@builtin(num_workgroups)`` and check the bound),
   or an (x, y, z) tuple. 0: no launch.
@@ -235,22 +235,21 @@ class GpuDevice:
 
     # Recording
 
-    def pipeline(self, key: Hashable, make: Callable[[], Kernel]) -> Pipeline:
-        """Return the compiled kernel of a key, for `record`; ``.text`` is its shader.
+    def pipeline(self, make: Callable[..., Kernel], *args: Hashable) -> Pipeline:
+        """Return the compiled kernel that `make` gives for `args`; ``.text`` is its shader.
 
         Raises:
             ShaderError: the kernel does not compile (its text is in the error).
         """
         with self.lock:
             try:
-                return self.pipelines.get(key, make)
+                return self.pipelines.get(make, *args)
             except wgpu.GPUError as error:
                 raise self._told(error, "compiling a kernel") from error
 
     def launch(
         self,
-        key: Hashable,
-        make: Callable[[], Kernel],
+        kernel: tuple[Any, ...],
         inputs: Sequence[GpuArray],
         outputs: Sequence[GpuArray],
         params: Sequence[float],
@@ -261,7 +260,7 @@ class GpuDevice:
         Raises:
             ShaderError: the kernel does not compile (its text is in the error).
         """
-        self.record(self.pipeline(key, make), inputs, outputs, params, *grid(groups))
+        self.record(self.pipeline(*kernel), inputs, outputs, params, *grid(groups))
 
     def record(
         self,

@@ -84,10 +84,19 @@ def _scan(
     )
     accumulator = "f32" if x.dtype.kind == "Float" else x.wgsl
     serial = block == kernels.COLUMN_BLOCK
-    key = (joined, x.wgsl, accumulator, out.wgsl, rank, bool(carry), totals, serial)
+    kernel = (
+        kernels.running,
+        joined,
+        x.wgsl,
+        accumulator,
+        out.wgsl,
+        rank,
+        bool(carry),
+        totals,
+        serial,
+    )
     device.launch(
-        ("running", *key),
-        lambda: kernels.running(*key),
+        kernel,
         [x, *carry],
         outs,
         params,

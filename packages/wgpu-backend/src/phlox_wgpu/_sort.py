@@ -102,7 +102,7 @@ def _sort_rows(
         spec = Sort(stored, descending, block, threads, load, target)
         inputs = [x] if load or target == "values" else []
         params = (x.offset, rows, length, width, groups, first, last, out_offset)
-        device.launch(spec, lambda: sort_source(spec), inputs, arrays, params, groups)
+        device.launch((sort_source, spec), inputs, arrays, params, groups)
 
     if width <= block:
         blocks(True, emit, 2, width, [out])
@@ -115,7 +115,7 @@ def _sort_rows(
         reach = stage // 2
         while reach >= block:
             params = (exchanges, width, stage, reach)
-            device.launch("sort-step", step_source, [], [pairs], params, -(-exchanges // 256))
+            device.launch((step_source,), [], [pairs], params, -(-exchanges // 256))
             reach //= 2
         if stage < width:
             blocks(False, "pairs", stage, stage, [pairs])
@@ -130,15 +130,9 @@ def searchsorted(device: GpuDevice, line: GpuArray, x: GpuArray, side: str) -> G
         return full(device, x.shape, 0, int32)
     out = device.empty(x.shape, int32)
     wanted = contiguous(device, x)
-    key = (x.wgsl, side == "right")
     params = (x.size, line.size, line.offset, line.strides[0], wanted.offset)
     device.launch(
-        ("search", *key),
-        lambda: search_source(*key),
-        [line, wanted],
-        [out],
-        params,
-        -(-x.size // 256),
+        (search_source, x.wgsl, side == "right"), [line, wanted], [out], params, -(-x.size // 256)
     )
     return out
 

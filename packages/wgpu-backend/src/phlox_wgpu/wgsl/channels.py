@@ -14,7 +14,7 @@ COLUMN_PARAMS: Params = (
 )
 
 
-def column_sums(stored: str, *, centered: bool) -> Kernel:
+def column_sums(stored: str, centered: bool) -> Kernel:
     """Per part of the rows and column: sum of g (x - mean) scale, and `centered` then of g.
 
     Inputs g, x, `centered` the mean as two floats, scale.

@@ -16,7 +16,7 @@ _START = """\
 """
 
 
-def strided(word: str, rank: int, *, add: bool) -> Kernel:
+def strided(word: str, rank: int, add: bool) -> Kernel:
     """A thread per element or vector; parameters count, offsets, lengths, strides read, written.
 
     `add`: to what is there.

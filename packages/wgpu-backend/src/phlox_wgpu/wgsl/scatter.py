@@ -113,11 +113,7 @@ def atomic(op: str, update: str, word: str, index: str, rank: int) -> Kernel:
 """
     params = (*walk_params(names, rank), *ATOMIC_PARAMS)
     return Kernel(
-        walk_source(names, rank, body),
-        (index, word),
-        (f"atomic<{word}>",),
-        params,
-        index_errors=op,
+        walk_source(names, rank, body), (index, word), (f"atomic<{word}>",), params, index_errors=op
     )
 
 
@@ -140,11 +136,7 @@ def scan(op: str, update: str, stored: str, index: str, rank: int) -> Kernel:
 """
     params = (*walk_params(names, rank), *SCAN_PARAMS)
     return Kernel(
-        walk_source(names, rank, body),
-        (stored, index, stored),
-        (stored,),
-        params,
-        index_errors=op,
+        walk_source(names, rank, body), (stored, index, stored), (stored,), params, index_errors=op
     )
 
 

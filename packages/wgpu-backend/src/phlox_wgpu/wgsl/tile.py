@@ -30,6 +30,10 @@ class Tile:
         """Threads of a workgroup."""
         return self.rows * self.columns // (self.thread_rows * self.thread_columns)
 
+    def cut(self, rows: int, columns: int) -> tuple[int, int]:
+        """How many of it cover so many rows and columns."""
+        return -(-rows // self.rows), -(-columns // self.columns)
+
     @property
     def workgroup_bytes(self) -> int:
         """Workgroup memory that the two operands take at most."""
