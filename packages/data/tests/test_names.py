@@ -14,6 +14,10 @@ from PIL import Image
 import phlox_data as data
 import phlox_tensor as pt
 from phlox_data._elsewhere import NAMES
+from phlox_data.augment import _NAMES as AUGMENTED
+
+pa: Any = pytest.importorskip("pyarrow", reason="an extra of the package")
+pq: Any = pytest.importorskip("pyarrow.parquet", reason="an extra of the package")
 
 
 @pytest.fixture
@@ -25,6 +29,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("shards").mkdir()
     with tarfile.open("shards/0.tar", "w") as shard:
         shard.add("file.csv", "a.csv")
+    Path("texts/cat").mkdir(parents=True)
+    Path("texts/cat/1.txt").write_text("a cat")
+    Path("file.json").write_text('{"images": [], "annotations": [], "categories": []}')
+    Path("tables").mkdir()
+    table = pa.table({"x": [1]})
+    pq.write_table(table, "tables/file.parquet")
+    with pa.ipc.new_file("tables/0.arrow", table.schema) as made:
+        made.write_table(table)
     for part in ("train", "t10k"):
         for name in ("images-idx3", "labels-idx1"):
             content = gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 1, 5]))
@@ -39,6 +51,13 @@ def test_what_is_said_of_a_name_runs(name: str) -> None:
     one = data.of([1, 2, 3])
     given: dict[str, Any] = {"data": data, "dataset": one, "first": one, "second": one}
     exec(str(caught.value.hint), given | {"features": np.ones((2, 3)), "labels": np.ones(2)})
+
+
+@pytest.mark.parametrize("name", sorted(AUGMENTED))
+def test_what_is_said_of_a_name_of_torchvision_runs(name: str) -> None:
+    with pytest.raises(pt.UnknownNameError, match="phlox writes this otherwise") as caught:
+        getattr(data.augment, name)
+    exec(str(caught.value.hint), {"data": data, "augment": data.augment, "dataset": data.of([1])})
 
 
 def test_a_name_that_is_near_is_said() -> None:

@@ -23,6 +23,7 @@ from ._arrow import parquet as parquet
 from ._batch import RaggedError as RaggedError
 from ._batch import pad as pad
 from ._batch import stack as stack
+from ._coco import coco as coco
 from ._csv import csv as csv
 from ._dataset import Dataset as Dataset
 from ._dataset import of as of
@@ -34,6 +35,7 @@ from ._idx import Parts as Parts
 from ._idx import idx as idx
 from ._idx import read_idx as read_idx
 from ._images import images as images
+from ._images import segmentation as segmentation
 from ._loader import DataLoader as DataLoader
 from ._npz import npz as npz
 from ._processes import Processes as Processes
@@ -42,8 +44,10 @@ from ._sampler import Sampler as Sampler
 from ._sampler import Weighted as Weighted
 from ._sampler import balanced as balanced
 from ._sqlite import sqlite as sqlite
+from ._text import documents as documents
 from ._text import jsonl as jsonl
 from ._text import text as text
+from ._tokens import tokens as tokens
 
 __version__ = "0.1.0"
 

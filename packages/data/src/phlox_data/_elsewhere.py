@@ -7,6 +7,7 @@ from typing import Final
 
 # Names beside ``torch.utils.data.DataLoader`` -> what to type.
 NAMES: Final[Mapping[str, str]] = {
+    "CocoDetection": 'data.coco("file.json", "folder")',
     "ConcatDataset": "first + second",
     "DatasetFolder": 'data.images("folder")',
     "FashionMNIST": 'data.idx("folder")',
@@ -22,8 +23,12 @@ NAMES: Final[Mapping[str, str]] = {
     "default_collate": "data.stack",
     "from_dict": "data.arrays(x=features, y=labels)",
     "from_tensor_slices": "data.arrays((features, labels))",
+    "TextFolderDataset": 'data.documents("texts")',
     "load_dataset": 'data.csv("file.csv")',
+    "load_from_disk": 'data.arrow("tables/*.arrow")',
     "pad_sequence": "data.DataLoader(dataset, 2, collate=data.pad(0))",
     "random_split": "training, validation = dataset.split(0.8)",
     "read_csv": 'data.csv("file.csv")',
+    "read_parquet": 'data.parquet("tables/file.parquet")',
+    "transforms": "dataset.map(data.augment.RandomHorizontalFlip())",
 }

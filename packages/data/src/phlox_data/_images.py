@@ -1,10 +1,12 @@
-"""A folder of pictures, in a folder for each class."""
+"""Folders of pictures: one for each class, several labels for a picture, or masks beside them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, final
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from phlox_tensor import ArgumentError
 
 from ._dataset import Dataset
 from ._errors import DataError, checked_path
+from ._folders import by_class, shown
 from ._items import Draw, Items
 
 ENDINGS: Final = frozenset(
@@ -22,15 +25,22 @@ ENDINGS: Final = frozenset(
 _MODES: Final = ("L", "RGB", "RGBA")
 
 
+class Look(NamedTuple):
+    """How pictures are wanted."""
+
+    size: tuple[int, int] | None
+    mode: str
+    draft: bool = False
+
+
 @final
 class Pictures(Items):
-    """Pictures by their files, decoded when they are asked for."""
+    """Pictures by their files, decoded when they are asked for, with masks beside them if given."""
 
     def __init__(
-        self, files: list[Path], labels: list[int], size: tuple[int, int] | None, mode: str
+        self, files: list[Path], look: Look, labels: NDArray[Any] | None, masks: list[Path] | None
     ) -> None:
-        self._files, self._labels = files, np.array(labels, np.int64)
-        self._size, self._mode = size, mode
+        self._files, self._look, self._labels, self._masks = files, look, labels, masks
 
     def __len__(self) -> int:
         return len(self._files)
@@ -38,28 +48,64 @@ class Pictures(Items):
     def get(self, index: int, key: int, draw: Draw) -> Any:
         del key, draw
         file = self._files[index]
-        image = decoded(file, str(file), self._size, self._mode)
-        return {"image": image, "label": self._labels[index]}
+        image = decoded(file, str(file), self._look.size, self._look.mode, draft=self._look.draft)
+        item: dict[str, Any] = {"image": image}
+        if self._labels is not None:
+            item["label"] = self._labels[index]
+        if self._masks is not None:
+            item["mask"] = classes_in(self._masks[index], self._look.size)
+            if item["mask"].shape != image.shape[1:]:
+                what, got = f"{self._masks[index]} has another size", item["mask"].shape
+                raise DataError("segmentation", what, got=got, expected=image.shape[1:])
+        return item
 
 
-def decoded(
-    file: Path | BinaryIO, name: str, size: tuple[int, int] | None = None, mode: str = "RGB"
-) -> NDArray[np.uint8]:
-    """Return a picture as (channels, height, width); errors say its name."""
+@contextmanager
+def _told(op: str, name: str) -> Iterator[None]:
+    """Say which file is no picture, whatever Pillow raises."""
     try:
-        with Image.open(file) as opened:
-            if opened.mode.startswith(("I", "F")):
-                what = f"{name} has more than 8 bits a pixel"
-                raise DataError("images", what, got=opened.mode, expected="8 bits")
-            image = ImageOps.exif_transpose(opened).convert(mode)
+        yield
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, (DataError, FileNotFoundError, PermissionError)):
             raise
-        raise DataError("images", f"{name} is no whole picture", got=error) from error
+        raise DataError(op, f"{name} is no whole picture", got=error) from error
+
+
+def decoded(
+    file: Path | BinaryIO,
+    name: str,
+    size: tuple[int, int] | None = None,
+    mode: str = "RGB",
+    *,
+    draft: bool = False,
+) -> NDArray[np.uint8]:
+    """Return a picture as (channels, height, width); errors say its name.
+
+    Its memory is that of (height, width, channels), as it was decoded: a copy less for each.
+    """
+    with _told("images", name), Image.open(file) as opened:
+        if opened.mode.startswith(("I", "F")):
+            what = f"{name} has more than 8 bits a pixel"
+            raise DataError("images", what, got=opened.mode, expected="8 bits")
+        if draft and size is not None:
+            opened.draft(None, (size[1], size[0]))
+        image = ImageOps.exif_transpose(opened).convert(mode)
     if size is not None:
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
-    pixels = np.asarray(image)
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels[None])
+    pixels = np.array(image)
+    return pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels[None]
+
+
+def classes_in(file: Path, size: tuple[int, int] | None) -> NDArray[np.uint8]:
+    """Return a mask as (height, width): gray values, or places in a palette."""
+    with _told("segmentation", str(file)), Image.open(file) as opened:
+        if opened.mode not in ("1", "L", "P"):
+            what, expected = f"{file} is no mask", "gray or a palette: a class for each pixel"
+            raise DataError("segmentation", what, got=opened.mode, expected=expected)
+        image = opened.convert("L") if opened.mode == "1" else opened.copy()
+    if size is not None:
+        image = image.resize((size[1], size[0]), Image.Resampling.NEAREST)
+    return np.array(image)
 
 
 def images(
@@ -67,6 +113,8 @@ def images(
     *,
     size: tuple[int, int] | None = None,
     mode: Literal["L", "RGB", "RGBA"] = "RGB",
+    labels: Mapping[str, Sequence[str]] | None = None,
+    draft: bool = False,
 ) -> Dataset[Any]:
     """Return the pictures of a folder that has a folder for each class.
 
@@ -78,6 +126,10 @@ def images(
         folder: with folders of pictures, which may have folders again.
         size: (height, width) that all are resized to; without one they keep theirs.
         mode: of Pillow: ``"L"`` is gray, ``"RGBA"`` keeps transparency.
+        labels: all labels of each file, by its path in the folder, for pictures that have several:
+            then ``label`` is float32 (classes,), with 1 for each of them.
+        draft: whether JPEG may be decoded at a half, a quarter or an eighth, where ``size`` is
+            smaller still: several times faster, and a little less sharp.
 
     Raises:
         DataError: for a folder without classes, for a class without pictures; from an item, for
@@ -96,26 +148,83 @@ def images(
     """
     if mode not in _MODES:
         raise ArgumentError("images", "no such mode", got=repr(mode), expected=", ".join(_MODES))
+    if draft and size is None:
+        what, hint = "a draft needs a size", 'data.images("folder", size=(64, 64), draft=True)'
+        raise ArgumentError("images", what, got="draft=True", hint=hint)
     root = Path(checked_path(folder, "images"))
-    classes = sorted(each.name for each in root.iterdir() if _shown(each) and each.is_dir())
-    if not classes:
-        got, expected = f"{root}", "a folder for each class"
-        raise DataError("images", "the folder has no classes", got=got, expected=expected)
-    files: list[Path] = []
-    labels: list[int] = []
-    for label, name in enumerate(classes):
-        found = sorted(file for file in (root / name).rglob("*") if _is_picture(file))
-        if not found:
-            what = f"the class {name!r} has no pictures"
-            raise DataError("images", what, got=f"{root / name}", expected=".jpg, .png, …")
-        files += found
-        labels += [label] * len(found)
-    return Dataset(Pictures(files, labels, size, mode), tuple(classes))
+    look = Look(size, mode, draft)
+    if labels is not None:
+        return _multilabel(root, labels, look)
+    names, files, places = by_class(root, "images", is_picture)
+    return Dataset(Pictures(files, look, np.array(places, np.int64), None), names)
 
 
-def _shown(path: Path) -> bool:
-    return not path.name.startswith(".")
+def _multilabel(root: Path, labels: Mapping[str, Sequence[str]], look: Look) -> Dataset[Any]:
+    wrong = [name for name, some in labels.items() if isinstance(some, str)]
+    missing = [name for name in labels if not (root / name).is_file()]
+    if wrong or missing or not labels:
+        got = f"{wrong[0]}: {labels[wrong[0]]!r}" if wrong else ", ".join(missing[:3]) or "none"
+        expected = "a list of labels for each file" if wrong else f"files in {root}"
+        raise DataError("images", "labels of no pictures", got=got, expected=expected)
+    classes = sorted({each for some in labels.values() for each in some})
+    table = np.array([[name in some for name in classes] for some in labels.values()], np.float32)
+    files = [root / name for name in labels]
+    return Dataset(Pictures(files, look, table, None), tuple(classes))
 
 
-def _is_picture(path: Path) -> bool:
-    return path.suffix.lower() in ENDINGS and _shown(path) and path.is_file()
+def segmentation(
+    images: str | PathLike[str],
+    masks: str | PathLike[str],
+    *,
+    size: tuple[int, int] | None = None,
+    mode: Literal["L", "RGB", "RGBA"] = "RGB",
+) -> Dataset[Any]:
+    """Return the pictures of a folder with their masks, which have the same names in another one.
+
+    Items are ``{"image": uint8 (channels, height, width), "mask": uint8 (height, width)}``. A mask
+    is gray or has a palette, and its numbers are classes; names may end otherwise than those of
+    pictures. Pictures are turned as their cameras say, and masks have to fit them then.
+
+    Args:
+        images: a folder of pictures, which may have folders again.
+        masks: a folder of the same shape.
+        size: (height, width) that all are resized to, masks without new classes.
+        mode: of Pillow, for the pictures.
+
+    Raises:
+        DataError: for a picture without a mask, or a mask without a picture.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("images", "masks"):
+        ...         Path(folder, name).mkdir()
+        ...         Image.new("L", (30, 20), 2).save(Path(folder, name, "one.png"))
+        ...     pair = segmentation(f"{folder}/images", f"{folder}/masks")[0]
+        ...     pair["image"].shape, pair["mask"].shape, int(pair["mask"].max())
+        ((3, 20, 30), (20, 30), 2)
+    """
+    roots = [Path(checked_path(each, "segmentation")) for each in (images, masks)]
+    files, others = ({_stem(root, file): file for file in _pictures(root)} for root in roots)
+    alone = sorted({*files} ^ {*others})
+    if alone or not files:
+        got, expected = ", ".join(alone[:3]) or "none", f"as many in {roots[0]} as in {roots[1]}"
+        what = "pictures and masks do not go together"
+        raise DataError("segmentation", what, got=got, expected=expected)
+    names = sorted(files)
+    pairs = [files[name] for name in names], [others[name] for name in names]
+    return Dataset(Pictures(pairs[0], Look(size, mode), None, pairs[1]))
+
+
+def _pictures(root: Path) -> list[Path]:
+    return [file for file in root.rglob("*") if is_picture(file)]
+
+
+def _stem(root: Path, file: Path) -> str:
+    return file.relative_to(root).with_suffix("").as_posix()
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a path is a file that ends like a picture."""
+    return path.suffix.lower() in ENDINGS and shown(path) and path.is_file()

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from glob import glob
 from itertools import accumulate
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final, final
+
+import numpy as np
 
 from ._dataset import Dataset
 from ._errors import DataError, checked_path
+from ._folders import by_class
 from ._items import Draw, Items, part_of
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -94,6 +98,50 @@ def text(paths: Paths) -> Dataset[str]:
         ['one', 'two']
     """
     return Dataset(Lines(found_files(paths, "text"), "text", values=False))
+
+
+@final
+class Documents(Items):
+    """Whole files of text, with the class of their folder."""
+
+    def __init__(self, files: list[Path], labels: list[int]) -> None:
+        self._files, self._labels = files, np.array(labels, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def get(self, index: int, key: int, draw: Draw) -> Any:
+        del key, draw
+        try:
+            text = self._files[index].read_text("utf-8-sig")
+        except UnicodeDecodeError as error:
+            what = f"{self._files[index]} is no UTF-8"
+            raise DataError("documents", what, got=error.reason) from error
+        return {"text": text, "label": self._labels[index]}
+
+
+def documents(folder: str | PathLike[str]) -> Dataset[Any]:
+    """Return the text files of a folder that has a folder for each class.
+
+    Items are ``{"text": str, "label": int64}``, of all files that end with ``.txt``. Classes are
+    the sorted names of the folders, ``dataset.classes``.
+
+    Raises:
+        DataError: for a folder without classes, for a class without files; from an item, for
+            bytes that are no UTF-8.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("bad", "good"):
+        ...         Path(folder, name).mkdir()
+        ...         size = Path(folder, name, "1.txt").write_text(f"a {name} film")
+        ...     documents(folder)[1]
+        {'text': 'a good film', 'label': np.int64(1)}
+    """
+    root = Path(checked_path(folder, "documents"))
+    names, files, labels = by_class(root, "documents", lambda file: file.suffix == ".txt")
+    return Dataset(Documents(files, labels), names)
 
 
 def jsonl(paths: Paths) -> Dataset[Any]:

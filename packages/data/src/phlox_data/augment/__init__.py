@@ -48,7 +48,7 @@ _explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
 # Names of torchvision that are something else here -> what to type.
 _NAMES = {
     "Compose": "dataset.map(augment.RandomHorizontalFlip()).map(augment.RandomGrayscale())",
-    "ToTensor": "data.DataLoader(dataset, 2, transform=lambda batch: batch / 255.0)",
+    "ToTensor": "dataset.map(augment.Normalize((0.0,), (1.0,)))",
 }
 
 # Type checkers would take any name for one that exists.
