@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -267,3 +269,23 @@ def test_a_rule_of_yours_is_a_version_of_its_own() -> None:
             model, loss = fast(model, mine, x, y, 0.01)
             plain, expected = step(plain, own, x, y, 0.01)
             assert float(loss) == float(expected)
+
+
+def test_a_call_among_fifty_versions_runs_what_one_among_two_runs() -> None:
+    def functions_of_a_turn(count: int) -> int:
+        fast = px.compile(lambda x: (x * 2 + 1).relu().exp())
+        arrays = [px.ones(10 + at, device=Cpu()) for at in range(count)]
+        with warnings.catch_warnings(action="ignore"):  # it was recorded ten times
+            for array in arrays * 5:
+                fast(array)
+        called: list[str] = []
+        sys.setprofile(lambda frame, event, _: called.append(event) if event == "call" else None)
+        try:
+            for array in arrays:
+                fast(array)
+        finally:
+            sys.setprofile(None)
+        assert fast.versions == count
+        return len(called) // count
+
+    assert functions_of_a_turn(50) == functions_of_a_turn(2) > 4
