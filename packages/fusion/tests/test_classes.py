@@ -280,3 +280,51 @@ def test_an_attribute_that_a_class_worked_out_before_is_followed() -> None:
 
     lazy = Lazy()
     goes_on(lambda x: x * lazy.rate, lambda: setattr(lazy, "rate", 3.0))
+
+
+def given_later(expression: str, change: str, bases: str = "Base") -> list[float]:
+    """What a compiled function gives before and after a class, or what it is made of, changes."""
+    text = f"""
+class Base: ...
+class Other:
+    def rate(self): return 3.0
+class Metal(type): ...
+class Held({bases}): ...
+held = Held()
+held.kept = 1.0
+def named(name): return getattr(held, name, 1.0)
+def caught():
+    try: return held.absent
+    except AttributeError: return 1.0
+def body(x): return x * ({expression})
+"""
+    space: dict[str, Any] = {"__name__": __name__, "yes": lambda *_: True}
+    exec(text, space)
+    fast = compile(space["body"])
+    found = [fast(pt.ones(1)).item() for _ in range(6)]
+    exec(change, space)
+    return found + [fast(pt.ones(1)).item() for _ in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "change", "bases"),
+    [
+        ("held.kept", "Held.kept = property(lambda _: 3.0)", "Base"),
+        ("held.kept", "Base.kept = property(lambda _: 3.0)", "Base"),
+        ("named('absent')", "Base.absent = 3.0", "Base"),
+        ("named('absent')", "Held.__getattr__ = lambda *_: 3.0", "Base"),
+        ("3.0 if hasattr(held, 'absent') else 1.0", "Base.__getattr__ = lambda *_: 3.0", "Base"),
+        ("caught()", "Held.__getattr__ = lambda *_: 3.0", "Base"),
+        ("1.0 if held else 3.0", "Held.__bool__ = lambda _: False", "Base"),
+        ("1.0 if held else 3.0", "Base.__len__ = lambda _: 0", "Base"),
+        ("3.0 if held == Held else 1.0", "Held.__eq__ = lambda *_: True", "Base"),
+        ("held * 2.0", "Held.__mul__ = lambda *_: 3.0", "float"),
+        ("3.0 if isinstance(1, Held) else 1.0", "Metal.__instancecheck__ = yes", "metaclass=Metal"),
+        ("3.0 if isinstance(held, Other) else 1.0", "Held.__bases__ = (Other,)", "Base"),
+        ("getattr(held, 'rate', float)() or 1.0", "Held.__bases__ = (Other,)", "Base"),
+    ],
+)
+def test_what_a_class_gets_later_is_followed(expression: str, change: str, bases: str) -> None:
+    found = given_later(expression, change, bases)
+    assert found[5] != 3.0
+    assert found == [found[0]] * 6 + [3.0] * 6

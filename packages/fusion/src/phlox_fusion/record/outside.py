@@ -143,9 +143,6 @@ class _Open:
             caught: that may be any, since code goes on after an ``AttributeError``.
         """
         caught = caught and name[:2] != "__" and not isinstance(self.item, FunctionType)
-        if isinstance(self.item, type):
-            bases = (base for cls in self.classes for base in cls.__mro__[:-1])
-            return caught or name in asked or any(name in vars(base) for base in bases)
         if not isinstance(self.space, dict):
             return False
         cls = type(self.item)
@@ -193,6 +190,10 @@ class _Walk:
                 self._watch(attributes_in, item.item, item.place, {"__class__": type(item.item)})
             if WHOLE in self._does and not isinstance(item.item, ModuleType):
                 self._watch(size_of, item.space, item.place._replace(own=False))
+        for cls, item in self._classes.items():  # what a class gets later may decide anything
+            self._watch(size_of, item.space, item.place)
+            if cls in item.classes:
+                self._watch(attributes_in, cls, item.place, {"__mro__": cls.__mro__})
         for item in [*self._open, *self._classes.values()]:
             for read, holder, keys in (
                 (names_in, item.space, item.keys),

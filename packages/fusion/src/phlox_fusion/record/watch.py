@@ -75,6 +75,9 @@ class Watch(NamedTuple):
             if now != values:
                 yield place, NOTHING if values[0] <= now[0] else values
             return
+        if self.read is size_of and now > values:
+            yield place, NOTHING
+            return
         names = [self.place(key) for key in self.keys]
         if self.read is items_of:
             before, after = (dict(_items(found)) for found in (values, now))
@@ -248,6 +251,8 @@ def _lines(source: Source, watch: Watch, miss: str) -> Iterator[str]:
                 yield f"if {name} in {holder}: {miss}"
             else:
                 yield f"if {holder}[{name}] is not {source.held(value)}: {miss}"
+    elif watch.read is size_of:
+        yield f"if len({holder}) != {watch.values[0]}: {miss}"
     elif watch.read in (items_of, parts_of) and not watch.values:
         yield f"if {holder}: {miss}"
     elif watch.read is attributes_in and all(map(_is_name, watch.keys, watch.values)):
