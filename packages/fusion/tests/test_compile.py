@@ -215,9 +215,9 @@ def test_a_function_that_is_recorded_ever_again_is_told() -> None:
     assert fast.versions == 10
     slowed = compile(lambda x, rate=1.0: x * rate)
     for n in range(9):
-        slowed(pt.ones(1), rate=np.float64(n))
+        slowed(pt.ones(1), rate=np.float32(n))
     with pytest.warns(UserWarning, match=r"rate was .*; float\(.*9.0.*\) may be another"):
-        slowed(pt.ones(1), rate=np.float64(9))
+        slowed(pt.ones(1), rate=np.float32(9))
     asked = compile(lambda x, n: x * float(n))
     for n in range(9):
         asked(pt.ones(1), 1.5 + n)

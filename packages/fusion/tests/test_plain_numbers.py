@@ -134,7 +134,44 @@ def test_a_number_that_somebody_keeps_is_one_afterwards() -> None:
     assert pickle.loads(pickle.dumps(n)) == 3
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.bool_])
+# Each is called with the value of a float64, which is a number: what it does is done anew then.
+WITH_FLOAT64: list[Callable[[Tensor, Any], Any]] = [
+    lambda x, n: x * (3 * n),
+    lambda x, n: x * (n / (n - 2.0)),  # inf where a float raises
+    lambda x, n: x if n > 3 else x * 2,
+    lambda x, n: x * (2 if (n > 3) is True else 3),  # a bool of NumPy is no True
+    lambda x, n: x * n**2 + n % 2,
+    lambda x, n: x * (2 if isinstance(n, float) else 3),
+    lambda x, n: x * (2 if isinstance(n, np.floating) else 3),
+    lambda x, n: (x.mean(), n + 1),
+    lambda x, n: x * max(n, 2.5) + abs(-n),
+    lambda x, n: x.clip(-n, n),
+    lambda x, n: x * (2 if type(n) is np.float64 else 3),
+    lambda x, n: x * np.sqrt(n),
+    lambda x, n: x * n.item(),
+    lambda x, n: x * n.astype("float32"),
+    lambda x, n: x * {1.0: 5.0}.get(n, 1.0),
+    lambda x, n: x * (np.float64(2) * n),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning", "ignore:.*recorded 10 times")
+@pytest.mark.parametrize("at", range(len(WITH_FLOAT64)))
+def test_a_float64_of_numpy_is_a_number(at: int) -> None:
+    function = WITH_FLOAT64[at]
+    fast = compile(function)
+    for n in (1.0, 2.0, 4.0, 1.0, 2.5, 0.0, np.nan, np.inf, 1.0, 5.0, 6.0, 7.0, 8.0):
+        value = np.float64(n)
+        found, expected = fast(pt.ones(2), value), function(pt.ones(2), value)
+        if isinstance(expected, tuple):
+            assert type(found[1]) is type(expected[1]) is np.float64
+            assert np.array_equal(found[1], expected[1], equal_nan=True)
+            found, expected = found[0], expected[0]
+        assert np.array_equal(found.numpy(), expected.numpy(), equal_nan=True)
+    assert fast.versions <= 2 or at >= 10
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_])
 def test_scalars_of_numpy_are_compared_by_value(kind: Any) -> None:
     fast = compile(lambda x, n: x * (n * kind(3)))
     for n in (0, 1, 0, 1, 0, 1):

@@ -79,7 +79,8 @@ def _own(code: CodeType) -> tuple[set[Any], ...]:
     same, imports = attributes & _SAME, set[tuple[int, str]]()
     does = {WHOLE} if attributes & _WHOLE else set[str]()
     does |= _goes_on(steps, attributes)
-    does |= {KINDS} if "type" in of_globals and _names_kinds(steps, texts) else set[str]()
+    kinds = _names_kinds(steps, texts) or not {"double", "float64"}.isdisjoint(attributes | texts)
+    does |= {KINDS} if "type" in of_globals and kinds else set[str]()
     if attributes & _FORMATTING:  # "{config.rate}"
         attributes |= {name for text in written if "{" in text for name in words(text)}
     if of_globals & _BY_TEXT:

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 from weakref import ref
 
 from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
-from phlox_tensor.capture import STATEFUL, Number, Packed, plain, refuse
+from phlox_tensor.capture import STATEFUL, Packed, plain, refuse
 
 from ..locks import lock_beyond_forks
 from ..source import Source
-from .static import BY_EQUALITY, same_keys, same_static
+from .static import BY_EQUALITY, NUMBERS, same_keys, same_static
 
 # What a device has of a tensor: the device, and what the tensor is to it.
 Level = tuple[Backend, Standing]
@@ -29,7 +29,7 @@ class TensorPart(NamedTuple):
 
 
 class NumberPart(NamedTuple):
-    """An int or a float, which may be another at each call."""
+    """An int, a float or a float64 of NumPy, which may be another at each call."""
 
     type: type
 
@@ -286,7 +286,7 @@ def flatten(
             parts.append(TensorPart(levels, Spec(item.shape, item.dtype)))
             leaves.append(primitive)
             known.append(item.primitive)
-        elif cls in (float, int, Number):
+        elif cls in NUMBERS:
             parts.append(NumberPart(type(plain(item))))
             leaves.append(item)
             known.append(None)

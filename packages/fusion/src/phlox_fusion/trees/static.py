@@ -7,10 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from phlox_tensor import Tensor, tree
-from phlox_tensor.capture import same
+from phlox_tensor.capture import Number, same
 
 from .plain import is_plain, is_whole, typed
 
+NUMBERS: Final = frozenset({Number, float, int, np.float64})  # that a replay computes with
 BY_EQUALITY: Final = frozenset({bool, bytes, int, str})
 
 

@@ -9,6 +9,7 @@ from phlox_tensor.capture import ambient
 
 from ..trees.flat import flat
 from ..trees.layout import flatten
+from ..trees.static import NUMBERS
 from .probe import twice
 
 
@@ -33,7 +34,7 @@ def key_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any
                 primitive = device.lower(primitive)
                 device = device.inner
             leaves.append(primitive)
-        elif cls is float or cls is int:
+        elif cls in NUMBERS:
             key.append(cls)
             leaves.append(item)
         elif item is None or cls is bool or cls is str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from phlox_tensor import Backend, Tensor
-from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS, Number
+from phlox_tensor.capture import ALWAYS, MODES, RECORDINGS
 
 from ..record.outside import Outside
 from ..record.steps import Kept
@@ -16,8 +16,7 @@ from ..replay.replay import MISS, Replay
 from ..source import Source
 from ..trees.flat import flat, same_contents
 from ..trees.layout import NodePart, NumberPart
-
-_NUMBERS: Final = frozenset({float, int, Number})
+from ..trees.static import NUMBERS
 
 # What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.
 Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
@@ -79,7 +78,7 @@ def probe_of(
 
 def twice(leaves: Sequence[Any]) -> bool:
     """Whether a tensor is at two places; numbers that are one object count as two."""
-    held = [id(leaf) for leaf in leaves if type(leaf) not in _NUMBERS]
+    held = [id(leaf) for leaf in leaves if type(leaf) not in NUMBERS]
     return len({*held}) < len(held)
 
 
@@ -88,8 +87,8 @@ def _look(source: Source, name: str, item: Any, miss: str) -> tuple[str, int]:
     cls = type(item)
     if cls is Tensor:
         return _look_at_tensor(source, name, item, miss), 1
-    if cls is float or cls is int:
-        source.line(f"if type({name}) is not {cls.__name__}: {miss}")
+    if cls in NUMBERS:
+        source.line(f"if type({name}) is not {source.held(cls)}: {miss}")
         return name, 0
     if item is None or cls is bool:
         source.line(f"if {name} is not {item}: {miss}")

@@ -369,7 +369,7 @@ _CLOSED: Final = frozenset(
 def type_depends_on_values(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     """Whether the values of numbers decide if a function of them gives an int or a float."""
     if function is operator.pow:
-        return all(type(plain(item)) is not float for item in args)
+        return all(not isinstance(plain(item), float) for item in args)
     return function not in _CLOSED
 
 
@@ -377,7 +377,7 @@ def same(a: Any, b: Any) -> bool:
     """Whether two plain values are one: by type, sign of zero, and NaN beside NaN."""
     if type(a) is not type(b):
         return False
-    if type(a) is float:
+    if isinstance(a, float):  # of NumPy too
         return (math.isnan(a) and math.isnan(b)) or (
             a == b and math.copysign(1, a) == math.copysign(1, b)
         )
