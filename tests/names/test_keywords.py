@@ -25,6 +25,7 @@ UNTRIED = {
 ELSEWHERE = {
     ("batch_norm", "weight"),
     ("cov", "aweights"),
+    ("eigh", "UPLO"),
     ("embedding_bag", "offsets"),
     ("histogram", "weights"),
     *((f"lp_pool{n}d", "kernel_size") for n in (1, 2, 3)),  # by place
@@ -37,11 +38,15 @@ def _called(code: str) -> ast.Call:
     return next(call for call in calls if ast.unparse(call.func).startswith("px."))
 
 
+def _name(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
 def test_every_keyword_of_others_is_tried() -> None:
     tried = set()
     for code, _ in CALLS:
         call = _called(code)
-        tried |= {(ast.unparse(call.func)[3:], keyword.arg) for keyword in call.keywords}
+        tried |= {(_name(call), keyword.arg) for keyword in call.keywords}
     assert set(KEYWORDS) - {word for _, word in tried} == UNTRIED
     rows = {(op, key.partition(":")[0]) for op, row in INSTEAD.items() for key in row}
     any_op = {("any_op", word) for word in INSTEAD["any_op"]}
@@ -81,8 +86,8 @@ def _done(code: str, given: dict[str, Any]) -> Any:
             named = {"x": (places or [""])[0], word: words[word]}
             written[name] = words[word] if value == "..." else _with(value, named)
     else:
-        op = REGISTRY[ast.unparse(call.func)[3:]]
-        owned = [o.name for o in op.signature.operands] + list(op.attribute_names)
+        op = REGISTRY.get(_name(call))
+        owned = [o.name for o in op.signature.operands] + list(op.attribute_names) if op else []
         last = [*places, *written.values()][-1]
         named = dict.fromkeys(("weight", "weights"), last) | dict(zip("xy", places, strict=False))
         named |= dict(zip(owned, places, strict=False)) | written

@@ -278,7 +278,7 @@ def method(op: Op) -> str:
         name = attributes[0].name
         own = kind(op.signature.operands[0].kind)
         arguments = f"self: Tensor[{own}], *{name}: int | Sequence[int], **wrong: Never"
-        body = body.replace(f"({name},)", f"(spread({name}),)")
+        body = body.replace(f"({name},)", f"({name} if len({name}) > 1 else spread({name}),)")
         line = line.replace("wrong or more", "wrong").replace("wrong, more", "wrong")
     else:
         arguments = ", ".join(parameters(op, method=True, refusing=True))
@@ -422,7 +422,10 @@ def transposes() -> str:
         "        if passed is None:\n"
         "            return _fast.reversed_axes(_permute_dims, self, key)\n"
         "        entry, values, _ = passed\n"
-        "        return wrap(entry(self.primitive, *values), device)\n"
+        "        made: AnyT = new()  # as wrap() does, without its call\n"
+        "        made.primitive = entry(self.primitive, *values)\n"
+        "        made.device = device\n"
+        "        return made\n"
     )
     out.append(
         "    @property\n"

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from inspect import isfunction, signature
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -438,3 +438,12 @@ def test_sizes_in_the_place_of_a_weight_and_words_for_a_padding_say_what_gives_t
             pt.conv2d(image, weight, padding=word)  # type: ignore[arg-type]
         padding = eval(str(caught.value.hint).removeprefix("padding="), given)
         assert pt.conv2d(image, weight, padding=padding).shape == shape
+
+
+@pytest.mark.parametrize("half", ["L", "U"])
+def test_the_half_that_eigh_reads_is_mirrored_by_the_hint(half: Any) -> None:
+    matrix = np.asarray([[1.0, 2.0], [5.0, 3.0]], np.float32)
+    with pytest.raises(pt.UnknownArgumentError) as caught:
+        cast("Any", pt.linalg.eigh)(pt.asarray(matrix), UPLO=half)
+    found = eval(str(caught.value.hint), {"px": pt, "x": pt.asarray(matrix)}).eigenvalues.numpy()
+    assert np.allclose(found, np.linalg.eigh(matrix, UPLO=half).eigenvalues)

@@ -85,6 +85,11 @@ def test_a_method_refuses_what_it_does_not_have_as_the_function_does(name: str) 
             lambda: ns.layer_norm(x(), None, pt.asarray([1])),
             "bias is of a kind that the op does not",
         ),
+        (lambda: ns.einsum(x(), [0, 1], x(), [2, 1], [0, 2]), "hint: px.einsum('ab,cb->ac', x, y)"),
+        (lambda: ns.einsum(x(), [0, ...]), "hint: px.einsum('a...', x)"),
+        (lambda: ns.einsum("ij,kj", [x(), x()]), "hint: px.einsum('ij,kj', *tensors)"),
+        (lambda: x()[(0, 1),], "[getitem] not an index: got tuple"),
+        (lambda: x()[range(2)], "hint: x[[0, 1]]"),
         (lambda: ns.linalg.norm(x(), 2), "hint: px.linalg.matrix_norm(x, ord=2)"),
     ],
 )

@@ -149,6 +149,10 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "rounding_mode: 'floor'": "x1 // x2",
         "rounding_mode: 'trunc'": "(x1 / x2).trunc()",
     },
+    "eigh": {
+        "UPLO": "px.linalg.eigh(px.tril(x) + px.tril(x, k=-1).mT)",  # ours is of the mean of both
+        "UPLO: 'U'": "px.linalg.eigh(px.triu(x) + px.triu(x, k=1).mT)",
+    },
     "embedding_bag": {"offsets": "px.embedding_bag(weight, indices)  # a row of indices a bag"},
     "gelu": {
         "approximate": "x.gelu_tanh()",
@@ -167,6 +171,7 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     **{op: {"scale_factor": "{resized}"} for op in ("interpolate", "interpolate2d")},
     "log": {"base": "x.log() / math.log({value})"},
     **{f"lp_pool{n}d": {"kernel_size": "kernel={value}, p={kernel}"} for n in (1, 2, 3)},
+    "matrix_rank": {"tol": "(px.linalg.svdvals(x) > {value}).sum(axis=-1)"},
     "max": {"dim": "px.max_with_indices(x, axis={v:d}{kept})  # axis={value} for values alone"},
     "max_pool1d": {"return_indices": "px.max_pool1d_with_indices(x{kept})"},
     "max_pool2d": {"return_indices": "px.max_pool2d_with_indices(x{kept})"},
@@ -200,6 +205,11 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "range(0, x.shape[{axis}], {value})]",
     },
     "std": {"unbiased": "correction={v:d}"},
+    "svd": {
+        "compute_uv: False": "px.linalg.svdvals(x)",
+        "some: False": "full_matrices=True",
+        "some: True": "full_matrices=False",
+    },
     "subtract": {"alpha": "x1 - {value} * x2"},
     "var": {"unbiased": "correction={v:d}"},
     "var_mean": {"unbiased": "correction={v:d}"},

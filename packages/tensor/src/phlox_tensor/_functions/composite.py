@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from .._errors.classes import ArgumentError, DTypeError, KindError, WrongTypeError
+from .._errors.foreign import type_name
 from .._op.attributes import NORMALIZERS
 from .._values import dtype as _dtype
 from .._values.dtype import DType, DTypeLike, KindName, as_dtype, number_for
@@ -90,8 +91,26 @@ def einsum(equation: str, /, *arrays: Tensor[NumKind]) -> Tensor[NumKind]:
         >>> einsum("ij,jk->ik", ones((2, 3)), ones((3, 4))).shape
         (2, 4)
     """
+    given: tuple[Any, ...] = (equation, *arrays)
+    if code := _as_equation(given):
+        what, got = "no equation leads", ", ".join(map(type_name, given))
+        raise WrongTypeError("einsum", what, got=got, expected="a str, tensors", hint=code)
     out: Tensor[NumKind] = matrices.einsum(arrays, equation)
     return out
+
+
+def _as_equation(given: tuple[Any, ...]) -> str | None:
+    """The call for one list of tensors, or for tensors and lists of labels by turns; else None."""
+    if len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], list | tuple):
+        return f"px.einsum({given[0]!r}, *tensors)"
+    terms = [*given[1::2], *given[2 * (len(given) // 2) :]]
+    if isinstance(given[0], str) or not all(isinstance(each, list | tuple) for each in terms):
+        return None
+    letters = [
+        "".join("..." if n is Ellipsis else chr(ord("a") + n) for n in each) for each in terms
+    ]
+    text = "->".join((",".join(letters[: len(given) // 2]), *letters[len(given) // 2 :]))
+    return f"px.einsum({text!r}, {', '.join('xyzuvw'[: len(given) // 2])})"
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:

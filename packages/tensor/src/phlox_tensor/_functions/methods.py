@@ -656,7 +656,10 @@ class TensorMethods(TensorMembers[K]):
         if passed is None:
             return _fast.reversed_axes(_permute_dims, self, key)
         entry, values, _ = passed
-        return wrap(entry(self.primitive, *values), device)
+        made: AnyT = new()  # as wrap() does, without its call
+        made.primitive = entry(self.primitive, *values)
+        made.device = device
+        return made
 
     @property
     def mT(self: Tensor[AnyKind]) -> Tensor[AnyKind]:
@@ -1046,7 +1049,7 @@ class TensorMethods(TensorMembers[K]):
         """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
         if wrong:
             raise unknown_argument(_broadcast_to, wrong)
-        return single(_broadcast_to, self, (spread(shape),))
+        return single(_broadcast_to, self, (shape if len(shape) > 1 else spread(shape),))
 
     def ceil(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
         """Smallest whole number not below x, elementwise; integers stay."""
@@ -2610,7 +2613,7 @@ class TensorMethods(TensorMembers[K]):
         """The axes in a new order."""
         if wrong:
             raise unknown_argument(_permute_dims, wrong)
-        return single(_permute_dims, self, (spread(axes),))
+        return single(_permute_dims, self, (axes if len(axes) > 1 else spread(axes),))
 
     def pow(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
@@ -2788,7 +2791,7 @@ class TensorMethods(TensorMembers[K]):
         """The elements, row by row, under a new shape; one size may be -1."""
         if wrong:
             raise unknown_argument(_reshape, wrong)
-        return single(_reshape, self, (spread(shape),))
+        return single(_reshape, self, (shape if len(shape) > 1 else spread(shape),))
 
     def roll(
         self: Tensor[AnyKind],

@@ -297,6 +297,7 @@ def _index_item(item: Any, op: str) -> Any:
             "not an index",
             got=type(item).__name__,
             expected="int, slice, None, ..., an Int or Bool tensor",
+            hint=f"x[{[*item]}]" if isinstance(item, range | tuple) else None,
         ) from None
 
 
