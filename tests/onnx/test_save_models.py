@@ -237,3 +237,13 @@ def test_a_loop_over_the_steps_says_which_size_has_to_stay(tmp_path: Path) -> No
     assert hint == "px.onnx.save(module, inputs, path, dynamic={'x': {0: 'batch'}})"
     exec(hint, {"px": px, "module": net, "inputs": drawn(2, 6, 4), "path": path})
     assert px.onnx.load(path, device=DEVICE)(drawn(5, 6, 4))[0].shape == (5, 6, 3)
+
+
+def test_a_size_that_is_halved_is_left_out_by_the_hint(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.MaxPool2d(2))
+    x, path = drawn(2, 3, 8, 8), tmp_path / "x.onnx"
+    for axes in ({0: "batch", 2: "rows", 3: "columns"}, {0: "batch", 3: "columns"}):
+        with pytest.raises(px.onnx.OnnxError, match="max_pool2d") as e:
+            px.onnx.save(net, x, path, names=["x"], dynamic={"x": axes})
+        hint = "px.onnx.save(module, inputs, path, dynamic={'x': {0: 'batch'}})"
+        assert e.value.hint == hint

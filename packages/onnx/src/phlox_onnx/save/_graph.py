@@ -120,10 +120,12 @@ class _Values:
             raise call.refuse("an op without a spelling")
         numbers = [i for i in call.inputs if not isinstance(i, str | list)]
         facts = (*numbers, *call.attributes, *(shape for shape, _ in call.outs))
-        odd = ", ".join(dict.fromkeys(map(repr, _unlike(facts))))
-        if odd:
-            what = f"what follows from the {self.sizes.one} is no {self.sizes.form}"
-            raise call.refuse_followed(f"{what}: {odd} for {self.sizes.all_shown}")
+        found = _unlike(facts)
+        if found:
+            odd, sizes = ", ".join(dict.fromkeys(map(repr, found))), self.sizes
+            what = f"what follows from the {sizes.one} is no {sizes.form}: {odd}"
+            hint = sizes.without(set().union(*map(sizes.moving, found)))
+            raise call.refuse_followed(f"{what} for {sizes.all_shown}", hint)
         if call.op not in FOLLOWING and has(call.attributes, Followed):
             raise call.refuse_followed(f"a setting that follows from the {self.sizes.one}")
 

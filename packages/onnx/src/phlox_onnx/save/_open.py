@@ -103,7 +103,7 @@ class Opened:
 
     def above_own(self) -> Opened:
         """The same with runs in sizes above all of the example, whose values may be such sizes."""
-        runs = runs_with(self.runs.names, max(self.own.values(), default=0))
+        runs = runs_with(self.runs.names, self.runs.dynamic, max(self.own.values(), default=0))
         return replace(self, runs=runs)
 
     def first(self, words: Sequence[str], places: Sequence[int]) -> dict[str, tuple[str, int]]:
@@ -157,7 +157,7 @@ def open_sizes(
                 raise ArgumentError("save", "open sizes do not fit", got=got, expected=expected)
     if len(own) > MOST:
         raise ArgumentError("save", "too many open sizes", got=len(own), expected=f"up to {MOST}")
-    return Opened(axes, own, runs_with(list(own)))
+    return Opened(axes, own, runs_with(list(own), dynamic or {}))
 
 
 def _batch_of(shapes: Sequence[Any]) -> list[dict[int, str]]:

@@ -11,9 +11,9 @@ from phlox_tensor.capture import Graph, Node, Recording, recorded, values_of
 from phlox_tensor.scope import watching
 
 from .._errors import OnnxError
-from ._open import Dynamic, Inputs
+from ._open import Inputs
 from ._sizes import Runs
-from ._writer import EVERY, ONE
+from ._writer import EVERY
 
 
 @final
@@ -115,7 +115,7 @@ def run(
     return Run(graph, names, where, base, structure)
 
 
-def refuse_unlike(runs: list[Run], sizes: Runs, dynamic: Dynamic | None) -> None:
+def refuse_unlike(runs: list[Run], sizes: Runs) -> None:
     """Refuse runs that do not do the same one after the other; say which size may not be open.
 
     Raises:
@@ -132,27 +132,17 @@ def refuse_unlike(runs: list[Run], sizes: Runs, dynamic: Dynamic | None) -> None
                 f"{_shown(first, i)} for {sizes.shown(0)}, {_shown(other, i)} for {sizes.shown(k)}"
             )
             raise _differ(
-                f"the ops differ from {one} to {one}", got, _without(sizes.raised(k), dynamic)
+                f"the ops differ from {one} to {one}", got, sizes.without(sizes.raised(k))
             )
         if first.structure != other.structure:
             got = f"{first.structure} and {other.structure}"
             raise _differ(
-                f"the results differ from {one} to {one}", got, _without(sizes.raised(k), dynamic)
+                f"the results differ from {one} to {one}", got, sizes.without(sizes.raised(k))
             )
 
 
 def _differ(what: str, got: str, hint: str) -> OnnxError:
     return OnnxError("save", what, got=got, expected=EVERY, hint=hint)
-
-
-def _without(names: set[str], dynamic: Dynamic | None) -> str:
-    """The call that leaves these sizes as the inputs have them."""
-    rest = {
-        key: {axis: name for axis, name in axes.items() if name not in names}
-        for key, axes in (dynamic or {}).items()
-    }
-    kept = {key: axes for key, axes in rest.items() if axes}
-    return f"px.onnx.save(module, inputs, path, dynamic={kept})" if kept else ONE
 
 
 def _kind(node: Node) -> tuple[Any, ...]:

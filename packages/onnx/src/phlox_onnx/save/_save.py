@@ -28,8 +28,9 @@ from ._file import written
 from ._graph import model_of
 from ._open import HINT, Dynamic, Inputs, Opened, inputs_of, open_sizes
 from ._run import Run, refuse_unlike, run
+from ._sizes import ONE
 from ._spelled import Spelled
-from ._writer import EVERY, ONE
+from ._writer import EVERY
 
 # The file is compared with the module at these, too: 1 is where sizes vanish, 12 is beyond all.
 _ONE, _BEYOND = (1, 1, 1, 1), (12, 17, 24, 33)
@@ -103,7 +104,7 @@ def save(
     with use_device(device):
         net(*given.arguments(given.leaves))  # what is computed once and kept is no part of it
         runs, sizes = _noted(net, given, sizes, params, device, rows)
-    refuse_unlike(runs, sizes.runs, dynamic)
+    refuse_unlike(runs, sizes.runs)
     outputs = _names(output_names, "y", len(runs[0].graph.outputs), "outputs", [*params, *words])
     model, places = model_of(runs, sizes.runs, sizes.first(words, given.places), words, outputs)
     refuse_unfit(model, places)

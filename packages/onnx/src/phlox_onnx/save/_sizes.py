@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import isclose, prod
 from typing import Any, Final, TypeAlias, final
@@ -17,6 +17,8 @@ from phlox_tensor.capture import same
 _FIRST: Final = (2, 5, 9, 14)
 _FAR: Final = (7, 11, 16, 23)
 MOST: Final = len(_FIRST)
+
+ONE: Final = "px.onnx.save(module, inputs, path), for the sizes of the inputs alone"
 
 Product: TypeAlias = tuple[str, ...]  # names of sizes; () is 1
 
@@ -122,10 +124,12 @@ class Runs:
     Attributes:
         names: of the open sizes.
         points: the sizes of each run; the last one proves what the others say.
+        dynamic: what the caller asked for, by input and axis.
     """
 
     names: tuple[str, ...] = ()
     points: tuple[tuple[int, ...], ...] = ((),)
+    dynamic: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     @property
     def one(self) -> str:
@@ -148,6 +152,21 @@ class Runs:
         """Which sizes are others in a run than in the first."""
         both = zip(self.names, self.points[0], self.points[i], strict=True)
         return {name for name, first, size in both if first != size}
+
+    def moving(self, value: Unlike) -> set[str]:
+        """Which sizes a value hangs on, told by the runs in which one of them is another."""
+        runs = [i for i, n in enumerate(value.values) if n != value.values[0]]
+        alone = [raised for i in runs if len(raised := self.raised(i)) == 1]
+        return set().union(*alone) or set(self.names)
+
+    def without(self, names: set[str]) -> str:
+        """The call that leaves these sizes as the inputs have them."""
+        rest = {
+            key: {axis: name for axis, name in axes.items() if name not in names}
+            for key, axes in self.dynamic.items()
+        }
+        kept = {key: axes for key, axes in rest.items() if axes}
+        return f"px.onnx.save(module, inputs, path, dynamic={kept})" if kept else ONE
 
     @property
     def all_shown(self) -> str:
@@ -238,7 +257,7 @@ class Runs:
         return out
 
 
-def runs_with(names: Sequence[str], above: int = 0) -> Runs:
+def runs_with(names: Sequence[str], dynamic: Any, above: int = 0) -> Runs:
     """The runs that tell what follows from open sizes, all of which are above a number."""
     count = len(names)
     if not count:
@@ -246,7 +265,7 @@ def runs_with(names: Sequence[str], above: int = 0) -> Runs:
     first, far = ([n + above for n in sizes[:count]] for sizes in (_FIRST, _FAR))
     raised = [(), *((i,) for i in range(count)), *combinations(range(count), 2)]
     points = [tuple(n + (i in up) for i, n in enumerate(first)) for up in raised]
-    return Runs(tuple(names), (*points, tuple(far)))
+    return Runs(tuple(names), (*points, tuple(far)), dynamic)
 
 
 def _row(array: Any, axes: Sequence[int]) -> Any:

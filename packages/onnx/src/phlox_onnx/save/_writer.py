@@ -15,12 +15,11 @@ from phlox_tensor import DType
 from phlox_tensor.capture import shown
 
 from .._errors import OnnxError
-from ._sizes import Followed, Product, Spread
+from ._sizes import ONE, Followed, Product, Spread
 
 OPSET: Final = 21
 # What is said of modules that are not the same for all sizes.
 EVERY: Final = "one way for all sizes"
-ONE: Final = "px.onnx.save(module, inputs, path), for the sizes of the inputs alone"
 
 
 @final
@@ -54,9 +53,9 @@ class Call:
         expected = "an op that ONNX can spell"
         return OnnxError("save", what, got=str(self), expected=expected, hint=hint)
 
-    def refuse_followed(self, what: str) -> OnnxError:
+    def refuse_followed(self, what: str, hint: str = ONE) -> OnnxError:
         """The error that says what cannot be written for all sizes."""
-        return OnnxError("save", what, got=str(self), expected=EVERY, hint=ONE)
+        return OnnxError("save", what, got=str(self), expected=EVERY, hint=hint)
 
     def __str__(self) -> str:
         numbers = [i for i in self.inputs if i is not None and not isinstance(i, str | list)]
