@@ -54,6 +54,13 @@ from .step.ema import Ema as Ema
 from .step.learner import Learner as Learner
 
 if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
+    from .metrics.clusters import AdjustedRand as AdjustedRand
+    from .metrics.clusters import Completeness as Completeness
+    from .metrics.clusters import FowlkesMallows as FowlkesMallows
+    from .metrics.clusters import Homogeneity as Homogeneity
+    from .metrics.clusters import MutualInformation as MutualInformation
+    from .metrics.clusters import Rand as Rand
+    from .metrics.clusters import VMeasure as VMeasure
     from .metrics.counts import Accuracy as Accuracy
     from .metrics.counts import BalancedAccuracy as BalancedAccuracy
     from .metrics.counts import CohenKappa as CohenKappa
@@ -83,6 +90,12 @@ if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
     from .metrics.orders import KendallCorrelation as KendallCorrelation
     from .metrics.orders import MedianAbsoluteError as MedianAbsoluteError
     from .metrics.orders import SpearmanCorrelation as SpearmanCorrelation
+    from .metrics.ranking import MAP as MAP
+    from .metrics.ranking import MRR as MRR
+    from .metrics.ranking import NDCG as NDCG
+    from .metrics.ranking import HitRate as HitRate
+    from .metrics.ranking import PrecisionAtK as PrecisionAtK
+    from .metrics.ranking import RecallAtK as RecallAtK
     from .metrics.regression import CosineSimilarity as CosineSimilarity
     from .metrics.regression import KLDivergence as KLDivergence
     from .metrics.regression import LogCosh as LogCosh
@@ -99,6 +112,12 @@ if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
     from .metrics.regression import (
         WeightedMeanAbsolutePercentageError as WeightedMeanAbsolutePercentageError,
     )
+    from .metrics.text import BLEU as BLEU
+    from .metrics.text import CER as CER
+    from .metrics.text import CHRF as CHRF
+    from .metrics.text import ROUGE as ROUGE
+    from .metrics.text import WER as WER
+    from .metrics.text import EditDistance as EditDistance
 
 __version__ = "0.1.0"
 

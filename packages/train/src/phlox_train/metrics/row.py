@@ -39,6 +39,7 @@ class Row(Config):
 
     better: ClassVar[Better] = "none"
     merges: ClassVar[Merge] = "sum"  # how states are put together
+    texts: ClassVar[bool] = False  # whether it takes lists of strings
 
     def __init_subclass__(
         cls, *, takes: tuple[str, ...] = (), better: Better | None = None, **options: Any
@@ -56,11 +57,12 @@ class Row(Config):
         super().__init_subclass__(**options)
 
     def __call__(self, *given: Any) -> Any:
-        """Return the value for these alone: tensors, or arrays, as a step would give them."""
+        """Return the value for these alone, as a step would give them; arrays will do."""
         if len(given) != len(self.takes):
             self.fail("other arguments", f"{len(given)} of them", ", ".join(self.takes))
-        tensors = [asarray(x) if isinstance(x, np.ndarray) else x for x in given]
-        return self.value(self.merge(None, read(self.part(*tensors))))
+        as_they_are = (Tensor, list, tuple, str) if self.texts else (Tensor,)
+        taken = [x if isinstance(x, as_they_are) else asarray(x) for x in given]
+        return self.value(self.merge(None, read(self.part(*taken))))
 
     @abstractmethod
     def part(self, *given: Any, **named: Any) -> Parts:

@@ -6,10 +6,10 @@ from typing import Final
 
 from phlox_tensor.arguments import explain
 
-from . import counts, curves, likelihood, moments, orders, regression
+from . import clusters, counts, curves, likelihood, moments, orders, ranking, regression, text
 from .row import Row
 
-MODULES: Final = (counts, curves, likelihood, moments, orders, regression)
+MODULES: Final = (clusters, counts, curves, likelihood, moments, orders, ranking, regression, text)
 
 
 def _found() -> dict[str, type[Row]]:

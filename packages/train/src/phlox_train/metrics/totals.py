@@ -84,7 +84,7 @@ class Totals:
                 better[metric.name] = metric.better
         return Results(values, better)
 
-    def _taken(self, metric: Metric, out: Outputs) -> list[Tensor[Any]]:
+    def _taken(self, metric: Metric, out: Outputs) -> list[Any]:
         lost = [name for name in metric.takes if name not in out]
         if lost:
             raise ArgumentError(
@@ -94,7 +94,17 @@ class Totals:
                 expected=", ".join(metric.takes),
                 hint=f'return {{"loss": loss, {", ".join(f"{n!r}: {n}" for n in metric.takes)}}}',
             )
-        return [out[name].detach() for name in metric.takes]
+        taken = [out[name] for name in metric.takes]
+        for name, value in zip(metric.takes, taken, strict=True):
+            if not isinstance(value, Tensor) and not getattr(metric, "texts", False):
+                raise WrongTypeError(
+                    "evaluate",
+                    f"{name}, which {metric.name} takes, is no tensor",
+                    got=f"a {type(value).__name__}",
+                    expected="a tensor",
+                    hint=f"px.asarray({name})",
+                )
+        return [x.detach() if isinstance(x, Tensor) else x for x in taken]
 
     def _merge(self) -> None:
         loss, weight, parts = self._waiting.popleft()
