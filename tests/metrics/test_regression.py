@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from phlox_tensor import ShapeError, asarray
-from phlox_train.metrics import moments, orders, regression
+from phlox_train.metrics import moments, orders, regression, signals
 
 Check = Callable[..., None]
 Draw = Callable[[np.random.Generator, int], tuple[Any, ...]]
@@ -57,6 +57,16 @@ def concordance(p: Any, t: Any) -> Any:
     return 2 * r / (slope + 1 / slope + bias)  # Lin's r times his C_b
 
 
+def loud(x: Any) -> Any:
+    return 20 * np.log10(np.linalg.norm(x, axis=1))
+
+
+def decibels(p: Any, t: Any) -> Any:
+    """The angle between both says it as well."""
+    cosine = np.diag(sk.pairwise.cosine_similarity(p, t))
+    return np.mean(-20 * np.log10(np.tan(np.arccos(np.abs(cosine)))))
+
+
 ROWS: list[tuple[Any, Draw, Callable[..., Any]]] = [
     (regression.MeanSquaredError(), pair, lambda p, t: sk.mean_squared_error(t, p)),
     (regression.MeanSquaredError(), columns, lambda p, t: sk.mean_squared_error(t, p)),
@@ -101,6 +111,9 @@ ROWS: list[tuple[Any, Draw, Callable[..., Any]]] = [
     (moments.PearsonCorrelation(), pair, lambda p, t: stats.pearsonr(p, t)[0]),
     (moments.R2(), pair, lambda p, t: sk.r2_score(t, p)),
     (moments.R2(), columns, lambda p, t: sk.r2_score(t, p)),
+    (signals.ScaleInvariantSDR(), columns, decibels),
+    (signals.SignalNoiseRatio(), columns, lambda p, t: np.mean(loud(t) - loud(t - p))),
+    (signals.Average("p", "t"), positive, lambda p, t: np.average(p, weights=t)),
     (orders.KendallCorrelation(), tied, lambda p, t: stats.kendalltau(p, t)[0]),
     (orders.KendallCorrelation(), pair, lambda p, t: stats.kendalltau(p, t)[0]),
     (orders.MedianAbsoluteError(), pair, lambda p, t: sk.median_absolute_error(t, p)),

@@ -78,6 +78,12 @@ if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
     from .metrics.curves import ROC as ROC
     from .metrics.curves import AveragePrecision as AveragePrecision
     from .metrics.curves import PrecisionRecallCurve as PrecisionRecallCurve
+    from .metrics.detection import MeanAveragePrecision as MeanAveragePrecision
+    from .metrics.detection import MeanAverageRecall as MeanAverageRecall
+    from .metrics.features import FrechetDistance as FrechetDistance
+    from .metrics.images import PSNR as PSNR
+    from .metrics.images import SSIM as SSIM
+    from .metrics.images import MultiScaleSSIM as MultiScaleSSIM
     from .metrics.likelihood import Brier as Brier
     from .metrics.likelihood import CalibrationError as CalibrationError
     from .metrics.likelihood import Hinge as Hinge
@@ -112,6 +118,9 @@ if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
     from .metrics.regression import (
         WeightedMeanAbsolutePercentageError as WeightedMeanAbsolutePercentageError,
     )
+    from .metrics.signals import Average as Average
+    from .metrics.signals import ScaleInvariantSDR as ScaleInvariantSDR
+    from .metrics.signals import SignalNoiseRatio as SignalNoiseRatio
     from .metrics.text import BLEU as BLEU
     from .metrics.text import CER as CER
     from .metrics.text import CHRF as CHRF

@@ -25,24 +25,12 @@ class Moments(Row):
     merges: ClassVar[Merge] = "moments"
 
     def tally(self, part: State) -> Mapping[str, Any]:
-        """Return count, means (variables, outputs) and products (variables, variables, outputs)."""
-        x = np.asarray(part["variables"], np.float64)
-        count = x.shape[1]
-        mean = x.mean(axis=1) if count else np.zeros(x[:, 0:1].sum(axis=1).shape)
-        x = x - mean[:, None]
-        return {"count": count, "mean": mean, "products": np.einsum("ino,jno->ijo", x, x)}
+        """Return the moments of variables (variables, examples, outputs)."""
+        return moments_of(np.asarray(part["variables"], np.float64))
 
     def join(self, old: State, new: State) -> Mapping[str, Any]:
         """Return the moments of both."""
-        count = old["count"] + new["count"]
-        share = new["count"] / count if count else 0.0
-        far = new["mean"] - old["mean"]
-        between = np.einsum("io,jo->ijo", far, far) * old["count"] * share
-        return {
-            "count": count,
-            "mean": old["mean"] + far * share,
-            "products": old["products"] + new["products"] + between,
-        }
+        return joined(old, new)
 
 
 class Pairs(Moments, takes=("predictions", "targets"), better="higher"):
@@ -131,3 +119,28 @@ class R2(Pairs):
 def _apart(state: State) -> NDArray[Any]:
     """The square between the means, times the count."""
     return np.asarray(state["count"] * (state["mean"][0] - state["mean"][1]) ** 2)
+
+
+def moments_of(x: NDArray[Any]) -> dict[str, Any]:
+    """Return count, means (variables, outputs) and products (variables, variables, outputs)."""
+    count = x.shape[1]
+    mean = x.sum(axis=1) / max(count, 1)
+    x = x - mean[:, None]
+    return {
+        "count": count,
+        "mean": mean,
+        "products": np.einsum("ino,jno->ijo", x, x, optimize=True),
+    }
+
+
+def joined(old: State, new: State) -> dict[str, Any]:
+    """Return the moments of both."""
+    count = old["count"] + new["count"]
+    share = new["count"] / count if count else 0.0
+    far = new["mean"] - old["mean"]
+    between = np.einsum("io,jo->ijo", far, far) * old["count"] * share
+    return {
+        "count": count,
+        "mean": old["mean"] + far * share,
+        "products": old["products"] + new["products"] + between,
+    }

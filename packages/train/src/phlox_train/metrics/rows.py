@@ -6,10 +6,38 @@ from typing import Final
 
 from phlox_tensor.arguments import explain
 
-from . import clusters, counts, curves, likelihood, moments, orders, ranking, regression, text
+from . import (
+    clusters,
+    counts,
+    curves,
+    detection,
+    features,
+    images,
+    likelihood,
+    moments,
+    orders,
+    ranking,
+    regression,
+    signals,
+    text,
+)
 from .row import Row
 
-MODULES: Final = (clusters, counts, curves, likelihood, moments, orders, ranking, regression, text)
+MODULES: Final = (
+    clusters,
+    counts,
+    curves,
+    detection,
+    features,
+    images,
+    likelihood,
+    moments,
+    orders,
+    ranking,
+    regression,
+    signals,
+    text,
+)
 
 
 def _found() -> dict[str, type[Row]]:
