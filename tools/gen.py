@@ -43,6 +43,7 @@ def _code() -> dict[Path, str]:
 
 def _pages() -> dict[Path, str]:
     from tools.generate import (  # noqa: PLC0415 - run the generated functions
+        examples,
         learning,
         namespaces,
         onnx_ops,
@@ -51,6 +52,7 @@ def _pages() -> dict[Path, str]:
     )
 
     drawn = {LEARNING: learning.page(), SCHEDULES: schedules.page()}
+    drawn[examples.FILE] = _format(examples.FILE, examples.file())
     return pages.files(DOCS) | namespaces.files(DOCS) | onnx_ops.files(DOCS.parent) | drawn
 
 

@@ -67,3 +67,13 @@ def test_examples_run(example: DocTest) -> None:
 def test_every_package_of_functions_has_examples() -> None:
     found = {test.name.partition(".")[0] for test in EXAMPLES}
     assert found >= {p for p in PACKAGES if p not in ("phlox", "phlox_wgpu")}
+
+
+def test_every_layer_rule_and_recorder_has_an_example() -> None:
+    rules = [getattr(px.optim, name) for name in dir(px.optim) if f"{name}Config" in dir(px.optim)]
+    layers = [getattr(px.nn, name) for name in dir(px.nn) if f"{name}Config" in dir(px.nn)]
+    recorders = [kind for kind in vars(px.record).values() if getattr(kind, "writes", False)]
+    kinds = [*rules, *layers, *recorders[1:]]  # the first is the base of all
+    assert recorders[0] is px.record.Recorder
+    assert len(kinds) > 110
+    assert [kind.__name__ for kind in kinds if ">>>" not in (kind.__doc__ or "")] == []

@@ -215,7 +215,8 @@ class XavierNormal(Initializer):
 class Orthogonal(Initializer):
     """Rows at right angles, each of length ``gain``, or columns where these are fewer.
 
-    Axes behind the first count as one. A vector, such as a bias, becomes 0. Saxe et al., 2013.
+    Axes behind the first count as one. A vector, such as a bias, becomes 0. Saxe et al., 2013,
+    https://arxiv.org/abs/1312.6120
     """
 
     gain: float = 1.0

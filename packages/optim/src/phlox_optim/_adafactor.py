@@ -45,8 +45,10 @@ class AdafactorConfig(OptimizerConfig):
 class Adafactor(ConfiguredRule[AdafactorConfig]):
     """Adam without its memory: squares are kept as one row and one column of a matrix.
 
-    A tensor of more axes is taken as many matrices. The learning rate is the most that a step is
-    relative to the parameter's scale; it falls with 1 / √time. Shazeer and Stern, 2018.
+    ``v̂[i, j] = rows[i] · columns[j] / Σ rows`` stands for the mean of squares. A tensor of more
+    axes is taken as many matrices. The learning rate is the most that a step is
+    relative to the parameter's scale; it falls with 1 / √time. Shazeer and Stern, 2018,
+    https://arxiv.org/abs/1804.04235
     """
 
     def step(

@@ -35,7 +35,10 @@ class AdaGradConfig(OptimizerConfig):
 
 @final
 class AdaGrad(ConfiguredRule[AdaGradConfig]):
-    """Steps by the gradient over the root of the sum of all squares so far. Duchi et al., 2011."""
+    """``p' = p - lr·g / (√s' + epsilon)`` by the sum of squares so far, ``s' = s + g²``.
+
+    Duchi et al., 2011, https://jmlr.org/papers/v12/duchi11a.html
+    """
 
     def step(
         self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State

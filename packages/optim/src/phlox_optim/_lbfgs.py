@@ -93,12 +93,13 @@ class _Place(NamedTuple):
 
 @final
 class Lbfgs(Settled):
-    """Quasi-Newton steps by the curvature seen in the last ones. Liu and Nocedal, 1989.
+    """Quasi-Newton steps by the curvature seen in the last ones.
 
     All trained parameters are one vector, on one device and of one type. It is for losses without
     noise: whole data, no dropout.
 
     ``step`` and ``load_record`` change the optimizer itself.
+    Liu and Nocedal, 1989, https://doi.org/10.1007/BF01589116
 
     Example:
         >>> import phlox_nn as nn, phlox_optim as optim, phlox_tensor as pt

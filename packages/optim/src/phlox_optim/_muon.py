@@ -45,11 +45,12 @@ class MuonConfig(OptimizerConfig):
 
 @final
 class Muon(ConfiguredRule[MuonConfig]):
-    """Steps by the orthogonal part of the momentum of a matrix. Jordan et al., 2024.
+    """Steps by the orthogonal part of the momentum of a matrix.
 
     For matrices (inputs, outputs) alone, as ``Linear`` has them; other parameters go to another
     optimizer (``GroupsConfig``). Rounds run in the type of the step: float32 for narrower
     parameters.
+    Jordan et al., 2024, https://kellerjordan.github.io/posts/muon
     """
 
     def step(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import cleandoc
 from operator import is_
 from typing import Any, ClassVar, Final, Generic, Never, TypeVar, get_args
 from weakref import finalize
@@ -81,6 +82,17 @@ class SimpleOptimizer(ABC):
         return f"{type(self).__name__}({', '.join(map(repr, vars(self).values()))})"
 
 
+_EXAMPLE: Final = """Example:
+    >>> import phlox as px
+    >>> model = px.nn.Linear(2, 2, bias=False, initializer=px.nn.initializers.Ones())
+    >>> optimizer = px.optim.{}Config().init()
+    >>> grads = {{model.weight.id: px.asarray([[1.0, -1.0], [0.0, 2.0]])}}
+    >>> model = optimizer.step(0.1, model, grads)
+    >>> optimizer.steps
+    1
+"""
+
+
 class ConfiguredRule(SimpleOptimizer, Generic[C]):
     """A rule whose settings are those of a config: ``class Lion(ConfiguredRule[LionConfig])``.
 
@@ -112,6 +124,8 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
     def __init_subclass__(cls, **options: Any) -> None:
         """Belong to the config that is the type argument."""
         super().__init_subclass__(**options)
+        if cls.__module__.startswith(__package__) and cls.__name__[0] != "_":
+            cls.__doc__ = f"{cleandoc(cls.__doc__ or '')}\n\n{_EXAMPLE.format(cls.__name__)}"
         arguments = [a for base in vars(cls).get("__orig_bases__", ()) for a in get_args(base)]
         for config in arguments:
             if isinstance(config, type):

@@ -54,12 +54,13 @@ class _Place(NamedTuple):
 
 @final
 class LossScaling(Settled):
-    """Multiplies losses by a scale that gradients bear. Micikevicius et al., 2017.
+    """Multiplies losses by a scale that gradients bear.
 
     A step whose gradients are not finite is left out and makes the scale smaller.
 
     ``grads = scaling.scaled(loss).backward()``, then ``model = scaling.step(optimizer, lr, model,
     grads)``. ``step`` and ``load_record`` change the scaling itself.
+    Micikevicius et al., 2017, https://arxiv.org/abs/1710.03740
 
     Example:
         >>> import phlox_optim as optim, phlox_tensor as pt

@@ -20,7 +20,8 @@ class SgdConfig(OptimizerConfig):
         weight_decay: factor of an L2 penalty.
         momentum: share of the last step that is kept; 0 for none.
         dampening: share of the gradient that momentum leaves out.
-        nesterov: look ahead by the momentum. Sutskever et al., 2013.
+        nesterov: look ahead by the momentum. Sutskever et al., 2013,
+            https://proceedings.mlr.press/v28/sutskever13.html
     """
 
     _: KW_ONLY

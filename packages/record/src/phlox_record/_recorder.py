@@ -8,6 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -30,6 +31,15 @@ from ._version import WRITER
 PathLike: TypeAlias = str | os.PathLike[str]
 
 _BYTES: Final = "<bytes>"
+
+
+_EXAMPLE: Final = """Example:
+    >>> import phlox as px, tempfile
+    >>> recorder, tree = px.record.{}(), {{"x": px.ones(2)}}
+    >>> path = recorder.record(tree, tempfile.mkdtemp() + "/model")
+    >>> recorder.load(path, like=tree)["x"].tolist()
+    [1.0, 1.0]
+"""
 
 
 class Recorder(ABC):
@@ -93,6 +103,8 @@ class Recorder(ABC):
         if not extension.startswith(".") or any(name != cls.__name__ for name in taken):
             why = f"is that of {taken[0]}" if taken else "has no dot in front"
             raise TypeError(f"[recorder] {cls.__name__}: the extension {extension!r} {why}")
+        if cls.writes and cls.__module__.startswith(f"{__package__}."):
+            cls.__doc__ = f"{cleandoc(cls.__doc__ or '')}\n\n{_EXAMPLE.format(cls.__name__)}"
 
     @abstractmethod
     def write(self, content: Content, sink: Write) -> None:

@@ -165,11 +165,12 @@ def _zeros(layer: Linear) -> Any:
 
 
 class MultiHeadAttention(takes.MultiHeadAttention, Layer[MultiHeadAttentionConfig], init=False):
-    """Several attentions side by side, each over a part of the columns. Vaswani et al., 2017.
+    """``softmax(q @ k.T / √d) @ v`` of several heads side by side, each over d of the columns.
 
     ``layer(x)`` looks at the sequence itself, ``layer(x, memory)`` at another one. In pieces:
     ``keys_values`` makes what is looked at, a value that may be kept, and ``attend`` looks;
     ``extend`` does both for the next positions of a sequence.
+    Vaswani et al., 2017, https://arxiv.org/abs/1706.03762
     """
 
     fused_in_pytorch = ("query", "key", "value")

@@ -85,7 +85,12 @@ class _Conv(Layer[C]):
     bias: Param | None
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, …) to (N, channels_out, …)."""
+        """Map (N, channels_in, …) to (N, channels_out, …).
+
+        Raises:
+            DTypeError: for input of another type than the weights.
+            ShapeError: for other channels or axes.
+        """
         check_dtype(self, x, self.weight)
         s: Any = self.settings
         padding = margins(s.padding, x.shape, s._axes, s.kernel_size, s.stride, s.dilation)
@@ -114,7 +119,7 @@ class Conv2dConfig(_ConvSettings["Conv2d", Pair, Padding]):
 
 
 class Conv2d(takes.Conv2d, _Conv[Conv2dConfig], init=False):
-    """Cross-correlation of images with learned kernels.
+    """Cross-correlation: ``y[o, i, j] = Σ x[c, i + h, j + w] · weight[o, c, h, w] + bias[o]``.
 
     weight: (channels_out, channels_in / groups, height, width); bias: (channels_out,) or None.
     """
@@ -169,7 +174,12 @@ class ConvTransposed(Layer[C]):
     bias: Param | None
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, …) to (N, channels_out, …)."""
+        """Map (N, channels_in, …) to (N, channels_out, …).
+
+        Raises:
+            DTypeError: for input of another type than the weights.
+            ShapeError: for other channels or axes.
+        """
         check_dtype(self, x, self.weight)
         s: Any = self.settings
         weight, bias, op = self.weight.value, value_of(self.bias), _TRANSPOSED[s._axes]
@@ -256,8 +266,8 @@ class DeformConv2d(takes.DeformConv2d, Layer[DeformConv2dConfig], init=False):
     """Cross-correlation of images whose windows read each place at an offset of its own.
 
     Offsets and masks are given with the images: another layer makes them. weight: (channels_out,
-    channels_in / groups, height, width); bias: (channels_out,) or None. Dai et al., 2017; with a
-    mask Zhu et al., 2018.
+    channels_in / groups, height, width); bias: (channels_out,) or None. Dai et al., 2017
+    (https://arxiv.org/abs/1703.06211); with a mask Zhu et al., 2018.
     """
 
     weight: Param

@@ -91,7 +91,7 @@ class TransformerDecoderLayer(
 ):
     """Attention to the sequence itself, then to a memory, then a map of each row.
 
-    Vaswani et al., 2017; with ``norm_first`` Xiong et al., 2020.
+    Vaswani et al., 2017 (https://arxiv.org/abs/1706.03762); with ``norm_first`` Xiong et al., 2020.
     """
 
     names_in_pytorch: ClassVar = {

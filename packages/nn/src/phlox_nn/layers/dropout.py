@@ -62,7 +62,7 @@ class Dropout(_Dropping):
     """Sets values to 0 at random in training and scales the rest by 1 / (1 - prob).
 
     ``training`` is None until the layer is part of a module with parameters; alone it does not
-    drop. Srivastava et al., 2014.
+    drop. Srivastava et al., 2014, https://jmlr.org/papers/v15/srivastava14a.html
 
     Args:
         prob: the probability that a value is set to 0.
@@ -75,7 +75,7 @@ class Dropout(_Dropping):
 class ChannelDropout(_Dropping):
     """Sets whole channels of an example (N, C, …) to 0 at random in training.
 
-    Tompson et al., 2015.
+    Tompson et al., 2015, https://arxiv.org/abs/1411.4280
 
     Args:
         prob: the probability that a channel is set to 0.
@@ -88,7 +88,7 @@ class ChannelDropout(_Dropping):
 class AlphaDropout(_Dropping):
     """Sets values to the lower bound of ``selu`` at random in training; mean and variance stay.
 
-    Klambauer et al., 2017.
+    Klambauer et al., 2017, https://arxiv.org/abs/1706.02515
 
     Args:
         prob: the probability that a value is dropped.

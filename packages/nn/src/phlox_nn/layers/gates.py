@@ -17,7 +17,9 @@ from .linear import Linear, LinearConfig
 
 
 class Glu(Stateless):
-    """One half of the values, let through by the other. Dauphin et al., 2016.
+    """One half of the values, let through by the other: ``a · sigmoid(b)``.
+
+    Dauphin et al., 2016, https://arxiv.org/abs/1612.08083
 
     Args:
         axis: the axis that is halved.
@@ -50,7 +52,10 @@ class SwiGluConfig(LayerConfig["SwiGlu"]):
 
 
 class SwiGlu(takes.SwiGlu, Layer[SwiGluConfig], init=False):
-    """A linear map, let through by another: ``silu(gate(x)) · value(x)``. Shazeer, 2020."""
+    """A linear map, let through by another: ``silu(gate(x)) · value(x)``.
+
+    Shazeer, 2020, https://arxiv.org/abs/2002.05202
+    """
 
     gate: Linear
     value: Linear
@@ -77,9 +82,10 @@ class PReluConfig(LayerConfig["PRelu"]):
 
 
 class PRelu(takes.PRelu, Layer[PReluConfig], init=False):
-    """The positive part, and a learned slope below 0. He et al., 2015.
+    """The positive part, and a learned slope below 0: ``max(x, 0) + weight · min(x, 0)``.
 
     weight: (num_parameters,).
+    He et al., 2015, https://arxiv.org/abs/1502.01852
     """
 
     weight: Param
@@ -93,7 +99,7 @@ class PRelu(takes.PRelu, Layer[PReluConfig], init=False):
 class RRelu(Noisy):
     """The positive part, and below 0 a slope that is random in training, else the middle one.
 
-    Xu et al., 2015.
+    Xu et al., 2015, https://arxiv.org/abs/1505.00853
 
     Args:
         low: the smallest slope.

@@ -60,9 +60,10 @@ class GroupNormConfig(LayerConfig["GroupNorm"]):
 
 
 class GroupNorm(takes.GroupNorm, Layer[GroupNormConfig], init=False):
-    """Normalization of each group of channels of each example. Wu and He, 2018.
+    """``(x - mean) / √(var + epsilon) · weight + bias`` of groups of channels of each example.
 
     weight, bias: (num_channels,), or None.
+    Wu and He, 2018, https://arxiv.org/abs/1803.08494
     """
 
     weight: Param | None
@@ -98,9 +99,10 @@ class InstanceNormConfig(LayerConfig["InstanceNorm"]):
 
 
 class InstanceNorm(takes.InstanceNorm, Layer[InstanceNormConfig], init=False):
-    """Normalization of each channel of each example. Ulyanov et al., 2016.
+    """``(x - mean) / √(var + epsilon) · weight + bias`` of each channel of each example.
 
     weight, bias: (num_channels,), or None.
+    Ulyanov et al., 2016, https://arxiv.org/abs/1607.08022
     """
 
     weight: Param | None
@@ -117,7 +119,9 @@ class InstanceNorm(takes.InstanceNorm, Layer[InstanceNormConfig], init=False):
 
 
 class LocalResponseNorm(Stateless):
-    """Division by ``(k + alpha · mean of squares of neighbors)^beta``. Krizhevsky et al., 2012.
+    """Division by ``(k + alpha · mean of squares of neighbors)^beta``.
+
+    Krizhevsky et al., 2012, https://doi.org/10.1145/3065386
 
     Args:
         size: number of neighboring channels, the channel itself in the middle.

@@ -48,7 +48,12 @@ class Linear(takes.Linear, Layer[LinearConfig], init=False):
     bias: Param | None
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (…, d_input) to (…, d_output)."""
+        """Map (…, d_input) to (…, d_output).
+
+        Raises:
+            DTypeError: for input of another type than the weights.
+            ShapeError: for another last axis.
+        """
         weight: Any = self.weight
         check_dtype(self, x, weight)
         bias = value_of(self.bias)

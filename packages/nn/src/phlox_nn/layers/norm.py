@@ -66,13 +66,14 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
 
 
 class BatchNorm(takes.BatchNorm, Layer[BatchNormConfig], init=False):
-    """Normalization of each channel (axis 1) over the batch. Ioffe and Szegedy, 2015.
+    """``(x - mean) / √(var + epsilon) · weight + bias`` of each channel (axis 1) over the batch.
 
     In training by the batch's own statistics, by which it proposes to move the running ones; in
     inference by the running ones. weight, bias, running_mean, running_var: (num_features,), or
     None. As in PyTorch the running variance is the unbiased one, n / (n - 1) times that of the
     batch; an empty batch moves nothing. num_batches_tracked: (), how many batches there were, where
     ``momentum`` is None.
+    Ioffe and Szegedy, 2015, https://arxiv.org/abs/1502.03167
     """
 
     weight: Param | None
@@ -157,9 +158,10 @@ class LayerNormConfig(LayerConfig["LayerNorm"]):
 
 
 class LayerNorm(takes.LayerNorm, Layer[LayerNormConfig], init=False):
-    """Normalization of each row over the last axis, or the last ones. Ba et al., 2016.
+    """``(x - mean) / √(var + epsilon) · weight + bias`` of each row, over its last axis or axes.
 
     weight, bias: (d_model,), or the tuple that ``d_model`` is; or None.
+    Ba et al., 2016, https://arxiv.org/abs/1607.06450
     """
 
     weight: Param | None
@@ -202,9 +204,10 @@ class RmsNormConfig(LayerConfig["RmsNorm"]):
 
 
 class RmsNorm(takes.RmsNorm, Layer[RmsNormConfig], init=False):
-    """Division of each row by its root mean square. Zhang and Sennrich, 2019.
+    """Division of rows by their root mean square: ``x / √(mean x² + epsilon) · weight``.
 
     weight: (d_model,), or the tuple that ``d_model`` is; or None.
+    Zhang and Sennrich, 2019, https://arxiv.org/abs/1910.07467
     """
 
     weight: Param | None

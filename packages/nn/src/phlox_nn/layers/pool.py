@@ -123,7 +123,11 @@ class _AvgPool(_Pool, Generic[Size, Pads], shared=True):
     count_include_pad: bool = True
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes."""
+        """Map (N, C, …) to as many axes.
+
+        Raises:
+            ShapeError: for other axes, and windows that do not fit.
+        """
         y: Tensor[Float] = _AVG[self._axes](x, *avg_window(self.settings, x, self._axes))
         return y
 
@@ -165,7 +169,11 @@ class _LpPool(_Pool, Generic[Size], shared=True):
         self.require("p", self.p >= 1, "at least 1")  # below, there is no norm
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes."""
+        """Map (N, C, …) to as many axes.
+
+        Raises:
+            ShapeError: for other axes, and windows that do not fit.
+        """
         s, op = self.settings, _LP[self._axes]
         y: Tensor[Float] = op(x, s.kernel_size, p=s.p, stride=s.stride, ceil_mode=s.ceil_mode)
         return y
@@ -204,7 +212,11 @@ class _ToSize(_Pool, Generic[Size], shared=True):
 
 class _AdaptiveAvg(_ToSize[Size], Generic[Size], shared=True):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes."""
+        """Map (N, C, …) to as many axes.
+
+        Raises:
+            ShapeError: for other axes, and windows that do not fit.
+        """
         y: Tensor[Float] = _TO_AVG[self._axes](x, self._size(x))
         return y
 
@@ -229,7 +241,11 @@ class AdaptiveAvgPool3d(_AdaptiveAvg[TripleOrNone]):
 
 class _AdaptiveMax(_ToSize[Size], Generic[Size], shared=True):
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes."""
+        """Map (N, C, …) to as many axes.
+
+        Raises:
+            ShapeError: for other axes, and windows that do not fit.
+        """
         y: Tensor[Float] = _TO_MAX[self._axes](x, self._size(x))
         return y
 

@@ -16,7 +16,9 @@ from ..module.layer import Stateless
 
 
 class ChannelShuffle(Stateless):
-    """Channels dealt out over groups, the first of each first. Zhang et al., 2017.
+    """Channels dealt out over groups, the first of each first.
+
+    Zhang et al., 2017, https://arxiv.org/abs/1707.01083
 
     Args:
         groups: over how many groups the channels are dealt out.
@@ -62,7 +64,9 @@ class Unflatten(Stateless):
 
 
 class PixelShuffle(Stateless):
-    """Channels as pixels: (…, C · r², H, W) to (…, C, H · r, W · r). Shi et al., 2016.
+    """Channels as pixels: (…, C · r², H, W) to (…, C, H · r, W · r).
+
+    Shi et al., 2016, https://arxiv.org/abs/1609.05158
 
     Args:
         factor: how many times as high and wide images become.

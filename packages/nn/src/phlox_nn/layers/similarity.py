@@ -17,7 +17,7 @@ def pairwise_distance(
 
 
 class CosineSimilarity(Stateless):
-    """The cosine of the angle between rows of two tensors.
+    """The cosine of the angle between rows of two tensors: ``Σ a·b / (|a|·|b|)``.
 
     Args:
         axis: along which rows are.
@@ -34,7 +34,7 @@ class CosineSimilarity(Stateless):
 
 
 class PairwiseDistance(Stateless):
-    """The p-norm of the difference of rows of two tensors.
+    """The p-norm of the difference of rows of two tensors: ``(Σ |a - b|ᵖ)^(1/p)``.
 
     Args:
         p: the norm; may be infinite.

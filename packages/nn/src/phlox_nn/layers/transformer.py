@@ -50,7 +50,10 @@ class FeedForwardConfig(LayerConfig["FeedForward"]):
 
 
 class FeedForward(takes.FeedForward, Layer[FeedForwardConfig], init=False):
-    """Two linear maps of each row with an activation between them. Vaswani et al., 2017."""
+    """Two linear maps of each row with an activation between: ``linear2(f(linear1(x)))``.
+
+    Vaswani et al., 2017, https://arxiv.org/abs/1706.03762
+    """
 
     linear1: Linear
     activation: Activation
@@ -114,7 +117,7 @@ class TransformerEncoderLayer(
 ):
     """Attention to the sequence itself, then a map of each row; both are added to their input.
 
-    Vaswani et al., 2017; with ``norm_first`` Xiong et al., 2020.
+    Vaswani et al., 2017 (https://arxiv.org/abs/1706.03762); with ``norm_first`` Xiong et al., 2020.
     """
 
     names_in_pytorch: ClassVar = {

@@ -9,7 +9,9 @@ from .classes import Reduction, reduce
 
 
 class CtcLoss(Stateless):
-    """Negative log-likelihood of labels by all their alignments. Graves et al., 2006.
+    """Negative log-likelihood of labels by all their alignments.
+
+    Graves et al., 2006, https://doi.org/10.1145/1143844.1143891
 
     Args:
         blank: the class that stands for no label.

@@ -105,7 +105,9 @@ class CosineEmbeddingLoss(Stateless):
 
 
 class TripletMarginLoss(Stateless):
-    """``max(0, margin + |anchor - positive| - |anchor - negative|)``. Balntas et al., 2016.
+    """``max(0, margin + |anchor - positive| - |anchor - negative|)``.
+
+    Balntas et al., 2016, https://doi.org/10.5244/C.30.119
 
     Args:
         margin: how much farther the negative should be.

@@ -90,7 +90,9 @@ def _squares(far: Tensor[Float], bound: float) -> tuple[Tensor[Float], Tensor[Fl
 
 
 class SmoothL1Loss(_PairLoss):
-    """Squared near 0, absolute beyond: ``½·d² / beta`` or ``|d| - ½·beta``. Girshick, 2015.
+    """Squared near 0, absolute beyond: ``½·d² / beta`` or ``|d| - ½·beta``.
+
+    Girshick, 2015, https://arxiv.org/abs/1504.08083
 
     Args:
         beta: the distance where both meet; 0 for ``L1Loss``.
@@ -112,7 +114,9 @@ class SmoothL1Loss(_PairLoss):
 
 
 class HuberLoss(_PairLoss):
-    """Squared near 0, linear beyond: ``½·d²`` or ``delta·(|d| - ½·delta)``. Huber, 1964.
+    """Squared near 0, linear beyond: ``½·d²`` or ``delta·(|d| - ½·delta)``.
+
+    Huber, 1964, https://doi.org/10.1214/aoms/1177703732
 
     Args:
         delta: the distance where both meet.

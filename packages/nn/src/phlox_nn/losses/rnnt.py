@@ -9,7 +9,9 @@ from .classes import Reduction, reduce
 
 
 class RnntLoss(Stateless):
-    """Negative log-likelihood of labels by all ways through a transducer. Graves, 2012.
+    """``-ln Σ`` of the likelihoods of labels by all ways through a transducer.
+
+    Graves, 2012, https://arxiv.org/abs/1211.3711
 
     Args:
         blank: the class that goes on to the next step.

@@ -23,10 +23,19 @@ from typing import (
 
 from phlox_tensor import Backend
 
+from .._examples import EXAMPLES
 from ..settings import fields as _settings
 from ..settings.config import Config
 from ..settings.fields import variables, written_out
 from .module import Module
+
+_EXAMPLE: Final = """
+
+Example:
+    >>> import phlox_nn as nn, phlox_tensor as pt
+    >>> {}
+    {}
+"""
 
 # Settings that are sizes of windows, or count them.
 _WINDOWS: Final = frozenset(
@@ -102,6 +111,12 @@ class Layer(Module, Generic[C]):
                 config.__doc__ = f"{config.__doc__}\n\nAttributes:\n{settings}\n"
             if cls.__doc__ and settings and "Args:\n" not in cls.__doc__:
                 cls.__doc__ = f"{cleandoc(cls.__doc__)}\n\nArgs:\n{settings}\n"
+        if cls.__doc__ and cls.__name__ in EXAMPLES and __package__.startswith(_package_of(cls)):
+            cls.__doc__ = cleandoc(cls.__doc__) + _EXAMPLE.format(*EXAMPLES[cls.__name__])
+
+
+def _package_of(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
 
 
 def _is_config(kind: Any) -> bool:

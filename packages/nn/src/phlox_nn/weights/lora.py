@@ -38,7 +38,8 @@ class _Ids(frozenset[str]):
 class LoraWeight(MadeWeight):
     """A weight that is frozen, and a product of two small matrices that is trained.
 
-    The weight is seen as a matrix: the first axis is its rows, all others are one. Hu et al., 2021.
+    The weight is seen as a matrix: the first axis is its rows, all others are one. Hu et al., 2021,
+    https://arxiv.org/abs/2106.09685
 
     base: the weight, or what makes it; down: (rows, rank); up: (rank, columns), zeros at first.
 

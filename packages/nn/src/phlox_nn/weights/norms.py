@@ -119,7 +119,7 @@ def weight_norm(model: M, *where: Where, axis: int | None = 0) -> M:
     """Return the model with weights as lengths and directions, which are trained apart.
 
     At first the weights are the same. What was lazy stays lazy; weights that layers share stay
-    shared. Salimans and Kingma, 2016.
+    shared. Salimans and Kingma, 2016, https://arxiv.org/abs/1602.07868
 
     Args:
         model: any module.
@@ -160,7 +160,7 @@ def spectral_norm(
 
     The value is known by the power method, which goes on at each forward in training and whose
     vectors move as running statistics do: ``optimizer.step`` takes them over. Several forwards
-    before a step start from the same vectors. Miyato et al., 2018.
+    before a step start from the same vectors. Miyato et al., 2018, https://arxiv.org/abs/1802.05957
 
     Args:
         model: any module.

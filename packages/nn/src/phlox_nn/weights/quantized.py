@@ -119,8 +119,9 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
     Each group of neighbors has a scale, such that the largest is 127, or 7 with 4 bits. Vectors,
     such as biases and norms, stay as they are. What was lazy stays lazy. Records of the model hold
     the integers; load them into a model that was quantized in the same way. With adapters beside
-    it (``apply_lora``) the model is trained as in QLoRA. Dettmers et al., 2023. What reads another
-    format, such as ONNX, is given ``dequantize_weights(model)``.
+    it (``apply_lora``) the model is trained as in QLoRA. Dettmers et al., 2023
+    (https://arxiv.org/abs/2305.14314). What reads another format, such as ONNX, is given
+    ``dequantize_weights(model)``.
 
     Args:
         model: any module.
