@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Self, final
 
-import numpy as np
-
-from phlox_tensor import (
-    ArgumentError,
-    Backend,
-    RecordError,
-    Tensor,
-    as_device,
-    asarray,
-    tree,
-)
+from phlox_tensor import ArgumentError, Backend, RecordError, as_device
+from phlox_tensor.arguments import require_callable
 
 from ._batch import stack
 from ._dataset import Dataset, Sized, items_of, of
 from ._fetch import Fetch
 from ._items import words
-from ._plan import Plans
+from ._plan import Plan, Plans
 from ._processes import Pool, Processes
 from ._sampler import InOrder, Sampler, Shuffled
 from ._threads import Crew
+from ._upload import Ahead, Finish
 
 
 @final
@@ -61,6 +54,7 @@ class DataLoader:
         workers: int | Processes = 0,
         prefetch: int = 2,
         collate: Callable[[Sequence[Any]], Any] = stack,
+        transform: Callable[..., Any] | None = None,
         device: Backend | str | None = None,
     ) -> None:
         """Make a loader; nothing is read before the first batch.
@@ -77,6 +71,9 @@ class DataLoader:
                 are asked for.
             prefetch: how many batches workers make ahead.
             collate: makes a batch of a list of items, such as ``data.pad(0)``.
+            transform: makes another batch of each one, on its device: ``transform(batch)``, or
+                ``transform(batch, rng)``, whose random numbers are those of seed, epoch and number.
+                A ``part`` of a loader gives it the rows of that part.
             device: where arrays of batches become tensors; without one they stay NumPy arrays.
 
         Raises:
@@ -90,17 +87,23 @@ class DataLoader:
             if type(value) is not int or value < limit:
                 what, expected = f"{name} is no such number", f"{limit} or more"
                 raise ArgumentError("DataLoader", what, got=value, expected=expected)
+        for name, function in (("collate", collate), ("transform", transform)):
+            if function is not None:
+                require_callable("DataLoader", function, f"DataLoader(..., {name}=function)")
         self._batch, self._drop_last = batch, drop_last
         given = _sampler(shuffle, sampler)
         self._plans = Plans(given, seed, len(self.dataset), batch)
         self._count = given.count(len(self.dataset))
         self._workers, self._prefetch = workers, prefetch
         self._collate = collate
+        self._transform = transform
         self._device = None if device is None else as_device(device, "DataLoader")
+        self._finish = Finish(self._device, transform, seed)
         self._fetch = Fetch(items_of(self.dataset), collate, seed)
         self._position = (0, 0)
         self._turn = 0
         self._crew: Crew | None = None
+        self._ahead: Ahead | None = None
         self._pool: Pool | None = None
         self.waited = 0.0
         if not len(self):
@@ -139,7 +142,7 @@ class DataLoader:
         if epoch < 0 or not 0 <= number < len(self):
             expected = f"an epoch, and a batch below {len(self)}"
             raise ArgumentError("at", "no such batch", got=(epoch, number), expected=expected)
-        return self._placed(self._fetch.whole(self._plans.of(epoch, number)))
+        return self._finish(self._fetch.whole(self._plans.of(epoch, number)), epoch, number)
 
     def __iter__(self) -> Iterator[Any]:
         self._end_loop()
@@ -149,6 +152,25 @@ class DataLoader:
         self._mine(turn)
         epoch, first = self._position
         plans = (self._plans.of(epoch, number) for number in range(first, len(self)))
+        batches, crew, ahead = self._started(plans, epoch, first)
+        try:
+            for number in range(first, len(self)):
+                began = perf_counter()
+                batch = next(batches)
+                self.waited += perf_counter() - began
+                done = number + 1 == len(self)
+                self._position = (epoch + 1, 0) if done else (epoch, number + 1)
+                yield batch
+                del batch
+                self._mine(turn)
+        finally:
+            _ended(crew, ahead)
+
+    def _started(
+        self, plans: Iterator[Plan], epoch: int, first: int
+    ) -> tuple[Iterator[Any], Crew | None, Ahead | None]:
+        """The batches of a loop, and the threads that make them, which the loop has to end."""
+        finish = self._finish
         crew: Crew | None = None
         if isinstance(self._workers, Processes) and not self._fetch.gathers:
             self._pool = self._pool or Pool(self._fetch, self._plans, self._workers.count)
@@ -157,19 +179,13 @@ class DataLoader:
             crew = self._crew = Crew(self._fetch, self._workers, self._prefetch)
             batches = crew.batches(plans)
         else:
-            batches = map(self._fetch.whole, plans)
-        try:
-            for number in range(first, len(self)):
-                began = perf_counter()
-                batch = self._placed(next(batches))
-                self.waited += perf_counter() - began
-                done = number + 1 == len(self)
-                self._position = (epoch + 1, 0) if done else (epoch, number + 1)
-                yield batch
-                self._mine(turn)
-        finally:
-            if crew:
-                crew.close()
+            made = map(self._fetch.whole, plans)
+            numbered = zip(made, itertools.count(first), strict=False)
+            return (finish(batch, epoch, number) for batch, number in numbered), None, None
+        if not finish.needed:
+            return batches, crew, None
+        ahead = self._ahead = Ahead(batches, finish, epoch, first)
+        return iter(ahead), crew, ahead
 
     def _mine(self, turn: int) -> None:
         """Refuse to go on where another loop has begun, or the position was set."""
@@ -196,9 +212,8 @@ class DataLoader:
 
     def _end_loop(self) -> None:
         self._turn += 1
-        if self._crew is not None:
-            self._crew.close()
-            self._crew = None
+        _ended(self._crew, self._ahead)
+        self._crew = self._ahead = None
 
     def __enter__(self) -> Self:
         return self
@@ -238,6 +253,7 @@ class DataLoader:
             workers=self._workers,
             prefetch=self._prefetch,
             collate=self._collate,
+            transform=self._transform,
             device=self._device,
         )
         made._plans = replace(made._plans, parts=(first, last, of))
@@ -291,12 +307,15 @@ class DataLoader:
         self.position = (record["epoch"], record["number"])
         return self
 
-    def _placed(self, batch: Any) -> Any:
-        """A batch with its arrays on the device."""
-        device = self._device
-        if device is None:
-            return batch
-        return tree.map(lambda leaf: _on(leaf, device), batch)
+
+def _ended(crew: Crew | None, ahead: Ahead | None) -> None:
+    """End threads: the one that waits for the others is told first."""
+    if ahead:
+        ahead.stop()
+    if crew:
+        crew.close()
+    if ahead:
+        ahead.join()
 
 
 def _sampler(shuffle: object, sampler: object) -> Sampler:
@@ -311,9 +330,3 @@ def _sampler(shuffle: object, sampler: object) -> Sampler:
         got = type(sampler).__name__
         raise ArgumentError("DataLoader", "not an order", got=got, expected="a Sampler", hint=hint)
     return sampler
-
-
-def _on(leaf: Any, device: Backend) -> Any:
-    if isinstance(leaf, np.ndarray):
-        return asarray(leaf, device=device)
-    return leaf.to_device(device) if isinstance(leaf, Tensor) else leaf

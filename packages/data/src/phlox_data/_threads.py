@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextvars import copy_context
 from itertools import islice
 from queue import SimpleQueue
@@ -104,7 +105,10 @@ class Crew:
 
 def _work(worker: int, fetch: Fetch, jobs: SimpleQueue[_Job | None], stopped: Event) -> None:
     while (job := jobs.get()) is not None:
-        if not stopped.is_set():
+        if stopped.is_set():
+            job[0].errors[0] = CancelledError()
+            job[0].done.set()  # somebody may wait for it
+        else:
             _do(worker, fetch, *job)
         del job  # or the thread would keep the last batch while it waits for the next one
 

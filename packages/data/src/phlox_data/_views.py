@@ -45,7 +45,7 @@ class Mapped(Items):
 
     def __init__(self, base: Items, function: Callable[..., Any]) -> None:
         self._base, self._function = base, function
-        self._random = _wants_random(function)
+        self._random = wants_random(function)
         self._stage = base.draws
         self.draws, self.fetches = base.draws + self._random, base.fetches
 
@@ -65,7 +65,8 @@ class Mapped(Items):
         return self._function(item, generator(draw, key, self._stage))
 
 
-def _wants_random(function: Callable[..., Any]) -> bool:
+def wants_random(function: Callable[..., Any]) -> bool:
+    """Whether a function takes random numbers behind what it changes."""
     try:
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):  # a function in C that does not say what it takes
