@@ -69,6 +69,10 @@ def full(
     Raises:
         DTypeError: when the device lacks the type, or it does not hold the value.
         KindError: for a fraction in an Int tensor.
+
+    Example:
+        >>> full((2, 2), 0.5).tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
     """
     return _filled("full", shape, fill_value, dtype, device)
 
@@ -320,6 +324,10 @@ def arange(
         DTypeError: when the type does not hold the values.
         KindError: for a fraction in a range of integers.
         ShapeError: for more than memory could ever hold.
+
+    Example:
+        >>> arange(1, 7, 2).tolist()
+        [1, 3, 5]
     """
     if stop is None:
         start, stop = 0, start

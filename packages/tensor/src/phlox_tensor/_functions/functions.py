@@ -509,21 +509,33 @@ __all__ = [
 
 
 def abs(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """Absolute value, elementwise: ``|x|``."""
+    """Absolute value, elementwise: ``|x|``.
+
+    Example:
+        px.abs(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_abs, wrong, more)
     return x.abs() if type(x) is Tensor else call(_abs, (x,), ())
 
 
 def acos(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
+    """Inverse cosine, elementwise, in radians; nan outside [-1, 1].
+
+    Example:
+        px.acos(px.asarray([-0.32, 0.32, 0.95]))
+    """
     if wrong or more:
         raise unknown_argument(_acos, wrong, more)
     return x.acos() if type(x) is Tensor else call(_acos, (x,), ())
 
 
 def acosh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Inverse hyperbolic cosine, elementwise; nan below 1."""
+    """Inverse hyperbolic cosine, elementwise; nan below 1.
+
+    Example:
+        px.acosh(px.asarray([7.4, 13.7, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_acosh, wrong, more)
     return x.acosh() if type(x) is Tensor else call(_acosh, (x,), ())
@@ -534,6 +546,9 @@ def adaptive_avg_pool1d(
 ) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of lines (N, C, L): region i of n elements is from
     ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+
+    Example:
+        px.adaptive_avg_pool1d(px.asarray([[[3.0, 4.0, 6.0, 8.0, 5.0]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_avg_pool1d, wrong, more)
@@ -545,6 +560,9 @@ def adaptive_avg_pool2d(
 ) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of images (N, C, H, W): region i of n elements is
     from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+
+    Example:
+        px.adaptive_avg_pool2d(px.asarray([[[[3.0, 4.0, 0.0], [1.0, 2.0, 5.0]]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_avg_pool2d, wrong, more)
@@ -556,6 +574,10 @@ def adaptive_avg_pool3d(
 ) -> Tensor[Float]:
     """Mean of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of n elements
     is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+
+    Example:
+        px.adaptive_avg_pool3d(px.asarray([[[[[3.0, 4.0], [0.0, 1.0]], [[2.0, 5.0], [6.0,
+        7.0]]]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_avg_pool3d, wrong, more)
@@ -567,6 +589,9 @@ def adaptive_max_pool1d(
 ) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of lines (N, C, L): region i of n
     elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+
+    Example:
+        px.adaptive_max_pool1d(px.asarray([[[3.0, 4.0, 6.0, 8.0, 5.0]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_max_pool1d, wrong, more)
@@ -578,6 +603,9 @@ def adaptive_max_pool1d_with_indices(
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool1d`` of lines (N, C, L), and where in its line, image or volume each
     largest element lies, by number; nan wins, the first of equals wins.
+
+    Example:
+        px.adaptive_max_pool1d_with_indices(px.asarray([[[3.0, 4.0, 6.0, 8.0, 5.0]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_max_pool1d_with_indices, wrong, more)
@@ -589,6 +617,9 @@ def adaptive_max_pool2d(
 ) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of images (N, C, H, W): region i of n
     elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+
+    Example:
+        px.adaptive_max_pool2d(px.asarray([[[[3.0, 4.0, 0.0], [1.0, 2.0, 5.0]]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_max_pool2d, wrong, more)
@@ -600,6 +631,10 @@ def adaptive_max_pool2d_with_indices(
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool2d`` of images (N, C, H, W), and where in its line, image or volume
     each largest element lies, by number; nan wins, the first of equals wins.
+
+    Example:
+        px.adaptive_max_pool2d_with_indices(px.asarray([[[[3.0, 4.0, 0.0], [1.0, 2.0,
+        5.0]]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_max_pool2d_with_indices, wrong, more)
@@ -611,6 +646,10 @@ def adaptive_max_pool3d(
 ) -> Tensor[NumKind]:
     """Largest element of each of ``size`` equal regions of volumes (N, C, D, H, W): region i of
     n elements is from ``floor(i·n / size)`` to ``ceil((i + 1)·n / size)``.
+
+    Example:
+        px.adaptive_max_pool3d(px.asarray([[[[[3.0, 4.0], [0.0, 1.0]], [[2.0, 5.0], [6.0,
+        7.0]]]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_max_pool3d, wrong, more)
@@ -622,6 +661,10 @@ def adaptive_max_pool3d_with_indices(
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """``adaptive_max_pool3d`` of volumes (N, C, D, H, W), and where in its line, image or volume
     each largest element lies, by number; nan wins, the first of equals wins.
+
+    Example:
+        px.adaptive_max_pool3d_with_indices(px.asarray([[[[[3.0, 4.0], [0.0, 1.0]], [[2.0,
+        5.0], [6.0, 7.0]]]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_adaptive_max_pool3d_with_indices, wrong, more)
@@ -631,7 +674,11 @@ def adaptive_max_pool3d_with_indices(
 def add(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Sum, elementwise: ``x1 + x2``."""
+    """Sum, elementwise: ``x1 + x2``.
+
+    Example:
+        px.add(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_add, wrong, more)
     return _fast.binary(_add, x1, x2)
@@ -648,6 +695,9 @@ def affine_grid(
     """Where ``grid_sample`` reads images of ``size`` (N, C, H, W) under the maps theta (N, 2,
     3): places (N, H, W, 2), x before y; of volumes (N, C, D, H, W) under theta (N, 3, 4)
     places (N, D, H, W, 3). Jaderberg et al., 2015.
+
+    Example:
+        px.affine_grid(px.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 2, 2))
     """
     if wrong or more:
         raise unknown_argument(_affine_grid, wrong, more)
@@ -669,7 +719,11 @@ def all(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Bool]:
-    """Whether all elements along the axes are True, or not 0; True for none."""
+    """Whether all elements along the axes are True, or not 0; True for none.
+
+    Example:
+        px.all(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_all, wrong, more)
     return single(
@@ -690,7 +744,11 @@ def any(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Bool]:
-    """Whether any element along the axes is True, or not 0; False for none."""
+    """Whether any element along the axes is True, or not 0; False for none.
+
+    Example:
+        px.any(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_any, wrong, more)
     return single(
@@ -711,6 +769,9 @@ def append(
     grows step by step, as a cache of keys and values, is copied seldom. x stays as it was for
     all who hold it; a second call that appends to the same x copies. What is recorded for a
     gradient, and other devices, copy each time.
+
+    Example:
+        px.append(px.asarray([1, 2]), px.asarray([3]), axis=0)
     """
     if wrong or more:
         raise unknown_argument(_append, wrong, more)
@@ -732,7 +793,11 @@ def argmax(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Int]:
-    """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
+    """Index of the first largest element, of the flattened tensor without an axis; nan wins.
+
+    Example:
+        px.argmax(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_argmax, wrong, more)
     return single(
@@ -753,7 +818,11 @@ def argmin(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Int]:
-    """Index of the first smallest element, of the flattened tensor without an axis; nan wins."""
+    """Index of the first smallest element, of the flattened tensor without an axis; nan wins.
+
+    Example:
+        px.argmin(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_argmin, wrong, more)
     return single(
@@ -767,28 +836,44 @@ def argmin(
 
 
 def argwhere(x: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[Int]:
-    """Places of the elements other than 0, a row of indices for each, row by row."""
+    """Places of the elements other than 0, a row of indices for each, row by row.
+
+    Example:
+        px.argwhere(px.asarray([[0, 1], [1, 0]]))
+    """
     if wrong or more:
         raise unknown_argument(_argwhere, wrong, more)
     return single(_argwhere, x, ())
 
 
 def asin(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
+    """Inverse sine, elementwise, in radians; nan outside [-1, 1].
+
+    Example:
+        px.asin(px.asarray([-0.32, 0.32, 0.95]))
+    """
     if wrong or more:
         raise unknown_argument(_asin, wrong, more)
     return x.asin() if type(x) is Tensor else call(_asin, (x,), ())
 
 
 def asinh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Inverse hyperbolic sine, elementwise."""
+    """Inverse hyperbolic sine, elementwise.
+
+    Example:
+        px.asinh(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_asinh, wrong, more)
     return x.asinh() if type(x) is Tensor else call(_asinh, (x,), ())
 
 
 def atan(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Inverse tangent, elementwise, in radians."""
+    """Inverse tangent, elementwise, in radians.
+
+    Example:
+        px.atan(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_atan, wrong, more)
     return x.atan() if type(x) is Tensor else call(_atan, (x,), ())
@@ -797,14 +882,22 @@ def atan(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
 def atan2(
     x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
+    """Angle of the point (x2, x1) in radians, elementwise, in [-π, π].
+
+    Example:
+        px.atan2(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_atan2, wrong, more)
     return _fast.binary(_atan2, x1, x2)
 
 
 def atanh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
+    """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1].
+
+    Example:
+        px.atanh(px.asarray([-0.32, 0.32, 0.95]))
+    """
     if wrong or more:
         raise unknown_argument(_atanh, wrong, more)
     return x.atanh() if type(x) is Tensor else call(_atanh, (x,), ())
@@ -831,6 +924,10 @@ def attention(
     bias broadcast to (…, H, Q, K). PyTorch's mask means the opposite, True for what is seen:
     give ``~mask`` of one made for it. A query that sees nothing gives zeros. Vaswani et al.,
     2017.
+
+    Example:
+        px.attention(px.ones((1, 1, 1, 2)), px.ones((1, 1, 2, 2)), px.asarray([[[[1.0, 2.0],
+        [3.0, 4.0]]]]))
     """
     if wrong or more:
         raise unknown_argument(_attention, wrong, more)
@@ -862,7 +959,11 @@ def avg_pool1d(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Mean of each window of lines (N, C, L). The stride is the kernel where none is given."""
+    """Mean of each window of lines (N, C, L). The stride is the kernel where none is given.
+
+    Example:
+        px.avg_pool1d(px.asarray([[[1.0, 2.0, 3.0, 5.0]]]), 2)
+    """
     if wrong or more:
         raise unknown_argument(_avg_pool1d, wrong, more)
     return single(
@@ -889,7 +990,11 @@ def avg_pool2d(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Mean of each window of (N, C, H, W). The stride is the kernel where none is given."""
+    """Mean of each window of (N, C, H, W). The stride is the kernel where none is given.
+
+    Example:
+        px.avg_pool2d(px.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), 2, stride=1)
+    """
     if wrong or more:
         raise unknown_argument(_avg_pool2d, wrong, more)
     return single(
@@ -918,6 +1023,10 @@ def avg_pool3d(
 ) -> Tensor[Float]:
     """Mean of each window of volumes (N, C, D, H, W). The stride is the kernel where none is
     given.
+
+    Example:
+        px.avg_pool3d(px.asarray([[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]]),
+        2)
     """
     if wrong or more:
         raise unknown_argument(_avg_pool3d, wrong, more)
@@ -947,6 +1056,11 @@ def batch_norm(
 ) -> Tensor[Float]:
     """Each channel (axis 1) shifted and scaled by given mean and variance, then ``·weight +
     bias``. Ioffe and Szegedy, 2015.
+
+    Example:
+        px.batch_norm(px.asarray([[1.0, 2.0], [3.0, 4.0]]), px.asarray([1.0, 1.0]),
+        px.asarray([0.0, 0.0]), mean=px.asarray([2.0, 3.0]), var=px.asarray([1.0, 4.0]),
+        epsilon=0.0)
     """
     if wrong or more:
         raise unknown_argument(_batch_norm, wrong, more)
@@ -972,7 +1086,12 @@ def batch_norm_train(
     *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float]]:
-    """``batch_norm`` by the batch's own mean and (biased) variance, which are results too."""
+    """``batch_norm`` by the batch's own mean and (biased) variance, which are results too.
+
+    Example:
+        px.batch_norm_train(px.asarray([[1.0, 2.0], [3.0, 6.0]]), px.asarray([1.0, 1.0]),
+        px.asarray([0.0, 0.0]), epsilon=0.0)
+    """
     if wrong or more:
         raise unknown_argument(_batch_norm_train, wrong, more)
     return call(
@@ -989,6 +1108,9 @@ def batch_norm_train(
 def bincount(x: Tensor[Int], /, minlength: int = 0, *more: Never, **wrong: Never) -> Tensor[Int]:
     """How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default
     integer type; the largest is read on the host.
+
+    Example:
+        px.bincount(px.asarray([0, 2, 2, 1, 2]))
     """
     if wrong or more:
         raise unknown_argument(_bincount, wrong, more)
@@ -998,14 +1120,22 @@ def bincount(x: Tensor[Int], /, minlength: int = 0, *more: Never, **wrong: Never
 def bitwise_and(
     x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[BitsKind]:
-    """Bits set in both, elementwise."""
+    """Bits set in both, elementwise.
+
+    Example:
+        px.bitwise_and(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+    """
     if wrong or more:
         raise unknown_argument(_bitwise_and, wrong, more)
     return _fast.binary(_bitwise_and, x1, x2)
 
 
 def bitwise_invert(x: Tensor[BitsKind], /, *more: Never, **wrong: Never) -> Tensor[BitsKind]:
-    """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
+    """Each bit flipped, elementwise; for Bool the same as ``logical_not``.
+
+    Example:
+        px.bitwise_invert(px.asarray([6, 3, 1]))
+    """
     if wrong or more:
         raise unknown_argument(_bitwise_invert, wrong, more)
     return x.bitwise_invert() if type(x) is Tensor else call(_bitwise_invert, (x,), ())
@@ -1016,6 +1146,9 @@ def bitwise_left_shift(
 ) -> Tensor[Int]:
     """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
     more.
+
+    Example:
+        px.bitwise_left_shift(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
     """
     if wrong or more:
         raise unknown_argument(_bitwise_left_shift, wrong, more)
@@ -1025,7 +1158,11 @@ def bitwise_left_shift(
 def bitwise_or(
     x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[BitsKind]:
-    """Bits set in either, elementwise."""
+    """Bits set in either, elementwise.
+
+    Example:
+        px.bitwise_or(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+    """
     if wrong or more:
         raise unknown_argument(_bitwise_or, wrong, more)
     return _fast.binary(_bitwise_or, x1, x2)
@@ -1034,7 +1171,11 @@ def bitwise_or(
 def bitwise_right_shift(
     x1: Tensor[Int] | float, /, x2: Tensor[Int] | float, *more: Never, **wrong: Never
 ) -> Tensor[Int]:
-    """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
+    """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept.
+
+    Example:
+        px.bitwise_right_shift(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+    """
     if wrong or more:
         raise unknown_argument(_bitwise_right_shift, wrong, more)
     return _fast.binary(_bitwise_right_shift, x1, x2)
@@ -1043,7 +1184,11 @@ def bitwise_right_shift(
 def bitwise_xor(
     x1: Tensor[BitsKind] | float, /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[BitsKind]:
-    """Bits set in one alone, elementwise."""
+    """Bits set in one alone, elementwise.
+
+    Example:
+        px.bitwise_xor(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+    """
     if wrong or more:
         raise unknown_argument(_bitwise_xor, wrong, more)
     return _fast.binary(_bitwise_xor, x1, x2)
@@ -1052,7 +1197,11 @@ def bitwise_xor(
 def broadcast_to(
     x: Tensor[AnyKind], /, shape: Sequence[int], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
+    """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front.
+
+    Example:
+        px.broadcast_to(px.asarray([1, 2]), (3, 2))
+    """
     if wrong or more:
         raise unknown_argument(_broadcast_to, wrong, more)
     return single(_broadcast_to, x, (shape,))
@@ -1063,6 +1212,9 @@ def cartesian_prod(
 ) -> Tensor[AnyKind]:
     """Every choice of one element from each vector, a row for each; the last vector runs
     fastest.
+
+    Example:
+        px.cartesian_prod([px.asarray([1, 2]), px.asarray([3, 4])])
     """
     if wrong or more:
         raise unknown_argument(_cartesian_prod, wrong, more)
@@ -1072,7 +1224,11 @@ def cartesian_prod(
 def cdist(
     x1: Tensor[Float], /, x2: Tensor[Float], p: float = 2.0, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m)."""
+    """Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m).
+
+    Example:
+        px.cdist(px.asarray([[0.0, 0.0]]), px.asarray([[3.0, 4.0], [1.0, 0.0]]))
+    """
     if wrong or more:
         raise unknown_argument(_cdist, wrong, more)
     return call(
@@ -1086,14 +1242,22 @@ def cdist(
 
 
 def ceil(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """Smallest whole number not below x, elementwise; integers stay."""
+    """Smallest whole number not below x, elementwise; integers stay.
+
+    Example:
+        px.ceil(px.asarray([-3.0, 3.0, 9.0]))
+    """
     if wrong or more:
         raise unknown_argument(_ceil, wrong, more)
     return x.ceil() if type(x) is Tensor else call(_ceil, (x,), ())
 
 
 def celu(x: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
+    """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017.
+
+    Example:
+        px.celu(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_celu, wrong, more)
     return single(_celu, x, (alpha,))
@@ -1104,6 +1268,9 @@ def channel_shuffle(
 ) -> Tensor[AnyKind]:
     """The channels (axis 1) dealt out over ``groups``: the first of each group, then the second
     of each. Zhang et al., 2017.
+
+    Example:
+        px.channel_shuffle(px.asarray([[[1], [2], [3], [4]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_channel_shuffle, wrong, more)
@@ -1113,7 +1280,11 @@ def channel_shuffle(
 def chunk(
     x: Tensor[AnyKind], /, chunks: int, axis: int = 0, *more: Never, **wrong: Never
 ) -> tuple[Tensor[AnyKind], ...]:
-    """At most ``chunks`` parts along an axis; the last may be smaller."""
+    """At most ``chunks`` parts along an axis; the last may be smaller.
+
+    Example:
+        px.chunk(px.asarray([1, 2, 3, 4, 5]), 2)
+    """
     if wrong or more:
         raise unknown_argument(_chunk, wrong, more)
     return single(
@@ -1137,6 +1308,9 @@ def clip(
     """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan. Bounds
     may be tensors: they broadcast, and the gradient goes to the bound where it holds an
     element.
+
+    Example:
+        px.clip(px.asarray([-2.0, 0.5, 3.0]))
     """
     if wrong or more:
         raise unknown_argument(_clip, wrong, more)
@@ -1153,6 +1327,9 @@ def clip(
 def contiguous(x: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
     """The same elements, row by row in memory where a backend keeps them in another order: a
     permuted tensor that is read often is faster after one copy.
+
+    Example:
+        px.contiguous(px.asarray([[1, 2], [3, 4]]).mT)
     """
     if wrong or more:
         raise unknown_argument(_contiguous, wrong, more)
@@ -1173,6 +1350,9 @@ def conv1d(
 ) -> Tensor[Float]:
     """Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one
     number or (before, after).
+
+    Example:
+        px.conv1d(px.asarray([[[1.0, 2.0, 3.0, 4.0]]]), px.asarray([[[1.0, -1.0]]]))
     """
     if wrong or more:
         raise unknown_argument(_conv1d, wrong, more)
@@ -1204,7 +1384,11 @@ def conv2d(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw)."""
+    """Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw).
+
+    Example:
+        px.conv2d(px.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), px.ones((1, 1, 2, 2)))
+    """
     if wrong or more:
         raise unknown_argument(_conv2d, wrong, more)
     return call(
@@ -1235,7 +1419,11 @@ def conv3d(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw)."""
+    """Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw).
+
+    Example:
+        px.conv3d(px.ones((1, 1, 2, 2, 3)), px.ones((1, 1, 2, 2, 2)))
+    """
     if wrong or more:
         raise unknown_argument(_conv3d, wrong, more)
     return call(
@@ -1267,7 +1455,12 @@ def conv_transpose1d(
     groups: int = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Transposed convolution of lines (N, C, L) with weight (C, out / groups, k)."""
+    """Transposed convolution of lines (N, C, L) with weight (C, out / groups, k).
+
+    Example:
+        px.conv_transpose1d(px.asarray([[[1.0, 2.0]]]), px.asarray([[[1.0, 0.5]]]),
+        stride=2)
+    """
     if wrong or more:
         raise unknown_argument(_conv_transpose1d, wrong, more)
     return call(
@@ -1303,6 +1496,9 @@ def conv_transpose2d(
     """Transposed convolution of images (N, C, H, W) with weight (C, out / groups, kh, kw): each
     element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top -
     bottom + dilation·(kh - 1) + output_padding + 1``.
+
+    Example:
+        px.conv_transpose2d(px.asarray([[[[1.0, 2.0]]]]), px.ones((1, 1, 2, 2)))
     """
     if wrong or more:
         raise unknown_argument(_conv_transpose2d, wrong, more)
@@ -1338,6 +1534,9 @@ def conv_transpose3d(
 ) -> Tensor[Float]:
     """Transposed convolution of volumes (N, C, D, H, W) with weight (C, out / groups, kd, kh,
     kw).
+
+    Example:
+        px.conv_transpose3d(px.asarray([[[[[1.0, 2.0]]]]]), px.ones((1, 1, 1, 1, 2)))
     """
     if wrong or more:
         raise unknown_argument(_conv_transpose3d, wrong, more)
@@ -1361,28 +1560,44 @@ def conv_transpose3d(
 def copysign(
     x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
+    """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive.
+
+    Example:
+        px.copysign(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_copysign, wrong, more)
     return _fast.binary(_copysign, x1, x2)
 
 
 def corrcoef(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
+    """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].
+
+    Example:
+        px.corrcoef(px.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))
+    """
     if wrong or more:
         raise unknown_argument(_corrcoef, wrong, more)
     return x.corrcoef() if type(x) is Tensor else call(_corrcoef, (x,), ())
 
 
 def cos(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Cosine of x in radians, elementwise; nan for infinities."""
+    """Cosine of x in radians, elementwise; nan for infinities.
+
+    Example:
+        px.cos(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_cos, wrong, more)
     return x.cos() if type(x) is Tensor else call(_cos, (x,), ())
 
 
 def cosh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Hyperbolic cosine, elementwise."""
+    """Hyperbolic cosine, elementwise.
+
+    Example:
+        px.cosh(px.asarray([-2.67, 2.67, 8.0]))
+    """
     if wrong or more:
         raise unknown_argument(_cosh, wrong, more)
     return x.cosh() if type(x) is Tensor else call(_cosh, (x,), ())
@@ -1399,6 +1614,9 @@ def cosine_similarity(
 ) -> Tensor[Float]:
     """``x1·x2 / (‖x1‖·‖x2‖)`` along an axis, with norms of at least ``epsilon``; x1 and x2 have
     one shape.
+
+    Example:
+        px.cosine_similarity(px.asarray([[1.0, 0.0]]), px.asarray([[1.0, 1.0]]))
     """
     if wrong or more:
         raise unknown_argument(_cosine_similarity, wrong, more)
@@ -1423,7 +1641,11 @@ def count_nonzero(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Int]:
-    """How many elements along the axes are True, or not 0."""
+    """How many elements along the axes are True, or not 0.
+
+    Example:
+        px.count_nonzero(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_count_nonzero, wrong, more)
     return single(
@@ -1439,7 +1661,11 @@ def count_nonzero(
 def cov(
     x: Tensor[Float], /, correction: float = 1.0, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
+    """Covariances of the rows of x (variables, observations), divided by ``n - correction``.
+
+    Example:
+        px.cov(px.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))
+    """
     if wrong or more:
         raise unknown_argument(_cov, wrong, more)
     return single(_cov, x, (correction,))
@@ -1448,7 +1674,11 @@ def cov(
 def cross(
     x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Vector perpendicular to two of size 3 along an axis; the other axes broadcast."""
+    """Vector perpendicular to two of size 3 along an axis; the other axes broadcast.
+
+    Example:
+        px.cross(px.asarray([1.0, 0.0, 0.0]), px.asarray([0.0, 1.0, 0.0]))
+    """
     if wrong or more:
         raise unknown_argument(_cross, wrong, more)
     return call(
@@ -1467,6 +1697,9 @@ def cross_entropy(
     """``-ln softmax(x)[target]`` of each row over the last axis. x: (…, C), target: (…). A
     negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises
     IndexOutOfRangeError.
+
+    Example:
+        px.cross_entropy(px.asarray([[0.0, 0.0], [2.0, 0.0]]), px.asarray([0, 1]))
     """
     if wrong or more:
         raise unknown_argument(_cross_entropy, wrong, more)
@@ -1494,6 +1727,9 @@ def ctc_loss(
     (time, batch, classes): targets (batch, longest) without the blank, inf where the time is
     too short. Without lengths, all steps and labels count. A label that is no class, or a
     length that is not there, raises IndexOutOfRangeError. Graves et al., 2006.
+
+    Example:
+        px.ctc_loss(px.log_softmax(px.zeros((3, 1, 4))), px.asarray([[1, 2]]))
     """
     if wrong or more:
         raise unknown_argument(_ctc_loss, wrong, more)
@@ -1512,7 +1748,11 @@ def ctc_loss(
 def cummax(
     x: Tensor[NumKind], /, axis: int = -1, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-    """Largest element so far along an axis, and where it is; nan wins, the last of equals wins."""
+    """Largest element so far along an axis, and where it is; nan wins, the last of equals wins.
+
+    Example:
+        px.cummax(px.asarray([1.0, 3.0, 2.0]))
+    """
     if wrong or more:
         raise unknown_argument(_cummax, wrong, more)
     return single(_cummax, x, (axis,))
@@ -1521,7 +1761,11 @@ def cummax(
 def cummin(
     x: Tensor[NumKind], /, axis: int = -1, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-    """Smallest element so far along an axis, and where it is; nan wins, the last of equals wins."""
+    """Smallest element so far along an axis, and where it is; nan wins, the last of equals wins.
+
+    Example:
+        px.cummin(px.asarray([3.0, 1.0, 2.0]))
+    """
     if wrong or more:
         raise unknown_argument(_cummin, wrong, more)
     return single(_cummin, x, (axis,))
@@ -1535,7 +1779,11 @@ def cumsum(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
-    """Running sum along an axis, in the same types as ``sum``."""
+    """Running sum along an axis, in the same types as ``sum``.
+
+    Example:
+        px.cumsum(px.asarray([1.0, 2.0, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_cumsum, wrong, more)
     return single(
@@ -1559,6 +1807,9 @@ def cumulative_prod(
 ) -> Tensor[NumKind]:
     """Running product along an axis, in the same types as ``prod``; a vector needs no axis. With
     ``include_initial`` a 1 comes first.
+
+    Example:
+        px.cumulative_prod(px.asarray([1.0, 2.0, 3.0]))
     """
     if wrong or more:
         raise unknown_argument(_cumulative_prod, wrong, more)
@@ -1584,6 +1835,9 @@ def cumulative_sum(
 ) -> Tensor[NumKind]:
     """Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With
     ``include_initial`` a 0 comes first.
+
+    Example:
+        px.cumulative_sum(px.asarray([1.0, 2.0, 3.0]), include_initial=True)
     """
     if wrong or more:
         raise unknown_argument(_cumulative_sum, wrong, more)
@@ -1615,6 +1869,10 @@ def deform_conv2d(
     """``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N,
     2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et
     al., 2017; Zhu et al., 2018.
+
+    Example:
+        px.deform_conv2d(px.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), px.zeros((1, 2, 2, 2)) +
+        0.5, px.ones((1, 1, 1, 1)))
     """
     if wrong or more:
         raise unknown_argument(_deform_conv2d, wrong, more)
@@ -1637,7 +1895,11 @@ def deform_conv2d(
 
 
 def deg2rad(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Degrees as radians, elementwise: ``x·π / 180``."""
+    """Degrees as radians, elementwise: ``x·π / 180``.
+
+    Example:
+        px.deg2rad(px.asarray([-120.0, 120.0, 360.0]))
+    """
     if wrong or more:
         raise unknown_argument(_deg2rad, wrong, more)
     return x.deg2rad() if type(x) is Tensor else call(_deg2rad, (x,), ())
@@ -1656,6 +1918,9 @@ def dequantize(
     out of range. ``scale`` and ``zero_point`` have one number for all, or one for each place
     along ``axis``, or the rank of x and one for each block: a size of x is a multiple of
     theirs.
+
+    Example:
+        px.dequantize(px.asarray([-2, 0, 5]), px.asarray(0.5))
     """
     if wrong or more:
         raise unknown_argument(_dequantize, wrong, more)
@@ -1671,7 +1936,11 @@ def dequantize(
 
 
 def diag(x: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
-    """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
+    """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix.
+
+    Example:
+        px.diag(px.asarray([1.0, 2.0]))
+    """
     if wrong or more:
         raise unknown_argument(_diag, wrong, more)
     return single(_diag, x, (offset,))
@@ -1680,7 +1949,11 @@ def diag(x: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never) -
 def diagonal(
     x: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
+    """Elements of each matrix in the last two axes whose column is its row plus ``offset``.
+
+    Example:
+        px.diagonal(px.asarray([[1, 2], [3, 4]]))
+    """
     if wrong or more:
         raise unknown_argument(_diagonal, wrong, more)
     return single(_diagonal, x, (offset,))
@@ -1698,6 +1971,9 @@ def diff(
 ) -> Tensor[NumKind]:
     """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What
     is given as ``prepend`` and ``append`` is joined to both ends before.
+
+    Example:
+        px.diff(px.asarray([1.0, 4.0, 9.0]))
     """
     if wrong or more:
         raise unknown_argument(_diff, wrong, more)
@@ -1718,6 +1994,9 @@ def diff(
 def digamma(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
     """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf at
     -0.0.
+
+    Example:
+        px.digamma(px.asarray([2.2, 4.1, 6.0]))
     """
     if wrong or more:
         raise unknown_argument(_digamma, wrong, more)
@@ -1727,14 +2006,22 @@ def digamma(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
 def divide(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
+    """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type.
+
+    Example:
+        px.divide(px.asarray([-2.0, 0.5, 3.0]), px.asarray([1.2, 2.1, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_divide, wrong, more)
     return _fast.binary(_divide, x1, x2)
 
 
 def elu(x: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
+    """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015.
+
+    Example:
+        px.elu(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_elu, wrong, more)
     return single(_elu, x, (alpha,))
@@ -1751,6 +2038,10 @@ def embedding_bag(
 ) -> Tensor[Float]:
     """Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags,
     length), each row times ``scale`` (bags, length).
+
+    Example:
+        px.embedding_bag(px.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), px.asarray([[0,
+        2], [1, 1]]), mode='sum')
     """
     if wrong or more:
         raise unknown_argument(_embedding_bag, wrong, more)
@@ -1768,35 +2059,55 @@ def embedding_bag(
 def equal(
     x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether ``x1 == x2``, elementwise; False for nan."""
+    """Whether ``x1 == x2``, elementwise; False for nan.
+
+    Example:
+        px.equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_equal, wrong, more)
     return _fast.binary(_equal, x1, x2)
 
 
 def erf(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
+    """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``.
+
+    Example:
+        px.erf(px.asarray([-1.33, 1.33, 4.0]))
+    """
     if wrong or more:
         raise unknown_argument(_erf, wrong, more)
     return x.erf() if type(x) is Tensor else call(_erf, (x,), ())
 
 
 def erfc(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
+    """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969.
+
+    Example:
+        px.erfc(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_erfc, wrong, more)
     return x.erfc() if type(x) is Tensor else call(_erfc, (x,), ())
 
 
 def erfinv(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
+    """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010.
+
+    Example:
+        px.erfinv(px.asarray([-0.32, 0.32, 0.95]))
+    """
     if wrong or more:
         raise unknown_argument(_erfinv, wrong, more)
     return x.erfinv() if type(x) is Tensor else call(_erfinv, (x,), ())
 
 
 def exp(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Exponential, elementwise: ``eˣ``."""
+    """Exponential, elementwise: ``eˣ``.
+
+    Example:
+        px.exp(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_exp, wrong, more)
     return x.exp() if type(x) is Tensor else call(_exp, (x,), ())
@@ -1805,14 +2116,22 @@ def exp(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
 def expand_dims(
     x: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The tensor with axes of size 1 more, at the places ``axis`` of the result."""
+    """The tensor with axes of size 1 more, at the places ``axis`` of the result.
+
+    Example:
+        px.expand_dims(px.asarray([1, 2]), 1)
+    """
     if wrong or more:
         raise unknown_argument(_expand_dims, wrong, more)
     return single(_expand_dims, x, (axis,))
 
 
 def expm1(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``eˣ - 1``, elementwise, accurate near 0."""
+    """``eˣ - 1``, elementwise, accurate near 0.
+
+    Example:
+        px.expm1(px.asarray([-1.67, 1.67, 5.0]))
+    """
     if wrong or more:
         raise unknown_argument(_expm1, wrong, more)
     return x.expm1() if type(x) is Tensor else call(_expm1, (x,), ())
@@ -1821,7 +2140,11 @@ def expm1(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
 def flatten(
     x: Tensor[AnyKind], /, start_axis: int = 0, end_axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
+    """The axes from ``start_axis`` to ``end_axis``, both included, as one.
+
+    Example:
+        px.flatten(px.asarray([[1, 2], [3, 4]]))
+    """
     if wrong or more:
         raise unknown_argument(_flatten, wrong, more)
     return single(
@@ -1837,14 +2160,22 @@ def flatten(
 def flip(
     x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """Elements in reverse order along the axes, all of them without an axis."""
+    """Elements in reverse order along the axes, all of them without an axis.
+
+    Example:
+        px.flip(px.asarray([1, 2, 3]))
+    """
     if wrong or more:
         raise unknown_argument(_flip, wrong, more)
     return single(_flip, x, (axis,))
 
 
 def floor(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """Largest whole number not above x, elementwise; integers stay."""
+    """Largest whole number not above x, elementwise; integers stay.
+
+    Example:
+        px.floor(px.asarray([-3.0, 3.0, 9.0]))
+    """
     if wrong or more:
         raise unknown_argument(_floor, wrong, more)
     return x.floor() if type(x) is Tensor else call(_floor, (x,), ())
@@ -1856,6 +2187,9 @@ def floor_divide(
     """Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but for
     rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of floats,
     infinity divided by anything but 0 gives nan.
+
+    Example:
+        px.floor_divide(px.asarray([-3.0, 3.0, 9.0]), px.asarray([1.2, 2.1, 3.0]))
     """
     if wrong or more:
         raise unknown_argument(_floor_divide, wrong, more)
@@ -1865,7 +2199,11 @@ def floor_divide(
 def fmod(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
+    """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0.
+
+    Example:
+        px.fmod(px.asarray([-3.0, 3.0, 9.0]), px.asarray([1.2, 2.1, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_fmod, wrong, more)
     return _fast.binary(_fmod, x1, x2)
@@ -1882,7 +2220,11 @@ def fold(
     dilation: int | tuple[int, int] = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size)."""
+    """The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size).
+
+    Example:
+        px.fold(px.ones((1, 4, 2)), (2, 3), 2)
+    """
     if wrong or more:
         raise unknown_argument(_fold, wrong, more)
     return single(
@@ -1912,6 +2254,10 @@ def fused_linear(
     """``activation(scale·(x @ weight) + bias + residual)`` with weight of shape (in, out), bias
     (out,) and a residual of the shape of the result; activation is none, relu or gelu. The
     product of narrow floats is rounded once, at the end.
+
+    Example:
+        px.fused_linear(px.asarray([[1.0, 2.0]]), px.asarray([[1.0], [-1.0]]),
+        px.asarray([0.5]), activation='relu')
     """
     if wrong or more:
         raise unknown_argument(_fused_linear, wrong, more)
@@ -1935,6 +2281,9 @@ def gather_nd(
 ) -> Tensor[AnyKind]:
     """Elements of x at rows of indices: with indices (…, k) the result is (…, *x.shape[k:]).
     Negative indices count from the end.
+
+    Example:
+        px.gather_nd(px.asarray([[1, 2], [3, 4]]), px.asarray([[0, 1], [1, 0]]))
     """
     if wrong or more:
         raise unknown_argument(_gather_nd, wrong, more)
@@ -1949,21 +2298,33 @@ def gather_nd(
 
 
 def gelu(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
+    """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016.
+
+    Example:
+        px.gelu(px.asarray([-2.0, 2.0, 6.0]))
+    """
     if wrong or more:
         raise unknown_argument(_gelu, wrong, more)
     return x.gelu() if type(x) is Tensor else call(_gelu, (x,), ())
 
 
 def gelu_tanh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
+    """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016.
+
+    Example:
+        px.gelu_tanh(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_gelu_tanh, wrong, more)
     return x.gelu_tanh() if type(x) is Tensor else call(_gelu_tanh, (x,), ())
 
 
 def glu(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016."""
+    """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016.
+
+    Example:
+        px.glu(px.asarray([1.0, 2.0, 0.0, 0.0]))
+    """
     if wrong or more:
         raise unknown_argument(_glu, wrong, more)
     return single(_glu, x, (axis,))
@@ -1972,7 +2333,11 @@ def glu(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Te
 def greater(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether ``x1 > x2``, elementwise."""
+    """Whether ``x1 > x2``, elementwise.
+
+    Example:
+        px.greater(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_greater, wrong, more)
     return _fast.binary(_greater, x1, x2)
@@ -1981,7 +2346,11 @@ def greater(
 def greater_equal(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether ``x1 >= x2``, elementwise."""
+    """Whether ``x1 >= x2``, elementwise.
+
+    Example:
+        px.greater_equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_greater_equal, wrong, more)
     return _fast.binary(_greater_equal, x1, x2)
@@ -2004,6 +2373,10 @@ def grid_sample(
     reads the first pixel, but bicubic, and so does an infinity that would be reflected. Of
     volumes PyTorch reads the last there, and 0 where a bilinear place that is not finite
     gives nan here. Jaderberg et al., 2015.
+
+    Example:
+        px.grid_sample(px.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), px.asarray([[[[0.0, 0.0],
+        [1.0, 1.0]]]]), align_corners=True)
     """
     if wrong or more:
         raise unknown_argument(_grid_sample, wrong, more)
@@ -2039,6 +2412,9 @@ def gru(
     bias_hidden``, each in the order r, z, n; weights (D, 3·H) and (H, 3·H). Gives h behind
     each step (N, steps, H), and the last h (N, H); ``hidden`` and ``lengths`` are as of
     ``lstm``. Cho et al., 2014.
+
+    Example:
+        px.gru(px.ones((2, 1, 2)), px.ones((2, 3)), px.ones((1, 3)))
     """
     if wrong or more:
         raise unknown_argument(_gru, wrong, more)
@@ -2060,7 +2436,11 @@ def gru(
 def hard_shrink(
     x: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """x, but 0 from ``-threshold`` to ``threshold``."""
+    """x, but 0 from ``-threshold`` to ``threshold``.
+
+    Example:
+        px.hard_shrink(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_hard_shrink, wrong, more)
     return single(_hard_shrink, x, (threshold,))
@@ -2076,6 +2456,9 @@ def hard_sigmoid(
 ) -> Tensor[Float]:
     """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is that
     of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.
+
+    Example:
+        px.hard_sigmoid(px.asarray([-0.5, 0.25, 0.75]))
     """
     if wrong or more:
         raise unknown_argument(_hard_sigmoid, wrong, more)
@@ -2090,7 +2473,11 @@ def hard_sigmoid(
 
 
 def hard_swish(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
+    """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019.
+
+    Example:
+        px.hard_swish(px.asarray([-1.67, 1.67, 5.0]))
+    """
     if wrong or more:
         raise unknown_argument(_hard_swish, wrong, more)
     return x.hard_swish() if type(x) is Tensor else call(_hard_swish, (x,), ())
@@ -2099,7 +2486,11 @@ def hard_swish(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Floa
 def hard_tanh(
     x: Tensor[Float], /, min: float = -1.0, max: float = 1.0, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """x held between ``min`` and ``max``; nan stays nan."""
+    """x held between ``min`` and ``max``; nan stays nan.
+
+    Example:
+        px.hard_tanh(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_hard_tanh, wrong, more)
     return single(
@@ -2123,6 +2514,9 @@ def histogram(
 ) -> tuple[Tensor[Int], Tensor[Float]]:
     """How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by
     default those of x, read on the host), the last with both its ends; and the edges.
+
+    Example:
+        px.histogram(px.asarray([0.0, 1.0, 1.5, 4.0]), bins=2)
     """
     if wrong or more:
         raise unknown_argument(_histogram, wrong, more)
@@ -2140,7 +2534,11 @@ def histogram(
 def hypot(
     x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """``√(x1² + x2²)``, elementwise; does not overflow half way."""
+    """``√(x1² + x2²)``, elementwise; does not overflow half way.
+
+    Example:
+        px.hypot(px.asarray([1.13, 2.07, 3.0]), px.asarray([1.13, 2.07, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_hypot, wrong, more)
     return _fast.binary(_hypot, x1, x2)
@@ -2155,7 +2553,12 @@ def index_add(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
-    """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up."""
+    """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up.
+
+    Example:
+        px.index_add(px.asarray([1.0, 1.0, 1.0]), px.asarray([0, 0]), px.asarray([2.0,
+        3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_index_add, wrong, more)
     return call(
@@ -2184,6 +2587,9 @@ def interpolate(
     with a = -0.75) or lanczos3. ``antialias`` widens the filter when the tensor shrinks
     (cubic has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``,
     and align_corners is False by default as there; in ``interpolate2d`` it is True.
+
+    Example:
+        px.interpolate(px.asarray([[[1.0, 3.0]]]), (4,), mode='linear')
     """
     if wrong or more:
         raise unknown_argument(_interpolate, wrong, more)
@@ -2214,6 +2620,9 @@ def interpolate2d(
     nearest does not look at it. Pixels beyond the edge are those of the edge. Sampling is as
     in PyTorch's ``interpolate``, whose align_corners is False by default; here it is True,
     and in ``interpolate`` False.
+
+    Example:
+        px.interpolate2d(px.asarray([[[[1.0, 3.0]]]]), (2, 4))
     """
     if wrong or more:
         raise unknown_argument(_interpolate2d, wrong, more)
@@ -2240,6 +2649,9 @@ def isclose(
 ) -> Tensor[Bool]:
     """Whether ``|x1 - x2| <= atol + rtol·|x2|``, elementwise; infinities are near themselves
     alone, nan to nothing unless ``equal_nan``.
+
+    Example:
+        px.isclose(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
     """
     if wrong or more:
         raise unknown_argument(_isclose, wrong, more)
@@ -2258,7 +2670,11 @@ def isclose(
 
 
 def isfinite(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-    """Whether x is neither infinite nor nan, elementwise; True for integers."""
+    """Whether x is neither infinite nor nan, elementwise; True for integers.
+
+    Example:
+        px.isfinite(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_isfinite, wrong, more)
     return x.isfinite() if type(x) is Tensor else call(_isfinite, (x,), ())
@@ -2269,6 +2685,9 @@ def isin(
 ) -> Tensor[Bool]:
     """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan is
     among none.
+
+    Example:
+        px.isin(px.asarray([1, 2, 3]), px.asarray([3, 1]))
     """
     if wrong or more:
         raise unknown_argument(_isin, wrong, more)
@@ -2283,14 +2702,22 @@ def isin(
 
 
 def isinf(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-    """Whether x is an infinity, elementwise; False for integers."""
+    """Whether x is an infinity, elementwise; False for integers.
+
+    Example:
+        px.isinf(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_isinf, wrong, more)
     return x.isinf() if type(x) is Tensor else call(_isinf, (x,), ())
 
 
 def isnan(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-    """Whether x is nan, elementwise; False for integers."""
+    """Whether x is nan, elementwise; False for integers.
+
+    Example:
+        px.isnan(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_isnan, wrong, more)
     return x.isnan() if type(x) is Tensor else call(_isnan, (x,), ())
@@ -2299,7 +2726,11 @@ def isnan(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
 def kron(
     x1: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Kronecker product: x2 times each element of x1, side by side."""
+    """Kronecker product: x2 times each element of x1, side by side.
+
+    Example:
+        px.kron(px.asarray([1, 10]), px.asarray([1, 2]))
+    """
     if wrong or more:
         raise unknown_argument(_kron, wrong, more)
     return _fast.binary(_kron, x1, x2)
@@ -2316,6 +2747,9 @@ def layer_norm(
 ) -> Tensor[Float]:
     """Each row over the last axis shifted and scaled to mean 0 and variance 1, then ``·weight +
     bias``. Ba et al., 2016.
+
+    Example:
+        px.layer_norm(px.asarray([[1.0, 2.0, 3.0]]))
     """
     if wrong or more:
         raise unknown_argument(_layer_norm, wrong, more)
@@ -2333,7 +2767,11 @@ def layer_norm(
 def leaky_relu(
     x: Tensor[Float], /, slope: float = 0.01, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
+    """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013.
+
+    Example:
+        px.leaky_relu(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_leaky_relu, wrong, more)
     return single(_leaky_relu, x, (slope,))
@@ -2347,7 +2785,12 @@ def lerp(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1."""
+    """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1.
+
+    Example:
+        px.lerp(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]),
+        px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_lerp, wrong, more)
     return _fast.ternary(_lerp, x1, x2, weight)
@@ -2356,7 +2799,11 @@ def lerp(
 def less(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether ``x1 < x2``, elementwise."""
+    """Whether ``x1 < x2``, elementwise.
+
+    Example:
+        px.less(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_less, wrong, more)
     return _fast.binary(_less, x1, x2)
@@ -2365,14 +2812,22 @@ def less(
 def less_equal(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether ``x1 <= x2``, elementwise."""
+    """Whether ``x1 <= x2``, elementwise.
+
+    Example:
+        px.less_equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_less_equal, wrong, more)
     return _fast.binary(_less_equal, x1, x2)
 
 
 def lgamma(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
+    """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers.
+
+    Example:
+        px.lgamma(px.asarray([2.2, 4.1, 6.0]))
+    """
     if wrong or more:
         raise unknown_argument(_lgamma, wrong, more)
     return x.lgamma() if type(x) is Tensor else call(_lgamma, (x,), ())
@@ -2386,49 +2841,77 @@ def linear(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``x @ weight + bias`` with weight of shape (in, out)."""
+    """``x @ weight + bias`` with weight of shape (in, out).
+
+    Example:
+        px.linear(px.asarray([[1.0, 2.0]]), px.asarray([[1.0], [-1.0]]), px.asarray([0.5]))
+    """
     if wrong or more:
         raise unknown_argument(_linear, wrong, more)
     return _fast.ternary(_linear, x, weight, bias)
 
 
 def log(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Natural logarithm, elementwise; -inf at 0, nan below."""
+    """Natural logarithm, elementwise; -inf at 0, nan below.
+
+    Example:
+        px.log(px.asarray([6.7, 13.35, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_log, wrong, more)
     return x.log() if type(x) is Tensor else call(_log, (x,), ())
 
 
 def log10(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Logarithm to base 10, elementwise."""
+    """Logarithm to base 10, elementwise.
+
+    Example:
+        px.log10(px.asarray([6.7, 13.35, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_log10, wrong, more)
     return x.log10() if type(x) is Tensor else call(_log10, (x,), ())
 
 
 def log1p(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``ln(1 + x)``, elementwise, accurate near 0."""
+    """``ln(1 + x)``, elementwise, accurate near 0.
+
+    Example:
+        px.log1p(px.asarray([6.07, 13.03, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_log1p, wrong, more)
     return x.log1p() if type(x) is Tensor else call(_log1p, (x,), ())
 
 
 def log2(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Logarithm to base 2, elementwise."""
+    """Logarithm to base 2, elementwise.
+
+    Example:
+        px.log2(px.asarray([6.7, 13.35, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_log2, wrong, more)
     return x.log2() if type(x) is Tensor else call(_log2, (x,), ())
 
 
 def log_sigmoid(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
+    """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows.
+
+    Example:
+        px.log_sigmoid(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_log_sigmoid, wrong, more)
     return x.log_sigmoid() if type(x) is Tensor else call(_log_sigmoid, (x,), ())
 
 
 def log_softmax(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
+    """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis.
+
+    Example:
+        px.log_softmax(px.asarray([0.0, 0.0, 1.0]))
+    """
     if wrong or more:
         raise unknown_argument(_log_softmax, wrong, more)
     return single(_log_softmax, x, (axis,))
@@ -2437,7 +2920,11 @@ def log_softmax(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Neve
 def logaddexp(
     x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
+    """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way.
+
+    Example:
+        px.logaddexp(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_logaddexp, wrong, more)
     return _fast.binary(_logaddexp, x1, x2)
@@ -2446,7 +2933,11 @@ def logaddexp(
 def logcumsumexp(
     x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """Logarithm of the running sum of exponentials along an axis; none overflows."""
+    """Logarithm of the running sum of exponentials along an axis; none overflows.
+
+    Example:
+        px.logcumsumexp(px.asarray([0.0, 0.0, 0.0]))
+    """
     if wrong or more:
         raise unknown_argument(_logcumsumexp, wrong, more)
     return single(_logcumsumexp, x, (axis,))
@@ -2455,21 +2946,33 @@ def logcumsumexp(
 def logical_and(
     x1: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether both are True, elementwise."""
+    """Whether both are True, elementwise.
+
+    Example:
+        px.logical_and(px.asarray([True, False, True]), px.asarray([True, False, True]))
+    """
     if wrong or more:
         raise unknown_argument(_logical_and, wrong, more)
     return _fast.binary(_logical_and, x1, x2)
 
 
 def logical_not(x: Tensor[Bool], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-    """True where x is False, elementwise."""
+    """True where x is False, elementwise.
+
+    Example:
+        px.logical_not(px.asarray([True, False, True]))
+    """
     if wrong or more:
         raise unknown_argument(_logical_not, wrong, more)
     return x.logical_not() if type(x) is Tensor else call(_logical_not, (x,), ())
 
 
 def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never) -> Tensor[Bool]:
-    """Whether either is True, elementwise."""
+    """Whether either is True, elementwise.
+
+    Example:
+        px.logical_or(px.asarray([True, False, True]), px.asarray([True, False, True]))
+    """
     if wrong or more:
         raise unknown_argument(_logical_or, wrong, more)
     return _fast.binary(_logical_or, x1, x2)
@@ -2478,7 +2981,11 @@ def logical_or(x1: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Nev
 def logical_xor(
     x1: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether one alone is True, elementwise."""
+    """Whether one alone is True, elementwise.
+
+    Example:
+        px.logical_xor(px.asarray([True, False, True]), px.asarray([True, False, True]))
+    """
     if wrong or more:
         raise unknown_argument(_logical_xor, wrong, more)
     return _fast.binary(_logical_xor, x1, x2)
@@ -2494,6 +3001,9 @@ def logsumexp(
 ) -> Tensor[Float]:
     """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and for
     none.
+
+    Example:
+        px.logsumexp(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     """
     if wrong or more:
         raise unknown_argument(_logsumexp, wrong, more)
@@ -2519,7 +3029,11 @@ def lp_pool1d(
     dilation: int | tuple[int] = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``(Σ |x|ᵖ)^(1/p)`` of each window of lines (N, C, L); p may be infinite."""
+    """``(Σ |x|ᵖ)^(1/p)`` of each window of lines (N, C, L); p may be infinite.
+
+    Example:
+        px.lp_pool1d(px.asarray([[[3.0, 4.0, 6.0, 8.0, 5.0]]]), 2)
+    """
     if wrong or more:
         raise unknown_argument(_lp_pool1d, wrong, more)
     return single(
@@ -2548,7 +3062,11 @@ def lp_pool2d(
     dilation: int | tuple[int, int] = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``(Σ |x|ᵖ)^(1/p)`` of each window of images (N, C, H, W); p may be infinite."""
+    """``(Σ |x|ᵖ)^(1/p)`` of each window of images (N, C, H, W); p may be infinite.
+
+    Example:
+        px.lp_pool2d(px.asarray([[[[3.0, 4.0, 0.0], [1.0, 2.0, 5.0]]]]), 2)
+    """
     if wrong or more:
         raise unknown_argument(_lp_pool2d, wrong, more)
     return single(
@@ -2577,7 +3095,12 @@ def lp_pool3d(
     dilation: int | tuple[int, int, int] = 1,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """``(Σ |x|ᵖ)^(1/p)`` of each window of volumes (N, C, D, H, W); p may be infinite."""
+    """``(Σ |x|ᵖ)^(1/p)`` of each window of volumes (N, C, D, H, W); p may be infinite.
+
+    Example:
+        px.lp_pool3d(px.asarray([[[[[3.0, 4.0], [0.0, 1.0]], [[2.0, 5.0], [6.0, 7.0]]]]]),
+        2)
+    """
     if wrong or more:
         raise unknown_argument(_lp_pool3d, wrong, more)
     return single(
@@ -2613,6 +3136,9 @@ def lstm(
     and the last h and c (N, H). States start at 0 unless given. Only the first ``lengths``
     steps of a sequence are used; later ones give 0 and change no state. Hochreiter and
     Schmidhuber, 1997.
+
+    Example:
+        px.lstm(px.ones((2, 1, 2)), px.ones((2, 4)), px.ones((1, 4)))
     """
     if wrong or more:
         raise unknown_argument(_lstm, wrong, more)
@@ -2636,6 +3162,9 @@ def masked_fill(
 ) -> Tensor[AnyKind]:
     """x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value or
     of several that broadcast to x is taken as by ``where``, with its gradient.
+
+    Example:
+        px.masked_fill(px.asarray([1.0, 2.0, 3.0]), px.asarray([True, False, True]), 0.0)
     """
     if wrong or more:
         raise unknown_argument(_masked_fill, wrong, more)
@@ -2654,6 +3183,10 @@ def masked_scatter(
 ) -> Tensor[AnyKind]:
     """x with the elements of ``source``, in order, where the mask is True; too few of them raise
     IndexOutOfRangeError.
+
+    Example:
+        px.masked_scatter(px.asarray([1, 2, 3]), px.asarray([True, False, True]),
+        px.asarray([8, 9]))
     """
     if wrong or more:
         raise unknown_argument(_masked_scatter, wrong, more)
@@ -2671,7 +3204,11 @@ def masked_scatter(
 def masked_select(
     x: Tensor[AnyKind], /, mask: Tensor[Bool], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
+    """The elements at which the mask, broadcast to x, is True, in order, 1-d.
+
+    Example:
+        px.masked_select(px.asarray([1, 2, 3]), px.asarray([True, False, True]))
+    """
     if wrong or more:
         raise unknown_argument(_masked_select, wrong, more)
     return call(
@@ -2689,6 +3226,9 @@ def matmul(
 ) -> Tensor[NumKind]:
     """Product of matrices, over batches that broadcast; a vector is a row on the left and a
     column on the right. Narrow floats accumulate in float32.
+
+    Example:
+        px.matmul(px.asarray([[1.0, 2.0]]), px.asarray([[3.0], [4.0]]))
     """
     if wrong or more:
         raise unknown_argument(_matmul, wrong, more)
@@ -2701,6 +3241,10 @@ def matmul_integer(
     """Product of integer matrices with sums in ``dtype``, over batches that broadcast, as
     ``x1.astype(dtype) @ x2.astype(dtype)``: bytes need no copy in a wider type. Sums wrap.
     After MatMulInteger of ONNX.
+
+    Example:
+        px.matmul_integer(px.asarray([[100, 100]], dtype='int8'), px.asarray([[100], [27]],
+        dtype='int8'))
     """
     if wrong or more:
         raise unknown_argument(_matmul_integer, wrong, more)
@@ -2715,7 +3259,11 @@ def matmul_integer(
 
 
 def matrix_transpose(x: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
-    """The last two axes swapped; ``x.mT``."""
+    """The last two axes swapped; ``x.mT``.
+
+    Example:
+        px.matrix_transpose(px.asarray([[1, 2], [3, 4]]))
+    """
     if wrong or more:
         raise unknown_argument(_matrix_transpose, wrong, more)
     return single(_matrix_transpose, x, ())
@@ -2729,7 +3277,11 @@ def max(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
-    """Largest element along the axes; nan wins. An empty axis is an error."""
+    """Largest element along the axes; nan wins. An empty axis is an error.
+
+    Example:
+        px.max(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_max, wrong, more)
     return single(
@@ -2755,6 +3307,9 @@ def max_pool1d(
 ) -> Tensor[NumKind]:
     """Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel
     where none is given.
+
+    Example:
+        px.max_pool1d(px.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_max_pool1d, wrong, more)
@@ -2784,6 +3339,9 @@ def max_pool1d_with_indices(
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element of each window of lines (N, C, L) and its place in the line; nan wins, the
     first of equals wins.
+
+    Example:
+        px.max_pool1d_with_indices(px.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_max_pool1d_with_indices, wrong, more)
@@ -2813,6 +3371,9 @@ def max_pool2d(
 ) -> Tensor[NumKind]:
     """Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where
     none is given.
+
+    Example:
+        px.max_pool2d(px.asarray([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), 2, stride=1)
     """
     if wrong or more:
         raise unknown_argument(_max_pool2d, wrong, more)
@@ -2842,6 +3403,10 @@ def max_pool2d_with_indices(
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W +
     column``; nan wins, the first of equals wins.
+
+    Example:
+        px.max_pool2d_with_indices(px.asarray([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), 2,
+        stride=1)
     """
     if wrong or more:
         raise unknown_argument(_max_pool2d_with_indices, wrong, more)
@@ -2871,6 +3436,10 @@ def max_pool3d(
 ) -> Tensor[NumKind]:
     """Largest element of each window of volumes (N, C, D, H, W); nan wins. The stride is the
     kernel where none is given.
+
+    Example:
+        px.max_pool3d(px.asarray([[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]]),
+        (2, 1, 1))
     """
     if wrong or more:
         raise unknown_argument(_max_pool3d, wrong, more)
@@ -2900,6 +3469,9 @@ def max_pool3d_with_indices(
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
     """Largest element of each window of volumes (N, C, D, H, W) and its place in the volume,
     ``(slice·H + row)·W + column``; nan wins, the first of equals wins.
+
+    Example:
+        px.max_pool3d_with_indices(px.asarray([[[[[1.0, 2.0], [3.0, 4.0]]]]]), (1, 2, 2))
     """
     if wrong or more:
         raise unknown_argument(_max_pool3d_with_indices, wrong, more)
@@ -2921,6 +3493,9 @@ def max_unpool(
 ) -> Tensor[NumKind]:
     """Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices``
     took it; of elements from one place, which are equal, one stays.
+
+    Example:
+        px.max_unpool(px.asarray([[[5.0, 7.0]]]), px.asarray([[[1, 2]]]), (4,))
     """
     if wrong or more:
         raise unknown_argument(_max_unpool, wrong, more)
@@ -2937,7 +3512,11 @@ def max_unpool(
 def max_with_indices(
     x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-    """Largest element along an axis and where it is first; nan wins."""
+    """Largest element along an axis and where it is first; nan wins.
+
+    Example:
+        px.max_with_indices(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_max_with_indices, wrong, more)
     return single(
@@ -2953,7 +3532,11 @@ def max_with_indices(
 def maximum(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """The larger one, elementwise; nan wins."""
+    """The larger one, elementwise; nan wins.
+
+    Example:
+        px.maximum(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_maximum, wrong, more)
     return _fast.binary(_maximum, x1, x2)
@@ -2967,7 +3550,11 @@ def mean(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Arithmetic mean along the axes; nan for none."""
+    """Arithmetic mean along the axes; nan for none.
+
+    Example:
+        px.mean(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_mean, wrong, more)
     return single(
@@ -2988,7 +3575,11 @@ def median(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Middle element along the axes, or the mean of the two in the middle; nan wins."""
+    """Middle element along the axes, or the mean of the two in the middle; nan wins.
+
+    Example:
+        px.median(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_median, wrong, more)
     return single(
@@ -3009,7 +3600,11 @@ def min(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
-    """Smallest element along the axes; nan wins. An empty axis is an error."""
+    """Smallest element along the axes; nan wins. An empty axis is an error.
+
+    Example:
+        px.min(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_min, wrong, more)
     return single(
@@ -3025,7 +3620,11 @@ def min(
 def min_with_indices(
     x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-    """Smallest element along an axis and where it is first; nan wins."""
+    """Smallest element along an axis and where it is first; nan wins.
+
+    Example:
+        px.min_with_indices(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_min_with_indices, wrong, more)
     return single(
@@ -3041,14 +3640,22 @@ def min_with_indices(
 def minimum(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """The smaller one, elementwise; nan wins."""
+    """The smaller one, elementwise; nan wins.
+
+    Example:
+        px.minimum(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_minimum, wrong, more)
     return _fast.binary(_minimum, x1, x2)
 
 
 def mish(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``x·tanh(softplus(x))``. Misra, 2019."""
+    """``x·tanh(softplus(x))``. Misra, 2019.
+
+    Example:
+        px.mish(px.asarray([-3.33, 3.33, 10.0]))
+    """
     if wrong or more:
         raise unknown_argument(_mish, wrong, more)
     return x.mish() if type(x) is Tensor else call(_mish, (x,), ())
@@ -3057,7 +3664,11 @@ def mish(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
 def mode(
     x: Tensor[NumKind], /, axis: int = -1, keepdims: bool = False, *more: Never, **wrong: Never
 ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-    """Most frequent element along an axis, the smallest of several, and where it is first."""
+    """Most frequent element along an axis, the smallest of several, and where it is first.
+
+    Example:
+        px.mode(px.asarray([1.0, 2.0, 2.0, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_mode, wrong, more)
     return single(
@@ -3078,7 +3689,11 @@ def moveaxis(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
-    """The tensor with axes moved to new places; the others keep their order."""
+    """The tensor with axes moved to new places; the others keep their order.
+
+    Example:
+        px.moveaxis(px.asarray([[[1, 2], [3, 4]]]), 0, -1)
+    """
     if wrong or more:
         raise unknown_argument(_moveaxis, wrong, more)
     return single(
@@ -3094,7 +3709,11 @@ def moveaxis(
 def multiply(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Product, elementwise: ``x1 · x2``."""
+    """Product, elementwise: ``x1 · x2``.
+
+    Example:
+        px.multiply(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_multiply, wrong, more)
     return _fast.binary(_multiply, x1, x2)
@@ -3109,7 +3728,11 @@ def nan_to_num(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """x with numbers in place of nan and infinities; by default 0 and the largest finite ones."""
+    """x with numbers in place of nan and infinities; by default 0 and the largest finite ones.
+
+    Example:
+        px.nan_to_num(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_nan_to_num, wrong, more)
     return single(
@@ -3124,7 +3747,11 @@ def nan_to_num(
 
 
 def negative(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
+    """Numerical negative, elementwise: ``-x``; wraps for unsigned integers.
+
+    Example:
+        px.negative(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_negative, wrong, more)
     return x.negative() if type(x) is Tensor else call(_negative, (x,), ())
@@ -3135,6 +3762,9 @@ def nextafter(
 ) -> Tensor[Float]:
     """The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2`` where
     the two are equal.
+
+    Example:
+        px.nextafter(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
     """
     if wrong or more:
         raise unknown_argument(_nextafter, wrong, more)
@@ -3151,6 +3781,10 @@ def nms(
 ) -> Tensor[Int]:
     """Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than
     ``iou_threshold`` of their union, best score first. The result is read on the host.
+
+    Example:
+        px.nms(px.asarray([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9], [5.0, 5.0, 6.0,
+        6.0]]), px.asarray([0.8, 0.9, 0.7]), 0.5)
     """
     if wrong or more:
         raise unknown_argument(_nms, wrong, more)
@@ -3167,7 +3801,11 @@ def nms(
 def not_equal(
     x1: Tensor[AnyKind] | float, /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[Bool]:
-    """Whether ``x1 != x2``, elementwise; True for nan."""
+    """Whether ``x1 != x2``, elementwise; True for nan.
+
+    Example:
+        px.not_equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_not_equal, wrong, more)
     return _fast.binary(_not_equal, x1, x2)
@@ -3176,6 +3814,9 @@ def not_equal(
 def one_hot(x: Tensor[Int], /, classes: int, *more: Never, **wrong: Never) -> Tensor[Int]:
     """A row of zeros with a 1 at each index; a negative one counts from the end, one outside of
     the classes raises IndexOutOfRangeError.
+
+    Example:
+        px.one_hot(px.asarray([2, 0]), 3)
     """
     if wrong or more:
         raise unknown_argument(_one_hot, wrong, more)
@@ -3185,7 +3826,11 @@ def one_hot(x: Tensor[Int], /, classes: int, *more: Never, **wrong: Never) -> Te
 def outer(
     x1: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """All products of two vectors: (n,) and (m,) give (n, m)."""
+    """All products of two vectors: (n,) and (m,) give (n, m).
+
+    Example:
+        px.outer(px.asarray([1.0, 2.0]), px.asarray([3.0, 4.0]))
+    """
     if wrong or more:
         raise unknown_argument(_outer, wrong, more)
     return _fast.binary(_outer, x1, x2)
@@ -3199,7 +3844,11 @@ def pad(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
-    """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
+    """The tensor with a margin of ``value``: pairs (before, after) for the last axes.
+
+    Example:
+        px.pad(px.asarray([1, 2]), ((1, 2),))
+    """
     if wrong or more:
         raise unknown_argument(_pad, wrong, more)
     return single(
@@ -3223,6 +3872,9 @@ def pad_border(
     """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
     ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated),
     circular (from the other end).
+
+    Example:
+        px.pad_border(px.asarray([1, 2, 3]), ((2, 1),), mode='reflect')
     """
     if wrong or more:
         raise unknown_argument(_pad_border, wrong, more)
@@ -3239,7 +3891,11 @@ def pad_border(
 def permute_dims(
     x: Tensor[AnyKind], /, axes: Sequence[int], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The axes in a new order."""
+    """The axes in a new order.
+
+    Example:
+        px.permute_dims(px.asarray([[1, 2], [3, 4]]), (1, 0))
+    """
     if wrong or more:
         raise unknown_argument(_permute_dims, wrong, more)
     return single(_permute_dims, x, (axes,))
@@ -3250,6 +3906,9 @@ def pixel_shuffle(
 ) -> Tensor[AnyKind]:
     """Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al.,
     2016.
+
+    Example:
+        px.pixel_shuffle(px.asarray([[[[1]], [[2]], [[3]], [[4]]]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_pixel_shuffle, wrong, more)
@@ -3259,14 +3918,22 @@ def pixel_shuffle(
 def pixel_unshuffle(
     x: Tensor[AnyKind], /, factor: int, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W)."""
+    """The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W).
+
+    Example:
+        px.pixel_unshuffle(px.asarray([[[[1, 2], [3, 4]]]]), 2)
+    """
     if wrong or more:
         raise unknown_argument(_pixel_unshuffle, wrong, more)
     return single(_pixel_unshuffle, x, (factor,))
 
 
 def positive(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """The element itself."""
+    """The element itself.
+
+    Example:
+        px.positive(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_positive, wrong, more)
     return _fast.unary(_positive, x)
@@ -3277,6 +3944,9 @@ def pow(
 ) -> Tensor[NumKind]:
     """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
     fractional exponent. Integers take exponents from 0 up.
+
+    Example:
+        px.pow(px.asarray([1.13, 2.07, 3.0]), px.asarray([1.0, 2.0, 3.0]))
     """
     if wrong or more:
         raise unknown_argument(_pow, wrong, more)
@@ -3284,7 +3954,11 @@ def pow(
 
 
 def prelu(x: Tensor[Float], /, slope: Tensor[Float], *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015."""
+    """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015.
+
+    Example:
+        px.prelu(px.asarray([-2.0, 1.0]), px.asarray([0.25]))
+    """
     if wrong or more:
         raise unknown_argument(_prelu, wrong, more)
     return call(
@@ -3305,6 +3979,9 @@ def prepacked(weight: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[
     as in use, and are not bound by ``PHLOX_PACKED_BYTES``. A matrix that is used transposed
     is packed so: ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other
     devices read a matrix as it lies: there nothing is done. No value changes.
+
+    Example:
+        px.ones((2, 3)) @ px.prepacked(px.ones((3, 2)))
     """
     if wrong or more:
         raise unknown_argument(_prepacked, wrong, more)
@@ -3323,6 +4000,9 @@ def prod(
     """Product of the elements along the axes; 1 for none. They are multiplied in ``dtype`` or a
     wider type. Without ``dtype``, narrow integers are multiplied in the default integer type,
     unsigned ones in the unsigned type of its size.
+
+    Example:
+        px.prod(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     """
     if wrong or more:
         raise unknown_argument(_prod, wrong, more)
@@ -3353,6 +4033,9 @@ def quantize(
     is a number above 0. A scale in a tensor is not checked: with 0, what is not 0 is out of
     range. ``scale`` and ``zero_point`` have one number for all, or one for each place along
     ``axis``, or the rank of x and one for each block: a size of x is a multiple of theirs.
+
+    Example:
+        px.quantize(px.asarray([-1.0, 0.2, 90.0]), px.asarray(0.5))
     """
     if wrong or more:
         raise unknown_argument(_quantize, wrong, more)
@@ -3387,6 +4070,10 @@ def quantized_linear(
     The backward pass keeps the integers, never the weight that they stand for.
     ``weight·scale`` is float32 where the others are narrow; where a processor multiplies
     pairs or tiles of bfloat16, more than 16 rows take it rounded to that.
+
+    Example:
+        px.quantized_linear(px.ones((2,)), px.asarray([[1], [2]]), px.asarray([[0.5]]),
+        None)
     """
     if wrong or more:
         raise unknown_argument(_quantized_linear, wrong, more)
@@ -3405,35 +4092,55 @@ def quantized_linear(
 def quiet_softmax(
     x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
+    """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.
+
+    Example:
+        px.quiet_softmax(px.asarray([0.0, 0.0]))
+    """
     if wrong or more:
         raise unknown_argument(_quiet_softmax, wrong, more)
     return single(_quiet_softmax, x, (axis,))
 
 
 def rad2deg(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Radians as degrees, elementwise: ``x·180 / π``."""
+    """Radians as degrees, elementwise: ``x·180 / π``.
+
+    Example:
+        px.rad2deg(px.asarray([-2.33, 2.33, 7.0]))
+    """
     if wrong or more:
         raise unknown_argument(_rad2deg, wrong, more)
     return x.rad2deg() if type(x) is Tensor else call(_rad2deg, (x,), ())
 
 
 def reciprocal(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``1 / x``, elementwise."""
+    """``1 / x``, elementwise.
+
+    Example:
+        px.reciprocal(px.asarray([1.8, 3.4, 5.0]))
+    """
     if wrong or more:
         raise unknown_argument(_reciprocal, wrong, more)
     return x.reciprocal() if type(x) is Tensor else call(_reciprocal, (x,), ())
 
 
 def relu(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
+    """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010.
+
+    Example:
+        px.relu(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_relu, wrong, more)
     return x.relu() if type(x) is Tensor else call(_relu, (x,), ())
 
 
 def relu6(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
+    """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010.
+
+    Example:
+        px.relu6(px.asarray([1.0, 5.0, 9.0]))
+    """
     if wrong or more:
         raise unknown_argument(_relu6, wrong, more)
     return x.relu6() if type(x) is Tensor else call(_relu6, (x,), ())
@@ -3442,7 +4149,11 @@ def relu6(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind
 def remainder(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
+    """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0.
+
+    Example:
+        px.remainder(px.asarray([-3.0, 3.0, 9.0]), px.asarray([1.2, 2.1, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_remainder, wrong, more)
     return _fast.binary(_remainder, x1, x2)
@@ -3458,6 +4169,9 @@ def repeat(
 ) -> Tensor[AnyKind]:
     """Each element ``repeats`` times along an axis; without one, of the flattened tensor. A
     tensor of counts says how often for each element, and is read.
+
+    Example:
+        px.repeat(px.asarray([1, 2]), 2)
     """
     if wrong or more:
         raise unknown_argument(_repeat, wrong, more)
@@ -3496,6 +4210,9 @@ def resize(
     round_prefer_ceil, floor or ceil. ``scale``: sizes over sizes where they are not those of
     the shapes. ``antialias`` widens filters where the tensor shrinks. Elements beyond the
     edge are those of the edge, or without weight under ``exclude_outside``.
+
+    Example:
+        px.resize(px.asarray([[[1.0, 3.0]]]), (4,))
     """
     if wrong or more:
         raise unknown_argument(_resize, wrong, more)
@@ -3527,6 +4244,9 @@ def rms_norm(
 ) -> Tensor[Float]:
     """Each row over the last axis divided by its root mean square, ``x / √(mean x² + epsilon)``,
     then ``·weight``. Zhang and Sennrich, 2019.
+
+    Example:
+        px.rms_norm(px.asarray([[3.0, 4.0]]))
     """
     if wrong or more:
         raise unknown_argument(_rms_norm, wrong, more)
@@ -3556,6 +4276,9 @@ def rnn(
     """A plain recurrence over x (N, steps, D): ``h' = tanh(x @ weight_input + h @ weight_hidden
     + bias)``, or ``relu``; weights (D, H) and (H, H). Gives h after each step (N, steps, H),
     and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.
+
+    Example:
+        px.rnn(px.ones((2, 1, 2)), px.ones((2, 1)), px.ones((1, 1)))
     """
     if wrong or more:
         raise unknown_argument(_rnn, wrong, more)
@@ -3590,6 +4313,9 @@ def rnnt_loss(
     under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by
     number of labels so far: targets (batch, labels). Without lengths, all steps and labels
     count; no steps give inf. Graves, 2012.
+
+    Example:
+        px.rnnt_loss(px.log_softmax(px.zeros((1, 2, 2, 3))), px.asarray([[1]]))
     """
     if wrong or more:
         raise unknown_argument(_rnnt_loss, wrong, more)
@@ -3620,6 +4346,10 @@ def roi_align(
     and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``²
     places between pixels. The number of no image raises IndexOutOfRangeError, nan as well;
     what is behind its point is left out. He et al., 2017.
+
+    Example:
+        px.roi_align(px.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), px.asarray([[0.0, 0.0, 0.0,
+        2.0, 2.0]]), 2)
     """
     if wrong or more:
         raise unknown_argument(_roi_align, wrong, more)
@@ -3648,6 +4378,9 @@ def roll(
 ) -> Tensor[AnyKind]:
     """Elements moved along axes by ``shift``, one for all or one for each; what leaves one end
     enters at the other. Without an axis the flattened tensor is rolled.
+
+    Example:
+        px.roll(px.asarray([1, 2, 3]), 1)
     """
     if wrong or more:
         raise unknown_argument(_roll, wrong, more)
@@ -3669,7 +4402,11 @@ def rot90(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
-    """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
+    """Turned ``k`` times by 90 degrees, from the first of two axes to the second.
+
+    Example:
+        px.rot90(px.asarray([[1, 2], [3, 4]]))
+    """
     if wrong or more:
         raise unknown_argument(_rot90, wrong, more)
     return single(
@@ -3683,14 +4420,22 @@ def rot90(
 
 
 def round(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """Nearest whole number, half to even, elementwise; integers stay."""
+    """Nearest whole number, half to even, elementwise; integers stay.
+
+    Example:
+        px.round(px.asarray([-3.0, 3.0, 9.0]))
+    """
     if wrong or more:
         raise unknown_argument(_round, wrong, more)
     return x.round() if type(x) is Tensor else call(_round, (x,), ())
 
 
 def rsqrt(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``1 / √x``, elementwise."""
+    """``1 / √x``, elementwise.
+
+    Example:
+        px.rsqrt(px.asarray([6.73, 13.37, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_rsqrt, wrong, more)
     return x.rsqrt() if type(x) is Tensor else call(_rsqrt, (x,), ())
@@ -3708,6 +4453,9 @@ def scatter(
 ) -> Tensor[AnyKind]:
     """A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats
     combine; with set one of the values stays.
+
+    Example:
+        px.scatter(px.asarray([1, 2, 3]), px.asarray([0, 2]), px.asarray([8, 9]))
     """
     if wrong or more:
         raise unknown_argument(_scatter, wrong, more)
@@ -3736,6 +4484,9 @@ def scatter_nd(
 ) -> Tensor[AnyKind]:
     """A copy of x updated at rows of indices (…, k) with values (…, *x.shape[k:]): set, add,
     mul, min or max. Repeats combine; with set one of the values stays.
+
+    Example:
+        px.scatter_nd(px.asarray([1, 2, 3]), px.asarray([[0], [2]]), px.asarray([8, 9]))
     """
     if wrong or more:
         raise unknown_argument(_scatter_nd, wrong, more)
@@ -3751,7 +4502,11 @@ def scatter_nd(
 
 
 def selu(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
+    """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017.
+
+    Example:
+        px.selu(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_selu, wrong, more)
     return x.selu() if type(x) is Tensor else call(_selu, (x,), ())
@@ -3760,7 +4515,11 @@ def selu(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
 def shrink(
     x: Tensor[Float], /, threshold: float = 0.5, bias: float = 0.5, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
+    """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``.
+
+    Example:
+        px.shrink(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_shrink, wrong, more)
     return single(
@@ -3774,14 +4533,22 @@ def shrink(
 
 
 def sigmoid(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
+    """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows.
+
+    Example:
+        px.sigmoid(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_sigmoid, wrong, more)
     return x.sigmoid() if type(x) is Tensor else call(_sigmoid, (x,), ())
 
 
 def sign(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
+    """-1, 0 or 1 by the sign of x, elementwise; nan stays nan.
+
+    Example:
+        px.sign(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_sign, wrong, more)
     return x.sign() if type(x) is Tensor else call(_sign, (x,), ())
@@ -3790,6 +4557,9 @@ def sign(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]
 def signbit(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
     """Whether the sign is negative, elementwise; that of -0.0 is. The sign of a nan is not kept
     on every device, so False.
+
+    Example:
+        px.signbit(px.asarray([-0.5, 0.25, 0.75]))
     """
     if wrong or more:
         raise unknown_argument(_signbit, wrong, more)
@@ -3797,21 +4567,33 @@ def signbit(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
 
 
 def silu(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
+    """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017.
+
+    Example:
+        px.silu(px.asarray([-3.33, 3.33, 10.0]))
+    """
     if wrong or more:
         raise unknown_argument(_silu, wrong, more)
     return x.silu() if type(x) is Tensor else call(_silu, (x,), ())
 
 
 def sin(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Sine of x in radians, elementwise; nan for infinities."""
+    """Sine of x in radians, elementwise; nan for infinities.
+
+    Example:
+        px.sin(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_sin, wrong, more)
     return x.sin() if type(x) is Tensor else call(_sin, (x,), ())
 
 
 def sinh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Hyperbolic sine, elementwise."""
+    """Hyperbolic sine, elementwise.
+
+    Example:
+        px.sinh(px.asarray([-2.67, 2.67, 8.0]))
+    """
     if wrong or more:
         raise unknown_argument(_sinh, wrong, more)
     return x.sinh() if type(x) is Tensor else call(_sinh, (x,), ())
@@ -3826,7 +4608,11 @@ def slice(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
-    """Every ``step``-th element from ``start``, ``size`` along each axis; ``x[...]`` says it."""
+    """Every ``step``-th element from ``start``, ``size`` along each axis; ``x[...]`` says it.
+
+    Example:
+        px.slice(px.asarray([1, 2, 3, 4]), (0,), (2,), (2,))
+    """
     if wrong or more:
         raise unknown_argument(_slice, wrong, more)
     return single(
@@ -3850,7 +4636,11 @@ def slice_scatter(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[AnyKind]:
-    """A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling."""
+    """A copy of x with ``values`` in place of a slice; ``x.at[...].set`` is the usual spelling.
+
+    Example:
+        px.slice_scatter(px.asarray([1, 2, 3, 4]), px.asarray([0, 0]), (1,), (2,), (1,))
+    """
     if wrong or more:
         raise unknown_argument(_slice_scatter, wrong, more)
     return call(
@@ -3870,35 +4660,55 @@ def slice_scatter(
 def soft_shrink(
     x: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
+    """x moved towards 0 by ``threshold``, and 0 where that would cross it.
+
+    Example:
+        px.soft_shrink(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_soft_shrink, wrong, more)
     return single(_soft_shrink, x, (threshold,))
 
 
 def softmax(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
+    """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros.
+
+    Example:
+        px.softmax(px.asarray([0.0, 0.0, 1.0]))
+    """
     if wrong or more:
         raise unknown_argument(_softmax, wrong, more)
     return single(_softmax, x, (axis,))
 
 
 def softmin(x: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``softmax`` of ``-x`` along an axis."""
+    """``softmax`` of ``-x`` along an axis.
+
+    Example:
+        px.softmin(px.asarray([0.0, 0.0, 1.0]))
+    """
     if wrong or more:
         raise unknown_argument(_softmin, wrong, more)
     return single(_softmin, x, (axis,))
 
 
 def softplus(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
+    """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows.
+
+    Example:
+        px.softplus(px.asarray([-6.67, 6.67, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_softplus, wrong, more)
     return x.softplus() if type(x) is Tensor else call(_softplus, (x,), ())
 
 
 def softsign(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
+    """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009.
+
+    Example:
+        px.softsign(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_softsign, wrong, more)
     return x.softsign() if type(x) is Tensor else call(_softsign, (x,), ())
@@ -3912,7 +4722,11 @@ def split(
     *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[AnyKind], ...]:
-    """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes."""
+    """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes.
+
+    Example:
+        px.split(px.asarray([1, 2, 3, 4]), [1, 3])
+    """
     if wrong or more:
         raise unknown_argument(_split, wrong, more)
     return single(
@@ -3926,14 +4740,22 @@ def split(
 
 
 def sqrt(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Square root, elementwise; nan below 0."""
+    """Square root, elementwise; nan below 0.
+
+    Example:
+        px.sqrt(px.asarray([6.73, 13.37, 20.0]))
+    """
     if wrong or more:
         raise unknown_argument(_sqrt, wrong, more)
     return x.sqrt() if type(x) is Tensor else call(_sqrt, (x,), ())
 
 
 def square(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """``x · x``, elementwise."""
+    """``x · x``, elementwise.
+
+    Example:
+        px.square(px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_square, wrong, more)
     return x.square() if type(x) is Tensor else call(_square, (x,), ())
@@ -3942,7 +4764,11 @@ def square(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKin
 def squeeze(
     x: Tensor[AnyKind], /, axis: int | Sequence[int] | None = None, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The tensor without axes of size 1: those given, or all."""
+    """The tensor without axes of size 1: those given, or all.
+
+    Example:
+        px.squeeze(px.asarray([[1, 2]]), 0)
+    """
     if wrong or more:
         raise unknown_argument(_squeeze, wrong, more)
     return single(_squeeze, x, (axis,))
@@ -3951,7 +4777,11 @@ def squeeze(
 def stack(
     xs: Sequence[Tensor[AnyKind]], /, axis: int = 0, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """Tensors of one shape joined along a new axis."""
+    """Tensors of one shape joined along a new axis.
+
+    Example:
+        px.stack([px.asarray([1, 2]), px.asarray([3, 4])])
+    """
     if wrong or more:
         raise unknown_argument(_stack, wrong, more)
     return call(_stack, (xs,), (axis,))
@@ -3966,7 +4796,11 @@ def std(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Standard deviation along the axes, divided by ``n - correction``."""
+    """Standard deviation along the axes, divided by ``n - correction``.
+
+    Example:
+        px.std(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_std, wrong, more)
     return single(
@@ -3983,7 +4817,11 @@ def std(
 def subtract(
     x1: Tensor[NumKind] | float, /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Difference, elementwise: ``x1 - x2``."""
+    """Difference, elementwise: ``x1 - x2``.
+
+    Example:
+        px.subtract(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+    """
     if wrong or more:
         raise unknown_argument(_subtract, wrong, more)
     return _fast.binary(_subtract, x1, x2)
@@ -4033,6 +4871,9 @@ def sum(
     """Sum of the elements along the axes; 0 for none. They are added in ``dtype`` or a wider
     type. Without ``dtype``, bool and narrow integers are added in the default integer type,
     unsigned ones in the unsigned type of its size. Narrow floats are added in float32.
+
+    Example:
+        px.sum(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     """
     if wrong or more:
         raise unknown_argument(_sum, wrong, more)
@@ -4050,7 +4891,11 @@ def sum(
 def swapaxes(
     x: Tensor[AnyKind], /, axis1: int, axis2: int, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The tensor with two axes swapped."""
+    """The tensor with two axes swapped.
+
+    Example:
+        px.swapaxes(px.asarray([[1, 2], [3, 4]]), 0, 1)
+    """
     if wrong or more:
         raise unknown_argument(_swapaxes, wrong, more)
     return single(
@@ -4066,7 +4911,11 @@ def swapaxes(
 def swiglu(
     x1: Tensor[Float] | float, /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020."""
+    """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020.
+
+    Example:
+        px.swiglu(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_swiglu, wrong, more)
     return _fast.binary(_swiglu, x1, x2)
@@ -4077,6 +4926,9 @@ def take(
 ) -> Tensor[AnyKind]:
     """Elements, or whole slices, at ``indices`` along an axis; negative ones count from the end,
     out of range is an error.
+
+    Example:
+        px.take(px.asarray([10, 20, 30]), px.asarray([2, 0]))
     """
     if wrong or more:
         raise unknown_argument(_take, wrong, more)
@@ -4093,7 +4945,11 @@ def take(
 def take_along_axis(
     x: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """One element per index along an axis; the other axes line up."""
+    """One element per index along an axis; the other axes line up.
+
+    Example:
+        px.take_along_axis(px.asarray([[1, 2], [3, 4]]), px.asarray([[1], [0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_take_along_axis, wrong, more)
     return call(
@@ -4107,21 +4963,33 @@ def take_along_axis(
 
 
 def tan(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Tangent of x in radians, elementwise."""
+    """Tangent of x in radians, elementwise.
+
+    Example:
+        px.tan(px.asarray([-0.47, 0.47, 1.4]))
+    """
     if wrong or more:
         raise unknown_argument(_tan, wrong, more)
     return x.tan() if type(x) is Tensor else call(_tan, (x,), ())
 
 
 def tanh(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """Hyperbolic tangent, elementwise; ±1 far out."""
+    """Hyperbolic tangent, elementwise; ±1 far out.
+
+    Example:
+        px.tanh(px.asarray([-2.0, 2.0, 6.0]))
+    """
     if wrong or more:
         raise unknown_argument(_tanh, wrong, more)
     return x.tanh() if type(x) is Tensor else call(_tanh, (x,), ())
 
 
 def tanh_shrink(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-    """``x - tanh(x)``."""
+    """``x - tanh(x)``.
+
+    Example:
+        px.tanh_shrink(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_tanh_shrink, wrong, more)
     return x.tanh_shrink() if type(x) is Tensor else call(_tanh_shrink, (x,), ())
@@ -4135,7 +5003,11 @@ def tensordot(
     *more: Never,
     **wrong: Never,
 ) -> Tensor[NumKind]:
-    """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes."""
+    """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes.
+
+    Example:
+        px.tensordot(px.asarray([[1.0, 2.0]]), px.asarray([[3.0], [4.0]]), axes=1)
+    """
     if wrong or more:
         raise unknown_argument(_tensordot, wrong, more)
     return call(
@@ -4151,7 +5023,11 @@ def tensordot(
 def threshold(
     x: Tensor[Float], /, threshold: float = 0.0, value: float = 0.0, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
+    """x above ``threshold``, ``value`` elsewhere; nan stays nan.
+
+    Example:
+        px.threshold(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_threshold, wrong, more)
     return single(
@@ -4167,7 +5043,11 @@ def threshold(
 def thresholded_relu(
     x: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
 ) -> Tensor[Float]:
-    """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
+    """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014.
+
+    Example:
+        px.thresholded_relu(px.asarray([-0.5, 0.25, 0.75]))
+    """
     if wrong or more:
         raise unknown_argument(_thresholded_relu, wrong, more)
     return single(_thresholded_relu, x, (alpha,))
@@ -4176,7 +5056,11 @@ def thresholded_relu(
 def tile(
     x: Tensor[AnyKind], /, repetitions: int | Sequence[int], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """The whole tensor repeated along each axis; axes are added in front for further counts."""
+    """The whole tensor repeated along each axis; axes are added in front for further counts.
+
+    Example:
+        px.tile(px.asarray([1, 2]), (2,))
+    """
     if wrong or more:
         raise unknown_argument(_tile, wrong, more)
     return single(_tile, x, (repetitions,))
@@ -4194,6 +5078,9 @@ def topk(
     """The k largest elements along an axis (or smallest), in order, and their indices: the first
     k of a sort, so equal elements come in the order of their indices and nan last, either
     way.
+
+    Example:
+        px.topk(px.asarray([3.0, 1.0, 2.0]), 2)
     """
     if wrong or more:
         raise unknown_argument(_topk, wrong, more)
@@ -4209,7 +5096,11 @@ def topk(
 
 
 def trunc(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-    """The whole number next to x towards 0, elementwise; integers stay."""
+    """The whole number next to x towards 0, elementwise; integers stay.
+
+    Example:
+        px.trunc(px.asarray([-3.0, 3.0, 9.0]))
+    """
     if wrong or more:
         raise unknown_argument(_trunc, wrong, more)
     return x.trunc() if type(x) is Tensor else call(_trunc, (x,), ())
@@ -4218,7 +5109,11 @@ def trunc(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind
 def unflatten(
     x: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """One axis as several, whose sizes multiply to it; one of them may be -1."""
+    """One axis as several, whose sizes multiply to it; one of them may be -1.
+
+    Example:
+        px.unflatten(px.asarray([1, 2, 3, 4]), 0, (2, 2))
+    """
     if wrong or more:
         raise unknown_argument(_unflatten, wrong, more)
     return single(
@@ -4241,7 +5136,11 @@ def unfold(
     dilation: int | tuple[int, int] = 1,
     **wrong: Never,
 ) -> Tensor[NumKind]:
-    """The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row."""
+    """The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row.
+
+    Example:
+        px.unfold(px.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), 2)
+    """
     if wrong or more:
         raise unknown_argument(_unfold, wrong, more)
     return single(
@@ -4259,7 +5158,11 @@ def unfold(
 def unstack(
     x: Tensor[AnyKind], /, axis: int = 0, *more: Never, **wrong: Never
 ) -> tuple[Tensor[AnyKind], ...]:
-    """The tensors along an axis, without it."""
+    """The tensors along an axis, without it.
+
+    Example:
+        px.unstack(px.asarray([[1, 2], [3, 4]]))
+    """
     if wrong or more:
         raise unknown_argument(_unstack, wrong, more)
     return single(_unstack, x, (axis,))
@@ -4276,6 +5179,9 @@ def var(
 ) -> Tensor[Float]:
     """Variance along the axes: mean squared distance from the mean, divided by ``n -
     correction``.
+
+    Example:
+        px.var(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
     """
     if wrong or more:
         raise unknown_argument(_var, wrong, more)
@@ -4299,7 +5205,11 @@ def var_mean(
     *more: Never,
     **wrong: Never,
 ) -> tuple[Tensor[Float], Tensor[Float]]:
-    """``var`` and ``mean`` along the axes."""
+    """``var`` and ``mean`` along the axes.
+
+    Example:
+        px.var_mean(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_var_mean, wrong, more)
     return single(
@@ -4316,7 +5226,11 @@ def var_mean(
 def vecdot(
     x1: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, *more: Never, **wrong: Never
 ) -> Tensor[NumKind]:
-    """Sum of products along an axis; the tensors broadcast."""
+    """Sum of products along an axis; the tensors broadcast.
+
+    Example:
+        px.vecdot(px.asarray([1.0, 2.0]), px.asarray([3.0, 4.0]))
+    """
     if wrong or more:
         raise unknown_argument(_vecdot, wrong, more)
     return call(
@@ -4337,7 +5251,11 @@ def vector_norm(
     keepdims: bool = False,
     **wrong: Never,
 ) -> Tensor[Float]:
-    """Euclidean length along the axes: ``√Σ x²``."""
+    """Euclidean length along the axes: ``√Σ x²``.
+
+    Example:
+        px.vector_norm(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+    """
     if wrong or more:
         raise unknown_argument(_vector_norm, wrong, more)
     return single(
@@ -4362,6 +5280,10 @@ def where(
     everywhere, and so are their gradients: ``where(x > 0, x.log(), 0)`` has gradient nan at
     0, from ``0 · ∞``. Choose before the function, not only after it: ``where(x > 0, where(x >
     0, x, 1).log(), 0)``.
+
+    Example:
+        px.where(px.asarray([True, False, True]), px.asarray([-2.0, 0.5, 3.0]),
+        px.asarray([-2.0, 0.5, 3.0]))
     """
     if wrong or more:
         raise unknown_argument(_where, wrong, more)

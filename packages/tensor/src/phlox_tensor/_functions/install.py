@@ -11,7 +11,7 @@ from .._data import creation as _creation
 from .._device.backend import add_op
 from .._device.finding import provide
 from .._device.numpy_backend import Numpy
-from .._op.declaration import REGISTRY, Op, on_declare, promised_by, registry_mark, reserve, seal
+from .._op.declaration import Op, on_declare, promised_by, registry_mark, reserve, seal
 from .._op.signature import REQUIRED
 from .._values.ambient import depend_on
 from .._values.tensor import Tensor
@@ -44,8 +44,6 @@ def install() -> None:
         if name[0] != "_" and type(member) is FunctionType and not refuses:
             member.__qualname__ = f"Tensor.{name}"
             setattr(Tensor, name, explained(member))
-    for name in _functions.__all__:
-        _show_example(name)
     for owner in (_creation, _functions, _standard, Tensor):
         hide_refused(vars(owner).values())
     provide("numpy", Numpy)
@@ -55,16 +53,6 @@ def install() -> None:
     on_declare(_add_method)
     on_declare(add_op)
     depend_on(registry_mark)
-
-
-def _show_example(name: str) -> None:
-    """Put the example of the op's page, which the tests run, below what the function says."""
-    example = REGISTRY[name].example
-    for owner, indent in ((_functions, "    "), (Tensor, "        ")):
-        function = getattr(owner, name, None)
-        if example and isinstance(function, FunctionType) and function.__doc__:
-            code = example.replace("\n", f"\n{indent}    ")
-            function.__doc__ = f"{function.__doc__}\n\n{indent}Example:\n{indent}    {code}"
 
 
 def _let_calls_reach(function: FunctionType, start: int) -> None:

@@ -669,7 +669,11 @@ class TensorMethods(TensorMembers[K]):
         return single(_matrix_transpose, self, ())
 
     def abs(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """Absolute value, elementwise: ``|x|``."""
+        """Absolute value, elementwise: ``|x|``.
+
+        Example:
+            px.abs(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_abs, wrong, more)
         device = self.device
@@ -682,7 +686,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_abs, (self,), ())
 
     def acos(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Inverse cosine, elementwise, in radians; nan outside [-1, 1]."""
+        """Inverse cosine, elementwise, in radians; nan outside [-1, 1].
+
+        Example:
+            px.acos(px.asarray([-0.32, 0.32, 0.95]))
+        """
         if wrong or more:
             raise unknown_argument(_acos, wrong, more)
         device = self.device
@@ -695,7 +703,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_acos, (self,), ())
 
     def acosh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Inverse hyperbolic cosine, elementwise; nan below 1."""
+        """Inverse hyperbolic cosine, elementwise; nan below 1.
+
+        Example:
+            px.acosh(px.asarray([7.4, 13.7, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_acosh, wrong, more)
         device = self.device
@@ -710,7 +722,11 @@ class TensorMethods(TensorMembers[K]):
     def add(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """Sum, elementwise: ``x1 + x2``."""
+        """Sum, elementwise: ``x1 + x2``.
+
+        Example:
+            px.add(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_add, wrong, more)
         device = self.device
@@ -738,7 +754,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Bool]:
-        """Whether all elements along the axes are True, or not 0; True for none."""
+        """Whether all elements along the axes are True, or not 0; True for none.
+
+        Example:
+            px.all(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_all, wrong, more)
         return single(
@@ -758,7 +778,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Bool]:
-        """Whether any element along the axes is True, or not 0; False for none."""
+        """Whether any element along the axes is True, or not 0; False for none.
+
+        Example:
+            px.any(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_any, wrong, more)
         return single(
@@ -778,7 +802,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Int]:
-        """Index of the first largest element, of the flattened tensor without an axis; nan wins."""
+        """Index of the first largest element, of the flattened tensor without an axis; nan wins.
+
+        Example:
+            px.argmax(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_argmax, wrong, more)
         return single(
@@ -800,6 +828,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Int]:
         """Index of the first smallest element, of the flattened tensor without an axis; nan
         wins.
+
+        Example:
+            px.argmin(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
         """
         if wrong or more:
             raise unknown_argument(_argmin, wrong, more)
@@ -820,7 +851,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Int]:
-        """Indices that sort along an axis; stable, nan last in both directions."""
+        """Indices that sort along an axis; stable, nan last in both directions.
+
+        Example:
+            px.argsort(px.asarray([3.0, 1.0, 2.0]))
+        """
         if wrong or more:
             raise unknown_argument(_argsort, wrong, more)
         return single(
@@ -833,13 +868,21 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def argwhere(self: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[Int]:
-        """Places of the elements other than 0, a row of indices for each, row by row."""
+        """Places of the elements other than 0, a row of indices for each, row by row.
+
+        Example:
+            px.argwhere(px.asarray([[0, 1], [1, 0]]))
+        """
         if wrong or more:
             raise unknown_argument(_argwhere, wrong, more)
         return single(_argwhere, self, ())
 
     def asin(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Inverse sine, elementwise, in radians; nan outside [-1, 1]."""
+        """Inverse sine, elementwise, in radians; nan outside [-1, 1].
+
+        Example:
+            px.asin(px.asarray([-0.32, 0.32, 0.95]))
+        """
         if wrong or more:
             raise unknown_argument(_asin, wrong, more)
         device = self.device
@@ -852,7 +895,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_asin, (self,), ())
 
     def asinh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Inverse hyperbolic sine, elementwise."""
+        """Inverse hyperbolic sine, elementwise.
+
+        Example:
+            px.asinh(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_asinh, wrong, more)
         device = self.device
@@ -865,7 +912,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_asinh, (self,), ())
 
     def atan(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Inverse tangent, elementwise, in radians."""
+        """Inverse tangent, elementwise, in radians.
+
+        Example:
+            px.atan(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_atan, wrong, more)
         device = self.device
@@ -880,7 +931,11 @@ class TensorMethods(TensorMembers[K]):
     def atan2(
         self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """Angle of the point (x2, x1) in radians, elementwise, in [-π, π]."""
+        """Angle of the point (x2, x1) in radians, elementwise, in [-π, π].
+
+        Example:
+            px.atan2(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_atan2, wrong, more)
         device = self.device
@@ -901,7 +956,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def atanh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1]."""
+        """Inverse hyperbolic tangent, elementwise; nan outside [-1, 1].
+
+        Example:
+            px.atanh(px.asarray([-0.32, 0.32, 0.95]))
+        """
         if wrong or more:
             raise unknown_argument(_atanh, wrong, more)
         device = self.device
@@ -916,7 +975,11 @@ class TensorMethods(TensorMembers[K]):
     def bitwise_and(
         self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[BitsKind]:
-        """Bits set in both, elementwise."""
+        """Bits set in both, elementwise.
+
+        Example:
+            px.bitwise_and(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+        """
         if wrong or more:
             raise unknown_argument(_bitwise_and, wrong, more)
         device = self.device
@@ -937,7 +1000,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def bitwise_invert(self: Tensor[BitsKind], /, *more: Never, **wrong: Never) -> Tensor[BitsKind]:
-        """Each bit flipped, elementwise; for Bool the same as ``logical_not``."""
+        """Each bit flipped, elementwise; for Bool the same as ``logical_not``.
+
+        Example:
+            px.bitwise_invert(px.asarray([6, 3, 1]))
+        """
         if wrong or more:
             raise unknown_argument(_bitwise_invert, wrong, more)
         device = self.device
@@ -954,6 +1021,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Int]:
         """``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the width or
         more.
+
+        Example:
+            px.bitwise_left_shift(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
         """
         if wrong or more:
             raise unknown_argument(_bitwise_left_shift, wrong, more)
@@ -977,7 +1047,11 @@ class TensorMethods(TensorMembers[K]):
     def bitwise_or(
         self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[BitsKind]:
-        """Bits set in either, elementwise."""
+        """Bits set in either, elementwise.
+
+        Example:
+            px.bitwise_or(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+        """
         if wrong or more:
             raise unknown_argument(_bitwise_or, wrong, more)
         device = self.device
@@ -1000,7 +1074,11 @@ class TensorMethods(TensorMembers[K]):
     def bitwise_right_shift(
         self: Tensor[Int], /, x2: Tensor[Int] | float, *more: Never, **wrong: Never
     ) -> Tensor[Int]:
-        """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept."""
+        """``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept.
+
+        Example:
+            px.bitwise_right_shift(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+        """
         if wrong or more:
             raise unknown_argument(_bitwise_right_shift, wrong, more)
         device = self.device
@@ -1023,7 +1101,11 @@ class TensorMethods(TensorMembers[K]):
     def bitwise_xor(
         self: Tensor[BitsKind], /, x2: Tensor[BitsKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[BitsKind]:
-        """Bits set in one alone, elementwise."""
+        """Bits set in one alone, elementwise.
+
+        Example:
+            px.bitwise_xor(px.asarray([6, 3, 1]), px.asarray([6, 3, 1]))
+        """
         if wrong or more:
             raise unknown_argument(_bitwise_xor, wrong, more)
         device = self.device
@@ -1046,13 +1128,21 @@ class TensorMethods(TensorMembers[K]):
     def broadcast_to(
         self: Tensor[AnyKind], *shape: int | Sequence[int], **wrong: Never
     ) -> Tensor[AnyKind]:
-        """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front."""
+        """The tensor seen with a larger shape: sizes of 1 repeat, axes are added in front.
+
+        Example:
+            px.broadcast_to(px.asarray([1, 2]), (3, 2))
+        """
         if wrong:
             raise unknown_argument(_broadcast_to, wrong)
         return single(_broadcast_to, self, (shape if len(shape) > 1 else spread(shape),))
 
     def ceil(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """Smallest whole number not below x, elementwise; integers stay."""
+        """Smallest whole number not below x, elementwise; integers stay.
+
+        Example:
+            px.ceil(px.asarray([-3.0, 3.0, 9.0]))
+        """
         if wrong or more:
             raise unknown_argument(_ceil, wrong, more)
         device = self.device
@@ -1067,7 +1157,11 @@ class TensorMethods(TensorMembers[K]):
     def celu(
         self: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017."""
+        """A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017.
+
+        Example:
+            px.celu(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_celu, wrong, more)
         return single(_celu, self, (alpha,))
@@ -1075,7 +1169,11 @@ class TensorMethods(TensorMembers[K]):
     def chunk(
         self: Tensor[AnyKind], /, chunks: int, axis: int = 0, *more: Never, **wrong: Never
     ) -> tuple[Tensor[AnyKind], ...]:
-        """At most ``chunks`` parts along an axis; the last may be smaller."""
+        """At most ``chunks`` parts along an axis; the last may be smaller.
+
+        Example:
+            px.chunk(px.asarray([1, 2, 3, 4, 5]), 2)
+        """
         if wrong or more:
             raise unknown_argument(_chunk, wrong, more)
         return single(
@@ -1098,6 +1196,9 @@ class TensorMethods(TensorMembers[K]):
         """Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan.
         Bounds may be tensors: they broadcast, and the gradient goes to the bound where it
         holds an element.
+
+        Example:
+            px.clip(px.asarray([-2.0, 0.5, 3.0]))
         """
         if wrong or more:
             raise unknown_argument(_clip, wrong, more)
@@ -1113,6 +1214,9 @@ class TensorMethods(TensorMembers[K]):
     def contiguous(self: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
         """The same elements, row by row in memory where a backend keeps them in another order: a
         permuted tensor that is read often is faster after one copy.
+
+        Example:
+            px.contiguous(px.asarray([[1, 2], [3, 4]]).mT)
         """
         if wrong or more:
             raise unknown_argument(_contiguous, wrong, more)
@@ -1121,7 +1225,11 @@ class TensorMethods(TensorMembers[K]):
     def copysign(
         self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive."""
+        """``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive.
+
+        Example:
+            px.copysign(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_copysign, wrong, more)
         device = self.device
@@ -1142,7 +1250,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def corrcoef(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1]."""
+        """Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].
+
+        Example:
+            px.corrcoef(px.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))
+        """
         if wrong or more:
             raise unknown_argument(_corrcoef, wrong, more)
         device = self.device
@@ -1155,7 +1267,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_corrcoef, (self,), ())
 
     def cos(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Cosine of x in radians, elementwise; nan for infinities."""
+        """Cosine of x in radians, elementwise; nan for infinities.
+
+        Example:
+            px.cos(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_cos, wrong, more)
         device = self.device
@@ -1168,7 +1284,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_cos, (self,), ())
 
     def cosh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Hyperbolic cosine, elementwise."""
+        """Hyperbolic cosine, elementwise.
+
+        Example:
+            px.cosh(px.asarray([-2.67, 2.67, 8.0]))
+        """
         if wrong or more:
             raise unknown_argument(_cosh, wrong, more)
         device = self.device
@@ -1183,7 +1303,11 @@ class TensorMethods(TensorMembers[K]):
     def cov(
         self: Tensor[Float], /, correction: float = 1.0, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """Covariances of the rows of x (variables, observations), divided by ``n - correction``."""
+        """Covariances of the rows of x (variables, observations), divided by ``n - correction``.
+
+        Example:
+            px.cov(px.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))
+        """
         if wrong or more:
             raise unknown_argument(_cov, wrong, more)
         return single(_cov, self, (correction,))
@@ -1193,6 +1317,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """Largest element so far along an axis, and where it is; nan wins, the last of equals
         wins.
+
+        Example:
+            px.cummax(px.asarray([1.0, 3.0, 2.0]))
         """
         if wrong or more:
             raise unknown_argument(_cummax, wrong, more)
@@ -1203,6 +1330,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
         """Smallest element so far along an axis, and where it is; nan wins, the last of equals
         wins.
+
+        Example:
+            px.cummin(px.asarray([3.0, 1.0, 2.0]))
         """
         if wrong or more:
             raise unknown_argument(_cummin, wrong, more)
@@ -1216,7 +1346,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
-        """Running sum along an axis, in the same types as ``sum``."""
+        """Running sum along an axis, in the same types as ``sum``.
+
+        Example:
+            px.cumsum(px.asarray([1.0, 2.0, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_cumsum, wrong, more)
         return single(
@@ -1239,6 +1373,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[NumKind]:
         """Running product along an axis, in the same types as ``prod``; a vector needs no axis.
         With ``include_initial`` a 1 comes first.
+
+        Example:
+            px.cumulative_prod(px.asarray([1.0, 2.0, 3.0]))
         """
         if wrong or more:
             raise unknown_argument(_cumulative_prod, wrong, more)
@@ -1263,6 +1400,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[NumKind]:
         """Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With
         ``include_initial`` a 0 comes first.
+
+        Example:
+            px.cumulative_sum(px.asarray([1.0, 2.0, 3.0]), include_initial=True)
         """
         if wrong or more:
             raise unknown_argument(_cumulative_sum, wrong, more)
@@ -1277,7 +1417,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def deg2rad(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Degrees as radians, elementwise: ``x·π / 180``."""
+        """Degrees as radians, elementwise: ``x·π / 180``.
+
+        Example:
+            px.deg2rad(px.asarray([-120.0, 120.0, 360.0]))
+        """
         if wrong or more:
             raise unknown_argument(_deg2rad, wrong, more)
         device = self.device
@@ -1292,7 +1436,11 @@ class TensorMethods(TensorMembers[K]):
     def diag(
         self: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix."""
+        """Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix.
+
+        Example:
+            px.diag(px.asarray([1.0, 2.0]))
+        """
         if wrong or more:
             raise unknown_argument(_diag, wrong, more)
         return single(_diag, self, (offset,))
@@ -1300,7 +1448,11 @@ class TensorMethods(TensorMembers[K]):
     def diagonal(
         self: Tensor[AnyKind], /, offset: int = 0, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """Elements of each matrix in the last two axes whose column is its row plus ``offset``."""
+        """Elements of each matrix in the last two axes whose column is its row plus ``offset``.
+
+        Example:
+            px.diagonal(px.asarray([[1, 2], [3, 4]]))
+        """
         if wrong or more:
             raise unknown_argument(_diagonal, wrong, more)
         return single(_diagonal, self, (offset,))
@@ -1317,6 +1469,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[NumKind]:
         """Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``.
         What is given as ``prepend`` and ``append`` is joined to both ends before.
+
+        Example:
+            px.diff(px.asarray([1.0, 4.0, 9.0]))
         """
         if wrong or more:
             raise unknown_argument(_diff, wrong, more)
@@ -1336,6 +1491,9 @@ class TensorMethods(TensorMembers[K]):
     def digamma(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
         """Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf
         at -0.0.
+
+        Example:
+            px.digamma(px.asarray([2.2, 4.1, 6.0]))
         """
         if wrong or more:
             raise unknown_argument(_digamma, wrong, more)
@@ -1351,7 +1509,11 @@ class TensorMethods(TensorMembers[K]):
     def divide(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type."""
+        """Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type.
+
+        Example:
+            px.divide(px.asarray([-2.0, 0.5, 3.0]), px.asarray([1.2, 2.1, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_divide, wrong, more)
         device = self.device
@@ -1374,7 +1536,11 @@ class TensorMethods(TensorMembers[K]):
     def elu(
         self: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015."""
+        """Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015.
+
+        Example:
+            px.elu(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_elu, wrong, more)
         return single(_elu, self, (alpha,))
@@ -1382,7 +1548,11 @@ class TensorMethods(TensorMembers[K]):
     def equal(
         self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether ``x1 == x2``, elementwise; False for nan."""
+        """Whether ``x1 == x2``, elementwise; False for nan.
+
+        Example:
+            px.equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_equal, wrong, more)
         device = self.device
@@ -1403,7 +1573,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def erf(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``."""
+        """Error function, elementwise: ``2/√π · ∫₀ˣ exp(-t²) dt``.
+
+        Example:
+            px.erf(px.asarray([-1.33, 1.33, 4.0]))
+        """
         if wrong or more:
             raise unknown_argument(_erf, wrong, more)
         device = self.device
@@ -1416,7 +1590,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_erf, (self,), ())
 
     def erfc(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969."""
+        """``1 - erf(x)``, elementwise, accurate far out. Cody, 1969.
+
+        Example:
+            px.erfc(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_erfc, wrong, more)
         device = self.device
@@ -1429,7 +1607,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_erfc, (self,), ())
 
     def erfinv(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010."""
+        """The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010.
+
+        Example:
+            px.erfinv(px.asarray([-0.32, 0.32, 0.95]))
+        """
         if wrong or more:
             raise unknown_argument(_erfinv, wrong, more)
         device = self.device
@@ -1442,7 +1624,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_erfinv, (self,), ())
 
     def exp(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Exponential, elementwise: ``eˣ``."""
+        """Exponential, elementwise: ``eˣ``.
+
+        Example:
+            px.exp(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_exp, wrong, more)
         device = self.device
@@ -1457,13 +1643,21 @@ class TensorMethods(TensorMembers[K]):
     def expand_dims(
         self: Tensor[AnyKind], /, axis: int | Sequence[int] = 0, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """The tensor with axes of size 1 more, at the places ``axis`` of the result."""
+        """The tensor with axes of size 1 more, at the places ``axis`` of the result.
+
+        Example:
+            px.expand_dims(px.asarray([1, 2]), 1)
+        """
         if wrong or more:
             raise unknown_argument(_expand_dims, wrong, more)
         return single(_expand_dims, self, (axis,))
 
     def expm1(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``eˣ - 1``, elementwise, accurate near 0."""
+        """``eˣ - 1``, elementwise, accurate near 0.
+
+        Example:
+            px.expm1(px.asarray([-1.67, 1.67, 5.0]))
+        """
         if wrong or more:
             raise unknown_argument(_expm1, wrong, more)
         device = self.device
@@ -1483,7 +1677,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """The axes from ``start_axis`` to ``end_axis``, both included, as one."""
+        """The axes from ``start_axis`` to ``end_axis``, both included, as one.
+
+        Example:
+            px.flatten(px.asarray([[1, 2], [3, 4]]))
+        """
         if wrong or more:
             raise unknown_argument(_flatten, wrong, more)
         return single(
@@ -1502,13 +1700,21 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """Elements in reverse order along the axes, all of them without an axis."""
+        """Elements in reverse order along the axes, all of them without an axis.
+
+        Example:
+            px.flip(px.asarray([1, 2, 3]))
+        """
         if wrong or more:
             raise unknown_argument(_flip, wrong, more)
         return single(_flip, self, (axis,))
 
     def floor(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """Largest whole number not above x, elementwise; integers stay."""
+        """Largest whole number not above x, elementwise; integers stay.
+
+        Example:
+            px.floor(px.asarray([-3.0, 3.0, 9.0]))
+        """
         if wrong or more:
             raise unknown_argument(_floor, wrong, more)
         device = self.device
@@ -1526,6 +1732,9 @@ class TensorMethods(TensorMembers[K]):
         """Exact quotient rounded down, elementwise, so ``x1 == (x1 // x2) * x2 + x1 % x2`` but
         for rounding: ``1.0 // 0.1`` is 9, as in Python; for integers 0 where ``x2`` is 0. Of
         floats, infinity divided by anything but 0 gives nan.
+
+        Example:
+            px.floor_divide(px.asarray([-3.0, 3.0, 9.0]), px.asarray([1.2, 2.1, 3.0]))
         """
         if wrong or more:
             raise unknown_argument(_floor_divide, wrong, more)
@@ -1549,7 +1758,11 @@ class TensorMethods(TensorMembers[K]):
     def fmod(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0."""
+        """Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0.
+
+        Example:
+            px.fmod(px.asarray([-3.0, 3.0, 9.0]), px.asarray([1.2, 2.1, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_fmod, wrong, more)
         device = self.device
@@ -1570,7 +1783,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def gelu(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016."""
+        """Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016.
+
+        Example:
+            px.gelu(px.asarray([-2.0, 2.0, 6.0]))
+        """
         if wrong or more:
             raise unknown_argument(_gelu, wrong, more)
         device = self.device
@@ -1583,7 +1800,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_gelu, (self,), ())
 
     def gelu_tanh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016."""
+        """``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016.
+
+        Example:
+            px.gelu_tanh(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_gelu_tanh, wrong, more)
         device = self.device
@@ -1596,7 +1817,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_gelu_tanh, (self,), ())
 
     def glu(self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016."""
+        """Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016.
+
+        Example:
+            px.glu(px.asarray([1.0, 2.0, 0.0, 0.0]))
+        """
         if wrong or more:
             raise unknown_argument(_glu, wrong, more)
         return single(_glu, self, (axis,))
@@ -1604,7 +1829,11 @@ class TensorMethods(TensorMembers[K]):
     def greater(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether ``x1 > x2``, elementwise."""
+        """Whether ``x1 > x2``, elementwise.
+
+        Example:
+            px.greater(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_greater, wrong, more)
         device = self.device
@@ -1627,7 +1856,11 @@ class TensorMethods(TensorMembers[K]):
     def greater_equal(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether ``x1 >= x2``, elementwise."""
+        """Whether ``x1 >= x2``, elementwise.
+
+        Example:
+            px.greater_equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_greater_equal, wrong, more)
         device = self.device
@@ -1650,7 +1883,11 @@ class TensorMethods(TensorMembers[K]):
     def hard_shrink(
         self: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """x, but 0 from ``-threshold`` to ``threshold``."""
+        """x, but 0 from ``-threshold`` to ``threshold``.
+
+        Example:
+            px.hard_shrink(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_hard_shrink, wrong, more)
         return single(_hard_shrink, self, (threshold,))
@@ -1665,6 +1902,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Float]:
         """Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is
         that of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.
+
+        Example:
+            px.hard_sigmoid(px.asarray([-0.5, 0.25, 0.75]))
         """
         if wrong or more:
             raise unknown_argument(_hard_sigmoid, wrong, more)
@@ -1678,7 +1918,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def hard_swish(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019."""
+        """Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019.
+
+        Example:
+            px.hard_swish(px.asarray([-1.67, 1.67, 5.0]))
+        """
         if wrong or more:
             raise unknown_argument(_hard_swish, wrong, more)
         device = self.device
@@ -1693,7 +1937,11 @@ class TensorMethods(TensorMembers[K]):
     def hard_tanh(
         self: Tensor[Float], /, min: float = -1.0, max: float = 1.0, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """x held between ``min`` and ``max``; nan stays nan."""
+        """x held between ``min`` and ``max``; nan stays nan.
+
+        Example:
+            px.hard_tanh(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_hard_tanh, wrong, more)
         return single(
@@ -1708,7 +1956,11 @@ class TensorMethods(TensorMembers[K]):
     def hypot(
         self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``√(x1² + x2²)``, elementwise; does not overflow half way."""
+        """``√(x1² + x2²)``, elementwise; does not overflow half way.
+
+        Example:
+            px.hypot(px.asarray([1.13, 2.07, 3.0]), px.asarray([1.13, 2.07, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_hypot, wrong, more)
         device = self.device
@@ -1739,6 +1991,10 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[NumKind]:
         """A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add
         up.
+
+        Example:
+            px.index_add(px.asarray([1.0, 1.0, 1.0]), px.asarray([0, 0]), px.asarray([2.0,
+            3.0]))
         """
         if wrong or more:
             raise unknown_argument(_index_add, wrong, more)
@@ -1753,7 +2009,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def isfinite(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-        """Whether x is neither infinite nor nan, elementwise; True for integers."""
+        """Whether x is neither infinite nor nan, elementwise; True for integers.
+
+        Example:
+            px.isfinite(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_isfinite, wrong, more)
         device = self.device
@@ -1775,6 +2035,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Bool]:
         """Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``;
         nan is among none.
+
+        Example:
+            px.isin(px.asarray([1, 2, 3]), px.asarray([3, 1]))
         """
         if wrong or more:
             raise unknown_argument(_isin, wrong, more)
@@ -1788,7 +2051,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def isinf(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-        """Whether x is an infinity, elementwise; False for integers."""
+        """Whether x is an infinity, elementwise; False for integers.
+
+        Example:
+            px.isinf(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_isinf, wrong, more)
         device = self.device
@@ -1801,7 +2068,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_isinf, (self,), ())
 
     def isnan(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-        """Whether x is nan, elementwise; False for integers."""
+        """Whether x is nan, elementwise; False for integers.
+
+        Example:
+            px.isnan(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_isnan, wrong, more)
         device = self.device
@@ -1816,7 +2087,11 @@ class TensorMethods(TensorMembers[K]):
     def leaky_relu(
         self: Tensor[Float], /, slope: float = 0.01, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013."""
+        """Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013.
+
+        Example:
+            px.leaky_relu(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_leaky_relu, wrong, more)
         return single(_leaky_relu, self, (slope,))
@@ -1829,7 +2104,12 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1."""
+        """``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1.
+
+        Example:
+            px.lerp(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]),
+            px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_lerp, wrong, more)
         device = self.device
@@ -1856,7 +2136,11 @@ class TensorMethods(TensorMembers[K]):
     def less(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether ``x1 < x2``, elementwise."""
+        """Whether ``x1 < x2``, elementwise.
+
+        Example:
+            px.less(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_less, wrong, more)
         device = self.device
@@ -1879,7 +2163,11 @@ class TensorMethods(TensorMembers[K]):
     def less_equal(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether ``x1 <= x2``, elementwise."""
+        """Whether ``x1 <= x2``, elementwise.
+
+        Example:
+            px.less_equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_less_equal, wrong, more)
         device = self.device
@@ -1900,7 +2188,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def lgamma(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers."""
+        """``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers.
+
+        Example:
+            px.lgamma(px.asarray([2.2, 4.1, 6.0]))
+        """
         if wrong or more:
             raise unknown_argument(_lgamma, wrong, more)
         device = self.device
@@ -1913,7 +2205,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_lgamma, (self,), ())
 
     def log(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Natural logarithm, elementwise; -inf at 0, nan below."""
+        """Natural logarithm, elementwise; -inf at 0, nan below.
+
+        Example:
+            px.log(px.asarray([6.7, 13.35, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_log, wrong, more)
         device = self.device
@@ -1926,7 +2222,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_log, (self,), ())
 
     def log10(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Logarithm to base 10, elementwise."""
+        """Logarithm to base 10, elementwise.
+
+        Example:
+            px.log10(px.asarray([6.7, 13.35, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_log10, wrong, more)
         device = self.device
@@ -1939,7 +2239,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_log10, (self,), ())
 
     def log1p(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``ln(1 + x)``, elementwise, accurate near 0."""
+        """``ln(1 + x)``, elementwise, accurate near 0.
+
+        Example:
+            px.log1p(px.asarray([6.07, 13.03, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_log1p, wrong, more)
         device = self.device
@@ -1952,7 +2256,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_log1p, (self,), ())
 
     def log2(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Logarithm to base 2, elementwise."""
+        """Logarithm to base 2, elementwise.
+
+        Example:
+            px.log2(px.asarray([6.7, 13.35, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_log2, wrong, more)
         device = self.device
@@ -1965,7 +2273,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_log2, (self,), ())
 
     def log_sigmoid(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows."""
+        """Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows.
+
+        Example:
+            px.log_sigmoid(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_log_sigmoid, wrong, more)
         device = self.device
@@ -1980,7 +2292,11 @@ class TensorMethods(TensorMembers[K]):
     def log_softmax(
         self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis."""
+        """Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis.
+
+        Example:
+            px.log_softmax(px.asarray([0.0, 0.0, 1.0]))
+        """
         if wrong or more:
             raise unknown_argument(_log_softmax, wrong, more)
         return single(_log_softmax, self, (axis,))
@@ -1988,7 +2304,11 @@ class TensorMethods(TensorMembers[K]):
     def logaddexp(
         self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way."""
+        """``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way.
+
+        Example:
+            px.logaddexp(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_logaddexp, wrong, more)
         device = self.device
@@ -2011,7 +2331,11 @@ class TensorMethods(TensorMembers[K]):
     def logcumsumexp(
         self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """Logarithm of the running sum of exponentials along an axis; none overflows."""
+        """Logarithm of the running sum of exponentials along an axis; none overflows.
+
+        Example:
+            px.logcumsumexp(px.asarray([0.0, 0.0, 0.0]))
+        """
         if wrong or more:
             raise unknown_argument(_logcumsumexp, wrong, more)
         return single(_logcumsumexp, self, (axis,))
@@ -2019,7 +2343,11 @@ class TensorMethods(TensorMembers[K]):
     def logical_and(
         self: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether both are True, elementwise."""
+        """Whether both are True, elementwise.
+
+        Example:
+            px.logical_and(px.asarray([True, False, True]), px.asarray([True, False, True]))
+        """
         if wrong or more:
             raise unknown_argument(_logical_and, wrong, more)
         device = self.device
@@ -2040,7 +2368,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def logical_not(self: Tensor[Bool], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
-        """True where x is False, elementwise."""
+        """True where x is False, elementwise.
+
+        Example:
+            px.logical_not(px.asarray([True, False, True]))
+        """
         if wrong or more:
             raise unknown_argument(_logical_not, wrong, more)
         device = self.device
@@ -2055,7 +2387,11 @@ class TensorMethods(TensorMembers[K]):
     def logical_or(
         self: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether either is True, elementwise."""
+        """Whether either is True, elementwise.
+
+        Example:
+            px.logical_or(px.asarray([True, False, True]), px.asarray([True, False, True]))
+        """
         if wrong or more:
             raise unknown_argument(_logical_or, wrong, more)
         device = self.device
@@ -2078,7 +2414,11 @@ class TensorMethods(TensorMembers[K]):
     def logical_xor(
         self: Tensor[Bool], /, x2: Tensor[Bool], *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether one alone is True, elementwise."""
+        """Whether one alone is True, elementwise.
+
+        Example:
+            px.logical_xor(px.asarray([True, False, True]), px.asarray([True, False, True]))
+        """
         if wrong or more:
             raise unknown_argument(_logical_xor, wrong, more)
         device = self.device
@@ -2108,6 +2448,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Float]:
         """``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and
         for none.
+
+        Example:
+            px.logsumexp(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
         """
         if wrong or more:
             raise unknown_argument(_logsumexp, wrong, more)
@@ -2125,6 +2468,10 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[AnyKind]:
         """x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value
         or of several that broadcast to x is taken as by ``where``, with its gradient.
+
+        Example:
+            px.masked_fill(px.asarray([1.0, 2.0, 3.0]), px.asarray([True, False, True]),
+            0.0)
         """
         if wrong or more:
             raise unknown_argument(_masked_fill, wrong, more)
@@ -2147,6 +2494,10 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[AnyKind]:
         """x with the elements of ``source``, in order, where the mask is True; too few of them
         raise IndexOutOfRangeError.
+
+        Example:
+            px.masked_scatter(px.asarray([1, 2, 3]), px.asarray([True, False, True]),
+            px.asarray([8, 9]))
         """
         if wrong or more:
             raise unknown_argument(_masked_scatter, wrong, more)
@@ -2163,7 +2514,11 @@ class TensorMethods(TensorMembers[K]):
     def masked_select(
         self: Tensor[AnyKind], /, mask: Tensor[Bool], *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """The elements at which the mask, broadcast to x, is True, in order, 1-d."""
+        """The elements at which the mask, broadcast to x, is True, in order, 1-d.
+
+        Example:
+            px.masked_select(px.asarray([1, 2, 3]), px.asarray([True, False, True]))
+        """
         if wrong or more:
             raise unknown_argument(_masked_select, wrong, more)
         return call(
@@ -2180,6 +2535,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[NumKind]:
         """Product of matrices, over batches that broadcast; a vector is a row on the left and a
         column on the right. Narrow floats accumulate in float32.
+
+        Example:
+            px.matmul(px.asarray([[1.0, 2.0]]), px.asarray([[3.0], [4.0]]))
         """
         if wrong or more:
             raise unknown_argument(_matmul, wrong, more)
@@ -2201,7 +2559,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def matrix_transpose(self: Tensor[AnyKind], /, *more: Never, **wrong: Never) -> Tensor[AnyKind]:
-        """The last two axes swapped; ``x.mT``."""
+        """The last two axes swapped; ``x.mT``.
+
+        Example:
+            px.matrix_transpose(px.asarray([[1, 2], [3, 4]]))
+        """
         if wrong or more:
             raise unknown_argument(_matrix_transpose, wrong, more)
         return single(_matrix_transpose, self, ())
@@ -2214,7 +2576,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
-        """Largest element along the axes; nan wins. An empty axis is an error."""
+        """Largest element along the axes; nan wins. An empty axis is an error.
+
+        Example:
+            px.max(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_max, wrong, more)
         return single(
@@ -2234,7 +2600,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-        """Largest element along an axis and where it is first; nan wins."""
+        """Largest element along an axis and where it is first; nan wins.
+
+        Example:
+            px.max_with_indices(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_max_with_indices, wrong, more)
         return single(
@@ -2249,7 +2619,11 @@ class TensorMethods(TensorMembers[K]):
     def maximum(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """The larger one, elementwise; nan wins."""
+        """The larger one, elementwise; nan wins.
+
+        Example:
+            px.maximum(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_maximum, wrong, more)
         device = self.device
@@ -2277,7 +2651,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """Arithmetic mean along the axes; nan for none."""
+        """Arithmetic mean along the axes; nan for none.
+
+        Example:
+            px.mean(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_mean, wrong, more)
         return single(
@@ -2297,7 +2675,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """Middle element along the axes, or the mean of the two in the middle; nan wins."""
+        """Middle element along the axes, or the mean of the two in the middle; nan wins.
+
+        Example:
+            px.median(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_median, wrong, more)
         return single(
@@ -2317,7 +2699,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
-        """Smallest element along the axes; nan wins. An empty axis is an error."""
+        """Smallest element along the axes; nan wins. An empty axis is an error.
+
+        Example:
+            px.min(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_min, wrong, more)
         return single(
@@ -2337,7 +2723,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-        """Smallest element along an axis and where it is first; nan wins."""
+        """Smallest element along an axis and where it is first; nan wins.
+
+        Example:
+            px.min_with_indices(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_min_with_indices, wrong, more)
         return single(
@@ -2352,7 +2742,11 @@ class TensorMethods(TensorMembers[K]):
     def minimum(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """The smaller one, elementwise; nan wins."""
+        """The smaller one, elementwise; nan wins.
+
+        Example:
+            px.minimum(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_minimum, wrong, more)
         device = self.device
@@ -2373,7 +2767,11 @@ class TensorMethods(TensorMembers[K]):
             )
 
     def mish(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``x·tanh(softplus(x))``. Misra, 2019."""
+        """``x·tanh(softplus(x))``. Misra, 2019.
+
+        Example:
+            px.mish(px.asarray([-3.33, 3.33, 10.0]))
+        """
         if wrong or more:
             raise unknown_argument(_mish, wrong, more)
         device = self.device
@@ -2393,7 +2791,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> tuple[Tensor[NumKind], Tensor[Int]]:
-        """Most frequent element along an axis, the smallest of several, and where it is first."""
+        """Most frequent element along an axis, the smallest of several, and where it is first.
+
+        Example:
+            px.mode(px.asarray([1.0, 2.0, 2.0, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_mode, wrong, more)
         return single(
@@ -2413,7 +2815,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """The tensor with axes moved to new places; the others keep their order."""
+        """The tensor with axes moved to new places; the others keep their order.
+
+        Example:
+            px.moveaxis(px.asarray([[[1, 2], [3, 4]]]), 0, -1)
+        """
         if wrong or more:
             raise unknown_argument(_moveaxis, wrong, more)
         return single(
@@ -2428,7 +2834,11 @@ class TensorMethods(TensorMembers[K]):
     def multiply(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """Product, elementwise: ``x1 · x2``."""
+        """Product, elementwise: ``x1 · x2``.
+
+        Example:
+            px.multiply(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_multiply, wrong, more)
         device = self.device
@@ -2459,6 +2869,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Float]:
         """x with numbers in place of nan and infinities; by default 0 and the largest finite
         ones.
+
+        Example:
+            px.nan_to_num(px.asarray([-0.5, 0.25, 0.75]))
         """
         if wrong or more:
             raise unknown_argument(_nan_to_num, wrong, more)
@@ -2473,7 +2886,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def negative(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """Numerical negative, elementwise: ``-x``; wraps for unsigned integers."""
+        """Numerical negative, elementwise: ``-x``; wraps for unsigned integers.
+
+        Example:
+            px.negative(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_negative, wrong, more)
         device = self.device
@@ -2490,6 +2907,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Float]:
         """The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2``
         where the two are equal.
+
+        Example:
+            px.nextafter(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
         """
         if wrong or more:
             raise unknown_argument(_nextafter, wrong, more)
@@ -2513,7 +2933,11 @@ class TensorMethods(TensorMembers[K]):
     def not_equal(
         self: Tensor[AnyKind], /, x2: Tensor[AnyKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[Bool]:
-        """Whether ``x1 != x2``, elementwise; True for nan."""
+        """Whether ``x1 != x2``, elementwise; True for nan.
+
+        Example:
+            px.not_equal(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_not_equal, wrong, more)
         device = self.device
@@ -2536,6 +2960,9 @@ class TensorMethods(TensorMembers[K]):
     def one_hot(self: Tensor[Int], /, classes: int, *more: Never, **wrong: Never) -> Tensor[Int]:
         """A row of zeros with a 1 at each index; a negative one counts from the end, one outside
         of the classes raises IndexOutOfRangeError.
+
+        Example:
+            px.one_hot(px.asarray([2, 0]), 3)
         """
         if wrong or more:
             raise unknown_argument(_one_hot, wrong, more)
@@ -2544,7 +2971,11 @@ class TensorMethods(TensorMembers[K]):
     def outer(
         self: Tensor[NumKind], /, x2: Tensor[NumKind], *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """All products of two vectors: (n,) and (m,) give (n, m)."""
+        """All products of two vectors: (n,) and (m,) give (n, m).
+
+        Example:
+            px.outer(px.asarray([1.0, 2.0]), px.asarray([3.0, 4.0]))
+        """
         if wrong or more:
             raise unknown_argument(_outer, wrong, more)
         device = self.device
@@ -2572,7 +3003,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """The tensor with a margin of ``value``: pairs (before, after) for the last axes."""
+        """The tensor with a margin of ``value``: pairs (before, after) for the last axes.
+
+        Example:
+            px.pad(px.asarray([1, 2]), ((1, 2),))
+        """
         if wrong or more:
             raise unknown_argument(_pad, wrong, more)
         return single(
@@ -2595,6 +3030,9 @@ class TensorMethods(TensorMembers[K]):
         """The tensor with a margin of its own elements, pairs (before, after) for the last axes.
         ``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge
         (repeated), circular (from the other end).
+
+        Example:
+            px.pad_border(px.asarray([1, 2, 3]), ((2, 1),), mode='reflect')
         """
         if wrong or more:
             raise unknown_argument(_pad_border, wrong, more)
@@ -2610,7 +3048,11 @@ class TensorMethods(TensorMembers[K]):
     def permute_dims(
         self: Tensor[AnyKind], *axes: int | Sequence[int], **wrong: Never
     ) -> Tensor[AnyKind]:
-        """The axes in a new order."""
+        """The axes in a new order.
+
+        Example:
+            px.permute_dims(px.asarray([[1, 2], [3, 4]]), (1, 0))
+        """
         if wrong:
             raise unknown_argument(_permute_dims, wrong)
         return single(_permute_dims, self, (axes if len(axes) > 1 else spread(axes),))
@@ -2620,6 +3062,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[NumKind]:
         """Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a
         fractional exponent. Integers take exponents from 0 up.
+
+        Example:
+            px.pow(px.asarray([1.13, 2.07, 3.0]), px.asarray([1.0, 2.0, 3.0]))
         """
         if wrong or more:
             raise unknown_argument(_pow, wrong, more)
@@ -2643,7 +3088,11 @@ class TensorMethods(TensorMembers[K]):
     def prelu(
         self: Tensor[Float], /, slope: Tensor[Float], *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015."""
+        """``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015.
+
+        Example:
+            px.prelu(px.asarray([-2.0, 1.0]), px.asarray([0.25]))
+        """
         if wrong or more:
             raise unknown_argument(_prelu, wrong, more)
         return call(
@@ -2667,6 +3116,9 @@ class TensorMethods(TensorMembers[K]):
         """Product of the elements along the axes; 1 for none. They are multiplied in ``dtype``
         or a wider type. Without ``dtype``, narrow integers are multiplied in the default
         integer type, unsigned ones in the unsigned type of its size.
+
+        Example:
+            px.prod(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
         """
         if wrong or more:
             raise unknown_argument(_prod, wrong, more)
@@ -2683,13 +3135,21 @@ class TensorMethods(TensorMembers[K]):
     def quiet_softmax(
         self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023."""
+        """``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.
+
+        Example:
+            px.quiet_softmax(px.asarray([0.0, 0.0]))
+        """
         if wrong or more:
             raise unknown_argument(_quiet_softmax, wrong, more)
         return single(_quiet_softmax, self, (axis,))
 
     def rad2deg(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Radians as degrees, elementwise: ``x·180 / π``."""
+        """Radians as degrees, elementwise: ``x·180 / π``.
+
+        Example:
+            px.rad2deg(px.asarray([-2.33, 2.33, 7.0]))
+        """
         if wrong or more:
             raise unknown_argument(_rad2deg, wrong, more)
         device = self.device
@@ -2702,7 +3162,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_rad2deg, (self,), ())
 
     def reciprocal(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``1 / x``, elementwise."""
+        """``1 / x``, elementwise.
+
+        Example:
+            px.reciprocal(px.asarray([1.8, 3.4, 5.0]))
+        """
         if wrong or more:
             raise unknown_argument(_reciprocal, wrong, more)
         device = self.device
@@ -2715,7 +3179,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_reciprocal, (self,), ())
 
     def relu(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010."""
+        """Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010.
+
+        Example:
+            px.relu(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_relu, wrong, more)
         device = self.device
@@ -2728,7 +3196,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_relu, (self,), ())
 
     def relu6(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010."""
+        """``relu`` that ends at 6: ``min(max(x, 0), 6)``; nan stays nan. Krizhevsky, 2010.
+
+        Example:
+            px.relu6(px.asarray([1.0, 5.0, 9.0]))
+        """
         if wrong or more:
             raise unknown_argument(_relu6, wrong, more)
         device = self.device
@@ -2743,7 +3215,11 @@ class TensorMethods(TensorMembers[K]):
     def remainder(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0."""
+        """Remainder with the sign of ``x2``, elementwise; for integers 0 where ``x2`` is 0.
+
+        Example:
+            px.remainder(px.asarray([-3.0, 3.0, 9.0]), px.asarray([1.2, 2.1, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_remainder, wrong, more)
         device = self.device
@@ -2773,6 +3249,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[AnyKind]:
         """Each element ``repeats`` times along an axis; without one, of the flattened tensor. A
         tensor of counts says how often for each element, and is read.
+
+        Example:
+            px.repeat(px.asarray([1, 2]), 2)
         """
         if wrong or more:
             raise unknown_argument(_repeat, wrong, more)
@@ -2788,7 +3267,11 @@ class TensorMethods(TensorMembers[K]):
     def reshape(
         self: Tensor[AnyKind], *shape: int | Sequence[int], **wrong: Never
     ) -> Tensor[AnyKind]:
-        """The elements, row by row, under a new shape; one size may be -1."""
+        """The elements, row by row, under a new shape; one size may be -1.
+
+        Example:
+            px.reshape(px.asarray([1, 2, 3, 4]), (2, 2))
+        """
         if wrong:
             raise unknown_argument(_reshape, wrong)
         return single(_reshape, self, (shape if len(shape) > 1 else spread(shape),))
@@ -2803,6 +3286,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[AnyKind]:
         """Elements moved along axes by ``shift``, one for all or one for each; what leaves one
         end enters at the other. Without an axis the flattened tensor is rolled.
+
+        Example:
+            px.roll(px.asarray([1, 2, 3]), 1)
         """
         if wrong or more:
             raise unknown_argument(_roll, wrong, more)
@@ -2823,7 +3309,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """Turned ``k`` times by 90 degrees, from the first of two axes to the second."""
+        """Turned ``k`` times by 90 degrees, from the first of two axes to the second.
+
+        Example:
+            px.rot90(px.asarray([[1, 2], [3, 4]]))
+        """
         if wrong or more:
             raise unknown_argument(_rot90, wrong, more)
         return single(
@@ -2836,7 +3326,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def round(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """Nearest whole number, half to even, elementwise; integers stay."""
+        """Nearest whole number, half to even, elementwise; integers stay.
+
+        Example:
+            px.round(px.asarray([-3.0, 3.0, 9.0]))
+        """
         if wrong or more:
             raise unknown_argument(_round, wrong, more)
         device = self.device
@@ -2849,7 +3343,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_round, (self,), ())
 
     def rsqrt(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``1 / √x``, elementwise."""
+        """``1 / √x``, elementwise.
+
+        Example:
+            px.rsqrt(px.asarray([6.73, 13.37, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_rsqrt, wrong, more)
         device = self.device
@@ -2873,6 +3371,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[AnyKind]:
         """A copy of x updated at ``indices`` along an axis: set, add, mul, min or max. Repeats
         combine; with set one of the values stays.
+
+        Example:
+            px.scatter(px.asarray([1, 2, 3]), px.asarray([0, 2]), px.asarray([8, 9]))
         """
         if wrong or more:
             raise unknown_argument(_scatter, wrong, more)
@@ -2899,6 +3400,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Int]:
         """Where the elements of ``x2`` would go into the sorted vector ``x1``: in front of equal
         ones, or behind them with ``side='right'``.
+
+        Example:
+            px.searchsorted(px.asarray([1.0, 2.0, 4.0]), px.asarray([0.5, 2.0, 9.0]))
         """
         if wrong or more:
             raise unknown_argument(_searchsorted, wrong, more)
@@ -2912,7 +3416,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def selu(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017."""
+        """``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017.
+
+        Example:
+            px.selu(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_selu, wrong, more)
         device = self.device
@@ -2932,7 +3440,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``."""
+        """0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``.
+
+        Example:
+            px.shrink(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_shrink, wrong, more)
         return single(
@@ -2945,7 +3457,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def sigmoid(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows."""
+        """Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows.
+
+        Example:
+            px.sigmoid(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_sigmoid, wrong, more)
         device = self.device
@@ -2958,7 +3474,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_sigmoid, (self,), ())
 
     def sign(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """-1, 0 or 1 by the sign of x, elementwise; nan stays nan."""
+        """-1, 0 or 1 by the sign of x, elementwise; nan stays nan.
+
+        Example:
+            px.sign(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_sign, wrong, more)
         device = self.device
@@ -2973,6 +3493,9 @@ class TensorMethods(TensorMembers[K]):
     def signbit(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Bool]:
         """Whether the sign is negative, elementwise; that of -0.0 is. The sign of a nan is not
         kept on every device, so False.
+
+        Example:
+            px.signbit(px.asarray([-0.5, 0.25, 0.75]))
         """
         if wrong or more:
             raise unknown_argument(_signbit, wrong, more)
@@ -2986,7 +3509,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_signbit, (self,), ())
 
     def silu(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017."""
+        """Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017.
+
+        Example:
+            px.silu(px.asarray([-3.33, 3.33, 10.0]))
+        """
         if wrong or more:
             raise unknown_argument(_silu, wrong, more)
         device = self.device
@@ -2999,7 +3526,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_silu, (self,), ())
 
     def sin(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Sine of x in radians, elementwise; nan for infinities."""
+        """Sine of x in radians, elementwise; nan for infinities.
+
+        Example:
+            px.sin(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_sin, wrong, more)
         device = self.device
@@ -3012,7 +3543,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_sin, (self,), ())
 
     def sinh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Hyperbolic sine, elementwise."""
+        """Hyperbolic sine, elementwise.
+
+        Example:
+            px.sinh(px.asarray([-2.67, 2.67, 8.0]))
+        """
         if wrong or more:
             raise unknown_argument(_sinh, wrong, more)
         device = self.device
@@ -3027,7 +3562,11 @@ class TensorMethods(TensorMembers[K]):
     def soft_shrink(
         self: Tensor[Float], /, threshold: float = 0.5, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """x moved towards 0 by ``threshold``, and 0 where that would cross it."""
+        """x moved towards 0 by ``threshold``, and 0 where that would cross it.
+
+        Example:
+            px.soft_shrink(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_soft_shrink, wrong, more)
         return single(_soft_shrink, self, (threshold,))
@@ -3035,7 +3574,11 @@ class TensorMethods(TensorMembers[K]):
     def softmax(
         self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros."""
+        """``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros.
+
+        Example:
+            px.softmax(px.asarray([0.0, 0.0, 1.0]))
+        """
         if wrong or more:
             raise unknown_argument(_softmax, wrong, more)
         return single(_softmax, self, (axis,))
@@ -3043,13 +3586,21 @@ class TensorMethods(TensorMembers[K]):
     def softmin(
         self: Tensor[Float], /, axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``softmax`` of ``-x`` along an axis."""
+        """``softmax`` of ``-x`` along an axis.
+
+        Example:
+            px.softmin(px.asarray([0.0, 0.0, 1.0]))
+        """
         if wrong or more:
             raise unknown_argument(_softmin, wrong, more)
         return single(_softmin, self, (axis,))
 
     def softplus(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows."""
+        """Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows.
+
+        Example:
+            px.softplus(px.asarray([-6.67, 6.67, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_softplus, wrong, more)
         device = self.device
@@ -3062,7 +3613,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_softplus, (self,), ())
 
     def softsign(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009."""
+        """``x / (1 + |x|)``; ±1 far out. Turian et al., 2009.
+
+        Example:
+            px.softsign(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_softsign, wrong, more)
         device = self.device
@@ -3082,7 +3637,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[NumKind]:
-        """Elements in order along an axis; stable, nan last in both directions."""
+        """Elements in order along an axis; stable, nan last in both directions.
+
+        Example:
+            px.sort(px.asarray([3.0, 1.0, 2.0]), descending=True)
+        """
         if wrong or more:
             raise unknown_argument(_sort, wrong, more)
         return single(
@@ -3102,7 +3661,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> tuple[Tensor[AnyKind], ...]:
-        """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes."""
+        """Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes.
+
+        Example:
+            px.split(px.asarray([1, 2, 3, 4]), [1, 3])
+        """
         if wrong or more:
             raise unknown_argument(_split, wrong, more)
         return single(
@@ -3115,7 +3678,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def sqrt(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Square root, elementwise; nan below 0."""
+        """Square root, elementwise; nan below 0.
+
+        Example:
+            px.sqrt(px.asarray([6.73, 13.37, 20.0]))
+        """
         if wrong or more:
             raise unknown_argument(_sqrt, wrong, more)
         device = self.device
@@ -3128,7 +3695,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_sqrt, (self,), ())
 
     def square(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """``x · x``, elementwise."""
+        """``x · x``, elementwise.
+
+        Example:
+            px.square(px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_square, wrong, more)
         device = self.device
@@ -3147,7 +3718,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[AnyKind]:
-        """The tensor without axes of size 1: those given, or all."""
+        """The tensor without axes of size 1: those given, or all.
+
+        Example:
+            px.squeeze(px.asarray([[1, 2]]), 0)
+        """
         if wrong or more:
             raise unknown_argument(_squeeze, wrong, more)
         return single(_squeeze, self, (axis,))
@@ -3161,7 +3736,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """Standard deviation along the axes, divided by ``n - correction``."""
+        """Standard deviation along the axes, divided by ``n - correction``.
+
+        Example:
+            px.std(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_std, wrong, more)
         return single(
@@ -3177,7 +3756,11 @@ class TensorMethods(TensorMembers[K]):
     def subtract(
         self: Tensor[NumKind], /, x2: Tensor[NumKind] | float, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """Difference, elementwise: ``x1 - x2``."""
+        """Difference, elementwise: ``x1 - x2``.
+
+        Example:
+            px.subtract(px.asarray([-2.0, 0.5, 3.0]), px.asarray([-2.0, 0.5, 3.0]))
+        """
         if wrong or more:
             raise unknown_argument(_subtract, wrong, more)
         device = self.device
@@ -3242,6 +3825,9 @@ class TensorMethods(TensorMembers[K]):
         type. Without ``dtype``, bool and narrow integers are added in the default integer
         type, unsigned ones in the unsigned type of its size. Narrow floats are added in
         float32.
+
+        Example:
+            px.sum(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
         """
         if wrong or more:
             raise unknown_argument(_sum, wrong, more)
@@ -3258,7 +3844,11 @@ class TensorMethods(TensorMembers[K]):
     def swapaxes(
         self: Tensor[AnyKind], /, axis1: int, axis2: int, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """The tensor with two axes swapped."""
+        """The tensor with two axes swapped.
+
+        Example:
+            px.swapaxes(px.asarray([[1, 2], [3, 4]]), 0, 1)
+        """
         if wrong or more:
             raise unknown_argument(_swapaxes, wrong, more)
         return single(
@@ -3273,7 +3863,11 @@ class TensorMethods(TensorMembers[K]):
     def swiglu(
         self: Tensor[Float], /, x2: Tensor[Float] | float, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020."""
+        """``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020.
+
+        Example:
+            px.swiglu(px.asarray([-0.5, 0.25, 0.75]), px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_swiglu, wrong, more)
         device = self.device
@@ -3298,6 +3892,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[AnyKind]:
         """Elements, or whole slices, at ``indices`` along an axis; negative ones count from the
         end, out of range is an error.
+
+        Example:
+            px.take(px.asarray([10, 20, 30]), px.asarray([2, 0]))
         """
         if wrong or more:
             raise unknown_argument(_take, wrong, more)
@@ -3313,7 +3910,11 @@ class TensorMethods(TensorMembers[K]):
     def take_along_axis(
         self: Tensor[AnyKind], /, indices: Tensor[Int], axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """One element per index along an axis; the other axes line up."""
+        """One element per index along an axis; the other axes line up.
+
+        Example:
+            px.take_along_axis(px.asarray([[1, 2], [3, 4]]), px.asarray([[1], [0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_take_along_axis, wrong, more)
         return call(
@@ -3326,7 +3927,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def tan(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Tangent of x in radians, elementwise."""
+        """Tangent of x in radians, elementwise.
+
+        Example:
+            px.tan(px.asarray([-0.47, 0.47, 1.4]))
+        """
         if wrong or more:
             raise unknown_argument(_tan, wrong, more)
         device = self.device
@@ -3339,7 +3944,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_tan, (self,), ())
 
     def tanh(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """Hyperbolic tangent, elementwise; ±1 far out."""
+        """Hyperbolic tangent, elementwise; ±1 far out.
+
+        Example:
+            px.tanh(px.asarray([-2.0, 2.0, 6.0]))
+        """
         if wrong or more:
             raise unknown_argument(_tanh, wrong, more)
         device = self.device
@@ -3352,7 +3961,11 @@ class TensorMethods(TensorMembers[K]):
             return call(_tanh, (self,), ())
 
     def tanh_shrink(self: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Float]:
-        """``x - tanh(x)``."""
+        """``x - tanh(x)``.
+
+        Example:
+            px.tanh_shrink(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_tanh_shrink, wrong, more)
         device = self.device
@@ -3374,6 +3987,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[NumKind]:
         """Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of
         axes.
+
+        Example:
+            px.tensordot(px.asarray([[1.0, 2.0]]), px.asarray([[3.0], [4.0]]), axes=1)
         """
         if wrong or more:
             raise unknown_argument(_tensordot, wrong, more)
@@ -3394,7 +4010,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """x above ``threshold``, ``value`` elsewhere; nan stays nan."""
+        """x above ``threshold``, ``value`` elsewhere; nan stays nan.
+
+        Example:
+            px.threshold(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_threshold, wrong, more)
         return single(
@@ -3409,7 +4029,11 @@ class TensorMethods(TensorMembers[K]):
     def thresholded_relu(
         self: Tensor[Float], /, alpha: float = 1.0, *more: Never, **wrong: Never
     ) -> Tensor[Float]:
-        """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014."""
+        """x above ``alpha``, else 0; nan stays nan. Konda et al., 2014.
+
+        Example:
+            px.thresholded_relu(px.asarray([-0.5, 0.25, 0.75]))
+        """
         if wrong or more:
             raise unknown_argument(_thresholded_relu, wrong, more)
         return single(_thresholded_relu, self, (alpha,))
@@ -3417,7 +4041,11 @@ class TensorMethods(TensorMembers[K]):
     def tile(
         self: Tensor[AnyKind], /, repetitions: int | Sequence[int], *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """The whole tensor repeated along each axis; axes are added in front for further counts."""
+        """The whole tensor repeated along each axis; axes are added in front for further counts.
+
+        Example:
+            px.tile(px.asarray([1, 2]), (2,))
+        """
         if wrong or more:
             raise unknown_argument(_tile, wrong, more)
         return single(_tile, self, (repetitions,))
@@ -3434,6 +4062,9 @@ class TensorMethods(TensorMembers[K]):
         """The k largest elements along an axis (or smallest), in order, and their indices: the
         first k of a sort, so equal elements come in the order of their indices and nan last,
         either way.
+
+        Example:
+            px.topk(px.asarray([3.0, 1.0, 2.0]), 2)
         """
         if wrong or more:
             raise unknown_argument(_topk, wrong, more)
@@ -3448,7 +4079,11 @@ class TensorMethods(TensorMembers[K]):
         )
 
     def trunc(self: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
-        """The whole number next to x towards 0, elementwise; integers stay."""
+        """The whole number next to x towards 0, elementwise; integers stay.
+
+        Example:
+            px.trunc(px.asarray([-3.0, 3.0, 9.0]))
+        """
         if wrong or more:
             raise unknown_argument(_trunc, wrong, more)
         device = self.device
@@ -3463,7 +4098,11 @@ class TensorMethods(TensorMembers[K]):
     def unflatten(
         self: Tensor[AnyKind], /, axis: int, sizes: Sequence[int], *more: Never, **wrong: Never
     ) -> Tensor[AnyKind]:
-        """One axis as several, whose sizes multiply to it; one of them may be -1."""
+        """One axis as several, whose sizes multiply to it; one of them may be -1.
+
+        Example:
+            px.unflatten(px.asarray([1, 2, 3, 4]), 0, (2, 2))
+        """
         if wrong or more:
             raise unknown_argument(_unflatten, wrong, more)
         return single(
@@ -3478,7 +4117,11 @@ class TensorMethods(TensorMembers[K]):
     def unstack(
         self: Tensor[AnyKind], /, axis: int = 0, *more: Never, **wrong: Never
     ) -> tuple[Tensor[AnyKind], ...]:
-        """The tensors along an axis, without it."""
+        """The tensors along an axis, without it.
+
+        Example:
+            px.unstack(px.asarray([[1, 2], [3, 4]]))
+        """
         if wrong or more:
             raise unknown_argument(_unstack, wrong, more)
         return single(_unstack, self, (axis,))
@@ -3494,6 +4137,9 @@ class TensorMethods(TensorMembers[K]):
     ) -> Tensor[Float]:
         """Variance along the axes: mean squared distance from the mean, divided by ``n -
         correction``.
+
+        Example:
+            px.var(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
         """
         if wrong or more:
             raise unknown_argument(_var, wrong, more)
@@ -3516,7 +4162,11 @@ class TensorMethods(TensorMembers[K]):
         *more: Never,
         **wrong: Never,
     ) -> tuple[Tensor[Float], Tensor[Float]]:
-        """``var`` and ``mean`` along the axes."""
+        """``var`` and ``mean`` along the axes.
+
+        Example:
+            px.var_mean(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_var_mean, wrong, more)
         return single(
@@ -3532,7 +4182,11 @@ class TensorMethods(TensorMembers[K]):
     def vecdot(
         self: Tensor[NumKind], /, x2: Tensor[NumKind], axis: int = -1, *more: Never, **wrong: Never
     ) -> Tensor[NumKind]:
-        """Sum of products along an axis; the tensors broadcast."""
+        """Sum of products along an axis; the tensors broadcast.
+
+        Example:
+            px.vecdot(px.asarray([1.0, 2.0]), px.asarray([3.0, 4.0]))
+        """
         if wrong or more:
             raise unknown_argument(_vecdot, wrong, more)
         return call(
@@ -3552,7 +4206,11 @@ class TensorMethods(TensorMembers[K]):
         keepdims: bool = False,
         **wrong: Never,
     ) -> Tensor[Float]:
-        """Euclidean length along the axes: ``√Σ x²``."""
+        """Euclidean length along the axes: ``√Σ x²``.
+
+        Example:
+            px.vector_norm(px.asarray([[1.0, 4.0], [3.0, 2.0]]), axis=1)
+        """
         if wrong or more:
             raise unknown_argument(_vector_norm, wrong, more)
         return single(
@@ -3576,6 +4234,10 @@ class TensorMethods(TensorMembers[K]):
         everywhere, and so are their gradients: ``where(x > 0, x.log(), 0)`` has gradient nan
         at 0, from ``0 · ∞``. Choose before the function, not only after it: ``where(x > 0,
         where(x > 0, x, 1).log(), 0)``.
+
+        Example:
+            px.where(px.asarray([True, False, True]), px.asarray([-2.0, 0.5, 3.0]),
+            px.asarray([-2.0, 0.5, 3.0]))
         """
         if wrong or more:
             raise unknown_argument(_where, wrong, more)

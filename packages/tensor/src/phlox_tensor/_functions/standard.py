@@ -40,6 +40,10 @@ def argsort(
     """Indices that sort along an axis; nan last in both directions.
 
     Equal elements keep their order, whatever ``stable`` says: no other sort would be faster.
+
+    Example:
+        >>> argsort(asarray([3.0, 1.0, 2.0])).tolist()
+        [1, 2, 0]
     """
     del stable
     if wrong:
@@ -73,7 +77,12 @@ def astype(
 def concat(
     arrays: Sequence[Tensor[AnyKind]], /, axis: int | None = 0, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """Tensors one after the other along an axis; all elements as a vector where it is None."""
+    """Tensors one after the other along an axis; all elements as a vector where it is None.
+
+    Example:
+        >>> concat([asarray([1, 2]), asarray([3])]).tolist()
+        [1, 2, 3]
+    """
     if wrong:
         raise unknown_argument(movement.concat, wrong)
     if axis is None and not isinstance(arrays, Tensor):
@@ -192,6 +201,10 @@ def reshape(
 
     Raises:
         SharingError: with ``copy=False``, where the elements have to move.
+
+    Example:
+        >>> reshape(asarray([1, 2, 3, 4]), (2, -1)).tolist()
+        [[1, 2], [3, 4]]
     """
     out: Tensor[AnyKind] = movement.reshape(x, shape)
     if copy:
@@ -248,6 +261,10 @@ def sort(
     """Elements in order along an axis; nan last in both directions.
 
     Equal elements keep their order, whatever ``stable`` says: no other sort would be faster.
+
+    Example:
+        >>> sort(asarray([3.0, 1.0, 2.0]), descending=True).tolist()
+        [3.0, 2.0, 1.0]
     """
     del stable
     if wrong:
