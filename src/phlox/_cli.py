@@ -23,6 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from phlox_record._cli import main as record  # noqa: PLC0415 - loaded when it is needed
 
         return record(words[1:])
+    if words[:1] == ["data"]:
+        from phlox_data._bench import main as data  # noqa: PLC0415 - loaded when it is needed
+
+        return data(words[1:])
     if words[:1] == ["onnx"]:
         return _onnx(words[1:])
     if words and words[0] in _RUNS:
@@ -32,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="phlox", description=__doc__)
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("data", help="measure a loader: which workers to take", add_help=False)
     doctor = commands.add_parser("doctor", help="print the devices here and what is missing")
     doctor.add_argument(
         "--peaks", action="store_true", help="measure peaks too, on an idle machine"

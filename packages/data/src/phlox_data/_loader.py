@@ -244,21 +244,25 @@ class DataLoader:
         if whole != 1:
             what = "a part has no parts"
             raise ArgumentError("part", what, got=f"parts {low} to {high} of {whole}")
-        made = DataLoader(
+        made = self._like(self._workers)
+        made._plans = replace(made._plans, parts=(first, last, of))
+        made._position = self._position
+        return made
+
+    def _like(self, workers: int | Processes) -> DataLoader:
+        """A loader of the same batches, at the beginning."""
+        return DataLoader(
             self.dataset,
             self._batch,
             sampler=self._plans.sampler,
             seed=self._plans.seed,
             drop_last=self._drop_last,
-            workers=self._workers,
+            workers=workers,
             prefetch=self._prefetch,
             collate=self._collate,
             transform=self._transform,
             device=self._device,
         )
-        made._plans = replace(made._plans, parts=(first, last, of))
-        made._position = self._position
-        return made
 
     def into_record(self) -> dict[str, int]:
         """Return the position, and what gives it its meaning, as plain numbers.
@@ -306,6 +310,16 @@ class DataLoader:
                 )
         self.position = (record["epoch"], record["number"])
         return self
+
+
+def with_workers(loader: DataLoader, workers: int | Processes) -> DataLoader:
+    """Return a loader of the same batches with other workers, at the beginning."""
+    return loader._like(workers)
+
+
+def needs_workers(loader: DataLoader) -> bool:
+    """Whether items are made one by one, so that workers can share them."""
+    return not loader._fetch.gathers
 
 
 def _ended(crew: Crew | None, ahead: Ahead | None) -> None:
