@@ -93,3 +93,28 @@ def test_a_run_that_is_killed_ends_in_the_same_bits(tmp_path: Path, way: str, ki
     assert bits_of(newest(tmp_path / "killed")) == bits_of(newest(tmp_path / "calm"))
     for path in (tmp_path / "killed" / "checkpoints").iterdir():
         assert path.suffix == ".mpk"  # and no half of a file
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGSTOP")
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGINT", 0)])
+@pytest.mark.timeout(300)
+def test_a_process_told_to_end_saves_and_nobody_else_takes_its_folder(
+    tmp_path: Path, name: str, status: int
+) -> None:
+    whole(tmp_path / "calm")
+    with start(tmp_path / "told", "cpu") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "step 0\n"
+        process.send_signal(signal.SIGSTOP)
+        with start(tmp_path / "told", "cpu") as other:
+            assert other.communicate(timeout=100)[0] == ""  # it did not begin
+            assert other.returncode == 1
+        process.send_signal(getattr(signal, name))
+        process.send_signal(signal.SIGCONT)
+        process.communicate(timeout=100)
+        assert process.returncode == status
+    assert newest(tmp_path / "told")["place"]["step"] < 28
+    with start(tmp_path / "told", "cpu") as process:
+        assert process.communicate(timeout=100)[0].endswith("done\n")
+    assert rows_of(tmp_path / "told") == rows_of(tmp_path / "calm")
+    assert bits_of(newest(tmp_path / "told")) == bits_of(newest(tmp_path / "calm"))

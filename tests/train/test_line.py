@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import pytest
@@ -64,3 +66,27 @@ def test_in_a_terminal_one_line_lives(
 def test_why_a_run_stopped_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     run(stop=[train.MaxTime(seconds=1e-9)])
     assert capsys.readouterr().out.splitlines()[-1] == "stopped at step 1: 1e-09 s are over"
+
+
+def test_in_a_notebook_one_line_below_the_cell_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without widgets, which not every notebook has; IPython is played by a few lines."""
+    said: list[str] = []
+
+    class Handle:
+        def update(self, data: dict[str, str], *, raw: bool) -> None:
+            said.append(data["text/plain"])
+
+    def display(data: Any, **named: Any) -> Handle:
+        said.append("shown")
+        return Handle()
+
+    played: Any = types.ModuleType("IPython.display")
+    played.display = display
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", played)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr(line, "_LIVE", 0.0)
+    run()
+    assert said[0] == "shown"
+    assert sum("steps/s" in text for text in said) >= 8
+    assert said[-1] == ""

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -194,5 +195,7 @@ def write_json(path: Path, value: object) -> None:
         temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()  # a full disk has better uses
         what, hint = f"{path} cannot be written", "run it again when it can be: it goes on"
         raise RunError("run", what, got=str(error), hint=hint) from error

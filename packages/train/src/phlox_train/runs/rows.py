@@ -79,7 +79,8 @@ class Rows:
             self.mark = self.log.length
             return
         for name, value in row.items():
-            row[name] = plain(value)
+            if not isinstance(value, float | int | str):
+                row[name] = plain(value)
         prefix = row["split"]
         for name, number in numbers(row).items():
             if name not in PLACE:

@@ -29,7 +29,7 @@ def main(command: str, words: Sequence[str]) -> int:
     """Run one of the commands and return its exit status."""
     parser = argparse.ArgumentParser(prog=f"phlox {command}", description=COMMANDS[command])
     if command == "runs":
-        parser.add_argument("folder", nargs="?", default=".", type=Path)
+        parser.add_argument("folder", nargs="?", default=Path("runs"), type=Path)
     elif command == "export":
         parser.add_argument("run", type=Path)
         parser.add_argument("--to", required=True, choices=sorted(FORMATS))
@@ -42,7 +42,8 @@ def main(command: str, words: Sequence[str]) -> int:
     try:
         print(_COMMANDS[command](options))
     except (PhloxError, ModuleNotFoundError, OSError) as error:
-        print(error, file=sys.stderr)
+        text = f"[{command}] a file cannot be used: got {error}"
+        print(text if isinstance(error, OSError) else error, file=sys.stderr)
         return 2
     return 0
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Final, NamedTuple, final
 
+from .._needed import needed
+
 _LIVE: Final = 0.5  # seconds between two pictures of the line; one takes about a millisecond
 _PLAIN: Final = 30.0
 
@@ -93,7 +95,9 @@ class Line:
         from rich.live import Live  # noqa: PLC0415
 
         self._console = Console(highlight=False)
-        if self._console.is_terminal or self._console.is_jupyter:
+        if self._console.is_jupyter:
+            self._live = _Cell()
+        elif self._console.is_terminal:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
 
@@ -114,6 +118,24 @@ class Line:
         ]
         parts.append(f"data {facts.waited / passed:.0%}")
         return "  ".join(parts)
+
+
+@final
+class _Cell:
+    """A line below the cell of a notebook that changes; that of rich needs widgets."""
+
+    def __init__(self) -> None:
+        shown = needed("IPython.display", "ipython", "run")  # notebooks have it
+        self._handle: Any = shown.display({"text/plain": ""}, raw=True, display_id=True)
+
+    def update(self, text: str, *, refresh: bool) -> None:
+        """Change the line."""
+        del refresh
+        self._handle.update({"text/plain": text}, raw=True)
+
+    def stop(self) -> None:
+        """Leave it empty."""
+        self._handle.update({"text/plain": ""}, raw=True)
 
 
 def clock(seconds: float) -> str:
