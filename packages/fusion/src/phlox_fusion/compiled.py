@@ -20,17 +20,17 @@ from phlox_tensor.capture import (
     runs_eagerly,
 )
 
+from . import refused
 from .checking.check import compared
 from .checking.fallback import of_a_function
 from .locks import KEEPING
 from .mode import mode_of
 from .record import trace as _trace
-from .record.agree import difference, fits, two_runs_differ
+from .record.agree import difference, fits
 from .record.arguments import refuse_arrays, refuse_identical, refuse_reached
 from .record.cells import EVERY
 from .record.code import KINDS, REFUSED
 from .record.outside import Outside, outside_of
-from .record.refused import host_random
 from .record.trace import Run
 from .record.watch import first_change, without_changed
 from .replay.explain import explained
@@ -62,7 +62,6 @@ class Compiled(Generic[P, R]):
     )
 
     def __init__(self, function: Callable[P, R], *, check: bool, versions: int) -> None:
-        """Keep the function."""
         refuse_unbound("compile", function)
         require_callable("compile", function, "px.compile(step)")
         for name, value, kind in (("check", check, bool), ("versions", versions, int)):
@@ -287,9 +286,6 @@ class Compiled(Generic[P, R]):
         """Run the function recorded; the second time a replay is made of it.
 
         Args:
-            key: of the arguments.
-            args: the arguments.
-            kwargs: those by keyword.
             known: the versions of the key, of which none could serve the call.
             waiting: those of them that are to be recorded again.
         """
@@ -300,7 +296,7 @@ class Compiled(Generic[P, R]):
         catches = REFUSED in seen.does
         found = _trace.run(self._called, args, kwargs, pins, catches=catches)
         if host_random_state(seen.generators) != drawn:
-            raise host_random()
+            raise refused.RANDOM.of()
         name = first_change(seen.watches, own=True)
         if name is not None:
             raise _trace.changes(name)
@@ -369,7 +365,7 @@ class Compiled(Generic[P, R]):
                     return version, False
                 self._versions.drop(key, version)
                 if version.replay is not None or not version.filled_a_cache:
-                    raise two_runs_differ(other)
+                    raise refused.RUNS_DIFFER.of(other)
                 return None, True
         return None, False
 

@@ -31,7 +31,6 @@ class Source:
     """Text of a Python function, and the values that its names stand for."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lines: list[str] = []
         self._names: dict[int, str] = {}
         self._values: dict[str, Any] = {"new": object.__new__, "Tensor": Tensor}
@@ -83,8 +82,6 @@ class Source:
         """Add the lines that compute numbers; ``miss`` where one is an error now, or a guard is.
 
         Args:
-            formulas: how they come about.
-            miss: a statement.
             guards: what does not hold for the numbers.
         """
         lines = [

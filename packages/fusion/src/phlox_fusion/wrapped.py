@@ -45,7 +45,6 @@ class Bound:
     __slots__ = "made", "owner", "whole"
 
     def __init__(self, whole: Any = None, owner: Any = None, made: Any = None) -> None:
-        """Keep what was made of which method of a class for which object."""
         self.whole: Final = whole
         self.owner: Final = owner
         self.made: Final = made
@@ -58,10 +57,7 @@ def bound_to(whole: Any, instance: Any, place: str, make: Callable[[], Any]) -> 
     """What was made of a method for an object that hides a model or tensor; None for any other.
 
     Args:
-        whole: what stands in the class.
-        instance: the object.
         place: where among its attributes it lies, so that both end together.
-        make: makes it.
     """
     space = getattr(instance, "__dict__", None)
     known = space.get(place) if type(space) is dict else None

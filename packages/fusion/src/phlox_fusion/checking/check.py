@@ -81,7 +81,6 @@ class Seen(NamedTuple):
     """What one replay gave.
 
     Attributes:
-        out: it.
         before: what the cells held that it may read or set.
         after: what it left in them.
     """

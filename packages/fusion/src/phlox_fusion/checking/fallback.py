@@ -12,11 +12,7 @@ from phlox_tensor.capture import line_of_user, may_be_of_values
 
 @final
 class Fallbacks:
-    """How often what was written ran, and went well, after its replacement had failed.
-
-    Attributes:
-        count: it.
-    """
+    """How often what was written ran, and went well, after its replacement had failed."""
 
     def __init__(
         self, op: str, replacement: str, written: str, hint: str, *, catches: bool
@@ -24,10 +20,6 @@ class Fallbacks:
         """Start at 0.
 
         Args:
-            op: that errors name.
-            replacement: what may fail.
-            written: what runs in its place.
-            hint: how to do without replacements.
             catches: what is written may catch errors that values decide.
         """
         self.count = 0
@@ -45,8 +37,6 @@ class Fallbacks:
         One that may have been caught is counted alone.
 
         Args:
-            error: of the replacement.
-            whose: it is.
             check: raise in place of that.
 
         Raises:

@@ -60,7 +60,6 @@ class Fusion(Decorator):
     def __init__(
         self, backend: Backend | str, pending: int = _PENDING, least: int = _LEAST
     ) -> None:
-        """Start with nothing that waits."""
         if backend is None:
             raise ArgumentError(
                 "fusion",

@@ -31,16 +31,13 @@ class Deferred:
     """A primitive of a lazy device: of the device inside, or to be made.
 
     Attributes:
-        spec: shape and element type.
         value: the primitive of the device inside; None while it waits.
         stream: where it waits, else None.
-        place: which value of the stream it is.
     """
 
     __slots__ = ("__weakref__", "place", "spec", "stream", "value")
 
     def __init__(self, spec: Any, value: Any, stream: Stream | None, place: int = -1) -> None:
-        """Hold a primitive, or stand for one to be made."""
         self.spec = spec
         self.value = value
         self.stream = stream
@@ -57,12 +54,9 @@ class Plans:
 
     Attributes:
         check: whether streams run each program beside its ops.
-        fallbacks: programs that failed where their ops did not.
-        made: how many plans were.
     """
 
     def __init__(self, *, check: bool) -> None:
-        """Start empty; ``check`` lets streams run each program beside its ops."""
         self.check: Final = check
         self.fallbacks: Final = of_a_device()
         self._kept: dict[Hashable, Tasks] = {}
@@ -88,13 +82,7 @@ class Stream:
     """
 
     def __init__(self, device: Backend, plans: Plans, most: int) -> None:
-        """Start empty.
-
-        Args:
-            device: that inside.
-            plans: of the device.
-            most: ops that may wait.
-        """
+        """Start empty."""
         self.lock: Final = RLock()
         self._device: Final = device
         self._plans: Final = plans

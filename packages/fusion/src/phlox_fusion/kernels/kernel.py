@@ -19,7 +19,7 @@ from phlox_tensor.capture import (
     same_bits,
 )
 
-from ..record.agree import two_runs_differ
+from .. import refused
 from ..record.arguments import refuse_identical, refuse_kinds
 from ..record.outside import Outside, is_frozen, outside_of
 from ..record.watch import first_change, unchanged, watching
@@ -40,16 +40,12 @@ class _Kept:
     """What a function read besides its arguments, and its formula then.
 
     Attributes:
-        seen: what it read.
-        same_objects: whether the very same objects are there.
-        formula: of its arguments.
         ops: tells whether an op has been declared anew since.
         quick: what runs calls of each form, the last one first.
         slow: how many calls none of them fitted.
     """
 
     def __init__(self, outside: Outside, formula: ElementFormula) -> None:
-        """Start without forms."""
         self.seen: Final = outside
         self.same_objects: Final = watching(outside.watches)
         self.formula: Final = formula
@@ -63,7 +59,6 @@ class Kernel(Generic[P]):
     """A function that runs as one kernel: what ``kernel`` gives."""
 
     def __init__(self, function: Callable[P, Tensor[Any]]) -> None:
-        """Keep the function."""
         refuse_unbound("kernel", function)
         update_wrapper(self, function)
         name = f"kernel {getattr(function, '__name__', type(function).__name__)}"
@@ -155,7 +150,7 @@ class Kernel(Generic[P]):
         own = ElementFormula(self._name, self._function, strict=True)(*args)
         left, right = (x.device.read(x.primitive) for x in (mine, own))
         if mine.dtype is not own.dtype or not same_bits(left, right, mine.dtype, mine.device):
-            raise two_runs_differ(f"a kernel with other results at call {self._calls}")
+            raise refused.RUNS_DIFFER.of(f"a kernel with other results at call {self._calls}")
 
     def _of_another_form(self, args: tuple[Any, ...], last: Quick) -> Any:
         """What a call gives of a form that came before the last one; else ``MISS``."""

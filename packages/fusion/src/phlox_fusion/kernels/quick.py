@@ -17,12 +17,7 @@ Quick = Callable[[tuple[Any, ...]], Any]
 
 
 def quick_of(direct: Direct, outside: Sequence[Watch]) -> Quick:
-    """Return what runs calls of one form, shapes and numbers aside.
-
-    Args:
-        direct: the kernel.
-        outside: what the function reads besides its arguments.
-    """
+    """Return what runs calls of one form, shapes and numbers aside."""
     source = Source()
     miss = f"return {source.held(MISS, 'MISS')}"
     modes, recordings = source.held(MODES, "modes"), source.held(RECORDINGS, "recordings")

@@ -28,11 +28,9 @@ class Cluster:
     Folds may be among them: reductions of the last axes of this shape, and ops on what they give.
 
     Attributes:
-        nodes: their places in the graph.
         shape: of every result that is not one of rows.
         inner: how many axes are folded; 0 without folds.
         row: the shape of what folds give.
-        device: where they run.
         reads: values from outside.
         made: results, whoever reads them.
         outputs: results that something outside reads.
@@ -40,7 +38,6 @@ class Cluster:
     """
 
     def __init__(self, device: Backend, shape: tuple[int, ...]) -> None:
-        """Start empty."""
         self.nodes: list[int] = []
         self.shape = shape
         self.inner = 0

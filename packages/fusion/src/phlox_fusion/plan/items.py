@@ -96,8 +96,6 @@ def run_steps(
     """Run steps on values, and add what they give.
 
     Args:
-        steps: ops and programs.
-        values: what they take.
         numbers: what numbers stand for; None: what they were when they were recorded.
     """
     for step in steps:

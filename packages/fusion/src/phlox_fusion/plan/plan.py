@@ -18,7 +18,6 @@ class Plan(NamedTuple):
     """The steps of a replay.
 
     Attributes:
-        steps: in the order in which they run.
         alone: the ops that are in no program, and why, in order.
         finished: the activations that are a part of the product before them.
     """
@@ -43,8 +42,6 @@ def planned(
     At no time does a plan hold more bytes than the ops would one by one.
 
     Args:
-        nodes: the ops, in the order in which they ran.
-        specs: of each value.
         wanted: values that stay.
         owned: values from outside that go with their last use.
     """

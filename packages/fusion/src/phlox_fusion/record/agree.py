@@ -5,23 +5,10 @@ from __future__ import annotations
 from types import MethodType
 from typing import Any
 
-from phlox_tensor import CompileError
 from phlox_tensor.capture import Number, Value, error_of, same, shown
 
 from ..trees.static import same_static
 from .trace import Trace
-
-
-def two_runs_differ(how: str) -> CompileError:
-    """The error where they do not."""
-    return CompileError(
-        "compile",
-        "two runs on alike arguments did not do the same",
-        got=how,
-        expected="ops and captured data that depend on arguments and cells alone",
-        hint="give what changes as an argument, or keep it in px.Cell; "
-        "px.random in place of other random numbers; helper() once before, where it caches",
-    )
 
 
 def difference(a: Trace, b: Trace) -> str | None:

@@ -10,13 +10,12 @@ import numpy as np
 from phlox_tensor import CompileError
 from phlox_tensor.capture import STATEFUL
 
+from .. import refused
 from ..trees.flat import flat
 from ..trees.layout import StaticPart
 from ..versions.form import Form
-from .cells import reached_twice
 from .code import KINDS
 from .outside import Outside
-from .refused import told_apart
 from .watch import Watch
 
 
@@ -28,14 +27,9 @@ def refuse_arrays(form: Form) -> None:
     """
     for part in (p for layout in form.values() for p in layout.parts if isinstance(p, StaticPart)):
         if isinstance(part.value, np.ndarray):
-            shape = part.value.shape
-            raise CompileError(
-                "compile",
-                "an array of NumPy is among the arguments, whose numbers may change unseen",
-                got=f"an array of shape {shape} and type {part.value.dtype}",
-                expected="a tensor",
-                hint="px.asarray(batch) outside of the function: step(model, px.asarray(batch))",
-            )
+            array = part.value
+            got = f"an array of shape {array.shape} and type {array.dtype}"
+            raise refused.ARRAY.of(got)
 
 
 def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Sequence[Watch]) -> None:
@@ -48,7 +42,7 @@ def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Seque
     given = {id(leaf) for leaf in leaves if type(leaf) in STATEFUL}
     for value in (value for watch in outside for value in watch.values):
         if id(value) in given:
-            raise reached_twice(value)
+            raise refused.reached_twice(value)
 
 
 def refuse_identical(
@@ -62,9 +56,9 @@ def refuse_identical(
     if identities:
         for item in given:
             if id(item) in identities:
-                raise told_apart(f"a {type(item).__name__}")
+                raise refused.TOLD_APART.of(f"a {type(item).__name__}")
         if not identities.keys().isdisjoint(map(id, leaves)):
-            raise told_apart("a Tensor inside of an argument")
+            raise refused.TOLD_APART.of("a Tensor inside of an argument")
 
 
 def refuse_kinds(name: str, seen: Outside, given: Iterable[Any]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, Final, NamedTuple, TypeVar, final
 
-from phlox_tensor import CompileError
 from phlox_tensor.capture import (
     STATEFUL,
     Cell,
@@ -19,6 +18,7 @@ from phlox_tensor.capture import (
     itself,
 )
 
+from .. import refused
 from ..trees.layout import Layout, flatten
 
 T = TypeVar("T")
@@ -31,13 +31,7 @@ class Owner(NamedTuple):
 
 
 class CellOf(NamedTuple):
-    """A cell of such an object, which another call may have another one for.
-
-    Attributes:
-        owner: the object.
-        place: which of its cells.
-        cells: gives them.
-    """
+    """A cell of such an object, which another call may have another one for."""
 
     owner: Owner
     place: int
@@ -57,7 +51,6 @@ class StartAgain(BaseException):
     """A run used numbers as what only plain values can be, and starts again with those."""
 
     def __init__(self, pins: frozenset[Pin]) -> None:
-        """Keep which numbers are plain values then."""
         super().__init__(pins)
         self.pins: Final = pins
 
@@ -67,7 +60,6 @@ class Inputs:
     """What one run was given: objects with state, and numbers."""
 
     def __init__(self, pins: frozenset[Pin]) -> None:
-        """Start without any; ``pins`` says which numbers come as plain values."""
         self.pins: Final = pins
         self._numbers: dict[int, Pin] = {}
         self._found: dict[int, Owner] = {}
@@ -83,7 +75,7 @@ class Inputs:
         cells = STATEFUL[type(item)].cells
         own = {cell: CellOf(owner, at, cells) for at, cell in enumerate(cells(item))}
         if id(item) in self._found or not self._cells.keys().isdisjoint(own):
-            raise reached_twice(item)
+            raise refused.reached_twice(item)
         self._found[id(item)] = owner
         self._cells |= own
         return owner
@@ -127,17 +119,6 @@ class Inputs:
         return self._cells.get(cell, cell)
 
 
-def reached_twice(item: Any) -> CompileError:
-    """The error for an object with state that a run finds in two ways."""
-    return CompileError(
-        "compile",
-        "an object with state is an argument, and is reached in another way too",
-        got=f"a {type(item).__name__} among the arguments, and in a name or Cell",
-        expected="one of both, as another call may give another object",
-        hint="step(model, optimizer, batch), where step reads no optimizer but its argument",
-    )
-
-
 def cells_of(keys: Iterable[Key], refs: Sequence[Any], leaves: Sequence[Any]) -> list[Cell[Any]]:
     """Return the cells that keys stand for, where leaves are what refs stand for."""
     owners = {r: leaf for r, leaf in zip(refs, leaves, strict=True) if type(r) is Owner}
@@ -165,7 +146,6 @@ class Shared:
     """The cells that a recorded run reads, which other threads may read and set meanwhile."""
 
     def __init__(self, contents: dict[Cell[Any], Packed]) -> None:
-        """Take what is known of the cells of then, and note there what others hold."""
         self._read = contents
         self._far: dict[Cell[Any], Packed] = {}  # streams: where others go on
 
@@ -188,8 +168,6 @@ class Shared:
         """Set the cells that a run set, and streams that it only read to where they were.
 
         Args:
-            made: what recorded the run.
-            take: takes the content of a cell apart.
             back: it goes back through an earlier one, and leaves no state.
         """
         try:

@@ -35,10 +35,8 @@ class Names(NamedTuple):
     """The names that a piece of code uses, and those that are written inside of it.
 
     Attributes:
-        of_globals: global names.
         attributes: all other names: attributes and methods, also those in texts.
         asked: attributes in texts, which may be absent.
-        variables: of the environment.
         imports: modules that it imports as it runs, each with how many packages up it starts.
         does: what else counts: it asks for any attribute (``WHOLE``), goes on after an
             ``AttributeError`` (``CATCHES``), or behind a ``TypeError`` (``REFUSED``), asks for the
@@ -151,9 +149,7 @@ def absolute(name: str, level: int, space: Mapping[str, Any]) -> str:
     """The full name of a module that code imports.
 
     Args:
-        name: as it stands there.
         level: how many packages up it starts; 0 for a full name.
-        space: the globals of the code.
     """
     if not level:
         return name

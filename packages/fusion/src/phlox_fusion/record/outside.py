@@ -20,9 +20,9 @@ import numpy as np
 from phlox_tensor import Backend, DType, Tensor, tree
 from phlox_tensor.capture import is_ours
 
+from .. import refused
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart
 from ..trees.plain import is_pythons, is_users
-from . import refused
 from .code import CATCHES, WHOLE, Names, absolute, names_of, words
 from .holders import BYTES, DATA, GIVING, IN_ATTRIBUTES, behind, writable
 from .watch import (
@@ -56,7 +56,6 @@ class Outside(NamedTuple):
     """What a function reads besides its arguments.
 
     Attributes:
-        watches: what to watch, as it stands now.
         generators: what it may draw random numbers from.
         identities: tensors and containers, by id, which code may tell from others by `is`.
         does: what code does beside reading (``code.Names.does``).
@@ -94,7 +93,6 @@ def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -
     objects, and further functions, as far as they are of the user's own.
 
     Args:
-        function: the function.
         arguments: of a call. Objects among them that are no trees count as outside.
 
     Raises:
@@ -123,7 +121,6 @@ class _Open:
     """An object, module or class, whose attributes count as far as code names them."""
 
     def __init__(self, item: Any, place: _Place, extra: Iterable[str] = ()) -> None:
-        """Start without names; ``extra``: those that count in any case."""
         self.item, self.place, self.extra = item, place, {*extra}
         space: Any = getattr(item, "__dict__", None)
         self.by_thread = isinstance(item, local)  # each thread has attributes of its own
@@ -138,7 +135,6 @@ class _Open:
         """Whether an attribute that is absent may be given to it and then be read.
 
         Args:
-            name: of it.
             asked: those that code may ask for in vain.
             caught: that may be any, since code goes on after an ``AttributeError``.
         """
@@ -270,10 +266,10 @@ class _Walk:
         where = f"{place.label}{place.among}"
         deep = place.depth > refused.DEEPEST and not isinstance(item, FunctionType)
         if deep or self._count > refused.MOST_VALUES:
-            raise refused.too_deep(where)
+            raise refused.TOO_DEEP.of(f"more behind {where}")
         self._seen[id(item)] = item
         if isinstance(item, Iterator) and type(item).__module__ in ("builtins", "itertools"):
-            raise refused.an_iterator(item, where)
+            raise refused.ITERATOR.of(f"{where}, a {type(item).__name__}")
         if isinstance(item, _GENERATORS):
             self._generators.append(item)
         if isinstance(item, FunctionType):

@@ -78,7 +78,6 @@ class Kept:
     """Whether a caller gives a model again that was stepped, and dropped what the step gave."""
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
-        """Write what looks at the arguments and the result of a call."""
         self._steps: Final = steps
         self._last: Final = [0 for _ in steps]  # ids of the models of the last call
         source = Source()

@@ -23,6 +23,7 @@ from phlox_tensor.capture import (
 )
 from phlox_tensor.no_operand import NoOperand
 
+from .. import refused
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
 from .caught import refusals
 from .cells import Inputs, Key, Owner, Pin, Shared, StartAgain
@@ -47,11 +48,9 @@ class Trace(NamedTuple):
     """A recorded run.
 
     Attributes:
-        graph: what was done.
         arguments: what the arguments bring, by leaf.
         opened: the cells that were read first, with what they held.
         left: the cells that were set, with what they hold in the end.
-        result: what was returned.
         kept: the parts of a result that never change, by their place in it; None: the whole.
         copied: digests of host data that became constants, with the line.
     """
@@ -70,13 +69,11 @@ class Run(NamedTuple):
 
     Attributes:
         leaves: base primitives and numbers of the result.
-        trace: what was done.
         arguments: what they have in common from call to call.
         joins: the result goes on with the history of arguments.
         same: results that are tensors among the arguments, by leaf: a result, an argument.
         contents: what the cells held that were read first.
         left: what it leaves in the cells that it set.
-        pins: the numbers that were plain values.
         steps: of optimizers, whose results the caller has to keep.
     """
 
@@ -96,8 +93,6 @@ class PassBack(NamedTuple):
 
     Attributes:
         forward_ops: how many ops the function itself ran.
-        given: what came in behind it.
-        place: what came out.
     """
 
     forward_ops: int
@@ -120,9 +115,6 @@ def run(
     """Run a function as it is, on other handles of its arguments, and note what it does.
 
     Args:
-        function: to run.
-        args: its arguments.
-        kwargs: those by keyword.
         pins: which numbers it is known to use as what only plain values can be.
         catches: it may go on where somebody refuses a number.
     """
@@ -142,12 +134,8 @@ def run_again(
     """Run a function as it ran before, with the state of then, and something behind it.
 
     Args:
-        function: that ran.
         layout: of its arguments, as they stood then.
-        leaves: of its arguments.
         contents: what cells held.
-        then: what is behind.
-        pins: which numbers were plain values.
 
     Returns:
         The run, which leaves no state; what came out behind it; and how.
@@ -214,7 +202,7 @@ def _run(way: _Way, inputs: Inputs) -> tuple[Run, Any]:
         _refuse_changed(made, contained)
         result_layout, result_leaves, known = flatten(out, given=False)
         if result_layout.transient:
-            raise _from_transform()
+            raise refused.TRANSFORM.of()
         _refuse_hidden(result_layout)
         _refuse_strange(result_layout, layout)
         result = Place(result_layout, _refs(made, inputs, result_layout, result_leaves))
@@ -292,24 +280,13 @@ def _changed(tree: Any, before: Flat) -> bool:
 
 
 def changes(name: str, hint: str = "") -> CompileError:
-    """The error for a function that changes what is neither a result nor in a cell.
-
-    Args:
-        name: of what it changes.
-        hint: what to write instead.
-    """
+    """The error for a function that changes what is neither a result nor in a cell."""
     hint = hint or f"return {name if ' ' not in name else 'it'}; px.Cell for a count"
     if name.startswith("self.") and name[5:].isidentifier():
         part = name[5:]
         hint = f"self.fast = px.compile(self.step), where step takes {part} and returns it: "
         hint += f"{name}, out = self.fast({name}, x); px.Cell for a count"
-    return CompileError(
-        "compile",
-        "the function changes what a replay would leave as it is",
-        got=f"{name} holds something else after the call",
-        expected="changes that are returned, or kept in a Cell",
-        hint=hint,
-    )
+    return refused.CHANGES.of(f"{name} holds something else after the call", hint=hint)
 
 
 def has_history(part: Any) -> bool:
@@ -353,15 +330,6 @@ def unnoted(made: Recording, function: Callable[[], Any]) -> Any:
     """Run a function in a recording that nobody asks for, which only says what cells hold."""
     with recorded(made):
         return function()
-
-
-def _from_transform() -> CompileError:
-    return CompileError(
-        "compile",
-        "the result depends on a tensor of a transform, such as vmap, that is no argument",
-        expected="tensors of the transform as arguments",
-        hint="px.compile(px.vmap(function)); or give the tensor as an argument",
-    )
 
 
 def _kept(made: Recording, inputs: Inputs, out: Any, result: Place) -> dict[int | None, Place]:
@@ -416,7 +384,7 @@ def _refs(
         elif isinstance(part, StatePart):
             owner = inputs.of(leaf)
             if owner is None:
-                raise _strange(leaf)
+                raise refused.STRANGE.of(type(leaf).__name__, hint=_instead_of(leaf))
             refs.append(owner)
         else:
             refs.append(leaf)
@@ -435,17 +403,7 @@ def _refuse_strange(result: Layout, arguments: Layout) -> None:
             continue
         if callable(part.value) or any(part.value is item for item in known):
             continue
-        raise _strange(part.value)
-
-
-def _strange(value: Any) -> CompileError:
-    return CompileError(
-        "compile",
-        "the function returns an object that a replay cannot make",
-        got=type(value).__name__,
-        expected="tensors, numbers, modules, and containers of them",
-        hint=_instead_of(value),
-    )
+        raise refused.STRANGE.of(type(part.value).__name__, hint=_instead_of(part.value))
 
 
 def _refuse_hidden(layout: Layout) -> None:
@@ -460,14 +418,8 @@ def _refuse_hidden(layout: Layout) -> None:
         compared = {id(item) for item in _tensors_in(part.static)}
         hidden = [item for item in _tensors_in(part.rest) if id(item) not in compared]
         if hidden:
-            raise CompileError(
-                "compile",
-                f"a {part.type.__name__} has a tensor which a replay would keep as it is",
-                got=f"a tensor of shape {hidden[0].shape} in what flatten gives beside the "
-                "children, and static leaves out",
-                expected="all tensors among the children",
-                hint="tree.register(type, lambda x: ({'low': x.low}, None), rebuild)",
-            )
+            got = f"a tensor of shape {hidden[0].shape} in what flatten gives beside the children"
+            raise refused.HIDDEN.of(f"{got}, and static leaves out", name=part.type.__name__)
 
 
 def _tensors_in(rest: Any) -> list[Tensor[Any]]:

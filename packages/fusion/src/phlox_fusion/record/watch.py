@@ -28,7 +28,6 @@ class Watch(NamedTuple):
         read: says what stands there now.
         holder: the namespace, object or container.
         keys: what is looked at in it; none: all of it.
-        values: what stood there.
         label: what the holder is to the function, for errors; empty for its own names.
         among: what comes behind the place in errors.
         own: a name or argument of the function itself, which may not change it.
@@ -209,7 +208,6 @@ def first_change(watches: Iterable[Watch], *, own: bool) -> str | None:
     What is new in an object, or was None there, is a cache: it may remember what it has found out.
 
     Args:
-        watches: where to look.
         own: at what the function has by its own names, which it may not change; else at what
             helpers change, where new items of containers are a cache too.
     """

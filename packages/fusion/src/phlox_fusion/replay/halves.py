@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextvars import Context, copy_context
 from typing import Any, Final, NamedTuple, final
 
-from phlox_tensor import Backend, CompileError, Tensor, is_inside
+from phlox_tensor import Backend, Tensor, is_inside
 from phlox_tensor.capture import (
     RECORDINGS,
     Cell,
@@ -19,10 +19,11 @@ from phlox_tensor.capture import (
     values_of,
 )
 
+from .. import refused
 from ..checking.check import agree, agree_on_a_run, in_parts, seen
 from ..locks import KEEPING
 from ..record import trace as _trace
-from ..record.agree import difference, fits, same_refs, two_runs_differ
+from ..record.agree import difference, fits, same_refs
 from ..record.cells import cells_of, packed
 from ..record.trace import CarryBack, PassBack, Ref, Run, Trace
 from ..trees.flat import outer
@@ -39,12 +40,9 @@ class Half(NamedTuple):
     """The two halves for some results that have cotangents.
 
     Attributes:
-        mask: those results.
         trace: the run that they are the halves of.
         forward: gives results and what ``backward`` takes.
         backward: gives base primitives of gradients.
-        layout: of the gradients.
-        texts: of both, as Python.
     """
 
     mask: Mask
@@ -60,8 +58,6 @@ class OpenCall(NamedTuple):
 
     Attributes:
         given: outermost primitives and numbers of the arguments, none twice.
-        contents: what cells held before.
-        context: what contexts held.
         saved: what the forward half kept.
         half: that half; None where the function itself ran.
     """
@@ -77,7 +73,6 @@ class Level(NamedTuple):
     """A device that records results.
 
     Attributes:
-        device: it.
         operands: which arguments it knows, and how each is brought there from outside.
         results: which results are its own.
         plain: no device inside of it records these arguments.
@@ -104,8 +99,6 @@ class Join:
         """Find the devices that record.
 
         Args:
-            function: that is compiled.
-            found: its first run.
             order: of the leaves that replays are given.
             check: let the function run beside each half, and compare all bits.
         """
@@ -127,7 +120,7 @@ class Join:
         self._levels: Final = [self._level(d) for d in sorted(devices, key=_depth)]
         for inner, outer_one in zip(self._levels, self._levels[1:], strict=False):
             if not is_inside(inner.device, outer_one.device):
-                raise _unrelated(inner.device, outer_one.device)
+                raise refused.UNRELATED.of(f"{inner.device!r} and {outer_one.device!r}")
         self._ways: Final = [_ways(part, [*devices]) for part in self._layout.leaves]
         self._plain: Replay | None = None
         self._waiting: list[tuple[Mask, Trace, PassBack]] = []
@@ -145,7 +138,7 @@ class Join:
             tracked = tracked or levels[at][1] != "constant"
             inside = inside or any(how != "constant" for _, how in levels[at + 1 :])
         if not tracked:
-            raise _from_outside(device)
+            raise refused.TRACKED.of(f"a tensor on {device!r} that the function closes over")
         results = [
             place
             for place, part in enumerate(self._layout.leaves)
@@ -303,7 +296,7 @@ class Join:
             ):
                 other = "gradients had another form, or came about in another way"
             if other is not None:
-                raise two_runs_differ(other)
+                raise refused.RUNS_DIFFER.of(other)
             made = _halves(mask, _trace.positioned(trace, self._order), pulled)
             self._halves = [made, *self._halves[: _MOST_HALVES - 1]]
 
@@ -318,7 +311,7 @@ class Join:
 
         if call.contents:
             if recording() is not None:
-                raise _state_again()
+                raise refused.STATE_AGAIN.of("random numbers, or a Cell, in the function")
             made = Recording(lambda cell, _: _content(call.contents, cell))
             own, out = call.context.copy().run(_trace.unnoted, made, run)
         else:
@@ -463,36 +456,3 @@ def _moves(tensor: Tensor[Any]) -> bool:
 def _content(contents: dict[Cell[Any], Packed], cell: Cell[Any]) -> Any:
     found = contents.get(cell) or packed(cell)
     return found.make(found.layout, found.leaves)
-
-
-# Errors
-
-
-def _from_outside(device: Backend) -> CompileError:
-    return CompileError(
-        "compile",
-        "the result depends on a tracked tensor that is no argument",
-        got=f"a tensor on {device!r} that the function closes over",
-        expected="tracked tensors and models as arguments",
-        hint="fast = px.compile(lambda model, x: model(x)); fast(model, x)",
-    )
-
-
-def _unrelated(inner: Backend, outer: Backend) -> CompileError:
-    return CompileError(
-        "compile",
-        "results have histories on devices of which none is inside of the other",
-        got=f"{inner!r} and {outer!r}",
-        expected="one device",
-        hint="a compiled function for each device",
-    )
-
-
-def _state_again() -> CompileError:
-    return CompileError(
-        "compile",
-        "a recorded run goes back through a compiled function that reads state",
-        got="random numbers, or a Cell, in the function",
-        expected="both halves of it in one compiled function",
-        hint="px.compile of the function that calls both",
-    )

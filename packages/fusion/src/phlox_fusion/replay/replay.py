@@ -33,10 +33,8 @@ class Schedule(NamedTuple):
 
     Attributes:
         constants: values that are always the same.
-        plan: programs and ops, and why those are alone.
         steps: the same, with equal programs as one call.
         lines: the calls from Python; a device may take several steps as one.
-        kept: values that stay.
     """
 
     constants: dict[int, Any]
@@ -103,7 +101,6 @@ class _Writer:
     """Writes the replay of one trace."""
 
     def __init__(self, trace: Trace) -> None:
-        """Find out what is needed, and until when."""
         self._trace = trace
         self._source = Source()
         self._schedule = scheduled(trace.graph)

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any, Final, NamedTuple, NoReturn, final
 from weakref import ref
 
-from phlox_tensor import Backend, CompileError, Spec, Standing, Tensor, tree
+from phlox_tensor import Backend, Spec, Standing, Tensor, tree
 from phlox_tensor.capture import STATEFUL, Packed, plain, refuse
 
+from .. import refused
 from ..locks import lock_beyond_forks
 from ..source import Source
 from .static import BY_EQUALITY, NUMBERS, same_keys, same_static
@@ -84,7 +85,6 @@ class Layout:
     __slots__ = ("__weakref__", "_make", "_whole", "changing", "leaves", "parts", "transient")
 
     def __init__(self, parts: list[Part]) -> None:
-        """Take the parts that ``flatten`` found."""
         self.parts: Final = tuple(parts)
         self.leaves: Final = tuple(p for p in parts if isinstance(p, _LEAVES))
         tensors = [p for p in self.leaves if isinstance(p, TensorPart)]
@@ -197,13 +197,8 @@ def levels_of(
             break
         standing = device.standing(primitive)
         if standing == "result" and (where or not _joins(device)):
-            raise CompileError(
-                "compile",
-                f"{where or 'a tensor'} has a history, which a compiled function would lose",
-                got=f"a recorded tensor of shape {tensor.shape} on {device!r}",
-                expected="a leaf or a constant",
-                hint="x.detach(), or return the tensor",
-            )
+            got = f"a recorded tensor of shape {tensor.shape} on {device!r}"
+            raise refused.HISTORY.of(got, where=where or "a tensor")
         if standing == "freed":
             standing = "result" if given and not where and _joins(device) else "constant"
         levels.append((device, standing))
@@ -225,15 +220,7 @@ def _with_history(device: Backend, inside: Any) -> Any:
 
 def _refuse_to_go_on(cotangents: list[Any], again: bool) -> NoReturn:
     del cotangents, again
-    hint = "return the loss; or x.detach().require_grad() before the call"
-    error = CompileError(
-        "compile",
-        "backward() inside of the function reaches an argument that has a history, whose own "
-        "operands a replay does not know",
-        expected="a leaf, or backward() outside of the function",
-        hint=hint,
-    )
-    refuse(error)
+    refuse(refused.INTO_HISTORY.of())
 
 
 _MAKE: Final[dict[Standing, Callable[[Backend], Callable[[Any], Any]]]] = {
@@ -256,7 +243,6 @@ def flatten(
     """Take a tree apart.
 
     Args:
-        value: the tree.
         where: names a place in which no tensor may have a history.
         given: it is no result, so that histories count that a pass has freed.
 
@@ -364,7 +350,6 @@ class Written(NamedTuple):
     """Names in a text that makes a tree.
 
     Attributes:
-        text: what stands for the tree.
         children: what stands for the children of its root.
         containers: what stands for the lists and dicts in values that never change.
     """
@@ -380,8 +365,6 @@ def write_tree(
     """Add the lines that make a tree, and return what stands for it.
 
     Args:
-        source: where the lines go.
-        layout: of the tree.
         leaves: names of base primitives and numbers.
         whole: they are primitives of the outermost devices.
     """

@@ -33,9 +33,7 @@ def probe_of(
 
     Args:
         args: arguments that the replay takes, of which no tensor comes twice.
-        named: those by keyword.
         seen: what the function reads besides them.
-        run: what to do with the leaves.
         kept: whether a model that it steps may come again.
     """
     given = (*args, *named.values())

@@ -21,16 +21,9 @@ class Version:
     """What was recorded for one form of arguments.
 
     Attributes:
-        form: of the arguments.
         arguments: the layout of all of them, which others of one form find as long as it lives.
-        pins: the numbers that came as plain values.
-        seen: what the function read besides its arguments.
-        trace: the first recorded run.
         replay: does the same; None until a second run agreed.
         probe: knows such arguments at once; None where only a key does.
-        text: the replay as Python.
-        used: when it was used last.
-        calls: how many it has served.
         due: after how many the next one is compared with the function again.
         join: how results go on with the history of arguments; None where they have none.
         kept: whether the caller keeps what it steps; None where it makes no step.
@@ -45,7 +38,6 @@ class Version:
         *,
         filled_a_cache: bool,
     ) -> None:
-        """Keep the first run."""
         self.form: Final = form
         self.arguments: Final = found.arguments
         self.pins: Final = found.pins

@@ -22,7 +22,6 @@ class Versions:
     """
 
     def __init__(self, most: int) -> None:
-        """Start without any; ``most``: how many are kept."""
         self.last: Version | None = None
         self.made = 0
         self._most: Final = most
