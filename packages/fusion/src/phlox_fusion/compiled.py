@@ -22,7 +22,7 @@ from phlox_tensor.capture import (
 
 from . import refused
 from .checking.check import compared
-from .checking.fallback import of_a_function
+from .checking.fallback import Fallbacks
 from .locks import KEEPING
 from .mode import mode_of
 from .record import trace as _trace
@@ -87,7 +87,7 @@ class Compiled(Generic[P, R]):
         follow(owner if self._bound and isinstance(function, MethodType) else function)
         self._versions = Versions(versions)
         self._warned = False
-        self._fallbacks = of_a_function()
+        self._fallbacks = Fallbacks("compile")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what the function gives.

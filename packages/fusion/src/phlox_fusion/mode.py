@@ -11,11 +11,7 @@ _MODES: Final = ("check", "off", "on")
 
 
 def mode_of(what: str) -> str:
-    """Return the mode in the variable of ``compile`` or ``fusion``, which is on unless it says.
-
-    Raises:
-        CompileError: no such mode.
-    """
+    """Return the mode in the variable of ``compile`` or ``fusion``, which is on unless it says."""
     variable = f"PHLOX_{what.upper()}"
     mode = os.environ.get(variable, "on")
     if mode not in _MODES:

@@ -10,11 +10,7 @@ from phlox_tensor import TreeError, WrongTypeError, tree
 
 
 def refuse_unbound(op: str, given: object) -> None:
-    """Refuse a static or class method that no class has bound yet.
-
-    Raises:
-        WrongTypeError: with the order that works.
-    """
+    """Refuse a static or class method that no class has bound yet."""
     if isinstance(given, staticmethod | classmethod):
         kind = type(given).__name__
         raise WrongTypeError(
@@ -59,16 +55,25 @@ def bound_to(whole: Any, instance: Any, place: str, make: Callable[[], Any]) -> 
     Args:
         place: where among its attributes it lies, so that both end together.
     """
-    space = getattr(instance, "__dict__", None)
-    known = space.get(place) if type(space) is dict else None
-    if known is not None and known.whole is whole and known.owner is instance:
-        return known.made  # that of a copied object has another owner
+    found = made_of(whole, instance, place)
+    if found is not None:
+        return found
     try:
         tree.node_of(instance)
     except TreeError:
+        space = getattr(instance, "__dict__", None)
         if type(space) is not dict:
             raise
         made = make()
         space[place] = Bound(whole, instance, made)
         return made
     return None
+
+
+def made_of(whole: Any, instance: Any, place: str) -> Any:
+    """What was made of a method for an object; None for a copy of that, or before."""
+    space = getattr(instance, "__dict__", None)
+    known = space.get(place) if type(space) is dict else None
+    if known is None or known.whole is not whole or known.owner is not instance:
+        return None
+    return known.made

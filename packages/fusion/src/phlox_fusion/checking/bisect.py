@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from phlox_tensor import Backend, DisagreementError, Spec
+from phlox_tensor import Backend, DisagreementError
 from phlox_tensor.capture import (
     Lowered,
     Node,
@@ -21,7 +21,7 @@ from phlox_tensor.capture import (
 )
 
 from ..plan.cluster import spans
-from ..plan.items import Fused, run_steps
+from ..plan.items import Fused, Known, run_steps
 from ..record.trace import Place, Ref, Trace
 from ..replay.replay import folded, plan_of
 
@@ -36,20 +36,17 @@ def fault(trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]) 
         leaves: those of the arguments, as a replay gets them.
         opened: those of the cells that it reads, in its order.
     """
-    graph = trace.graph
-    values, numbers = _given(trace, leaves, opened)
-    nodes, constants = folded(graph)
-    values |= constants
-    run_steps(nodes, values, numbers)
-    for step in plan_of(graph).steps:
-        if isinstance(step, Fused) and (found := parting(step, graph.specs, values, numbers)):
+    known = _given(trace, leaves, opened)
+    nodes, constants = folded(trace.graph)
+    known.values.update(constants)
+    run_steps(nodes, known)
+    for step in plan_of(trace.graph).steps:
+        if isinstance(step, Fused) and (found := parting(step, known)):
             return found
     return None
 
 
-def _given(
-    trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]
-) -> tuple[dict[int, Any], list[Any]]:
+def _given(trace: Trace, leaves: Sequence[Any], opened: Sequence[Sequence[Any]]) -> Known:
     """The values and numbers of a graph that are there before its ops run."""
     values: dict[int, Any] = {}
     known: dict[int, Any] = {}
@@ -69,27 +66,25 @@ def _given(
     for at, (function, args) in enumerate(trace.graph.numbers):
         own = [filled(a, values, numbers) for a in args]
         numbers.append(known[at] if function is None else function(*own))
-    return values, numbers
+    return Known(values, trace.graph.specs, numbers)
 
 
-def parting(
-    step: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
-) -> str | None:
+def parting(step: Fused, known: Known) -> str | None:
     """Where a program parts from its ops, and what it ran on; None where it does not."""
     wanted, whole = step.lowered.results, step.lowered.program
-    if _agrees(step.nodes, wanted, specs, values, numbers, whole):
+    if _agrees(step.nodes, wanted, known, whole):
         return None
     # The shortest program of its first ops that parts: the last of them is at fault.
     count, parts = len(step.nodes), step.lowered
     for at in range(1, len(step.nodes)):
         results = step.nodes[at - 1].results
-        if not _agrees(step.nodes[:at], results, specs, values, numbers, whole):
+        if not _agrees(step.nodes[:at], results, known, whole):
             count = at
-            parts = lowered(step.nodes[:at], specs, results, whole.inner, whole.keepdims)
+            parts = lowered(step.nodes[:at], known.specs, results, whole.inner, whole.keepdims)
             break
     node = step.nodes[count - 1]
     names = ", ".join(each.op.name for each in step.nodes)
-    operands, given = _given_to(parts, values, numbers)
+    operands, given = _given_to(parts, known)
     return (
         f"{node.op.name}, op {count} of a program of {len(step.nodes)} ({names}), at {node.line}\n"
         f"{parts.program!r}\n"
@@ -117,23 +112,15 @@ def program_parts(op: str, what: str, found: str) -> DisagreementError:
     )
 
 
-def _given_to(
-    parts: Lowered, values: dict[int, Any], numbers: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
+def _given_to(parts: Lowered, known: Known) -> tuple[list[Any], list[Any]]:
     """The operands and numbers of a kernel."""
-    given = [filled(n, values, numbers) for n in parts.numbers]
-    return [values[v] for v in parts.inputs], given
+    given = [filled(n, known.values, known.numbers) for n in parts.numbers]
+    return [known.values[v] for v in parts.inputs], given
 
 
-def _agrees(
-    nodes: Sequence[Node],
-    wanted: Sequence[int],
-    specs: Sequence[Spec],
-    values: dict[int, Any],
-    numbers: Sequence[Any],
-    whole: Program,
-) -> bool:
+def _agrees(nodes: Sequence[Node], wanted: Sequence[int], known: Known, whole: Program) -> bool:
     """Whether ops as one program give what they gave one by one; ``whole``: the program of all."""
+    values, specs, _ = known
     if any(node.op.source for node in nodes):
         made = {v for node in nodes for v in node.results}
         taken = [v for node in nodes for v in values_of(node) if v not in made]
@@ -144,7 +131,7 @@ def _agrees(
     kernel = device.kernel(parts.program)
     if kernel is None:
         return True
-    operands, given = _given_to(parts, values, numbers)
+    operands, given = _given_to(parts, known)
     return all(
         same_bits(device.read(a), device.read(values[v]), specs[v].dtype, device)
         for a, v in zip(kernel(*operands, *given), parts.results, strict=True)

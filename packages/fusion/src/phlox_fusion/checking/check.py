@@ -15,7 +15,7 @@ from ..replay.replay import MISS, Replay, undo_all
 from ..trees.layout import Layout, TensorPart, flatten
 from ..versions.form import other_form
 from .bisect import fault, program_parts
-from .fallback import of_a_function
+from .fallback import Fallbacks
 
 
 def compared(
@@ -26,46 +26,36 @@ def compared(
     replay: Replay,
     leaves: list[Any],
 ) -> Any:
-    """Return what a replay gives, compared with what the function gives from the same state.
-
-    Raises:
-        DisagreementError: at the first result or state that differs.
-    """
+    """Return what a replay gives, compared with what the function gives from the same state."""
     cells = cells_of({**trace.opened, **trace.left}, trace.arguments, leaves)
     with _locked(cells):
-        before = [packed(cell) for cell in cells]
         undo: list[Any] = []
         try:
-            out = replay(leaves, undo)
+            found = seen(replay, leaves, undo, trace)
         except Exception as error:
             undo_all(undo)
-            expected = function(
-                *args, **kwargs
-            )  # raises from the line at fault, as without a check
-            fallbacks = of_a_function()
+            expected = function(*args, **kwargs)  # may raise from the line at fault, as unchecked
+            fallbacks = Fallbacks("compile")
             if fallbacks.may_be_caught(error):
                 return expected
             raise fallbacks.disagreement(error) from error
-        if out is MISS:
-            return out
-        after = [packed(cell) for cell in cells]
-        for cell, content in zip(cells, before, strict=True):
+        if found.out is MISS:
+            return MISS
+        for cell, content in found.before.items():
             cell.pack(content)
         expected = function(*args, **kwargs)
-        wanted = [packed(cell) for cell in cells]
         try:
-            agree("the result", in_parts(out), in_parts(expected), trace)
-            for cell, mine, own in zip(cells, after, wanted, strict=True):
-                agree(f"what it leaves in {_name(cell)}", mine, own, trace)
+            agree("the result", in_parts(found.out), in_parts(expected), trace)
+            for cell, mine in found.after.items():
+                agree(f"what it leaves in {_name(cell)}", mine, packed(cell), trace)
         except DisagreementError as error:
-            known = dict(zip(cells, before, strict=True))
             opened = cells_of(trace.opened, trace.arguments, leaves)
-            found = fault(trace, leaves, [known[cell].leaves for cell in opened])
-            if found is None:
+            parted = fault(trace, leaves, [found.before[cell].leaves for cell in opened])
+            if parted is None:
                 raise
             what = f"{error.what}: a program parts from its ops"
-            raise program_parts("compile", what, found) from error
-        return out
+            raise program_parts("compile", what, parted) from error
+        return found.out
 
 
 @contextmanager
@@ -100,11 +90,7 @@ def seen(replay: Replay, leaves: list[Any], undo: list[Any], trace: Trace) -> Se
 
 
 def agree_on_a_run(found: Seen, mine: Packed, run: Run, trace: Trace) -> None:
-    """Compare the result of a replay, and what it left in cells, with a recorded run.
-
-    Raises:
-        DisagreementError: at the first part that differs.
-    """
+    """Compare the result of a replay, and what it left in cells, with a recorded run."""
     agree("the result", mine, run.trace.result.layout.pack(run.leaves), trace)
     for cell in {**found.after, **run.left}:
         own = run.left.get(cell) or found.before[cell]
@@ -124,11 +110,7 @@ def in_parts(value: Any) -> Packed:
 
 
 def agree(what: str, mine: Packed, own: Packed, trace: Trace) -> None:
-    """Compare what a replay gives with what the function gives.
-
-    Raises:
-        DisagreementError: at the first part that differs.
-    """
+    """Compare what a replay gives with what the function gives."""
     layout: Layout = own.layout
     if mine.layout is not layout:
         raise _parted(what, other_form(mine.layout, layout), trace)

@@ -9,25 +9,22 @@ from typing import Final, final
 from phlox_tensor import DisagreementError
 from phlox_tensor.capture import line_of_user, may_be_of_values
 
+# What may fail, what runs in its place, how to do without; and whether what runs then may catch
+# errors that values decide.
+_OF: Final = {
+    "compile": ("a replay", "the function", "PHLOX_COMPILE=off runs functions as they are", True),
+    "fusion": ("a program", "its ops one by one", "PHLOX_FUSION=off runs ops alone", False),
+}
+
 
 @final
 class Fallbacks:
     """How often what was written ran, and went well, after its replacement had failed."""
 
-    def __init__(
-        self, op: str, replacement: str, written: str, hint: str, *, catches: bool
-    ) -> None:
-        """Start at 0.
-
-        Args:
-            catches: what is written may catch errors that values decide.
-        """
+    def __init__(self, op: str) -> None:
         self.count = 0
-        self._catches: Final = catches
         self._op: Final = op
-        self._replacement: Final = replacement
-        self._written: Final = written
-        self._hint: Final = hint
+        self._replacement, self._written, self._hint, self._catches = _OF[op]
         self._lock: Final = Lock()
         self._told = False
 
@@ -38,9 +35,6 @@ class Fallbacks:
 
         Args:
             check: raise in place of that.
-
-        Raises:
-            DisagreementError: in check mode.
         """
         caught = self.may_be_caught(error)
         if check and not caught:
@@ -70,18 +64,6 @@ class Fallbacks:
             expected=f"what {self._written} gave",
             hint=self._hint,
         )
-
-
-def of_a_function() -> Fallbacks:
-    """Return the count of a compiled function, from 0."""
-    hint = "PHLOX_COMPILE=off runs functions as they are"
-    return Fallbacks("compile", "a replay", "the function", hint, catches=True)
-
-
-def of_a_device() -> Fallbacks:
-    """Return the count of a lazy device, from 0."""
-    hint = "PHLOX_FUSION=off runs ops alone"
-    return Fallbacks("fusion", "a program", "its ops one by one", hint, catches=False)
 
 
 def _shown(error: Exception) -> str:

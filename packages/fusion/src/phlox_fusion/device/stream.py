@@ -8,19 +8,11 @@ from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
 from phlox_tensor import Backend, DeviceError, DisagreementError, Entry, Op, Spec
-from phlox_tensor.capture import (
-    NOBODY,
-    Node,
-    Number,
-    Value,
-    line_of_user,
-    needed,
-    values_of,
-)
+from phlox_tensor.capture import NOBODY, Node, Number, Value, line_of_user, needed, values_of
 
 from ..checking.bisect import parting, program_parts
-from ..checking.fallback import of_a_device
-from ..plan.items import Fused, Step, gives, last_uses, run_steps, takes
+from ..checking.fallback import Fallbacks
+from ..plan.items import Fused, Known, Step, gives, last_uses, run_steps, takes
 from ..plan.plan import planned
 
 _MOST_PLANS: Final = 1024
@@ -58,7 +50,7 @@ class Plans:
 
     def __init__(self, *, check: bool) -> None:
         self.check: Final = check
-        self.fallbacks: Final = of_a_device()
+        self.fallbacks: Final = Fallbacks("fusion")
         self._kept: dict[Hashable, Tasks] = {}
         self.made = 0
 
@@ -163,15 +155,14 @@ class Stream:
                 return None
             owned = tuple([place for place, _, holder in inputs if holder() is None])
             tasks = self._plans.find(
-                (key, wanted, owned),
-                lambda: _tasks(nodes, specs, {*wanted}, frozenset(owned)),
+                (key, wanted, owned), lambda: _tasks(nodes, specs, {*wanted}, frozenset(owned))
             )
             used = {value for step, _ in tasks for value in takes(step)}
             values = {place: primitive for place, primitive, _ in inputs if place in used}
             inputs.clear()
             failed: dict[int, Exception] = {}
             try:
-                self._run(tasks, values, numbers, specs, failed)
+                self._run(tasks, Known(values, specs, numbers), failed)
             except BaseException as error:
                 # An interrupt is over once it is raised; who asks later is told what became of it.
                 own = error if isinstance(error, Exception) else _interrupted(error)
@@ -181,50 +172,38 @@ class Stream:
             _give(asked, values, failed)
             return next(iter(failed.values()), None)
 
-    def _run(
-        self,
-        tasks: Tasks,
-        values: dict[int, Any],
-        numbers: Sequence[int | float],
-        specs: Sequence[Spec],
-        failed: dict[int, Exception],
-    ) -> None:
+    def _run(self, tasks: Tasks, known: Known, failed: dict[int, Exception]) -> None:
         """Run a plan on its values, and note what failed by what it would have given."""
         for step, ended in tasks:
             lost = _lost(takes(step), failed) if failed else None
             if lost is None:
                 try:
                     if self._plans.check and isinstance(step, Fused):
-                        self._compare(step, specs, values, numbers)
-                    run_steps([step], values, numbers)
+                        self._compare(step, known)
+                    run_steps([step], known)
                 except DisagreementError:
                     raise
                 except Exception as error:
                     lost = error
             if lost is not None:
-                self._without(step, lost, values, numbers, failed)
+                self._without(step, lost, known, failed)
                 lost = None
             for value in ended:
-                values.pop(value, None)
+                known.values.pop(value, None)
 
     def _without(
-        self,
-        step: Step,
-        error: Exception,
-        values: dict[int, Any],
-        numbers: Sequence[int | float],
-        failed: dict[int, Exception],
+        self, step: Step, error: Exception, known: Known, failed: dict[int, Exception]
     ) -> None:
         """Run those ops of a program that can be run; an op alone has failed."""
         if not isinstance(step, Fused):
             failed[step.results[0]] = _bare(error)
             return
-        alone, inside, own = True, dict(values), dict(failed)
+        values, alone, inside, own = known.values, True, dict(known.values), dict(failed)
         for node in step.nodes:
             lost = _lost(values_of(node), own)
             if lost is None:
                 try:
-                    run_steps([node], inside, numbers)
+                    run_steps([node], known._replace(values=inside))
                     continue
                 except Exception as found:
                     lost = _bare(found)
@@ -235,18 +214,12 @@ class Stream:
         if alone:
             self._plans.fallbacks.note(_bare(error), self._device, check=self._plans.check)
 
-    def _compare(
-        self, fused: Fused, specs: Sequence[Spec], values: dict[int, Any], numbers: Sequence[Any]
-    ) -> None:
-        """Run a program beside its ops.
-
-        Raises:
-            DisagreementError: naming the op at which it parts.
-        """
-        inside = dict(values)
-        run_steps(fused.nodes, inside, numbers)
+    def _compare(self, fused: Fused, known: Known) -> None:
+        """Run a program beside its ops."""
+        inside = known._replace(values=dict(known.values))
+        run_steps(fused.nodes, inside)
         try:
-            found = parting(fused, specs, inside, numbers)
+            found = parting(fused, inside)
         except Exception as error:
             raise self._plans.fallbacks.disagreement(error) from error
         if found is not None:

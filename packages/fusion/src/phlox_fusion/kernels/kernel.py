@@ -26,7 +26,7 @@ from ..record.watch import first_change, unchanged, watching
 from ..replay.replay import MISS
 from ..trees.plain import follow
 from ..versions.version import SPOT
-from ..wrapped import Bound, kept_by_name, refuse_unbound
+from ..wrapped import Bound, kept_by_name, made_of, refuse_unbound
 from .quick import Quick, quick_of
 
 P = ParamSpec("P")
@@ -137,11 +137,7 @@ class Kernel(Generic[P]):
             warnings.warn(text, stacklevel=3)
 
     def _compare(self, args: tuple[Any, ...]) -> None:
-        """Compare what a call gives with the function as it is now, on devices that can be read.
-
-        Raises:
-            CompileError: where they differ.
-        """
+        """Compare what a call gives with the function as it is now, on devices that can be read."""
         self._due = SPOT * self._calls
         device = next((x.device for x in args if isinstance(x, Tensor)), None)
         if MODES.entered or RECORDINGS.count or device is None or device.inner is not None:
@@ -169,10 +165,10 @@ class Kernel(Generic[P]):
         """Let a kernel be a method of an object, whose numbers it reads as names from outside."""
         if instance is None:
             return self
+        found = made_of(self, instance, self._place)
+        if found is not None:
+            return found
         space = getattr(instance, "__dict__", None)
-        known = space.get(self._place) if type(space) is dict else None
-        if known is not None and known.whole is self and known.owner is instance:
-            return known.made  # that of a copied object has another owner
         if is_frozen(instance) or not isinstance(space, dict):
             raise CompileError(
                 self._name,

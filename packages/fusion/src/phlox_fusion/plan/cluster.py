@@ -88,19 +88,15 @@ def clusters_of(
 
 @final
 class _Clusters:
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        specs: Sequence[Spec],
-        wanted: set[int],
-    ) -> None:
+    def __init__(self, nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int]) -> None:
         self._nodes = nodes
         self._specs = specs
         self._wanted = wanted
         self._owner: dict[int, Cluster] = {}
-        self._last: dict[int, int] = {}
+        self._readers: dict[int, list[int]] = {}
         for place, node in enumerate(nodes):
-            self._last.update((v, place) for v in values_of(node))
+            for value in values_of(node):
+                self._readers.setdefault(value, []).append(place)
         self._all: list[Cluster] = []
         self._alone: dict[int, str] = {}
 
@@ -132,10 +128,6 @@ class _Clusters:
 
     def _take_sources(self) -> None:
         """Let clusters draw the random numbers that they alone read."""
-        readers: dict[int, list[int]] = {}
-        for place, node in enumerate(self._nodes):
-            for value in values_of(node):
-                readers.setdefault(value, []).append(place)
         for place, node in enumerate(self._nodes):
             if not node.op.source or node.results[0] in self._wanted:
                 continue
@@ -143,7 +135,7 @@ class _Clusters:
             if self._held(drawn) < node.device.limits.draws_from:
                 self._alone[place] = "few numbers are drawn faster by their op"
                 continue
-            places = {*readers.get(drawn, ())}
+            places = {*self._readers.get(drawn, ())}
             for cluster in self._all:
                 if drawn in cluster.reads and places <= {*cluster.nodes}:
                     if self._draws(cluster, node, drawn):
@@ -167,10 +159,6 @@ class _Clusters:
     def _join_siblings(self) -> None:
         """Let clusters that read the same and do not need each other read it once."""
         owner = {place: cluster for cluster in self._all for place in cluster.nodes}
-        readers: dict[int, list[int]] = {}
-        for place, node in enumerate(self._nodes):
-            for value in values_of(node):
-                readers.setdefault(value, []).append(place)
 
         def is_free(first: Cluster, second: Cluster) -> bool:
             """Whether the first one may wait for the second one."""
@@ -178,7 +166,7 @@ class _Clusters:
             return all(
                 (owner[p].nodes[-1] if p in owner else p) > last and owner.get(p) is not second
                 for value in first.outputs
-                for p in readers.get(value, ())
+                for p in self._readers.get(value, ())
             )
 
         latest: dict[int, Cluster] = {}
@@ -343,7 +331,7 @@ class _Clusters:
         """Whether something outside of these ops reads a value; one that comes later may join."""
         if value in self._wanted:
             return True
-        last = self._last.get(value, -1)
+        last = self._readers.get(value, [-1])[-1]
         return last not in inside and last >= 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from phlox_tensor import Spec
 from phlox_tensor.capture import (
     Kernel,
     Lowered,
@@ -90,14 +91,17 @@ def taken(steps: Sequence[PlanItem], constants: Mapping[int, Any]) -> tuple[int,
     return tuple(value for value in own if value not in made)
 
 
-def run_steps(
-    steps: Sequence[Step], values: dict[int, Any], numbers: Sequence[Any] | None = None
-) -> None:
-    """Run steps on values, and add what they give.
+class Known(NamedTuple):
+    """Values of a graph that are there, what all of them are, and what its numbers stand for."""
 
-    Args:
-        numbers: what numbers stand for; None: what they were when they were recorded.
-    """
+    values: dict[int, Any]
+    specs: Sequence[Spec]
+    numbers: Sequence[Any]
+
+
+def run_steps(steps: Sequence[Step], known: Known) -> None:
+    """Run steps on values, and add what they give."""
+    values, _, numbers = known
     for step in steps:
         if isinstance(step, Fused):
             out = step.kernel(*[filled(x, values, numbers) for x in step.args])

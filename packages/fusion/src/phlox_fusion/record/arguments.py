@@ -20,11 +20,7 @@ from .watch import Watch
 
 
 def refuse_arrays(form: Form) -> None:
-    """Refuse arrays that are no tensors: a replay would go on with what was in them.
-
-    Raises:
-        CompileError: naming the array.
-    """
+    """Refuse arrays that are no tensors: a replay would go on with what was in them."""
     for part in (p for layout in form.values() for p in layout.parts if isinstance(p, StaticPart)):
         if isinstance(part.value, np.ndarray):
             array = part.value
@@ -33,11 +29,7 @@ def refuse_arrays(form: Form) -> None:
 
 
 def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Sequence[Watch]) -> None:
-    """Refuse an object with state that is an argument, and stands in a name besides.
-
-    Raises:
-        CompileError: naming its class.
-    """
+    """Refuse an object with state that is an argument, and stands in a name besides."""
     leaves = [leaf for item in (*args, *kwargs.values()) for leaf in flat(item)[1]]
     given = {id(leaf) for leaf in leaves if type(leaf) in STATEFUL}
     for value in (value for watch in outside for value in watch.values):
@@ -48,11 +40,7 @@ def refuse_reached(args: tuple[Any, ...], kwargs: dict[str, Any], outside: Seque
 def refuse_identical(
     identities: Mapping[int, Any], given: Iterable[Any], leaves: Iterable[Any]
 ) -> None:
-    """Refuse an argument that is there from outside too, where code may ask whether it is.
-
-    Raises:
-        CompileError: naming its type.
-    """
+    """Refuse an argument that is there from outside too, where code may ask whether it is."""
     if identities:
         for item in given:
             if id(item) in identities:
@@ -62,11 +50,7 @@ def refuse_identical(
 
 
 def refuse_kinds(name: str, seen: Outside, given: Iterable[Any]) -> None:
-    """Refuse numbers where code may ask of which type they are by their class.
-
-    Raises:
-        CompileError: with the way that sees what they stand for.
-    """
+    """Refuse numbers where code may ask of which type they are by their class."""
     if KINDS in seen.does and any(type(item) in (int, float) for item in given):
         raise CompileError(
             name,

@@ -66,11 +66,7 @@ class Inputs:
         self._cells: dict[Cell[Any], CellOf] = {}
 
     def add(self, item: Any) -> Owner:
-        """Note an object that is given anew at each call.
-
-        Raises:
-            CompileError: where it, or a cell of it, was given before.
-        """
+        """Note an object that is given anew at each call."""
         owner = Owner(len(self._found))
         cells = STATEFUL[type(item)].cells
         own = {cell: CellOf(owner, at, cells) for at, cell in enumerate(cells(item))}

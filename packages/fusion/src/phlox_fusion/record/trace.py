@@ -116,46 +116,31 @@ def run(
 
     Args:
         pins: which numbers it is known to use as what only plain values can be.
-        catches: it may go on where somebody refuses a number.
+        catches: see ``Way``.
     """
     layout, leaves, _ = flatten((args, kwargs))
     _refuse_hidden(layout)
-    return _runs(_Way(function, layout, leaves, {}, None, catches), pins)[0]
+    return runs(Way(function, layout, leaves, {}, catches=catches), pins)[0]
 
 
-def run_again(
-    function: Callable[..., Any],
-    layout: Layout,
-    leaves: Sequence[Any],
-    contents: dict[Cell[Any], Packed],
-    then: CarryBack,
-    pins: frozenset[Pin],
-) -> tuple[Run, Any, PassBack]:
-    """Run a function as it ran before, with the state of then, and something behind it.
+class Way(NamedTuple):
+    """What is run, on what.
 
-    Args:
-        layout: of its arguments, as they stood then.
-        contents: what cells held.
-
-    Returns:
-        The run, which leaves no state; what came out behind it; and how.
+    Attributes:
+        contents: what cells held; those of now where they are not among them.
+        then: what goes on behind the function, which leaves no state then.
+        catches: it may go on where somebody refuses a number.
     """
-    found, (out, pulled) = _runs(_Way(function, layout, leaves, contents, then), pins)
-    return found, out, pulled
-
-
-class _Way(NamedTuple):
-    """What is run, on what; see ``run`` and ``run_again``."""
 
     function: Callable[..., Any]
     layout: Layout
     leaves: Sequence[Any]
     contents: dict[Cell[Any], Packed]
-    then: CarryBack | None
+    then: CarryBack | None = None
     catches: bool = False
 
 
-def _runs(way: _Way, pins: frozenset[Pin]) -> tuple[Run, Any]:
+def runs(way: Way, pins: frozenset[Pin]) -> tuple[Run, Any]:
     """Run a function, and again where numbers have to be plain values, each one at most once."""
     while True:
         try:
@@ -164,7 +149,7 @@ def _runs(way: _Way, pins: frozenset[Pin]) -> tuple[Run, Any]:
             pins = more.pins
 
 
-def _run(way: _Way, inputs: Inputs) -> tuple[Run, Any]:
+def _run(way: Way, inputs: Inputs) -> tuple[Run, Any]:
     layout, contents, then = way.layout, dict(way.contents), way.then
     opened: dict[Key, Place] = {}
     contained: dict[Cell[Any], tuple[Any, Flat]] = {}
@@ -238,11 +223,7 @@ def _related(
 
 
 def _start_again(made: Recording, inputs: Inputs, error: BaseException) -> None:
-    """Start again with plain values in the place of numbers, if those may be at fault.
-
-    Raises:
-        StartAgain: saying which; nothing is left in cells then.
-    """
+    """Start again with plain values in the place of numbers, if those may be at fault."""
     pins = inputs.pinned(made, error)
     if pins and not isinstance(error, PhloxError):
         made.outcomes.clear()
@@ -392,11 +373,7 @@ def _refs(
 
 
 def _refuse_strange(result: Layout, arguments: Layout) -> None:
-    """Refuse to return an object that only this run made.
-
-    Raises:
-        CompileError: naming its class.
-    """
+    """Refuse to return an object that only this run made."""
     known = [p.value for p in arguments.parts if isinstance(p, StaticPart)]
     for part in result.parts:
         if not isinstance(part, StaticPart) or isinstance(part.value, _PLAIN):
@@ -407,11 +384,7 @@ def _refuse_strange(result: Layout, arguments: Layout) -> None:
 
 
 def _refuse_hidden(layout: Layout) -> None:
-    """Refuse a tensor that is no part of a tree, and that nobody compares: it would be kept.
-
-    Raises:
-        CompileError: naming the class whose ``flatten`` leaves it among the rest.
-    """
+    """Refuse a tensor that is no part of a tree, and that nobody compares: it would be kept."""
     for part in layout.parts:
         if not isinstance(part, NodePart) or part.node.static is None:
             continue

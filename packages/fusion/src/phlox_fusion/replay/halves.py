@@ -184,7 +184,7 @@ class Join:
         call = OpenCall(self._given(args, kwargs), held, copy_context(), saved, half)
         if found is not None:
             again = call._replace(contents=found.before)
-            run, _, _ = self._run_again(again, lambda *_: ([], ()))
+            run, _ = self._run_again(again, lambda *_: ([], ()))
             agree_on_a_run(found, self._layout.pack(results), run, self._trace)
         return self._joined(results, call)
 
@@ -263,17 +263,18 @@ class Join:
                 seeds.append(layout.build([handle]))
             return given, self._pulled(device, 0, own, out, seeds)
 
-        found, out, pulled = self._run_again(call, then)
+        found, (out, pulled) = self._run_again(call, then)
         self._note(found.trace, pulled, mask)
         return out
 
-    def _run_again(self, call: OpenCall, then: CarryBack) -> tuple[Run, Any, PassBack]:
-        def run() -> tuple[Run, Any, PassBack]:
+    def _run_again(self, call: OpenCall, then: CarryBack) -> tuple[Run, Any]:
+        """The run, and what came out behind the function and how."""
+
+        def run() -> tuple[Run, Any]:
             pairs = zip(self._arguments.leaves, call.given, strict=True)
             leaves = [_innermost(part, item) for part, item in pairs]
-            return _trace.run_again(
-                self._function, self._arguments, leaves, call.contents, then, self._pins
-            )
+            way = _trace.Way(self._function, self._arguments, leaves, call.contents, then)
+            return _trace.runs(way, self._pins)
 
         return call.context.copy().run(run)
 

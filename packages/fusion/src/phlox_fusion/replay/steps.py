@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby, pairwise
 from math import prod
 from typing import Any, Final
 
@@ -170,59 +171,32 @@ def with_sequences(
     last = last_uses(lines)
     found: list[PlanItem] = []
 
-    def sequence_of(start: int, end: int) -> NativeRun | None:
-        group = [
-            step for step in lines[start:end] if not isinstance(step, DeviceReplay | NativeRun)
-        ]
-        inside = {v: place - start for v, place in last.items() if start <= place < end}
-        going = {v: at for v, at in inside.items() if v not in kept}
-        return _sequenced(_device(group[0]), group, going, specs, constants)
+    def as_one(start: int, group: Sequence[Any]) -> Sequence[PlanItem]:
+        own = range(start, start + len(group))
+        going = {v: at - start for v, at in last.items() if at in own and v not in kept}
+        made = _sequenced(group, going, specs, constants) if len(group) > 1 else None
+        return group if made is None else [made]
 
     start = 0
-    while start < len(lines):
-        end = _end_of_device(lines, start)
-        alone = end == start + 1
-        whole = None if alone else sequence_of(start, end)
-        uncut = alone or whole is not None
-        parts = [(start, end)] if uncut else _that_run(lines, start, end, constants)
-        for first, stop in parts:
-            made = whole or (sequence_of(first, stop) if stop > first + 1 else None)
-            found += lines[first:stop] if made is None else [made]
-        start = end
+    for device, some in groupby(lines, _apart):
+        group = [*some]
+        made = as_one(start, group) if device else group
+        if device and len(made) > 1:  # around those that the device does not take
+            apart = [at for at, step in enumerate(group) if not _runs(step, constants)]
+            cuts = pairwise([0, *(cut for at in apart for cut in (at, at + 1)), len(group)])
+            made = [item for at, end in cuts for item in as_one(start + at, group[at:end])]
+        found += made
+        start += len(group)
     return found
 
 
-def _that_run(
-    lines: Sequence[PlanItem], start: int, end: int, constants: Mapping[int, Any]
-) -> list[tuple[int, int]]:
-    """Cut some lines around those that their device does not take, which stand alone."""
-    parts: list[tuple[int, int]] = []
-    first = start
-    for place in range(start, end):
-        if not _runs(lines[place], constants):
-            parts += [(first, place), (place, place + 1)]
-            first = place + 1
-    return [*parts, (first, end)]
+def _apart(step: PlanItem) -> int:
+    """Which device runs a step; 0 where it is several already."""
+    return 0 if isinstance(step, DeviceReplay | NativeRun) else id(_device(step))
 
 
-def _end_of_device(lines: Sequence[PlanItem], start: int) -> int:
-    """Where the lines from this one on go over to another device."""
-    first = lines[start]
-    if isinstance(first, DeviceReplay | NativeRun):
-        return start + 1
-    end = start + 1
-    while end < len(lines):
-        step = lines[end]
-        if isinstance(step, DeviceReplay | NativeRun) or _device(step) is not _device(first):
-            break
-        end += 1
-    return end
-
-
-def _runs(step: PlanItem, constants: Mapping[int, Any]) -> bool:
+def _runs(step: Any, constants: Mapping[int, Any]) -> bool:
     """Whether its device takes such a step into a sequence."""
-    if isinstance(step, DeviceReplay | NativeRun):
-        return False
     given = tuple(v for v in dict.fromkeys(takes(step)) if v not in constants)
     places = tuple(number.place for number in _numbers(step))
     call = _call(step, constants, ())
@@ -231,7 +205,6 @@ def _runs(step: PlanItem, constants: Mapping[int, Any]) -> bool:
 
 
 def _sequenced(
-    device: Backend,
     steps: Sequence[Single],
     going: Mapping[int, int],
     specs: Sequence[Spec],
@@ -249,7 +222,7 @@ def _sequenced(
     results = tuple(v for v in sorted(made) if v not in going)
     used = [v for step in steps for v in (*takes(step), *gives(step))]
     work = sum(prod(specs[v].shape) for v in used)
-    run = device.sequence(CallSequence(inputs, (*numbers,), (*calls,), results, work))
+    run = _device(steps[0]).sequence(CallSequence(inputs, (*numbers,), (*calls,), results, work))
     if run is None:
         return None
     ended = tuple(v for v in inputs if v in going)

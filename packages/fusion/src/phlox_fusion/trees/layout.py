@@ -82,7 +82,7 @@ class Layout:
         changing: some value that never changes holds lists or dicts, which may.
     """
 
-    __slots__ = ("__weakref__", "_make", "_whole", "changing", "leaves", "parts", "transient")
+    __slots__ = ("__weakref__", "_makers", "changing", "leaves", "parts", "transient")
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts: Final = tuple(parts)
@@ -90,20 +90,15 @@ class Layout:
         tensors = [p for p in self.leaves if isinstance(p, TensorPart)]
         self.transient: Final = any(d.transient for part in tensors for d, _ in part.levels)
         self.changing: Final = any(isinstance(p, NodePart) and _changing(p) for p in parts)
-        self._make: Callable[[Any], Any] | None = None
-        self._whole: Callable[[Any], Any] | None = None
+        self._makers: dict[bool, Callable[[Any], Any]] = {}
 
     def build(self, leaves: Sequence[Any]) -> Any:
         """Return a tree of this layout from base primitives and numbers."""
-        if self._make is None:
-            self._make = self._maker(whole=False)
-        return self._make(leaves)
+        return (self._makers.get(False) or self._maker(whole=False))(leaves)
 
     def build_whole(self, leaves: Sequence[Any]) -> Any:
         """Return a tree of this layout from primitives of the outermost devices, and numbers."""
-        if self._whole is None:
-            self._whole = self._maker(whole=True)
-        return self._whole(leaves)
+        return (self._makers.get(True) or self._maker(whole=True))(leaves)
 
     def _maker(self, *, whole: bool) -> Callable[[Any], Any]:
         source = Source()
@@ -112,7 +107,8 @@ class Layout:
             source.line(f"{', '.join(names)}, = leaves")
         out = write_tree(source, self, names, whole=whole).text
         source.line(f"return {out}")
-        return source.function("make", "leaves")
+        made = self._makers[whole] = source.function("make", "leaves")
+        return made
 
     def pack(self, leaves: Sequence[Any]) -> Packed:
         """Return the content of a cell in parts."""

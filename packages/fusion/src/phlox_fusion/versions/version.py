@@ -30,14 +30,7 @@ class Version:
         filled_a_cache: the first run left something outside that the second one may find.
     """
 
-    def __init__(
-        self,
-        seen: Outside,
-        found: Run,
-        form: Form,
-        *,
-        filled_a_cache: bool,
-    ) -> None:
+    def __init__(self, seen: Outside, found: Run, form: Form, *, filled_a_cache: bool) -> None:
         self.form: Final = form
         self.arguments: Final = found.arguments
         self.pins: Final = found.pins
