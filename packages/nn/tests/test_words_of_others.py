@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import phlox as px
 import phlox_nn as nn
+import phlox_tensor as pt
 from phlox_nn.settings.elsewhere import MADE, NO_SETTINGS
 
 LOOSE: Any = nn
@@ -24,7 +24,7 @@ SETTINGS: list[tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]] = [
 VALUES: list[tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]] = [
     (("Activation", "swish"), {}, {"name": "silu"}),
     (("Activation", "LeakyReLU"), {}, {"name": "leaky_relu"}),
-    (("Activation", px.relu), {}, {"name": "relu"}),
+    (("Activation", pt.relu), {}, {"name": "relu"}),
     (LSTM, {"gate_activation": "hard-sigmoid"}, {"gate_activation": "hard_sigmoid"}),
     (("KlDivLoss",), {"reduction": "batchmean"}, {"reduction": "batch_mean"}),
     (("L1Loss",), {"reduction": "elementwise_mean"}, {"reduction": "mean"}),
@@ -39,7 +39,7 @@ VALUES: list[tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]] = [
 
 def refused(make: tuple[Any, ...], **settings: Any) -> str:
     """The hint of the error for a layer."""
-    with pytest.raises(px.PhloxError) as caught:
+    with pytest.raises(pt.PhloxError) as caught:
         getattr(LOOSE, make[0])(*make[1:], **settings)
     assert caught.value.hint, (make, settings)
     return str(caught.value.hint)
@@ -58,18 +58,18 @@ def test_a_word_of_others_says_ours(
     getattr(LOOSE, make[0])(*sizes, **{k: v for k, v in rest.items() if k in right} | right | more)
 
 
-@pytest.mark.parametrize("kind", [tuple, list, np.asarray, px.asarray])
+@pytest.mark.parametrize("kind", [tuple, list, np.asarray, pt.asarray])
 def test_weights_of_examples_are_a_product(kind: Any) -> None:
     weight = kind([2.0, 3.0])
-    x, y = px.asarray(X), px.asarray(Y)
+    x, y = pt.asarray(X), pt.asarray(Y)
     code = refused(("BinaryCrossEntropyLoss",), weight=weight).partition(";")[0]
-    given = {"nn": nn, "px": px, "x": x, "y": y, "weight": weight}
+    given = {"nn": nn, "px": pt, "x": x, "y": y, "weight": weight}
     exec(code, given)
     want = ((np.log1p(np.exp(X)) - X * Y) * np.array([2.0, 3.0])).mean()
     assert given["loss"].item() == pytest.approx(want, rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, px.asarray])
+@pytest.mark.parametrize("kind", [np.asarray, pt.asarray])
 def test_weights_of_classes_are_a_tuple(kind: Any) -> None:
     values = kind([2.0, 3.0])
     for name in ("CrossEntropyLoss", "BinaryCrossEntropyLoss", "MultiMarginLoss"):
@@ -98,8 +98,8 @@ LACKED: dict[tuple[Any, ...], str] = {
 @pytest.mark.parametrize(("make", "words"), LACKED.items())
 def test_a_setting_that_a_layer_lacks_says_code_that_runs(make: Any, words: str) -> None:
     layer = getattr(LOOSE, make[0])(*make[1:])
-    x = px.ones((2, 3, 3)) if make is LSTM else px.ones((1, 3, 4, 4))
-    names = {"nn": nn, "px": px, "layer": layer, "x": x, "state": None}
+    x = pt.ones((2, 3, 3)) if make is LSTM else pt.ones((1, 3, 4, 4))
+    names = {"nn": nn, "px": pt, "layer": layer, "x": x, "state": None}
     for word in words.split():
         hint = refused(make, **{word: 1})
         assert hint == NO_SETTINGS[word]
@@ -137,6 +137,6 @@ def test_settings_of_keras_and_flax_are_ours_by_other_names() -> None:
     ],
 )
 def test_a_setting_in_the_call_says_where_it_goes(layer: Any, word: str, hint: str) -> None:
-    with pytest.raises(px.UnknownArgumentError) as caught:
-        layer(px.asarray(X), **{word: None})
+    with pytest.raises(pt.UnknownArgumentError) as caught:
+        layer(pt.asarray(X), **{word: None})
     assert hint in str(caught.value.hint)

@@ -59,7 +59,7 @@ class _Part(NamedTuple):
         )
 
 
-class _Last(NamedTuple):
+class _Layout(NamedTuple):
     """What the last step was made of; no numbers of a model.
 
     Where the next step looks the same, it need not be sorted into groups again.
@@ -145,8 +145,8 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._join = join
         self._joined: dict[tuple[int, ...], Group] = {}
         self._state = Cell(_Content({}, 0, 0, {}))
-        self._last: _Last | None = None
-        self._before = LastStep()
+        self._layout: _Layout | None = None
+        self._last_step = LastStep()
         self._placed: tuple[list[Any], _groups.Places] = [], _NOWHERE
         # A function of a parameter may say something else at each step.
         self._by_path = all(
@@ -213,14 +213,14 @@ class OptimizerAdaptor(Settled, Optimizer):
         followed = recording()
         content = self._state.get()
         if strict and params and not followed:
-            self._before.refuse_dropped(params[0], steps=content.steps)
-            self._before.refuse_unloaded(params, content.kept)
+            self._last_step.refuse_dropped(params[0], steps=content.steps)
+            self._last_step.refuse_unloaded(params, content.kept)
         seen = [
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
             for p, g in zip(params, found, strict=True)
         ]
         by_id = self._places(module)
-        last = None if followed else self._last
+        last = None if followed else self._layout
         same = last is not None and last.kept is content.kept and last.by_id is by_id
         if last is not None and same and last.seen == seen:
             groups = [part.of(params, found) for part in last.parts]
@@ -236,9 +236,9 @@ class OptimizerAdaptor(Settled, Optimizer):
         kept = self._keep(after, groups)
         if not followed:
             parts = _parts(groups, params, found, after)
-            self._last = _Last(parts, by_id, seen, kept) if parts else None
+            self._layout = _Layout(parts, by_id, seen, kept) if parts else None
             if params:
-                self._before.note(params[0], new[params[0].id], content.steps + 1)
+                self._last_step.note(params[0], new[params[0].id], content.steps + 1)
         elif params:
             if strict:
                 followed.expect([new[param.id].value for param in params], dropped_inside())
@@ -282,7 +282,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         by_id = {param.id: path for path, param in module.params().items()}
         lost = kept.keys() - by_id.keys()
         if lost:
-            self._before.refuse_unloaded(params, by_id)
+            self._last_step.refuse_unloaded(params, by_id)
             new = [by_id[param.id] for param in params if param.id not in kept]
             raise GradientError(
                 "step",
@@ -391,7 +391,7 @@ class OptimizerAdaptor(Settled, Optimizer):
 
     def _rename(self, old: str, new: str) -> None:
         """Keep the state of a parameter under another id, in a copy that nobody used."""
-        self._last = None
+        self._layout = None
         content = self._state.get()
         for by_id in (content.kept, content.owners):
             if old in by_id:
@@ -434,8 +434,8 @@ class OptimizerAdaptor(Settled, Optimizer):
         rules = (self._rule, *(group.rule for group in self._groups))
         kept = {key: _state.from_record(state, rules) for key, state in states.items()}
         self._state.set(_Content(kept, steps, skipped, {k: str(v) for k, v in owners.items()}))
-        self._last = None
-        self._before = LastStep(loaded=bool(kept))
+        self._layout = None
+        self._last_step = LastStep(loaded=bool(kept))
         return self
 
     def __repr__(self) -> str:
@@ -453,7 +453,7 @@ register_state(
 
 
 def _told(strict: bool, own: OptimizerAdaptor, before: Param, after: Param | None) -> None:
-    own._before.compiled(before, after, own.steps, strict=strict)
+    own._last_step.compiled(before, after, own.steps, strict=strict)
 
 
 def _check(given: object, kind: type, hint: str) -> None:

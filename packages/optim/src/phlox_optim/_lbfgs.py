@@ -132,7 +132,7 @@ class Lbfgs(Settled):
             )
         self._config = config or LbfgsConfig()
         self._memory: _Memory | None = None
-        self._before = LastStep()
+        self._last_step = LastStep()
         self._owners: tuple[str, ...] = ()  # ids of the parameters that it was made of
 
     def step(self, lr: float, module: M, loss_of: Callable[[M], Tensor[Float]]) -> tuple[M, float]:
@@ -154,7 +154,7 @@ class Lbfgs(Settled):
         check_module(module)
         params = _trained(module)
         if params:
-            self._before.refuse_dropped(params[0], *_KEEP)
+            self._last_step.refuse_dropped(params[0], *_KEEP)
         self._refuse_others(params)
         here, updates = self._at(module, params, loss_of)
         before = here.loss
@@ -170,7 +170,7 @@ class Lbfgs(Settled):
             self._memory = kept
             raise
         new = {p.id: p for p in _params_of(params, x)}
-        self._before.note(params[0], new[params[0].id])
+        self._last_step.note(params[0], new[params[0].id])
         return module.with_params({**new, **updates}), before
 
     def _refuse_others(self, params: list[Param]) -> None:
@@ -313,7 +313,7 @@ class Lbfgs(Settled):
                 got=repr(known.get("rule", type(record).__name__)),
                 expected="what optimizer.into_record() gave",
             )
-        self._before = LastStep()
+        self._last_step = LastStep()
         self._owners = tuple(known.get("params", ()))  # older records have none
         if len(known) == 1:
             self._memory = None

@@ -21,7 +21,7 @@ from ._layout import as_array, descriptor
 from ._limits import MAX_RANK, Limits
 from ._skeleton import join, nested, split
 from ._source import Source, Write
-from ._tree import TensorEntry, unread
+from ._tree import TensorEntry, unsupported
 from ._zip import Member, contents, members
 
 _MAGIC: Final = b"\x93NUMPY"
@@ -163,7 +163,7 @@ def _entry(source: Source, member: Member, limits: Limits, *, narrow: bool) -> T
     code, shape, fortran = _described(head[8 + width : start], where)
     little = code.replace(">", "<", 1) if isinstance(code, str) else ""
     if little not in _TYPES:
-        return unread(
+        return unsupported(
             f"an array of {shown(code)}",
             descriptor("uint8", list(shape)).shape,
             hint="arrays of one of the types of phlox, before np.savez",

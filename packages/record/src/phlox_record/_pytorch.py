@@ -24,7 +24,7 @@ from ._pytorch_names import CALLS, STORAGES, not_read
 from ._pytorch_old import MAGIC, module_of, old_file
 from ._skeleton import nested
 from ._source import Source, Write
-from ._tree import INT_RANGE, TensorEntry, unread_type
+from ._tree import INT_RANGE, TensorEntry, unsupported_type
 from ._zip import Member, contents, members
 
 # Classes of tensors that mean no other numbers than those they hold.
@@ -287,7 +287,7 @@ def _retyped(storage: _Storage, dtype: Any) -> _Storage:
 def _unknown(name: str) -> DType:
     """A type that is not read, of elements of one byte unless its name says more."""
     bits = int("0" + "".join(re.findall(r"^(?:bits|complex|bcomplex|float)(\d+)", name)[:1]))
-    return unread_type(shown(name), max(1, bits // 8))
+    return unsupported_type(shown(name), max(1, bits // 8))
 
 
 PYTORCH: Final = Form(

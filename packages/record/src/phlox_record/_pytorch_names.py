@@ -13,7 +13,7 @@ from phlox_tensor import DType
 
 from ._errors import Malformed, shown
 from ._layout import DTYPES
-from ._tree import TensorEntry, unread, unread_type
+from ._tree import TensorEntry, unsupported, unsupported_type
 
 STORAGES: Final[dict[str, DType]] = {
     "torch.BFloat16Storage": DTYPES["bfloat16"],
@@ -28,7 +28,7 @@ STORAGES: Final[dict[str, DType]] = {
     "torch.ShortStorage": DTYPES["int16"],
     "torch.storage.UntypedStorage": DTYPES["uint8"],
 } | {
-    f"torch.{storage}Storage": unread_type(name, itemsize)
+    f"torch.{storage}Storage": unsupported_type(name, itemsize)
     for storage, name, itemsize in (
         ("ComplexDouble", "complex128", 16),
         ("ComplexFloat", "complex64", 8),
@@ -43,7 +43,7 @@ STORAGES: Final[dict[str, DType]] = {
 
 def not_read(name: str, shape: tuple[int, ...] = (), itemsize: int = 0) -> TensorEntry:
     """Return the entry of a tensor or an object that a record cannot hold."""
-    return unread(name, shape, itemsize=itemsize, hint=_advice(name))
+    return unsupported(name, shape, itemsize=itemsize, hint=_advice(name))
 
 
 def _advice(name: str) -> str:

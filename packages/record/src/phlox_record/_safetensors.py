@@ -20,7 +20,7 @@ from ._layout import Descriptor, as_array, describe, descriptor
 from ._limits import Limits
 from ._skeleton import PRECISION, TREE, WRITER, join, nested, split
 from ._source import Source, Write
-from ._tree import TensorEntry, unread
+from ._tree import TensorEntry, unsupported
 
 DTYPES: Final = {
     "BF16": "bfloat16",
@@ -141,17 +141,17 @@ def _entries(
         read = (
             _lazy(source, what, base + start)
             if code in DTYPES
-            else _unread(code, what, stop - start)
+            else _unsupported(code, what, stop - start)
         )
         yield name, read, base + stop
 
 
-def _unread(code: str, what: Descriptor, size: int) -> TensorEntry:
+def _unsupported(code: str, what: Descriptor, size: int) -> TensorEntry:
     made = "torch.view_as_real(weights[name])" if code[0] == "C" else "weights[name].float()"
     hint = f"{made} before safetensors.torch.save_file, or here "
     hint += "px.record.SafetensorsRecorder().open(path), which reads all else"
     itemsize = size // max(1, math.prod(what.shape))
-    return unread(code, what.shape, itemsize=itemsize, hint=hint)
+    return unsupported(code, what.shape, itemsize=itemsize, hint=hint)
 
 
 def _lazy(source: Source, what: Descriptor, start: int) -> TensorEntry:

@@ -102,13 +102,13 @@ class TensorEntry:
         return f"TensorEntry({self.dtype.name}, {self.shape})"
 
 
-def unread_type(name: str, itemsize: int) -> DType:
+def unsupported_type(name: str, itemsize: int) -> DType:
     """Return a type that is none of phlox, of which only the name and the size are known."""
-    kind: Any = "Unread"
+    kind: Any = "Unsupported"
     return DType(name, kind, np.dtype((np.void, itemsize)))
 
 
-def unread(
+def unsupported(
     name: str,
     shape: Sequence[int],
     *,
@@ -132,7 +132,7 @@ def unread(
             hint=hint,
         )
 
-    return TensorEntry(shape, unread_type(name, itemsize), read)
+    return TensorEntry(shape, unsupported_type(name, itemsize), read)
 
 
 TensorLike: TypeAlias = "Tensor[Any] | TensorEntry"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import phlox_nn as nn
-from phlox_autodiff import Autodiff
+from phlox import Autodiff, nn
 
 CALLS: dict[str, str] = {
     "freeze": "model.freeze()",

@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 
-import phlox_nn as nn
-import phlox_optim as optim
-import phlox_tensor as pt
-from phlox import Autodiff
-from phlox_tensor import Backend, GradientError
+import phlox as px
+from phlox import Autodiff, Backend, GradientError, nn, optim
 
 CONFIGS: dict[str, Any] = {
     "adam": optim.AdamConfig(),
@@ -28,13 +25,13 @@ def device() -> Backend:
 
 
 def model_of() -> nn.Module:
-    with pt.use_device(device()):
+    with px.use_device(device()):
         return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm(4), nn.Linear(4, 2))
 
 
 def loss_of(model: Any) -> Any:
     return (
-        (model(pt.asarray([[1.0, 2.0, 3.0], [0.5, 0.0, 1.0]], device="numpy")) - 1).square().sum()
+        (model(px.asarray([[1.0, 2.0, 3.0], [0.5, 0.0, 1.0]], device="numpy")) - 1).square().sum()
     )
 
 
