@@ -29,6 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return data(words[1:])
     if words[:1] == ["onnx"]:
         return _onnx(words[1:])
+    if words[:1] == ["metrics"]:
+        from ._metrics import main as metrics  # noqa: PLC0415 - loads phlox_train
+
+        return metrics(words[1:])
     if words and words[0] in _RUNS:
         from phlox_train.show.commands import main as runs  # noqa: PLC0415 - as the others
 
@@ -45,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = commands.add_parser(name, help=f"print the {name}: settings, names elsewhere, tests")
         told.add_argument("name", nargs="?", help="all about one, each setting on its line")
         told.add_argument("--json", action="store_true", help="as JSON")
+    commands.add_parser("metrics", help="print every metric: what it takes", add_help=False)
     commands.add_parser("onnx", help="say what an ONNX file holds and needs", add_help=False)
     ops = commands.add_parser("ops", help="print every op: backends, gradient rule, tests")
     ops.add_argument("name", nargs="?", help="where each part of this op stands")

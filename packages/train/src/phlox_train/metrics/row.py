@@ -37,7 +37,7 @@ class Row(Config):
     name: str = field(default="", kw_only=True)
     takes: tuple[str, ...] = field(default=(), kw_only=True)
 
-    better: ClassVar[Better] = "none"
+    direction: ClassVar[Better] = "none"
     merges: ClassVar[Merge] = "sum"  # how states are put together
     texts: ClassVar[bool] = False  # whether it takes lists of strings
 
@@ -52,9 +52,14 @@ class Row(Config):
             own["takes"] = "tuple[str, ...]"
             cls.takes = field(default=takes, kw_only=True)
         if better is not None:
-            cls.better = better
+            cls.direction = better
         cls.__annotations__ = {**get_annotations(cls), **own}
         super().__init_subclass__(**options)
+
+    @property
+    def better(self) -> Better:
+        """Which values are better."""
+        return self.direction
 
     def __call__(self, *given: Any) -> Any:
         """Return the value for these alone, as a step would give them; arrays will do."""
