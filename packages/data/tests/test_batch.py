@@ -123,3 +123,24 @@ def test_types_and_axes_are_not_padded() -> None:
     for second in ([[1]], [1.0]):
         with pytest.raises(data.RaggedError):
             data.pad(0)([[1, 2], second])
+
+
+def test_memory_of_batches_is_used_again_when_nobody_has_them() -> None:
+    item = np.zeros((400, 1000), np.uint8)
+    items = data.of(range(40)).map(lambda x: {"image": item + x, "label": x})
+    loader = data.DataLoader(items, 4)
+    kept = [*loader]  # none of them may change
+    assert [batch["image"][:, 0, 0].tolist() for batch in kept] == [
+        b["label"].tolist() for b in kept
+    ]
+    assert len({batch["image"].ctypes.data for batch in kept}) == 10
+    view = kept[3]["image"][1:, ::2, 5]
+    del kept
+    places = set()
+    for batch in loader:
+        assert (batch["image"] == batch["label"][:, None, None]).all()
+        places.add(batch["image"].ctypes.data)
+        del batch
+    assert len(places) < 10
+    assert (view == np.arange(13, 16)[:, None]).all()
+    loader.close()

@@ -12,6 +12,7 @@ from phlox_tensor import ArgumentError, ShapeError, Tensor, TreeError, tree
 from phlox_tensor import stack as _stack_tensors
 
 _Array = NDArray[Any]
+Empty = Callable[[tuple[int, ...], np.dtype[Any]], _Array]
 _HINT: Final = "DataLoader(..., collate=data.pad(0))"
 
 
@@ -84,8 +85,16 @@ def _known(value: Mapping[str, float], items: Sequence[Any]) -> None:
         raise ArgumentError("pad", "items have no such leaf", got=got, expected=expected)
 
 
+def stacked(items: Sequence[Any], empty: Empty) -> Any:
+    """Return what ``stack`` does, in memory that a function hands out."""
+    return _combined(items, "stack", lambda path: None, empty)
+
+
 def _combined(
-    items: Sequence[Any], op: str, fill: Callable[[str], tuple[float, int] | None]
+    items: Sequence[Any],
+    op: str,
+    fill: Callable[[str], tuple[float, int] | None],
+    empty: Empty = np.empty,
 ) -> Any:
     if not items:
         raise ArgumentError(op, "a batch of nothing has no structure", got="no items")
@@ -99,7 +108,7 @@ def _combined(
             column.append(leaf)
     paths = [path for path, _ in tree.leaves_with_paths(items[0], leaf=list)]
     rows = zip(paths, columns, strict=True)
-    return structure.rebuild([_column(column, op, path, fill(path)) for path, column in rows])
+    return structure.rebuild([_column(c, op, path, fill(path), empty) for path, c in rows])
 
 
 def _reordered(op: str, place: int, item: Any, first: Any) -> list[Any]:
@@ -118,7 +127,9 @@ def _structure(
     return TreeError(op, what, got=got, expected=expected)
 
 
-def _column(leaves: list[Any], op: str, path: str, fill: tuple[float, int] | None) -> Any:
+def _column(
+    leaves: list[Any], op: str, path: str, fill: tuple[float, int] | None, empty: Empty
+) -> Any:
     """One leaf of all items as one."""
     if type(leaves[0]) is Tensor:
         for place, leaf in enumerate(leaves):
@@ -137,7 +148,7 @@ def _column(leaves: list[Any], op: str, path: str, fill: tuple[float, int] | Non
             raise _ragged(op, path, place, array, first)
         arrays.append(array)
     if fill is None or not first.ndim:
-        return np.stack(arrays)
+        return np.stack(arrays, out=empty((len(arrays), *first.shape), first.dtype))
     return _padded(arrays, *fill)
 
 

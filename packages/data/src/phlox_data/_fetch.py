@@ -8,7 +8,8 @@ from typing import Any, Final, final
 
 from phlox_tensor import tree
 
-from ._batch import RaggedError, stack
+from ._batch import RaggedError, stack, stacked
+from ._buffers import Buffers
 from ._items import Draw, Items
 from ._plan import Plan
 
@@ -17,16 +18,20 @@ Collate = Callable[[Sequence[Any]], Any]
 
 @final
 class Fetch:
-    """Makes batches. It changes nothing, so that any thread may ask."""
+    """Makes batches. Any thread may ask."""
 
     def __init__(self, items: Items, collate: Collate, seed: int) -> None:
         self._items, self._collate, self._seed = items, collate, seed
         self.stacks: Final = unwrap(collate) is unwrap(stack)
         # One gather makes the whole batch: no items, nothing to share among workers.
         self.gathers: Final = items.gathers and self.stacks
+        self.buffers: Final = Buffers()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_collate": None}  # other processes make items, never batches
+        return vars(self) | {
+            "_collate": None,
+            "buffers": None,
+        }  # other processes make items, never batches
 
     def whole(self, plan: Plan) -> Any:
         """Return a batch, made here and now."""
@@ -53,7 +58,12 @@ class Fetch:
     def joined(self, plan: Plan, rows: list[Any], worker: int | None = None) -> Any:
         """Return the batch of its items."""
         try:
-            batch = self._items.gather(plan.indices) if self.gathers else self._collate(rows)
+            if self.gathers:
+                batch = self._items.gather(plan.indices)
+            elif self.stacks:
+                batch = stacked(rows, self.buffers.empty)
+            else:
+                batch = self._collate(rows)
         except BaseException as error:
             place = error.place if isinstance(error, RaggedError) else None
             index = None if place is None else int(plan.indices[place])

@@ -89,7 +89,10 @@ def decoded(
             raise DataError("images", what, got=opened.mode, expected="8 bits")
         if draft and size is not None:
             opened.draft(None, (size[1], size[0]))
-        image = ImageOps.exif_transpose(opened).convert(mode)
+        # Both would copy the picture where there is nothing to change.
+        ImageOps.exif_transpose(opened, in_place=True)
+        image = opened if opened.mode == mode else opened.convert(mode)
+        image.load()
     if size is not None:
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.array(image)

@@ -206,6 +206,7 @@ class DataLoader:
             ([0, 1], (0, 1))
         """
         self._end_loop()
+        self._fetch.buffers.clear()
         if self._pool is not None:
             self._pool.close()
             self._pool = None
