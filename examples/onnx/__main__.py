@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +27,10 @@ def run(place: Path, out: Path, steps: int) -> dict[str, list[tuple[float, float
     known, unknown = cuttings(place)
     model = load(out, Autodiff(Cpu()))
     before = model.valid()
-    start = time.perf_counter()
-    trained, losses = train(model, known, scenes(place), steps, Autodiff(Cpu()))
-    seconds = time.perf_counter() - start
+    done = train(model, known, scenes(place), steps)
+    losses, seconds = done.history("train/loss").values, done.run.seconds
     print(f"{steps} steps in {seconds:.0f} s: loss {losses[0]:.2f} to {np.mean(losses[-8:]):.2f}")
-    after = trained.valid()
+    after = done.model.valid()
 
     rng = np.random.default_rng(1)
     order, turns = rng.permutation(100), rng.integers(0, 4, 100)

@@ -10,7 +10,8 @@ from PIL import Image
 import phlox as px
 from examples.onnx.data import CELL, Cuttings, board, part
 from examples.onnx.detector import SURE, cells, likeness
-from phlox import Backend, Tensor, nn, optim
+from phlox import Tensor, data, nn, optim
+from phlox.train import Fitted, fit
 
 RATE, SMALLEST, LARGEST = 1e-3, 40, 64
 FILLED = 0.8
@@ -36,29 +37,38 @@ def loss_of(
     return named + (weight * (middle + size)).sum() / weight.sum()
 
 
-def train(
-    model: nn.Module, known: Cuttings, scenes: list[Image.Image], steps: int, device: Backend
-) -> tuple[nn.Module, list[float]]:
-    """Return the model after some boards: cuttings in any order, position and size on scenes."""
-    rng = np.random.default_rng(0)
-    model = model.freeze(FROZEN)
-    rule = optim.AdamConfig().init()
-    losses = []
-    for step in range(steps):
+def boards(known: Cuttings, scenes: list[Image.Image], steps: int) -> data.Dataset[Any]:
+    """Return as many boards: cuttings in any order, position and size on scenes."""
+
+    def drawn(step: int, rng: np.random.Generator) -> dict[str, Any]:
         order = rng.permutation(len(known.faces))
         turns = rng.integers(0, 4, len(order))
         sides = rng.integers(SMALLEST, LARGEST + 1, len(order))
         bare = rng.random(len(order)) < 0.5
         sides[bare & ~known.faces[order]] = 0
         paper = part(rng, scenes[step % len(scenes)])
-        picture = px.asarray(board(known.pictures[order], turns, sides, paper), device=device)
-        faces = px.asarray(known.faces[order], device=device)
-        large = px.asarray(np.maximum(sides, 1).astype(np.float32), device=device)
-        loss = loss_of(model, picture, faces, large)
-        rate = RATE * min(1.0, 2 * (1 - step / steps))
-        model = rule.step(rate, model, loss.backward())
-        losses.append(float(loss))
-    return model, losses
+        picture = board(known.pictures[order], turns, sides, paper)[0]
+        large = np.maximum(sides, 1).astype(np.float32)
+        return {"picture": picture, "faces": known.faces[order], "sides": large}
+
+    return data.of(range(steps)).map(drawn)
+
+
+def train(model: nn.Module, known: Cuttings, scenes: list[Image.Image], steps: int) -> Fitted[Any]:
+    """Train on boards, the rate falling in the second half."""
+
+    def step(model: nn.Module, batch: Any) -> Tensor[Any]:
+        return loss_of(model, batch["picture"], batch["faces"][0], batch["sides"][0])
+
+    falling = optim.LinearSchedulerConfig(RATE, 0.0, max(steps // 2, 1))
+    flat = optim.ConstantSchedulerConfig(RATE)
+    return fit(
+        model.freeze(FROZEN),
+        step,
+        data.DataLoader(boards(known, scenes, steps), 1, workers=1),
+        optimizer=optim.AdamConfig().init(),
+        lr=optim.SequentialSchedulerConfig((flat, falling), (steps - steps // 2,)).init(),
+    )
 
 
 def found(model: nn.Module, known: Cuttings, turn: int) -> tuple[float, float]:

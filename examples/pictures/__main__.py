@@ -16,9 +16,10 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     model = load(place)
-    for picture in map(Path, sys.argv[1:] or (place / "cat.png", place / "cup.png")):
+    pictures = [*map(Path, sys.argv[1:] or (place / "cat.png", place / "cup.png"))]
+    for picture, best in zip(pictures, classify(model, place, pictures), strict=True):
         print(picture.name)
-        for name, share in classify(model, place, picture):
+        for name, share in best:
             print(f"  {share:6.1%}  {name}")
     return 0
 

@@ -1,19 +1,21 @@
 """From a picture to the names of what is on it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-import phlox as px
 from examples.pictures.data import names
-from phlox import Backend, nn
+from phlox import Backend, data, nn
+from phlox.data import augment
 from phlox.record import PyTorchRecorder
+from phlox.train import predict
 
 # Mean and standard deviation of the colors that the weights were trained with.
-MEAN = np.array([0.485, 0.456, 0.406])
-STD = np.array([0.229, 0.224, 0.225])
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
 SHORT, SIDE = 256, 224
 """The shorter side of a picture, and the square in its middle that the network sees."""
 
@@ -30,27 +32,25 @@ def load(place: Path, device: Backend | str | None = None) -> nn.models.MobileNe
     return model.load_record(record, device, remap=counters, layout="pytorch").with_training(False)
 
 
-def prepared(path: Path) -> np.ndarray[Any, Any]:
-    """Return the middle of a picture as (1, 3, 224, 224)."""
+def read(path: Path) -> np.ndarray[Any, Any]:
+    """Return the colors of a picture as uint8 (3, height, width)."""
     with Image.open(path) as file:
-        picture = file.convert("RGB")
-    factor = SHORT / min(picture.size)
-    width, height = (int(size * factor) for size in picture.size)
-    picture = picture.resize((width, height), Image.Resampling.BILINEAR)
-    left, top = (width - SIDE) // 2, (height - SIDE) // 2
-    square = np.asarray(picture.crop((left, top, left + SIDE, top + SIDE)))
-    colors = (square / 255.0 - MEAN) / STD
-    return colors.transpose(2, 0, 1)[None].astype(np.float32)
+        return np.asarray(file.convert("RGB")).transpose(2, 0, 1)
 
 
 def classify(
     model: nn.models.MobileNetV2,
     place: Path,
-    picture: Path,
+    pictures: Sequence[Path],
     count: int = 3,
     device: Backend | str | None = None,
-) -> list[tuple[str, float]]:
-    """Return the likeliest classes and their shares, the best first."""
-    shares = model(px.asarray(prepared(picture), device=device)).softmax(axis=-1).numpy()[0]
+) -> list[list[tuple[str, float]]]:
+    """Return the likeliest classes of each picture and their shares, the best first."""
+    seen = data.of(pictures).map(read).map(augment.Resize(SHORT)).map(augment.CenterCrop(SIDE))
+    batches = data.DataLoader(seen.map(augment.Normalize(MEAN, STD)), 8, device=device)
+    shares = predict(model, lambda model, batch: model(batch).softmax(axis=-1), batches)
     known = names(place)
-    return [(known[i], float(shares[i])) for i in np.argsort(-shares, kind="stable")[:count]]
+    best = np.argsort(-shares, axis=1, kind="stable")[:, :count]
+    return [
+        [(known[i], float(row[i])) for i in order] for row, order in zip(shares, best, strict=True)
+    ]

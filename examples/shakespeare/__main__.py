@@ -1,41 +1,28 @@
-"""Train on Shakespeare's letters and write some: `python -m examples.shakespeare`."""
-
-import argparse
-import sys
+"""Train on Shakespeare's works and write some: `python -m examples.shakespeare --help`."""
 
 import numpy as np
 
 import phlox as px
 from examples.shakespeare.data import text
 from examples.shakespeare.train import START, Settings, train, written
-from examples.wheels import DataError
+from phlox.train import cli
 
 
-def main() -> int:
+def main(settings: Settings) -> None:
     """Train, write, and compare with PyTorch when asked."""
-    parser = argparse.ArgumentParser(prog="python -m examples.shakespeare", description=__doc__)
-    parser.add_argument("--steps", type=int, default=Settings.steps)
-    parser.add_argument("--letters", type=int, default=600, help="how many are written")
-    parser.add_argument("--beside-torch", action="store_true", help="train PyTorch's twin too")
-    arguments = parser.parse_args()
-    try:
-        works = text()[START:]
-    except DataError as error:
-        print(error, file=sys.stderr)
-        return 1
-    settings = Settings(steps=arguments.steps)
-    trained = train(works, settings, show=True)
-    last = float(np.mean(trained.losses[-50:]))
-    count = trained.model.num_params()
-    print(f"{count:,} parameters, {trained.seconds:.0f} s, loss {last:.3f}")
-    if arguments.beside_torch:
+    works = text()[START:]
+    letters = settings.letters(works)
+    done = train(works, letters, settings, show=True)
+    loss = np.mean(done.history("train/loss").values[-50:])
+    count = done.model.num_params()
+    print(f"{count:,} parameters, {done.run.seconds:.0f} s, loss {loss:.3f}")
+    if settings.beside_torch:
         from examples.shakespeare.twin import losses  # noqa: PLC0415 - for comparisons alone
 
-        print(f"PyTorch: loss {np.mean(losses(works, settings)[-50:]):.3f}")
+        print(f"PyTorch: loss {np.mean(losses(works, letters, settings)[-50:]):.3f}")
     px.seed(1)
-    print(written(trained, "ROMEO.", arguments.letters))
-    return 0
+    print(written(done.model.valid(), letters, "ROMEO.", settings.written))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    cli(main)

@@ -4,7 +4,6 @@ The text is Project Gutenberg's, in the public domain.
 """
 
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +51,24 @@ class Letters:
         return "".join(self.letters[code] for code in codes)
 
 
-def batches(codes: Codes, length: int, size: int, seed: int) -> Iterator[tuple[Codes, Codes]]:
-    """Yield pieces (size, length) of a text, and the letters that follow; the seed says which."""
-    rng = np.random.default_rng(seed)
-    while True:
-        starts = rng.integers(0, len(codes) - length - 1, size)
-        rows = codes[starts[:, None] + np.arange(length + 1)]
-        yield rows[:, :-1], rows[:, 1:]
+class Pieces:
+    """Pieces of words and their numbers: those that make a text shortest, by tokenizers."""
+
+    def __init__(self, known: str, count: int) -> None:
+        """Find the pieces (Sennrich et al., 2016)."""
+        # It comes with ./x test --long.
+        import tokenizers  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
+
+        self._pieces = tokenizers.ByteLevelBPETokenizer()
+        self._pieces.train_from_iterator(known.splitlines(keepends=True), count)
+
+    def __len__(self) -> int:
+        return int(self._pieces.get_vocab_size())
+
+    def encoded(self, text: str) -> Codes:
+        """Return the numbers of the pieces of a text."""
+        return np.array(self._pieces.encode(text).ids, np.int64)
+
+    def decoded(self, codes: Codes) -> str:
+        """Return the text of numbers."""
+        return str(self._pieces.decode(codes.tolist()))

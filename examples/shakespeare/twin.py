@@ -1,31 +1,28 @@
 """The same training in PyTorch, from the same first weights and in the same order."""
 
-from itertools import islice
 from typing import Any
 
 import phlox as px
-from examples.shakespeare.data import Letters, batches
+from examples.shakespeare.data import Letters, Pieces
 from examples.shakespeare.train import Settings
 from phlox import Cpu
 
 
-def losses(works: str, settings: Settings) -> list[float]:
+def losses(works: str, letters: Letters | Pieces, settings: Settings) -> list[float]:
     """Return the loss of each step."""
     # For comparisons alone.
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
 
-    letters = Letters(works)
-    codes = letters.encoded(works)
     px.seed(settings.seed)
     first = settings.model(len(letters)).init(Cpu())
     w = {k: torch.tensor(p.value.numpy(), requires_grad=True) for k, p in first.params().items()}
     rule = torch.optim.AdamW(list(w.values()), lr=1.0, weight_decay=0.1)
     schedule, found = settings.schedule(), []
-    pieces = batches(codes, settings.length, settings.batch, settings.seed)
-    for tokens, wanted in islice(pieces, settings.steps):
-        logits = _forward(torch, w, settings, torch.from_numpy(tokens))
+    for batch in map(torch.from_numpy, settings.batches(letters.encoded(works))):
+        tokens, wanted = batch[:, :-1], batch[:, 1:]
+        logits = _forward(torch, w, settings, tokens)
         loss: Any = torch.nn.functional.cross_entropy(
-            logits.reshape(-1, len(letters)), torch.from_numpy(wanted).reshape(-1)
+            logits.reshape(-1, len(letters)), wanted.reshape(-1)
         )
         rule.zero_grad()
         loss.backward()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 import pytest
 
-from examples.shakespeare.data import Letters, batches
+from examples.shakespeare.data import Letters, Pieces
 from examples.shakespeare.train import Settings, train, written
 
 TEXT = "to be, or not to be, that is the question. " * 20
@@ -23,22 +21,34 @@ def test_letters_come_back() -> None:
         letters.encoded("Ω")
 
 
-def test_pieces_are_followed_by_the_next_letter_and_the_seed_says_which() -> None:
+def test_parts_are_of_the_text_and_the_seed_says_which() -> None:
     codes = Letters(TEXT).encoded(TEXT)
-    first, again, other = (list(islice(batches(codes, 5, 3, seed), 4)) for seed in (0, 0, 1))
-    for (x, y), (u, _) in zip(first, again, strict=True):
-        assert x.shape == y.shape == (3, 5)
-        assert np.array_equal(x[:, 1:], y[:, :-1])
-        assert np.array_equal(x, u)
-    assert not np.array_equal(first[0][0], other[0][0])
+    first, again, other = (list(SMALL.replace(seed=seed).batches(codes)) for seed in (0, 0, 1))
+    assert len(first) == SMALL.steps
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(first[0], other[0])
+    assert Letters(TEXT).decoded(first[0][0]) in TEXT
+    assert first[0].shape == (SMALL.batch, SMALL.length + 1)
 
 
 def test_a_sentence_is_learned_as_pytorch_learns_it() -> None:
-    trained = train(TEXT, SMALL)
-    assert np.mean(trained.losses[-5:]) < 0.4 * trained.losses[0]
-    assert len(written(trained, "to be", 40)) == 45
+    letters = Letters(TEXT)
+    done = train(TEXT, letters, SMALL)
+    ours = done.history("train/loss").values
+    assert np.mean(ours[-5:]) < 0.4 * ours[0]
+    assert len(written(done.model.valid(), letters, "to be", 40)) == 45
     pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     from examples.shakespeare.twin import losses
 
-    theirs = losses(TEXT, SMALL)
-    assert np.allclose(trained.losses[:20], theirs[:20], rtol=2e-3)
+    assert np.allclose(ours[:20], losses(TEXT, letters, SMALL)[:20], rtol=2e-3)
+
+
+def test_pieces_of_words_are_learned() -> None:
+    pytest.importorskip("tokenizers", reason="it comes with ./x test --long")
+    pieces = SMALL.replace(pieces=280).letters(TEXT)
+    assert isinstance(pieces, Pieces)
+    codes = pieces.encoded(TEXT)
+    assert pieces.decoded(codes) == TEXT
+    assert len(codes) < 0.7 * len(TEXT)
+    losses = train(TEXT, pieces, SMALL).history("train/loss").values
+    assert np.mean(losses[-5:]) < 0.4 * losses[0]

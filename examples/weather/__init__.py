@@ -1,0 +1,1 @@
+"""From a table to a network that says what the weather was called."""
