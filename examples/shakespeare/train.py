@@ -56,7 +56,7 @@ class Settings(nn.Config):
         falling = optim.CosineSchedulerConfig(self.rate, self.steps, self.rate / 10)
         return optim.WarmUpSchedulerConfig(falling, self.warm_up).init()
 
-    def batches(self, codes: Codes) -> data.DataLoader[Codes]:
+    def batches(self, codes: Codes) -> data.DataLoader:
         """Return a batch for each step, (batch, length + 1), from places that the seed draws."""
         rng = np.random.default_rng(self.seed)
         starts = rng.integers(0, len(codes) - self.length - 1, (self.steps, self.batch))

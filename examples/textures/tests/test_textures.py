@@ -17,8 +17,8 @@ LONG = os.environ.get("PHLOX_TEST_EXAMPLES") == "long"
 
 def test_tiles_are_cut_and_told_apart(tmp_path: Path) -> None:
     rows = np.arange(256)
-    drawn = (rows[:, None] // 4 % 2 + 0 * rows, rows // 4 % 2 + 0 * rows[:, None])
-    drawn += ((rows[:, None] // 4 + rows // 4) % 2,)  # lines, columns, squares
+    across, down = rows // 4 + 0 * rows[:, None], rows[:, None] // 4 + 0 * rows
+    drawn = (across % 2, down % 2, (across + down) % 2)  # columns, lines, squares
     for kind, pattern in zip(KINDS, drawn, strict=True):
         Image.fromarray((pattern * 200).astype(np.uint8)).save(tmp_path / f"{kind}.png")
     cut(tmp_path, tmp_path / "tiles")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def test_days_of_two_kinds_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "days.csv").write_text("\n".join(lines) + "\n")
     words = ["optimizer:sgd-config", "--optimizer.momentum", "0.9", "--lr", "0.05"]
 
-    def main(settings: Settings) -> train.Fitted:
+    def main(settings: Settings) -> train.Fitted[Any]:
         assert settings.optimizer == optim.SgdConfig(momentum=0.9)
         return fit(settings, tmp_path / "days.csv")
 
