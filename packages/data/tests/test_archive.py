@@ -177,3 +177,10 @@ def test_a_database_that_is_locked_is_said(database: Path, monkeypatch: pytest.M
     with pytest.raises(DataError, match="locked\nhint: end the program that writes"):
         data.sqlite(database, "SELECT * FROM t", key="id")
     writer.close()
+
+
+def test_names_that_lead_out_of_an_archive_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as made:
+        made.writestr("a/../../../evil.txt", "x")
+    with pytest.raises(data.DataError, match=r"a name that leads out of it: got a/\.\./\.\."):
+        data.archive(tmp_path / "a.zip")

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ NAME = "functions_of_items"
 FUNCTIONS = """
 import os, signal, time
 import numpy as np
+import phlox_data as data
 
 def augmented(x, rng):
     image = np.full((2, 3), x % 7, "u1")
@@ -45,6 +47,15 @@ def lethal(x):
 
 def strange(x):
     return lambda: x
+
+def refusing(x):
+    if x == 21:
+        raise data.DataError("images", "a file is no whole picture")
+    return x
+
+def napping(x):
+    time.sleep(0.001 if x < 8 else 30)
+    return x
 """
 
 
@@ -120,6 +131,38 @@ def test_a_process_that_is_gone_is_told_soon(functions: Any) -> None:
     says = r"ended by SIGKILL at items 0 to 7 of batch 2 of epoch 0\nhint: loader\.at\(0, 2\)"
     with pytest.raises(data.WorkerError, match=says):
         list(loader)
+    loader.close()
+
+
+def test_errors_of_phlox_keep_what_was_noted_on_them(functions: Any) -> None:
+    items = data.of(range(53)).map(functions.refusing)
+    with (
+        data.DataLoader(items, 8, workers=data.Processes(2)) as loader,
+        pytest.raises(data.DataError, match="a file is no whole picture") as caught,
+    ):
+        list(loader)
+    notes = "".join(caught.value.__notes__)
+    assert "item 21, batch 2 of epoch 0, worker" in notes
+    assert "again: loader.dataset.item(21, epoch=0, seed=0)" in notes
+
+
+def test_a_process_that_is_killed_is_told_while_others_are_busy(functions: Any) -> None:
+    items = data.of(range(64)).map(functions.napping)
+    loader = data.DataLoader(items, 8, workers=data.Processes(2))
+    batches = iter(loader)
+    next(batches)
+    assert loader._pool is not None
+    killed: list[float] = []
+
+    def kill() -> None:
+        assert loader._pool is not None
+        killed.append(time.perf_counter())
+        os.kill(loader._pool._workers[0][0].pid, signal.SIGKILL)
+
+    threading.Timer(0.3, kill).start()
+    with pytest.raises(data.WorkerError, match="process 0 ended by SIGKILL"):
+        next(batches)
+    assert time.perf_counter() - killed[0] < 1  # 20 ms on an idle machine; it took 5 s once
     loader.close()
 
 

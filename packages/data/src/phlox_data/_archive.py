@@ -86,6 +86,8 @@ def _samples(path: str) -> list[_Sample]:
     found: dict[str, dict[str, _Place]] = {}
     for name, place in _members(path):
         folder, _, file = name.rpartition("/")
+        if ".." in folder.split("/"):  # whoever writes files by keys would write anywhere
+            raise DataError("archive", f"{path} has a name that leads out of it", got=name)
         stem, _, ending = file.partition(".")
         if not stem or not ending:  # hidden files, and those that say no kind
             continue

@@ -126,10 +126,12 @@ class Pool:
             self._ahead.popleft()
             yield self._result(pending)
 
-    def close(self) -> None:
-        """End the processes."""
+    def close(self, *, now: bool = False) -> None:
+        """End the processes, in the middle of an item where that is to be now."""
         with suppress(OSError):
             self._tickets.close()  # they end when there is nothing to read any more
+        for process, _ in self._workers if now else ():
+            process.kill()
         for process, results in self._workers:
             results.close()
             process.join(_PATIENCE)
@@ -202,7 +204,7 @@ class Pool:
         process = self._workers[worker][0]
         process.join(_PATIENCE)
         code, last = process.exitcode, self._last.get(worker)
-        self.close()
+        self.close(now=True)
         how = f"with {code}" if code is None or code >= 0 else f"by {signal.Signals(-code).name}"
         if last is None:
             what, hint = "before it began", 'if __name__ == "__main__": around the program'

@@ -31,8 +31,9 @@ class PhloxError(Exception):
         super().__init__(_compose(op, what, got, expected, hint))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by parts, so that errors cross process borders."""
-        return _rebuild, (type(self), self.op, self.what, self.got, self.expected, self.hint)
+        """Pickle by parts, so that errors cross process borders, with their notes."""
+        parts = (type(self), self.op, self.what, self.got, self.expected, self.hint)
+        return _rebuild, parts, vars(self)
 
 
 def _rebuild(
