@@ -84,6 +84,26 @@ def test_an_abstract_config_is_one_of_those_below_it() -> None:
     assert settings.optimizer.grad_clipping == optim.ClipByNorm(2.0)
 
 
+class Based(nn.Config):
+    rule: optim.OptimizerConfig = optim.AdamWConfig()
+    rates: optim.SchedulerConfig = optim.WarmUpSchedulerConfig(
+        optim.ConstantSchedulerConfig(1.0), 5
+    )
+
+
+def test_bases_of_optim_are_any_of_its_configs() -> None:
+    def main(settings: Based) -> Based:
+        return settings
+
+    assert train.cli(main, []) == Based()
+    words = "rule:lion-config rates:constant-scheduler-config --rates.lr 2 --rule.beta-1 0.5"
+    chosen = Based(optim.LionConfig(beta_1=0.5), optim.ConstantSchedulerConfig(2.0))
+    assert train.cli(main, words.split()) == chosen
+    held = optim.WarmUpSchedulerConfig(optim.ConstantSchedulerConfig(3.0), 7)
+    words = "--rates.steps 7 --rates.schedule.lr 3"
+    assert train.cli(main, words.split()) == Based(rates=held)
+
+
 def test_a_file_says_what_the_line_does_not(tmp_path: Path) -> None:
     old = Settings(optimizer=optim.SgdConfig(momentum=0.5), batch=7)
     file = str(old.save(tmp_path / "config.json"))

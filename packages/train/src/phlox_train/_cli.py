@@ -13,6 +13,7 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from phlox_nn import Config
+from phlox_optim import OptimizerConfig
 from phlox_tensor import PhloxError, WrongTypeError
 
 from ._needed import needed
@@ -115,23 +116,28 @@ def _options(info: Any, tyro: Any) -> Any:
             value = field.default_factory()
         else:
             value = tyro.MISSING_NONPROP
-        hint = _choices(hints[field.name])
+        hint = _choices(hints[field.name], type(value))
         options.append(made.StructFieldSpec(field.name, hint, value, said.get(field.name)))
     return made.StructConstructorSpec(kind, tuple(options))
 
 
-def _choices(hint: Any) -> Any:
-    """An annotation with the classes below an abstract config in its place."""
+def _choices(hint: Any, default: type) -> Any:
+    """An annotation with the classes below a base of configs in its place."""
     if get_origin(hint) in (Union, UnionType):
-        return reduce(or_, map(_choices, get_args(hint)))
-    if isinstance(hint, type) and issubclass(hint, Config) and isabstract(hint):
-        below = [kind for kind in _below(hint) if not _holds(kind, hint)]
+        return reduce(or_, (_choices(each, default) for each in get_args(hint)))
+    if isinstance(hint, type) and issubclass(hint, Config) and _is_base(hint):
+        below = [kind for kind in _below(hint) if kind is default or not _holds(kind, hint)]
         return reduce(or_, below) if below else hint
     return hint
 
 
+def _is_base(kind: type[Config]) -> bool:
+    """Whether a config is there for others to be made from."""
+    return isabstract(kind) or kind is OptimizerConfig
+
+
 def _below(base: type[Config]) -> list[Any]:
-    found = [] if isabstract(base) or base.__name__.startswith("_") else [base]
+    found = [] if _is_base(base) or base.__name__.startswith("_") else [base]
     for kind in base.__subclasses__():
         found += _below(kind)
     return found
