@@ -46,4 +46,8 @@ def test_a_shared_formula_is_seen() -> None:
 
 
 def test_every_op_has_a_reference_or_a_reason() -> None:
-    assert not [op.name for op in REGISTRY.values() if (op.numpy is None) != bool(op.unreferenced)]
+    reasons = {
+        "quantized_linear": "dequantize and matmul, which have references",
+        "swiglu": "silu, which has a reference, times x2",
+    }
+    assert {op.name for op in REGISTRY.values() if op.numpy is None} == set(reasons)

@@ -50,7 +50,7 @@ def judge(program: Program, done: list[tuple[Tensor[Any], ...]], backend: Backen
             continue  # such a backend may take them for zeros
         narrow = reference(op, inputs, node.attributes, plain)
         wide = narrow
-        if op.ulp and narrow[0].dtype.kind not in "iub":
+        if op.tested.ulp and narrow[0].dtype.kind not in "iub":
             wide = reference(op, [_widened(a) for a in inputs], node.attributes, plain)
         for got, like, want in zip(read[place], narrow, wide, strict=True):
             assert got.dtype == like.dtype, f"{place}: {node}: {got.dtype}, expected {like.dtype}"
@@ -60,8 +60,8 @@ def judge(program: Program, done: list[tuple[Tensor[Any], ...]], backend: Backen
             problem = disagreement(
                 np.asarray(seen).astype(got.dtype),
                 np.asarray(exact),
-                ulp=op.ulp * slack,
-                atol=op.atol * slack,
+                ulp=op.tested.ulp * slack,
+                atol=op.tested.atol * slack,
                 rounded=narrow_error(op),
             )
             assert problem is None, f"{place}: {node}: {problem}\n{program}"

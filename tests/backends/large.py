@@ -12,14 +12,8 @@ import numpy as np
 from phlox_tensor import REGISTRY, Backend, DType, PhloxError, float32, int64
 from phlox_tensor import bool as bool_
 from phlox_tensor._call.dispatch import prepare_attributes
-from phlox_tensor._op.declaration import (
-    Case,
-    IndexSample,
-    MaskSample,
-    Op,
-    SortedSample,
-    Spec,
-)
+from phlox_tensor._op.declaration import Op, Spec
+from phlox_tensor._op.records import Case, IndexSample, MaskSample, SortedSample
 from phlox_tensor._op.signature import REQUIRED
 from phlox_tensor._values.kinds import KIND_SETS
 from phlox_tensor.testing._samples import Sample, _cases, _values

@@ -34,7 +34,7 @@ def _fresh(pick: Draw, program: Program, op: Op, place: int, shape: Shape, dtype
     """New data for an operand, in any layout."""
     rng = np.random.default_rng(pick(st.integers(0, 2**32 - 1)))
     name = op.signature.operands[place].name
-    array = draw(dtype, shape, op.interval(name), rng, few=pick(st.booleans()))
+    array = draw(dtype, shape, op.tested.interval(name), rng, few=pick(st.booleans()))
     return program.leaf(array, pick(st.sampled_from(sorted(LAYOUTS))))
 
 
@@ -59,14 +59,14 @@ def elementwise(pick: Draw, program: Program, op: Op, at: int) -> Choice:
     for place, operand in enumerate(op.signature.operands[1:], 1):
         shape = _compatible(pick, value.shape)
         dtype = choice if op.signature.operands[0].kind != operand.kind else own
-        again = operand.kind == op.signature.operands[0].kind and op.interval(
+        again = operand.kind == op.signature.operands[0].kind and op.tested.interval(
             operand.name
-        ) == op.interval(op.signature.operands[0].name)
+        ) == op.tested.interval(op.signature.operands[0].name)
         same = again and pick(st.booleans())
         others.append(at if same else _fresh(pick, program, op, place, shape, dtype))
     attributes: dict[str, Any] = {}
-    if op.cases:
-        attributes = dict(pick(st.sampled_from(op.cases)).attributes)
+    if op.tested.cases:
+        attributes = dict(pick(st.sampled_from(op.tested.cases)).attributes)
     return others, attributes
 
 
@@ -426,7 +426,7 @@ def _held(program: Program, op: Op, at: int) -> int:
     """The value at ``at`` inside the domain for which the op declares its tolerance."""
     value = program.values[at]
     dtype = DTYPES[value.dtype.name]
-    low, high = op.interval(op.signature.operands[0].name)
+    low, high = op.tested.interval(op.signature.operands[0].name)
     if dtype.kind == "Bool" or op.op_class.moves:
         return at
     if dtype.kind == "Int":

@@ -35,7 +35,7 @@ def example(op: Op) -> str:
 
 
 def _sample(op: Op, name: str, kind: str) -> str:
-    low, high = op.interval(name)
+    low, high = op.tested.interval(name)
     if kind in ("Float", "Num") and (low, high) != (-3.0, 3.0):
         values = np.round(np.linspace(low, high, 4)[1:], 2).tolist()
         return str(values)

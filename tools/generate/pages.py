@@ -46,7 +46,7 @@ def section(op: Op) -> str:
         facts.append("has an expansion into other ops")
     if op.internal:
         facts.append(f"internal: `px.ops.{op.name}`")
-    if op.ulp or op.atol:
+    if op.tested.ulp or op.tested.atol:
         facts.append(f"tested to {_bound(op)}")
     lines.append(f"*{', '.join(facts)}*\n")
     code = example(op)
@@ -57,9 +57,16 @@ def section(op: Op) -> str:
 
 def _bound(op: Op) -> str:
     """The error that tests allow: of the value, beside it, and what narrow types may add."""
-    parts = [f"{op.ulp:g} ulp" if op.ulp else "", f"{op.atol:g}·epsilon" if op.atol else ""]
+    parts = [
+        f"{op.tested.ulp:g} ulp" if op.tested.ulp else "",
+        f"{op.tested.atol:g}·epsilon" if op.tested.atol else "",
+    ]
     text = " + ".join(filter(None, parts))
-    return f"{text} ({op.rounded:g}·epsilon more in narrow types)" if op.rounded else text
+    return (
+        f"{text} ({op.tested.rounded:g}·epsilon more in narrow types)"
+        if op.tested.rounded
+        else text
+    )
 
 
 def _declaration(op: Op) -> str:

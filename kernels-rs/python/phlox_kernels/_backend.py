@@ -253,7 +253,7 @@ def _index_results(name: str) -> tuple[int, ...]:
     op = phlox_tensor.REGISTRY.get(name)
     if op is None or "dtype" in op.attribute_names:
         return ()
-    kinds = set() if op.counts else {operand.kind for operand in op.signature.operands}
+    kinds = {operand.kind for operand in op.signature.operands}
     results = op.signature.results
     return tuple(i for i, r in enumerate(results) if r.kind == "Int" and r.kind not in kinds)
 

@@ -119,7 +119,7 @@ def test_one_operand_may_be_a_number(name: str, number: float) -> None:
     op = REGISTRY[name]
     random = np.random.default_rng(3)
     first, second = (
-        pt.asarray(draw(pt.float64, (2, 3), op.interval(o), random)) for o in ("x1", "x2")
+        pt.asarray(draw(pt.float64, (2, 3), op.tested.interval(o), random)) for o in ("x1", "x2")
     )
     positive = number > 0
     ad.gradcheck(lambda x: op(x, number), (first,), order=2)
@@ -189,7 +189,7 @@ def test_forward_mode_knows_every_op_with_a_rule() -> None:
         if forward._derivative(REGISTRY[name]) is None and REGISTRY[name].expand is None
     ]
     assert lacking == []
-    linear = {name for name, op in REGISTRY.items() if op.linear or op.multilinear}
+    linear = {name for name, op in REGISTRY.items() if op.traits.linear or op.traits.multilinear}
     assert {name for name in linear if REGISTRY[name].expand is None} <= set(RULES)
     assert set(SECOND) <= set(RULES) - linear
 

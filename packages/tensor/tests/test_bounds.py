@@ -11,6 +11,7 @@ import pytest
 import phlox_tensor as pt
 from phlox_tensor import REGISTRY, Decorator, Entry, Numpy, Op
 from phlox_tensor._device.compare import narrow_error
+from phlox_tensor._op import records
 from phlox_tensor.testing import Check, checks, disagreement
 
 NARROW = ("bfloat16", "float16")
@@ -83,7 +84,7 @@ def test_narrow_results_are_rounded_and_no_more(name: str) -> None:
 
 def test_ops_of_users_are_off_by_the_epsilon_of_their_type() -> None:
     exp, rnn = REGISTRY["exp"], REGISTRY["rnn"]
-    assert (narrow_error(exp), narrow_error(rnn)) == (0.0, rnn.rounded)
+    assert (narrow_error(exp), narrow_error(rnn)) == (0.0, rnn.tested.rounded)
     own = replace(exp, name="exp_of_mine")
     assert narrow_error(own) is None
-    assert narrow_error(replace(own, rounded=1.0)) == 1.0
+    assert narrow_error(replace(own, tested=records.Tested(rounded=1.0))) == 1.0

@@ -139,7 +139,7 @@ def _arrays(name: str) -> list[Any]:
     return list(samples(REGISTRY[name], pt.float64, Numpy(float="float64")))
 
 
-@pytest.mark.parametrize("name", sorted(n for n, op in REGISTRY.items() if op.linear))
+@pytest.mark.parametrize("name", sorted(n for n, op in REGISTRY.items() if op.traits.linear))
 def test_linear_ops_are_linear(name: str) -> None:
     """f(2·x) = 2·f(x) and f(x + y) = f(x) + f(y), in all Float operands together."""
     op, device = REGISTRY[name], Numpy(float="float64")

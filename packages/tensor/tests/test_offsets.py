@@ -62,7 +62,9 @@ def check(name: str, got: Tensor[Any], want: Array) -> None:
     op = REGISTRY[name]
     found = got.numpy()
     assert found.shape == want.shape
-    problem = disagreement(found, want, ulp=op.ulp, atol=op.atol, rounded=narrow_error(op))
+    problem = disagreement(
+        found, want, ulp=op.tested.ulp, atol=op.tested.atol, rounded=narrow_error(op)
+    )
     assert problem is None, f"{name}: {problem}"
 
 

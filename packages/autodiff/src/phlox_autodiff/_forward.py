@@ -166,9 +166,9 @@ def _derivative(op: Op) -> Tangents | None:
         return lambda xs, ts, ys, attributes: [None] * len(ys)
     if rule is None:
         return None
-    if op.linear:
+    if op.traits.linear:
         return lambda xs, ts, ys, attributes: _linear(op, xs, ts, attributes)
-    if op.multilinear:
+    if op.traits.multilinear:
         return lambda xs, ts, ys, attributes: _multilinear(op, xs, ts, attributes)
     second = SECOND.get(op.name)
     if second is not None:

@@ -102,8 +102,8 @@ class OpPlan(Plan):
     def bends(self) -> bool:
         """Whether the derivative depends on tracked operands: it uses one, or a result."""
         op = self.op
-        if op.linear or op.multilinear:
-            return bool(op.multilinear) and len(self.parents) > 1
+        if op.traits.linear or op.traits.multilinear:
+            return bool(op.traits.multilinear) and len(self.parents) > 1
         operands = len(op.signature.operands)
         used = [place for place in self.pool if place < operands + self.results]
         return any(place >= operands or place in self.parents for place in used)

@@ -153,5 +153,5 @@ def rounds_otherwise(op: Op, device: Backend) -> bool:
     """
     base = device.base
     if base.entry(op.name) is not None:
-        return bool(op.ulp or op.atol)
+        return bool(op.tested.ulp or op.tested.atol)
     return op.op_class.diagonal and not base.strict and base.limits.bindings > 0

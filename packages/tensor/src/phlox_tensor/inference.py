@@ -56,16 +56,16 @@ def result_dtype(
     """Return the element type of a result of the declared ``kind``.
 
     That is the attribute ``dtype``, where the op has one; else the type of the operands of the
-    same declared kind, which have one by then, but not for Int of an op that counts; else, of an
-    op that takes Int in the default float type, theirs; else Bool, or for Int the default.
+    same declared kind, which have one by then; else, of an op that takes Int in the default float
+    type, theirs; else Bool, or for Int the default.
     """
     if "dtype" in op.attribute_names:
         chosen: DType = attributes[op.attribute_names.index("dtype")]
         return chosen
-    if op.counts and kind == "Int":
-        return default_int
     for operand, dtype in zip(op.signature.operands, dtypes, strict=True):
-        if dtype is not None and (operand.kind == kind or (op.floats and dtype.kind == kind)):
+        if dtype is not None and (
+            operand.kind == kind or (dtype.kind == kind and op.signature.divides)
+        ):
             return dtype
     return bool_ if kind == "Bool" else default_int
 
@@ -75,10 +75,10 @@ def _untyped(op: Op) -> str | None:
     given = {o.kind for o in op.signature.operands if not o.optional}
     for result in op.signature.results:
         follows = result.kind in given or result.kind in ("Bool", "Int")
-        if not (follows or "dtype" in op.attribute_names or (op.floats and given)):
+        if not (follows or "dtype" in op.attribute_names or op.signature.divides):
             return (
                 f"op {op.name!r}: nothing says the element type of its {result.kind} result; "
-                f"an operand of that kind, an attribute dtype: DType or floats=True would"
+                f"an operand of that kind or an attribute dtype: DType would"
             )
     return None
 

@@ -286,7 +286,7 @@ def _program(op: str, dtype: DType) -> Chained:
     declared = REGISTRY[op]
     signature = declared.signature
     takes = signature.operands[-1].kind in _SETS[dtype.kind]
-    if not takes or (declared.floats and dtype.kind == "Int"):
+    if not takes or (dtype.kind == "Int" and signature.divides):
         raise Rejected
     kinds = [o.kind for o in signature.operands]
     types = [bool_ if kind == "Bool" else dtype for kind in kinds]
@@ -379,7 +379,7 @@ def kernel(device: GpuDevice, program: Program) -> Kernel | None:
     if chain is None:
         return None
     chained = Chained(chain, tuple(as_dtype(chain.dtype(value)) for value in chain.outputs))
-    sources = [instr for instr in program.instrs if REGISTRY[instr.op].source]
+    sources = [instr for instr in program.instrs if REGISTRY[instr.op].traits.source]
     if not sources:
         return lambda *operands: run_program(device, chained, operands)
     taken = _taken(program)
@@ -395,8 +395,8 @@ def kernel(device: GpuDevice, program: Program) -> Kernel | None:
 
 def _taken(program: Program) -> list[int]:
     """The inputs, and the numbers that others than sources take, as values."""
-    asked = {arg for i in program.instrs if REGISTRY[i.op].source for arg in i.args}
-    used = {arg for i in program.instrs if not REGISTRY[i.op].source for arg in i.args}
+    asked = {arg for i in program.instrs if REGISTRY[i.op].traits.source for arg in i.args}
+    used = {arg for i in program.instrs if not REGISTRY[i.op].traits.source for arg in i.args}
     return [v for v in range(program.start) if v not in asked or v in used]
 
 
@@ -405,7 +405,7 @@ def chain_of(program: Program) -> Chain | None:
     taken = _taken(program)
     inputs = [program.dtype(value) for value in taken]
     values = {value: at for at, value in enumerate(taken)}  # as those of the chain
-    drawn = sum(REGISTRY[instr.op].source for instr in program.instrs)
+    drawn = sum(REGISTRY[instr.op].traits.source for instr in program.instrs)
     free = len(inputs)
     inputs += [*NUMBERS] * drawn
     nodes: list[Node] = []
@@ -415,7 +415,7 @@ def chain_of(program: Program) -> Chain | None:
         return len(inputs) + len(nodes) - 1
 
     for value, instr in enumerate(program.instrs, program.start):
-        if REGISTRY[instr.op].source:
+        if REGISTRY[instr.op].traits.source:
             values[value] = add(instr.op, tuple(range(free, free + len(NUMBERS))), instr.dtype)
             free += len(NUMBERS)
             continue

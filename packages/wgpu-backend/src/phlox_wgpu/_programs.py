@@ -44,7 +44,7 @@ def kernel(device: GpuDevice, program: Program) -> Kernel | None:
     folds = folds_of(program)
     if not folds:
         return _elementwise.kernel(device, program)
-    if any(REGISTRY[instr.op].source for instr in program.instrs) or not has_rows(program):
+    if any(REGISTRY[instr.op].traits.source for instr in program.instrs) or not has_rows(program):
         return None
     for instr in (program.instrs[value - program.start] for value in folds):
         given = program.dtype(instr.args[0])

@@ -15,7 +15,7 @@ from .wgsl.stages import Part, Stage, Stages
 def folds_of(program: Program) -> list[int]:
     """The values of a program that are folds."""
     made = enumerate(program.instrs, program.start)
-    return [value for value, instr in made if REGISTRY[instr.op].folds]
+    return [value for value, instr in made if REGISTRY[instr.op].traits.folds]
 
 
 def part_of(
@@ -94,7 +94,7 @@ def _levels(program: Program) -> list[int]:
     levels = [0] * program.start
     for instr in program.instrs:
         above = max(levels[arg] for arg in instr.args)
-        levels.append(above + REGISTRY[instr.op].folds)
+        levels.append(above + REGISTRY[instr.op].traits.folds)
     return levels
 
 

@@ -121,10 +121,10 @@ def _given_to(parts: Lowered, known: Known) -> tuple[list[Any], list[Any]]:
 def _agrees(nodes: Sequence[Node], wanted: Sequence[int], known: Known, whole: Program) -> bool:
     """Whether ops as one program give what they gave one by one; ``whole``: the program of all."""
     values, specs, _ = known
-    if any(node.op.source for node in nodes):
+    if any(node.op.traits.source for node in nodes):
         made = {v for node in nodes for v in node.results}
         taken = [v for node in nodes for v in values_of(node) if v not in made]
-        if not spans(taken, specs, specs[nodes[-1].results[0]].shape) or nodes[-1].op.source:
+        if not spans(taken, specs, specs[nodes[-1].results[0]].shape) or nodes[-1].op.traits.source:
             return True  # the first ops by themselves do not tell how much to draw
     device = nodes[0].device
     parts = lowered(nodes, specs, wanted, whole.inner, whole.keepdims)

@@ -97,7 +97,7 @@ class Fusion(Decorator):
             self._stream().settle()  # so that all memory is taken in the order of the ops
             return self.lift_all(op, inside(*self.lower_all(op, args)))
 
-        folds = op.folds and self._inner.limits.folds
+        folds = op.traits.folds and self._inner.limits.folds
         if not (op.op_class.diagonal or folds) or several or op.derive is not None:
             return run
         shapes = self._shapes
@@ -140,9 +140,9 @@ class Fusion(Decorator):
                 return None
             specs.append(item.spec)
         floats = all(dtype.kind == "Float" for dtype in dtypes.values())
-        if op.folds:
+        if op.traits.folds:
             return self._fold_spec(op, specs[0], args[count:]) if dtypes else None
-        if op.truths or not dtypes or not all(type(x) in _ATTRIBUTES for x in args[count:]):
+        if op.traits.truths or not dtypes or not all(type(x) in _ATTRIBUTES for x in args[count:]):
             return None
         if not floats and any(type(item) is not Deferred for item in args[:count]):
             return None

@@ -129,7 +129,7 @@ class _Clusters:
     def _take_sources(self) -> None:
         """Let clusters draw the random numbers that they alone read."""
         for place, node in enumerate(self._nodes):
-            if not node.op.source or node.results[0] in self._wanted:
+            if not node.op.traits.source or node.results[0] in self._wanted:
                 continue
             (drawn,) = node.results
             if self._held(drawn) < node.device.limits.draws_from:
@@ -223,7 +223,7 @@ class _Clusters:
             return f"{device!r} runs no programs"
         inner: int | str = 0
         args: tuple[int | Taken, ...] | str
-        if node.op.folds and limits.folds:
+        if node.op.traits.folds and limits.folds:
             inner, args = fold_of(node, self._specs), (*values_of(node),)
             if self._held(args[0]) < limits.folds_from:
                 return "a fold of little costs less by itself"
@@ -267,7 +267,7 @@ class _Clusters:
     def _alone_with(self, place: int, node: Node, wide: bool | None) -> Cluster:
         shape = self._specs[node.results[0]].shape
         mine = Cluster(node.device, shape)
-        if node.op.folds and node.device.limits.folds:
+        if node.op.traits.folds and node.device.limits.folds:
             mine.shape, mine.row = self._specs[values_of(node)[0]].shape, shape
             mine.inner = int(fold_of(node, self._specs))
         mine.wide = wide
@@ -305,7 +305,7 @@ class _Clusters:
             return True
         # Without their axes, rows do not broadcast, nor are they told from what does.
         for node in map(self._nodes.__getitem__, cluster.nodes):
-            on_rows = self._specs[node.results[0]].shape == cluster.row and not node.op.folds
+            on_rows = self._specs[node.results[0]].shape == cluster.row and not node.op.traits.folds
             for value in values_of(node):
                 shape = self._specs[value].shape
                 if shape and value not in cluster.made if on_rows else shape == cluster.row:
@@ -320,7 +320,7 @@ class _Clusters:
     def _reads_again(self, cluster: Cluster) -> bool:
         """Whether an op of the folded shape reads what has one element for each row."""
         for node in map(self._nodes.__getitem__, cluster.nodes):
-            if node.op.folds or self._specs[node.results[0]].shape != cluster.shape:
+            if node.op.traits.folds or self._specs[node.results[0]].shape != cluster.shape:
                 continue
             made = [v for v in values_of(node) if v in cluster.made]
             if any(self._specs[v].shape == cluster.row for v in made):

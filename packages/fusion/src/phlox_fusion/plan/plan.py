@@ -82,7 +82,7 @@ def _programs(
         clusters, alone = clusters_of(nodes, specs, wanted, apart)
         found = [(cluster, _fused(cluster, nodes, specs)) for cluster in clusters]
         without = [cluster for cluster, fused in found if fused is None]
-        folds = {at for each in without for at in each.nodes if nodes[at].op.folds}
+        folds = {at for each in without for at in each.nodes if nodes[at].op.traits.folds}
         if not folds:
             break
         apart |= folds

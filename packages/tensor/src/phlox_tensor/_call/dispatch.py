@@ -54,12 +54,12 @@ def call(op: Op, operands: tuple[Any, ...], attributes: tuple[Any, ...]) -> Any:
     if op.with_tensors is not None and any(map(_is_no_number, attributes)):
         _, tensors = prepare_operands(op, operands)
         return op.with_tensors(*tensors, *attributes)
-    if op.truths and (answer := _of_parts(op, operands[0], attributes)) is not None:
+    if op.traits.truths and (answer := _of_parts(op, operands[0], attributes)) is not None:
         return answer
     backend, tensors, specs, values = prepared_call(op, operands, attributes)
     for shape in op.shape(op, _shaped(specs), values):
         check_shape(shape, backend, op.name)
-    if op.compares and (answer := _compared_to_far(op, tensors)) is not None:
+    if op.traits.compares and (answer := _compared_to_far(op, tensors)) is not None:
         return answer
     prepared = [_primitive(t) for t in tensors]
     if look is not None and not _is_made_up(prepared, look[1]):

@@ -196,7 +196,7 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
 
 def _in_range(op: Op, declared: Operand, number: Scalar) -> Scalar:
     """The number, unless it has to be positive and is not."""
-    if declared.name in op.positive:
+    if declared.name in op.traits.positive:
         check_positive(op.name, declared.name, number)
     return number
 
@@ -268,9 +268,9 @@ def _group_dtype(
             _raise_kind(op, dtype, kind, names[0])
     if dtype is None:
         return None
-    if op.floats and dtype.kind == "Int":
+    if dtype.kind == "Int" and op.signature.divides:
         dtype = backend.default_float
-    if op.truths:
+    if op.traits.truths:
         dtype = bool_
     require_dtype(dtype, backend, op.name)
     return dtype
@@ -334,7 +334,7 @@ def _check_scalar(op: Op, item: Scalar, dtype: DType) -> None:
             expected="a number of the tensor's kind",
             hint=_number_hint(plain(item), dtype),
         )
-    if not op.compares:
+    if not op.traits.compares:
         number_for(item, dtype, op.name)
 
 

@@ -94,10 +94,10 @@ class Checked(Decorator):
         return disagreement(
             got,
             want,
-            ulp=op.ulp * slack,
-            atol=op.atol * slack * scale,
+            ulp=op.tested.ulp * slack,
+            atol=op.tested.atol * slack * scale,
             rounded=None if rounded is None else (rounded + 1) * scale,  # the other one rounds too
-            signed_zeros=op.keeps_signs and self._inner.strict and self.reference.strict,
+            signed_zeros=op.tested.keeps_signs and self._inner.strict and self.reference.strict,
             denormals=self._inner.strict and self.reference.strict,
         )
 
@@ -126,7 +126,7 @@ class Checked(Decorator):
             op.name,
             f"{self._inner!r} and {self.reference!r} part at {shown}, attributes {attributes}",
             got=problem.partition(": got ")[2] or problem,
-            expected=f"within {op.ulp:g} ulp and {op.atol:g} eps of each other",
+            expected=f"within {op.tested.ulp:g} ulp and {op.tested.atol:g} eps of each other",
             hint="error.operands has the operands: save them, and call the op on each device",
         )
         error.operands = tuple(operands)

@@ -39,7 +39,7 @@ def narrow_error(op: Op) -> float | None:
 
     Those of the package compute narrow floats wide and round once, unless they declare it.
     """
-    return 0.0 if op.rounded is None and is_built_in(op) else op.rounded
+    return 0.0 if op.tested.rounded is None and is_built_in(op) else op.tested.rounded
 
 
 def disagreement(

@@ -114,7 +114,7 @@ class Program(NamedTuple):
         """Return for each value whether it has one element for each row, as numbers have."""
         found = [at in self.rows for at in range(len(self.inputs))] + [True] * len(self.numbers)
         for op, args, _ in self.instrs:
-            known = REGISTRY[op]
+            known = REGISTRY[op].traits
             found.append(known.folds or (not known.source and all(found[arg] for arg in args)))
         return tuple(found)
 
@@ -145,14 +145,16 @@ class Program(NamedTuple):
             )
         rows = self.of_rows()
         for op, args, _ in self.instrs:
-            if REGISTRY[op].source and not all(len(self.inputs) <= a < self.start for a in args):
+            if REGISTRY[op].traits.source and not all(
+                len(self.inputs) <= a < self.start for a in args
+            ):
                 raise CompileError(
                     "program",
                     "a source takes what is no number",
                     got=f"{op}{args}",
                     expected=f"values from {len(self.inputs)} up to {self.start - 1}",
                 )
-            if REGISTRY[op].folds and (self.inner < 1 or len(args) != 1 or rows[args[0]]):
+            if REGISTRY[op].traits.folds and (self.inner < 1 or len(args) != 1 or rows[args[0]]):
                 raise CompileError(
                     "program",
                     "a fold has nothing to fold",

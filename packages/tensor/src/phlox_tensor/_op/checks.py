@@ -68,26 +68,19 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, tuple) and all(map(_is_text, value))
 
 
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_is_number, value.values()))
-
-
 _BOOL: Final = (_is_bool, "True or False")
 _ERROR: Final = (_is_error, "a number from 0")
 _FUNCTION: Final = (_is_function, "a function")
 # Fields of ``Op`` that a declaration may give -> what they are.
 FIELDS: Final[dict[str, tuple[Fits, str]]] = {
-    "absent": (_are_numbers, "a dict from attributes to numbers"),
     "atol": _ERROR,
     "cases": (_are_cases, "a tuple of case((2, 3), axis=1)"),
     "compares": _BOOL,
-    "counts": _BOOL,
     "derive": _FUNCTION,
     "doc": (_is_text, "a sentence"),
     "domain": (_is_domain, "(lowest, highest), or a dict of them by operand"),
     "example": (_is_text, "a line of code and its result"),
     "expand": _FUNCTION,
-    "floats": _BOOL,
     "folds": _BOOL,
     "function": _BOOL,
     "internal": _BOOL,
@@ -103,11 +96,9 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "shape": _FUNCTION,
     "signed_zeros": (_is_three_way, "True, False or None"),
     "source": _BOOL,
-    "special_ints": _BOOL,
     "truths": _BOOL,
     "ulp": _ERROR,
     "unpromised": (_are_reasons, "a dict from operands to reasons"),
-    "unreferenced": (_is_text, "a reason"),
     "with_tensors": _FUNCTION,
     "work": _FUNCTION,
 }
@@ -160,7 +151,6 @@ def check_fields(name: str, taken: Signature, fields: Mapping[str, Any]) -> None
     operands, attributes = [o.name for o in taken.operands], [a.name for a in taken.attributes]
     _check_names(name, "domain", fields.get("domain"), operands)
     _check_names(name, "unpromised", fields.get("unpromised"), operands)
-    _check_names(name, "absent", fields.get("absent"), attributes)
     for field in _CALLED:
         own = [] if operands or field != "expand" else ["device"]
         _check_call(name, field, fields.get(field), [*own, *operands, *attributes])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from math import prod
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, final
 from .._errors.classes import ArgumentError, UnknownOpError, WrongTypeError
 from .._values.dtype import DType
 from . import checks as _declaring
+from .records import Case, Refusal, Tested, Traits
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -97,64 +98,6 @@ class OpClass:
     windows: bool = False
 
 
-class IndexSample(NamedTuple):
-    """In a test case: an integer operand with values in [-size, size).
-
-    A negative size asks for values counted from the front alone, in [0, -size).
-    """
-
-    shape: Shape
-    size: int
-
-
-class DefiniteSample(NamedTuple):
-    """In a test case: symmetric matrices whose eigenvalues are well above 0."""
-
-    shape: Shape
-
-
-class MaskSample(NamedTuple):
-    """In a test case: an operand of truth values."""
-
-    shape: Shape
-
-
-class SortedSample(NamedTuple):
-    """In a test case: an operand whose values ascend along the last axis, with ties."""
-
-    shape: Shape
-
-
-class Given(NamedTuple):
-    """In a test case: an operand of these values, whole numbers in the default type of integers."""
-
-    values: Any
-
-
-class Case(NamedTuple):
-    """One test case of an op: operand shapes (or samples) and attributes by name."""
-
-    operands: tuple[Any, ...]
-    attributes: Mapping[str, Any]
-
-
-def case(*operands: object, **attributes: object) -> Case:
-    """Write down a test case: ``case((2, 3), (3, 4))`` or ``case((2, 3), axis=1)``."""
-    return Case(operands, attributes)
-
-
-class Refusal(NamedTuple):
-    """One call that an op refuses, and the class of the error on every device."""
-
-    error: type[Exception]
-    case: Case
-
-
-def refusal(error: type[Exception], *operands: object, **attributes: object) -> Refusal:
-    """Write down a call that is refused: ``refusal(ShapeError, (2, 3), (2, 3))``."""
-    return Refusal(error, Case(operands, attributes))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
     """One op, declared once; everything else is derived from this record.
@@ -169,45 +112,15 @@ class Op:
         expand: the formula in terms of other ops, a function of Tensors and attributes; of the
             device and attributes where there are no operands.
         shape: the rule from operand shapes to result shapes; that of the class by default.
-        linear: linear in all Float operands together, so that the op itself maps tangents.
-        multilinear: linear in each Float operand for itself, so that the product rule holds.
         work: multiplications with an addition, from operands and attributes; 0 by default.
-        compares: tells how numbers lie to each other, so a Python integer may be outside the type
-            of the tensor beside it.
         with_tensors: the formula for attributes given as tensors that are no plain numbers: of
             several elements, or with a derivative; others are read.
         prepare: fills attributes that depend on shapes, types or the backend.
-        floats: Int operands are taken in the default float type.
-        counts: an Int result has the default integer type, whatever that of Int operands is.
-        folds: a reduction that makes elements of one type one of the same type, so that a program
-            may hold it.
-        measured: the values tell a size of a result, for which the shape rule gives -1; asked of
-            the ops of the package alone.
-        positive: operands of which a number, as a tensor is not read, is refused unless it is above
-            0 and finite.
-        source: draws each element by its place and by numbers alone, in a shape that is its first
-            attribute, so that a program may draw it where it is read.
-        truths: operands of other kinds are taken as Bool, by whether they are not 0.
-        domain: the interval that tests draw from, or one per operand name.
-        ulp: allowed error in units of the result type's epsilon.
-        atol: allowed absolute error, in units of epsilon, for results near zero.
-        rounded: given, ``ulp`` and ``atol`` are in units of float32's epsilon for narrower types
-            too, whose results are rounded and may be off by so many of their epsilons more, for
-            what is rounded on the way. For ops of the package it is 0 by default.
-        cases: test cases for ops whose class cannot make them up.
-        far: test cases whose operand x lies far from 0, is large or is led by an outlier, for ops
-            that subtract a mean or a largest element, or add squares.
-        refuses: calls that are refused, by the same error on every device.
-        unpromised: operands whose nan and infinities give what the device makes of them, each with
-            the reason; beside them, only results that are finite everywhere are compared.
-        unreferenced: why an op of the package that has no ``numpy`` needs none.
-        signed_zeros: whether the sign of a zero result is defined; not said, it is where ``ulp``
-            is at most 1: what rounds on its way may round to either zero.
-        special_ints: whether tests try every pair of extreme integers.
+        traits: what devices, decorators and rules may know of it.
+        tested: how it is tested.
         method: whether tensors get a method of this name.
         function: whether the function of this name is generated; ``_functions.standard`` has the
             others, which take more than the entries.
-        absent: for each optional number, the float with the effect of None, as inf for a maximum.
         derive: makes an op of the same sort out of a function of operands, attributes and the
             cotangent of the result, which gives the cotangent of the operand at a place. Ops that
             have it are in no table.
@@ -224,33 +137,13 @@ class Op:
     example: str = ""
     numpy: Callable[..., Any] | None = None
     expand: Callable[..., Any] | None = None
-    linear: bool = False
-    multilinear: bool = False
     work: WorkRule | None = None
-    compares: bool = False
     with_tensors: Callable[..., Any] | None = None
     prepare: PrepareRule | None = None
-    floats: bool = False
-    counts: bool = False
-    folds: bool = False
-    measured: bool = False
-    positive: tuple[str, ...] = ()
-    source: bool = False
-    truths: bool = False
-    domain: tuple[float, float] | Mapping[str, tuple[float, float]] = (-3.0, 3.0)
-    ulp: float = 0.0
-    atol: float = 0.0
-    rounded: float | None = None
-    cases: tuple[Case, ...] = ()
-    far: tuple[Case, ...] = ()
-    refuses: tuple[Refusal, ...] = ()
-    unpromised: Mapping[str, str] = field(default_factory=dict)
-    unreferenced: str = ""
-    signed_zeros: bool | None = None
-    special_ints: bool = True
+    traits: Traits = field(default_factory=Traits)
+    tested: Tested = field(default_factory=Tested)
     method: bool = True
     function: bool = True
-    absent: Mapping[str, float] = field(default_factory=dict)
     derive: Callable[[Callable[..., Any], int], Any] | None = None
     internal: bool = False
     attribute_names: tuple[str, ...] = ()
@@ -282,17 +175,6 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature.text}>"
-
-    @property
-    def keeps_signs(self) -> bool:
-        """Whether the sign of a zero result is defined."""
-        return self.ulp <= 1 if self.signed_zeros is None else self.signed_zeros
-
-    def interval(self, operand: str) -> tuple[float, float]:
-        """The interval from which tests draw the values of ``operand``."""
-        if isinstance(self.domain, tuple):
-            return self.domain
-        return self.domain.get(operand, (-3.0, 3.0))
 
 
 @final
@@ -376,12 +258,15 @@ def declare(op_class: OpClass, name: Any, signature: str, **fields: Any) -> Op:
     if op_class.cases is None and not fields.get("cases"):
         why = f"op {name!r} needs cases=: class {op_class.name} makes up none"
         raise ArgumentError("declare", why)
+    traits, tested = (_taken(fields, kind.__slots__) for kind in (Traits, Tested))
     op = Op(
         name=name,
         op_class=op_class,
         signature=parsed,
         shape=shape,
         attribute_names=tuple(a.name for a in parsed.attributes),
+        traits=Traits(**traits),
+        tested=Tested(**tested),
         **fields,
     )
     for reserved in _reserved:
@@ -396,6 +281,10 @@ def declare(op_class: OpClass, name: Any, signature: str, **fields: Any) -> Op:
     for listener in _listeners:
         listener(op)
     return op
+
+
+def _taken(fields: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: fields.pop(name) for name in names if name in fields}
 
 
 _replaced: Final = [object()]

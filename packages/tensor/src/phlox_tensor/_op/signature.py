@@ -67,6 +67,16 @@ class Signature:
         """Whether a call gives a tuple."""
         return len(self.results) > 1 or any(result.variadic for result in self.results)
 
+    @property
+    def divides(self) -> bool:
+        """Whether Int operands are taken in the default float type: they are Num, and give Float.
+
+        An attribute ``dtype`` says the type of the result by itself.
+        """
+        kinds = {operand.kind for operand in self.operands}
+        told = "Float" in kinds or any(a.name == "dtype" for a in self.attributes)
+        return "Num" in kinds and not told and self.results[0].kind == "Float"
+
 
 def parse(text: str) -> Signature:
     """Parse the text of a signature.

@@ -41,10 +41,10 @@ def interpreted(program: Program, device: Backend | None = None) -> Kernel:
             raise Rejected("no axes to fold, or nothing to fold")
         for instr in program.instrs:
             given = [values[arg] for arg in instr.args]
-            if REGISTRY[instr.op].source:
+            if REGISTRY[instr.op].traits.source:
                 values.append(entries[instr.op](*_drawn(instr, given, shape)))
                 continue
-            if REGISTRY[instr.op].folds:
+            if REGISTRY[instr.op].traits.folds:
                 given = [entries["broadcast_to"](given[0], shape)]
             values.append(entries[instr.op](*given, *_asked(instr, len(shape), inner)))
         for value in program.outputs:
@@ -67,7 +67,7 @@ def _asked(instr: Instr, rank: int, inner: int) -> list[Any]:
     """The attributes that are no numbers: the element type of the result; how rows are folded."""
     op = REGISTRY[instr.op]
     known: dict[str, Any] = {"DType": as_dtype(instr.dtype)}
-    if op.folds:
+    if op.traits.folds:
         known |= {"Axes": tuple(range(rank - inner, rank)), "bool": True}
     kinds = [item.type.removesuffix("?") for item in op.signature.attributes]
     return [known[kind] for kind in kinds if kind in known]

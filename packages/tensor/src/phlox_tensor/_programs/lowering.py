@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import prod
+from math import inf, prod
 from typing import Any, Final, NamedTuple
 
 from .._device.program import Instr, Program
 from .._errors.classes import CompileError
-from .._op.declaration import Op, Spec
+from .._op.declaration import Op, Spec, is_built_in
 from .._recording.graph import Node, Value, values_of
 from .._values.dtype import DType
 from .._values.number import Number, Scalar
@@ -37,6 +37,10 @@ class Lowered(NamedTuple):
     results: tuple[int, ...]
 
 
+# What bounds of elements that are not given do, as numbers.
+_UNBOUNDED: Final = {"max": inf, "min": -inf}
+
+
 def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] | str:
     """Return what a node takes as an instruction, values and numbers; or why it is none."""
     op = node.op
@@ -49,7 +53,7 @@ def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] |
             dtype = types.setdefault(declared.kind, specs[item.number].dtype)
             if dtype is not specs[item.number].dtype:
                 return "operands of different element types"
-            if op.floats and dtype.kind == "Int":
+            if dtype.kind == "Int" and op.signature.divides:
                 return "integers are taken as floats first"
     result = specs[node.results[0]].dtype
     for item, declared in zip(node.operands, op.signature.operands, strict=True):
@@ -61,8 +65,8 @@ def arguments_of(node: Node, specs: Sequence[Spec]) -> tuple[int | Taken, ...] |
             found.append(Taken(item, types[declared.kind].name))
     for name, attribute in zip(op.attribute_names, node.attributes, strict=True):
         item = attribute
-        if item is None and result.kind == "Float":
-            item = op.absent.get(name)
+        if item is None and result.kind == "Float" and is_built_in(op):
+            item = _UNBOUNDED.get(name)
         if isinstance(item, DType):
             if item is not result:
                 return "an element type that is not that of the result"
@@ -92,7 +96,7 @@ def _drawn_by(node: Node) -> tuple[Taken, ...]:
 
 def fold_of(node: Node, specs: Sequence[Spec]) -> int | str:
     """Return how many axes, the last ones, a node folds; or why it is no instruction that does."""
-    if not node.op.folds:
+    if not node.op.traits.folds:
         return f"{node.op.op_class.name} is not elementwise"
     (operand,) = node.operands
     given = dict(zip(node.op.attribute_names, node.attributes, strict=True))
@@ -134,10 +138,12 @@ def lowered(
     taken: list[tuple[int | Taken, ...]] = []
     for node in nodes:
         args: tuple[int | Taken, ...] | str
-        if node.op.source:
+        if node.op.traits.source:
             args = _drawn_by(node)
         else:
-            args = (*values_of(node),) if node.op.folds and inner else arguments_of(node, specs)
+            args = (
+                (*values_of(node),) if node.op.traits.folds and inner else arguments_of(node, specs)
+            )
         if isinstance(args, str):
             raise in_the_way("kernel", node, args)
         taken.append(args)

@@ -255,7 +255,7 @@ class Recording:
             self._busy = False
         count = len(op.signature.operands)
         operands = tuple([self._operand(device, item) for item in given[:count]])
-        if op.measured or not is_built_in(op):
+        if op.traits.measured or not is_built_in(op):
             self._refuse_unknown(device, op, operands, given[count:])
         outs = out if op.signature.several else (out,)
         results = tuple([self._result(device, each) for each in outs])

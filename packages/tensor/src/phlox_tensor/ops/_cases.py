@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from .._errors.classes import ShapeError
-from .._op.declaration import Case, Op, Refusal, refusal
+from .._op.declaration import Op
+from .._op.records import Case, Refusal, refusal
 from .._op.signature import REQUIRED
 from .._values.dtype import DTYPES
 from .._values.kinds import KIND_SETS

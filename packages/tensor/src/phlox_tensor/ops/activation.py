@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors.classes import ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes
@@ -207,7 +207,6 @@ quiet_softmax = row(
     cases=(case((3, 5)), case((4, 3, 2), axis=1), case((6,), axis=0)),
     refuses=(refusal(ShapeError, (2,), axis=1),),
     example="pt.quiet_softmax(pt.asarray([0.0, 0.0]))",
-    far=(case((3, 1000), axis=-1), case((300, 7), axis=0)),
     doc="``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.",
 )
 
@@ -293,7 +292,6 @@ softmin = row(
     cases=(case((3, 5)), case((4, 3, 2), axis=1)),
     refuses=(refusal(ShapeError, (2,), axis=1),),
     example="pt.softmin(pt.asarray([0.0, 0.0, 1.0]))",
-    far=(case((3, 1000), axis=-1), case((300, 7), axis=0)),
     doc="``softmax`` of ``-x`` along an axis.",
 )
 
@@ -339,7 +337,6 @@ def _swiglu(x1: Tensor, x2: Tensor) -> Tensor:
 swiglu = elementwise(
     "swiglu",
     "x1: Float, x2: Float -> Float",
-    unreferenced="``silu``, which has a reference, times x2",
     expand=_swiglu,
     ulp=8,
     atol=4,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors.classes import ShapeError
-from .._op.declaration import refusal
+from .._op.records import refusal
 from ..reference import binary as ref
 from ..reference._precision import through_float32
 from ._expansion import in_float32, of_tensors
@@ -110,7 +110,6 @@ divide = elementwise(
     "divide",
     "x1: Num, x2: Num -> Float",
     numpy=np.divide,
-    floats=True,
     domain={"x1": (-3, 3), "x2": (0.3, 3)},
     ulp=1,
     doc="Quotient, elementwise: ``x1 / x2``. Integers are divided in the default float type.",
@@ -279,7 +278,6 @@ pow_ = elementwise(
     _NUM,
     numpy=ref.power,
     domain={"x1": (0.2, 3), "x2": (0, 3)},
-    special_ints=False,  # negative exponents are an error
     ulp=4,
     doc="Power, elementwise, as IEEE 754 has it: ``x⁰ = 1``; nan for a negative base with a "
     "fractional exponent. Integers take exponents from 0 up.",

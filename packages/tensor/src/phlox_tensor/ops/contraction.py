@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import IndexSample, case, refusal
+from .._op.records import IndexSample, case, refusal
 from .._values.dtype import bool_, float32, int16, int32
 from ..reference import contraction as ref
 from ..shapes import contraction as shapes

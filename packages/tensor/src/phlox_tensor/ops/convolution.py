@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ..reference import convolution as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import window_sizes

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors.classes import ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ..reference import convolution_nd as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._errors.classes import UnknownArgumentError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ._families import creation
 
 arange = creation(

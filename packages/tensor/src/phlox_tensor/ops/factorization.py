@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import DefiniteSample, Given, case, refusal
+from .._op.records import DefiniteSample, Given, case, refusal
 from ..reference import factorization as ref
 from ..shapes import factorization as shapes
 from ._families import factorization

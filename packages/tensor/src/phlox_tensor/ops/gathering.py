@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
-from .._op.declaration import Given, IndexSample, MaskSample, case, refusal
+from .._op.records import Given, IndexSample, MaskSample, case, refusal
 from ..reference import gathering as ref
 from ..shapes import gathering as shapes
 from ._families import indexing

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors.classes import IndexOutOfRangeError, ShapeError
-from .._op.declaration import Given, IndexSample, MaskSample, case, refusal
+from .._op.records import Given, IndexSample, MaskSample, case, refusal
 from ..reference import indexing as ref
 from ..shapes import indexing as shapes
 from ._families import indexing

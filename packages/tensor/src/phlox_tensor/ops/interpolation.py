@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._data.conversion import asarray
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ..reference import interpolation as ref
 from ..shapes import _taps as places
 from ..shapes import interpolation as shapes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ..reference import matrices as ref
 from ..shapes import matrices as shapes
 from . import movement

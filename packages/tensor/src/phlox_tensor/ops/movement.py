@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import Restated, case, refusal
+from .._op.declaration import Restated
+from .._op.records import case, refusal
 from .._values.tensor import Tensor
 from ..reference import movement as ref
 from ..shapes import indexing as index_shapes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors.classes import ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes

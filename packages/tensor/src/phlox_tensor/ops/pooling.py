@@ -7,7 +7,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import IndexSample, case, refusal
+from .._op.records import IndexSample, case, refusal
 from .._values.tensor import Tensor
 from ..reference import pooling as ref
 from ..shapes import pooling as shapes

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._data.conversion import asarray
 from .._errors.classes import ShapeError
-from .._op.declaration import Op, case, refusal
+from .._op.declaration import Op
+from .._op.records import case, refusal
 from .._values.tensor import Tensor
 from ..reference import pooling_nd as ref
 from ..shapes import pooling_nd as shapes

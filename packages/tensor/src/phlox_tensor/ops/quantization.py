@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._errors.classes import ShapeError
-from .._op.declaration import IndexSample, case, refusal
+from .._op.records import IndexSample, case, refusal
 from .._values.dtype import DType, int8, int16, int32, uint8
 from ..reference import quantization as ref
 from ..shapes import quantization as shapes
@@ -149,7 +149,6 @@ quantized_linear = contraction(
     expand=_quantized_linear,
     shape=shapes.quantized_linear,
     work=linear_work,
-    unreferenced="``dequantize`` and ``matmul``, which have references",
     domain={"weight": (-3, 3)},
     ulp=8,
     atol=64,  # sums of products up to 27

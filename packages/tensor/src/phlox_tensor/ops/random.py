@@ -6,7 +6,7 @@ from math import pi, prod
 from typing import Any
 
 from .._device.backend import Backend
-from .._op.declaration import case
+from .._op.records import case
 from .._values.dtype import DType, float32, float64, uint32
 from .._values.tensor import Tensor
 from ..reference import random as ref

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data.conversion import asarray
 from .._errors.classes import IndexOutOfRangeError, ShapeError
-from .._op.declaration import Given, IndexSample, case, refusal
+from .._op.records import Given, IndexSample, case, refusal
 from ..reference import rearrangement as ref
 from ..shapes import rearrangement as shapes
 from ..shapes._window import window_sizes

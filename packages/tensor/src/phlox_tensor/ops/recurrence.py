@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._errors.classes import IndexOutOfRangeError, ShapeError
-from .._op.declaration import Given, IndexSample, case, refusal
+from .._op.records import Given, IndexSample, case, refusal
 from .._values.tensor import Tensor
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes

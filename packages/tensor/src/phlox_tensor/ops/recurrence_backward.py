@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._op.declaration import IndexSample, case
+from .._op.records import IndexSample, case
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
 from . import movement

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._call.row_blocks import parts_of
 from .._errors.classes import KindError, ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from .._values.dtype import as_dtype, bool_
 from ..reference import reduction as ref
 from ..shapes import reduction as shapes
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .._op.declaration import Attributes, Shape, Specs
     from .._values.tensor import Tensor
 
-_FAR = (case((3, 1000), axis=1), case((300, 7), axis=0), case((4, 65), axis=None))
 _AXES = "axis: Axes = None, keepdims: bool = False"
 
 
@@ -126,7 +125,6 @@ logsumexp = reduction(
     numpy=ref.logsumexp,
     ulp=8,
     atol=8,
-    far=_FAR,
     doc="``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and for "
     "none.",
 )
@@ -156,7 +154,6 @@ mean = reduction(
     linear=True,
     ulp=4,
     atol=4,
-    far=_FAR,
     doc="Arithmetic mean along the axes; nan for none.",
 )
 min_ = reduction(
@@ -208,7 +205,6 @@ std = reduction(
     expand=_std,
     ulp=16,
     atol=8,
-    far=_FAR,
     doc="Standard deviation along the axes, divided by ``n - correction``.",
 )
 sum_ = reduction(
@@ -242,7 +238,6 @@ var = reduction(
     numpy=ref.var,
     ulp=16,
     atol=8,
-    far=_FAR,
     doc="Variance along the axes: mean squared distance from the mean, divided by "
     "``n - correction``.",
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors.classes import ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from .._values.tensor import Tensor
 from ..shapes import movement as shapes
 from ..shapes._equal import same

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._data.conversion import asarray
 from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
-from .._op.declaration import Given, case, refusal
+from .._op.records import Given, case, refusal
 from .._values.tensor import Tensor
 from ..reference import sampling as ref
 from ..shapes import sampling as shapes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors.classes import ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from .._values.dtype import float32
 from ..reference import scan as ref
 from ..shapes import scan as shapes

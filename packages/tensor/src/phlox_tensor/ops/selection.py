@@ -9,7 +9,7 @@ import numpy as np
 
 from .._data.creation import arange
 from .._errors.classes import ArgumentError, IndexOutOfRangeError, KindError, ShapeError
-from .._op.declaration import Given, IndexSample, MaskSample, case, refusal
+from .._op.records import Given, IndexSample, MaskSample, case, refusal
 from .._values.tensor import Tensor
 from ..reference import selection as ref
 from ..shapes import selection as shapes

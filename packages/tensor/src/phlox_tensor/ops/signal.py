@@ -8,7 +8,7 @@ import numpy as np
 
 from .._data.conversion import asarray
 from .._errors.classes import ShapeError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from ..reference import signal as ref
 from ..shapes import signal as shapes
 from . import movement

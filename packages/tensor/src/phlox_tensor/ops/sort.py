@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import SortedSample, case, refusal
+from .._op.records import SortedSample, case, refusal
 from ..reference import sort as ref
 from ..shapes import sort as shapes
 from ._families import search, sort

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from .._errors.classes import ArgumentError
-from .._op.declaration import case, refusal
+from .._op.records import case, refusal
 from .._values.dtype import finfo, float64
 from .._values.tensor import Tensor
 from ..reference import special as ref

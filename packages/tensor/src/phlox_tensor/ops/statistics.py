@@ -10,7 +10,7 @@ import numpy as np
 from .._data.conversion import asarray
 from .._data.creation import arange, ones, zeros
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import Given, case, refusal
+from .._op.records import Given, case, refusal
 from ..reference import statistics as ref
 from ..shapes import statistics as shapes
 from . import movement
@@ -54,13 +54,12 @@ def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
 
 bincount = choosing(
     "bincount",
-    "x: Int; minlength: int = 0 -> Int",
+    "x: Whole; minlength: int = 0 -> Int",
     expand=_bincount,
     numpy=_counted,
     shape=shapes.bincount,
     measured=True,
     domain=(0, 5),
-    counts=True,
     cases=(case((7,)), case((3,), minlength=6), case((0,), minlength=2)),
     refuses=(
         refusal(ShapeError, (2, 2)),
@@ -135,7 +134,6 @@ corrcoef = contraction(
     cases=(case((3, 5)), case((2, 4)), case((1, 4)), case((5,))),
     refuses=(refusal(ShapeError, (2, 2, 2)),),
     example="pt.corrcoef(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
-    far=(case((3, 200)), case((4, 65))),
     doc="Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].",
 )
 cov = contraction(
@@ -155,7 +153,6 @@ cov = contraction(
     ),
     refuses=(refusal(ShapeError, (2, 2, 2)),),
     example="pt.cov(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
-    far=(case((3, 200)), case((4, 65))),
     doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
 )
 
@@ -438,6 +435,5 @@ var_mean = reduction(
     shape=shapes.var_mean,
     ulp=16,
     atol=8,
-    far=(case((3, 1000), axis=1), case((300, 7), axis=0)),
     doc="``var`` and ``mean`` along the axes.",
 )

@@ -8,7 +8,7 @@ from math import prod, sqrt
 from operator import add
 from typing import TYPE_CHECKING
 
-from .._op.declaration import case
+from .._op.records import case
 from .._values.number import call
 from ..reference import step as ref
 from ..shapes import step as shapes

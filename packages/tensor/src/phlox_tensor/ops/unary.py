@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import inf, nan
 from math import log as _log
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._op.declaration import case
+from .._op.records import case
 from ..reference import unary as ref
 from ..reference._precision import in_float64, through_float32
 from ..shapes import unary as shapes
@@ -477,7 +477,6 @@ clip = elementwise(
     expand=_clip,
     numpy=ref.clip,
     prepare=shapes.prepare_clip,
-    absent={"min": -inf, "max": inf},
     with_tensors=_clip_by_tensors,
     signed_zeros=False,
     cases=(

@@ -17,7 +17,7 @@ from .._op.declaration import REGISTRY, Op, Spec
 from .._values.dtype import DTYPES, DType, float64
 from .._values.tensor import Tensor
 from ._apart import apart_samples, called_short, outside
-from ._far import far_samples
+from ._far import FAR, far_samples
 from ._layouts import LAYOUTS, Place
 from ._samples import Sample, dtypes_for, refused_samples, samples
 from ._special import placed_samples, special_samples
@@ -51,7 +51,7 @@ class Check:
     """One op with one element type on one backend; call it to run, an AssertionError fails it.
 
     A ``thorough`` check puts each special value into each operand of each sample, others one.
-    A ``far`` check draws the cases that the op declares as such, and nothing else.
+    A ``far`` check draws the cases that ``FAR`` has of the op, and nothing else.
     """
 
     backend: Backend
@@ -92,7 +92,7 @@ class Check:
         if not self.op.op_class.diagonal:  # whose grid has every pair
             for place, value, sample in placed_samples(self.op, drawn, every=self.thorough):
                 name = self.op.signature.operands[place].name
-                loose = name in self.op.unpromised
+                loose = name in self.op.tested.unpromised
                 yield _Trial(sample, what=f"{value} in {name}", loose=loose)
 
     def _refused(self) -> Iterator[tuple[type[Exception], Sample]]:
@@ -116,7 +116,7 @@ class Check:
         if not trial.lies:
             self._compare_inferred(got, trial)
         wide = narrow
-        if self.op.ulp and self.dtype.kind == "Float" and not trial.grid:
+        if self.op.tested.ulp and self.dtype.kind == "Float" and not trial.grid:
             wide = self._apply(_widened(seen), reference, LAYOUTS["contiguous"])
         for i, (a, b, c) in enumerate(zip(got, narrow, wide, strict=True)):
             self._compare(a, b, c, f"result {i}", trial)
@@ -169,7 +169,7 @@ class Check:
         if got.dtype is not narrow.dtype:
             problem = f"type {got.dtype}, expected {narrow.dtype}"
         slack = self.backend.slack
-        ulp = self.op.ulp * slack + (1 if trial.grid and self.op.ulp else 0)
+        ulp = self.op.tested.ulp * slack + (1 if trial.grid and self.op.tested.ulp else 0)
         found, wanted = got.numpy(), wide.numpy()
         if trial.loose and found.dtype.kind in "iub":  # places, of which none is known
             wanted = found
@@ -180,9 +180,9 @@ class Check:
             found,
             wanted,
             ulp=ulp,
-            atol=self.op.atol * slack * trial.size,
+            atol=self.op.tested.atol * slack * trial.size,
             rounded=narrow_error(self.op),
-            signed_zeros=trial.grid and self.backend.strict and self.op.keeps_signs,
+            signed_zeros=trial.grid and self.backend.strict and self.op.tested.keeps_signs,
             denormals=self.backend.strict,
         )
         if problem is not None:
@@ -298,7 +298,7 @@ def checks(
 def _checks(backend: Backend, names: list[str], thorough: bool, far: bool) -> Iterator[Check]:
     for name in names:
         op = REGISTRY[name]
-        if lacks(backend, op) or (far and not op.far):
+        if lacks(backend, op) or (far and op.name not in FAR):
             continue
         for dtype in dtypes_for(op, backend):
             yield Check(backend, op, dtype, thorough, far)

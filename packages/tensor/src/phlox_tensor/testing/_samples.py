@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._device.backend import Backend
-from .._op.declaration import (
-    Case,
-    DefiniteSample,
-    Given,
-    IndexSample,
-    MaskSample,
-    Op,
-    SortedSample,
-)
+from .._op.declaration import Op
+from .._op.records import Case, DefiniteSample, Given, IndexSample, MaskSample, SortedSample
 from .._op.signature import REQUIRED, Operand
 from .._values.dtype import DType
 from .._values.kinds import KIND_SETS
@@ -63,7 +56,7 @@ def refused_samples(
     """Calls that the op refuses, with the class of the error; the same in every run."""
     rng = np.random.default_rng(zlib.crc32(f"{op.name}/{dtype}/refused".encode()))
     made = op.op_class.refuses
-    for error, case in (*op.refuses, *(made(op) if made is not None else ())):
+    for error, case in (*op.tested.refuses, *(made(op) if made is not None else ())):
         yield error, drawn(op, case, dtype, backend, rng)
 
 
@@ -81,7 +74,7 @@ def drawn(op: Op, case: Case, dtype: DType, backend: Backend, rng: Any) -> Sampl
 
 def _cases(op: Op, backend: Backend) -> Iterator[Case]:
     """The declared cases, or those that the class makes up; for element types that are there."""
-    made = op.cases or (op.op_class.cases(op) if op.op_class.cases is not None else ())
+    made = op.tested.cases or (op.op_class.cases(op) if op.op_class.cases is not None else ())
     for case in made:
         if all(v in backend.dtypes for v in case.attributes.values() if isinstance(v, DType)):
             yield case
@@ -120,7 +113,7 @@ def _values(
     own = dtype if dtype.kind in KIND_SETS[declared.kind] else _default(declared.kind, backend)
     # Where the result is a place among the elements, equal elements have to occur.
     few = op.op_class.orders or op.signature.results[0].kind == "Int"
-    return draw(own, wanted, op.interval(declared.name), rng, few=few)
+    return draw(own, wanted, op.tested.interval(declared.name), rng, few=few)
 
 
 def _default(kind: str, backend: Backend) -> DType:

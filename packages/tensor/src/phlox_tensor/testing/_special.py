@@ -45,8 +45,7 @@ def special_samples(op: Op, dtype: DType, backend: Backend) -> Iterator[Sample]:
     required = [a for a in op.signature.attributes if a.name == "dtype"]
     chosen = [a for a in op.signature.attributes if a.type == "DType?"]
     if op.op_class.diagonal and not required:
-        if dtype.kind != "Int" or op.special_ints:
-            yield _grid(op, values)
+        yield _grid(op, values)
     elif (op.op_class.reduces or op.op_class.orders or chosen) and dtype.kind != "Bool":
         rows = np.stack([np.roll(values, i) for i in range(4)])
         line = {a.name: 2 for a in op.signature.attributes if a.type == "int"} | {"axis": 1}

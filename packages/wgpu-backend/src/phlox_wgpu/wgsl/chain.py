@@ -54,7 +54,7 @@ class Chain:
     def sources(self) -> list[tuple[int, Node]]:
         """The nodes that draw random numbers, by value."""
         found = enumerate(self.nodes, len(self.inputs))
-        return [(value, node) for value, node in found if REGISTRY[node.op].source]
+        return [(value, node) for value, node in found if REGISTRY[node.op].traits.source]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def has_row(chain: Chain, node: Node) -> bool:
         return False
     if node.op == "cast":
         return True
-    if REGISTRY[node.op].source:
+    if REGISTRY[node.op].traits.source:
         return random.has_source(node.op, node.dtype) and node.args[0] < len(chain.inputs)
     try:
         table.expression(node.op, _LETTERS[dtypes[-2]])
