@@ -72,10 +72,7 @@ class _Layout(NamedTuple):
 
 
 def _parts(
-    groups: list[_Group],
-    params: list[Param],
-    grads: list[Tensor[Float]],
-    states: dict[str, State],
+    groups: list[_Group], params: list[Param], grads: list[Tensor[Float]], states: dict[str, State]
 ) -> list[_Part]:
     """The groups of a step without numbers; none where gradients came from other devices."""
     row_of = {param.id: row for row, param in enumerate(params)}

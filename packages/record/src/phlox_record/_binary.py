@@ -24,14 +24,7 @@ from ._content import (
 )
 from ._errors import Malformed, shown
 from ._form import Form
-from ._layout import (
-    DTYPE_CODES,
-    Descriptor,
-    as_array,
-    check_sum,
-    describe,
-    descriptor,
-)
+from ._layout import DTYPE_CODES, Descriptor, as_array, check_sum, describe, descriptor
 from ._limits import MAX_DEPTH, Limits
 from ._msgpack import Ext, pack, unpack
 from ._source import Source, Write

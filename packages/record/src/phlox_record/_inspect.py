@@ -17,15 +17,7 @@ from ._files import map_file, not_found
 from ._gather import numbered
 from ._limits import Limits
 from ._precision import PrecisionSettings
-from ._recorder import (
-    PathLike,
-    Recorder,
-    by_extension,
-    kinds,
-    open_data,
-    open_unnamed,
-    recognize,
-)
+from ._recorder import PathLike, Recorder, by_extension, kinds, open_data, open_unnamed, recognize
 from ._shards import INDEX
 from ._tensors import DeviceLike, LoadDType, materialize
 from ._tree import LEAF, Layout, RecordInput, TensorEntry, tensor_of

@@ -12,16 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from phlox_tensor import (
-    DType,
-    WrongTypeError,
-    bfloat16,
-    finfo,
-    float16,
-    float32,
-    float64,
-    iinfo,
-)
+from phlox_tensor import DType, WrongTypeError, bfloat16, finfo, float16, float32, float64, iinfo
 
 from ._errors import Malformed
 

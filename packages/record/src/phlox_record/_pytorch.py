@@ -210,13 +210,7 @@ class _Reader:
         return self._lazy(storage, offset, what, steps, negative=bool(asked))
 
     def _lazy(
-        self,
-        storage: _Storage,
-        offset: int,
-        what: Descriptor,
-        steps: list[int],
-        *,
-        negative: bool,
+        self, storage: _Storage, offset: int, what: Descriptor, steps: list[int], *, negative: bool
     ) -> TensorEntry:
         member = storage.member
         cap = self._limits.inflated_bytes if member.method else member.size

@@ -28,12 +28,7 @@ OpenShard = Callable[[Path], Content]
 
 
 def write_shards(
-    content: Content,
-    place: Path,
-    extension: str,
-    most: int,
-    limits: Limits,
-    write: WriteShard,
+    content: Content, place: Path, extension: str, most: int, limits: Limits, write: WriteShard
 ) -> Path:
     """Write the tensors of a record to files of at most ``most`` bytes each, and their index last.
 

@@ -109,11 +109,7 @@ def unsupported_type(name: str, itemsize: int) -> DType:
 
 
 def unsupported(
-    name: str,
-    shape: Sequence[int],
-    *,
-    itemsize: int = 0,
-    hint: str | None = None,
+    name: str, shape: Sequence[int], *, itemsize: int = 0, hint: str | None = None
 ) -> TensorEntry:
     """Return the entry of what a file holds and a record cannot: only reading it is refused.
 

@@ -17,10 +17,7 @@ def _by_groups(layer: Any, x: Tensor[Float], groups: int, channels: int) -> Tens
     """Each group of channels as one row."""
     if x.ndim < 2 or x.shape[1] != channels:
         raise ShapeError(
-            type(layer).__name__,
-            "no such channels",
-            got=x.shape,
-            expected=f"(N, {channels}, …)",
+            type(layer).__name__, "no such channels", got=x.shape, expected=f"(N, {channels}, …)"
         )
     check_dtype(layer, x, layer.weight)
     rows = x.reshape(x.shape[0], groups, x.size // max(x.shape[0] * groups, 1))

@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-from phlox_tensor import (
-    Float,
-    ShapeError,
-    Tensor,
-    fold,
-    interpolate,
-    pad,
-    pad_border,
-    unfold,
-)
+from phlox_tensor import Float, ShapeError, Tensor, fold, interpolate, pad, pad_border, unfold
 
 from ..module.layer import Stateless
 from .window import Pair

@@ -227,10 +227,7 @@ def _ids(paths: dict[str, Any], found: Found) -> dict[int, str]:
 
 def _two_kinds(path: str, entry: Entry) -> RecordError:
     return RecordError(
-        "load_record",
-        f"{path} is not of one kind",
-        got=type(entry).__name__,
-        expected="a tensor",
+        "load_record", f"{path} is not of one kind", got=type(entry).__name__, expected="a tensor"
     )
 
 

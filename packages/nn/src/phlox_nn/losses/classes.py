@@ -166,12 +166,7 @@ class CrossEntropyLoss(Stateless):
 
 
 def no_class(
-    op: str,
-    targets: Tensor[Int],
-    counts: Tensor[Bool] | None,
-    classes: int,
-    *,
-    pads: bool = False,
+    op: str, targets: Tensor[Int], counts: Tensor[Bool] | None, classes: int, *, pads: bool = False
 ) -> IndexOutOfRangeError | None:
     """Return the error of a target that is no class, by the number that was given.
 
@@ -190,11 +185,7 @@ def no_class(
     if pads and low < 0:
         hint = f"nn.CrossEntropyLoss(pad_tokens=({got},)) leaves such places out"
     return IndexOutOfRangeError(
-        op,
-        "a target is out of range",
-        got=got,
-        expected=f"0 to {classes - 1}",
-        hint=hint,
+        op, "a target is out of range", got=got, expected=f"0 to {classes - 1}", hint=hint
     )
 
 

@@ -9,17 +9,7 @@ from dataclasses import MISSING, Field, InitVar, field, fields
 from inspect import cleandoc, get_annotations
 from math import inf
 from operator import attrgetter
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    NamedTuple,
-    TypeVar,
-    cast,
-    get_args,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast, get_args
 
 from phlox_tensor import Backend
 

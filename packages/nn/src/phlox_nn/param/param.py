@@ -300,11 +300,7 @@ class Param(NoOperand):
         return self.moved(lambda value: value.to_device(device), device)
 
     def moved(
-        self,
-        move: Callable[[Tensor[Any]], Tensor[Any]],
-        device: Backend,
-        *,
-        id: str | None = None,
+        self, move: Callable[[Tensor[Any]], Tensor[Any]], device: Backend, *, id: str | None = None
     ) -> Param:
         """Return the parameter with ``move`` applied, now or, to a lazy one, when it is made."""
         if self.is_initialized:

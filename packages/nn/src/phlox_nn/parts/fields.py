@@ -197,12 +197,5 @@ def _changing(rest: Any) -> tuple[str, ...]:
 
 
 tree.register(
-    Walked,
-    flatten,
-    rebuild,
-    _static,
-    shared=True,
-    slot="_replayed",
-    whole=True,
-    changing=_changing,
+    Walked, flatten, rebuild, _static, shared=True, slot="_replayed", whole=True, changing=_changing
 )

@@ -150,11 +150,7 @@ def weight_norm(model: M, *where: Where, axis: int | None = 0) -> M:
 
 @kept("model = nn.spectral_norm(model)")
 def spectral_norm(
-    model: M,
-    *where: Where,
-    iterations: int = 1,
-    epsilon: float = 1e-12,
-    axis: int | None = None,
+    model: M, *where: Where, iterations: int = 1, epsilon: float = 1e-12, axis: int | None = None
 ) -> M:
     """Return the model with weights divided by their largest singular value.
 
@@ -282,11 +278,7 @@ def _place(op: str, path: str, param: Param, axis: int, owner: Module) -> int:
 
 
 def _made(
-    param: Param,
-    shape: tuple[int, ...],
-    make: Callable[[], Tensor[Float]],
-    *,
-    state: bool = False,
+    param: Param, shape: tuple[int, ...], make: Callable[[], Tensor[Float]], *, state: bool = False
 ) -> Param:
     """A parameter beside another one, lazy as long as that is."""
     lazy = Param.lazy(
