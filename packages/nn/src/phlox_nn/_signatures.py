@@ -319,9 +319,9 @@ if TYPE_CHECKING:
             *,
             bidirectional: bool = False,
             dropout: float = 0.0,
-            activation: Name = "tanh",
             reverse: bool = False,
             clip: float | None = None,
+            activation: Name = "tanh",
             device: Backend | str | None = None,
         ) -> None: ...
 
@@ -336,10 +336,10 @@ if TYPE_CHECKING:
             bidirectional: bool = False,
             dropout: float = 0.0,
             reverse: bool = False,
+            clip: float | None = None,
             reset_after: bool = True,
             gate_activation: Name = "sigmoid",
             hidden_activation: Name = "tanh",
-            clip: float | None = None,
             device: Backend | str | None = None,
         ) -> None: ...
 
@@ -354,11 +354,11 @@ if TYPE_CHECKING:
             bidirectional: bool = False,
             dropout: float = 0.0,
             reverse: bool = False,
+            clip: float | None = None,
             gate_activation: Name = "sigmoid",
             cell_activation: Name = "tanh",
             hidden_activation: Name = "tanh",
             input_forget: bool = False,
-            clip: float | None = None,
             device: Backend | str | None = None,
         ) -> None: ...
 

@@ -9,7 +9,7 @@ from phlox_tensor import Backend, Float, ShapeError, Tensor, full, ops
 
 from .. import _signatures as takes
 from .. import initializers as init
-from ..module.layer import L, Layer, LayerConfig
+from ..module.layer import C, L, Layer, LayerConfig
 from .inputs import check_dtype
 from .recurrent import LstmState, Recurrence, check_states, gru, lstm
 from .recurrent_steps import Hidden
@@ -41,7 +41,13 @@ def _operands(
 
 
 class _CellSettings(LayerConfig[L]):
-    """What the configs of the three cells have in common."""
+    """What the configs of the three cells have in common.
+
+    Attributes:
+        d_input: size of the last axis of the input.
+        d_hidden: size of the state.
+        bias: whether there are two biases.
+    """
 
     _gates: ClassVar[int]
 
@@ -62,13 +68,16 @@ class _CellSettings(LayerConfig[L]):
         return {"recurrence": Recurrence(*weights, *biases)}
 
 
+class _Cell(Layer[C]):
+    names_in_pytorch = _NAMES
+
+    recurrence: Recurrence
+
+
 class RnnCellConfig(_CellSettings["RnnCell"]):
     """Settings of ``RnnCell``.
 
     Attributes:
-        d_input: size of the last axis of the input.
-        d_hidden: size of the state.
-        bias: whether there are two biases.
         activation: what makes the state.
     """
 
@@ -77,12 +86,8 @@ class RnnCellConfig(_CellSettings["RnnCell"]):
     _gates = 1
 
 
-class RnnCell(takes.RnnCell, Layer[RnnCellConfig], init=False):
+class RnnCell(takes.RnnCell, _Cell[RnnCellConfig], init=False):
     """One step of ``Rnn``; a whole sequence is one call of that."""
-
-    names_in_pytorch = _NAMES
-
-    recurrence: Recurrence
 
     def forward(self, x: Tensor[Float], state: Tensor[Float] | None = None) -> Tensor[Float]:
         """Map (…, d_input) and a state (…, d_hidden), or zeros, to the next state.
@@ -97,23 +102,13 @@ class RnnCell(takes.RnnCell, Layer[RnnCellConfig], init=False):
 
 
 class GruCellConfig(_CellSettings["GruCell"]):
-    """Settings of ``GruCell``.
-
-    Attributes:
-        d_input: size of the last axis of the input.
-        d_hidden: size of the state.
-        bias: whether there are two biases.
-    """
+    """Settings of ``GruCell``."""
 
     _gates = 3
 
 
-class GruCell(takes.GruCell, Layer[GruCellConfig], init=False):
+class GruCell(takes.GruCell, _Cell[GruCellConfig], init=False):
     """One step of ``Gru``; a whole sequence is one call of that."""
-
-    names_in_pytorch = _NAMES
-
-    recurrence: Recurrence
 
     def forward(self, x: Tensor[Float], state: Tensor[Float] | None = None) -> Tensor[Float]:
         """Map (…, d_input) and a state (…, d_hidden), or zeros, to the next state.
@@ -127,23 +122,13 @@ class GruCell(takes.GruCell, Layer[GruCellConfig], init=False):
 
 
 class LstmCellConfig(_CellSettings["LstmCell"]):
-    """Settings of ``LstmCell``.
-
-    Attributes:
-        d_input: size of the last axis of the input.
-        d_hidden: size of the state.
-        bias: whether there are two biases.
-    """
+    """Settings of ``LstmCell``."""
 
     _gates = 4
 
 
-class LstmCell(takes.LstmCell, Layer[LstmCellConfig], init=False):
+class LstmCell(takes.LstmCell, _Cell[LstmCellConfig], init=False):
     """One step of ``Lstm``; a whole sequence is one call of that."""
-
-    names_in_pytorch = _NAMES
-
-    recurrence: Recurrence
 
     def forward(self, x: Tensor[Float], state: LstmState | None = None) -> LstmState:
         """Map (…, d_input) and a state of two (…, d_hidden), or zeros, to the next state.

@@ -7,13 +7,13 @@ from dataclasses import KW_ONLY
 from functools import partial
 from itertools import cycle
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from phlox_tensor import Backend, Float, Int, ShapeError, Tensor, concat, full, ops, stack
 
 from .. import _signatures as takes
 from .. import initializers as init
-from ..module.layer import Layer, LayerConfig
+from ..module.layer import C, L, Layer, LayerConfig
 from ..module.module import Module
 from ..param.param import Param
 from . import recurrent_steps as steps
@@ -69,43 +69,72 @@ class Recurrence(Module):
         return hidden if inputs is None else inputs if hidden is None else inputs + hidden
 
 
-def _names_in_pytorch(layer: Any) -> dict[str, str]:
-    """What PyTorch calls the weights of each layer and direction, by our paths."""
-    directions = ("", "_reverse") if layer.settings.bidirectional else ("",)
-    return {
-        f"layers.{i}.{kind}_{ours}": f"{kind}_{theirs}_l{i // len(directions)}{way}"
-        for i, way in zip(range(len(layer.layers)), cycle(directions), strict=False)
-        for kind in ("weight", "bias")
-        for ours, theirs in (("input", "ih"), ("hidden", "hh"))
-    }
+class _RecurrentSettings(LayerConfig[L]):
+    """What the configs of the three have in common.
 
+    Attributes:
+        d_input: size of the last axis of the input.
+        d_hidden: size of the state.
+        n_layers: number of layers, each over the results of the one before.
+        bias: whether there are two biases.
+        bidirectional: whether each layer runs backward too; the results stand side by side.
+        dropout: probability that a result between layers is dropped in training.
+        reverse: whether the layers run from the end of a sequence to its start.
+        clip: the state, of an LSTM the cell, is held between -clip and clip behind each step, in a
+            loop over the steps.
+    """
 
-def _recurrences(config: Any, gates: int, device: Backend | str | None) -> dict[str, Any]:
-    """The weights of all layers, both directions of one after the other, and dropout."""
-    size, directions = config.d_hidden, 2 if config.bidirectional else 1
-    first = init.Uniform(-(size**-0.5), size**-0.5)
-    made = []
-    for layer in range(config.n_layers):
-        d_input = directions * size if layer else config.d_input
-        for _ in range(directions):
-            biases = [
-                first.param((gates * size,), device) if config.bias else None for _ in range(2)
-            ]
-            weights = [first.param((n, gates * size), device) for n in (d_input, size)]
+    _gates: ClassVar[int]
+
+    d_input: int
+    d_hidden: int
+    n_layers: int = 1
+    bias: bool = True
+    _: KW_ONLY
+    bidirectional: bool = False
+    dropout: float = 0.0
+    reverse: bool = False
+    clip: float | None = None
+
+    def validate(self) -> None:
+        """Raise ConfigError for a setting that makes no sense."""
+        self.require("n_layers", self.n_layers > 0, "at least 1")
+        self.require("d_hidden", self.d_hidden > 0, "at least 1")
+        self.require("dropout", 0.0 <= self.dropout < 1.0, "a probability: 0 <= dropout < 1")
+        one_way = not (self.reverse and self.bidirectional)
+        self.require("reverse", one_way, "False where both directions run")
+        bound = self.clip is None or self.clip > 0
+        self.require("clip", bound, "a bound of the states: clip > 0, or None")
+        between = not self.dropout or self.n_layers > 1
+        self.require("dropout", between, "0 for a single layer: it acts between layers")
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return the weights of all layers, both directions of one after the other, and dropout."""
+        size, wide, directions = self.d_hidden, self._gates * self.d_hidden, 1 + self.bidirectional
+        first, made = init.Uniform(-(size**-0.5), size**-0.5), []
+        for layer in range(self.n_layers * directions):
+            d_input = self.d_input if layer < directions else directions * size
+            biases = [first.param((wide,), device) if self.bias else None for _ in range(2)]
+            weights = [first.param((n, wide), device) for n in (d_input, size)]
             made.append(Recurrence(*weights, *biases))
-    return {"layers": tuple(made), "dropout": Dropout(config.dropout, device=device)}
+        return {"layers": tuple(made), "dropout": Dropout(self.dropout, device=device)}
 
 
-def _validate(config: Any) -> None:
-    config.require("n_layers", config.n_layers > 0, "at least 1")
-    config.require("d_hidden", config.d_hidden > 0, "at least 1")
-    config.require("dropout", 0.0 <= config.dropout < 1.0, "a probability: 0 <= dropout < 1")
-    one_way = not (config.reverse and config.bidirectional)
-    config.require("reverse", one_way, "False where both directions run")
-    bound = config.clip is None or config.clip > 0
-    config.require("clip", bound, "a bound of the states: clip > 0, or None")
-    between = not config.dropout or config.n_layers > 1
-    config.require("dropout", between, "0 for a single layer: it acts between layers")
+class _Recurrent(Layer[C]):
+    layers: tuple[Recurrence, ...]
+    dropout: Dropout
+
+    @property
+    def names_in_pytorch(self) -> dict[str, str]:
+        """What PyTorch calls the weights of each layer and direction, by our paths."""
+        settings: Any = self.settings
+        directions = ("", "_reverse") if settings.bidirectional else ("",)
+        return {
+            f"layers.{i}.{kind}_{ours}": f"{kind}_{theirs}_l{i // len(directions)}{way}"
+            for i, way in zip(range(len(self.layers)), cycle(directions), strict=False)
+            for kind in ("weight", "bias")
+            for ours, theirs in (("input", "ih"), ("hidden", "hh"))
+        }
 
 
 def check_states(name: str, states: Any, count: int, shape: tuple[int, ...]) -> None:
@@ -186,56 +215,26 @@ def rnn(
     return found, (end,)
 
 
-class RnnConfig(LayerConfig["Rnn"]):
+class RnnConfig(_RecurrentSettings["Rnn"]):
     """Settings of ``Rnn``.
 
     Attributes:
-        d_input: size of the last axis of the input.
-        d_hidden: size of the state.
-        n_layers: number of layers, each over the results of the one before.
-        bias: whether there are two biases.
-        bidirectional: whether each layer runs backward too; the results stand side by side.
-        dropout: probability that a result between layers is dropped in training.
         activation: what makes the state; beside tanh and relu it is a loop over the steps.
-        reverse: whether the layers run from the end of a sequence to its start.
-        clip: the state is held between -clip and clip behind each step, in a loop over the steps.
     """
 
-    d_input: int
-    d_hidden: int
-    n_layers: int = 1
-    bias: bool = True
     _: KW_ONLY
-    bidirectional: bool = False
-    dropout: float = 0.0
     activation: Name = "tanh"
-    reverse: bool = False
-    clip: float | None = None
 
-    def validate(self) -> None:
-        """Raise ConfigError for a setting that makes no sense."""
-        _validate(self)
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return the weights of all layers."""
-        return _recurrences(self, 1, device)
+    _gates = 1
 
 
-class Rnn(takes.Rnn, Layer[RnnConfig], init=False):
+class Rnn(takes.Rnn, _Recurrent[RnnConfig], init=False):
     """A state h that each element x of a sequence changes: ``h' = tanh(x·W + b + h·U + c)``.
 
     W, U, b and c are ``layers[i].weight_input``, ``weight_hidden``, ``bias_input`` and
     ``bias_hidden``. The batch comes first, as with PyTorch's ``batch_first=True``. Elman, "Finding
     structure in time", 1990, https://doi.org/10.1207/s15516709cog1402_1
     """
-
-    layers: tuple[Recurrence, ...]
-    dropout: Dropout
-
-    @property
-    def names_in_pytorch(self) -> dict[str, str]:
-        """What PyTorch calls the weights, by their paths here."""
-        return _names_in_pytorch(self)
 
     def forward(
         self,
@@ -271,47 +270,25 @@ def gru(
     return found, (end,)
 
 
-class GruConfig(LayerConfig["Gru"]):
+class GruConfig(_RecurrentSettings["Gru"]):
     """Settings of ``Gru``.
 
     Attributes:
-        d_input: size of the last axis of the input.
-        d_hidden: size of the state.
-        n_layers: number of layers, each over the results of the one before.
-        bias: whether there are two biases.
-        bidirectional: whether each layer runs backward too; the results stand side by side.
-        dropout: probability that a result between layers is dropped in training.
-        reverse: whether the layers run from the end of a sequence to its start.
         reset_after: whether the state is reset behind its product with the weights, as PyTorch has
             it; before it, as the paper has it, is a loop over the steps, as are the next three.
         gate_activation: of the gates.
         hidden_activation: of the new state.
-        clip: the state is held between -clip and clip behind each step.
     """
 
-    d_input: int
-    d_hidden: int
-    n_layers: int = 1
-    bias: bool = True
     _: KW_ONLY
-    bidirectional: bool = False
-    dropout: float = 0.0
-    reverse: bool = False
     reset_after: bool = True
     gate_activation: Name = "sigmoid"
     hidden_activation: Name = "tanh"
-    clip: float | None = None
 
-    def validate(self) -> None:
-        """Raise ConfigError for a setting that makes no sense."""
-        _validate(self)
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return the weights of all layers."""
-        return _recurrences(self, 3, device)
+    _gates = 3
 
 
-class Gru(takes.Gru, Layer[GruConfig], init=False):
+class Gru(takes.Gru, _Recurrent[GruConfig], init=False):
     """A state h with two gates: ``h' = n + z·(h - n)``, which may stay as it is.
 
     ``r, z = sigmoid(a + k)`` and ``n = tanh(a + r·k)``, each by its own columns of
@@ -323,14 +300,6 @@ class Gru(takes.Gru, Layer[GruConfig], init=False):
     https://arxiv.org/abs/1406.1078; there the state is reset before its product with the weights,
     which is ``reset_after=False``.
     """
-
-    layers: tuple[Recurrence, ...]
-    dropout: Dropout
-
-    @property
-    def names_in_pytorch(self) -> dict[str, str]:
-        """What PyTorch calls the weights, by their paths here."""
-        return _names_in_pytorch(self)
 
     def forward(
         self,
@@ -360,48 +329,26 @@ def lstm(
     return found, tuple(end)
 
 
-class LstmConfig(LayerConfig["Lstm"]):
+class LstmConfig(_RecurrentSettings["Lstm"]):
     """Settings of ``Lstm``.
 
     Attributes:
-        d_input: size of the last axis of the input.
-        d_hidden: size of the state.
-        n_layers: number of layers, each over the results of the one before.
-        bias: whether there are two biases.
-        bidirectional: whether each layer runs backward too; the results stand side by side.
-        dropout: probability that a result between layers is dropped in training.
-        reverse: whether the layers run from the end of a sequence to its start.
         gate_activation: of the gates; this and the next are a loop over the steps.
         cell_activation: of what goes into the cell.
         hidden_activation: of the cell where it becomes the state.
         input_forget: whether as much is forgotten as is taken in: ``f = 1 - i``.
-        clip: the cell is held between -clip and clip behind each step.
     """
 
-    d_input: int
-    d_hidden: int
-    n_layers: int = 1
-    bias: bool = True
     _: KW_ONLY
-    bidirectional: bool = False
-    dropout: float = 0.0
-    reverse: bool = False
     gate_activation: Name = "sigmoid"
     cell_activation: Name = "tanh"
     hidden_activation: Name = "tanh"
     input_forget: bool = False
-    clip: float | None = None
 
-    def validate(self) -> None:
-        """Raise ConfigError for a setting that makes no sense."""
-        _validate(self)
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return the weights of all layers."""
-        return _recurrences(self, 4, device)
+    _gates = 4
 
 
-class Lstm(takes.Lstm, Layer[LstmConfig], init=False):
+class Lstm(takes.Lstm, _Recurrent[LstmConfig], init=False):
     """A cell c that gates let forget, take in and show: ``c' = f·c + i·g``, ``h' = o·tanh(c')``.
 
     ``i, f, o = sigmoid(a)`` and ``g = tanh(a)``, each by its own columns of
@@ -412,14 +359,6 @@ class Lstm(takes.Lstm, Layer[LstmConfig], init=False):
     ``LstmState``. Hochreiter and Schmidhuber, "Long short-term memory", 1997,
     https://doi.org/10.1162/neco.1997.9.8.1735; forgetting: Gers et al., 2000.
     """
-
-    layers: tuple[Recurrence, ...]
-    dropout: Dropout
-
-    @property
-    def names_in_pytorch(self) -> dict[str, str]:
-        """What PyTorch calls the weights, by their paths here."""
-        return _names_in_pytorch(self)
 
     def forward(
         self,

@@ -97,8 +97,9 @@ class Layer(Module, Generic[C]):
         if config is not None:
             config._layer = cls
             settings = _described(config, "Attributes")
-            if settings and "Attributes:\n" not in (config.__doc__ or ""):
-                config.__doc__ = f"{config.__doc__}\n\nAttributes:\n{settings}\n"
+            if settings:
+                head = cleandoc(config.__doc__ or "").partition("\n\nAttributes:\n")[0]
+                config.__doc__ = f"{head}\n\nAttributes:\n{settings}\n"
             if cls.__doc__ and settings and "Args:\n" not in cls.__doc__:
                 cls.__doc__ = f"{cleandoc(cls.__doc__)}\n\nArgs:\n{settings}\n"
         if cls.__doc__ and cls.__name__ in EXAMPLES and __package__.startswith(_package_of(cls)):
@@ -193,10 +194,14 @@ def _taken(cls: Any) -> dict[str, _Setting]:
 
 
 def _described(cls: type, title: str = "Args") -> str:
-    """What the docstring of a class, or of the nearest base with such words, says of settings."""
-    docs = (cleandoc(vars(base).get("__doc__") or "") for base in cls.__mro__)
-    told = (doc.partition(f"\n{title}:\n")[2].rstrip() for doc in docs)
-    return next(filter(None, told), "")
+    """What the docstrings of a class and of its bases say of settings, each once."""
+    told: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        doc = cleandoc(vars(base).get("__doc__") or "")
+        section = doc.partition(f"\n{title}:\n")[2].partition("\n\n")[0].rstrip()
+        told |= {e.partition(":")[0]: e for e in re.split(r"\n(?=    \w)", section) if e}
+    order = [f"    {name}" for name in getattr(cls, "__dataclass_fields__", told)]
+    return "\n".join(told[name] for name in sorted(told, key=[*order, *told].index))
 
 
 def _config_of(cls: Any) -> Any:
