@@ -15,7 +15,6 @@ class CtcLoss(Stateless):
 
     Args:
         blank: the class that stands for no label.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
         zero_infinity: whether a loss without any alignment becomes 0.
     """
 

@@ -26,7 +26,6 @@ class HingeEmbeddingLoss(Stateless):
 
     Args:
         margin: the distance that unlike pairs should have.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     margin: float = 1.0
@@ -50,7 +49,6 @@ class MarginRankingLoss(Stateless):
 
     Args:
         margin: how much higher.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     margin: float = 0.0
@@ -78,7 +76,6 @@ class CosineEmbeddingLoss(Stateless):
 
     Args:
         margin: the cosine that unlike pairs may have.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     margin: float = 0.0
@@ -114,7 +111,6 @@ class TripletMarginLoss(Stateless):
         p: the norm.
         epsilon: added to differences, so that the norm of 0 has a gradient.
         swap: whether the distance of positive and negative counts, if it is less.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     margin: float = 1.0
@@ -151,7 +147,6 @@ class MultiMarginLoss(Stateless):
         p: the power.
         margin: how much higher the target should be.
         weights: factor per class, or None.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     p: Literal[1, 2] = 1
@@ -194,11 +189,7 @@ class MultiMarginLoss(Stateless):
 
 
 class MultiLabelMarginLoss(Stateless):
-    """``max(0, 1 - (x[target] - x[other]))``, added over targets and others, per class.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-    """
+    """``max(0, 1 - (x[target] - x[other]))``, added over targets and others, per class."""
 
     reduction: Reduction = "mean"
 

@@ -40,11 +40,7 @@ def _op_of(kind: str) -> str:
 
 
 class MseLoss(_PairLoss):
-    """Squared distance: ``(prediction - target)²``.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-    """
+    """Squared distance: ``(prediction - target)²``."""
 
     reduction: Reduction = "mean"
 
@@ -53,11 +49,7 @@ class MseLoss(_PairLoss):
 
 
 class L1Loss(_PairLoss):
-    """Absolute distance: ``|prediction - target|``.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-    """
+    """Absolute distance: ``|prediction - target|``."""
 
     reduction: Reduction = "mean"
 
@@ -70,7 +62,6 @@ class LpLoss(_PairLoss):
 
     Args:
         p: the power.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     p: float = 2.0
@@ -96,7 +87,6 @@ class SmoothL1Loss(_PairLoss):
 
     Args:
         beta: the distance where both meet; 0 for ``L1Loss``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     beta: float = 1.0
@@ -120,7 +110,6 @@ class HuberLoss(_PairLoss):
 
     Args:
         delta: the distance where both meet.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     delta: float = 1.0
@@ -158,7 +147,6 @@ class BinaryCrossEntropyLoss(_PairLoss):
         weights: factor of the yes, per class on the last axis; None for 1.
         smoothing: share of the target that becomes one half.
         from_logits: whether predictions are logits; else probabilities.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     weights: tuple[float, ...] | None = None
@@ -186,9 +174,6 @@ class SoftMarginLoss(_PairLoss):
     """``ln(1 + exp(-target · prediction))`` for targets of 1 and -1, the two classes.
 
     Targets are factors: those of 0 say nothing.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     reduction: Reduction = "mean"
@@ -248,7 +233,6 @@ class PoissonNllLoss(_PairLoss):
         log_input: whether predictions are logarithms of the rates.
         full: whether the part by Stirling's formula is added, for targets above 1.
         epsilon: added to rates before the logarithm.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     log_input: bool = True
@@ -279,7 +263,6 @@ class GaussianNllLoss(Stateless):
     Args:
         full: whether the constant ½·ln 2π is added.
         epsilon: the least variance; gradients ignore it.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
     """
 
     full: bool = False

@@ -32,6 +32,9 @@ _WINDOWS: Final = frozenset(
     ("dilation", "groups", "kernel_size", "offset_groups", "output_size", "stride")
 )
 
+# What is said of settings that mean the same everywhere, unless a layer says more.
+_SAID: Final = {"reduction": '``"mean"``, ``"sum"`` or ``"none"``.'}
+
 L = TypeVar("L", bound=Module)
 C = TypeVar("C", bound="LayerConfig[Any]")
 
@@ -100,8 +103,10 @@ class Layer(Module, Generic[C]):
             if settings:
                 head = cleandoc(config.__doc__ or "").partition("\n\nAttributes:\n")[0]
                 config.__doc__ = f"{head}\n\nAttributes:\n{settings}\n"
-            if cls.__doc__ and settings and "Args:\n" not in cls.__doc__:
-                cls.__doc__ = f"{cleandoc(cls.__doc__)}\n\nArgs:\n{settings}\n"
+            if cls.__doc__ and settings:
+                head, _, own = cleandoc(cls.__doc__).partition("\n\nArgs:\n")
+                more = own.partition("\n\n")[2]
+                cls.__doc__ = f"{head}\n\nArgs:\n{settings}\n\n{more}"
         if cls.__doc__ and cls.__name__ in EXAMPLES and __package__.startswith(_package_of(cls)):
             cls.__doc__ = cleandoc(cls.__doc__) + _EXAMPLE.format(*EXAMPLES[cls.__name__])
 
@@ -187,7 +192,7 @@ def _taken(cls: Any) -> dict[str, _Setting]:
             kept[name] = hint
         else:
             found[name] = _Setting(hint, default, cls.__module__)
-            doc = lines.get(name, "A setting.")
+            doc = lines.get(name, _SAID.get(name, "A setting."))
             setattr(cls, name, property(attrgetter(f"settings.{name}"), doc=doc))
     cls.__annotations__ = kept
     return found
@@ -200,7 +205,9 @@ def _described(cls: type, title: str = "Args") -> str:
         doc = cleandoc(vars(base).get("__doc__") or "")
         section = doc.partition(f"\n{title}:\n")[2].partition("\n\n")[0].rstrip()
         told |= {e.partition(":")[0]: e for e in re.split(r"\n(?=    \w)", section) if e}
-    order = [f"    {name}" for name in getattr(cls, "__dataclass_fields__", told)]
+    names = getattr(cls, "_own", None) or getattr(cls, "__dataclass_fields__", ())
+    order = [f"    {name}" for name in names]
+    told = {f"    {n}": f"    {n}: {text}" for n, text in _SAID.items() if n in names} | told
     return "\n".join(told[name] for name in sorted(told, key=[*order, *told].index))
 
 
