@@ -7,43 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from phlox_tensor import Backend, Bool, Float, Tensor
 
 from .. import _signatures as takes
-from ..module.layer import Layer, LayerConfig
-from .activation import Name
+from ..module.layer import Layer
 from .affine import Norm
 from .attention import KeyValues, MultiHeadAttention, check_caches
 from .dropout import Dropout
 from .norm import LayerNorm, RmsNorm
 from .position import RotaryEncodingConfig
-from .transformer import FeedForward, inside_of, stacked, to_itself
+from .transformer import BlockConfig, FeedForward, StackConfig, inside_of, to_itself
 
 
-class TransformerDecoderLayerConfig(LayerConfig["TransformerDecoderLayer"]):
+class TransformerDecoderLayerConfig(BlockConfig["TransformerDecoderLayer"]):
     """Settings of ``TransformerDecoderLayer``.
 
     Attributes:
-        d_model: size of the last axis.
-        n_heads: number of heads.
-        d_ff: size between the two linear maps.
-        dropout: probability of dropping, in attention, between the maps and after each part.
-        activation: what stands between the maps.
-        norm_first: whether norms stand before attention and maps instead of after the sums.
-        epsilon: of the norms.
-        bias: whether linear maps and norms have one.
         d_memory: size of the memory; None for ``d_model``.
-        n_heads_kv: heads that keys and values of the sequence itself have; None for ``n_heads``.
-        rotary: turns queries and keys of the sequence itself by their places.
-        norm: which norm; ``"rms"`` has no shift.
-        gated: whether the maps have a third one as a factor, as in ``FeedForward``.
     """
 
-    d_model: int
-    n_heads: int
-    d_ff: int = 2048
-    dropout: float = 0.1
-    activation: Name = "relu"
-    norm_first: bool = False
-    epsilon: float = 1e-5
-    bias: bool = True
     d_memory: int | None = None
     n_heads_kv: int | None = None
     rotary: RotaryEncodingConfig | None = None
@@ -175,22 +154,8 @@ class TransformerDecoderLayer(
         return x if first else self.norm3(x)
 
 
-class TransformerDecoderConfig(LayerConfig["TransformerDecoder"]):
-    """Settings of ``TransformerDecoder``.
-
-    Attributes:
-        layer: settings of each layer.
-        n_layers: number of layers.
-        final_norm: whether a norm follows the last layer, as ``norm_first`` wants it.
-    """
-
-    layer: TransformerDecoderLayerConfig
-    n_layers: int
-    final_norm: bool = False
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return layers and norm."""
-        return stacked(self, device)
+class TransformerDecoderConfig(StackConfig["TransformerDecoder", TransformerDecoderLayerConfig]):
+    """Settings of ``TransformerDecoder``."""
 
 
 class TransformerDecoder(Layer[TransformerDecoderConfig]):

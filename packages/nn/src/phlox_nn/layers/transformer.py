@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from phlox_tensor import Backend, Bool, Float, Tensor
 
 from .. import _signatures as takes
-from ..module.layer import Layer, LayerConfig
+from ..module.layer import L, Layer, LayerConfig
 from .activation import Activation, ActivationConfig, Name
 from .affine import Norm
 from .attention import KeyValues, MultiHeadAttention, MultiHeadAttentionConfig, check_caches
@@ -15,6 +15,8 @@ from .dropout import Dropout
 from .linear import Linear, LinearConfig
 from .norm import LayerNorm, LayerNormConfig, RmsNorm, RmsNormConfig
 from .position import RotaryEncodingConfig
+
+B = TypeVar("B", bound="BlockConfig[Any]")
 
 
 class FeedForwardConfig(LayerConfig["FeedForward"]):
@@ -69,20 +71,20 @@ class FeedForward(takes.FeedForward, Layer[FeedForwardConfig], init=False):
         return self.linear2(self.dropout(inner))
 
 
-class TransformerEncoderLayerConfig(LayerConfig["TransformerEncoderLayer"]):
-    """Settings of ``TransformerEncoderLayer``.
+class BlockConfig(LayerConfig[L]):
+    """What the configs of encoder and decoder layers have in common.
 
     Attributes:
         d_model: size of the last axis.
         n_heads: number of heads.
         d_ff: size between the two linear maps.
-        dropout: probability of dropping, in attention, between the maps and after both.
+        dropout: probability of dropping, in attention, between the maps and after each part.
         activation: what stands between the maps.
         norm_first: whether norms stand before attention and maps instead of after the sums.
         epsilon: of the norms.
         bias: whether linear maps and norms have one.
-        n_heads_kv: heads of keys and values; None for ``n_heads``.
-        rotary: turns queries and keys by their position, if given.
+        n_heads_kv: heads that keys and values of the sequence itself have; None for ``n_heads``.
+        rotary: turns queries and keys of the sequence itself by their position, if given.
         norm: which norm; ``"rms"`` has no shift.
         gated: whether the maps have a third one as a factor, as in ``FeedForward``.
     """
@@ -95,6 +97,33 @@ class TransformerEncoderLayerConfig(LayerConfig["TransformerEncoderLayer"]):
     norm_first: bool = False
     epsilon: float = 1e-5
     bias: bool = True
+
+
+class StackConfig(LayerConfig[L], Generic[L, B]):
+    """What the configs of encoders and decoders have in common.
+
+    Attributes:
+        layer: settings of each layer.
+        n_layers: number of layers.
+        final_norm: whether a norm follows the last layer, as ``norm_first`` wants it.
+    """
+
+    layer: B
+    n_layers: int
+    final_norm: bool = False
+
+    def parts(self, device: Backend | str | None) -> dict[str, Any]:
+        """Return layers and norm."""
+        *_, norm = inside_of(self.layer)
+        return {
+            "layers": tuple(self.layer.init(device) for _ in range(self.n_layers)),
+            "norm": norm.init(device) if self.final_norm else None,
+        }
+
+
+class TransformerEncoderLayerConfig(BlockConfig["TransformerEncoderLayer"]):
+    """Settings of ``TransformerEncoderLayer``."""
+
     n_heads_kv: int | None = None
     rotary: RotaryEncodingConfig | None = None
     norm: Norm = "layer"
@@ -176,22 +205,8 @@ class TransformerEncoderLayer(
         return self.norm2(x + self.dropout(self.feed_forward(x)))
 
 
-class TransformerEncoderConfig(LayerConfig["TransformerEncoder"]):
-    """Settings of ``TransformerEncoder``.
-
-    Attributes:
-        layer: settings of each layer.
-        n_layers: number of layers.
-        final_norm: whether a norm follows the last layer, as ``norm_first`` wants it.
-    """
-
-    layer: TransformerEncoderLayerConfig
-    n_layers: int
-    final_norm: bool = False
-
-    def parts(self, device: Backend | str | None) -> dict[str, Any]:
-        """Return layers and norm."""
-        return stacked(self, device)
+class TransformerEncoderConfig(StackConfig["TransformerEncoder", TransformerEncoderLayerConfig]):
+    """Settings of ``TransformerEncoder``."""
 
 
 class TransformerEncoder(Layer[TransformerEncoderConfig]):
@@ -267,12 +282,3 @@ def inside_of(
 def to_itself(layer: Any, attention: MultiHeadAttentionConfig) -> MultiHeadAttentionConfig:
     """Attention of a layer to the sequence that it maps."""
     return attention.replace(n_heads_kv=layer.n_heads_kv, rotary=layer.rotary)
-
-
-def stacked(stack: Any, device: Backend | str | None) -> dict[str, Any]:
-    """Layers one after the other, and the norm that may follow the last."""
-    _, _, norm = inside_of(stack.layer)
-    return {
-        "layers": tuple(stack.layer.init(device) for _ in range(stack.n_layers)),
-        "norm": norm.init(device) if stack.final_norm else None,
-    }

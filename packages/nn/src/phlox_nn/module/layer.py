@@ -205,7 +205,7 @@ def _described(cls: type, title: str = "Args") -> str:
         doc = cleandoc(vars(base).get("__doc__") or "")
         section = doc.partition(f"\n{title}:\n")[2].partition("\n\n")[0].rstrip()
         told |= {e.partition(":")[0]: e for e in re.split(r"\n(?=    \w)", section) if e}
-    names = getattr(cls, "_own", None) or getattr(cls, "__dataclass_fields__", ())
+    names: Any = getattr(cls, "_own", None) or getattr(cls, "__dataclass_fields__", ())
     order = [f"    {name}" for name in names]
     told = {f"    {n}": f"    {n}: {text}" for n, text in _SAID.items() if n in names} | told
     return "\n".join(told[name] for name in sorted(told, key=[*order, *told].index))
