@@ -10,7 +10,7 @@ from phlox_tensor import Float, Tensor, finfo
 from phlox_tensor.capture import call
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State
+from ._rule import ConfiguredRule, State, Stepped
 
 
 class AdafactorConfig(OptimizerConfig):
@@ -51,9 +51,7 @@ class Adafactor(ConfiguredRule[AdafactorConfig]):
     https://arxiv.org/abs/1804.04235
     """
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, and the means of squares."""
         c = self._config
         epsilon = float(finfo(tensor.dtype).eps) if c.epsilon is None else c.epsilon

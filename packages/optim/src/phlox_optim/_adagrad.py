@@ -8,7 +8,7 @@ from typing import final
 from phlox_tensor import Float, Tensor, full_like
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State
+from ._rule import ConfiguredRule, State, Stepped
 
 
 class AdaGradConfig(OptimizerConfig):
@@ -40,9 +40,7 @@ class AdaGrad(ConfiguredRule[AdaGradConfig]):
     Duchi et al., 2011, https://jmlr.org/papers/v12/duchi11a.html
     """
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, and the sum of squares."""
         c = self._config
         before = full_like(tensor, c.initial_sum) if state is None else state["sum"]

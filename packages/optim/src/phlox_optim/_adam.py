@@ -11,7 +11,7 @@ from phlox_tensor import Float, Tensor, where
 from phlox_tensor.capture import call, wrap
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State, primitives
+from ._rule import ConfiguredRule, State, Stepped, SteppedAll, Tensors, primitives
 
 S = TypeVar("S", bound="_Settings")
 _LEAST_SHARE: Final = 1e-3  # as the authors' program has it
@@ -73,9 +73,7 @@ class _Moments(ConfiguredRule[S]):
 
     _decoupled: ClassVar[bool]
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, and the two means."""
         c = self._config
         if c.weight_decay and not self._decoupled:
@@ -110,12 +108,8 @@ class _Moments(ConfiguredRule[S]):
         return first * (1.0 / (1.0 - config.beta_1**time)) / (root + config.epsilon), new
 
     def step_list(
-        self,
-        lr: float,
-        tensors: Sequence[Tensor[Float]],
-        grads: Sequence[Tensor[Float]],
-        states: Sequence[State],
-    ) -> tuple[list[Tensor[Float]], list[State]]:
+        self, lr: float, tensors: Tensors, grads: Tensors, states: Sequence[State]
+    ) -> SteppedAll:
         """Return all tensors after a step, and their means: one op for all, if it can say it."""
         config = self._config
         if isinstance(config, AdamWConfig) and (config.cautious or config.cautious_weight_decay):

@@ -10,7 +10,7 @@ from phlox_tensor import Float, Tensor
 from phlox_tensor.capture import call
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State
+from ._rule import ConfiguredRule, State, Stepped
 
 
 class AdanConfig(OptimizerConfig):
@@ -54,9 +54,7 @@ class Adan(ConfiguredRule[AdanConfig]):
     https://arxiv.org/abs/2208.06677
     """
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, the three means, and the gradient."""
         c = self._config
         if state is None:

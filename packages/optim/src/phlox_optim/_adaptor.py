@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, final
 
 from phlox_nn import Config, Module, Param, updates_of
 from phlox_record import Keyed, Record
-from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
+from phlox_tensor import Float, GradientError, Tensor, WrongTypeError
 from phlox_tensor.arguments import usage
 from phlox_tensor.capture import Cell, Number, recording, register_state, wrap
 from phlox_tensor.names import some
@@ -22,7 +22,7 @@ from ._groups import Group, Vectors
 from ._optimizer import AnyGradients, M, Optimizer
 from ._reading import refuse_recorded
 from ._rule import SimpleOptimizer, State, misfit
-from ._settled import Settled, settings_of
+from ._settled import Settled, no_record, settings_of
 
 
 class _Group(NamedTuple):
@@ -415,19 +415,13 @@ class OptimizerAdaptor(Settled, Optimizer):
         skipped: Any = known.get("skipped", 0)
         counted = type(steps) is int and type(skipped) is int
         if not isinstance(states, dict) or not isinstance(owners, dict) or not counted:
-            raise RecordError(
-                "load_record",
+            raise no_record(
                 "not a record of an optimizer",
-                got=type(record).__name__ if states is None else "states of another form",
-                expected="what optimizer.into_record() gave",
+                type(record).__name__ if states is None else "states of another form",
+                "what optimizer.into_record() gave",
             )
         if rule != self._rules():
-            raise RecordError(
-                "load_record",
-                "the record is of another optimizer",
-                got=rule,
-                expected=self._rules(),
-            )
+            raise no_record("the record is of another optimizer", rule, self._rules())
         rules = (self._rule, *(group.rule for group in self._groups))
         kept = {key: _state.from_record(state, rules) for key, state in states.items()}
         self._state.set(_Content(kept, steps, skipped, {k: str(v) for k, v in owners.items()}))

@@ -13,7 +13,6 @@ from phlox_tensor import (
     ArgumentError,
     Float,
     GradientError,
-    RecordError,
     Tensor,
     WrongTypeError,
     concat,
@@ -25,7 +24,7 @@ from ._dropped import LastStep
 from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
 from ._optimizer import M
-from ._settled import Settled
+from ._settled import Settled, no_record
 from ._state import placed
 
 _KEEP = (
@@ -307,11 +306,10 @@ class Lbfgs(Settled):
         """
         known: Any = record if isinstance(record, dict) else {}
         if known.get("rule") != "Lbfgs" or not _is_memory(known):
-            raise RecordError(
-                "load_record",
+            raise no_record(
                 "not a record of L-BFGS",
-                got=repr(known.get("rule", type(record).__name__)),
-                expected="what optimizer.into_record() gave",
+                repr(known.get("rule", type(record).__name__)),
+                "what optimizer.into_record() gave",
             )
         self._last_step = LastStep()
         self._owners = tuple(known.get("params", ()))  # older records have none

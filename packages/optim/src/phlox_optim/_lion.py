@@ -8,7 +8,7 @@ from typing import final
 from phlox_tensor import Float, Tensor
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State
+from ._rule import ConfiguredRule, State, Stepped
 
 
 class LionConfig(OptimizerConfig):
@@ -42,9 +42,7 @@ class Lion(ConfiguredRule[LionConfig]):
     discovery of optimization algorithms", 2023, https://arxiv.org/abs/2302.06675
     """
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, and the mean."""
         c = self._config
         direction, mean = grad * (1.0 - c.beta_1), grad * (1.0 - c.beta_2)

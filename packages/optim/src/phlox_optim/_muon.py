@@ -9,7 +9,7 @@ from typing import Literal, final
 from phlox_tensor import Float, ShapeError, Tensor, linalg
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State
+from ._rule import ConfiguredRule, State, Stepped
 
 Scaling = Literal["original", "match_rms_adamw"]
 
@@ -53,9 +53,7 @@ class Muon(ConfiguredRule[MuonConfig]):
     Jordan et al., 2024, https://kellerjordan.github.io/posts/muon
     """
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the matrix after a step, and its velocity.
 
         Raises:

@@ -6,12 +6,12 @@ from math import inf
 from typing import Any, Literal, NamedTuple, final
 
 from phlox_record import Record
-from phlox_tensor import Float, RecordError, Tensor
+from phlox_tensor import Float, Tensor
 from phlox_tensor.capture import Cell, register_state
 
 from ._checked import CheckedConfig
 from ._reading import refuse_recorded
-from ._settled import Settled, settings_of
+from ._settled import Settled, no_record, settings_of
 
 
 class PlateauSchedulerConfig(CheckedConfig):
@@ -146,18 +146,16 @@ class PlateauScheduler(Settled):
         known: dict[str, Any] = dict(record) if isinstance(record, dict) else {}
         kind, of = known.pop("schedule", None), known.pop("of", None)  # older ones have neither
         if {kind, of} != {None} and (kind, of) != (self._config.kind, self._config.best):
-            raise RecordError(
-                "load_record",
+            raise no_record(
                 "the record is of another schedule",
-                got=f"{kind} of the {of}",
-                expected=f"{self._config.kind} of the {self._config.best}",
+                f"{kind} of the {of}",
+                f"{self._config.kind} of the {self._config.best}",
             )
         if not _is_place(known):
-            raise RecordError(
-                "load_record",
+            raise no_record(
                 "not a record of a schedule by a measure",
-                got=repr(record)[:60],
-                expected="what schedule.into_record() gave",
+                repr(record)[:60],
+                "what schedule.into_record() gave",
             )
         self._place.set(_Place(**known))
         return self

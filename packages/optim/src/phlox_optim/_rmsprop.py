@@ -8,7 +8,7 @@ from typing import Any, final
 from phlox_tensor import Float, Tensor
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State
+from ._rule import ConfiguredRule, State, Stepped
 
 
 class RmsPropConfig(OptimizerConfig):
@@ -48,9 +48,7 @@ class RmsProp(ConfiguredRule[RmsPropConfig]):
     https://www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pdf
     """
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, and the means."""
         c = self._config
         if c.weight_decay:

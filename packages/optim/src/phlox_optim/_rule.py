@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import cleandoc
 from operator import is_
-from typing import Any, ClassVar, Final, Generic, Never, TypeVar, get_args
+from typing import Any, ClassVar, Final, Generic, Never, TypeAlias, TypeVar, get_args
 from weakref import finalize
 
 from phlox_tensor import CompileError, DType, Float, ShapeError, Tensor, WrongTypeError, tree
@@ -17,15 +17,16 @@ from phlox_tensor.shown import hide_refused
 C = TypeVar("C")
 State = Any
 """A tree of dicts with text keys, lists, tuples, named tuples and dataclasses, or None."""
+Stepped: TypeAlias = tuple[Tensor[Float], State]
+Tensors: TypeAlias = Sequence[Tensor[Float]]
+SteppedAll: TypeAlias = tuple[list[Tensor[Float]], list[State]]
 
 
 class SimpleOptimizer(ABC):
     """The rule for one tensor; an author of an optimizer writes ``step`` and nothing else."""
 
     @abstractmethod
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, and the state for the next.
 
         Args:
@@ -41,12 +42,8 @@ class SimpleOptimizer(ABC):
         """
 
     def step_list(
-        self,
-        lr: float,
-        tensors: Sequence[Tensor[Float]],
-        grads: Sequence[Tensor[Float]],
-        states: Sequence[State],
-    ) -> tuple[list[Tensor[Float]], list[State]]:
+        self, lr: float, tensors: Tensors, grads: Tensors, states: Sequence[State]
+    ) -> SteppedAll:
         """Return many tensors after a step, and their states, with the bits of ``step`` for each.
 
         By default, where ``step`` is elementwise ops and keeps nothing in the rule itself, it runs

@@ -6,13 +6,13 @@ from math import inf
 from typing import Final, NamedTuple, final
 
 from phlox_record import Record
-from phlox_tensor import Float, GradientError, RecordError, Tensor, WrongTypeError
+from phlox_tensor import Float, GradientError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell
 
 from ._checked import CheckedConfig
 from ._optimizer import AnyGradients, M, Optimizer
 from ._reading import refuse_recorded
-from ._settled import Settled
+from ._settled import Settled, no_record
 
 _STEP: Final = (
     "scaling = optim.LossScaling(); grads = scaling.scaled(loss).backward(); "
@@ -156,11 +156,8 @@ class LossScaling(Settled):
         known = record if isinstance(record, dict) else {}
         scale, good = known.get("scale"), known.get("good")
         if type(scale) is not float or type(good) is not int or good < 0 or not 0 < scale < inf:
-            raise RecordError(
-                "load_record",
-                "not a record of a scaling",
-                got=repr(record)[:60],
-                expected="what scaling.into_record() gave",
+            raise no_record(
+                "not a record of a scaling", repr(record)[:60], "what scaling.into_record() gave"
             )
         self._place.set(_Place(scale, good))
         self._asked = True

@@ -9,12 +9,12 @@ from math import cos, inf, log, pi
 from typing import Any, Final, Literal, final
 
 from phlox_record import Record
-from phlox_tensor import ArgumentError, RecordError, WrongTypeError
+from phlox_tensor import ArgumentError, WrongTypeError
 from phlox_tensor.arguments import explained
 from phlox_tensor.capture import Cell, call, register_state
 
 from ._checked import CheckedConfig
-from ._settled import Settled, settings_of
+from ._settled import Settled, no_record, settings_of
 
 # Rates are computed in floats, in which larger counts are no longer exact.
 _MOST_STEPS: Final = 2**53
@@ -121,19 +121,11 @@ class Scheduler(Settled):
         """
         schedule = record.get("schedule") if isinstance(record, dict) else None
         if schedule not in (None, self._config.kind):  # None: of an older version
-            raise RecordError(
-                "load_record",
-                "the record is of another schedule",
-                got=schedule,
-                expected=self._config.kind,
-            )
+            raise no_record("the record is of another schedule", schedule, self._config.kind)
         position = record.get("position") if isinstance(record, dict) else None
         if type(position) is not int or not 0 <= position <= _MOST_STEPS:
-            raise RecordError(
-                "load_record",
-                "not a record of a schedule",
-                got=repr(record)[:60],
-                expected="what schedule.into_record() gave",
+            raise no_record(
+                "not a record of a schedule", repr(record)[:60], "what schedule.into_record() gave"
             )
         self._position.set(position)
         return self

@@ -8,7 +8,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Never, Self
 
 from phlox_nn.ids import CopiedIds
-from phlox_tensor import Backend, Tensor, UnknownNameError, tree
+from phlox_tensor import Backend, RecordError, Tensor, UnknownNameError, tree
 from phlox_tensor.capture import is_ours
 
 # Names of optimizers and schedulers of PyTorch -> what to type.
@@ -24,6 +24,11 @@ _NAMES: Final[Mapping[str, str]] = {
     "state_dict": "optimizer.into_record()",
     "zero_grad": "grads = loss.backward(): gradients are values, and there is nothing to reset",
 }
+
+
+def no_record(what: str, got: object, expected: object) -> RecordError:
+    """Return the error for a record that an object cannot take over."""
+    return RecordError("load_record", what, got=got, expected=expected)
 
 
 def settings_of(value: Any) -> Any:

@@ -10,7 +10,7 @@ from phlox_tensor import Float, Tensor
 from phlox_tensor.capture import wrap
 
 from ._config import OptimizerConfig
-from ._rule import ConfiguredRule, State, primitives
+from ._rule import ConfiguredRule, State, Stepped, SteppedAll, Tensors, primitives
 
 
 class SgdConfig(OptimizerConfig):
@@ -52,9 +52,7 @@ class Sgd(ConfiguredRule[SgdConfig]):
         [[0.5]]
     """
 
-    def step(
-        self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State
-    ) -> tuple[Tensor[Float], State]:
+    def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
         """Return the tensor after a step, and its velocity where there is momentum."""
         c = self._config
         if c.weight_decay:
@@ -69,12 +67,8 @@ class Sgd(ConfiguredRule[SgdConfig]):
         return tensor - move * lr, {"velocity": velocity}
 
     def step_list(
-        self,
-        lr: float,
-        tensors: Sequence[Tensor[Float]],
-        grads: Sequence[Tensor[Float]],
-        states: Sequence[State],
-    ) -> tuple[list[Tensor[Float]], list[State]]:
+        self, lr: float, tensors: Tensors, grads: Tensors, states: Sequence[State]
+    ) -> SteppedAll:
         """Return all tensors after a step, and their velocities: one op for all."""
         c = self._config
         device, dtype, count = tensors[0].device, tensors[0].dtype, len(tensors)

@@ -9,11 +9,12 @@ from types import ModuleType
 from typing import Any, Final, cast
 
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, RecordError, Tensor
+from phlox_tensor import ArgumentError, Backend, Tensor
 from phlox_tensor import tree as trees
 from phlox_tensor.capture import Number
 
 from ._rule import State
+from ._settled import no_record
 
 # A record has lists and no tuples; a tuple is a map with this one key, which no state may have.
 # Named tuples and dataclasses are one too, of their class and their parts by name.
@@ -135,11 +136,10 @@ def from_record(record: Any, rules: Sequence[object]) -> State:
         return [from_record(item, rules) for item in record]
     if isinstance(record, Tensor) or type(record) in _PLAIN:
         return record
-    raise RecordError(
-        "load_record",
+    raise no_record(
         "not a record of an optimizer",
-        got=f"{type(record).__name__} in a state",
-        expected="what optimizer.into_record() gave, loaded with its tensors",
+        f"{type(record).__name__} in a state",
+        "what optimizer.into_record() gave, loaded with its tensors",
     )
 
 
@@ -154,11 +154,10 @@ def _fields_from(record: dict[str, Any], rules: Sequence[object]) -> State:
     cls: Any = next((each for each in found if each is not None), None)
     known = [f.name for f in fields(cls)] if is_dataclass(cls) else getattr(cls, "_fields", ())
     if cls is None or not isinstance(parts, dict) or set(parts) != set(known):
-        raise RecordError(
-            "load_record",
+        raise no_record(
             "a state is of a class that the rule does not have",
-            got=f"{name} of {', '.join(parts) if isinstance(parts, dict) else parts!r}",
-            expected=f"{name} of {', '.join(known)}" if cls else "a class beside the rule",
+            f"{name} of {', '.join(parts) if isinstance(parts, dict) else parts!r}",
+            f"{name} of {', '.join(known)}" if cls else "a class beside the rule",
         )
     made = {each: from_record(parts[each], rules) for each in known}
     if not is_dataclass(cls):
