@@ -13,29 +13,39 @@ from phlox_tensor.no_operand import Refusal
 
 from .settings.elsewhere import NO_SETTINGS, SETTINGS
 
+_PADS: Final = {
+    "CircularPad": 'mode="circular"',
+    "ConstantPad": "value=3.5",
+    "ReflectionPad": 'mode="reflect"',
+    "ReplicationPad": 'mode="edge"',
+}
+_OF_AXES: Final = {  # of one to three axes there, of any number here
+    "BatchNorm": "nn.BatchNorm(channels)",
+    "Dropout": "nn.ChannelDropout(0.5)",
+    "InstanceNorm": "nn.InstanceNorm(channels)",
+    "LazyBatchNorm": "nn.BatchNorm(channels)  # sizes are given",
+    "LazyConv": "nn.Conv{n}d(channels, 8, 3)  # sizes are given",
+    "LazyConvTranspose": "nn.ConvTranspose{n}d(channels, 8, 3)  # sizes are given",
+    "LazyInstanceNorm": "nn.InstanceNorm(channels)  # sizes are given",
+}
+
 # Names of the module ``torch.nn`` -> what to type. Those that differ in capitals alone are found.
 NAMES: Final[Mapping[str, str]] = {
+    **{
+        f"{name}{n}d": f"nn.Pad({((1, 1),) * n}, {how})"
+        for name, how in _PADS.items()
+        for n in (1, 2, 3)
+    },
+    **{f"{name}{n}d": code.format(n=n) for name, code in _OF_AXES.items() for n in (1, 2, 3)},
     "AdaptiveLogSoftmaxWithLoss": "nn.CrossEntropyLoss()  # over all classes",
     "BCELoss": "nn.BinaryCrossEntropyLoss(from_logits=False)",
     "BCEWithLogitsLoss": "nn.BinaryCrossEntropyLoss()",
-    "BatchNorm1d": "nn.BatchNorm(channels)",
-    "BatchNorm2d": "nn.BatchNorm(channels)",
-    "BatchNorm3d": "nn.BatchNorm(channels)",
     "Buffer": "nn.State(x)",
     "CELU": 'nn.Activation("celu", {"alpha": 1.0})',
-    "CircularPad1d": 'nn.Pad(((1, 1),), mode="circular")',
-    "CircularPad2d": 'nn.Pad(((1, 1), (1, 1)), mode="circular")',
-    "CircularPad3d": 'nn.Pad(((1, 1), (1, 1), (1, 1)), mode="circular")',
-    "ConstantPad1d": "nn.Pad(((1, 1),), value=3.5)",
-    "ConstantPad2d": "nn.Pad(((1, 1), (1, 1)), value=3.5)",
-    "ConstantPad3d": "nn.Pad(((1, 1), (1, 1), (1, 1)), value=3.5)",
     "Container": "nn.Module  # its fields are the parts",
     "CrossMapLRN2d": "nn.LocalResponseNorm(5)",
     "DataParallel": "nn.Module  # one device runs a call; Cpu() uses every core",
     "Dense": "nn.Linear(3, 8)  # sizes are given",
-    "Dropout1d": "nn.ChannelDropout(0.5)",
-    "Dropout2d": "nn.ChannelDropout(0.5)",
-    "Dropout3d": "nn.ChannelDropout(0.5)",
     "ELU": 'nn.Activation("elu", {"alpha": 1.0})',
     "FractionalMaxPool2d": "nn.AdaptiveMaxPool2d(2)  # windows at even places, none at random",
     "FractionalMaxPool3d": "nn.AdaptiveMaxPool3d(2)  # windows at even places, none at random",
@@ -44,21 +54,6 @@ NAMES: Final[Mapping[str, str]] = {
     "Hardsigmoid": 'nn.Activation("hard_sigmoid")',
     "Hardswish": 'nn.Activation("hard_swish")',
     "Hardtanh": 'nn.Activation("hard_tanh", {"min": -1.0, "max": 1.0})',
-    "InstanceNorm1d": "nn.InstanceNorm(channels)",
-    "InstanceNorm2d": "nn.InstanceNorm(channels)",
-    "InstanceNorm3d": "nn.InstanceNorm(channels)",
-    "LazyBatchNorm1d": "nn.BatchNorm(channels)  # sizes are given",
-    "LazyBatchNorm2d": "nn.BatchNorm(channels)  # sizes are given",
-    "LazyBatchNorm3d": "nn.BatchNorm(channels)  # sizes are given",
-    "LazyConv1d": "nn.Conv1d(channels, 8, 3)  # sizes are given",
-    "LazyConv2d": "nn.Conv2d(channels, 8, 3)  # sizes are given",
-    "LazyConv3d": "nn.Conv3d(channels, 8, 3)  # sizes are given",
-    "LazyConvTranspose1d": "nn.ConvTranspose1d(channels, 8, 3)  # sizes are given",
-    "LazyConvTranspose2d": "nn.ConvTranspose2d(channels, 8, 3)  # sizes are given",
-    "LazyConvTranspose3d": "nn.ConvTranspose3d(channels, 8, 3)  # sizes are given",
-    "LazyInstanceNorm1d": "nn.InstanceNorm(channels)  # sizes are given",
-    "LazyInstanceNorm2d": "nn.InstanceNorm(channels)  # sizes are given",
-    "LazyInstanceNorm3d": "nn.InstanceNorm(channels)  # sizes are given",
     "LazyLinear": "nn.Linear(3, 8)  # sizes are given",
     "LeakyReLU": 'nn.Activation("leaky_relu", {"slope": 0.01})',
     "LinearCrossEntropyLoss": "nn.CrossEntropyLoss()  # of what a linear layer gives",
@@ -76,12 +71,6 @@ NAMES: Final[Mapping[str, str]] = {
     "RNNCellBase": "nn.RnnCell(3, 8)  # or nn.GruCell, nn.LstmCell",
     "ReLU": 'nn.Activation("relu")',
     "ReLU6": 'nn.Activation("relu6")',
-    "ReflectionPad1d": 'nn.Pad(((1, 1),), mode="reflect")',
-    "ReflectionPad2d": 'nn.Pad(((1, 1), (1, 1)), mode="reflect")',
-    "ReflectionPad3d": 'nn.Pad(((1, 1), (1, 1), (1, 1)), mode="reflect")',
-    "ReplicationPad1d": 'nn.Pad(((1, 1),), mode="edge")',
-    "ReplicationPad2d": 'nn.Pad(((1, 1), (1, 1)), mode="edge")',
-    "ReplicationPad3d": 'nn.Pad(((1, 1), (1, 1), (1, 1)), mode="edge")',
     "SELU": 'nn.Activation("selu")',
     "SiLU": 'nn.Activation("silu")',
     "Sigmoid": 'nn.Activation("sigmoid")',

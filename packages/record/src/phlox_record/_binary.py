@@ -15,6 +15,7 @@ from phlox_tensor.tree import nodes_with_paths
 
 from ._content import (
     Content,
+    Form,
     Metadata,
     Positional,
     check_metadata,
@@ -23,7 +24,6 @@ from ._content import (
     header_too_large,
 )
 from ._errors import Malformed, shown
-from ._form import Form
 from ._layout import DTYPE_CODES, Descriptor, as_array, check_sum, describe, descriptor
 from ._limits import MAX_DEPTH, Limits
 from ._msgpack import Ext, pack, unpack

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ._errors import Malformed, shown
 from ._limits import Limits
+from ._source import Source, Write
 from ._tree import Layout
 
 Metadata: TypeAlias = dict[str, str]
@@ -93,3 +94,12 @@ def header_too_large(size: int, limits: Limits) -> Malformed:
         expected=f"at most {limits.header_bytes:,} bytes",
         hint="keep long bytes and lists in tensors; limits=Limits(header_bytes=…)",
     )
+
+
+class Form(NamedTuple):
+    """A form of files: what its recorders share, plain or compressed."""
+
+    write: Callable[[Content, Limits, Write], None]
+    read: Callable[[Source, Limits], Content]
+    recognizes: Callable[[bytes], bool]  # by the first bytes
+    cap: Callable[[Limits], int]  # the most bytes behind gzip

@@ -13,9 +13,8 @@ from typing import Any, Final, NoReturn
 
 from numpy.typing import NDArray
 
-from ._content import Content, check_metadata, check_version, check_writer
+from ._content import Content, Form, check_metadata, check_version, check_writer
 from ._errors import Malformed, shown
-from ._form import Form
 from ._layout import Descriptor, as_array, check_sum, describe, descriptor
 from ._limits import MAX_DEPTH, Limits
 from ._source import Source, Write

@@ -17,21 +17,10 @@ from ._precision import PrecisionSettings, byte_pieces, cast_array, little_endia
 from ._tree import TensorEntry, TensorLike
 
 # The numbers are the format's; new dtypes go to the end.
-DTYPE_CODES: Final = {
-    "bool": 0,
-    "float16": 1,
-    "bfloat16": 2,
-    "float32": 3,
-    "float64": 4,
-    "int8": 5,
-    "int16": 6,
-    "int32": 7,
-    "int64": 8,
-    "uint8": 9,
-    "uint16": 10,
-    "uint32": 11,
-    "uint64": 12,
-}
+_IN_ORDER: Final = (
+    "bool float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+)
+DTYPE_CODES: Final = {name: code for code, name in enumerate(_IN_ORDER.split())}
 DTYPES: Final = {name: as_dtype(name) for name in DTYPE_CODES}
 
 _MAX_BYTES: Final = 2**63 - 1

@@ -13,11 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ._content import Content, check_metadata, check_writer
+from ._content import Content, Form, check_metadata, check_writer
 from ._errors import Malformed, shown
-from ._form import Form
 from ._json import parse
-from ._layout import as_array, descriptor
+from ._layout import DTYPE_CODES, as_array, descriptor
 from ._limits import MAX_RANK, Limits
 from ._skeleton import join, nested, split
 from ._source import Source, Write
@@ -26,19 +25,9 @@ from ._zip import Member, contents, members
 
 _MAGIC: Final = b"\x93NUMPY"
 _ABOUT: Final = "__phlox__"
+# By the code of NumPy, little-endian.
 _TYPES: Final = {
-    "|b1": "bool",
-    "|i1": "int8",
-    "|u1": "uint8",
-    "<f2": "float16",
-    "<f4": "float32",
-    "<f8": "float64",
-    "<i2": "int16",
-    "<i4": "int32",
-    "<i8": "int64",
-    "<u2": "uint16",
-    "<u4": "uint32",
-    "<u8": "uint64",
+    np.dtype(name).newbyteorder("<").str: name for name in DTYPE_CODES if name != "bfloat16"
 }
 _CODES: Final = {name: code for code, name in _TYPES.items()} | {"bfloat16": "<u2"}
 _MOST_HEADER: Final = 4096

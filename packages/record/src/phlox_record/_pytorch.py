@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from phlox_tensor import DType
 
-from ._content import Content
+from ._content import Content, Form
 from ._errors import Malformed, shown
-from ._form import Form
 from ._layout import DTYPES, Descriptor, as_array, descriptor
 from ._limits import MAX_DEPTH, Limits
 from ._pickle import Global, Machine, Opaque

@@ -8,9 +8,8 @@ from typing import ClassVar, Final, final
 from phlox_tensor import RecordError
 
 from ._binary import COMPACT, NAMED
-from ._content import Content
+from ._content import Content, Form
 from ._errors import Malformed, shown
-from ._form import Form
 from ._json import JSON
 from ._npz import NPZ
 from ._pytorch import PYTORCH

@@ -8,36 +8,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from string import ascii_lowercase
 from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from ._content import LAYOUT, Content, check_writer, header_too_large
+from ._content import LAYOUT, Content, Form, check_writer, header_too_large
 from ._errors import Malformed, shown
-from ._form import Form
 from ._json import parse
-from ._layout import Descriptor, as_array, describe, descriptor
+from ._layout import DTYPE_CODES, Descriptor, as_array, describe, descriptor
 from ._limits import Limits
 from ._skeleton import PRECISION, TREE, WRITER, join, nested, split
 from ._source import Source, Write
 from ._tree import TensorEntry, unsupported
 
-DTYPES: Final = {
-    "BF16": "bfloat16",
-    "BOOL": "bool",
-    "F16": "float16",
-    "F32": "float32",
-    "F64": "float64",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "I8": "int8",
-    "U16": "uint16",
-    "U32": "uint32",
-    "U64": "uint64",
-    "U8": "uint8",
+_WORDS: Final = {"bfloat16": "BF16", "bool": "BOOL"}
+_CODES: Final = {
+    name: _WORDS.get(name, name[0].upper() + name.strip(ascii_lowercase)) for name in DTYPE_CODES
 }
-_CODES: Final = {name: code for code, name in DTYPES.items()}
+DTYPES: Final = {code: name for name, code in _CODES.items()}
 _LENGTH: Final = 8
 _ALIGNMENT: Final = 64
 _FIELDS: Final = {"dtype": 0, "shape": 0, "data_offsets": 0}.keys()
