@@ -123,6 +123,23 @@ def test_keys_ask_the_run_under_the_cursor(two: Path) -> None:
     screen(two, body)
 
 
+def test_a_log_that_is_damaged_is_told_and_ends_nothing(two: Path) -> None:
+    async def body(app: Any, pilot: Any) -> None:
+        log = two / "b" / "log.jsonl"
+        whole = log.read_text()
+        log.write_text(whole + "no row\n")
+        app._look()
+        await drawn(app, pilot)
+        assert "log.jsonl is damaged" in str(app.query_one("#note", Static).render())
+        log.write_text(whole)
+        app._look()
+        await drawn(app, pilot)
+        assert "damaged" not in str(app.query_one("#note", Static).render())
+        assert sorted(len(x) for x, _ in data(app)) == [2, 3, 8, 12]
+
+    screen(two, body)
+
+
 def test_no_run_and_no_library_are_clear_errors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from phlox_tensor import ArgumentError
 
-from ..runs.better import improves
 from ..runs.card import NAME
 from ..runs.errors import RunError
 from ..runs.folder import LOG, SYSTEM, read_json
@@ -139,13 +138,11 @@ class View:
         """Return the best value of a curve."""
         curve = self.curves[name]
         loss = "lower" if name.endswith("/loss") else ""
-        better: Any = self.card.get("better", {}).get(name, loss)
-        at = len(curve.values) - 1
-        if better:
-            at = 0
-            for place, value in enumerate(curve.values):
-                if improves(value, curve.values[at], better):
-                    at = place
+        better: str = self.card.get("better", {}).get(name, loss)
+        values = np.array(curve.values)
+        at = len(values) - 1
+        if better and not np.isnan(values).all():
+            at = int(np.nanargmax(values) if better == "higher" else np.nanargmin(values))
         return Top(curve.values[at], curve.steps[at], better)
 
     def _new(self, name: str) -> Iterator[list[dict[str, Any]]]:

@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -19,9 +20,11 @@ from textual.widgets import Footer, OptionList, SelectionList, Static
 from textual.widgets.option_list import Option
 from textual_plot import AxisFormatter, HiResMode, NumericAxisFormatter, PlotWidget
 
+from phlox_tensor import PhloxError
+
 from ..runs.control import Wish, ask
 from .line import clock
-from .view import View, views
+from .view import Top, View, views
 
 COLORS: Final = ("#5b8def", "#e2703a", "#2fb380", "#c65bb5", "#d4b13c", "#35b5ca", "#e05a6d")
 _EVERY: Final = 1.0  # seconds between two looks at the files
@@ -54,6 +57,21 @@ class _Powers(AxisFormatter):
 
 
 _NUMBERS: Final = NumericAxisFormatter().get_ticks
+
+
+class Drawn(NamedTuple):
+    """A curve as it is drawn: thinned, with its last and its best value."""
+
+    view: View
+    name: str
+    table: NDArray[np.float64]
+    last: float
+    top: Top
+
+    @property
+    def split(self) -> str:
+        """Which data the values are of."""
+        return self.name.rpartition("/")[0]
 
 
 @final
@@ -90,7 +108,8 @@ class Watch(App[str]):
         self._share = 0.0
         self._key = "loss"
         self._pressed: tuple[str, float] = ("", 0.0)
-        self._tables: list[tuple[View, str, Any]] = []
+        self._drawn: dict[tuple[Path, str, int], Drawn] = {}
+        self._trouble = ""
         self._reading = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
@@ -125,15 +144,24 @@ class Watch(App[str]):
             self._show()
 
     def _read(self) -> None:
-        known = {view.folder: view for view in self._views}
-        self._views = [known.get(view.folder, view) for view in views(self._paths)]
-        tables = []
+        """Read what came since, and prepare what is drawn: it takes long for many rows."""
+        try:
+            known = {view.folder: view for view in self._views}
+            self._views = [known.get(view.folder, view) for view in views(self._paths)]
+            for view in self._views:
+                view.read()
+            self._trouble = ""
+        except (PhloxError, OSError) as error:  # such as a log that is cut this very moment
+            self._trouble = str(error)
+        drawn = {}
         for view in self._views:
-            view.read()
             for name, curve in view.curves.items():
                 if key_of(name) == self._key:
-                    tables.append((view, name.rpartition("/")[0], curve.thinned()))
-        self._tables = tables
+                    place = view.folder, name, len(curve.values)
+                    drawn[place] = self._drawn.get(place) or Drawn(
+                        view, name, curve.thinned(), curve.values[-1], view.best(name)
+                    )
+        self._drawn = drawn
 
     # What is on the screen
 
@@ -168,31 +196,27 @@ class Watch(App[str]):
         scale = ", log scale" if log else ""
         smooth = f", smoothing {self._share:g}" if self._share else ""
         plot.border_title = f"{self._key}{scale}{smooth}"
+        lines: dict[View, Text] = {}
         # Those of training are the densest, so others are drawn over them.
-        for view, split, table in sorted(self._tables, key=lambda each: each[1] != "train"):
-            if view.folder in self._hidden:
+        for each in sorted(self._drawn.values(), key=lambda each: each.split != "train"):
+            if each.view.folder in self._hidden:
                 continue
-            x, y = table[:, 2 if time else 0], smoothed(table[:, 3], self._share)
+            x = each.table[:, 2 if time else 0]
+            y = smoothed(each.table[:, 3], self._share)
             with np.errstate(divide="ignore", invalid="ignore"):
-                drawn = np.log10(y) if log else y
-            color = Color.parse(self._color(view))
-            style = color.darken(0.25) if split == "train" else color.lighten(0.1)
-            if np.isfinite(drawn).any():
-                plot.plot(x, drawn, line_style=style.hex, hires_mode=HiResMode.BRAILLE)
-        shown = dict.fromkeys(v for v, _, _ in self._tables if v.folder not in self._hidden)
-        self.query_one("#note", Static).update(Text("\n").join(map(self._line, shown)))
-
-    def _line(self, view: View) -> Text:
-        """The last and the best values of a run."""
-        text = Text.assemble(("━━ ", self._color(view)), view.name)
-        for name in view.curves:
-            if key_of(name) == self._key:
-                top = view.best(name)
-                split = name.rpartition("/")[0]
-                text.append(f"  {split} {view.curves[name].values[-1]:.4g}")
-                if top.better:
-                    text.append(f" (best {top.value:.4g} at {top.step:,})", "dim")
-        return text.append(f"  epoch {view.epoch + 1}, {clock(view.seconds)}", "dim")
+                y = np.log10(y) if log else y
+            color = Color.parse(self._color(each.view))
+            style = color.darken(0.25) if each.split == "train" else color.lighten(0.1)
+            if np.isfinite(y).any():
+                plot.plot(x, y, line_style=style.hex, hires_mode=HiResMode.BRAILLE)
+            head = Text.assemble(("━━ ", color.hex), each.view.name)
+            text = lines.setdefault(each.view, head).append(f"  {each.split} {each.last:.4g}")
+            if each.top.better:
+                text.append(f" (best {each.top.value:.4g} at {each.top.step:,})", "dim")
+        for view, text in lines.items():
+            text.append(f"  epoch {view.epoch + 1}, {clock(view.seconds)}", "dim")
+        note = [*lines.values(), *([Text(self._trouble, "red")] if self._trouble else [])]
+        self.query_one("#note", Static).update(Text("\n").join(note))
 
     def _color(self, view: View) -> str:
         return COLORS[self._views.index(view) % len(COLORS)]
