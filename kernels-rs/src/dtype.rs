@@ -286,6 +286,11 @@ macro_rules! dispatch {
         $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::dtype::F16, BF16 $crate::dtype::BF16,
             F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64)
     };
+    // Those that are computed in as they are.
+    (computed $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body, $other; F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8,
+            U16 u16, U32 u32, U64 u64, Bool bool)
+    };
     (float $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
         $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::dtype::F16, BF16 $crate::dtype::BF16,
             F32 f32, F64 f64)

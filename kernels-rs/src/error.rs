@@ -67,3 +67,23 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// How Python names the variants of an enum.
+macro_rules! named {
+    ($kind:ident, $op:literal: $($name:literal $variant:ident),*) => {
+        impl $kind {
+            /// From the name used in Python.
+            pub fn from_name(name: &str) -> $crate::error::Result<Self> {
+                match name {
+                    $($name => Ok(Self::$variant),)*
+                    _ => {
+                        let expected = [$($name),*].join(", ");
+                        let text = format!("unknown name: got {name:?}, expected one of {expected}");
+                        Err($crate::error::Error::value($op, text))
+                    }
+                }
+            }
+        }
+    };
+}
+pub(crate) use named;

@@ -86,8 +86,7 @@ impl Strided {
         }
         assert!(range.len() * self.size <= to.len(), "too little room for a part");
         let to = to.cast();
-        // SAFETY: the caller promises that the range lies inside the walk, and that the room is there.
-        unsafe { strided::gather(self.size, to, self.from, &self.dims, range.start, range.len()) };
+        strided::gather(self.size, to, self.from, &self.dims, range.start, range.len());
         to
     }
 }
@@ -134,8 +133,8 @@ impl Strided {
     /// # Safety
     /// `to` has room for them, and is the caller's to write for as long as they are held, and aligned for the elements.
     pub unsafe fn hold_block(&self, count: usize, to: *mut u8) -> Held {
-        // SAFETY: a step of 0 stays at the element; the caller promises the room.
-        unsafe { strided::gather(self.size, to, self.from, &[(count, 0)], 0, count) };
+        // SAFETY: a step of 0 stays at the element.
+        strided::gather(self.size, to, self.from, &[(count, 0)], 0, count);
         Held::Block(to)
     }
 
@@ -147,7 +146,7 @@ impl Strided {
         assert!((len + part) * self.size <= to.len(), "too little room for a run");
         let ((line, to), steps) = ((len, to.cast()), self.dims[1].1);
         // SAFETY: a line of the walk as often as it fills the room, some of it the last time.
-        unsafe { strided::gather(self.size, to, self.from, &[(part / line + 2, 0), (line, steps)], 0, line + part) };
+        strided::gather(self.size, to, self.from, &[(part / line + 2, 0), (line, steps)], 0, line + part);
         Held::Cycle(to, len)
     }
 }
@@ -226,10 +225,8 @@ impl<S: Source> Source for Widened<S> {
         assert!(bytes <= to.len(), "too little room for a part");
         let behind = std::ptr::slice_from_raw_parts_mut(wide.wrapping_add(bytes), to.len() - bytes);
         // SAFETY: the caller promises the range and the room, of which the two parts do not meet.
-        unsafe {
-            let from = self.source.part(range, behind);
-            widen(dtype, from.cast(), wide.cast(), len);
-        }
+        let from = self.source.part(range, behind);
+        widen(dtype, from.cast(), wide.cast(), len);
         wide
     }
 }

@@ -34,7 +34,7 @@ pub fn axes(shape: &[usize], to: &[isize], from: &[isize]) -> Axes {
 pub unsafe fn copy_serial(size: usize, to: *mut u8, from: *const u8, axes: &[Axis]) {
     if let Some(plan) = Plan::new(size, axes) {
         // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
-        unsafe { plan.run(to, from, 0..plan.blocks) }
+        plan.run(to, from, 0..plan.blocks);
     }
 }
 
@@ -46,14 +46,14 @@ pub unsafe fn copy(size: usize, to: *mut u8, from: *const u8, axes: &[Axis]) {
     let Some(plan) = Plan::new(size, axes) else { return };
     if plan.bytes < 2 * GRAIN {
         // SAFETY: the caller promises that all steps stay inside both sides, and the blocks cut that walk.
-        return unsafe { plan.run(to, from, 0..plan.blocks) };
+        return plan.run(to, from, 0..plan.blocks);
     }
     let together = (plan.blocks / (plan.bytes / GRAIN)).max(1);
     let (to, from) = (SharedMut::new(to), SharedMut::new(from.cast_mut()));
     threads::parallel(plan.blocks.div_ceil(together), &|task| {
         let blocks = task * together..plan.blocks.min((task + 1) * together);
         // SAFETY: the blocks are disjoint parts of the caller's box.
-        unsafe { plan.run(to.ptr(), from.ptr(), blocks) };
+        plan.run(to.ptr(), from.ptr(), blocks);
     });
 }
 
@@ -140,15 +140,13 @@ impl Plan {
             let line = Axis { len: self.block.1.min(self.line.len - start), ..self.line };
             let (first, start) = (first as isize, start as isize);
             // SAFETY: a block of the caller's box.
-            unsafe {
-                let (plane_to, plane_from) = steps.at();
-                let to = to.offset(plane_to + first * across.to + start * line.to);
-                let from = from.offset(plane_from + first * across.from + start * line.from);
-                if self.turned {
-                    transpose(to, from, across, line, self.stream);
-                } else {
-                    copy_lines(to, from, across, line);
-                }
+            let (plane_to, plane_from) = steps.at();
+            let to = to.offset(plane_to + first * across.to + start * line.to);
+            let from = from.offset(plane_from + first * across.from + start * line.from);
+            if self.turned {
+                transpose(to, from, across, line, self.stream);
+            } else {
+                copy_lines(to, from, across, line);
             }
             column += 1;
             if column == cuts.1 {
@@ -171,44 +169,39 @@ const FEW: usize = 8 << 10;
 /// That of [`copy_serial`]; the range lies inside the box.
 pub unsafe fn gather(size: usize, to: *mut u8, from: *const u8, dims: &[(usize, isize)], start: usize, count: usize) {
     if size * count <= FEW {
-        // SAFETY: the caller promises that the range lies inside the box, and room for it.
-        return unsafe {
-            match size {
-                1 => gather_lines::<u8>(to, from, dims, start, count),
-                2 => gather_lines::<u16>(to.cast(), from.cast(), dims, start, count),
-                4 => gather_lines::<u32>(to.cast(), from.cast(), dims, start, count),
-                _ => gather_lines::<u64>(to.cast(), from.cast(), dims, start, count),
-            }
+        return match size {
+            1 => gather_lines::<u8>(to, from, dims, start, count),
+            2 => gather_lines::<u16>(to.cast(), from.cast(), dims, start, count),
+            4 => gather_lines::<u32>(to.cast(), from.cast(), dims, start, count),
+            _ => gather_lines::<u64>(to.cast(), from.cast(), dims, start, count),
         };
     }
     let Some((&(_, step), rest)) = dims.split_first() else {
         // SAFETY: a box without axes has one element.
-        return unsafe { std::ptr::copy_nonoverlapping(from, to, size * count) };
+        return std::ptr::copy_nonoverlapping(from, to, size * count);
     };
     let inner: usize = rest.iter().map(|dim| dim.0).product();
     let (mut to, mut row, mut left) = (to, start / inner, count);
     // SAFETY: rows of the box, one after another; `to` moves by what was written.
-    unsafe {
-        let row_at = |row: usize| from.offset(row as isize * step * size as isize);
-        if !start.is_multiple_of(inner) {
-            let head = left.min(inner - start % inner);
-            gather(size, to, row_at(row), rest, start % inner, head);
-            (to, row, left) = (to.add(head * size), row + 1, left - head);
+    let row_at = |row: usize| from.offset(row as isize * step * size as isize);
+    if !start.is_multiple_of(inner) {
+        let head = left.min(inner - start % inner);
+        gather(size, to, row_at(row), rest, start % inner, head);
+        (to, row, left) = (to.add(head * size), row + 1, left - head);
+    }
+    let full = left / inner;
+    if full > 0 {
+        let mut axes = Axes::filled(Axis { len: full, to: inner as isize, from: step }, dims.len());
+        let mut dense = inner as isize;
+        for (axis, &(len, from)) in axes[1..].iter_mut().zip(rest) {
+            dense /= len as isize;
+            *axis = Axis { len, to: dense, from };
         }
-        let full = left / inner;
-        if full > 0 {
-            let mut axes = Axes::filled(Axis { len: full, to: inner as isize, from: step }, dims.len());
-            let mut dense = inner as isize;
-            for (axis, &(len, from)) in axes[1..].iter_mut().zip(rest) {
-                dense /= len as isize;
-                *axis = Axis { len, to: dense, from };
-            }
-            copy_serial(size, to, row_at(row), &axes);
-            (to, row, left) = (to.add(full * inner * size), row + full, left - full * inner);
-        }
-        if left > 0 {
-            gather(size, to, row_at(row), rest, 0, left);
-        }
+        copy_serial(size, to, row_at(row), &axes);
+        (to, row, left) = (to.add(full * inner * size), row + full, left - full * inner);
+    }
+    if left > 0 {
+        gather(size, to, row_at(row), rest, 0, left);
     }
 }
 
@@ -221,12 +214,10 @@ unsafe fn gather_lines<T: Copy>(to: *mut T, from: *const T, dims: &[(usize, isiz
     while done < count {
         let len = (line.0 - first).min(count - done);
         // SAFETY: a part of a line of the box, and room for it.
-        unsafe {
-            let from = from.offset(steps.at() + first as isize * line.1);
-            match line.1 {
-                1 => std::ptr::copy_nonoverlapping(from, to.add(done), len),
-                step => copy_line(to.add(done), from, Axis { len, to: 1, from: step }),
-            }
+        let from = from.offset(steps.at() + first as isize * line.1);
+        match line.1 {
+            1 => std::ptr::copy_nonoverlapping(from, to.add(done), len),
+            step => copy_line(to.add(done), from, Axis { len, to: 1, from: step }),
         }
         (done, first) = (done + len, 0);
         steps.step();
@@ -256,24 +247,20 @@ fn simplify(axes: &[Axis]) -> Option<Axes> {
 unsafe fn copy_lines<T: Tile>(to: *mut T, from: *const T, across: Axis, line: Axis) {
     let rows = 0..across.len as isize;
     let bytes = line.len * size_of::<T>();
-    // SAFETY: as the caller of `copy_serial` promises.
-    unsafe {
-        let at = |row: isize| (to.offset(row * across.to), from.offset(row * across.from));
-        match (line.to, line.from) {
-            // Short runs of a known length are moved without a call.
-            (1, 1) if bytes == 8 => rows.for_each(|row| run::<T, 8>(at(row))),
-            (1, 1) if bytes == 16 => rows.for_each(|row| run::<T, 16>(at(row))),
-            (1, 1) if bytes == 32 => rows.for_each(|row| run::<T, 32>(at(row))),
-            (1, 1) if bytes == 64 => rows.for_each(|row| run::<T, 64>(at(row))),
-            (1, 1) if bytes == 128 => rows.for_each(|row| run::<T, 128>(at(row))),
-            (1, 1) => rows.for_each(|row| std::ptr::copy_nonoverlapping(at(row).1, at(row).0, line.len)),
-            _ => rows.for_each(|row| copy_line(at(row).0, at(row).1, line)),
-        }
+    let at = |row: isize| (to.offset(row * across.to), from.offset(row * across.from));
+    match (line.to, line.from) {
+        // Short runs of a known length are moved without a call.
+        (1, 1) if bytes == 8 => rows.for_each(|row| run::<T, 8>(at(row))),
+        (1, 1) if bytes == 16 => rows.for_each(|row| run::<T, 16>(at(row))),
+        (1, 1) if bytes == 32 => rows.for_each(|row| run::<T, 32>(at(row))),
+        (1, 1) if bytes == 64 => rows.for_each(|row| run::<T, 64>(at(row))),
+        (1, 1) if bytes == 128 => rows.for_each(|row| run::<T, 128>(at(row))),
+        (1, 1) => rows.for_each(|row| std::ptr::copy_nonoverlapping(at(row).1, at(row).0, line.len)),
+        _ => rows.for_each(|row| copy_line(at(row).0, at(row).1, line)),
     }
 }
 
 #[inline(always)]
 unsafe fn run<T, const BYTES: usize>((to, from): (*mut T, *const T)) {
-    // SAFETY: the caller says that both hold as many bytes.
-    unsafe { to.cast::<[u8; BYTES]>().write_unaligned(from.cast::<[u8; BYTES]>().read_unaligned()) };
+    to.cast::<[u8; BYTES]>().write_unaligned(from.cast::<[u8; BYTES]>().read_unaligned());
 }

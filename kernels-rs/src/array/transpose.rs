@@ -60,14 +60,11 @@ pub type From<T> = (*const T, isize);
 /// That of [`super::strided::copy_serial`].
 #[inline(always)]
 pub unsafe fn copy_line<T: Copy>(to: *mut T, from: *const T, line: Axis) {
-    // SAFETY: as the caller of `copy_serial` promises.
-    unsafe {
-        match (line.to, line.from) {
-            (1, 0) => std::slice::from_raw_parts_mut(to, line.len).fill(*from),
-            (1, step) => (0..line.len as isize).for_each(|i| to.offset(i).write(*from.offset(i * step))),
-            (step, 1) => (0..line.len as isize).for_each(|i| to.offset(i * step).write(*from.offset(i))),
-            (a, b) => (0..line.len as isize).for_each(|i| to.offset(i * a).write(*from.offset(i * b))),
-        }
+    match (line.to, line.from) {
+        (1, 0) => std::slice::from_raw_parts_mut(to, line.len).fill(*from),
+        (1, step) => (0..line.len as isize).for_each(|i| to.offset(i).write(*from.offset(i * step))),
+        (step, 1) => (0..line.len as isize).for_each(|i| to.offset(i * step).write(*from.offset(i))),
+        (a, b) => (0..line.len as isize).for_each(|i| to.offset(i * a).write(*from.offset(i * b))),
     }
 }
 
@@ -77,23 +74,21 @@ pub unsafe fn copy_line<T: Copy>(to: *mut T, from: *const T, line: Axis) {
 /// Both matrices lie in bounds and do not overlap.
 pub unsafe fn transpose<T: Tile>(to: *mut T, from: *const T, across: Axis, line: Axis, stream: bool) {
     // SAFETY: whole squares, then what is left on the right and below, as the caller promises.
-    unsafe {
-        if across.from == 1 && across.to == line.len as isize && weave(to, from, across.len, line) {
-            return;
-        }
-        let whole = if across.from == 1 {
-            T::squares((to, across.to), (from, line.from), across.len, line.len, stream)
-        } else {
-            (0, 0)
-        };
-        let right = Axis { len: line.len - whole.1, to: 1, from: line.from };
-        for row in 0..whole.0 as isize * isize::from(right.len > 0) {
-            let (to, from) = (to.offset(row * across.to), from.offset(row * across.from));
-            copy_line(to.add(whole.1), from.offset(whole.1 as isize * line.from), right);
-        }
-        for row in whole.0 as isize..across.len as isize {
-            copy_line(to.offset(row * across.to), from.offset(row * across.from), line);
-        }
+    if across.from == 1 && across.to == line.len as isize && weave(to, from, across.len, line) {
+        return;
+    }
+    let whole = if across.from == 1 {
+        T::squares((to, across.to), (from, line.from), across.len, line.len, stream)
+    } else {
+        (0, 0)
+    };
+    let right = Axis { len: line.len - whole.1, to: 1, from: line.from };
+    for row in 0..whole.0 as isize * isize::from(right.len > 0) {
+        let (to, from) = (to.offset(row * across.to), from.offset(row * across.from));
+        copy_line(to.add(whole.1), from.offset(whole.1 as isize * line.from), right);
+    }
+    for row in whole.0 as isize..across.len as isize {
+        copy_line(to.offset(row * across.to), from.offset(row * across.from), line);
     }
 }
 
@@ -107,14 +102,11 @@ unsafe fn weave<T: Copy>(to: *mut T, from: *const T, count: usize, line: Axis) -
             to.cast::<[T; N]>().add(k).write_unaligned(std::array::from_fn(|i| *from[i].add(k)));
         }
     }
-    // SAFETY: as the caller of `transpose` promises.
-    unsafe {
-        match line.len {
-            2 => runs::<T, 2>(to, from, count, line.from),
-            3 => runs::<T, 3>(to, from, count, line.from),
-            4 => runs::<T, 4>(to, from, count, line.from),
-            _ => return false,
-        }
+    match line.len {
+        2 => runs::<T, 2>(to, from, count, line.from),
+        3 => runs::<T, 3>(to, from, count, line.from),
+        4 => runs::<T, 4>(to, from, count, line.from),
+        _ => return false,
     }
     true
 }
@@ -137,18 +129,15 @@ macro_rules! each_square {
 /// Squares of 8 x 8, in whatever registers the compiler chooses.
 #[inline(always)]
 unsafe fn any<T: Copy>(to: To<T>, from: From<T>, rows: usize, columns: usize) -> (usize, usize) {
-    // SAFETY: the caller says that the squares are whole.
-    unsafe { each_square!(8, to, from, rows, columns, any_square) }
+    each_square!(8, to, from, rows, columns, any_square)
 }
 
 #[inline(always)]
 unsafe fn any_square<T: Copy>(to: To<T>, from: From<T>) {
     // SAFETY: eight rows of eight exist on both sides.
-    unsafe {
-        for row in 0..8 {
-            for column in 0..8 {
-                to.0.offset(row * to.1 + column).write(*from.0.offset(row + column * from.1));
-            }
+    for row in 0..8 {
+        for column in 0..8 {
+            to.0.offset(row * to.1 + column).write(*from.0.offset(row + column * from.1));
         }
     }
 }
@@ -211,8 +200,7 @@ mod x86 {
     /// Squares of 16 x 16: each row is a cache line, read once and written once.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn wide32<const STREAM: bool>(to: To<f32>, from: From<f32>, rows: usize, columns: usize) -> (usize, usize) {
-        // SAFETY: the caller says that the squares are whole.
-        let whole = unsafe { each_square!(16, to, from, rows, columns, square32::<STREAM>) };
+        let whole = each_square!(16, to, from, rows, columns, square32::<STREAM>);
         if STREAM {
             _mm_sfence();
         }
@@ -225,23 +213,20 @@ mod x86 {
         let mut r = [_mm512_setzero_ps(); 16];
         for (i, row) in r.iter_mut().enumerate() {
             // SAFETY: sixteen rows of sixteen exist on both sides.
-            *row = unsafe { _mm512_loadu_ps(from.0.offset(i as isize * from.1)) };
+            *row = _mm512_loadu_ps(from.0.offset(i as isize * from.1));
         }
-        // SAFETY: as above; streamed rows are aligned.
-        unsafe {
-            transpose16(&mut r);
-            for (i, row) in r.iter().enumerate() {
-                let to = to.0.offset(i as isize * to.1);
-                if STREAM { _mm512_stream_ps(to, *row) } else { _mm512_storeu_ps(to, *row) }
-            }
+        // SAFETY: streamed rows are aligned.
+        transpose16(&mut r);
+        for (i, row) in r.iter().enumerate() {
+            let to = to.0.offset(i as isize * to.1);
+            if STREAM { _mm512_stream_ps(to, *row) } else { _mm512_storeu_ps(to, *row) }
         }
     }
 
     /// Squares of 8 x 8: each row is a cache line.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     unsafe fn wide64<const STREAM: bool>(to: To<f64>, from: From<f64>, rows: usize, columns: usize) -> (usize, usize) {
-        // SAFETY: the caller says that the squares are whole.
-        let whole = unsafe { each_square!(8, to, from, rows, columns, square64::<STREAM>) };
+        let whole = each_square!(8, to, from, rows, columns, square64::<STREAM>);
         if STREAM {
             _mm_sfence();
         }
@@ -253,23 +238,20 @@ mod x86 {
     unsafe fn square64<const STREAM: bool>(to: To<f64>, from: From<f64>) {
         let mut r = [_mm512_setzero_pd(); 8];
         // SAFETY: eight rows of eight exist on both sides; streamed rows are aligned.
-        unsafe {
-            for (i, row) in r.iter_mut().enumerate() {
-                *row = _mm512_loadu_pd(from.0.offset(i as isize * from.1));
-            }
-            transpose8x64(&mut r);
-            for (i, row) in r.iter().enumerate() {
-                let to = to.0.offset(i as isize * to.1);
-                if STREAM { _mm512_stream_pd(to, *row) } else { _mm512_storeu_pd(to, *row) }
-            }
+        for (i, row) in r.iter_mut().enumerate() {
+            *row = _mm512_loadu_pd(from.0.offset(i as isize * from.1));
+        }
+        transpose8x64(&mut r);
+        for (i, row) in r.iter().enumerate() {
+            let to = to.0.offset(i as isize * to.1);
+            if STREAM { _mm512_stream_pd(to, *row) } else { _mm512_storeu_pd(to, *row) }
         }
     }
 
     /// Squares of 8 x 8.
     #[target_feature(enable = "avx2")]
     unsafe fn narrow32(to: To<f32>, from: From<f32>, rows: usize, columns: usize) -> (usize, usize) {
-        // SAFETY: the caller says that the squares are whole.
-        unsafe { each_square!(8, to, from, rows, columns, square8) }
+        each_square!(8, to, from, rows, columns, square8)
     }
 
     #[inline]
@@ -277,14 +259,12 @@ mod x86 {
     unsafe fn square8(to: To<f32>, from: From<f32>) {
         let mut r = [_mm256_setzero_ps(); 8];
         // SAFETY: eight rows of eight exist on both sides.
-        unsafe {
-            for (i, row) in r.iter_mut().enumerate() {
-                *row = _mm256_loadu_ps(from.0.offset(i as isize * from.1));
-            }
-            transpose8(&mut r);
-            for (i, row) in r.iter().enumerate() {
-                _mm256_storeu_ps(to.0.offset(i as isize * to.1), *row);
-            }
+        for (i, row) in r.iter_mut().enumerate() {
+            *row = _mm256_loadu_ps(from.0.offset(i as isize * from.1));
+        }
+        transpose8(&mut r);
+        for (i, row) in r.iter().enumerate() {
+            _mm256_storeu_ps(to.0.offset(i as isize * to.1), *row);
         }
     }
 }

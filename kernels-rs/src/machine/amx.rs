@@ -212,13 +212,12 @@ mod unit {
             shapes.bytes[..8].fill(LINE as u16);
             // Sums above, sums below, the left side above and below, the right side.
             shapes.lines[..8].copy_from_slice(&[upper, upper, lower, lower, upper, lower, whole, whole]);
-            // SAFETY: the caller may use tiles; the shapes are within bounds.
-            unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(nostack, readonly)) }
+            // SAFETY: the shapes are within bounds.
+            asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(nostack, readonly));
         }
 
         unsafe fn release() {
-            // SAFETY: the caller may use tiles.
-            unsafe { asm!("tilerelease", options(nostack, nomem)) }
+            asm!("tilerelease", options(nostack, nomem));
         }
 
         unsafe fn multiply(sides: Sides, sums: *mut f32, adds: bool) {

@@ -42,14 +42,11 @@ pub unsafe fn multiply<V: Lanes, L: Left<V>, R: Right<V, Q>, const M: usize, con
     // A copy of which no address is taken.
     let mut kept = *sums;
     for _ in 0..depth {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let values = right.values();
-            for m in 0..M {
-                let factor = left.factor(m);
-                for q in 0..Q {
-                    kept[m][q] = values[q].mul_add(factor, kept[m][q]);
-                }
+        let values = right.values();
+        for m in 0..M {
+            let factor = left.factor(m);
+            for q in 0..Q {
+                kept[m][q] = values[q].mul_add(factor, kept[m][q]);
             }
         }
         left.step();
@@ -113,7 +110,7 @@ impl<'a, T, const N: usize> Lines<'a, T, N> {
     #[inline(always)]
     unsafe fn at(&self, i: usize) -> *const T {
         // SAFETY: the caller says that there is a place for this depth, and what lies there.
-        unsafe { self.at[i].add(*self.place) }
+        self.at[i].add(*self.place)
     }
 }
 

@@ -34,16 +34,13 @@ unsafe fn pick(row: &Row, place: [__m512i; 2]) -> Doubles {
 /// Horner's rule, lowest coefficient first.
 #[inline(always)]
 unsafe fn poly<const N: usize>(x: Doubles, coefficients: [f64; N]) -> Doubles {
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        let mut sum = [_mm512_set1_pd(coefficients[N - 1]); 2];
-        let mut at = N - 1;
-        while at > 0 {
-            at -= 1;
-            sum = each!(i => _mm512_fmadd_pd(sum[i], x[i], _mm512_set1_pd(coefficients[at])));
-        }
-        sum
+    let mut sum = [_mm512_set1_pd(coefficients[N - 1]); 2];
+    let mut at = N - 1;
+    while at > 0 {
+        at -= 1;
+        sum = each!(i => _mm512_fmadd_pd(sum[i], x[i], _mm512_set1_pd(coefficients[at])));
     }
+    sum
 }
 
 /// `y` with the sign of `sign`.
@@ -51,13 +48,10 @@ unsafe fn poly<const N: usize>(x: Doubles, coefficients: [f64; N]) -> Doubles {
 unsafe fn signed(y: Doubles, sign: [__m512i; 2]) -> Doubles {
     // The first operand, but where the third has bits the second.
     const CHOOSE: i32 = 0b1101_1000;
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        each!(i => {
-            let top = _mm512_set1_epi64(i64::MIN);
-            _mm512_castsi512_pd(_mm512_ternarylogic_epi64::<CHOOSE>(_mm512_castpd_si512(y[i]), sign[i], top))
-        })
-    }
+    each!(i => {
+        let top = _mm512_set1_epi64(i64::MIN);
+        _mm512_castsi512_pd(_mm512_ternarylogic_epi64::<CHOOSE>(_mm512_castpd_si512(y[i]), sign[i], top))
+    })
 }
 
 /// Reads [`STEP`] elements.
@@ -76,18 +70,14 @@ unsafe fn store(values: Doubles, to: *mut f64) {
 /// Reads [`STEP`] narrower elements.
 #[inline(always)]
 unsafe fn load_narrow(from: *const f32) -> Doubles {
-    // SAFETY: as for `load`.
-    unsafe { [_mm512_cvtps_pd(_mm256_loadu_ps(from)), _mm512_cvtps_pd(_mm256_loadu_ps(from.add(8)))] }
+    [_mm512_cvtps_pd(_mm256_loadu_ps(from)), _mm512_cvtps_pd(_mm256_loadu_ps(from.add(8)))]
 }
 
 /// Rounds and writes [`STEP`] narrower elements.
 #[inline(always)]
 unsafe fn store_narrow(values: Doubles, to: *mut f32) {
-    // SAFETY: as for `store`.
-    unsafe {
-        _mm256_storeu_ps(to, _mm512_cvtpd_ps(values[0]));
-        _mm256_storeu_ps(to.add(8), _mm512_cvtpd_ps(values[1]));
-    }
+    _mm256_storeu_ps(to, _mm512_cvtpd_ps(values[0]));
+    _mm256_storeu_ps(to.add(8), _mm512_cvtpd_ps(values[1]));
 }
 
 /// Functions of many elements. An element's result does not depend on its place.
@@ -103,8 +93,7 @@ macro_rules! runs {
                 let whole = len / STEP * STEP;
                 // SAFETY: whole steps lie inside both runs; what is left, fewer elements than a step, goes through a
                 // buffer of a step.
-                unsafe {
-                    for at in (0..whole).step_by(STEP) {
+                for at in (0..whole).step_by(STEP) {
                         $store($function($load(from.add(at))), to.add(at));
                     }
                     if whole == len {
@@ -114,7 +103,6 @@ macro_rules! runs {
                     std::ptr::copy_nonoverlapping(from.add(whole), rest.as_mut_ptr(), len - whole);
                     $store($function($load(rest.as_ptr())), rest.as_mut_ptr());
                     std::ptr::copy_nonoverlapping(rest.as_ptr(), to.add(whole), len - whole);
-                }
             }
         )*
     };
@@ -136,27 +124,25 @@ runs! {
 #[inline(always)]
 pub unsafe fn pow_run(x: (*const f64, usize), y: (*const f64, usize), to: *mut f64, len: usize) {
     // SAFETY: whole steps lie inside the runs; what does not move, and what is left, goes through buffers of a step.
-    unsafe {
-        let read = |(from, step): (*const f64, usize), at: usize| {
-            let mut part = [1.0; STEP];
-            let count = STEP.min(len - at);
-            for (i, slot) in part[..count].iter_mut().enumerate() {
-                *slot = *from.add((at + i) * step);
-            }
-            part
-        };
-        let (still_x, still_y) = (read((x.0, 0), 0), read((y.0, 0), 0));
-        let whole = len / STEP * STEP;
-        for at in (0..whole).step_by(STEP) {
-            let from =
-                |run: (*const f64, usize), still: &Row| load(if run.1 == 0 { still.as_ptr() } else { run.0.add(at) });
-            store(pow(from(x, &still_x), from(y, &still_y)), to.add(at));
+    let read = |(from, step): (*const f64, usize), at: usize| {
+        let mut part = [1.0; STEP];
+        let count = STEP.min(len - at);
+        for (i, slot) in part[..count].iter_mut().enumerate() {
+            *slot = *from.add((at + i) * step);
         }
-        if whole < len {
-            let (last_x, last_y) = (read(x, whole), read(y, whole));
-            let mut rest = [0.0; STEP];
-            store(pow(load(last_x.as_ptr()), load(last_y.as_ptr())), rest.as_mut_ptr());
-            std::ptr::copy_nonoverlapping(rest.as_ptr(), to.add(whole), len - whole);
-        }
+        part
+    };
+    let (still_x, still_y) = (read((x.0, 0), 0), read((y.0, 0), 0));
+    let whole = len / STEP * STEP;
+    for at in (0..whole).step_by(STEP) {
+        let from =
+            |run: (*const f64, usize), still: &Row| load(if run.1 == 0 { still.as_ptr() } else { run.0.add(at) });
+        store(pow(from(x, &still_x), from(y, &still_y)), to.add(at));
+    }
+    if whole < len {
+        let (last_x, last_y) = (read(x, whole), read(y, whole));
+        let mut rest = [0.0; STEP];
+        store(pow(load(last_x.as_ptr()), load(last_y.as_ptr())), rest.as_mut_ptr());
+        std::ptr::copy_nonoverlapping(rest.as_ptr(), to.add(whole), len - whole);
     }
 }

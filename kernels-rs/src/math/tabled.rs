@@ -89,8 +89,7 @@ macro_rules! runs {
                 let whole = len / STEP * STEP;
                 // SAFETY: whole steps lie inside both runs; what is left, fewer elements than a step, goes through a
                 // buffer of a step.
-                unsafe {
-                    for at in (0..whole).step_by(STEP) {
+                for at in (0..whole).step_by(STEP) {
                         ask(from.wrapping_add(at + AHEAD), to.wrapping_add(at + AHEAD));
                         store($function(load(from.add(at))), to.add(at));
                     }
@@ -101,7 +100,6 @@ macro_rules! runs {
                     std::ptr::copy_nonoverlapping(from.add(whole), rest.as_mut_ptr(), len - whole);
                     store($function(load(rest.as_ptr())), rest.as_mut_ptr());
                     std::ptr::copy_nonoverlapping(rest.as_ptr(), to.add(whole), len - whole);
-                }
             }
         )*
     };

@@ -32,15 +32,20 @@ pub fn tan<M: Fma>(x: f32) -> f32 {
     if x == 0.0 { x } else { y }
 }
 
+/// `asin a` up to 1/2, and half of `acos a` above; whether it is that.
+#[inline(always)]
+fn near_asin<M: Fma>(a: f64) -> (f64, bool) {
+    let far = a > 0.5;
+    let z = if far { 0.5 - 0.5 * a } else { a * a };
+    let r = if far { z.sqrt() } else { a };
+    (M::fma64(r * z, wide::asin_poly::<M>(z), r), far)
+}
+
 /// `asin x`.
 #[inline(always)]
 pub fn asin<M: Fma>(x: f32) -> f32 {
     let x = x as f64;
-    let a = x.abs();
-    let far = a > 0.5;
-    let z = if far { 0.5 - 0.5 * a } else { a * a };
-    let r = if far { z.sqrt() } else { a };
-    let y = M::fma64(r * z, wide::asin_poly::<M>(z), r);
+    let (y, far) = near_asin::<M>(x.abs());
     (if far { FRAC_PI_2 - 2.0 * y } else { y }).copysign(x) as f32
 }
 
@@ -48,11 +53,7 @@ pub fn asin<M: Fma>(x: f32) -> f32 {
 #[inline(always)]
 pub fn acos<M: Fma>(x: f32) -> f32 {
     let x = x as f64;
-    let a = x.abs();
-    let far = a > 0.5;
-    let z = if far { 0.5 - 0.5 * a } else { a * a };
-    let r = if far { z.sqrt() } else { a };
-    let y = M::fma64(r * z, wide::asin_poly::<M>(z), r);
+    let (y, far) = near_asin::<M>(x.abs());
     let beyond = if x < 0.0 { PI - 2.0 * y } else { 2.0 * y };
     (if far { beyond } else { FRAC_PI_2 - y.copysign(x) }) as f32
 }

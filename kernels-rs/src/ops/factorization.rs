@@ -21,7 +21,7 @@ use crate::array::copy::dense_copy;
 use crate::array::shape;
 use crate::array::view;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::contraction::{Call, Epilogue, Gemm, Matrix, add};
@@ -97,16 +97,7 @@ pub enum Columns {
     Reduced,
 }
 
-impl Columns {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "complete" => Ok(Self::Complete),
-            "reduced" => Ok(Self::Reduced),
-            _ => Err(Error::value("qr", format!("unknown mode: got {name:?}, expected complete or reduced"))),
-        }
-    }
-}
+named!(Columns, "qr": "complete" Complete, "reduced" Reduced);
 
 /// The lower factor of `(x + xᵀ)/2`, or the upper one. Narrow floats are computed in `f32`.
 pub fn cholesky(x: &Array, upper: bool) -> Result<Array> {
@@ -278,7 +269,7 @@ impl<T: Number> Each<T> {
     /// Nobody else uses this matrix.
     #[allow(clippy::mut_from_ref)] // The caller keeps matrices apart.
     unsafe fn at(&self, index: usize) -> &mut [T] {
-        // SAFETY: inside the array; the caller promises the rest.
-        unsafe { self.start.slice(index * self.len..(index + 1) * self.len) }
+        // SAFETY: inside the array.
+        self.start.slice(index * self.len..(index + 1) * self.len)
     }
 }

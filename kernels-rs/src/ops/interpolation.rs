@@ -11,7 +11,7 @@ mod tests;
 use crate::array::Array;
 use crate::array::view;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::with_scratch;
@@ -35,20 +35,7 @@ pub enum Mode {
     Nearest,
 }
 
-impl Mode {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        Ok(match name {
-            "bicubic" => Mode::Bicubic,
-            "bilinear" => Mode::Bilinear,
-            "nearest" => Mode::Nearest,
-            _ => {
-                let text = format!("unknown mode: got {name:?}, expected bicubic, bilinear or nearest");
-                return Err(Error::value("interpolate2d", text));
-            }
-        })
-    }
-}
+named!(Mode, "interpolate2d": "bicubic" Bicubic, "bilinear" Bilinear, "nearest" Nearest);
 
 /// `x` with planes of `size`. With `align_corners` the corner pixels keep their places, else the corners of the images
 /// do. Narrow floats are computed in `f32`.

@@ -140,8 +140,8 @@ impl Target<'_> {
         let axes: Axes = strided::axes(len, self.out.strides(), steps);
         let at: isize = start.iter().zip(self.out.strides().iter()).map(|(&i, &step)| i as isize * step).sum();
         if axes.iter().all(|axis| axis.len > 0) {
-            // SAFETY: the caller promises a box inside the result and as many source elements; it is not empty.
-            unsafe { strided::copy(self.size, self.out.storage().data().offset(at * self.size as isize), from, &axes) };
+            // SAFETY: the box is not empty.
+            strided::copy(self.size, self.out.storage().data().offset(at * self.size as isize), from, &axes);
         }
     }
 }

@@ -198,12 +198,10 @@ impl<T: Place, const K: usize> Kernel<T> for Planes<'_, T, K> {
                 // SAFETY: the machine has the instructions, as the caller promises; numbers are of pixels, which lie in each
                 // plane, also behind the last place; places are below their number, and their room in the result is the
                 // task's.
-                unsafe {
-                    let from = image.as_ptr().add(channel * plane);
-                    let sum =
-                        if paired { pairs::<T, V, K>(from, taps, first) } else { alone::<T, V, K>(from, taps, first) };
-                    sum.store_some(to.add(channel * pitch + first), V::N.min(count - first));
-                }
+                let from = image.as_ptr().add(channel * plane);
+                let sum =
+                    if paired { pairs::<T, V, K>(from, taps, first) } else { alone::<T, V, K>(from, taps, first) };
+                sum.store_some(to.add(channel * pitch + first), V::N.min(count - first));
             }
         }
     }
@@ -270,20 +268,18 @@ impl<T: Place, const K: usize> Kernel<T> for Pixels<'_, T, K> {
                 for place in 0..places {
                     // SAFETY: the machine has the instructions, as the caller promises; places are below their number, and
                     // numbers are of pixels.
-                    unsafe {
-                        let part = |tap: &Tap<T>| {
-                            let (pixel, weight) =
-                                (*tap.pixels.get_unchecked(first + place), *tap.weights.get_unchecked(first + place));
-                            let inside = image.as_ptr().wrapping_offset(pixel as isize * channels as isize);
-                            let from = if pixel < 0 { outside.as_ptr() } else { inside.wrapping_add(channel) };
-                            (V::load_some(from, width), V::splat(weight))
-                        };
-                        sum::<T, V, K>(taps, part).store(tile.as_mut_ptr().add(place * V::N));
-                    }
+                    let part = |tap: &Tap<T>| {
+                        let (pixel, weight) =
+                            (*tap.pixels.get_unchecked(first + place), *tap.weights.get_unchecked(first + place));
+                        let inside = image.as_ptr().wrapping_offset(pixel as isize * channels as isize);
+                        let from = if pixel < 0 { outside.as_ptr() } else { inside.wrapping_add(channel) };
+                        (V::load_some(from, width), V::splat(weight))
+                    };
+                    sum::<T, V, K>(taps, part).store(tile.as_mut_ptr().add(place * V::N));
                 }
                 let block = Block { at: tile.as_ptr(), pitch: V::N, rows: places, cols: width };
                 // SAFETY: registers have at most sixteen lanes; each task has its own places of each channel.
-                unsafe { V::transpose(block, to.add(channel * pitch + first), pitch, places) };
+                V::transpose(block, to.add(channel * pitch + first), pitch, places);
             }
         }
     }

@@ -56,18 +56,15 @@ impl<R: Rule<S>, const S: usize> Kernel<R::Wide> for Block<'_, R, S> {
         let mut at = 0;
         while at < len {
             let count = V::N.min(len - at);
-            // SAFETY: all slices hold `len` elements; the caller has the instructions, which closures would not inherit.
-            // Iterators over arrays of registers are not unrolled.
-            unsafe {
-                let grad = V::load_some(self.grad.as_ptr().add(at), count);
-                let mut streams = [grad; S];
-                for s in 0..S {
-                    streams[s] = V::load_some(from[s].add(at), count);
-                }
-                let after = self.rule.step(streams, grad);
-                for s in 0..S {
-                    after[s].store_some(to[s].add(at), count);
-                }
+            // SAFETY: all slices hold `len` elements.
+            let grad = V::load_some(self.grad.as_ptr().add(at), count);
+            let mut streams = [grad; S];
+            for s in 0..S {
+                streams[s] = V::load_some(from[s].add(at), count);
+            }
+            let after = self.rule.step(streams, grad);
+            for s in 0..S {
+                after[s].store_some(to[s].add(at), count);
             }
             at += V::N;
         }
@@ -171,7 +168,7 @@ unsafe fn block<T: RowElement, const S: usize>(
         None => zeros,
     });
     // SAFETY: the caller promises that the range belongs to this task, and every tensor has it.
-    let mut rows = item.to.map(|to| unsafe { to.slice(range.clone()) });
+    let mut rows = item.to.map(|to| to.slice(range.clone()));
     let direct = rows.each_mut().map(|row| T::wide(row));
     if direct.iter().all(Option::is_some) {
         let to = direct.map(Option::unwrap_or_default);

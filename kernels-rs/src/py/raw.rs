@@ -87,7 +87,7 @@ impl RawTensor {
     /// Called by Python with a valid pointer.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         // SAFETY: Python gives a view to fill, and wants to see no object in one that was refused.
-        unsafe { (*view).obj = std::ptr::null_mut() };
+        (*view).obj = std::ptr::null_mut();
         let array = &slf.get().array;
         let asked = |wanted: c_int| flags & wanted == wanted;
         if let Some(why) = refusal(array, asked) {
@@ -100,21 +100,19 @@ impl RawTensor {
         let (with_shape, with_strides) = (asked(ffi::PyBUF_ND), asked(ffi::PyBUF_STRIDES));
         // SAFETY: Python gives a valid view to fill. `shape` points into the frozen object that `obj` keeps alive,
         // `strides` into a box that `__releasebuffer__` frees.
-        unsafe {
-            (*view).buf = array.data().cast_mut().cast();
-            (*view).len = (array.numel() * itemsize) as isize;
-            (*view).readonly = 1;
-            (*view).itemsize = itemsize as isize;
-            let with_format = asked(ffi::PyBUF_FORMAT);
-            (*view).format = if with_format { format(array.dtype()).as_ptr().cast_mut() } else { std::ptr::null_mut() };
-            // Without a shape it is a run of bytes.
-            (*view).ndim = if with_shape { array.rank() as c_int } else { 1 };
-            (*view).shape = if with_shape { array.shape().as_ptr().cast_mut().cast() } else { std::ptr::null_mut() };
-            (*view).strides = if with_strides { strides.as_ptr().cast_mut() } else { std::ptr::null_mut() };
-            (*view).suboffsets = std::ptr::null_mut();
-            (*view).internal = Box::into_raw(strides).cast::<c_void>();
-            (*view).obj = slf.into_any().into_ptr();
-        }
+        (*view).buf = array.data().cast_mut().cast();
+        (*view).len = (array.numel() * itemsize) as isize;
+        (*view).readonly = 1;
+        (*view).itemsize = itemsize as isize;
+        let with_format = asked(ffi::PyBUF_FORMAT);
+        (*view).format = if with_format { format(array.dtype()).as_ptr().cast_mut() } else { std::ptr::null_mut() };
+        // Without a shape it is a run of bytes.
+        (*view).ndim = if with_shape { array.rank() as c_int } else { 1 };
+        (*view).shape = if with_shape { array.shape().as_ptr().cast_mut().cast() } else { std::ptr::null_mut() };
+        (*view).strides = if with_strides { strides.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+        (*view).suboffsets = std::ptr::null_mut();
+        (*view).internal = Box::into_raw(strides).cast::<c_void>();
+        (*view).obj = slf.into_any().into_ptr();
         Ok(())
     }
 
@@ -125,7 +123,7 @@ impl RawTensor {
     #[allow(clippy::unused_self)] // Python's signature.
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: `internal` is the box made in `__getbuffer__`.
-        drop(unsafe { Box::from_raw((*view).internal.cast::<Strides>()) });
+        drop(Box::from_raw((*view).internal.cast::<Strides>()));
     }
 }
 

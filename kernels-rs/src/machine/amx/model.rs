@@ -31,16 +31,13 @@ impl Unit for Model {
         for (i, at) in rows(sides) {
             for j in 0..2 * LINES {
                 let place = i * 2 * LINES + j;
-                // SAFETY: the caller promises both sides and the sums.
-                unsafe {
-                    let mut sum = if adds { *sums.add(place) } else { 0.0 };
-                    for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE / 2).map(move |l| (step, l))) {
-                        let left = sides.left.add(at + step * sides.deep).cast::<BF16>().add(l);
-                        let right = sides.right.add(step * STEP + l / 2 * 2 * LINE).cast::<BF16>().add(2 * j + l % 2);
-                        sum += left.read_unaligned().widen() * right.read_unaligned().widen();
-                    }
-                    *sums.add(place) = sum;
+                let mut sum = if adds { *sums.add(place) } else { 0.0 };
+                for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE / 2).map(move |l| (step, l))) {
+                    let left = sides.left.add(at + step * sides.deep).cast::<BF16>().add(l);
+                    let right = sides.right.add(step * STEP + l / 2 * 2 * LINE).cast::<BF16>().add(2 * j + l % 2);
+                    sum += left.read_unaligned().widen() * right.read_unaligned().widen();
                 }
+                *sums.add(place) = sum;
             }
         }
     }
@@ -69,16 +66,13 @@ impl Unit for Model {
         for (i, at) in rows(sides) {
             for j in 0..2 * LINES {
                 let place = i * 2 * LINES + j;
-                // SAFETY: the caller promises both sides and the sums.
-                unsafe {
-                    let mut sum = if adds { *sums.add(place) } else { 0 };
-                    for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE).map(move |l| (step, l))) {
-                        let left = *sides.left.add(at + step * sides.deep + l);
-                        let right = *sides.right.add(step * STEP + l / 4 * 2 * LINE + 4 * j + l % 4) as i8;
-                        sum = sum.wrapping_add(i32::from(left) * i32::from(right));
-                    }
-                    *sums.add(place) = sum;
+                let mut sum = if adds { *sums.add(place) } else { 0 };
+                for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE).map(move |l| (step, l))) {
+                    let left = *sides.left.add(at + step * sides.deep + l);
+                    let right = *sides.right.add(step * STEP + l / 4 * 2 * LINE + 4 * j + l % 4) as i8;
+                    sum = sum.wrapping_add(i32::from(left) * i32::from(right));
                 }
+                *sums.add(place) = sum;
             }
         }
     }
@@ -90,16 +84,12 @@ impl Unit for Model {
                 let beside = if j < LINES { 0 } else { sides.beside };
                 let mut sum = 0.0;
                 for (step, l) in (0..sides.steps).flat_map(|step| (0..LINE / 2).map(move |l| (step, l))) {
-                    // SAFETY: the caller promises both sides.
-                    unsafe {
-                        let left = sides.left.add(step * STEP + i * LINE).cast::<BF16>().add(l);
-                        let tile = sides.right.add(*sides.offsets.add(step)).offset(beside);
-                        let right = tile.add(l / 2 * sides.line).cast::<BF16>().add(2 * (j % LINES) + l % 2);
-                        sum += left.read_unaligned().widen() * right.read_unaligned().widen();
-                    }
+                    let left = sides.left.add(step * STEP + i * LINE).cast::<BF16>().add(l);
+                    let tile = sides.right.add(*sides.offsets.add(step)).offset(beside);
+                    let right = tile.add(l / 2 * sides.line).cast::<BF16>().add(2 * (j % LINES) + l % 2);
+                    sum += left.read_unaligned().widen() * right.read_unaligned().widen();
                 }
-                // SAFETY: the caller promises the sums.
-                unsafe { *sums.add(i * 2 * LINES + j) = sum };
+                *sums.add(i * 2 * LINES + j) = sum;
             }
         }
     }

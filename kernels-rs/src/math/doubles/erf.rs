@@ -17,27 +17,24 @@ const FIRST: f64 = 1.25;
 /// The machine has AVX-512 F and DQ.
 #[inline(always)]
 pub unsafe fn erf(x: Doubles) -> Doubles {
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        let of = |value: f64| _mm512_set1_pd(value);
-        // The second operand where it is NaN.
-        let t = each!(i => _mm512_min_pd(of(END), _mm512_abs_pd(x[i])));
-        let place = each!(i => _mm512_fmadd_pd(t[i], of(SCALE), of(START)));
-        let near = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(place[i], of(FIRST)));
-        let place = each!(i => _mm512_srli_epi64::<50>(_mm512_castpd_si512(place[i])));
-        let center = pick(&CENTER, place);
-        let d = each!(i => _mm512_sub_pd(t[i], center[i]));
-        let mut h = pick(&COEFFICIENTS[13], place);
-        let mut at = 13;
-        while at > 1 {
-            at -= 1;
-            let next = pick(&COEFFICIENTS[at], place);
-            h = each!(i => _mm512_fmadd_pd(h[i], d[i], next[i]));
-        }
-        let first = pick(&COEFFICIENTS[0], place);
-        let y = each!(i => _mm512_fmadd_pd(h[i], d[i], _mm512_mask_mov_pd(first[i], near[i], d[i])));
-        signed(y, each!(i => _mm512_castpd_si512(x[i])))
+    let of = |value: f64| _mm512_set1_pd(value);
+    // The second operand where it is NaN.
+    let t = each!(i => _mm512_min_pd(of(END), _mm512_abs_pd(x[i])));
+    let place = each!(i => _mm512_fmadd_pd(t[i], of(SCALE), of(START)));
+    let near = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(place[i], of(FIRST)));
+    let place = each!(i => _mm512_srli_epi64::<50>(_mm512_castpd_si512(place[i])));
+    let center = pick(&CENTER, place);
+    let d = each!(i => _mm512_sub_pd(t[i], center[i]));
+    let mut h = pick(&COEFFICIENTS[13], place);
+    let mut at = 13;
+    while at > 1 {
+        at -= 1;
+        let next = pick(&COEFFICIENTS[at], place);
+        h = each!(i => _mm512_fmadd_pd(h[i], d[i], next[i]));
     }
+    let first = pick(&COEFFICIENTS[0], place);
+    let y = each!(i => _mm512_fmadd_pd(h[i], d[i], _mm512_mask_mov_pd(first[i], near[i], d[i])));
+    signed(y, each!(i => _mm512_castpd_si512(x[i])))
 }
 
 #[rustfmt::skip]

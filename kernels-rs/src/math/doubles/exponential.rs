@@ -21,25 +21,22 @@ pub(super) unsafe fn exp_of_sum(x: Doubles, low: Doubles) -> Doubles {
     // (e^r - 1 - r) / r^2 for |r| <= ln 2 / 32
     #[rustfmt::skip]
     const TERMS: [f64; 5] = [0.5, 0.16666666665301144, 0.041666666664959766, 0.008333449724528355, 0.0013889034377693012];
-    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
-    unsafe {
-        let of = |value: f64| _mm512_set1_pd(value);
-        // The second operand where it is NaN.
-        let x = each!(i => _mm512_min_pd(of(710.0), x[i]));
-        let x = each!(i => _mm512_max_pd(of(-746.0), x[i]));
-        let shifted = each!(i => _mm512_fmadd_pd(x[i], of(std::f64::consts::LOG2_E), of(ROUND)));
-        let n = each!(i => _mm512_sub_pd(shifted[i], of(ROUND)));
-        let place = each!(i => _mm512_castpd_si512(shifted[i]));
-        let r = each!(i => _mm512_fnmadd_pd(n[i], of(LN2_HI), x[i]));
-        let low = each!(i => _mm512_fnmadd_pd(n[i], of(LN2_LO), low[i]));
-        let r = each!(i => _mm512_add_pd(r[i], low[i]));
-        let lost = pick(&POWERS_LOST, place);
-        let q = poly(r, TERMS);
-        let rest = each!(i => _mm512_fmadd_pd(_mm512_mul_pd(r[i], r[i]), q[i], _mm512_add_pd(r[i], lost[i])));
-        let power = pick(&POWERS, place);
-        // Of n, it takes the integer below.
-        each!(i => _mm512_scalef_pd(_mm512_fmadd_pd(power[i], rest[i], power[i]), n[i]))
-    }
+    let of = |value: f64| _mm512_set1_pd(value);
+    // The second operand where it is NaN.
+    let x = each!(i => _mm512_min_pd(of(710.0), x[i]));
+    let x = each!(i => _mm512_max_pd(of(-746.0), x[i]));
+    let shifted = each!(i => _mm512_fmadd_pd(x[i], of(std::f64::consts::LOG2_E), of(ROUND)));
+    let n = each!(i => _mm512_sub_pd(shifted[i], of(ROUND)));
+    let place = each!(i => _mm512_castpd_si512(shifted[i]));
+    let r = each!(i => _mm512_fnmadd_pd(n[i], of(LN2_HI), x[i]));
+    let low = each!(i => _mm512_fnmadd_pd(n[i], of(LN2_LO), low[i]));
+    let r = each!(i => _mm512_add_pd(r[i], low[i]));
+    let lost = pick(&POWERS_LOST, place);
+    let q = poly(r, TERMS);
+    let rest = each!(i => _mm512_fmadd_pd(_mm512_mul_pd(r[i], r[i]), q[i], _mm512_add_pd(r[i], lost[i])));
+    let power = pick(&POWERS, place);
+    // Of n, it takes the integer below.
+    each!(i => _mm512_scalef_pd(_mm512_fmadd_pd(power[i], rest[i], power[i]), n[i]))
 }
 
 /// `e^x`.
@@ -74,24 +71,21 @@ pub unsafe fn log(x: Doubles) -> Doubles {
     // (ln(1 + r) - r) / r^2 for -1/32 <= r <= 1/16
     #[rustfmt::skip]
     const TERMS: [f64; 10] = [-0.5, 0.3333333333333332, -0.2500000000002199, 0.2000000000027513, -0.16666666584911918, 0.1428571285712813, -0.1250009444459753, 0.11113400829816374, -0.09974630903209279, 0.08002487795172133];
-    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
-    unsafe {
-        let of = |value: f64| _mm512_set1_pd(value);
-        let m = each!(i => _mm512_getmant_pd::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_SRC>(x[i]));
-        let below = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(m[i], of(1.0)));
-        let e = each!(i => _mm512_getexp_pd(x[i]));
-        let e = each!(i => _mm512_mask_add_pd(e[i], below[i], e[i], of(1.0)));
-        let place = each!(i => _mm512_srli_epi64::<48>(_mm512_castpd_si512(m[i])));
-        let reciprocal = pick(&RECIPROCAL, place);
-        let r = each!(i => _mm512_fmsub_pd(m[i], reciprocal[i], of(1.0)));
-        let log = pick(&LOG, place);
-        // Exact.
-        let top = each!(i => _mm512_fmadd_pd(e[i], of(LN2_HI), log[i]));
-        let h = poly(r, TERMS);
-        let low = each!(i => _mm512_fmadd_pd(_mm512_mul_pd(r[i], r[i]), h[i], _mm512_mul_pd(e[i], of(LN2_LO))));
-        each!(i => {
-            let y = _mm512_add_pd(top[i], _mm512_add_pd(r[i], low[i]));
-            _mm512_fixupimm_pd::<0>(y, x[i], _mm512_set1_epi64(INSTEAD))
-        })
-    }
+    let of = |value: f64| _mm512_set1_pd(value);
+    let m = each!(i => _mm512_getmant_pd::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_SRC>(x[i]));
+    let below = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(m[i], of(1.0)));
+    let e = each!(i => _mm512_getexp_pd(x[i]));
+    let e = each!(i => _mm512_mask_add_pd(e[i], below[i], e[i], of(1.0)));
+    let place = each!(i => _mm512_srli_epi64::<48>(_mm512_castpd_si512(m[i])));
+    let reciprocal = pick(&RECIPROCAL, place);
+    let r = each!(i => _mm512_fmsub_pd(m[i], reciprocal[i], of(1.0)));
+    let log = pick(&LOG, place);
+    // Exact.
+    let top = each!(i => _mm512_fmadd_pd(e[i], of(LN2_HI), log[i]));
+    let h = poly(r, TERMS);
+    let low = each!(i => _mm512_fmadd_pd(_mm512_mul_pd(r[i], r[i]), h[i], _mm512_mul_pd(e[i], of(LN2_LO))));
+    each!(i => {
+        let y = _mm512_add_pd(top[i], _mm512_add_pd(r[i], low[i]));
+        _mm512_fixupimm_pd::<0>(y, x[i], _mm512_set1_epi64(INSTEAD))
+    })
 }

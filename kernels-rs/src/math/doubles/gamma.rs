@@ -12,20 +12,17 @@ const FAR: f64 = 8.0;
 /// `ln Gamma(a)` for `1/2 <= a <= 8`.
 #[inline(always)]
 unsafe fn near(a: Doubles) -> Doubles {
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        let place = each!(i => _mm512_srli_epi64::<50>(_mm512_castpd_si512(a[i])));
-        let center = pick(&CENTER, place);
-        let d = each!(i => _mm512_sub_pd(a[i], center[i]));
-        let mut h = pick(&COEFFICIENTS[12], place);
-        let mut at = 12;
-        while at > 0 {
-            at -= 1;
-            let next = pick(&COEFFICIENTS[at], place);
-            h = each!(i => _mm512_fmadd_pd(h[i], d[i], next[i]));
-        }
-        h
+    let place = each!(i => _mm512_srli_epi64::<50>(_mm512_castpd_si512(a[i])));
+    let center = pick(&CENTER, place);
+    let d = each!(i => _mm512_sub_pd(a[i], center[i]));
+    let mut h = pick(&COEFFICIENTS[12], place);
+    let mut at = 12;
+    while at > 0 {
+        at -= 1;
+        let next = pick(&COEFFICIENTS[at], place);
+        h = each!(i => _mm512_fmadd_pd(h[i], d[i], next[i]));
     }
+    h
 }
 
 /// `ln Gamma(a)` for `a >= 8`.
@@ -35,16 +32,13 @@ unsafe fn far(a: Doubles) -> Doubles {
     const CONSTANT: f64 = 0.418_938_533_204_672_8;
     // B(2k) / (2k (2k - 1))
     const STIRLING: [f64; 5] = [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0];
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        let of = |value: f64| _mm512_set1_pd(value);
-        let inverse = each!(i => _mm512_div_pd(of(1.0), a[i]));
-        let series = poly(each!(i => _mm512_mul_pd(inverse[i], inverse[i])), STIRLING);
-        let low = each!(i => _mm512_fmadd_pd(series[i], inverse[i], of(CONSTANT)));
-        // (a - 1/2) ln a - a + 1/2, which is inf and not NaN where a is.
-        let ln = log(a);
-        each!(i => _mm512_fmadd_pd(_mm512_sub_pd(a[i], of(0.5)), _mm512_sub_pd(ln[i], of(1.0)), low[i]))
-    }
+    let of = |value: f64| _mm512_set1_pd(value);
+    let inverse = each!(i => _mm512_div_pd(of(1.0), a[i]));
+    let series = poly(each!(i => _mm512_mul_pd(inverse[i], inverse[i])), STIRLING);
+    let low = each!(i => _mm512_fmadd_pd(series[i], inverse[i], of(CONSTANT)));
+    // (a - 1/2) ln a - a + 1/2, which is inf and not NaN where a is.
+    let ln = log(a);
+    each!(i => _mm512_fmadd_pd(_mm512_sub_pd(a[i], of(0.5)), _mm512_sub_pd(ln[i], of(1.0)), low[i]))
 }
 
 /// `ln |Gamma(x) Gamma(1 - x)| = -ln(|sin(pi x)| / pi)`, infinite at whole numbers.
@@ -54,13 +48,10 @@ unsafe fn both_sides(x: Doubles) -> Doubles {
     // sin(pi r) / (pi r) as a polynomial of r^2, for |r| <= 1/2
     #[rustfmt::skip]
     const TERMS: [f64; 9] = [1.0, -1.6449340668482264, 0.8117424252833393, -0.19075182412149477, 0.026147847805526855, -0.0023460808952412084, 0.00014842784028527107, -6.972096671966889e-06, 2.4502624905284063e-07];
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        let r = each!(i => _mm512_sub_pd(x[i], _mm512_roundscale_pd::<NEAREST>(x[i])));
-        let p = poly(each!(i => _mm512_mul_pd(r[i], r[i])), TERMS);
-        let sine = log(each!(i => _mm512_mul_pd(p[i], _mm512_abs_pd(r[i]))));
-        each!(i => _mm512_sub_pd(_mm512_setzero_pd(), sine[i]))
-    }
+    let r = each!(i => _mm512_sub_pd(x[i], _mm512_roundscale_pd::<NEAREST>(x[i])));
+    let p = poly(each!(i => _mm512_mul_pd(r[i], r[i])), TERMS);
+    let sine = log(each!(i => _mm512_mul_pd(p[i], _mm512_abs_pd(r[i]))));
+    each!(i => _mm512_sub_pd(_mm512_setzero_pd(), sine[i]))
 }
 
 /// `ln |Gamma(x)|` of numbers of `f32`.
@@ -69,25 +60,22 @@ unsafe fn both_sides(x: Doubles) -> Doubles {
 /// The machine has AVX-512 F and DQ.
 #[inline(always)]
 pub unsafe fn lgamma(x: Doubles) -> Doubles {
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        let of = |value: f64| _mm512_set1_pd(value);
-        let left = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x[i], of(0.5)));
-        let a = each!(i => _mm512_mask_sub_pd(x[i], left[i], of(1.0), x[i]));
-        let beyond = each!(i => _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(a[i], of(FAR)));
-        let mut y = near(a);
-        if beyond[0] | beyond[1] != 0 {
-            let far = far(a);
-            y = each!(i => _mm512_mask_mov_pd(y[i], beyond[i], far[i]));
-        }
-        if left[0] | left[1] != 0 {
-            let both = both_sides(x);
-            y = each!(i => _mm512_mask_sub_pd(y[i], left[i], both[i], y[i]));
-            let least = each!(i => _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(x[i], of(f64::NEG_INFINITY)));
-            y = each!(i => _mm512_mask_mov_pd(y[i], least[i], of(f64::INFINITY)));
-        }
-        y
+    let of = |value: f64| _mm512_set1_pd(value);
+    let left = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x[i], of(0.5)));
+    let a = each!(i => _mm512_mask_sub_pd(x[i], left[i], of(1.0), x[i]));
+    let beyond = each!(i => _mm512_cmp_pd_mask::<_CMP_NLT_UQ>(a[i], of(FAR)));
+    let mut y = near(a);
+    if beyond[0] | beyond[1] != 0 {
+        let far = far(a);
+        y = each!(i => _mm512_mask_mov_pd(y[i], beyond[i], far[i]));
     }
+    if left[0] | left[1] != 0 {
+        let both = both_sides(x);
+        y = each!(i => _mm512_mask_sub_pd(y[i], left[i], both[i], y[i]));
+        let least = each!(i => _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(x[i], of(f64::NEG_INFINITY)));
+        y = each!(i => _mm512_mask_mov_pd(y[i], least[i], of(f64::INFINITY)));
+    }
+    y
 }
 
 #[rustfmt::skip]

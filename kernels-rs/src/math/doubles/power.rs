@@ -17,30 +17,27 @@ pub unsafe fn pow(x: Doubles, y: Doubles) -> Doubles {
     const TRUNCATE: i32 = 3;
     const NUMBERS: i32 = 0x99; // Of `fpclass`: NaN, infinities.
     const SMALL: i32 = 0x26; // Of `fpclass`: zeros, subnormal numbers.
-    // SAFETY: arithmetic on registers, whose instructions the caller promises.
-    unsafe {
-        let of = |value: f64| _mm512_set1_pd(value);
-        let (high, low) = log(each!(i => _mm512_abs_pd(x[i])));
-        let top = each!(i => _mm512_mul_pd(y[i], high[i]));
-        let lost = each!(i => _mm512_fmadd_pd(y[i], low[i], _mm512_fmsub_pd(y[i], high[i], top[i])));
-        let inside = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(_mm512_abs_pd(top[i]), of(800.0)));
-        let lost = each!(i => _mm512_maskz_mov_pd(inside[i], lost[i]));
-        let power = exp_of_sum(top, lost);
-        // Of negative numbers there are the powers that are whole.
-        let whole = each!(i => _mm512_roundscale_pd::<TRUNCATE>(y[i]));
-        let half = each!(i => _mm512_mul_pd(y[i], of(0.5)));
-        let evens = each!(i => _mm512_roundscale_pd::<TRUNCATE>(half[i]));
-        each!(i => {
-            let negative = _mm512_movepi64_mask(_mm512_castpd_si512(x[i]));
-            let odd = _mm512_cmp_pd_mask::<_CMP_NEQ_OQ>(evens[i], half[i]);
-            let out = _mm512_mask_sub_pd(power[i], negative & odd, _mm512_setzero_pd(), power[i]);
-            let between = _mm512_cmp_pd_mask::<_CMP_NEQ_OQ>(whole[i], y[i]);
-            let out = _mm512_mask_mov_pd(out, negative & between, of(f64::NAN));
-            let rare = _mm512_fpclass_pd_mask::<{ NUMBERS | SMALL }>(x[i])
-                | _mm512_cmp_pd_mask::<_CMP_NLE_UQ>(_mm512_abs_pd(y[i]), of(WIDE));
-            if rare == 0 { out } else { one_by_one(x[i], y[i], out, rare) }
-        })
-    }
+    let of = |value: f64| _mm512_set1_pd(value);
+    let (high, low) = log(each!(i => _mm512_abs_pd(x[i])));
+    let top = each!(i => _mm512_mul_pd(y[i], high[i]));
+    let lost = each!(i => _mm512_fmadd_pd(y[i], low[i], _mm512_fmsub_pd(y[i], high[i], top[i])));
+    let inside = each!(i => _mm512_cmp_pd_mask::<_CMP_LT_OQ>(_mm512_abs_pd(top[i]), of(800.0)));
+    let lost = each!(i => _mm512_maskz_mov_pd(inside[i], lost[i]));
+    let power = exp_of_sum(top, lost);
+    // Of negative numbers there are the powers that are whole.
+    let whole = each!(i => _mm512_roundscale_pd::<TRUNCATE>(y[i]));
+    let half = each!(i => _mm512_mul_pd(y[i], of(0.5)));
+    let evens = each!(i => _mm512_roundscale_pd::<TRUNCATE>(half[i]));
+    each!(i => {
+        let negative = _mm512_movepi64_mask(_mm512_castpd_si512(x[i]));
+        let odd = _mm512_cmp_pd_mask::<_CMP_NEQ_OQ>(evens[i], half[i]);
+        let out = _mm512_mask_sub_pd(power[i], negative & odd, _mm512_setzero_pd(), power[i]);
+        let between = _mm512_cmp_pd_mask::<_CMP_NEQ_OQ>(whole[i], y[i]);
+        let out = _mm512_mask_mov_pd(out, negative & between, of(f64::NAN));
+        let rare = _mm512_fpclass_pd_mask::<{ NUMBERS | SMALL }>(x[i])
+            | _mm512_cmp_pd_mask::<_CMP_NLE_UQ>(_mm512_abs_pd(y[i]), of(WIDE));
+        if rare == 0 { out } else { one_by_one(x[i], y[i], out, rare) }
+    })
 }
 
 #[cold]
@@ -49,14 +46,12 @@ pub unsafe fn pow(x: Doubles, y: Doubles) -> Doubles {
 unsafe fn one_by_one(x: __m512d, y: __m512d, out: __m512d, chosen: u8) -> __m512d {
     let mut parts = [[0.0; 8]; 3];
     // SAFETY: the buffers hold a vector.
-    unsafe {
-        parts.iter_mut().zip([x, y, out]).for_each(|(part, vector)| _mm512_storeu_pd(part.as_mut_ptr(), vector));
-        let [x, y, mut out] = parts;
-        for (at, slot) in out.iter_mut().enumerate().filter(|(at, _)| chosen >> at & 1 == 1) {
-            *slot = f64::powf(x[at], y[at]);
-        }
-        _mm512_loadu_pd(out.as_ptr())
+    parts.iter_mut().zip([x, y, out]).for_each(|(part, vector)| _mm512_storeu_pd(part.as_mut_ptr(), vector));
+    let [x, y, mut out] = parts;
+    for (at, slot) in out.iter_mut().enumerate().filter(|(at, _)| chosen >> at & 1 == 1) {
+        *slot = f64::powf(x[at], y[at]);
     }
+    _mm512_loadu_pd(out.as_ptr())
 }
 
 /// `ln x` of normal numbers above 0 in two parts, to about 68 bits.
@@ -71,34 +66,32 @@ unsafe fn log(x: Doubles) -> (Doubles, Doubles) {
     // (ln(1 + r) - r + r^2 / 2) / r^3 for |r| <= 0.0058
     #[rustfmt::skip]
     const TERMS: [f64; 6] = [0.3333333333333335, -0.2500000000000001, 0.19999999993228593, -0.16666666660572396, 0.14286262882072656, -0.12500493736999546];
-    // SAFETY: arithmetic on registers, whose instructions the caller promises; places in the table have seven bits.
-    unsafe {
-        let of = |value: f64| _mm512_set1_pd(value);
-        let bits = each!(i => _mm512_castpd_si512(x[i]));
-        let above = each!(i => _mm512_sub_epi64(bits[i], _mm512_set1_epi64(LEAST)));
-        let place = each!(i => _mm512_and_si512(_mm512_srli_epi64::<45>(above[i]), _mm512_set1_epi64(127)));
-        let k = each!(i => _mm512_cvtepi64_pd(_mm512_srai_epi64::<52>(above[i])));
-        let exponent = each!(i => _mm512_and_si512(above[i], _mm512_set1_epi64(EXPONENT)));
-        let z = each!(i => _mm512_castsi512_pd(_mm512_sub_epi64(bits[i], exponent[i])));
-        let entry = |at: usize| each!(i => _mm512_i64gather_pd::<8>(place[i], TABLE[at].as_ptr()));
-        let (reciprocal, ln, ln_lost) = (entry(0), entry(1), entry(2));
-        // Exact, as what follows but for the last parts.
-        let r = each!(i => _mm512_fmsub_pd(z[i], reciprocal[i], of(1.0)));
-        let first = each!(i => _mm512_fmadd_pd(k[i], of(LN2_HI), ln[i]));
-        let second = each!(i => _mm512_add_pd(first[i], r[i]));
-        let low = each!(i => _mm512_fmadd_pd(k[i], of(LN2_LO), ln_lost[i]));
-        let low = each!(i => _mm512_add_pd(low[i], _mm512_add_pd(_mm512_sub_pd(first[i], second[i]), r[i])));
-        let half = each!(i => _mm512_mul_pd(of(-0.5), r[i]));
-        let square = each!(i => _mm512_mul_pd(half[i], r[i]));
-        let third = each!(i => _mm512_add_pd(second[i], square[i]));
-        let low = each!(i => _mm512_add_pd(low[i], _mm512_fmsub_pd(half[i], r[i], square[i])));
-        let low = each!(i => _mm512_add_pd(low[i], _mm512_add_pd(_mm512_sub_pd(second[i], third[i]), square[i])));
-        let p = poly(r, TERMS);
-        let cube = each!(i => _mm512_mul_pd(_mm512_mul_pd(r[i], r[i]), r[i]));
-        let low = each!(i => _mm512_fmadd_pd(cube[i], p[i], low[i]));
-        let high = each!(i => _mm512_add_pd(third[i], low[i]));
-        (high, each!(i => _mm512_add_pd(_mm512_sub_pd(third[i], high[i]), low[i])))
-    }
+    // SAFETY: places in the table have seven bits.
+    let of = |value: f64| _mm512_set1_pd(value);
+    let bits = each!(i => _mm512_castpd_si512(x[i]));
+    let above = each!(i => _mm512_sub_epi64(bits[i], _mm512_set1_epi64(LEAST)));
+    let place = each!(i => _mm512_and_si512(_mm512_srli_epi64::<45>(above[i]), _mm512_set1_epi64(127)));
+    let k = each!(i => _mm512_cvtepi64_pd(_mm512_srai_epi64::<52>(above[i])));
+    let exponent = each!(i => _mm512_and_si512(above[i], _mm512_set1_epi64(EXPONENT)));
+    let z = each!(i => _mm512_castsi512_pd(_mm512_sub_epi64(bits[i], exponent[i])));
+    let entry = |at: usize| each!(i => _mm512_i64gather_pd::<8>(place[i], TABLE[at].as_ptr()));
+    let (reciprocal, ln, ln_lost) = (entry(0), entry(1), entry(2));
+    // Exact, as what follows but for the last parts.
+    let r = each!(i => _mm512_fmsub_pd(z[i], reciprocal[i], of(1.0)));
+    let first = each!(i => _mm512_fmadd_pd(k[i], of(LN2_HI), ln[i]));
+    let second = each!(i => _mm512_add_pd(first[i], r[i]));
+    let low = each!(i => _mm512_fmadd_pd(k[i], of(LN2_LO), ln_lost[i]));
+    let low = each!(i => _mm512_add_pd(low[i], _mm512_add_pd(_mm512_sub_pd(first[i], second[i]), r[i])));
+    let half = each!(i => _mm512_mul_pd(of(-0.5), r[i]));
+    let square = each!(i => _mm512_mul_pd(half[i], r[i]));
+    let third = each!(i => _mm512_add_pd(second[i], square[i]));
+    let low = each!(i => _mm512_add_pd(low[i], _mm512_fmsub_pd(half[i], r[i], square[i])));
+    let low = each!(i => _mm512_add_pd(low[i], _mm512_add_pd(_mm512_sub_pd(second[i], third[i]), square[i])));
+    let p = poly(r, TERMS);
+    let cube = each!(i => _mm512_mul_pd(_mm512_mul_pd(r[i], r[i]), r[i]));
+    let low = each!(i => _mm512_fmadd_pd(cube[i], p[i], low[i]));
+    let high = each!(i => _mm512_add_pd(third[i], low[i]));
+    (high, each!(i => _mm512_add_pd(_mm512_sub_pd(third[i], high[i]), low[i])))
 }
 
 /// Reciprocals of eight bits of numbers from 0.7057 to 1.4114, their negative logarithms as multiples of 2^-42, and what

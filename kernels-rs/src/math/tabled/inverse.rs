@@ -19,33 +19,31 @@ const START: f32 = 1.05;
 /// The machine has AVX-512 F and DQ.
 #[inline(always)]
 pub unsafe fn erfinv(x: Vectors) -> Vectors {
-    // SAFETY: arithmetic on registers, whose instructions the caller promises; the loads are of whole tables.
-    unsafe {
-        let of = |value: f32| _mm512_set1_ps(value);
-        let row = |row: &[f32; 16]| _mm512_loadu_ps(row.as_ptr());
-        let product = each!(i => _mm512_mul_ps(_mm512_sub_ps(of(1.0), x[i]), _mm512_add_ps(of(1.0), x[i])));
-        // -w in two parts, of which the sum would be rounded once more.
-        let (top, low) = log_parts(product);
-        let top = each!(i => _mm512_max_ps(of(-END), top[i]));
-        let place = each!(i => _mm512_fnmadd_ps(_mm512_add_ps(top[i], low[i]), of(SCALE), of(START)));
-        let place = each!(i => _mm512_srli_epi32::<21>(_mm512_castps_si512(place[i])));
-        let d = each!(i => _mm512_add_ps(top[i], _mm512_permutexvar_ps(place[i], row(&INVERSE.center))));
-        let d = each!(i => _mm512_add_ps(d[i], low[i]));
-        let mut h = each!(i => _mm512_permutexvar_ps(place[i], row(&INVERSE.coefficients[5])));
-        let mut at = 5;
-        while at > 0 {
-            at -= 1;
-            let next = row(&INVERSE.coefficients[at]);
-            // The other way round, since d is that of -w.
-            h = each!(i => _mm512_fnmadd_ps(h[i], d[i], _mm512_permutexvar_ps(place[i], next)));
-        }
-        each!(i => {
-            let edge = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(product[i], _mm512_setzero_ps());
-            let beyond = _mm512_cmp_ps_mask::<_CMP_NGE_UQ>(product[i], _mm512_setzero_ps());
-            let h = _mm512_mask_mov_ps(h[i], edge, of(f32::INFINITY));
-            _mm512_mul_ps(x[i], _mm512_mask_mov_ps(h, beyond, of(f32::NAN)))
-        })
+    // SAFETY: the loads are of whole tables.
+    let of = |value: f32| _mm512_set1_ps(value);
+    let row = |row: &[f32; 16]| _mm512_loadu_ps(row.as_ptr());
+    let product = each!(i => _mm512_mul_ps(_mm512_sub_ps(of(1.0), x[i]), _mm512_add_ps(of(1.0), x[i])));
+    // -w in two parts, of which the sum would be rounded once more.
+    let (top, low) = log_parts(product);
+    let top = each!(i => _mm512_max_ps(of(-END), top[i]));
+    let place = each!(i => _mm512_fnmadd_ps(_mm512_add_ps(top[i], low[i]), of(SCALE), of(START)));
+    let place = each!(i => _mm512_srli_epi32::<21>(_mm512_castps_si512(place[i])));
+    let d = each!(i => _mm512_add_ps(top[i], _mm512_permutexvar_ps(place[i], row(&INVERSE.center))));
+    let d = each!(i => _mm512_add_ps(d[i], low[i]));
+    let mut h = each!(i => _mm512_permutexvar_ps(place[i], row(&INVERSE.coefficients[5])));
+    let mut at = 5;
+    while at > 0 {
+        at -= 1;
+        let next = row(&INVERSE.coefficients[at]);
+        // The other way round, since d is that of -w.
+        h = each!(i => _mm512_fnmadd_ps(h[i], d[i], _mm512_permutexvar_ps(place[i], next)));
     }
+    each!(i => {
+        let edge = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(product[i], _mm512_setzero_ps());
+        let beyond = _mm512_cmp_ps_mask::<_CMP_NGE_UQ>(product[i], _mm512_setzero_ps());
+        let h = _mm512_mask_mov_ps(h[i], edge, of(f32::INFINITY));
+        _mm512_mul_ps(x[i], _mm512_mask_mov_ps(h, beyond, of(f32::NAN)))
+    })
 }
 
 struct Table {

@@ -80,13 +80,10 @@ unsafe fn tail<const N: usize>(t: Vectors, table: &Table<N>) -> Vectors {
 #[inline(always)]
 pub unsafe fn gelu(x: Vectors) -> Vectors {
     const SMALLER_MAGNITUDE: i32 = 0b1010;
-    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
-    unsafe {
-        let t = each!(i => _mm512_range_ps::<SMALLER_MAGNITUDE>(x[i], _mm512_set1_ps(END)));
-        let beyond = tail(t, &GELU);
-        // The second operand where it is 0 or NaN.
-        each!(i => _mm512_sub_ps(_mm512_max_ps(_mm512_set1_ps(-0.0), x[i]), beyond[i]))
-    }
+    let t = each!(i => _mm512_range_ps::<SMALLER_MAGNITUDE>(x[i], _mm512_set1_ps(END)));
+    let beyond = tail(t, &GELU);
+    // The second operand where it is 0 or NaN.
+    each!(i => _mm512_sub_ps(_mm512_max_ps(_mm512_set1_ps(-0.0), x[i]), beyond[i]))
 }
 
 /// `g` times the derivative of [`gelu`] at `x`.
@@ -95,20 +92,17 @@ pub unsafe fn gelu(x: Vectors) -> Vectors {
 /// As for [`gelu`].
 #[inline(always)]
 pub unsafe fn gelu_backward(g: Vectors, x: Vectors) -> Vectors {
-    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
-    unsafe {
-        let (end, one, zero) = (_mm512_set1_ps(END), _mm512_set1_ps(1.0), _mm512_setzero_ps());
-        let magnitude = each!(i => _mm512_abs_ps(x[i]));
-        // The second operand where it is NaN.
-        let below = tail(each!(i => _mm512_min_ps(end, magnitude[i])), &SLOPE);
-        each!(i => {
-            // The slope at the end is not 0 yet.
-            let inside = _mm512_cmp_ps_mask::<_CMP_NGE_UQ>(magnitude[i], end);
-            let below = _mm512_maskz_mov_ps(inside, below[i]);
-            let right = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x[i], zero);
-            _mm512_mul_ps(g[i], _mm512_mask_sub_ps(below, right, one, below))
-        })
-    }
+    let (end, one, zero) = (_mm512_set1_ps(END), _mm512_set1_ps(1.0), _mm512_setzero_ps());
+    let magnitude = each!(i => _mm512_abs_ps(x[i]));
+    // The second operand where it is NaN.
+    let below = tail(each!(i => _mm512_min_ps(end, magnitude[i])), &SLOPE);
+    each!(i => {
+        // The slope at the end is not 0 yet.
+        let inside = _mm512_cmp_ps_mask::<_CMP_NGE_UQ>(magnitude[i], end);
+        let below = _mm512_maskz_mov_ps(inside, below[i]);
+        let right = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x[i], zero);
+        _mm512_mul_ps(g[i], _mm512_mask_sub_ps(below, right, one, below))
+    })
 }
 
 /// `1 - erf x`.
@@ -117,17 +111,14 @@ pub unsafe fn gelu_backward(g: Vectors, x: Vectors) -> Vectors {
 /// As for [`gelu`].
 #[inline(always)]
 pub unsafe fn erfc(x: Vectors) -> Vectors {
-    // SAFETY: arithmetic on registers alone, whose instructions the caller promises.
-    unsafe {
-        let (end, two, zero) = (_mm512_set1_ps(ERFC_END), _mm512_set1_ps(2.0), _mm512_setzero_ps());
-        // The second operand where it is NaN.
-        let t = each!(i => _mm512_min_ps(end, _mm512_abs_ps(x[i])));
-        let right = tail(t, &ERFC);
-        each!(i => {
-            let left = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x[i], zero);
-            _mm512_mask_sub_ps(right[i], left, two, right[i])
-        })
-    }
+    let (end, two, zero) = (_mm512_set1_ps(ERFC_END), _mm512_set1_ps(2.0), _mm512_setzero_ps());
+    // The second operand where it is NaN.
+    let t = each!(i => _mm512_min_ps(end, _mm512_abs_ps(x[i])));
+    let right = tail(t, &ERFC);
+    each!(i => {
+        let left = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x[i], zero);
+        _mm512_mask_sub_ps(right[i], left, two, right[i])
+    })
 }
 
 /// `erfc(t) exp(t^2)`.

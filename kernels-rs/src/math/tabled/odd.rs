@@ -26,31 +26,29 @@ const FIRST: f32 = 1.25;
 unsafe fn odd(x: Vectors, table: &Table) -> Vectors {
     // The first operand, but where the third has bits the second.
     const CHOOSE: i32 = 0b1101_1000;
-    // SAFETY: arithmetic on registers, whose instructions the caller promises; the loads are of whole tables.
-    unsafe {
-        let of = |value: f32| _mm512_set1_ps(value);
-        let row = |row: &[f32; 16]| _mm512_loadu_ps(row.as_ptr());
-        // The second operand where it is NaN.
-        let t = each!(i => _mm512_min_ps(of(table.end), _mm512_abs_ps(x[i])));
-        let place = each!(i => _mm512_fmadd_ps(t[i], of(table.scale), of(START)));
-        let beyond = each!(i => _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(place[i], of(FIRST)));
-        let place = each!(i => _mm512_srli_epi32::<21>(_mm512_castps_si512(place[i])));
-        let d = each!(i => _mm512_sub_ps(t[i], _mm512_permutexvar_ps(place[i], row(&table.center))));
-        let mut h = each!(i => _mm512_permutexvar_ps(place[i], row(&table.coefficients[5])));
-        let mut at = 5;
-        while at > 1 {
-            at -= 1;
-            h = each!(i => _mm512_fmadd_ps(h[i], d[i], _mm512_permutexvar_ps(place[i], row(&table.coefficients[at]))));
-        }
-        let first = row(&table.coefficients[0]);
-        let last = each!(i => _mm512_mask_permutexvar_ps(d[i], beyond[i], place[i], first));
-        let h = each!(i => _mm512_castps_si512(_mm512_fmadd_ps(h[i], d[i], last[i])));
-        let sign = _mm512_set1_epi32(i32::MIN);
-        each!(i => {
-            let signed = _mm512_ternarylogic_epi32::<CHOOSE>(h[i], _mm512_castps_si512(x[i]), sign);
-            _mm512_castsi512_ps(signed)
-        })
+    // SAFETY: the loads are of whole tables.
+    let of = |value: f32| _mm512_set1_ps(value);
+    let row = |row: &[f32; 16]| _mm512_loadu_ps(row.as_ptr());
+    // The second operand where it is NaN.
+    let t = each!(i => _mm512_min_ps(of(table.end), _mm512_abs_ps(x[i])));
+    let place = each!(i => _mm512_fmadd_ps(t[i], of(table.scale), of(START)));
+    let beyond = each!(i => _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(place[i], of(FIRST)));
+    let place = each!(i => _mm512_srli_epi32::<21>(_mm512_castps_si512(place[i])));
+    let d = each!(i => _mm512_sub_ps(t[i], _mm512_permutexvar_ps(place[i], row(&table.center))));
+    let mut h = each!(i => _mm512_permutexvar_ps(place[i], row(&table.coefficients[5])));
+    let mut at = 5;
+    while at > 1 {
+        at -= 1;
+        h = each!(i => _mm512_fmadd_ps(h[i], d[i], _mm512_permutexvar_ps(place[i], row(&table.coefficients[at]))));
     }
+    let first = row(&table.coefficients[0]);
+    let last = each!(i => _mm512_mask_permutexvar_ps(d[i], beyond[i], place[i], first));
+    let h = each!(i => _mm512_castps_si512(_mm512_fmadd_ps(h[i], d[i], last[i])));
+    let sign = _mm512_set1_epi32(i32::MIN);
+    each!(i => {
+        let signed = _mm512_ternarylogic_epi32::<CHOOSE>(h[i], _mm512_castps_si512(x[i]), sign);
+        _mm512_castsi512_ps(signed)
+    })
 }
 
 /// Error function.

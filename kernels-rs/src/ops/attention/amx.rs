@@ -150,19 +150,17 @@ impl<U: Unit> Task<'_, U> {
         let mut last = 0;
         for (slot, block) in range.clone().enumerate() {
             let place = self.place(shared, block);
-            // SAFETY: the block lies inside the operand; the caller has the unit.
-            unsafe { self.load(slot, place, &mut buffers) };
+            // SAFETY: the block lies inside the operand.
+            self.load(slot, place, &mut buffers);
             last = last.max(place.first + place.count - 1);
         }
         let seen = job.changes.seen(last, job.keys);
         for first in (0..seen).step_by(TILE) {
             let keys = (first, TILE.min(seen - first));
-            // SAFETY: the rows lie inside the operands, the buffers are as large as planned; the caller has the unit.
-            unsafe {
-                self.pack(shared, keys, &mut buffers);
-                for (slot, block) in range.clone().enumerate() {
-                    self.step(slot, self.place(shared, block), keys, &mut buffers);
-                }
+            // SAFETY: the rows lie inside the operands, the buffers are as large as planned.
+            self.pack(shared, keys, &mut buffers);
+            for (slot, block) in range.clone().enumerate() {
+                self.step(slot, self.place(shared, block), keys, &mut buffers);
             }
         }
         for (slot, block) in range.enumerate() {
@@ -174,8 +172,8 @@ impl<U: Unit> Task<'_, U> {
     unsafe fn load(&self, slot: usize, place: Place, buffers: &mut Buffers<'_>) {
         let (job, deep) = (self.job, self.plan.steps.0);
         let rows = job.query.get(place.head).from(place.first, 0);
-        // SAFETY: inside the operand; the caller has the instructions.
-        unsafe { sides::right(rows, (place.count, job.size), &mut buffers.queries[slot * deep * STEP..]) };
+        // SAFETY: inside the operand.
+        sides::right(rows, (place.count, job.size), &mut buffers.queries[slot * deep * STEP..]);
         let state = &mut buffers.state[slot * 3 * SIDE..][..3 * SIDE];
         state[..SIDE].fill(f32::NEG_INFINITY);
         state[SIDE..].fill(0.0);
@@ -185,11 +183,9 @@ impl<U: Unit> Task<'_, U> {
     unsafe fn pack(&self, shared: usize, (first, count): (usize, usize), buffers: &mut Buffers<'_>) {
         let job = self.job;
         let (keys, values) = (job.key.get(shared).from(first, 0), job.value.get(shared).from(first, 0));
-        // SAFETY: inside the operands; the caller has the instructions.
-        unsafe {
-            sides::left(keys, (count, job.size), buffers.keys);
-            sides::left(sides::turned(values), (job.values, count), buffers.values);
-        }
+        // SAFETY: inside the operands.
+        sides::left(keys, (count, job.size), buffers.keys);
+        sides::left(sides::turned(values), (job.values, count), buffers.values);
         let packed = &buffers.values[..self.plan.across * count.div_ceil(DEEP) * STEP];
         buffers.finite = finite(packed);
     }
@@ -204,8 +200,8 @@ impl<U: Unit> Task<'_, U> {
         let queries = &buffers.queries[slot * deep * STEP..];
         for row in (0..count).step_by(SIDE) {
             let sides = sides::packed(&buffers.keys[row / SIDE * deep * STEP..], queries, deep, STEP);
-            // SAFETY: packed sides, and 32 x 32 scores; the caller has the unit.
-            unsafe { U::multiply(sides, buffers.scores[row * SIDE..].as_mut_ptr(), false) };
+            // SAFETY: packed sides, and 32 x 32 scores.
+            U::multiply(sides, buffers.scores[row * SIDE..].as_mut_ptr(), false);
         }
         let block = &mut buffers.scores[..count * SIDE];
         let part = Part { head: place.head, queries: (place.first, place.count), keys: (keys.0, count) };
@@ -213,25 +209,23 @@ impl<U: Unit> Task<'_, U> {
         let (total, fade) = rest.split_at_mut(SIDE);
         let size = self.plan.across * SIDE * SIDE;
         let sums = &mut buffers.sums[slot * size..][..size];
-        // SAFETY: inside the operands; packed sides, and the sums of the block; the caller has the unit and the instructions.
-        unsafe {
-            let unit = changed(job, part, block, buffers.changes, None);
-            let rose = lanes::weigh(block, unit, State { top, total, fade: &mut *fade }, buffers.weights);
-            if rose && keys.0 > 0 {
-                lanes::fade(sums, fade);
-            }
-            let mut long = keys.1.div_ceil(DEEP);
-            if !buffers.finite {
-                // Those that no query of the block sees, which others of the task may see, are left out.
-                let values = job.value.get(place.head / (job.heads / job.shared)).from(keys.0, 0);
-                sides::left(sides::turned(values), (job.values, count), buffers.values);
-                long = count.div_ceil(DEEP);
-            }
-            for (across, sums) in sums.chunks_exact_mut(SIDE * SIDE).enumerate() {
-                let left = &buffers.values[across * long * STEP..];
-                let sides = sides::packed(left, buffers.weights, count.div_ceil(DEEP), STEP);
-                U::multiply_right_parts(sides, sums.as_mut_ptr(), keys.0 > 0);
-            }
+        // SAFETY: inside the operands; packed sides, and the sums of the block.
+        let unit = changed(job, part, block, buffers.changes, None);
+        let rose = lanes::weigh(block, unit, State { top, total, fade: &mut *fade }, buffers.weights);
+        if rose && keys.0 > 0 {
+            lanes::fade(sums, fade);
+        }
+        let mut long = keys.1.div_ceil(DEEP);
+        if !buffers.finite {
+            // Those that no query of the block sees, which others of the task may see, are left out.
+            let values = job.value.get(place.head / (job.heads / job.shared)).from(keys.0, 0);
+            sides::left(sides::turned(values), (job.values, count), buffers.values);
+            long = count.div_ceil(DEEP);
+        }
+        for (across, sums) in sums.chunks_exact_mut(SIDE * SIDE).enumerate() {
+            let left = &buffers.values[across * long * STEP..];
+            let sides = sides::packed(left, buffers.weights, count.div_ceil(DEEP), STEP);
+            U::multiply_right_parts(sides, sums.as_mut_ptr(), keys.0 > 0);
         }
     }
 
@@ -247,16 +241,14 @@ impl<U: Unit> Task<'_, U> {
         for total in total.iter_mut() {
             *total = if *total == 0.0 { 1.0 } else { 1.0 / *total };
         }
-        // SAFETY: the caller has the instructions; the stage has room for a block.
-        unsafe {
-            lanes::fade(&mut sums[..values * SIDE], total);
-            let from = Block { at: sums.as_ptr(), pitch: SIDE, rows: values, cols: SIDE };
-            Turn { from, to: buffers.stage.as_mut_ptr(), width: values }.run();
-        }
+        // SAFETY: the stage has room for a block.
+        lanes::fade(&mut sums[..values * SIDE], total);
+        let from = Block { at: sums.as_ptr(), pitch: SIDE, rows: values, cols: SIDE };
+        Turn { from, to: buffers.stage.as_mut_ptr(), width: values }.run();
         let start = (place.head * job.queries + place.first) * values;
         let rows = &buffers.stage[..place.count * values];
         // SAFETY: each task has its own rows.
-        BF16::save(rows, unsafe { self.out.slice(start..start + rows.len()) });
+        BF16::save(rows, self.out.slice(start..start + rows.len()));
     }
 }
 

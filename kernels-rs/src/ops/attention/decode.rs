@@ -195,40 +195,38 @@ impl<W: Real> Dots<'_, W> {
         let queries = self.queries[first * self.size..].as_ptr();
         for start in (0..self.keys).step_by(V::N) {
             let count = V::N.min(self.keys - start);
-            // SAFETY: inside the rows and buffers; the caller has the instructions.
-            unsafe {
-                for key in 0..count {
-                    let at = self.at.wrapping_offset((start + key) as isize * self.step);
-                    let mut sums = [V::splat(W::default()); R];
-                    let mut d = 0;
-                    while d < whole {
-                        let x = V::load(at.add(d));
-                        for r in 0..R {
-                            sums[r] = x.mul_add(V::load(queries.add(r * self.size + d)), sums[r]);
-                        }
-                        d += V::N;
-                    }
-                    if d < self.size {
-                        let x = V::load_partial(at.add(d), self.size - d);
-                        for r in 0..R {
-                            let query = V::load_partial(queries.add(r * self.size + d), self.size - d);
-                            sums[r] = x.mul_add(query, sums[r]);
-                        }
-                    }
+            // SAFETY: inside the rows and buffers.
+            for key in 0..count {
+                let at = self.at.wrapping_offset((start + key) as isize * self.step);
+                let mut sums = [V::splat(W::default()); R];
+                let mut d = 0;
+                while d < whole {
+                    let x = V::load(at.add(d));
                     for r in 0..R {
-                        sums[r].store(partial[r].as_mut_ptr().add(key * V::N));
+                        sums[r] = x.mul_add(V::load(queries.add(r * self.size + d)), sums[r]);
+                    }
+                    d += V::N;
+                }
+                if d < self.size {
+                    let x = V::load_partial(at.add(d), self.size - d);
+                    for r in 0..R {
+                        let query = V::load_partial(queries.add(r * self.size + d), self.size - d);
+                        sums[r] = x.mul_add(query, sums[r]);
                     }
                 }
                 for r in 0..R {
-                    let from = Block { at: partial[r].as_ptr(), pitch: V::N, rows: count, cols: V::N };
-                    V::transpose(from, turned.as_mut_ptr(), V::N, V::N);
-                    let mut sum = V::load(turned.as_ptr());
-                    for lane in 1..V::N {
-                        sum = sum.add(V::load(turned.as_ptr().add(lane * V::N)));
-                    }
-                    let to = self.to.as_mut_ptr().add((first + r) * TILE + start);
-                    sum.store_partial(to, count);
+                    sums[r].store(partial[r].as_mut_ptr().add(key * V::N));
                 }
+            }
+            for r in 0..R {
+                let from = Block { at: partial[r].as_ptr(), pitch: V::N, rows: count, cols: V::N };
+                V::transpose(from, turned.as_mut_ptr(), V::N, V::N);
+                let mut sum = V::load(turned.as_ptr());
+                for lane in 1..V::N {
+                    sum = sum.add(V::load(turned.as_ptr().add(lane * V::N)));
+                }
+                let to = self.to.as_mut_ptr().add((first + r) * TILE + start);
+                sum.store_partial(to, count);
             }
         }
     }
@@ -257,18 +255,16 @@ impl<W: Real> Mix<'_, W> {
     unsafe fn rows<V: Lanes<Elem = W>, const R: usize>(&mut self, first: usize) {
         let mut col = 0;
         while col < self.values {
-            // SAFETY: the caller promises the instructions of `V` and its rows; columns end at the last value.
-            unsafe {
-                if V::ROWS > 6 && col + 4 * V::N <= self.values {
-                    self.columns::<V, R, 4>(first, col, V::N);
-                    col += 4 * V::N;
-                } else if col + 2 * V::N <= self.values {
-                    self.columns::<V, R, 2>(first, col, V::N);
-                    col += 2 * V::N;
-                } else {
-                    self.columns::<V, R, 1>(first, col, V::N.min(self.values - col));
-                    col += V::N;
-                }
+            // SAFETY: columns end at the last value.
+            if V::ROWS > 6 && col + 4 * V::N <= self.values {
+                self.columns::<V, R, 4>(first, col, V::N);
+                col += 4 * V::N;
+            } else if col + 2 * V::N <= self.values {
+                self.columns::<V, R, 2>(first, col, V::N);
+                col += 2 * V::N;
+            } else {
+                self.columns::<V, R, 1>(first, col, V::N.min(self.values - col));
+                col += V::N;
             }
         }
     }
@@ -283,30 +279,28 @@ impl<W: Real> Mix<'_, W> {
         count: usize,
     ) {
         let pitch = self.values.next_multiple_of(V::N);
-        // SAFETY: inside the rows; the caller has the instructions.
-        unsafe {
-            let mut sums = [[V::splat(W::default()); C]; R];
-            let mut at = self.at.wrapping_add(col);
-            let weights = self.weights.as_ptr().add(first * TILE);
-            for key in 0..self.keys {
-                let mut x = [V::splat(W::default()); C];
-                for c in 0..C {
-                    let from = at.wrapping_add(c * V::N);
-                    x[c] = if C == 1 { V::load_partial(from, count) } else { V::load(from) };
-                }
-                for r in 0..R {
-                    let weight = V::splat(*weights.add(r * TILE + key));
-                    for c in 0..C {
-                        sums[r][c] = weight.mul_add(x[c], sums[r][c]);
-                    }
-                }
-                at = at.wrapping_offset(self.step);
+        // SAFETY: inside the rows.
+        let mut sums = [[V::splat(W::default()); C]; R];
+        let mut at = self.at.wrapping_add(col);
+        let weights = self.weights.as_ptr().add(first * TILE);
+        for key in 0..self.keys {
+            let mut x = [V::splat(W::default()); C];
+            for c in 0..C {
+                let from = at.wrapping_add(c * V::N);
+                x[c] = if C == 1 { V::load_partial(from, count) } else { V::load(from) };
             }
             for r in 0..R {
+                let weight = V::splat(*weights.add(r * TILE + key));
                 for c in 0..C {
-                    let to = self.to.as_mut_ptr().add((first + r) * pitch + col + c * V::N);
-                    V::load(to).add(sums[r][c]).store(to);
+                    sums[r][c] = weight.mul_add(x[c], sums[r][c]);
                 }
+            }
+            at = at.wrapping_offset(self.step);
+        }
+        for r in 0..R {
+            for c in 0..C {
+                let to = self.to.as_mut_ptr().add((first + r) * pitch + col + c * V::N);
+                V::load(to).add(sums[r][c]).store(to);
             }
         }
     }

@@ -190,42 +190,38 @@ impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
         let block = &mut buffers.scores[..count * width];
         let panels = |at| Panels { at, panel: 0, row: width };
         // SAFETY: the buffers are as large as planned.
-        unsafe {
-            Product::<_, 0, REGS> {
-                rows: count,
-                depth: job.size,
-                panels: 1,
-                a: Left { at: buffers.keys.as_ptr(), group: plan.group * job.size, step: plan.group as isize },
-                b: panels(buffers.queries[slot * width * job.size..].as_ptr()),
-                c: Panels { at: block.as_mut_ptr(), panel: 0, row: width },
-                onto: Onto::Nothing,
-            }
-            .run();
+        Product::<_, 0, REGS> {
+            rows: count,
+            depth: job.size,
+            panels: 1,
+            a: Left { at: buffers.keys.as_ptr(), group: plan.group * job.size, step: plan.group as isize },
+            b: panels(buffers.queries[slot * width * job.size..].as_ptr()),
+            c: Panels { at: block.as_mut_ptr(), panel: 0, row: width },
+            onto: Onto::Nothing,
         }
+        .run();
         if let Some(cap) = job.cap_unit() {
             scores::cap(block, T::Wide::from_f64(cap));
         }
         let part = Part { head: place.head, queries: (place.first, place.count), keys: (keys.0, count) };
         // SAFETY: inside the operands.
-        unsafe { job.changes.apply(part, width, block, buffers.changes) };
+        job.changes.apply(part, width, block, buffers.changes);
         let (top, rest) = buffers.state[slot * 3 * width..][..3 * width].split_at_mut(width);
         let (total, fade) = rest.split_at_mut(width);
         Weights::<_, REGS> { scores: &mut *block, state: State { top, total, fade: &mut *fade } }.run();
         let sums = &mut buffers.sums[slot * width * job.values..][..width * job.values];
         let onto = if keys.0 > 0 { Onto::Faded(fade.as_ptr()) } else { Onto::Nothing };
         // SAFETY: the buffers are as large as planned, the values were checked with the keys.
-        unsafe {
-            Product::<_, 0, REGS> {
-                rows: job.values,
-                depth: count,
-                panels: 1,
-                a: Left { at: values, group: plan.group, step: values_row },
-                b: panels(block.as_ptr()),
-                c: Panels { at: sums.as_mut_ptr(), panel: 0, row: width },
-                onto,
-            }
-            .run();
+        Product::<_, 0, REGS> {
+            rows: job.values,
+            depth: count,
+            panels: 1,
+            a: Left { at: values, group: plan.group, step: values_row },
+            b: panels(block.as_ptr()),
+            c: Panels { at: sums.as_mut_ptr(), panel: 0, row: width },
+            onto,
         }
+        .run();
     }
 
     /// Writes the rows of a block.

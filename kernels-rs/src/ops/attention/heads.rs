@@ -62,12 +62,10 @@ impl<T: RowElement> Rows<T> {
     pub unsafe fn read(self, row: usize, to: &mut [T::Wide], by: T::Wide) {
         let at = self.at.wrapping_offset(row as isize * self.row);
         if self.col == 1 {
-            // SAFETY: the caller promises the rows and columns of the head, and room for them.
-            T::load(unsafe { std::slice::from_raw_parts(at, to.len()) }, to);
+            T::load(std::slice::from_raw_parts(at, to.len()), to);
         } else {
             for (i, slot) in to.iter_mut().enumerate() {
-                // SAFETY: the caller promises the rows and columns of the head, and room for them.
-                *slot = unsafe { *at.wrapping_offset(i as isize * self.col) }.widen();
+                *slot = (*at.wrapping_offset(i as isize * self.col)).widen();
             }
         }
         if by != T::Wide::ONE {
@@ -83,8 +81,7 @@ impl<T: RowElement> Rows<T> {
     /// There are that many rows and columns, and room for them.
     pub unsafe fn read_all(self, (rows, cols): (usize, usize), to: *mut T::Wide, pitch: usize, by: T::Wide) {
         for row in 0..rows {
-            // SAFETY: the caller promises the rows and columns of the head, and room for them.
-            unsafe { self.read(row, std::slice::from_raw_parts_mut(to.add(row * pitch), cols), by) };
+            self.read(row, std::slice::from_raw_parts_mut(to.add(row * pitch), cols), by);
         }
     }
 
@@ -96,8 +93,7 @@ impl<T: RowElement> Rows<T> {
         match T::wide_at(self.at) {
             Some(at) if self.col == 1 => (at, self.row),
             _ => {
-                // SAFETY: the caller promises the rows and columns of the head, and room for them.
-                unsafe { self.read_all((rows, cols), to, cols, T::Wide::ONE) };
+                self.read_all((rows, cols), to, cols, T::Wide::ONE);
                 (to.cast_const(), cols as isize)
             }
         }

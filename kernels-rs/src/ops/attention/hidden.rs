@@ -55,7 +55,7 @@ impl<T: RowElement<Wide: Score>> Changes<T> {
             let count = if alike { 1 } else { part.queries.1 };
             for (query, row) in rows.chunks_exact_mut(part.keys.1).take(count).enumerate() {
                 // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
-                unsafe { self.row(mask, bias, query, row) };
+                self.row(mask, bias, query, row);
             }
             if alike {
                 for (row, &by) in block.chunks_exact_mut(width).zip(rows.iter()) {
@@ -70,7 +70,7 @@ impl<T: RowElement<Wide: Score>> Changes<T> {
             } else {
                 let from = Block { at: rows.as_ptr(), pitch: part.keys.1, rows: count, cols: part.keys.1 };
                 // SAFETY: one half of the buffer into the other.
-                unsafe { Turn { from, to: turned.as_mut_ptr(), width }.run() };
+                Turn { from, to: turned.as_mut_ptr(), width }.run();
                 scores::shift(block, turned);
             }
         }
@@ -104,7 +104,7 @@ impl<T: RowElement<Wide: Score>> Changes<T> {
             let mask = self.mask.map(|mask| mask.get(head).from(0, first));
             let bias = self.bias.map(|bias| bias.get(head).from(0, first));
             // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
-            unsafe { self.row(mask, bias, query, buffer) };
+            self.row(mask, bias, query, buffer);
             scores::shift(scores, buffer);
         }
         let seen = self.seen(query, first + count).saturating_sub(first);
@@ -116,17 +116,17 @@ impl<T: RowElement<Wide: Score>> Changes<T> {
         match bias {
             None => to.fill(T::Wide::ZERO),
             // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
-            Some(bias) => unsafe { bias.read(query, to, <T::Wide as Element>::from_f64(self.unit)) },
+            Some(bias) => bias.read(query, to, <T::Wide as Element>::from_f64(self.unit)),
         }
         let Some(mask) = mask else { return };
         let at = mask.at.wrapping_offset(query as isize * mask.row);
         if mask.col == 1 {
             // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
-            return scores::hide(unsafe { std::slice::from_raw_parts(at, to.len()) }, to);
+            return scores::hide(std::slice::from_raw_parts(at, to.len()), to);
         }
         for (key, slot) in to.iter_mut().enumerate() {
             // SAFETY: the caller promises a mask and a bias as large as the scores, of which this is one row.
-            if unsafe { *at.wrapping_offset(key as isize * mask.col) } {
+            if *at.wrapping_offset(key as isize * mask.col) {
                 *slot = T::Wide::LOWEST;
             }
         }

@@ -110,21 +110,19 @@ pub unsafe fn down<V: Lanes<Elem: Wide>>(
     step: impl Fn(V, V) -> V,
 ) -> V {
     // SAFETY: inside the rows.
-    unsafe {
-        let mut ways = [V::splat(start); WAYS];
-        let mut row = 0;
-        while row + WAYS <= rows {
-            for i in 0..WAYS {
-                ways[i] = step(ways[i], V::load(at.add((row + i) * pitch)));
-            }
-            row += WAYS;
+    let mut ways = [V::splat(start); WAYS];
+    let mut row = 0;
+    while row + WAYS <= rows {
+        for i in 0..WAYS {
+            ways[i] = step(ways[i], V::load(at.add((row + i) * pitch)));
         }
-        while row < rows {
-            ways[0] = step(ways[0], V::load(at.add(row * pitch)));
-            row += 1;
-        }
-        step(step(ways[0], ways[1]), step(ways[2], ways[3]))
+        row += WAYS;
     }
+    while row < rows {
+        ways[0] = step(ways[0], V::load(at.add(row * pitch)));
+        row += 1;
+    }
+    step(step(ways[0], ways[1]), step(ways[2], ways[3]))
 }
 
 impl<W: Score, const REGS: usize> Kernel<W> for Weights<'_, W, REGS> {
@@ -135,11 +133,9 @@ impl<W: Score, const REGS: usize> Kernel<W> for Weights<'_, W, REGS> {
         let State { top, total, fade } = self.state;
         let (top, total, fade) = (&mut top[..width], &mut total[..width], &mut fade[..width]);
         for lane in (0..width).step_by(V::N) {
-            // SAFETY: inside the block; the caller has the instructions.
-            unsafe {
-                let largest = down::<V>(scores.as_ptr().add(lane), (rows, width), W::LOWEST, |a, b| a.max(b));
-                largest.store(fade.as_mut_ptr().add(lane));
-            }
+            // SAFETY: inside the block.
+            let largest = down::<V>(scores.as_ptr().add(lane), (rows, width), W::LOWEST, |a, b| a.max(b));
+            largest.store(fade.as_mut_ptr().add(lane));
         }
         let mut shifts = [W::ZERO; 64];
         let shifts = &mut shifts[..width];
@@ -159,12 +155,10 @@ impl<W: Score, const REGS: usize> Kernel<W> for Weights<'_, W, REGS> {
             }
         }
         for lane in (0..width).step_by(V::N) {
-            // SAFETY: inside the block; the caller has the instructions.
-            unsafe {
-                let sum = down::<V>(scores.as_ptr().add(lane), (rows, width), W::ZERO, |a, b| a.add(b));
-                let at = total.as_mut_ptr().add(lane);
-                V::load(at).add(sum).store(at);
-            }
+            // SAFETY: inside the block.
+            let sum = down::<V>(scores.as_ptr().add(lane), (rows, width), W::ZERO, |a, b| a.add(b));
+            let at = total.as_mut_ptr().add(lane);
+            V::load(at).add(sum).store(at);
         }
     }
 }
@@ -226,21 +220,19 @@ impl<W: Score> Kernel<W> for Pull<'_, W> {
                 *slot = if total == W::ZERO { W::ONE } else { W::ONE / total };
             }
             let (weights, pulls) = (self.weights[lane..].as_mut_ptr(), self.pulls[lane..].as_mut_ptr());
-            // SAFETY: inside the blocks; the caller has the instructions.
-            unsafe {
-                let scale = V::load(scale.as_ptr());
-                let mut inner = [V::splat(W::ZERO); 2];
-                for row in 0..rows {
-                    let at = weights.add(row * width);
-                    let weight = V::load(at).mul(scale);
-                    weight.store(at);
-                    inner[row % 2] = weight.mul_add(V::load(pulls.add(row * width)), inner[row % 2]);
-                }
-                let inner = inner[0].add(inner[1]);
-                for row in 0..rows {
-                    let at = pulls.add(row * width);
-                    V::load(at).sub(inner).mul(V::load(weights.add(row * width))).store(at);
-                }
+            // SAFETY: inside the blocks.
+            let scale = V::load(scale.as_ptr());
+            let mut inner = [V::splat(W::ZERO); 2];
+            for row in 0..rows {
+                let at = weights.add(row * width);
+                let weight = V::load(at).mul(scale);
+                weight.store(at);
+                inner[row % 2] = weight.mul_add(V::load(pulls.add(row * width)), inner[row % 2]);
+            }
+            let inner = inner[0].add(inner[1]);
+            for row in 0..rows {
+                let at = pulls.add(row * width);
+                V::load(at).sub(inner).mul(V::load(weights.add(row * width))).store(at);
             }
         }
     }

@@ -77,24 +77,22 @@ impl<W: Real, const LINES: usize, const REGS: usize> Product<W, LINES, REGS> {
         let row_step = if LINES == 0 { 1 } else { LINES * V::N };
         let left = self.a.at.wrapping_add(first / V::ROWS * self.a.group);
         for panel in 0..self.panels {
-            // SAFETY: the caller promises whole panels; rows first..first + R and whole panels.
-            unsafe {
-                let a = Even { at: left, near: row_step, far: self.a.step };
-                let b = Even { at: self.b.at.add(panel * self.b.panel), near: V::N, far: self.b.row as isize };
-                let mut sums = [[V::splat(W::default()); REGS]; R];
-                tile::multiply(self.depth, a, b, &mut sums);
-                let c = self.c.at.add(panel * self.c.panel + first * self.c.row);
-                for w in 0..REGS {
-                    let fade = match self.onto {
-                        Onto::Faded(fade) => V::load(fade.add(w * V::N)),
-                        _ => V::splat(W::from_f64(1.0)),
-                    };
-                    for r in 0..R {
-                        let to = c.add(r * self.c.row + w * V::N);
-                        match self.onto {
-                            Onto::Nothing => sums[r][w].store(to),
-                            _ => V::load(to).mul_add(fade, sums[r][w]).store(to),
-                        }
+            // SAFETY: rows first..first + R and whole panels.
+            let a = Even { at: left, near: row_step, far: self.a.step };
+            let b = Even { at: self.b.at.add(panel * self.b.panel), near: V::N, far: self.b.row as isize };
+            let mut sums = [[V::splat(W::default()); REGS]; R];
+            tile::multiply(self.depth, a, b, &mut sums);
+            let c = self.c.at.add(panel * self.c.panel + first * self.c.row);
+            for w in 0..REGS {
+                let fade = match self.onto {
+                    Onto::Faded(fade) => V::load(fade.add(w * V::N)),
+                    _ => V::splat(W::from_f64(1.0)),
+                };
+                for r in 0..R {
+                    let to = c.add(r * self.c.row + w * V::N);
+                    match self.onto {
+                        Onto::Nothing => sums[r][w].store(to),
+                        _ => V::load(to).mul_add(fade, sums[r][w]).store(to),
                     }
                 }
             }
@@ -107,24 +105,22 @@ impl<W: Real, const LINES: usize, const REGS: usize> Kernel<W> for Product<W, LI
     unsafe fn run<V: Lanes<Elem = W>>(self) {
         let mut first = 0;
         while first < self.rows {
-            // SAFETY: the caller promises the instructions of `V` and `rows` rows; a group is at most the rest of them.
-            unsafe {
-                match (self.rows - first).min(V::ROWS) {
-                    1 => self.group::<V, 1>(first),
-                    2 => self.group::<V, 2>(first),
-                    3 => self.group::<V, 3>(first),
-                    4 => self.group::<V, 4>(first),
-                    5 => self.group::<V, 5>(first),
-                    6 => self.group::<V, 6>(first),
-                    7 => self.group::<V, 7>(first),
-                    8 => self.group::<V, 8>(first),
-                    9 => self.group::<V, 9>(first),
-                    10 => self.group::<V, 10>(first),
-                    11 => self.group::<V, 11>(first),
-                    12 => self.group::<V, 12>(first),
-                    13 => self.group::<V, 13>(first),
-                    _ => self.group::<V, 14>(first),
-                }
+            // SAFETY: a group is at most the rest of them.
+            match (self.rows - first).min(V::ROWS) {
+                1 => self.group::<V, 1>(first),
+                2 => self.group::<V, 2>(first),
+                3 => self.group::<V, 3>(first),
+                4 => self.group::<V, 4>(first),
+                5 => self.group::<V, 5>(first),
+                6 => self.group::<V, 6>(first),
+                7 => self.group::<V, 7>(first),
+                8 => self.group::<V, 8>(first),
+                9 => self.group::<V, 9>(first),
+                10 => self.group::<V, 10>(first),
+                11 => self.group::<V, 11>(first),
+                12 => self.group::<V, 12>(first),
+                13 => self.group::<V, 13>(first),
+                _ => self.group::<V, 14>(first),
             }
             first += V::ROWS;
         }
@@ -167,8 +163,8 @@ impl<W: Real> Kernel<W> for Turn<W> {
                         cols: V::N.min(cols - col),
                     };
                     let to = self.to.wrapping_add(group * cols + col * self.width + row);
-                    // SAFETY: inside both sides; the caller has the instructions.
-                    unsafe { V::transpose(part, to, self.width, keep) };
+                    // SAFETY: inside both sides.
+                    V::transpose(part, to, self.width, keep);
                 }
             }
         }

@@ -58,27 +58,24 @@ pub unsafe fn multiply<U: Unit>(call: &Call<BF16>, split: bool, weights: Option<
     let steps = k.div_ceil(DEEP);
     let (bytes, parts) = (n.div_ceil(SIDE) * steps * STEP, grid::parts((m, n), steps));
     let right = PackedSide::of(call, FORM, bytes, weights);
-    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them. There is room for
-    // all panels.
-    unsafe {
-        if let PackedSide::Kept(cells, columns) = right {
-            let first = columns.first / SIDE * steps * STEP;
-            let panels = Panels::Packed(SharedMut::new(cells.data().wrapping_add(first)));
-            return Product::new(call, parts, panels).run::<U>(split);
-        }
-        let once = matches!(right, PackedSide::Once);
-        if once && grid::alone(m) {
-            return Product::new(call, parts, Panels::Aside).run::<U>(split);
-        }
-        let most = side::columns(steps * STEP / SIDE, SIDE);
-        if once && n > most {
-            return side::parts(call, most).try_for_each(|part| multiply::<U>(&part, split, None));
-        }
-        let cells = Memory::new(bytes)?;
-        Product::new(call, parts, Panels::Fresh(SharedMut::new(cells.data()))).run::<U>(split)?;
-        if let PackedSide::Wanted(layout, list) = right {
-            list.keep(layout, cells);
-        }
+    // SAFETY: a part of the operands and of the result lies inside them. There is room for all panels.
+    if let PackedSide::Kept(cells, columns) = right {
+        let first = columns.first / SIDE * steps * STEP;
+        let panels = Panels::Packed(SharedMut::new(cells.data().wrapping_add(first)));
+        return Product::new(call, parts, panels).run::<U>(split);
+    }
+    let once = matches!(right, PackedSide::Once);
+    if once && grid::alone(m) {
+        return Product::new(call, parts, Panels::Aside).run::<U>(split);
+    }
+    let most = side::columns(steps * STEP / SIDE, SIDE);
+    if once && n > most {
+        return side::parts(call, most).try_for_each(|part| multiply::<U>(&part, split, None));
+    }
+    let cells = Memory::new(bytes)?;
+    Product::new(call, parts, Panels::Fresh(SharedMut::new(cells.data()))).run::<U>(split)?;
+    if let PackedSide::Wanted(layout, list) = right {
+        list.keep(layout, cells);
     }
     Ok(())
 }
@@ -96,7 +93,7 @@ pub unsafe fn keep(b: Matrix<BF16>, (k, n): (usize, usize), weights: &Array) -> 
         let to = SharedMut::new(cells.data());
         let product = Product::new(&call, 1, Panels::Fresh(to));
         // SAFETY: there is room for all panels, and each task has its own.
-        run(true, all, &|at| unsafe { product.pack_whole(at, to) });
+        run(true, all, &|at| product.pack_whole(at, to));
         Ok(cells)
     })
 }
@@ -173,7 +170,7 @@ impl<'a> Product<'a> {
             let some = all.div_ceil(2 * threads::num_threads());
             run(split, all.div_ceil(some), &|index| {
                 // SAFETY: the caller promises room for the panels, and each task has its own.
-                (index * some..all.min((index + 1) * some)).for_each(|at| unsafe { self.pack_whole(at, cells) });
+                (index * some..all.min((index + 1) * some)).for_each(|at| self.pack_whole(at, cells));
             });
         }
         let grid = Grid::new((m, n), self.steps.div_ceil(self.parts), (work, self.parts), self.lies, split);
@@ -186,13 +183,12 @@ impl<'a> Product<'a> {
             let steps = part * self.steps / self.parts..(part + 1) * self.steps / self.parts;
             let task = Task { rows: i..m.min(i + grid.rows), panels: j..all.min(j + grid.panels), steps };
             let sums = apart.map(|sums| sums.ptr().wrapping_add((part * all + j) * blocks * SIDE * SIDE));
-            // SAFETY: the operands and the result are as the caller promises; each task has its own part of the result or of
-            // the sums, and of the panels where it packs them.
-            unsafe { self.task::<U>(&task, &grid, sums) };
+            // SAFETY: each task has its own part of the result or of the sums, and of the panels where it packs them.
+            self.task::<U>(&task, &grid, sums);
         });
         if let Some(sums) = apart {
             // SAFETY: the tasks wrote all sums of all parts; each block of the result is one task's.
-            run(split, all * blocks, &|at| unsafe { self.add_up(sums, at) });
+            run(split, all * blocks, &|at| self.add_up(sums, at));
         }
         Ok(())
     }
@@ -210,26 +206,24 @@ impl<'a> Product<'a> {
             let (left, aside) = (room.take::<u8>(left).as_mut_ptr(), room.take::<u8>(aside).as_mut_ptr());
             let own = room.take::<f32>(own * SIDE * SIDE).as_mut_ptr();
             let sums = apart.unwrap_or(own);
-            // SAFETY: as the caller promises; the scratch memory has room for the packed rows, a chunk of a panel and the sums.
-            unsafe {
-                U::rows(LINES, LINES);
-                for block in pieces(task.steps.clone(), grid.block) {
-                    if !self.lies {
-                        self.pack_left(task.rows.clone(), block.clone(), left);
-                    }
-                    for (panel, steps) in grid.chunks(block.clone(), task.panels.clone()) {
-                        let packed = left.wrapping_add((steps.start - block.start) * STEP).cast_const();
-                        let right = self.ready(panel, steps.clone(), aside);
-                        let first = (panel - task.panels.start) * blocks % each;
-                        let sums = sums.wrapping_add(first * SIDE * SIDE);
-                        let next = if each == 1 { 0 } else { SIDE * SIDE };
-                        let left = (packed, block.len() * STEP);
-                        self.chunk::<U>(task, &Chunk { panel, steps, left, right, sums, next });
-                    }
+            // SAFETY: the scratch memory has room for the packed rows, a chunk of a panel and the sums.
+            U::rows(LINES, LINES);
+            for block in pieces(task.steps.clone(), grid.block) {
+                if !self.lies {
+                    self.pack_left(task.rows.clone(), block.clone(), left);
                 }
-                U::release();
-                _mm_sfence();
+                for (panel, steps) in grid.chunks(block.clone(), task.panels.clone()) {
+                    let packed = left.wrapping_add((steps.start - block.start) * STEP).cast_const();
+                    let right = self.ready(panel, steps.clone(), aside);
+                    let first = (panel - task.panels.start) * blocks % each;
+                    let sums = sums.wrapping_add(first * SIDE * SIDE);
+                    let next = if each == 1 { 0 } else { SIDE * SIDE };
+                    let left = (packed, block.len() * STEP);
+                    self.chunk::<U>(task, &Chunk { panel, steps, left, right, sums, next });
+                }
             }
+            U::release();
+            _mm_sfence();
         });
     }
 
@@ -241,8 +235,8 @@ impl<'a> Product<'a> {
             Panels::Packed(cells) | Panels::Fresh(cells) => return place(cells),
             Panels::Aside => aside,
         };
-        // SAFETY: as the caller promises; room for the chunk.
-        unsafe { self.pack_panel(panel, steps, to) };
+        // SAFETY: room for the chunk.
+        self.pack_panel(panel, steps, to);
         to
     }
 
@@ -259,12 +253,9 @@ impl<'a> Product<'a> {
                 let left = chunk.left.0.wrapping_add(block * chunk.left.1);
                 Sides { left, row: LINE, lower: STEP / 2, deep: STEP, right: chunk.right, steps }
             };
-            // SAFETY: as the caller promises: rows that are there, or were packed, and a packed panel.
-            unsafe {
-                cut::<U>(rows.len(), sides, |sides| U::multiply(sides, sums, chunk.steps.start > task.steps.start));
-                if chunk.steps.end == self.steps && self.parts == 1 {
-                    self.round(sums, rows, chunk.panel * SIDE);
-                }
+            cut::<U>(rows.len(), sides, |sides| U::multiply(sides, sums, chunk.steps.start > task.steps.start));
+            if chunk.steps.end == self.steps && self.parts == 1 {
+                self.round(sums, rows, chunk.panel * SIDE);
             }
         }
     }
@@ -290,8 +281,7 @@ impl<'a> Product<'a> {
         }
         // What leaves the caches anyway goes past them, in whole lines of them.
         let past = m * n * 2 > second_level() / 2 && c.start.addr().is_multiple_of(LINE) && c.row % SIDE as isize == 0;
-        // SAFETY: the caller promises the sums, the result and the instructions.
-        unsafe { narrow(sums, rows, c, past) };
+        narrow(sums, rows, c, past);
     }
 
     /// Packs a panel all along the depth.
@@ -306,8 +296,8 @@ impl<'a> Product<'a> {
         let cols = SIDE.min(n - col);
         for (place, step) in steps.enumerate() {
             let size = (cols, DEEP.min(k - step * DEEP));
-            // SAFETY: inside the right side and the panel; the caller has the instructions.
-            unsafe { pack::right(b.at(step * DEEP, col), size, to.wrapping_add(place * STEP)) };
+            // SAFETY: inside the right side and the panel.
+            pack::right(b.at(step * DEEP, col), size, to.wrapping_add(place * STEP));
         }
     }
 
@@ -318,8 +308,8 @@ impl<'a> Product<'a> {
             let to = to.wrapping_add(block * steps.len() * STEP);
             for (place, step) in steps.clone().enumerate() {
                 let size = (rows.len(), DEEP.min(k - step * DEEP));
-                // SAFETY: inside the left side and what is packed of it; the caller has the instructions.
-                unsafe { pack::left(a.at(rows.start, step * DEEP), size, to.wrapping_add(place * STEP)) };
+                // SAFETY: inside the left side and what is packed of it.
+                pack::left(a.at(rows.start, step * DEEP), size, to.wrapping_add(place * STEP));
             }
         }
     }
@@ -344,13 +334,10 @@ unsafe fn add(sums: *const f32, rows: usize, to: *mut f32) {
 #[expect(clippy::cast_ptr_alignment, reason = "aligned where the instruction asks for it")]
 unsafe fn narrow(sums: *const f32, rows: usize, to: Matrix<BF16>, past: bool) {
     for i in 0..rows {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let from = sums.add(i * SIDE);
-            let both = _mm512_cvtne2ps_pbh(_mm512_load_ps(from.add(LINES)), _mm512_load_ps(from));
-            let (line, to) = (std::mem::transmute::<__m512bh, __m512i>(both), to.at(i, 0).start.cast::<__m512i>());
-            if past { _mm512_stream_si512(to, line) } else { _mm512_storeu_si512(to, line) }
-        }
+        let from = sums.add(i * SIDE);
+        let both = _mm512_cvtne2ps_pbh(_mm512_load_ps(from.add(LINES)), _mm512_load_ps(from));
+        let (line, to) = (std::mem::transmute::<__m512bh, __m512i>(both), to.at(i, 0).start.cast::<__m512i>());
+        if past { _mm512_stream_si512(to, line) } else { _mm512_storeu_si512(to, line) }
     }
 }
 

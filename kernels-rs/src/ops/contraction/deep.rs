@@ -55,7 +55,7 @@ pub unsafe fn multiply_parts<T: Sum>(call: &Call<T>, split: bool, whole: Whole<T
             end: Epilogue::default(),
         };
         // SAFETY: a part of operands that the caller promises, and sums that are this task's own.
-        unsafe { whole(&part, false, None) }
+        whole(&part, false, None)
     };
     if split { threads::try_parallel(count, &one) } else { (0..count).try_for_each(one) }?;
     let high = ADDED.div_ceil(n);
@@ -83,15 +83,13 @@ impl<T: Real> Kernel<T> for Together<T> {
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         for at in (0..self.len).step_by(V::N) {
             let lanes = V::N.min(self.len - at);
-            // SAFETY: the caller promises the lists and the instructions of `V`; lanes past the end are left alone.
-            unsafe {
-                let to = self.start.add(at);
-                let mut sum = V::load_partial(to, lanes);
-                for index in 1..self.count {
-                    sum = sum.add(V::load_partial(to.add(index * self.step), lanes));
-                }
-                sum.store_partial(to, lanes);
+            // SAFETY: lanes past the end are left alone.
+            let to = self.start.add(at);
+            let mut sum = V::load_partial(to, lanes);
+            for index in 1..self.count {
+                sum = sum.add(V::load_partial(to.add(index * self.step), lanes));
             }
+            sum.store_partial(to, lanes);
         }
     }
 }

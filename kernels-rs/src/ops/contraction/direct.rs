@@ -129,8 +129,8 @@ where
     let tall = m.div_ceil(threads::tasks(16)).max(FEWER_THAN_COLUMNS);
     let by_columns = n > width * lanes || m <= tall;
     let rows_at_once = if by_columns { m } else { tall };
-    // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-    let held = unsafe { widened::<W>(call, rows_at_once, depth_of::<W>(width, call.size))? };
+    // SAFETY: a part of the operands and of the result lies inside them.
+    let held = widened::<W>(call, rows_at_once, depth_of::<W>(width, call.size))?;
     let left = |first: usize| {
         let steps = (call.a.row, call.a.col * W::Packed::DEPTH as isize);
         let lies = Left { start: call.a.at(first, 0).start.cast::<W::Left>().cast_const(), steps: Some(steps) };
@@ -140,18 +140,16 @@ where
     if by_columns {
         let left = left(0);
         call.by_columns(split, width * lanes, &|range| {
-            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
-            // task has its own columns.
-            unsafe { columns::<W>(call, &left, range, width, lanes) };
+            // SAFETY: a part of the operands and of the result lies inside them; each task has its own columns.
+            columns::<W>(call, &left, range, width, lanes);
         });
         return Ok(true);
     }
     let rows = |index: usize| {
         let (first, count) = (index * tall, tall.min(m - index * tall));
         let (a, c, end) = (call.a.at(first, 0), call.c.at(first, 0), call.end.at(first, 0));
-        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each task
-        // has its own rows.
-        unsafe { columns::<W>(&Call { size: (count, k, n), a, c, end, ..*call }, &left(first), 0..n, width, lanes) };
+        // SAFETY: a part of the operands and of the result lies inside them; each task has its own rows.
+        columns::<W>(&Call { size: (count, k, n), a, c, end, ..*call }, &left(first), 0..n, width, lanes);
     };
     if split && call.work() >= SERIAL {
         threads::parallel(m.div_ceil(tall), &rows);
@@ -173,14 +171,12 @@ unsafe fn widened<W: Way>(call: &Call<Elem<W>>, high: usize, deep: usize) -> Res
         for depth in (0..k).step_by(deep) {
             let to = held.data().cast::<Cell<W>>().wrapping_add(first * k + depth * rows);
             // SAFETY: inside the left side; what goes past a block is overwritten by the next, or is slack.
-            unsafe {
-                pack::left::<W::Packed>(
-                    call.a.at(first, depth),
-                    (rows, rows),
-                    deep.min(k - depth),
-                    (tile_rows::<Wide<W::Packed>>(), to),
-                );
-            };
+            pack::left::<W::Packed>(
+                call.a.at(first, depth),
+                (rows, rows),
+                deep.min(k - depth),
+                (tile_rows::<Wide<W::Packed>>(), to),
+            );
         }
     }
     Ok(Some(held))
@@ -261,7 +257,7 @@ where
             if tail_len > 0 {
                 let (j, cells) = (cols / panel * panel, tail.as_mut_ptr().cast::<Cell<W>>());
                 // SAFETY: inside the right side.
-                unsafe { pack::right::<W::Packed>(b.at(depth, j), deep, cols - j, (tail_panel, 0), cells) };
+                pack::right::<W::Packed>(b.at(depth, j), deep, cols - j, (tail_panel, 0), cells);
                 W::Tail::launch(Strip::<W::Tail> {
                     cols: cols - j,
                     width: tail_width,

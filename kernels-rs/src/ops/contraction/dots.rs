@@ -29,14 +29,14 @@ pub unsafe fn multiply<T: Float<Wide: Sum>>(call: &Call<T>, split: bool) -> Resu
         let lines = copy.data().cast::<T::Wide>();
         for (i, l) in (0..k).flat_map(|l| (0..m).map(move |i| (i, l))) {
             // SAFETY: inside the left side, and inside the copy.
-            unsafe { lines.add(i * k + l).write((*call.a.at(i, l).start).widen()) };
+            lines.add(i * k + l).write((*call.a.at(i, l).start).widen());
         }
         (left, left_row) = (lines.cast_const(), k as isize);
     }
     let left = SharedMut::new(left.cast_mut());
     if (m, call.size.2) == (1, 1) {
         // SAFETY: a run of the left side, and a right side as the caller promises.
-        unsafe { dot(call, left, split) };
+        dot(call, left, split);
         return Ok(());
     }
     call.by_columns(split, 16, &|range| {
@@ -131,7 +131,7 @@ pub unsafe fn dot<T: Float<Wide: Sum>>(call: &Call<T>, left: SharedMut<T::Wide>,
     let mut total = sums.iter().fold(T::Wide::default(), |total, &sum| total + sum);
     match in_place(call.c).filter(|_| call.end.is_empty()) {
         // SAFETY: the one element of the result, which is the caller's.
-        Some(to) => unsafe { *to = total },
+        Some(to) => *to = total,
         None => finish(&raw mut total, 1, (1, 1), call.c, call.end),
     }
 }
@@ -224,25 +224,23 @@ impl<T: Float<Wide: Real>> Dots<T> {
     ) {
         let mut lines = [T::Wide::default(); 256];
         // SAFETY: at most 16 registers of at most 16 lanes; the results belong to the caller.
-        unsafe {
-            for (at, sum) in sums.as_flattened().iter().enumerate() {
-                sum.store(lines.as_mut_ptr().add(at * V::N));
+        for (at, sum) in sums.as_flattened().iter().enumerate() {
+            sum.store(lines.as_mut_ptr().add(at * V::N));
+        }
+        for first in (0..R * C).step_by(V::N) {
+            let mut turned = [T::Wide::default(); 256];
+            let rows = V::N.min(R * C - first);
+            let block = Block { at: lines.as_ptr().add(first * V::N), pitch: V::N, rows, cols: V::N };
+            V::transpose(block, turned.as_mut_ptr(), V::N, V::N);
+            let mut total = V::load(turned.as_ptr());
+            for line in 1..V::N {
+                total = total.add(V::load(turned.as_ptr().add(line * V::N)));
             }
-            for first in (0..R * C).step_by(V::N) {
-                let mut turned = [T::Wide::default(); 256];
-                let rows = V::N.min(R * C - first);
-                let block = Block { at: lines.as_ptr().add(first * V::N), pitch: V::N, rows, cols: V::N };
-                V::transpose(block, turned.as_mut_ptr(), V::N, V::N);
-                let mut total = V::load(turned.as_ptr());
-                for line in 1..V::N {
-                    total = total.add(V::load(turned.as_ptr().add(line * V::N)));
-                }
-                let mut totals = [T::Wide::default(); 16];
-                total.store(totals.as_mut_ptr());
-                for (at, &value) in totals[..rows].iter().enumerate() {
-                    let (i, j) = ((first + at) / C, (first + at) % C);
-                    *self.to.offset((row + i) as isize * self.pitch).add(col + j) = value;
-                }
+            let mut totals = [T::Wide::default(); 16];
+            total.store(totals.as_mut_ptr());
+            for (at, &value) in totals[..rows].iter().enumerate() {
+                let (i, j) = ((first + at) / C, (first + at) % C);
+                *self.to.offset((row + i) as isize * self.pitch).add(col + j) = value;
             }
         }
     }

@@ -98,7 +98,7 @@ impl Gemm for BF16 {
         let goes = amx::applies(call.size, weights.is_some());
         if goes {
             // SAFETY: the operands and the result are as the caller promises, and the unit is there.
-            unsafe { amx::multiply::<Processor>(call, split, weights)? };
+            amx::multiply::<Processor>(call, split, weights)?;
         }
         Ok(goes)
     }
@@ -111,8 +111,8 @@ impl Gemm for BF16 {
     }
     unsafe fn packed(call: &Call<Self>, split: bool, weights: Option<&Array>) -> Result<()> {
         if Pairs::supported() {
-            // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them.
-            return unsafe { packed::<Pairs>(call, split, weights) };
+            // SAFETY: a part of the operands and of the result lies inside them.
+            return packed::<Pairs>(call, split, weights);
         }
         packed::<Single<Self>>(call, split, weights)
     }
@@ -184,22 +184,21 @@ where
     let panel = blocks.panel;
     let bytes = blocks.bytes::<F>((k, n));
     let all = |count: usize| Columns { first: 0, count };
-    // SAFETY: for this product and its parts, the operands and the result are as the caller promises; the panels are theirs.
-    let multiply = |call: &Call<F::Elem>, cells: &Memory, columns: Columns| unsafe {
+    // SAFETY: the panels are theirs.
+    let multiply = |call: &Call<F::Elem>, cells: &Memory, columns: Columns| {
         by_panels::<F>(call, split, &blocks, (cells.data().cast::<F::Cell>().cast_const(), columns));
     };
     let fresh = |call: &Call<F::Elem>| -> Result<Memory> {
         let size = (k, call.size.2);
         let cells = Memory::new(blocks.bytes::<F>(size))?;
         // SAFETY: inside the right side, and there is room for it.
-        unsafe { pack_right::<F>(call.b, size, &blocks, cells.data().cast(), split) };
+        pack_right::<F>(call.b, size, &blocks, cells.data().cast(), split);
         Ok(cells)
     };
     match PackedSide::of(call, (panel, F::DEPTH), bytes, weights) {
         PackedSide::Kept(cells, columns) => multiply(call, cells, columns),
         PackedSide::Wanted(layout, list) => multiply(call, list.keep(layout, fresh(call)?), all(n)),
-        // SAFETY: the operands and the result are as the caller promises.
-        PackedSide::Once if in_place_until_cached::<F>(call) && unsafe { F::Elem::direct(call, split)? } => {}
+        PackedSide::Once if in_place_until_cached::<F>(call) && F::Elem::direct(call, split)? => {}
         PackedSide::Once => {
             // Parts have the blocks of the whole, whatever their own columns: so they have the sums of what is kept.
             for part in side::parts(call, side::columns(k * size_of::<F::Cell>(), panel)) {
@@ -231,9 +230,8 @@ unsafe fn by_panels<F: Format<Elem: Gemm>>(
         let (count, first) = (columns.count.div_ceil(blocks.panel), columns.first / blocks.panel);
         let depth = (call.size.1.div_ceil(F::DEPTH), blocks.depth);
         let right = Panels { start: start.ptr().cast_const(), count, first, panel: blocks.panel, depth };
-        // SAFETY: the operands and the result are as the caller promises; a part of them lies inside them; each
-        // task has its own part of the result.
-        unsafe { block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, blocks) };
+        // SAFETY: a part of the operands and of the result lies inside them; each task has its own part of the result.
+        block::<F>(call, i..m.min(i + rows), j..n.min(j + cols), &right, blocks);
     });
 }
 
@@ -245,8 +243,8 @@ unsafe fn keep<F: Format>(b: Matrix<F::Elem>, size: (usize, usize), weights: &Ar
     let blocks = Blocks::new::<F>((usize::MAX, size.0, size.1));
     side::keep(weights, size, (b.row, b.col), (blocks.panel, F::DEPTH), || {
         let cells = Memory::new(blocks.bytes::<F>(size))?;
-        // SAFETY: as the caller promises; there is room for it.
-        unsafe { pack_right::<F>(b, size, &blocks, cells.data().cast(), true) };
+        // SAFETY: there is room for it.
+        pack_right::<F>(b, size, &blocks, cells.data().cast(), true);
         Ok(cells)
     })
 }
@@ -274,7 +272,7 @@ unsafe fn pack_right<F: Format>(
         let from = b.at(first * F::DEPTH, cols.start);
         let k = (deep * F::DEPTH).min(k - first * F::DEPTH);
         // SAFETY: inside the right side; each task has its own lines of its own panels.
-        unsafe { pack::right::<F>(from, k, cols.len(), (panel, deep * panel), to) };
+        pack::right::<F>(from, k, cols.len(), (panel, deep * panel), to);
     });
 }
 
@@ -292,8 +290,7 @@ unsafe fn left_block<F: Format>(
     if lies {
         return (from.start.cast::<F::Cell>().cast_const(), Some((from.row, from.col)));
     }
-    // SAFETY: the caller promises the left side, and room for it.
-    unsafe { pack::left::<F>(from, rows, length, (high, to)) };
+    pack::left::<F>(from, rows, length, (high, to));
     (to.cast_const(), None)
 }
 
@@ -327,7 +324,7 @@ unsafe fn block<F: Format<Elem: Gemm>>(
             let length = (deep * F::DEPTH).min(k - at * F::DEPTH);
             let (start, from) = (if at == 0 { first } else { Start::Kept }, call.a.at(row_range.start, at * F::DEPTH));
             // SAFETY: inside the left side, and room for its rows.
-            let (left, left_steps) = unsafe { left_block::<F>(from, (rows, m - row_range.start), length, room, lies) };
+            let (left, left_steps) = left_block::<F>(from, (rows, m - row_range.start), length, room, lies);
             for j in (0..cols).step_by(panel) {
                 let wide = panel.min(cols - j);
                 let aside = aside.as_mut_ptr().wrapping_add(if depth <= step { 0 } else { j });

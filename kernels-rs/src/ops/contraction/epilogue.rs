@@ -5,7 +5,7 @@ use super::format::load;
 #[cfg(target_arch = "x86_64")]
 use crate::dtype::DType;
 use crate::dtype::{Element, Float};
-use crate::error::{Error, Result};
+use crate::error::named;
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::math::special;
 #[cfg(target_arch = "x86_64")]
@@ -22,17 +22,7 @@ pub enum Activation {
     Gelu,
 }
 
-impl Activation {
-    /// That of a name.
-    pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "none" => Ok(Self::None),
-            "relu" => Ok(Self::Relu),
-            "gelu" => Ok(Self::Gelu),
-            _ => Err(Error::value("activation", format!("unknown name: got {name:?}, expected none, relu or gelu"))),
-        }
-    }
-}
+named!(Activation, "fused_linear": "none" None, "relu" Relu, "gelu" Gelu);
 
 /// `activation(scale * product + bias + residual)`.
 #[derive(Clone, Copy)]
@@ -89,7 +79,7 @@ impl Sum for f32 {
         if V::N == 16 {
             let start = line.as_mut_ptr();
             // SAFETY: only AVX-512 has registers of sixteen, and the caller has them; the line is written over itself.
-            return unsafe { tabled::gelu_run(start, start, line.len()) };
+            return tabled::gelu_run(start, start, line.len());
         }
         for value in line {
             *value = special::gelu::<V::Math>(*value);
@@ -129,15 +119,13 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
         let moved = !std::ptr::eq(to.start.cast::<T::Wide>(), from);
         if end.is_empty() {
             for i in 0..if moved { rows } else { 0 } {
-                // SAFETY: the caller promises the block and the result.
-                unsafe { put::<T, V>(from.wrapping_offset(i as isize * pitch), cols, to.at(i, 0)) };
+                put::<T, V>(from.wrapping_offset(i as isize * pitch), cols, to.at(i, 0));
             }
             return;
         }
         for i in 0..rows {
             let from = from.wrapping_offset(i as isize * pitch);
-            // SAFETY: the caller promises the block.
-            let line = unsafe { std::slice::from_raw_parts_mut(from, cols) };
+            let line = std::slice::from_raw_parts_mut(from, cols);
             if end.scale != 1.0 {
                 let scale = T::Wide::from_f64(end.scale);
                 for value in &mut *line {
@@ -146,8 +134,7 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
             }
             // Each on its own: putting them into a list would copy them for every row, in words that stall.
             if let Some(bias) = end.bias {
-                // SAFETY: the caller promises the addends.
-                unsafe { add::<T, V>(line, bias.at(i, 0)) };
+                add::<T, V>(line, bias.at(i, 0));
             }
             if let Some(residual) = end.residual {
                 add::<T, V>(line, residual.at(i, 0));
@@ -163,8 +150,7 @@ impl<T: Float<Wide: Sum>> Kernel<T::Wide> for Finish<T> {
                 Activation::Gelu => T::Wide::gelu::<V>(line),
             }
             if moved {
-                // SAFETY: the caller promises the result.
-                unsafe { put::<T, V>(from, cols, to.at(i, 0)) };
+                put::<T, V>(from, cols, to.at(i, 0));
             }
         }
     }

@@ -63,11 +63,9 @@ unsafe fn sum_row<T: Ring>((a, a_step): (*const T, isize), (b, b_step): (*const 
     sums.fill(T::from_i64(0));
     for (block, part) in sums.chunks_mut(COLS).enumerate() {
         for l in 0..k as isize {
-            // SAFETY: the caller promises both operands and the result; lines and blocks lie inside them.
-            unsafe {
-                let line = std::slice::from_raw_parts(b.offset(l * b_step).add(block * COLS), part.len());
-                add_scaled(part, line, *a.offset(l * a_step));
-            }
+            // SAFETY: lines and blocks lie inside them.
+            let line = std::slice::from_raw_parts(b.offset(l * b_step).add(block * COLS), part.len());
+            add_scaled(part, line, *a.offset(l * a_step));
         }
     }
 }

@@ -45,8 +45,7 @@ impl<F: Format> Kernel<Wide<F>> for Panels<F> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = Wide<F>>>(self) {
         for first in (0..self.count).step_by(MOST_PANELS) {
-            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-            unsafe { self.some::<V>(first, MOST_PANELS.min(self.count - first)) };
+            self.some::<V>(first, MOST_PANELS.min(self.count - first));
         }
     }
 }
@@ -62,24 +61,22 @@ impl<F: Format> Panels<F> {
         }
         let places = &places[..count];
         // SAFETY: reads inside the operand, writes inside the panels and the slack.
-        unsafe {
-            if self.along == 1 {
-                // A few lines over all panels, then the next: the operand is read in long runs, which prefetching follows,
-                // and each panel is written in one.
-                for first in (0..lines).step_by(LINES) {
-                    for &place in places {
-                        self.lines::<V>(first..lines.min(first + LINES), place, lines);
-                    }
+        if self.along == 1 {
+            // A few lines over all panels, then the next: the operand is read in long runs, which prefetching follows,
+            // and each panel is written in one.
+            for first in (0..lines).step_by(LINES) {
+                for &place in places {
+                    self.lines::<V>(first..lines.min(first + LINES), place, lines);
                 }
-                return;
             }
-            for &place in places {
-                if self.deep == 1 {
-                    self.turned::<V>(place);
-                } else {
-                    for line in 0..lines {
-                        self.gathered(line, place);
-                    }
+            return;
+        }
+        for &place in places {
+            if self.deep == 1 {
+                self.turned::<V>(place);
+            } else {
+                for line in 0..lines {
+                    self.gathered(line, place);
                 }
             }
         }
@@ -100,18 +97,14 @@ impl<F: Format> Panels<F> {
         // What whole registers write past a line belongs to the next lines, but at the end of a panel to the next panel.
         let past = (pitch.next_multiple_of(V::N) - pitch).div_ceil(pitch);
         let whole = lines.saturating_sub(past).clamp(some.start, some.end);
-        // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-        unsafe {
-            match (start + pitch.next_multiple_of(V::N) <= self.reach, pitch.div_ceil(V::N)) {
-                (true, 1) => self.runs::<V, 1>(some.start..whole, place),
-                (true, 2) => self.runs::<V, 2>(some.start..whole, place),
-                (true, 4) => self.runs::<V, 4>(some.start..whole, place),
-                _ => self.runs::<V, 0>(some.start..whole, place),
-            }
+        match (start + pitch.next_multiple_of(V::N) <= self.reach, pitch.div_ceil(V::N)) {
+            (true, 1) => self.runs::<V, 1>(some.start..whole, place),
+            (true, 2) => self.runs::<V, 2>(some.start..whole, place),
+            (true, 4) => self.runs::<V, 4>(some.start..whole, place),
+            _ => self.runs::<V, 0>(some.start..whole, place),
         }
         for line in whole..some.end {
-            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-            unsafe { self.gathered(line, place) };
+            self.gathered(line, place);
         }
     }
 
@@ -127,10 +120,7 @@ impl<F: Format> Panels<F> {
                 let first = at * V::N;
                 let count = if W == 0 { self.reach.saturating_sub(start + first).min(V::N) } else { V::N };
                 prefetch(from.wrapping_offset(AHEAD * step).wrapping_add(first));
-                // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-                unsafe {
-                    F::line::<V>(from.wrapping_add(first), self.deep, self.k - line * F::DEPTH, count, to.add(first));
-                }
+                F::line::<V>(from.wrapping_add(first), self.deep, self.k - line * F::DEPTH, count, to.add(first));
             }
             from = from.wrapping_offset(step);
             to = to.wrapping_add(pitch);
@@ -143,11 +133,8 @@ impl<F: Format> Panels<F> {
         let from = self.from.wrapping_offset((line * F::DEPTH) as isize * self.deep);
         for i in 0..pitch {
             let from = from.wrapping_offset((start + i).min(self.width - 1) as isize * self.along);
-            // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-            unsafe {
-                let cell = F::gather(from, self.deep, self.k - line * F::DEPTH);
-                self.to.add(offset + line * pitch + i).write(cell);
-            }
+            let cell = F::gather(from, self.deep, self.k - line * F::DEPTH);
+            self.to.add(offset + line * pitch + i).write(cell);
         }
     }
 
@@ -158,11 +145,8 @@ impl<F: Format> Panels<F> {
             let keep = if pitch <= V::N { V::N } else { V::N.min(pitch - first) };
             let from = self.from.wrapping_offset((start + first) as isize * self.along);
             for k in (0..self.k).step_by(V::N * F::DEPTH) {
-                // SAFETY: the caller promises the operand and room for its panels; these are some of them.
-                unsafe {
-                    let to = self.to.add(offset + k / F::DEPTH * pitch + first);
-                    F::turn::<V>(from.wrapping_add(k), self.along, (rows, self.k - k), to, (pitch, keep));
-                }
+                let to = self.to.add(offset + k / F::DEPTH * pitch + first);
+                F::turn::<V>(from.wrapping_add(k), self.along, (rows, self.k - k), to, (pitch, keep));
             }
         }
     }

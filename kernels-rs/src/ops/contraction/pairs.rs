@@ -3,10 +3,8 @@
 use super::call::{CACHED, Call};
 use super::direct::Way;
 use super::format::Format;
-use super::tile::Multiply;
+use super::tile::{Multiply, by_one_instruction};
 use crate::dtype::BF16;
-#[cfg(target_arch = "x86_64")]
-use crate::machine::lanes::Real;
 use crate::machine::lanes::{Block, Kernel, Lanes};
 use crate::machine::simd::prefetch;
 
@@ -22,50 +20,7 @@ impl Pairs {
 }
 
 impl Multiply for Pairs {
-    type Real = f32;
-    type Left = u32;
-    type Right = u32;
-    #[inline(always)]
-    unsafe fn splat<V: Lanes<Elem = f32>>(cell: *const u32) -> V {
-        V::splat(*cell.cast::<f32>())
-    }
-    #[inline(always)]
-    unsafe fn load<V: Lanes<Elem = f32>>(cells: *const u32, _: isize) -> V {
-        V::load(cells.cast())
-    }
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
-        use std::arch::x86_64::{__m512, __m512bh, _mm512_dpbf16_ps};
-        use std::mem::transmute_copy;
-        const { assert!(size_of::<V>() == size_of::<__m512>() || V::N != 16) };
-        // SAFETY: `launch` below runs with the instruction and the 512-bit register, a transparent `__m512`.
-        unsafe {
-            let (left, right) = (transmute_copy::<V, __m512bh>(&left), transmute_copy::<V, __m512bh>(&right));
-            transmute_copy(&_mm512_dpbf16_ps(transmute_copy(&sum), left, right))
-        }
-    }
-    #[cfg(target_arch = "aarch64")]
-    #[inline(always)]
-    unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
-        // SAFETY: only called where [`Pairs::supported`] says that the instruction is.
-        unsafe { crate::machine::lanes::neon::add_pairs(left, right, sum) }
-    }
-    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-    unsafe fn accumulate<V: Lanes<Elem = f32>>(_: V, _: V, sum: V) -> V {
-        sum // Never called: `supported` is false here.
-    }
-    #[cfg(target_arch = "x86_64")]
-    fn launch<K: Kernel<f32>>(kernel: K) {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c,bmi1,bmi2")]
-        fn run<K: Kernel<f32>>(kernel: K) {
-            // SAFETY: the features are enabled here.
-            unsafe { kernel.run::<<f32 as Real>::Wide512>() }
-        }
-        assert!(Self::supported(), "no bf16 instruction here");
-        // SAFETY: just checked.
-        unsafe { run(kernel) }
-    }
+    by_one_instruction!(target_feature(enable = "avx512bf16"), _mm512_dpbf16_ps __m512bh, add_pairs, Self::supported);
 }
 
 macro_rules! as_pairs {

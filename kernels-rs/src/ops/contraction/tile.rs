@@ -54,6 +54,54 @@ pub trait Multiply: 'static {
     }
 }
 
+/// What [`Multiply`] asks for where one instruction multiplies cells of 32 bits and adds them to sums of 32 bits: its features and
+/// its name on x86-64, the type that it takes, its function for ARM, and whether this machine has it.
+macro_rules! by_one_instruction {
+    (target_feature(enable = $features:literal), $instruction:ident $taken:ident, $arm:ident, $there:path) => {
+        type Real = f32;
+        type Left = u32;
+        type Right = u32;
+        #[inline(always)]
+        unsafe fn splat<V: Lanes<Elem = f32>>(cell: *const u32) -> V {
+            V::splat(*cell.cast::<f32>())
+        }
+        #[inline(always)]
+        unsafe fn load<V: Lanes<Elem = f32>>(cells: *const u32, _: isize) -> V {
+            V::load(cells.cast())
+        }
+        #[inline(always)]
+        unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {
+            #[cfg(target_arch = "x86_64")]
+            {
+                use std::arch::x86_64::{$instruction, $taken};
+                use std::mem::transmute_copy;
+                const { assert!(size_of::<V>() == size_of::<$taken>() || V::N != 16) };
+                // SAFETY: `launch` below runs with the instruction and registers of 512 bits, which hold any bits.
+                let (left, right) = (transmute_copy::<V, $taken>(&left), transmute_copy::<V, $taken>(&right));
+                transmute_copy(&$instruction(transmute_copy(&sum), left, right))
+            }
+            // SAFETY: only called where this machine has the instruction.
+            #[cfg(target_arch = "aarch64")]
+            return crate::machine::lanes::neon::$arm(left, right, sum);
+            #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+            unreachable!("no machine of this kind has the instruction");
+        }
+        #[cfg(target_arch = "x86_64")]
+        fn launch<K: crate::machine::lanes::Kernel<f32>>(kernel: K) {
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
+            #[target_feature(enable = $features)]
+            fn run<K: crate::machine::lanes::Kernel<f32>>(kernel: K) {
+                // SAFETY: the features are enabled here.
+                unsafe { kernel.run::<<f32 as crate::machine::lanes::Real>::Wide512>() }
+            }
+            assert!($there(), "no such instruction here");
+            // SAFETY: just checked.
+            unsafe { run(kernel) }
+        }
+    };
+}
+pub(super) use by_one_instruction;
+
 /// What the sums begin with.
 #[derive(Clone, Copy)]
 pub enum Start<R> {
@@ -259,33 +307,31 @@ impl<M: Multiply> Strip<M> {
         to: *mut M::Real,
     ) -> [[V; W]; R] {
         // SAFETY: lanes past `cols` are not read.
-        unsafe {
-            let mut sums = [[V::splat(M::Real::default()); W]; R];
-            match self.start {
-                Start::Zero => {}
-                Start::Columns(start) => {
-                    for w in 0..W {
-                        let value = V::load_partial(start.wrapping_add(skipped + w * V::N), self.lanes::<V>(w));
-                        for row in &mut sums {
-                            row[w] = value;
-                        }
-                    }
-                }
-                Start::Rows(start, step) => {
-                    for (i, row) in sums.iter_mut().enumerate() {
-                        *row = [V::splat(*start.wrapping_offset((first + i) as isize * step)); W];
-                    }
-                }
-                Start::Kept => {
-                    for i in 0..R {
-                        for w in 0..W {
-                            prefetch(to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N));
-                        }
+        let mut sums = [[V::splat(M::Real::default()); W]; R];
+        match self.start {
+            Start::Zero => {}
+            Start::Columns(start) => {
+                for w in 0..W {
+                    let value = V::load_partial(start.wrapping_add(skipped + w * V::N), self.lanes::<V>(w));
+                    for row in &mut sums {
+                        row[w] = value;
                     }
                 }
             }
-            sums
+            Start::Rows(start, step) => {
+                for (i, row) in sums.iter_mut().enumerate() {
+                    *row = [V::splat(*start.wrapping_offset((first + i) as isize * step)); W];
+                }
+            }
+            Start::Kept => {
+                for i in 0..R {
+                    for w in 0..W {
+                        prefetch(to.wrapping_offset(i as isize * self.pitch).wrapping_add(w * V::N));
+                    }
+                }
+            }
         }
+        sums
     }
 
     /// The same with another right side and way to multiply.

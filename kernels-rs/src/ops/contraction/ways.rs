@@ -79,10 +79,8 @@ unsafe fn in_rows<T: Gemm>(call: &Call<T>, split: bool) -> Result<bool> {
     let pitch = n.next_multiple_of(lane_count::<T::Wide>());
     let held = Memory::new((k * pitch + SLACK) * size_of::<T>())?;
     // SAFETY: all of the right side as one panel, for which there is room; then a product as the caller promises.
-    unsafe {
-        pack::right::<Single<T>>(call.b, k, n, (pitch, k * pitch), held.data().cast());
-        T::direct(&Call { b: Matrix::new(held.data().cast(), (pitch as isize, 1)), ..*call }, split)
-    }
+    pack::right::<Single<T>>(call.b, k, n, (pitch, k * pitch), held.data().cast());
+    T::direct(&Call { b: Matrix::new(held.data().cast(), (pitch as isize, 1)), ..*call }, split)
 }
 
 /// The product with a copy of the right side, of few elements, in rows.
@@ -95,7 +93,7 @@ unsafe fn gathered<T: Gemm>(call: &Call<T>, split: bool) -> Result<()> {
     let rows = held.data().cast::<T>();
     for (l, j) in (0..k).flat_map(|l| (0..n).map(move |j| (l, j))) {
         // SAFETY: inside the right side, and inside the copy.
-        unsafe { rows.add(l * n + j).write(*call.b.at(l, j).start) };
+        rows.add(l * n + j).write(*call.b.at(l, j).start);
     }
     in_one_piece(&Call { b: Matrix::new(rows, (n as isize, 1)), ..*call }, split, None)
 }

@@ -85,7 +85,7 @@ unsafe fn correlation<U: Unit>(call: &Correlation<'_, BF16>, out: SharedMut<BF16
     threads::parallel(call.groups * blocks, &|index| {
         let to = cells.ptr().wrapping_add(index * steps * STEP);
         // SAFETY: each task has its own part of the memory; the machine is as the caller promises.
-        unsafe { pack_kernel(call, index / blocks, index % blocks * SIDE, to) };
+        pack_kernel(call, index / blocks, index % blocks * SIDE, to);
     });
     let rows = rows_of_a_task(call);
     let layout = Layout::new(call.row_axis, call.col_axis, rows, call.col_axis.count);
@@ -108,8 +108,8 @@ unsafe fn correlation<U: Unit>(call: &Correlation<'_, BF16>, out: SharedMut<BF16
             rows: row..call.row_axis.count.min(row + rows),
             outputs: first..call.outputs.min(first + chunk),
         };
-        // SAFETY: as the caller promises; each task has its own results.
-        unsafe { plan.task(&place) };
+        // SAFETY: each task has its own results.
+        plan.task(&place);
     });
     Ok(())
 }
@@ -144,8 +144,8 @@ unsafe fn pack_kernel(call: &Correlation<'_, BF16>, group: usize, first: usize, 
                 let at = start + row.index * weight.kernel_cols + col.index;
                 let from = weight.data.as_ptr().wrapping_add(at).cast_mut();
                 let from = Matrix::new(from, (weight.output as isize, weight.channel as isize));
-                // SAFETY: inside the kernel; the caller promises room for the steps, and the instructions.
-                unsafe { pack::left(from, size, to.wrapping_add(step * STEP)) };
+                // SAFETY: inside the kernel.
+                pack::left(from, size, to.wrapping_add(step * STEP));
                 step += 1;
             }
         }
@@ -211,17 +211,15 @@ impl<U: Unit> Plan<'_, U> {
             let [band, plane, sums] = lens.map(|len| room.take::<f32>(len).as_mut_ptr());
             // SAFETY: the scratch memory is as large as the band, a plane of pairs and 32 x 32 sums; all else is as the caller
             // promises.
-            unsafe {
-                self.fill(place, plane, band);
-                let rows = place.outputs.len();
-                U::rows(rows.min(LINES), if rows > LINES { LINES } else { 1 });
-                // As many channels of the result as have their kernel in the second-level cache.
-                let some = (second_level() / 4 / (self.steps * STEP)).max(1) * SIDE;
-                for first in place.outputs.clone().step_by(some) {
-                    self.products(place, first..place.outputs.end.min(first + some), band, sums);
-                }
-                U::release();
+            self.fill(place, plane, band);
+            let rows = place.outputs.len();
+            U::rows(rows.min(LINES), if rows > LINES { LINES } else { 1 });
+            // As many channels of the result as have their kernel in the second-level cache.
+            let some = (second_level() / 4 / (self.steps * STEP)).max(1) * SIDE;
+            for first in place.outputs.clone().step_by(some) {
+                self.products(place, first..place.outputs.end.min(first + some), band, sums);
             }
+            U::release();
         });
     }
 
@@ -240,20 +238,17 @@ impl<U: Unit> Plan<'_, U> {
         let first = (place.image * call.groups + place.group) * call.channels;
         for pair in 0..call.channels.next_multiple_of(DEEP) / 2 {
             let to = band.wrapping_add(pair * layout.channel);
-            // SAFETY: rows inside the planes of two channels, or of one; the caller promises the buffers. What is written
-            // past a channel is written again with the next one.
-            unsafe {
-                if 2 * pair >= call.channels {
-                    std::slice::from_raw_parts_mut(to, layout.channel).fill(0.0);
-                    continue;
-                }
-                let at = |channel: usize| call.source.as_ptr().add(((first + channel) * rows + low) * cols);
-                let lower = (2 * pair + 1 < call.channels).then(|| at(2 * pair + 1));
-                pack::pairs(at(2 * pair), lower, (high - low) * cols, plane);
-                // Of the plane, rows that the band does not read are not there.
-                let from = Plane { at: plane.wrapping_sub(low * cols).cast_const(), rows, cols };
-                launch(Fill { layout, call, first: place.rows.start, from, to });
+            // SAFETY: rows inside the planes of two channels, or of one.
+            if 2 * pair >= call.channels {
+                std::slice::from_raw_parts_mut(to, layout.channel).fill(0.0);
+                continue;
             }
+            let at = |channel: usize| call.source.as_ptr().add(((first + channel) * rows + low) * cols);
+            let lower = (2 * pair + 1 < call.channels).then(|| at(2 * pair + 1));
+            pack::pairs(at(2 * pair), lower, (high - low) * cols, plane);
+            // Of the plane, rows that the band does not read are not there.
+            let from = Plane { at: plane.wrapping_sub(low * cols).cast_const(), rows, cols };
+            launch(Fill { layout, call, first: place.rows.start, from, to });
         }
     }
 
@@ -282,11 +277,9 @@ impl<U: Unit> Plan<'_, U> {
                     steps: self.steps,
                 };
                 let count = SIDE.min(outputs.end - first);
-                // SAFETY: the packed kernel, and the band with its slack; the caller promises the sums and the instructions.
-                unsafe {
-                    U::multiply_apart(sides, sums);
-                    self.round(sums, (place.group * call.outputs + first, count), segments.slice());
-                }
+                // SAFETY: the packed kernel, and the band with its slack.
+                U::multiply_apart(sides, sums);
+                self.round(sums, (place.group * call.outputs + first, count), segments.slice());
             }
         }
     }
@@ -317,7 +310,7 @@ impl<U: Unit> Plan<'_, U> {
             let added = self.call.bias.map_or(0.0, |bias| bias[first + i].widen());
             let to = self.out.ptr().wrapping_add((first + i) * plane);
             // SAFETY: 32 sums; the places are those of the results.
-            unsafe { round(sums.add(i * SIDE), added, segments, to, step) };
+            round(sums.add(i * SIDE), added, segments, to, step);
         }
     }
 }
@@ -336,7 +329,7 @@ impl Kernel<f32> for Fill<'_> {
     unsafe fn run<V: Lanes<Elem = f32>>(self) {
         let axes = (self.call.row_axis, self.call.col_axis);
         // SAFETY: as whoever launches it promises.
-        unsafe { self.layout.fill::<V>(axes, (self.first, 0), self.from, self.to) };
+        self.layout.fill::<V>(axes, (self.first, 0), self.from, self.to);
     }
 }
 

@@ -132,7 +132,7 @@ impl Layout {
                     let at_row = from.at.wrapping_offset(row * from.cols as isize);
                     let source = Line { at: at_row, len: if inside { from.cols } else { 0 } };
                     // SAFETY: a row outside the plane is empty; the line lies inside the channel.
-                    unsafe { fill_line::<V>(source, start, step, to.add(at), self.col_extent) };
+                    fill_line::<V>(source, start, step, to.add(at), self.col_extent);
                 }
             }
         }
@@ -155,8 +155,8 @@ impl Layout {
                     let row = (row_start + (i * row_step) as isize) as usize;
                     let at = self.line((row_slot, col_slot), i);
                     let source = from.at.wrapping_add(row * from.cols);
-                    // SAFETY: the caller promises the plane and room for its band; what is read lies inside the row.
-                    unsafe { copy_line::<V>(source, (start, step, from.cols), (low, high), to.add(at)) };
+                    // SAFETY: what is read lies inside the row.
+                    copy_line::<V>(source, (start, step, from.cols), (low, high), to.add(at));
                 }
             }
         }
@@ -177,7 +177,7 @@ impl Layout {
                 let at = self.line((row_slot, col_slot), i);
                 let source = from.at.wrapping_add(row * from.cols).wrapping_offset(start + (low * step) as isize);
                 // SAFETY: what is read lies inside the row, what is written in the band.
-                unsafe { every(source, step, std::slice::from_raw_parts_mut(to.add(at + low), high - low)) };
+                every(source, step, std::slice::from_raw_parts_mut(to.add(at + low), high - low));
             }
         }
     }
@@ -234,21 +234,19 @@ unsafe fn copy_line<V: Lanes>(
         let count = (high - i).min(V::N);
         let first = (start + (i * step) as isize) as usize;
         // SAFETY: inside the line, and in the band.
-        unsafe {
-            let (at, to) = (source.add(first), to.add(i));
-            match step {
-                1 => V::load_some(at, count).store_some(to, count),
-                2 => {
-                    let room = len - first;
-                    let next = at.wrapping_add(V::N);
-                    let low = V::load_some(at, room.min(V::N));
-                    let high = V::load_some(next, room.saturating_sub(V::N).min(V::N));
-                    V::even(low, high).store_some(to, count);
-                }
-                _ => {
-                    for lane in 0..count {
-                        *to.add(lane) = *at.add(lane * step);
-                    }
+        let (at, to) = (source.add(first), to.add(i));
+        match step {
+            1 => V::load_some(at, count).store_some(to, count),
+            2 => {
+                let room = len - first;
+                let next = at.wrapping_add(V::N);
+                let low = V::load_some(at, room.min(V::N));
+                let high = V::load_some(next, room.saturating_sub(V::N).min(V::N));
+                V::even(low, high).store_some(to, count);
+            }
+            _ => {
+                for lane in 0..count {
+                    *to.add(lane) = *at.add(lane * step);
                 }
             }
         }
@@ -270,25 +268,23 @@ unsafe fn fill_line<V: Lanes>(source: Line<V::Elem>, start: isize, step: usize, 
         let lanes = (low.saturating_sub(i).min(V::N), high.saturating_sub(i).min(V::N));
         let at = from.wrapping_add(i * step);
         // SAFETY: only the lanes inside the source are read; the caller gives room for a whole register.
-        unsafe {
-            let values = match step {
-                1 => V::load_window(at, lanes),
-                2 => {
-                    let (first, last) = if lanes.0 < lanes.1 { (2 * lanes.0, 2 * lanes.1 - 1) } else { (0, 0) };
-                    let low = V::load_window(at, (first.min(V::N), last.min(V::N)));
-                    let high = (first.max(V::N) - V::N, last.max(V::N) - V::N);
-                    V::even(low, V::load_window(at.wrapping_add(V::N), high))
-                }
-                _ => V::splat(V::Elem::default()),
-            };
-            values.store(to.add(i));
-        }
+        let values = match step {
+            1 => V::load_window(at, lanes),
+            2 => {
+                let (first, last) = if lanes.0 < lanes.1 { (2 * lanes.0, 2 * lanes.1 - 1) } else { (0, 0) };
+                let low = V::load_window(at, (first.min(V::N), last.min(V::N)));
+                let high = (first.max(V::N) - V::N, last.max(V::N) - V::N);
+                V::even(low, V::load_window(at.wrapping_add(V::N), high))
+            }
+            _ => V::splat(V::Elem::default()),
+        };
+        values.store(to.add(i));
         i += V::N;
     }
     if step > 2 {
         for i in low..high {
             // SAFETY: inside the source and the line.
-            unsafe { *to.add(i) = *from.wrapping_add(i * step) };
+            *to.add(i) = *from.wrapping_add(i * step);
         }
     }
 }

@@ -118,10 +118,8 @@ impl<T: Real> Kernel<T> for Tile<'_, T> {
         let Tile { job, band, index } = self;
         let place = job.place(index);
         // SAFETY: the band has room for the slack; the tile belongs to this task.
-        unsafe {
-            job.fill::<V>(&place, band);
-            job.by_positions::<V>(&place, band);
-        }
+        job.fill::<V>(&place, band);
+        job.by_positions::<V>(&place, band);
     }
 }
 
@@ -150,11 +148,9 @@ impl<T: Real> Job<'_, T> {
         let first_channel = (place.image * call.groups + place.group) * call.channels;
         for c in 0..call.channels {
             // SAFETY: inside the source; the band holds all channels and the slack.
-            unsafe {
-                let at = call.source.as_ptr().add((first_channel + c) * rows * cols);
-                let to = band.as_mut_ptr().add(c * self.layout.channel);
-                self.layout.fill::<V>((call.row_axis, call.col_axis), place.first, Plane { at, rows, cols }, to);
-            }
+            let at = call.source.as_ptr().add((first_channel + c) * rows * cols);
+            let to = band.as_mut_ptr().add(c * self.layout.channel);
+            self.layout.fill::<V>((call.row_axis, call.col_axis), place.first, Plane { at, rows, cols }, to);
         }
     }
 
@@ -175,16 +171,14 @@ impl<T: Real> Job<'_, T> {
         while first < place.outputs.1 {
             let count = block_of(place.outputs.1 - first);
             let strip = Strip { job: self, place, band, first };
-            // SAFETY: the caller promises the instructions of `V` and the band of the place; these outputs are some of its.
-            unsafe {
-                match (count, V::ROWS > 6) {
-                    (8, true) => strip.positions::<V, 8, 3>(),
-                    (8, false) => strip.positions::<V, 8, 1>(),
-                    (4, true) => strip.positions::<V, 4, 4>(),
-                    (4, false) => strip.positions::<V, 4, 2>(),
-                    (2, _) => strip.positions::<V, 2, 4>(),
-                    _ => strip.positions::<V, 1, 8>(),
-                }
+            // SAFETY: these outputs are some of its.
+            match (count, V::ROWS > 6) {
+                (8, true) => strip.positions::<V, 8, 3>(),
+                (8, false) => strip.positions::<V, 8, 1>(),
+                (4, true) => strip.positions::<V, 4, 4>(),
+                (4, false) => strip.positions::<V, 4, 2>(),
+                (2, _) => strip.positions::<V, 2, 4>(),
+                _ => strip.positions::<V, 1, 8>(),
             }
             first += count;
         }
@@ -236,26 +230,19 @@ impl<T: Real> Strip<'_, T> {
                 }
             }
             // SAFETY: registers past the end repeat an earlier one; lanes past the row read slack and are not stored.
-            unsafe {
-                let mut x = [self.band.as_ptr(); Q];
-                for q in 0..Q {
-                    x[q] = x[q].add(at[q].0 * job.layout.pitch + at[q].1);
-                }
-                let mut acc = [[V::splat(T::default()); Q]; M];
-                for m in 0..M {
-                    acc[m] = [V::splat(bias[m]); Q];
-                }
-                rows::correlate::<V, M, Q>(&job.offsets, self.weights(), x, &mut acc);
-                for q in 0..filled {
-                    let to = job.target(place, self.first, at[q].0, at[q].1);
-                    for (m, line) in acc.iter().enumerate() {
-                        rows::put(
-                            line[q],
-                            to.add(m * plane),
-                            (place.cols - at[q].1).min(V::N),
-                            job.call.col_axis.out_step,
-                        );
-                    }
+            let mut x = [self.band.as_ptr(); Q];
+            for q in 0..Q {
+                x[q] = x[q].add(at[q].0 * job.layout.pitch + at[q].1);
+            }
+            let mut acc = [[V::splat(T::default()); Q]; M];
+            for m in 0..M {
+                acc[m] = [V::splat(bias[m]); Q];
+            }
+            rows::correlate::<V, M, Q>(&job.offsets, self.weights(), x, &mut acc);
+            for q in 0..filled {
+                let to = job.target(place, self.first, at[q].0, at[q].1);
+                for (m, line) in acc.iter().enumerate() {
+                    rows::put(line[q], to.add(m * plane), (place.cols - at[q].1).min(V::N), job.call.col_axis.out_step);
                 }
             }
             first += Q;

@@ -133,17 +133,15 @@ impl<T: Real> Kernel<T> for Task<'_, T> {
             let size = call.source_size;
             let place = Place { plane, first, rows, cols };
             // SAFETY: the plane lies inside the source, the band has room for it, and the results belong to this task.
-            unsafe {
-                let at = call.source.as_ptr().add(plane * size.0 * size.1);
-                let source = Plane { at, rows: size.0, cols: size.1 };
-                if whole {
-                    layout.refill::<V>((call.row_axis, call.col_axis), source, band.as_mut_ptr());
-                } else {
-                    layout.fill::<V>((call.row_axis, call.col_axis), first, source, band.as_mut_ptr());
-                }
-                for output in 0..call.outputs {
-                    plan.plane::<V>(&place, output, band.as_ptr());
-                }
+            let at = call.source.as_ptr().add(plane * size.0 * size.1);
+            let source = Plane { at, rows: size.0, cols: size.1 };
+            if whole {
+                layout.refill::<V>((call.row_axis, call.col_axis), source, band.as_mut_ptr());
+            } else {
+                layout.fill::<V>((call.row_axis, call.col_axis), first, source, band.as_mut_ptr());
+            }
+            for output in 0..call.outputs {
+                plan.plane::<V>(&place, output, band.as_ptr());
             }
         }
     }
@@ -180,24 +178,22 @@ impl<T: Real> Plan<'_, T> {
             let row = line + row_axis.out_start + (place.first.0 + t) * row_axis.out_step;
             for u in (0..place.cols).step_by(V::N) {
                 // SAFETY: taps stay inside the band and its slack; the results belong to this task.
-                unsafe {
-                    let mut acc = [V::splat(bias); R];
-                    for run in &self.runs {
-                        let from = band.add(run.at + t * pitch + u);
-                        match run.count {
-                            1 => walk::<V, R, 1>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
-                            2 => walk::<V, R, 2>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
-                            3 => walk::<V, R, 3>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
-                            4 => walk::<V, R, 4>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
-                            _ => walk::<V, R, MOST>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
-                        }
+                let mut acc = [V::splat(bias); R];
+                for run in &self.runs {
+                    let from = band.add(run.at + t * pitch + u);
+                    match run.count {
+                        1 => walk::<V, R, 1>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
+                        2 => walk::<V, R, 2>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
+                        3 => walk::<V, R, 3>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
+                        4 => walk::<V, R, 4>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
+                        _ => walk::<V, R, MOST>(from, pitch, &self.cols, weights, &run.weights, &mut acc),
                     }
-                    let col = col_axis.out_start + (place.first.1 + u) * col_axis.out_step;
-                    let count = (place.cols - u).min(V::N);
-                    for r in 0..R {
-                        let to = self.out.ptr().add((row + r * row_axis.out_step) * call.out_size.1 + col);
-                        rows::put(acc[r], to, count, col_axis.out_step);
-                    }
+                }
+                let col = col_axis.out_start + (place.first.1 + u) * col_axis.out_step;
+                let count = (place.cols - u).min(V::N);
+                for r in 0..R {
+                    let to = self.out.ptr().add((row + r * row_axis.out_step) * call.out_size.1 + col);
+                    rows::put(acc[r], to, count, col_axis.out_step);
                 }
             }
         }
@@ -219,18 +215,16 @@ unsafe fn walk<V: Lanes, const R: usize, const K: usize>(
 ) {
     let mut kept = *acc;
     for &(col, at) in cols {
-        // SAFETY: the caller promises the instructions of `V`; the band holds each row of a run and its slack.
-        unsafe {
-            let mut factors = [V::splat(V::Elem::default()); K];
+        // SAFETY: the band holds each row of a run and its slack.
+        let mut factors = [V::splat(V::Elem::default()); K];
+        for k in 0..K {
+            factors[k] = V::splat(*weights.add(rows[k] + at));
+        }
+        for j in 0..R + K - 1 {
+            let value = V::load(from.add(j * pitch + col));
             for k in 0..K {
-                factors[k] = V::splat(*weights.add(rows[k] + at));
-            }
-            for j in 0..R + K - 1 {
-                let value = V::load(from.add(j * pitch + col));
-                for k in 0..K {
-                    if k <= j && j - k < R {
-                        kept[j - k] = value.mul_add(factors[k], kept[j - k]);
-                    }
+                if k <= j && j - k < R {
+                    kept[j - k] = value.mul_add(factors[k], kept[j - k]);
                 }
             }
         }

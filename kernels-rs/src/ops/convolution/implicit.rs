@@ -195,7 +195,7 @@ impl<T: Real> Kernel<T> for Task<'_, T> {
         let (panel, sums) = rest.split_at_mut(plan.offsets.len() * LANES);
         let parts = Parts { band: band.as_mut_ptr(), panel: panel.as_mut_ptr(), sums: sums.as_mut_ptr() };
         // SAFETY: the scratch was sized for a full task; the results belong to this task.
-        unsafe { plan.work::<V>(&place, &parts) };
+        plan.work::<V>(&place, &parts);
     }
 }
 
@@ -240,7 +240,7 @@ impl<T: Real> Plan<'_, T> {
         loop {
             let end = (channel + cut.channels).min(call.channels);
             // SAFETY: the caller promises the instructions of `V` and buffers for a whole task, of which this is a part.
-            unsafe { self.fill::<V>(place, (channel, end), parts.band) };
+            self.fill::<V>(place, (channel, end), parts.band);
             let block = Block {
                 weights: place.group * call.weight.group + channel * call.weight.channel,
                 taps: (end - channel) * taps,
@@ -255,13 +255,11 @@ impl<T: Real> Plan<'_, T> {
                 let segments = self.segments(place, first, (first + count * V::N).min(positions));
                 let sums = parts.sums.wrapping_add(first * cut.outputs.next_multiple_of(8));
                 let strip = Strip { plan: self, place, segments, block, panel: parts.panel, sums };
-                // SAFETY: as for `fill`, which wrote the band of these channels; each strip has its own sums.
-                unsafe {
-                    match count {
-                        1 => strip.run::<V, 1>(parts.band),
-                        2 => strip.run::<V, 2>(parts.band),
-                        _ => strip.run::<V, REGISTERS>(parts.band),
-                    }
+                // SAFETY: each strip has its own sums.
+                match count {
+                    1 => strip.run::<V, 1>(parts.band),
+                    2 => strip.run::<V, 2>(parts.band),
+                    _ => strip.run::<V, REGISTERS>(parts.band),
                 }
                 register += count;
             }
@@ -282,11 +280,9 @@ impl<T: Real> Plan<'_, T> {
             for c in first..end {
                 let plane = (image * call.groups + place.group) * call.channels + c;
                 // SAFETY: inside the source; the band holds all channels of all images and the slack.
-                unsafe {
-                    let at = call.source.as_ptr().add(plane * rows * cols);
-                    let to = band.add((slot + c - first) * self.layout.channel);
-                    self.layout.fill::<V>(axes, place.first, Plane { at, rows, cols }, to);
-                }
+                let at = call.source.as_ptr().add(plane * rows * cols);
+                let to = band.add((slot + c - first) * self.layout.channel);
+                self.layout.fill::<V>(axes, place.first, Plane { at, rows, cols }, to);
             }
         }
     }
@@ -345,30 +341,28 @@ impl<T: Real> Strip<'_, T> {
         let sums = self.sums.wrapping_add((output - self.place.outputs.0) * Q * V::N);
         let base = call.weight.data.as_ptr().wrapping_add(block.weights + output * call.weight.output);
         // SAFETY: rows and taps lie inside the weights; sums and results belong to this task.
-        unsafe {
-            let mut acc = [[V::splat(T::default()); Q]; M];
-            if !block.first {
-                for (i, slot) in acc.as_flattened_mut().iter_mut().enumerate() {
-                    *slot = V::load(sums.add(i * V::N));
-                }
-            } else if let Some(bias) = call.bias {
-                let first = self.place.group * call.outputs + output;
-                for (line, &value) in acc.iter_mut().zip(&bias[first..first + M]) {
-                    *line = [V::splat(value); Q];
-                }
+        let mut acc = [[V::splat(T::default()); Q]; M];
+        if !block.first {
+            for (i, slot) in acc.as_flattened_mut().iter_mut().enumerate() {
+                *slot = V::load(sums.add(i * V::N));
             }
-            let rows = std::array::from_fn(|m| base.wrapping_add(m * call.weight.output));
-            panel::multiply::<V, M, Q>(&self.plan.taps[..block.taps], rows, self.panel, &mut acc);
-            let mut tile = MaybeUninit::<[[V; Q]; M]>::uninit();
-            let to = if block.last { tile.as_mut_ptr().cast::<T>() } else { sums };
-            for (i, value) in acc.as_flattened().iter().enumerate() {
-                value.store(to.add(i * V::N));
+        } else if let Some(bias) = call.bias {
+            let first = self.place.group * call.outputs + output;
+            for (line, &value) in acc.iter_mut().zip(&bias[first..first + M]) {
+                *line = [V::splat(value); Q];
             }
-            if block.last {
-                let plane = call.out_size.0 * call.out_size.1;
-                let out = self.plan.out.ptr().add(output * plane);
-                panel::scatter::<V, M>(&self.segments, to, Q * V::N, out, (plane, call.col_axis.out_step));
-            }
+        }
+        let rows = std::array::from_fn(|m| base.wrapping_add(m * call.weight.output));
+        panel::multiply::<V, M, Q>(&self.plan.taps[..block.taps], rows, self.panel, &mut acc);
+        let mut tile = MaybeUninit::<[[V; Q]; M]>::uninit();
+        let to = if block.last { tile.as_mut_ptr().cast::<T>() } else { sums };
+        for (i, value) in acc.as_flattened().iter().enumerate() {
+            value.store(to.add(i * V::N));
+        }
+        if block.last {
+            let plane = call.out_size.0 * call.out_size.1;
+            let out = self.plan.out.ptr().add(output * plane);
+            panel::scatter::<V, M>(&self.segments, to, Q * V::N, out, (plane, call.col_axis.out_step));
         }
         M
     }

@@ -82,16 +82,13 @@ pub unsafe fn pack<V: Lanes, const Q: usize>(
         let rest = if whole * V::N < segment.len { room - whole * V::N } else { 0 };
         let mut to = panel.wrapping_add(segment.at);
         for &offset in offsets {
-            // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel holds
-            // whole rows; a partial store ends with the row.
-            unsafe {
-                let source = from.add(offset);
-                for v in 0..whole {
-                    V::load(source.add(v * V::N)).store(to.add(v * V::N));
-                }
-                if rest > 0 {
-                    V::load(source.add(whole * V::N)).store_partial(to.add(whole * V::N), rest);
-                }
+            // SAFETY: segments lie inside the source, and the panel holds whole rows; a partial store ends with the row.
+            let source = from.add(offset);
+            for v in 0..whole {
+                V::load(source.add(v * V::N)).store(to.add(v * V::N));
+            }
+            if rest > 0 {
+                V::load(source.add(whole * V::N)).store_partial(to.add(whole * V::N), rest);
             }
             to = to.wrapping_add(width);
         }
@@ -129,25 +126,22 @@ pub unsafe fn scatter<V: Lanes, const M: usize>(
 ) {
     for segment in segments.slice() {
         for m in 0..M {
-            // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel holds
-            // whole rows.
-            unsafe {
-                let from = tile.add(m * width + segment.at);
-                let to = out.add(m * plane + segment.to);
-                if step == 1 {
-                    let mut i = 0;
-                    while i + V::N <= segment.len {
-                        V::load(from.add(i)).store(to.add(i));
-                        i += V::N;
-                    }
-                    if i < segment.len {
-                        let rest = segment.len - i;
-                        V::load_partial(from.add(i), rest).store_partial(to.add(i), rest);
-                    }
-                } else {
-                    for i in 0..segment.len {
-                        *to.add(i * step) = *from.add(i);
-                    }
+            // SAFETY: segments lie inside the source, and the panel holds whole rows.
+            let from = tile.add(m * width + segment.at);
+            let to = out.add(m * plane + segment.to);
+            if step == 1 {
+                let mut i = 0;
+                while i + V::N <= segment.len {
+                    V::load(from.add(i)).store(to.add(i));
+                    i += V::N;
+                }
+                if i < segment.len {
+                    let rest = segment.len - i;
+                    V::load_partial(from.add(i), rest).store_partial(to.add(i), rest);
+                }
+            } else {
+                for i in 0..segment.len {
+                    *to.add(i * step) = *from.add(i);
                 }
             }
         }
@@ -175,14 +169,11 @@ pub unsafe fn scatter_finite<V: Lanes>(
             let to = out.wrapping_add(m * plane + segment.to);
             for i in (0..segment.len).step_by(V::N) {
                 let rest = (segment.len - i).min(V::N);
-                // SAFETY: the caller promises the instructions of `V`; segments lie inside the source, and the panel
-                // holds whole rows.
-                unsafe {
-                    let value = if rest == V::N { V::load(from.add(i)) } else { V::load_partial(from.add(i), rest) };
-                    // 0 times what is not finite is NaN.
-                    sum = value.mul_add(zero, sum);
-                    if rest == V::N { value.store(to.add(i)) } else { value.store_partial(to.add(i), rest) }
-                }
+                // SAFETY: segments lie inside the source, and the panel holds whole rows.
+                let value = if rest == V::N { V::load(from.add(i)) } else { V::load_partial(from.add(i), rest) };
+                // 0 times what is not finite is NaN.
+                sum = value.mul_add(zero, sum);
+                if rest == V::N { value.store(to.add(i)) } else { value.store_partial(to.add(i), rest) }
             }
         }
     }

@@ -161,23 +161,19 @@ impl<T: Real> Kernel<T> for Chunk<'_, T> {
             let len = job.run.min(job.positions - start);
             let run = Run { g, x, plane: job.positions, len, rows, cols, first: turn == first };
             // SAFETY: the planes were checked; the sums have room for all tiles.
-            unsafe {
-                if V::ROWS > 6 {
-                    run.all::<V, TILE>(sums.as_mut_ptr());
-                } else {
-                    run.all::<V, { TILE / 2 }>(sums.as_mut_ptr());
-                }
+            if V::ROWS > 6 {
+                run.all::<V, TILE>(sums.as_mut_ptr());
+            } else {
+                run.all::<V, { TILE / 2 }>(sums.as_mut_ptr());
             }
         }
         let to = job.partial.ptr().wrapping_add(index * job.side.0 * job.side.1);
         // SAFETY: each task has its own sums.
-        unsafe {
-            let size = (rows, cols, job.side.1);
-            if V::ROWS > 6 {
-                put::<V, TILE>(sums.as_ptr(), size, to);
-            } else {
-                put::<V, { TILE / 2 }>(sums.as_ptr(), size, to);
-            }
+        let size = (rows, cols, job.side.1);
+        if V::ROWS > 6 {
+            put::<V, TILE>(sums.as_ptr(), size, to);
+        } else {
+            put::<V, { TILE / 2 }>(sums.as_ptr(), size, to);
         }
     }
 }
@@ -189,27 +185,24 @@ impl<T: Real> Run<T> {
         for row in (0..self.rows).step_by(TILE) {
             for col in (0..self.cols).step_by(C) {
                 let (g, x) = (self.g.wrapping_add(row * self.plane), self.x.wrapping_add(col * self.plane));
-                // SAFETY: the caller promises the instructions of `V`; rows and columns are those of a unit, whole runs
-                // of both planes.
-                unsafe {
-                    match ((self.rows - row).min(TILE), (self.cols - col).min(C)) {
-                        (TILE, high) if high == C => self.tile::<V, TILE, C, C>(g, x, sums),
-                        (1, 1) => self.tile::<V, 1, 1, C>(g, x, sums),
-                        (2, 1) => self.tile::<V, 2, 1, C>(g, x, sums),
-                        (3, 1) => self.tile::<V, 3, 1, C>(g, x, sums),
-                        (_, 1) => self.tile::<V, TILE, 1, C>(g, x, sums),
-                        (1, 2) => self.tile::<V, 1, 2, C>(g, x, sums),
-                        (2, 2) => self.tile::<V, 2, 2, C>(g, x, sums),
-                        (3, 2) => self.tile::<V, 3, 2, C>(g, x, sums),
-                        (_, 2) => self.tile::<V, TILE, 2, C>(g, x, sums),
-                        (1, 3) => self.tile::<V, 1, 3, C>(g, x, sums),
-                        (2, 3) => self.tile::<V, 2, 3, C>(g, x, sums),
-                        (3, 3) => self.tile::<V, 3, 3, C>(g, x, sums),
-                        (_, 3) => self.tile::<V, TILE, 3, C>(g, x, sums),
-                        (1, _) => self.tile::<V, 1, C, C>(g, x, sums),
-                        (2, _) => self.tile::<V, 2, C, C>(g, x, sums),
-                        _ => self.tile::<V, 3, C, C>(g, x, sums),
-                    }
+                // SAFETY: rows and columns are those of a unit, whole runs of both planes.
+                match ((self.rows - row).min(TILE), (self.cols - col).min(C)) {
+                    (TILE, high) if high == C => self.tile::<V, TILE, C, C>(g, x, sums),
+                    (1, 1) => self.tile::<V, 1, 1, C>(g, x, sums),
+                    (2, 1) => self.tile::<V, 2, 1, C>(g, x, sums),
+                    (3, 1) => self.tile::<V, 3, 1, C>(g, x, sums),
+                    (_, 1) => self.tile::<V, TILE, 1, C>(g, x, sums),
+                    (1, 2) => self.tile::<V, 1, 2, C>(g, x, sums),
+                    (2, 2) => self.tile::<V, 2, 2, C>(g, x, sums),
+                    (3, 2) => self.tile::<V, 3, 2, C>(g, x, sums),
+                    (_, 2) => self.tile::<V, TILE, 2, C>(g, x, sums),
+                    (1, 3) => self.tile::<V, 1, 3, C>(g, x, sums),
+                    (2, 3) => self.tile::<V, 2, 3, C>(g, x, sums),
+                    (3, 3) => self.tile::<V, 3, 3, C>(g, x, sums),
+                    (_, 3) => self.tile::<V, TILE, 3, C>(g, x, sums),
+                    (1, _) => self.tile::<V, 1, C, C>(g, x, sums),
+                    (2, _) => self.tile::<V, 2, C, C>(g, x, sums),
+                    _ => self.tile::<V, 3, C, C>(g, x, sums),
                 }
                 sums = sums.wrapping_add(TILE * C * V::N);
             }
@@ -269,19 +262,17 @@ unsafe fn put<V: Lanes, const C: usize>(
                 let mut turned = [V::Elem::default(); 256];
                 let mut totals = [V::Elem::default(); 16];
                 // SAFETY: a tile has a multiple of any lane count of registers.
-                unsafe {
-                    let block = Block { at: sums.add(first * V::N), pitch: V::N, rows: V::N, cols: V::N };
-                    V::transpose(block, turned.as_mut_ptr(), V::N, V::N);
-                    let mut total = V::load(turned.as_ptr());
-                    for line in 1..V::N {
-                        total = total.add(V::load(turned.as_ptr().add(line * V::N)));
-                    }
-                    total.store(totals.as_mut_ptr());
-                    for (i, &value) in totals[..V::N].iter().enumerate() {
-                        let (i, j) = (row + (first + i) / C, col + (first + i) % C);
-                        if i < rows && j < cols {
-                            *to.add(i * pitch + j) = value;
-                        }
+                let block = Block { at: sums.add(first * V::N), pitch: V::N, rows: V::N, cols: V::N };
+                V::transpose(block, turned.as_mut_ptr(), V::N, V::N);
+                let mut total = V::load(turned.as_ptr());
+                for line in 1..V::N {
+                    total = total.add(V::load(turned.as_ptr().add(line * V::N)));
+                }
+                total.store(totals.as_mut_ptr());
+                for (i, &value) in totals[..V::N].iter().enumerate() {
+                    let (i, j) = (row + (first + i) / C, col + (first + i) % C);
+                    if i < rows && j < cols {
+                        *to.add(i * pitch + j) = value;
                     }
                 }
             }

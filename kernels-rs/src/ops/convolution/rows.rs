@@ -34,12 +34,9 @@ pub unsafe fn gradient<V: Lanes, const J: usize>(
     acc: &mut [V; J],
 ) {
     for j in 0..J {
-        // SAFETY: the caller promises the instructions of `V`, and that each tap's row lies in the band, slack included.
-        unsafe {
-            let at = x.add(taps[j]);
-            let values = if count == V::N { V::load(at) } else { V::load_partial(at, count) };
-            acc[j] = g.mul_add(values, acc[j]);
-        }
+        let at = x.add(taps[j]);
+        let values = if count == V::N { V::load(at) } else { V::load_partial(at, count) };
+        acc[j] = g.mul_add(values, acc[j]);
     }
 }
 

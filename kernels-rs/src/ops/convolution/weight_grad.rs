@@ -155,7 +155,7 @@ impl<T: Real> Kernel<T> for Chunk<'_, T> {
         let copy = job.copy();
         let at = (chunk * job.units() + unit) * copy;
         // SAFETY: each task has its own copy.
-        let partial = unsafe { job.partial.slice(at..at + copy) };
+        let partial = job.partial.slice(at..at + copy);
         partial.fill(T::default());
         let (band, packed) = self.scratch.split_at_mut(job.layout.len(job.channels));
         for turn in chunk * turns / job.chunks..(chunk + 1) * turns / job.chunks {
@@ -173,7 +173,7 @@ impl<T: Real> Kernel<T> for Chunk<'_, T> {
                     cols: job.tile.1.min(job.window.col.output - first.1),
                 };
                 // SAFETY: the scratch was sized for a full tile; the machine has the instructions.
-                unsafe { job.add_tile::<V>(&tile, band, packed, partial) };
+                job.add_tile::<V>(&tile, band, packed, partial);
                 first_col += job.tile.1;
             }
         }
@@ -247,11 +247,9 @@ impl<T: Real> Job<'_, T> {
         for c in 0..self.channels.min(channels - tile.first_channel) {
             let plane = (tile.image * window.groups + tile.group) * channels + tile.first_channel + c;
             // SAFETY: inside the source; the band holds all channels and the slack.
-            unsafe {
-                let at = self.x.as_ptr().add(plane * rows * cols);
-                let to = band.as_mut_ptr().add(c * self.layout.channel);
-                self.layout.fill::<V>((&self.row_axis, &self.col_axis), first, Plane { at, rows, cols }, to);
-            }
+            let at = self.x.as_ptr().add(plane * rows * cols);
+            let to = band.as_mut_ptr().add(c * self.layout.channel);
+            self.layout.fill::<V>((&self.row_axis, &self.col_axis), first, Plane { at, rows, cols }, to);
         }
         for (block, sums) in partial.chunks_exact_mut(self.width * self.offsets.len()).enumerate() {
             let first = tile.outputs.0 + block * self.width;
@@ -259,8 +257,8 @@ impl<T: Real> Job<'_, T> {
                 return;
             }
             let part = Tile { outputs: (first, self.width.min(tile.outputs.1 - first)), ..*tile };
-            // SAFETY: the caller has the instructions of `V`; the band was filled for the tile, this is a block of it.
-            unsafe { self.add_block::<V>(&part, band, packed, sums) };
+            // SAFETY: the band was filled for the tile, this is a block of it.
+            self.add_block::<V>(&part, band, packed, sums);
         }
     }
 
@@ -303,10 +301,8 @@ impl<T: Real> Job<'_, T> {
                     let rows = tile.outputs.1.saturating_sub(o).min(V::N);
                     let at = self.gradient(tile, o, t).wrapping_add(u);
                     // SAFETY: `packed` holds rows * cols * width elements.
-                    unsafe {
-                        let to = packed.as_mut_ptr().add((t * len + u) * self.width + o);
-                        V::transpose(Block { at, pitch, rows, cols }, to, self.width, V::N);
-                    }
+                    let to = packed.as_mut_ptr().add((t * len + u) * self.width + o);
+                    V::transpose(Block { at, pitch, rows, cols }, to, self.width, V::N);
                 }
             }
         }
@@ -326,17 +322,15 @@ impl<T: Real> Job<'_, T> {
             let sums = &mut partial[first * self.width..(first + self.tap_block) * self.width];
             let taps = &self.offsets[first..first + self.tap_block];
             // SAFETY: `best_block` gives only these sizes, and above 6 only to 32 registers.
-            unsafe {
-                match self.tap_block {
-                    1 => channel_block::<V, 1, R>((size, step), packed, band, taps, sums),
-                    2 => channel_block::<V, 2, R>((size, step), packed, band, taps, sums),
-                    3 => channel_block::<V, 3, R>((size, step), packed, band, taps, sums),
-                    4 => channel_block::<V, 4, R>((size, step), packed, band, taps, sums),
-                    6 => channel_block::<V, 6, R>((size, step), packed, band, taps, sums),
-                    9 if V::ROWS > 6 => channel_block::<V, 9, R>((size, step), packed, band, taps, sums),
-                    12 if V::ROWS > 6 => channel_block::<V, 12, R>((size, step), packed, band, taps, sums),
-                    _ => channel_block::<V, 14, R>((size, step), packed, band, taps, sums),
-                }
+            match self.tap_block {
+                1 => channel_block::<V, 1, R>((size, step), packed, band, taps, sums),
+                2 => channel_block::<V, 2, R>((size, step), packed, band, taps, sums),
+                3 => channel_block::<V, 3, R>((size, step), packed, band, taps, sums),
+                4 => channel_block::<V, 4, R>((size, step), packed, band, taps, sums),
+                6 => channel_block::<V, 6, R>((size, step), packed, band, taps, sums),
+                9 if V::ROWS > 6 => channel_block::<V, 9, R>((size, step), packed, band, taps, sums),
+                12 if V::ROWS > 6 => channel_block::<V, 12, R>((size, step), packed, band, taps, sums),
+                _ => channel_block::<V, 14, R>((size, step), packed, band, taps, sums),
             }
         }
     }
@@ -347,15 +341,13 @@ impl<T: Real> Job<'_, T> {
             let sums = &mut partial[first..first + self.tap_block];
             let taps = &self.offsets[first..first + self.tap_block];
             // SAFETY: `best_block` gives only these sizes.
-            unsafe {
-                match self.tap_block {
-                    1 => self.position_block::<V, 1>(tile, band, taps, sums),
-                    2 => self.position_block::<V, 2>(tile, band, taps, sums),
-                    3 => self.position_block::<V, 3>(tile, band, taps, sums),
-                    4 => self.position_block::<V, 4>(tile, band, taps, sums),
-                    6 => self.position_block::<V, 6>(tile, band, taps, sums),
-                    _ => self.position_block::<V, 9>(tile, band, taps, sums),
-                }
+            match self.tap_block {
+                1 => self.position_block::<V, 1>(tile, band, taps, sums),
+                2 => self.position_block::<V, 2>(tile, band, taps, sums),
+                3 => self.position_block::<V, 3>(tile, band, taps, sums),
+                4 => self.position_block::<V, 4>(tile, band, taps, sums),
+                6 => self.position_block::<V, 6>(tile, band, taps, sums),
+                _ => self.position_block::<V, 9>(tile, band, taps, sums),
             }
         }
     }
@@ -371,20 +363,18 @@ impl<T: Real> Job<'_, T> {
         let mut at = [0; J];
         at.copy_from_slice(taps);
         // SAFETY: taps stay inside the band and its slack.
-        unsafe {
-            let mut acc = [V::splat(T::default()); J];
-            for t in 0..tile.rows {
-                let g = self.gradient(tile, 0, t);
-                let x = band.as_ptr().add(t * self.layout.pitch);
-                for u in (0..tile.cols).step_by(V::N) {
-                    let count = (tile.cols - u).min(V::N);
-                    let row = if count == V::N { V::load(g.add(u)) } else { V::load_partial(g.add(u), count) };
-                    rows::gradient::<V, J>(row, x.add(u), &at, count, &mut acc);
-                }
+        let mut acc = [V::splat(T::default()); J];
+        for t in 0..tile.rows {
+            let g = self.gradient(tile, 0, t);
+            let x = band.as_ptr().add(t * self.layout.pitch);
+            for u in (0..tile.cols).step_by(V::N) {
+                let count = (tile.cols - u).min(V::N);
+                let row = if count == V::N { V::load(g.add(u)) } else { V::load_partial(g.add(u), count) };
+                rows::gradient::<V, J>(row, x.add(u), &at, count, &mut acc);
             }
-            for (slot, lanes) in sums.iter_mut().zip(acc) {
-                *slot = *slot + lanes.sum();
-            }
+        }
+        for (slot, lanes) in sums.iter_mut().zip(acc) {
+            *slot = *slot + lanes.sum();
         }
     }
 
@@ -433,10 +423,10 @@ impl<T: Real> Kernel<T> for Piece<'_, T> {
             at + first * width..at + last * width
         };
         // SAFETY: all tasks of the first stage have ended; each piece is its own.
-        let sums = unsafe { job.partial.slice(place(0)) };
+        let sums = job.partial.slice(place(0));
         for chunk in 1..job.chunks {
             // SAFETY: of another chunk, so it does not meet `sums`.
-            let other = unsafe { job.partial.slice(place(chunk)) };
+            let other = job.partial.slice(place(chunk));
             sums.iter_mut().zip(other).for_each(|(sum, &mut value)| *sum = *sum + value);
         }
         let taps = job.channels.min(channels - channel) * kernel;
@@ -447,11 +437,9 @@ impl<T: Real> Kernel<T> for Piece<'_, T> {
             for o in (0..width.min(outputs - output)).step_by(V::N) {
                 let cols = (width.min(outputs - output) - o).min(V::N);
                 // SAFETY: inside the sums; each piece owns its places in the result.
-                unsafe {
-                    let at = sums.as_ptr().add((tap - first) * width + o);
-                    let to = out.ptr().add(start + o * pitch + tap);
-                    V::transpose(Block { at, pitch: width, rows, cols }, to, pitch, rows);
-                }
+                let at = sums.as_ptr().add((tap - first) * width + o);
+                let to = out.ptr().add(start + o * pitch + tap);
+                V::transpose(Block { at, pitch: width, rows, cols }, to, pitch, rows);
             }
         }
     }
@@ -468,12 +456,10 @@ unsafe fn channel_block<V: Lanes, const J: usize, const R: usize>(
     let mut at = [0; J];
     at.copy_from_slice(taps);
     // SAFETY: `sums` holds J rows of R registers; taps stay inside the band.
-    unsafe {
-        let mut acc = [[V::splat(V::Elem::default()); R]; J];
-        wide::gradient::<V, J, R>(walk, packed.as_ptr(), band.as_ptr(), &at, &mut acc);
-        for (i, &value) in acc.as_flattened().iter().enumerate() {
-            let slot = sums.as_mut_ptr().add(i * V::N);
-            V::load(slot).add(value).store(slot);
-        }
+    let mut acc = [[V::splat(V::Elem::default()); R]; J];
+    wide::gradient::<V, J, R>(walk, packed.as_ptr(), band.as_ptr(), &at, &mut acc);
+    for (i, &value) in acc.as_flattened().iter().enumerate() {
+        let slot = sums.as_mut_ptr().add(i * V::N);
+        V::load(slot).add(value).store(slot);
     }
 }

@@ -20,21 +20,18 @@ pub unsafe fn gradient<V: Lanes, const J: usize, const R: usize>(
 ) {
     for t in 0..rows {
         for u in 0..cols {
-            // SAFETY: the caller promises the instructions of `V`, and the weights and positions of the tile.
-            unsafe {
-                let mut row = [V::splat(V::Elem::default()); R];
-                for r in 0..R {
-                    row[r] = V::load(g.add(r * V::N));
-                }
-                let at = x.add(t * pitch + u * step);
-                for j in 0..J {
-                    let value = V::splat(*at.add(taps[j]));
-                    for r in 0..R {
-                        acc[j][r] = row[r].mul_add(value, acc[j][r]);
-                    }
-                }
-                g = g.add(R * V::N);
+            let mut row = [V::splat(V::Elem::default()); R];
+            for r in 0..R {
+                row[r] = V::load(g.add(r * V::N));
             }
+            let at = x.add(t * pitch + u * step);
+            for j in 0..J {
+                let value = V::splat(*at.add(taps[j]));
+                for r in 0..R {
+                    acc[j][r] = row[r].mul_add(value, acc[j][r]);
+                }
+            }
+            g = g.add(R * V::N);
         }
     }
 }

@@ -207,23 +207,21 @@ impl<T: Real> Kernel<T> for Task<'_, T> {
         let place = plan.place(index);
         let (band, rest) = scratch.split_at_mut(plan.band_len());
         // SAFETY: the scratch was sized for a full task; the results belong to this task.
-        unsafe {
-            plan.fill::<V>(&place, band.as_mut_ptr());
-            let tiles = (place.images.1 - place.images.0) * place.rows * plan.col_axis.count;
-            let count = tiles.div_ceil(V::N);
-            let panels = count.div_ceil(registers(plan.call.channels, V::N));
-            let mut register = 0;
-            for panel in 0..panels {
-                // Equal panels: 4 registers are 2 and 2.
-                let next = register + (count - register).div_ceil(panels - panel);
-                let range = (register * V::N, tiles.min(next * V::N));
-                match next - register {
-                    1 => plan.work::<V, 1>(&place, range, band, rest),
-                    2 => plan.work::<V, 2>(&place, range, band, rest),
-                    _ => plan.work::<V, REGISTERS>(&place, range, band, rest),
-                }
-                register = next;
+        plan.fill::<V>(&place, band.as_mut_ptr());
+        let tiles = (place.images.1 - place.images.0) * place.rows * plan.col_axis.count;
+        let count = tiles.div_ceil(V::N);
+        let panels = count.div_ceil(registers(plan.call.channels, V::N));
+        let mut register = 0;
+        for panel in 0..panels {
+            // Equal panels: 4 registers are 2 and 2.
+            let next = register + (count - register).div_ceil(panels - panel);
+            let range = (register * V::N, tiles.min(next * V::N));
+            match next - register {
+                1 => plan.work::<V, 1>(&place, range, band, rest),
+                2 => plan.work::<V, 2>(&place, range, band, rest),
+                _ => plan.work::<V, REGISTERS>(&place, range, band, rest),
             }
+            register = next;
         }
     }
 }
@@ -275,12 +273,10 @@ impl<T: Real> Plan<'_, T> {
                 let plane = (image * call.groups + place.group) * call.channels + c;
                 let slot = (image - place.images.0) * call.channels + c;
                 // SAFETY: inside the source; the band holds all channels of all images and the slack.
-                unsafe {
-                    let at = call.source.as_ptr().add(plane * rows * cols);
-                    let to = band.add(slot * self.layout.channel);
-                    let axes = (&self.row_axis, &self.col_axis);
-                    self.layout.fill::<V>(axes, (place.first_row, 0), Plane { at, rows, cols }, to);
-                }
+                let at = call.source.as_ptr().add(plane * rows * cols);
+                let to = band.add(slot * self.layout.channel);
+                let axes = (&self.row_axis, &self.col_axis);
+                self.layout.fill::<V>(axes, (place.first_row, 0), Plane { at, rows, cols }, to);
             }
         }
     }
@@ -300,19 +296,17 @@ impl<T: Real> Plan<'_, T> {
         let lines = self.lines(place, range.0, range.1);
         for line in 0..POINTS / LINE {
             // SAFETY: the parts have the sizes that the loops need.
-            unsafe {
-                transform::<V, Q>(&lines.source, &self.offsets, line, band.as_ptr(), panel.as_mut_ptr());
-                for at in 0..LINE {
-                    let point = line * LINE + at;
-                    let source = panel.as_ptr().add(at * (call.channels * width + PAD));
-                    self.products::<V, Q>(place, point, source, products.as_mut_ptr());
-                }
+            transform::<V, Q>(&lines.source, &self.offsets, line, band.as_ptr(), panel.as_mut_ptr());
+            for at in 0..LINE {
+                let point = line * LINE + at;
+                let source = panel.as_ptr().add(at * (call.channels * width + PAD));
+                self.products::<V, Q>(place, point, source, products.as_mut_ptr());
             }
         }
         for output in (place.outputs.0..place.outputs.1).step_by(ROWS) {
             let from = products.as_ptr().wrapping_add((output - place.outputs.0) * POINTS * width);
             // SAFETY: the results belong to this task.
-            unsafe { self.finish::<V, Q>(place, output, &lines, from, tile.as_mut_ptr()) };
+            self.finish::<V, Q>(place, output, &lines, from, tile.as_mut_ptr());
         }
     }
 
@@ -331,14 +325,12 @@ impl<T: Real> Plan<'_, T> {
             let at = self.weights_at(place.group, point, place.outputs.0 / ROWS + block);
             let weights = self.weights.ptr().cast_const().wrapping_add(at);
             // SAFETY: the sizes are those of the plan.
-            unsafe {
-                let to = to.add((block * POINTS + point) * ROWS * width);
-                if V::ROWS > 6 {
-                    product::<V, ROWS, Q>(channels, weights, source, to);
-                } else {
-                    product::<V, 4, Q>(channels, weights, source, to);
-                    product::<V, 4, Q>(channels, weights.add(4), source, to.add(4 * width));
-                }
+            let to = to.add((block * POINTS + point) * ROWS * width);
+            if V::ROWS > 6 {
+                product::<V, ROWS, Q>(channels, weights, source, to);
+            } else {
+                product::<V, 4, Q>(channels, weights, source, to);
+                product::<V, 4, Q>(channels, weights.add(4), source, to.add(4 * width));
             }
         }
     }
@@ -362,14 +354,12 @@ impl<T: Real> Plan<'_, T> {
         }
         let plane = call.out_size.0 * call.out_size.1;
         // SAFETY: the results belong to this task.
-        unsafe {
-            results::<V, Q>(products, &bias, tile);
-            let out = self.out.ptr().add(output * plane);
-            for (row, segments) in lines.results.iter().enumerate() {
-                let from = tile.cast_const().add(row * ROWS * 2 * width);
-                if !panel::scatter_finite::<V>(segments, from, (2 * width, count), out, plane) {
-                    self.infinite.store(true, Relaxed);
-                }
+        results::<V, Q>(products, &bias, tile);
+        let out = self.out.ptr().add(output * plane);
+        for (row, segments) in lines.results.iter().enumerate() {
+            let from = tile.cast_const().add(row * ROWS * 2 * width);
+            if !panel::scatter_finite::<V>(segments, from, (2 * width, count), out, plane) {
+                self.infinite.store(true, Relaxed);
             }
         }
     }

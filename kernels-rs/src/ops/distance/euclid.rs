@@ -178,13 +178,11 @@ impl Kernel<f32> for Roots<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = f32>>(self) {
         for first in (0..WIDTH).step_by(V::N) {
-            // SAFETY: the caller promises the instructions; a whole number of registers.
-            unsafe {
-                let at = self.of.as_mut_ptr().add(first);
-                let squares = V::load(at);
-                *self.safe &= squares.all_between(V::splat(*SAFE.start()), V::splat(*SAFE.end()));
-                squares.near_sqrt().store(at);
-            }
+            // SAFETY: a whole number of registers.
+            let at = self.of.as_mut_ptr().add(first);
+            let squares = V::load(at);
+            *self.safe &= squares.all_between(V::splat(*SAFE.start()), V::splat(*SAFE.end()));
+            squares.near_sqrt().store(at);
         }
     }
 }
@@ -248,20 +246,18 @@ impl Kernel<f32> for Distances<'_> {
         assert_eq!(sizes.len(), line.len(), "a product of each");
         for first in (0..line.len()).step_by(V::N) {
             let some = V::N.min(line.len() - first);
-            // SAFETY: the caller promises the instructions; as many products and sizes, and no register has more than 16 lanes.
-            unsafe {
-                let at = line.as_mut_ptr().add(first);
-                let both = V::splat(size).add(V::load_some(sizes.as_ptr().add(first), some));
-                let squares = V::load_some(at, some).mul_add(V::splat(-2.0), both);
-                let least = both.mul(V::splat(0.5)).max(V::splat(*SAFE.start()));
-                squares.near_sqrt().store_some(at, some);
-                if !squares.all_between(least, V::splat(*SAFE.end())) {
-                    let [mut lanes, mut limits] = [[0.0; 16]; 2];
-                    squares.store(lanes.as_mut_ptr());
-                    least.store(limits.as_mut_ptr());
-                    let known = |lane: usize| lanes[lane] >= limits[lane] && lanes[lane] <= *SAFE.end();
-                    unknown.extend((0..some).filter(|&lane| !known(lane)).map(|lane| [row, first + lane]));
-                }
+            // SAFETY: as many products and sizes, and no register has more than 16 lanes.
+            let at = line.as_mut_ptr().add(first);
+            let both = V::splat(size).add(V::load_some(sizes.as_ptr().add(first), some));
+            let squares = V::load_some(at, some).mul_add(V::splat(-2.0), both);
+            let least = both.mul(V::splat(0.5)).max(V::splat(*SAFE.start()));
+            squares.near_sqrt().store_some(at, some);
+            if !squares.all_between(least, V::splat(*SAFE.end())) {
+                let [mut lanes, mut limits] = [[0.0; 16]; 2];
+                squares.store(lanes.as_mut_ptr());
+                least.store(limits.as_mut_ptr());
+                let known = |lane: usize| lanes[lane] >= limits[lane] && lanes[lane] <= *SAFE.end();
+                unknown.extend((0..some).filter(|&lane| !known(lane)).map(|lane| [row, first + lane]));
             }
         }
     }

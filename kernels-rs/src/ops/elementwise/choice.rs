@@ -84,8 +84,7 @@ words!(u8 u16 u32 u64);
 #[inline(always)]
 unsafe fn select_run<T: Word>(run: &Run) {
     // SAFETY: the run is valid for these types and this length. A bool is a byte of 0 or 1.
-    let (c, a, b, out) =
-        unsafe { (operand::<u8>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run)) };
+    let (c, a, b, out) = (operand::<u8>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run));
     let (Some(&c0), Some(&a0), Some(&b0)) = (c.first(), a.first(), b.first()) else { return };
     if !run.unit[0] {
         let (from, fixed, moves) = if c0 == 0 { (b, b0, run.unit[2]) } else { (a, a0, run.unit[1]) };
@@ -141,14 +140,7 @@ fn clip_kernel(dtype: DType) -> Kernel {
     match dtype {
         DType::F32 => versions!(wide f32, |run| clip_run::<T>(run)),
         DType::F64 => versions!(narrow f64, |run| clip_run::<T>(run)),
-        DType::I8 => versions!(narrow i8, |run| clip_run::<T>(run)),
-        DType::I16 => versions!(narrow i16, |run| clip_run::<T>(run)),
-        DType::I32 => versions!(narrow i32, |run| clip_run::<T>(run)),
-        DType::I64 => versions!(narrow i64, |run| clip_run::<T>(run)),
-        DType::U8 => versions!(narrow u8, |run| clip_run::<T>(run)),
-        DType::U16 => versions!(narrow u16, |run| clip_run::<T>(run)),
-        DType::U32 => versions!(narrow u32, |run| clip_run::<T>(run)),
-        _ => versions!(narrow u64, |run| clip_run::<T>(run)),
+        _ => dispatch!(int dtype, I => versions!(narrow I, |run| clip_run::<T>(run)), else unreachable!()),
     }
 }
 
@@ -157,8 +149,7 @@ fn clip_kernel(dtype: DType) -> Kernel {
 #[inline(always)]
 unsafe fn clip_run<T: Num + Element>(run: &Run) {
     // SAFETY: the run is valid for these types and this length.
-    let (x, low, high, out) =
-        unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run)) };
+    let (x, low, high, out) = (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run));
     let (Some(&low), Some(&high)) = (low.first(), high.first()) else { return };
     for (slot, &x) in out.iter_mut().zip(x) {
         *slot = x.larger(low).smaller(high);

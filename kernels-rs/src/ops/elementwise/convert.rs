@@ -30,8 +30,8 @@ fn direct_kernel(from: DType, to: DType) -> Option<Kernel> {
     macro_rules! stored {
         ($convert:path, $narrow:expr) => {{
             unsafe fn kernel(run: &Run) {
-                // SAFETY: as for `Kernel`; casts take no scalars, so the operand is a run.
-                unsafe { $convert($narrow, run.src[0].cast(), run.dst.cast(), run.len) };
+                // SAFETY: casts take no scalars, so the operand is a run.
+                $convert($narrow, run.src[0].cast(), run.dst.cast(), run.len);
             }
             Some(kernel as Kernel)
         }};
@@ -54,7 +54,7 @@ fn direct_kernel(from: DType, to: DType) -> Option<Kernel> {
 unsafe fn near_integers(run: &Run) {
     const END: f32 = 2147483648.0;
     // SAFETY: the run is valid for these types and this length.
-    let (x, out) = unsafe { (operand::<f32>(run, 0), result::<i64>(run)) };
+    let (x, out) = (operand::<f32>(run, 0), result::<i64>(run));
     for (x, out) in x.chunks(128).zip(out.chunks_mut(128)) {
         let mut near = true;
         for x in x {
@@ -62,7 +62,7 @@ unsafe fn near_integers(run: &Run) {
         }
         for (slot, &x) in out.iter_mut().zip(x) {
             // SAFETY: a number from above -2^31 up to below 2^31.
-            *slot = if near { unsafe { x.to_int_unchecked::<i32>() as i64 } } else { x as i64 };
+            *slot = if near { x.to_int_unchecked::<i32>() as i64 } else { x as i64 };
         }
     }
 }
@@ -161,82 +161,20 @@ odd! {
 
 /// The kernel from a compute type to any dtype. For the narrow floats it leaves `f32`, which the engine rounds.
 fn cast_kernel(from: DType, to: DType) -> Kernel {
-    match from {
-        DType::F32 => from_type::<f32>(to),
-        DType::F64 => from_type::<f64>(to),
-        DType::I8 => from_type::<i8>(to),
-        DType::I16 => from_type::<i16>(to),
-        DType::I32 => from_type::<i32>(to),
-        DType::I64 => from_type::<i64>(to),
-        DType::U8 => from_type::<u8>(to),
-        DType::U16 => from_type::<u16>(to),
-        DType::U32 => from_type::<u32>(to),
-        DType::U64 => from_type::<u64>(to),
-        _ => from_type::<bool>(to),
-    }
-}
-
-/// Anything that converts to everything.
-trait Source11:
-    Copy
-    + To<i8>
-    + To<i16>
-    + To<i32>
-    + To<i64>
-    + To<u8>
-    + To<u16>
-    + To<u32>
-    + To<u64>
-    + To<f32>
-    + To<f64>
-    + To<bool>
-    + To<Odd>
-{
-}
-impl<T> Source11 for T where
-    T: Copy
-        + To<i8>
-        + To<i16>
-        + To<i32>
-        + To<i64>
-        + To<u8>
-        + To<u16>
-        + To<u32>
-        + To<u64>
-        + To<f32>
-        + To<f64>
-        + To<bool>
-        + To<Odd>
-{
-}
-
-fn from_type<S: Source11>(to: DType) -> Kernel {
-    match to {
+    dispatch!(computed from, S => match to {
         DType::F16 | DType::BF16 => pair::<S, Odd>(),
-        DType::F32 => pair::<S, f32>(),
-        DType::F64 => pair::<S, f64>(),
-        DType::I8 => pair::<S, i8>(),
-        DType::I16 => pair::<S, i16>(),
-        DType::I32 => pair::<S, i32>(),
-        DType::I64 => pair::<S, i64>(),
-        DType::U8 => pair::<S, u8>(),
-        DType::U16 => pair::<S, u16>(),
-        DType::U32 => pair::<S, u32>(),
-        DType::U64 => pair::<S, u64>(),
-        DType::Bool => pair::<S, bool>(),
-    }
+        _ => dispatch!(computed to, U => pair::<S, U>(), else unreachable!()),
+    }, else unreachable!())
 }
 
 fn pair<S: Copy + To<U>, U>() -> Kernel {
     unsafe fn base<S: Copy + To<U>, U>(run: &Run) {
-        // SAFETY: as for `Kernel`.
-        unsafe { map1::<S, U>(run, To::to) };
+        map1::<S, U>(run, To::to);
     }
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
     unsafe fn avx2<S: Copy + To<U>, U>(run: &Run) {
-        // SAFETY: as for `Kernel`.
-        unsafe { map1::<S, U>(run, To::to) };
+        map1::<S, U>(run, To::to);
     }
     #[cfg(target_arch = "x86_64")]
     if crate::machine::simd::level() >= crate::machine::simd::Level::Avx2 {

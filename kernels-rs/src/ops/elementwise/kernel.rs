@@ -78,7 +78,7 @@ pub struct Op<const N: usize> {
 #[inline(always)]
 pub(super) unsafe fn map1_far(run: &Run, fast: impl Fn(f32) -> f32, slow: impl Fn(f64) -> f64) {
     // SAFETY: the run is valid for these types and this length.
-    let (x, out) = unsafe { (operand::<f32>(run, 0), result::<f32>(run)) };
+    let (x, out) = (operand::<f32>(run, 0), result::<f32>(run));
     far1(x, out, fast, |x| slow(x as f64) as f32, |x| x.abs() > trigonometric::LIMIT);
 }
 
@@ -89,7 +89,7 @@ pub(super) unsafe fn map1_far(run: &Run, fast: impl Fn(f32) -> f32, slow: impl F
 #[inline(always)]
 pub(super) unsafe fn map1_far64(run: &Run, fast: impl Fn(f64) -> f64, slow: impl Fn(f64) -> f64) {
     // SAFETY: the run is valid for these types and this length.
-    let (x, out) = unsafe { (operand::<f64>(run, 0), result::<f64>(run)) };
+    let (x, out) = (operand::<f64>(run, 0), result::<f64>(run));
     far1(x, out, fast, slow, |x| x.abs() > double::LIMIT);
 }
 
@@ -116,9 +116,9 @@ fn far1<T: Copy>(x: &[T], out: &mut [T], fast: impl Fn(T) -> T, slow: impl Fn(T)
 pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: impl Fn(f32, f32) -> f32, bound: f32) {
     in_blocks::<f32>(run, |part| {
         // SAFETY: a part of the run.
-        unsafe { map2::<f32, f32>(part, &fast) };
+        map2::<f32, f32>(part, &fast);
         // SAFETY: the same part, whose slices are gone; it is of `f32`.
-        let (a, b, out) = unsafe { (operand::<f32>(part, 0), operand::<f32>(part, 1), result::<f32>(part)) };
+        let (a, b, out) = (operand::<f32>(part, 0), operand::<f32>(part, 1), result::<f32>(part));
         let far = match (part.unit[0], part.unit[1]) {
             (true, true) => a.iter().zip(b).fold(false, |far, (&a, &b)| far | division::is_far(a, b, bound)),
             (true, false) => a.iter().fold(false, |far, &a| far | division::is_far(a, b[0], bound)),
@@ -151,8 +151,7 @@ macro_rules! versions {
             type M = $crate::math::Fused;
             #[allow(dead_code)]
             type T = $ty;
-            // SAFETY: as for `Kernel`.
-            unsafe { $body }
+            $body
         }
     };
     (@base $ty:ty, |$run:ident| $body:expr) => {
@@ -161,8 +160,7 @@ macro_rules! versions {
             type M = Baseline;
             #[allow(dead_code)]
             type T = $ty;
-            // SAFETY: as for `Kernel`.
-            unsafe { $body }
+            $body
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
@@ -171,8 +169,7 @@ macro_rules! versions {
             type M = $crate::math::Fused;
             #[allow(dead_code)]
             type T = $ty;
-            // SAFETY: as for `Kernel`.
-            unsafe { $body }
+            $body
         }
     };
     (wide $ty:ty, |$run:ident| $body:expr) => {{
@@ -220,17 +217,9 @@ macro_rules! select {
         }
     };
     (int $map:ident => $f:expr) => {
-        |dtype: DType| Some(match dtype {
-            DType::I8 => versions!(narrow i8, |run| $map::<T, _>(run, $f)),
-            DType::I16 => versions!(narrow i16, |run| $map::<T, _>(run, $f)),
-            DType::I32 => versions!(narrow i32, |run| $map::<T, _>(run, $f)),
-            DType::I64 => versions!(narrow i64, |run| $map::<T, _>(run, $f)),
-            DType::U8 => versions!(narrow u8, |run| $map::<T, _>(run, $f)),
-            DType::U16 => versions!(narrow u16, |run| $map::<T, _>(run, $f)),
-            DType::U32 => versions!(narrow u32, |run| $map::<T, _>(run, $f)),
-            DType::U64 => versions!(narrow u64, |run| $map::<T, _>(run, $f)),
-            _ => return None,
-        })
+        |dtype: DType| {
+            $crate::dispatch!(int dtype, I => Some(versions!(narrow I, |run| $map::<T, _>(run, $f))), else None)
+        }
     };
     (num_far $map:ident => $f:expr, $fast:expr, $bound:expr) => {
         |dtype: DType| match dtype {

@@ -58,8 +58,7 @@ fn far<T: Num>(a: T, b: T, weight: T) -> T {
 unsafe fn lerp_run<T: Num>(run: &Run) {
     const BLOCK: usize = 256;
     // SAFETY: the run is valid for these types and this length.
-    let (operands, out) =
-        unsafe { ([operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2)], result::<T>(run)) };
+    let (operands, out) = ([operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2)], result::<T>(run));
     if out.is_empty() {
         return;
     }

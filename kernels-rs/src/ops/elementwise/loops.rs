@@ -9,7 +9,7 @@ use super::run::{Run, operand, result};
 #[inline(always)]
 pub(super) unsafe fn map1<T: Copy, U>(run: &Run, f: impl Fn(T) -> U) {
     // SAFETY: the run is valid for these types and this length.
-    let (x, out) = unsafe { (operand::<T>(run, 0), result::<U>(run)) };
+    let (x, out) = (operand::<T>(run, 0), result::<U>(run));
     loop1(x, out, f);
 }
 
@@ -27,7 +27,7 @@ pub(super) fn loop1<T: Copy, U>(x: &[T], out: &mut [U], f: impl Fn(T) -> U) {
 #[inline(always)]
 pub(super) unsafe fn map2<T: Copy, U>(run: &Run, f: impl Fn(T, T) -> U) {
     // SAFETY: the run is valid for these types and this length.
-    let (a, b, out) = unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), result::<U>(run)) };
+    let (a, b, out) = (operand::<T>(run, 0), operand::<T>(run, 1), result::<U>(run));
     match (run.unit[0], run.unit[1]) {
         (true, true) => loop2(a, b, out, f),
         (true, false) => {

@@ -50,7 +50,7 @@ powers! {
 unsafe fn half_powers(x: &[f32], out: &mut [f32]) {
     let len = x.len().min(out.len());
     // SAFETY: the features are enabled here; so many elements are on both sides.
-    unsafe { crate::math::tabled::half_power_run(x.as_ptr(), out.as_mut_ptr(), len) };
+    crate::math::tabled::half_power_run(x.as_ptr(), out.as_mut_ptr(), len);
 }
 
 /// A power that products, quotients and roots give within 1.5 ulp; `None` of other exponents.
@@ -79,7 +79,7 @@ fn direct_power<T: Power>(x: T, exponent: T) -> Option<T> {
 pub(super) unsafe fn map2_power<T: Power>(run: &Run, general: impl Fn(&Run)) {
     if (run.unit[0], run.unit[1]) == (true, false) {
         // SAFETY: the run is valid for these types and this length.
-        let (x, exponent, out) = unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), result::<T>(run)) };
+        let (x, exponent, out) = (operand::<T>(run, 0), operand::<T>(run, 1), result::<T>(run));
         macro_rules! of_constants {
             ($($number:literal)*) => {
                 $(if exponent.first() == Some(&T::from($number)) {
@@ -96,7 +96,7 @@ pub(super) unsafe fn map2_power<T: Power>(run: &Run, general: impl Fn(&Run)) {
     in_blocks::<T>(run, |part| {
         general(part);
         // SAFETY: the same part, whose slices are gone.
-        let (x, exponents, out) = unsafe { (operand::<T>(part, 0), operand::<T>(part, 1), result::<T>(part)) };
+        let (x, exponents, out) = (operand::<T>(part, 0), operand::<T>(part, 1), result::<T>(part));
         let is_direct = |exponent: T| direct_power(T::from(1.0), exponent).is_some();
         if exponents.iter().fold(false, |some, &exponent| some | is_direct(exponent)) {
             for ((slot, &x), &exponent) in out.iter_mut().zip(x.iter().cycle()).zip(exponents) {

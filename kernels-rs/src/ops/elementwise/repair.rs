@@ -51,8 +51,7 @@ pub fn nan_to_num(x: &Array, number: Option<Scalar>, high: Option<Scalar>, low: 
 #[inline(always)]
 unsafe fn hold<T: Num + Element>(run: &Run) {
     // SAFETY: the run is valid for these types and this length.
-    let (x, number, most, out) =
-        unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run)) };
+    let (x, number, most, out) = (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run));
     let (Some(&number), Some(&most)) = (number.first(), most.first()) else { return };
     let least = most.opposite();
     for (slot, &x) in out.iter_mut().zip(x) {
@@ -69,8 +68,7 @@ unsafe fn hold<T: Num + Element>(run: &Run) {
 #[inline(always)]
 unsafe fn replace<T: Num + Element>(run: &Run) {
     // SAFETY: the run is valid for these types and this length.
-    let (x, high, low, out) =
-        unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run)) };
+    let (x, high, low, out) = (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run));
     let (Some(&high), Some(&low)) = (high.first(), low.first()) else { return };
     for (slot, &x) in out.iter_mut().zip(x) {
         let end = if x > T::ZERO { high } else { low };
@@ -85,8 +83,7 @@ unsafe fn replace<T: Num + Element>(run: &Run) {
 #[inline(always)]
 unsafe fn choose<T: Num + Element>(run: &Run) {
     // SAFETY: the run is valid for these types and this length.
-    let (x, finite, number, out) =
-        unsafe { (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run)) };
+    let (x, finite, number, out) = (operand::<T>(run, 0), operand::<T>(run, 1), operand::<T>(run, 2), result::<T>(run));
     let (Some(&number), Some(&first)) = (number.first(), x.first()) else { return };
     if !run.unit[0] {
         let same = out.iter_mut().zip(finite);

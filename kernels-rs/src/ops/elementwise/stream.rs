@@ -30,10 +30,8 @@ pub(super) unsafe fn run<const N: usize>(plan: &Plan, mut run: Run, sizes: [usiz
     while left > 0 {
         run.len = left.min(PIECE / size);
         // SAFETY: a part of the run; the buffer holds its result, which belongs at `to`.
-        unsafe {
-            (plan.kernel)(&run);
-            copy(buffer, to, run.len * size);
-        }
+        (plan.kernel)(&run);
+        copy(buffer, to, run.len * size);
         for (k, size) in sizes.into_iter().enumerate() {
             run.src[k] = run.src[k].wrapping_add(if run.unit[k] { run.len * size } else { 0 });
         }
@@ -51,20 +49,16 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
         use std::arch::x86_64::{_mm256_load_si256, _mm256_stream_si256};
         for at in (0..bytes).step_by(64) {
             // SAFETY: whole lines of both sides, aligned.
-            unsafe {
-                let (from, to) = (from.add(at), to.add(at));
-                let (low, high) = (_mm256_load_si256(from.cast()), _mm256_load_si256(from.add(32).cast()));
-                _mm256_stream_si256(to.cast(), low);
-                _mm256_stream_si256(to.add(32).cast(), high);
-            }
+            let (from, to) = (from.add(at), to.add(at));
+            let (low, high) = (_mm256_load_si256(from.cast()), _mm256_load_si256(from.add(32).cast()));
+            _mm256_stream_si256(to.cast(), low);
+            _mm256_stream_si256(to.add(32).cast(), high);
         }
     }
     let whole = bytes / 64 * 64;
     // SAFETY: `pays` has seen AVX2; both sides are as long as the caller says, and aligned.
-    unsafe {
-        lines(from, to, whole);
-        std::ptr::copy_nonoverlapping(from.add(whole), to.add(whole), bytes - whole);
-    }
+    lines(from, to, whole);
+    std::ptr::copy_nonoverlapping(from.add(whole), to.add(whole), bytes - whole);
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -116,8 +116,8 @@ impl<T: Number> Kernel<T> for Steps<'_, T> {
         for first in (0..cols).step_by(STEP) {
             let last = cols.min(first + STEP);
             for j in first..last {
-                // SAFETY: columns of the panel; the caller has the instructions.
-                unsafe { take::<V, 1>(cells, [pitch, rows], (first, j), j) };
+                // SAFETY: columns of the panel.
+                take::<V, 1>(cells, [pitch, rows], (first, j), j);
                 let column = &mut cells[j * pitch + j..j * pitch + rows];
                 if column[0].partial_cmp(&T::default()) != Some(Ordering::Greater) {
                     return;
@@ -161,5 +161,5 @@ unsafe fn take<V: Lanes<Elem: Number>, const W: usize>(
     }
     assert!((col + W) * pitch <= cells.len() && rows <= pitch);
     // SAFETY: columns of the panel, as asserted.
-    unsafe { take_columns::<V, W>(cells.as_mut_ptr(), [pitch, rows], (first, col, col), &factors[..last - first]) }
+    take_columns::<V, W>(cells.as_mut_ptr(), [pitch, rows], (first, col, col), &factors[..last - first]);
 }

@@ -175,8 +175,8 @@ impl<T: Number> Kernel<T> for Steps<'_, T> {
         for first in (0..cols).step_by(step) {
             let last = cols.min(first + step);
             for (j, pivot) in pivots.iter_mut().enumerate().take(last).skip(first) {
-                // SAFETY: columns of the panel; the caller has the instructions.
-                *pivot = unsafe {
+                // SAFETY: columns of the panel.
+                *pivot = {
                     take::<V, 1>(cells, [pitch, rows], (first, j), j);
                     divide::<V>(cells, [pitch, rows], j)
                 };
@@ -221,7 +221,7 @@ unsafe fn take<V: Lanes<Elem: Number>, const W: usize>(
     }
     assert!((col + W) * pitch <= cells.len() && rows <= pitch);
     // SAFETY: columns of the panel, as asserted.
-    unsafe { take_columns::<V, W>(cells.as_mut_ptr(), [pitch, rows], (first, col, last), &factors[..count]) }
+    take_columns::<V, W>(cells.as_mut_ptr(), [pitch, rows], (first, col, last), &factors[..count]);
     for (i, factors) in factors[..count].iter().enumerate().skip(1) {
         (0..W).for_each(|w| cells[(col + w) * pitch + first + i] = factors[w]);
     }
@@ -235,8 +235,8 @@ unsafe fn take<V: Lanes<Elem: Number>, const W: usize>(
 unsafe fn divide<V: Lanes<Elem: Number>>(cells: &mut [V::Elem], [pitch, rows]: [usize; 2], col: usize) -> usize {
     let start = col / V::N * V::N;
     let column = cells[col * pitch..][..pitch].as_ptr();
-    // SAFETY: the column has room for whole registers; the caller has the instructions.
-    let top = unsafe {
+    // SAFETY: the column has room for whole registers.
+    let top = {
         let zero = V::splat(V::Elem::default());
         let mut most = zero;
         for at in (start..rows).step_by(V::N) {

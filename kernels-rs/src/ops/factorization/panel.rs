@@ -113,7 +113,7 @@ impl<T: Number> Kernel<T> for Turn<T> {
                 let to = self.to.wrapping_add(left * self.pitch + first);
                 // SAFETY: `read` and `write` checked that both blocks lie in their slices; columns of a panel have room
                 // for whole registers.
-                unsafe { V::transpose(square, to, self.pitch, if self.fills { V::N } else { high }) };
+                V::transpose(square, to, self.pitch, if self.fills { V::N } else { high });
             }
         }
     }
@@ -207,8 +207,7 @@ impl<T: Number> Taken<T> {
         let pitch = (k.div_ceil(LANES) | 1) * LANES;
         grow(&mut self.negated, m * pitch, T::default());
         for (row, line) in self.negated.chunks_exact_mut(pitch).take(m).enumerate() {
-            // SAFETY: the caller promises the rows.
-            negate(&mut line[..k], unsafe { a.at(row, 0).row(k) });
+            negate(&mut line[..k], a.at(row, 0).row(k));
         }
         Matrix::new(self.negated.as_mut_ptr(), (pitch as isize, 1))
     }
@@ -222,11 +221,9 @@ impl<T: Number> Taken<T> {
             return Ok(());
         }
         // SAFETY: the parts are as the caller promises, and the copy, of the smaller side, is nobody else's.
-        unsafe {
-            let (left, right) =
-                if n < m { (a.matrix(), self.negated(b, [k, n])) } else { (self.negated(a, [m, k]), b.matrix()) };
-            add_product((m, k, n), [left, right, c.matrix()], self.split)
-        }
+        let (left, right) =
+            if n < m { (a.matrix(), self.negated(b, [k, n])) } else { (self.negated(a, [m, k]), b.matrix()) };
+        add_product((m, k, n), [left, right, c.matrix()], self.split)
     }
 }
 
@@ -253,23 +250,21 @@ pub unsafe fn take_columns<V: Lanes<Elem: Number>, const W: usize>(
 ) {
     let mut at = first / V::N * V::N;
     while at < rows {
-        // SAFETY: the caller promises the columns and the instructions; a column has room for whole registers.
-        unsafe {
-            let mut sums = [V::splat(V::Elem::default()); W];
+        // SAFETY: a column has room for whole registers.
+        let mut sums = [V::splat(V::Elem::default()); W];
+        for w in 0..W {
+            sums[w] = V::load(cells.add((to + w) * pitch + at));
+        }
+        for (i, factors) in factors.iter().enumerate() {
+            let column = cells.add((from + i) * pitch + at);
+            let column = if at < first { V::load_window(column, (first - at, V::N)) } else { V::load(column) };
+            let less = V::splat(V::Elem::default()).sub(column);
             for w in 0..W {
-                sums[w] = V::load(cells.add((to + w) * pitch + at));
+                sums[w] = less.mul_add(V::splat(factors[w]), sums[w]);
             }
-            for (i, factors) in factors.iter().enumerate() {
-                let column = cells.add((from + i) * pitch + at);
-                let column = if at < first { V::load_window(column, (first - at, V::N)) } else { V::load(column) };
-                let less = V::splat(V::Elem::default()).sub(column);
-                for w in 0..W {
-                    sums[w] = less.mul_add(V::splat(factors[w]), sums[w]);
-                }
-            }
-            for w in 0..W {
-                sums[w].store(cells.add((to + w) * pitch + at));
-            }
+        }
+        for w in 0..W {
+            sums[w].store(cells.add((to + w) * pitch + at));
         }
         at += V::N;
     }
@@ -283,12 +278,9 @@ pub unsafe fn take_columns<V: Lanes<Elem: Number>, const W: usize>(
 pub unsafe fn divide_below<V: Lanes>(column: *mut V::Elem, (first, rows): (usize, usize), divisor: V::Elem) {
     for at in (first / V::N * V::N..rows).step_by(V::N) {
         let above = first.max(at) - at;
-        // SAFETY: the caller promises the column and the instructions.
-        unsafe {
-            let kept = V::load_window(column.add(at), (0, above));
-            let below = V::load_window(column.add(at), (above, V::N));
-            below.div(V::splat(divisor)).add(kept).store(column.add(at));
-        }
+        let kept = V::load_window(column.add(at), (0, above));
+        let below = V::load_window(column.add(at), (above, V::N));
+        below.div(V::splat(divisor)).add(kept).store(column.add(at));
     }
 }
 

@@ -234,8 +234,8 @@ impl<T: Number> Kernel<T> for Steps<'_, T> {
         let cols = heads.len();
         assert!(cols * pitch <= cells.len() && rows.next_multiple_of(LANES) <= pitch);
         for (j, (head, factor)) in heads.iter_mut().zip(factors).enumerate() {
-            // SAFETY: columns of the panel, as asserted; the caller has the instructions.
-            (*head, *factor) = unsafe { reflected::<V>(&mut cells[j * pitch..][..pitch], j, rows) };
+            // SAFETY: columns of the panel, as asserted.
+            (*head, *factor) = reflected::<V>(&mut cells[j * pitch..][..pitch], j, rows);
             reflect_behind::<V>(cells, [pitch, rows], (j, cols), *factor);
         }
     }
@@ -255,8 +255,8 @@ impl<T: Number> Kernel<T> for Ones<'_, T> {
         let Self { cells, pitch, rows, factors } = self;
         assert!(factors.len() * pitch <= cells.len() && rows.next_multiple_of(LANES) <= pitch);
         for (j, &factor) in factors.iter().enumerate().rev() {
-            // SAFETY: columns of the panel, as asserted; the caller has the instructions.
-            unsafe { reflect_behind::<V>(cells, [pitch, rows], (j, factors.len()), factor) };
+            // SAFETY: columns of the panel, as asserted.
+            reflect_behind::<V>(cells, [pitch, rows], (j, factors.len()), factor);
             let column = &mut cells[j * pitch..][..rows];
             column[j..].iter_mut().for_each(|value| *value = T::default() - factor * *value);
             column[j] = T::ONE - factor;
@@ -298,8 +298,8 @@ unsafe fn reflect_behind<V: Lanes<Elem: Number>>(
 unsafe fn reflected<V: Lanes<Elem: Number>>(column: &mut [V::Elem], j: usize, rows: usize) -> (V::Elem, V::Elem) {
     type Of<V> = <V as Lanes>::Elem;
     let zero = Of::<V>::default();
-    // SAFETY: a whole column; the caller has the instructions.
-    let mut below = unsafe { length::<V>(column, (j + 1, rows)) };
+    // SAFETY: a whole column.
+    let mut below = length::<V>(column, (j + 1, rows));
     if below == zero {
         return (std::mem::replace(&mut column[j], Of::<V>::ONE), zero);
     }
@@ -339,8 +339,8 @@ unsafe fn reflect_columns<V: Lanes<Elem: Number>, const W: usize>(
 #[inline(always)]
 unsafe fn length<V: Lanes<Elem: Number>>(column: &[V::Elem], (first, rows): (usize, usize)) -> V::Elem {
     type Of<V> = <V as Lanes>::Elem;
-    // SAFETY: one column with itself, with room for whole registers; the caller has the instructions.
-    let [squares] = unsafe { dot_columns::<V, 1>(column.as_ptr(), [column.len(), rows], (0, 0, first)) };
+    // SAFETY: one column with itself, with room for whole registers.
+    let [squares] = dot_columns::<V, 1>(column.as_ptr(), [column.len(), rows], (0, 0, first));
     let unknown = squares.partial_cmp(&squares).is_none();
     if unknown || (squares > Of::<V>::SQUARES[0] && squares < Of::<V>::SQUARES[1]) {
         return squares.root();
@@ -372,17 +372,15 @@ impl<T: Number> Kernel<T> for Together<'_, T> {
             let mut sums = [T::default(); WIDTH];
             let mut i = 0;
             while i < j {
-                // SAFETY: columns of the panel, as asserted; the caller has the instructions.
-                let count = unsafe {
-                    if j - i >= ABREAST {
-                        let dots = dot_columns::<V, ABREAST>(cells.as_ptr(), [pitch, rows], (j, i, j));
-                        add_columns(&mut sums, triangle, i, &dots);
-                        ABREAST
-                    } else {
-                        let dots = dot_columns::<V, 1>(cells.as_ptr(), [pitch, rows], (j, i, j));
-                        add_columns(&mut sums, triangle, i, &dots);
-                        1
-                    }
+                // SAFETY: columns of the panel, as asserted.
+                let count = if j - i >= ABREAST {
+                    let dots = dot_columns::<V, ABREAST>(cells.as_ptr(), [pitch, rows], (j, i, j));
+                    add_columns(&mut sums, triangle, i, &dots);
+                    ABREAST
+                } else {
+                    let dots = dot_columns::<V, 1>(cells.as_ptr(), [pitch, rows], (j, i, j));
+                    add_columns(&mut sums, triangle, i, &dots);
+                    1
                 };
                 i += count;
             }

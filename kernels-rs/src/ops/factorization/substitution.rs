@@ -81,7 +81,7 @@ pub unsafe fn substitute_wide<T: Number>(
         let a = Part { start: triangle.ptr(), pitch: pitches[0] };
         let x = Part { start: solved.ptr(), pitch: pitches[1] };
         // SAFETY: the triangle is only read; each part has its own columns, all rows of which are there.
-        unsafe { substitute(a, x.at(0, from), [n, to - from], side, taken) }
+        substitute(a, x.at(0, from), [n, to - from], side, taken)
     };
     // The parts follow from the shape alone, as the order of additions does.
     let parts = k.div_ceil(WIDE);
@@ -113,12 +113,10 @@ pub unsafe fn substitute<T: Number>(
     let (first, second) = if side.upper { ((half, n), (0, half)) } else { ((0, half), (half, n)) };
     let size = |(start, end): (usize, usize)| end - start;
     // SAFETY: squares of the triangle, what is beside them, and the rows of these squares.
-    unsafe {
-        substitute(a.at(first.0, first.0), x.at(first.0, 0), [size(first), k], side, taken)?;
-        let parts = [a.at(second.0, first.0), x.at(first.0, 0), x.at(second.0, 0)];
-        taken.product((size(second), size(first), k), parts)?;
-        substitute(a.at(second.0, second.0), x.at(second.0, 0), [size(second), k], side, taken)
-    }
+    substitute(a.at(first.0, first.0), x.at(first.0, 0), [size(first), k], side, taken)?;
+    let parts = [a.at(second.0, first.0), x.at(first.0, 0), x.at(second.0, 0)];
+    taken.product((size(second), size(first), k), parts)?;
+    substitute(a.at(second.0, second.0), x.at(second.0, 0), [size(second), k], side, taken)
 }
 
 /// The inverse of a lower triangle with a diagonal of ones, in a matrix of zeros.
@@ -128,18 +126,16 @@ pub unsafe fn substitute<T: Number>(
 pub unsafe fn invert_unit<T: Number>(a: Part<T>, x: Part<T>, n: usize, taken: &mut Taken<T>) -> Result<()> {
     let side = Side { upper: false, unit: true };
     // SAFETY: as in `substitute`.
-    unsafe {
-        if n <= BLOCK {
-            (0..n).for_each(|i| *x.at(i, i).start = T::ONE);
-            launch(Few { a, x, sizes: [n, n], side });
-            return Ok(());
-        }
-        let half = (n / 2).next_multiple_of(BLOCK);
-        invert_unit(a, x, half, taken)?;
-        taken.product((n - half, half, half), [a.at(half, 0), x, x.at(half, 0)])?;
-        substitute(a.at(half, half), x.at(half, 0), [n - half, half], side, taken)?;
-        invert_unit(a.at(half, half), x.at(half, half), n - half, taken)
+    if n <= BLOCK {
+        (0..n).for_each(|i| *x.at(i, i).start = T::ONE);
+        launch(Few { a, x, sizes: [n, n], side });
+        return Ok(());
     }
+    let half = (n / 2).next_multiple_of(BLOCK);
+    invert_unit(a, x, half, taken)?;
+    taken.product((n - half, half, half), [a.at(half, 0), x, x.at(half, 0)])?;
+    substitute(a.at(half, half), x.at(half, 0), [n - half, half], side, taken)?;
+    invert_unit(a.at(half, half), x.at(half, half), n - half, taken)
 }
 
 /// Few rows: some columns of all of them at a time.
@@ -157,13 +153,11 @@ impl<T: Number> Kernel<T> for Few<T> {
         let mut col = 0;
         while col < k {
             let count = k - col;
-            // SAFETY: columns of the rows; the caller has the instructions.
-            unsafe {
-                if count > V::N {
-                    self.strip::<V, 2>(n, col, count.min(2 * V::N));
-                } else {
-                    self.strip::<V, 1>(n, col, count);
-                }
+            // SAFETY: columns of the rows.
+            if count > V::N {
+                self.strip::<V, 2>(n, col, count.min(2 * V::N));
+            } else {
+                self.strip::<V, 1>(n, col, count);
             }
             col += 2 * V::N;
         }
@@ -180,13 +174,11 @@ impl<T: Number> Few<T> {
             let first = if self.side.upper { left - high } else { n - left };
             left -= high;
             // SAFETY: rows and columns as the caller promises.
-            unsafe {
-                match (self.side.upper, high) {
-                    (false, 1) => self.rows::<V, 1, W, false>(n, first, col, count),
-                    (true, 1) => self.rows::<V, 1, W, true>(n, first, col, count),
-                    (false, _) => self.rows::<V, HIGH, W, false>(n, first, col, count),
-                    (true, _) => self.rows::<V, HIGH, W, true>(n, first, col, count),
-                }
+            match (self.side.upper, high) {
+                (false, 1) => self.rows::<V, 1, W, false>(n, first, col, count),
+                (true, 1) => self.rows::<V, 1, W, true>(n, first, col, count),
+                (false, _) => self.rows::<V, HIGH, W, false>(n, first, col, count),
+                (true, _) => self.rows::<V, HIGH, W, true>(n, first, col, count),
             }
         }
     }
@@ -203,46 +195,44 @@ impl<T: Number> Few<T> {
     ) {
         let lanes = |w: usize| count.saturating_sub(w * V::N).min(V::N);
         // SAFETY: elements of the triangle, and columns of rows of it; lanes past `count` are neither read nor written.
-        unsafe {
-            let mut own = [[V::splat(T::default()); W]; R];
-            for i in 0..R {
-                for w in 0..W {
-                    own[i][w] = V::load_some(self.x.at(first + i, col + w * V::N).start, lanes(w));
-                }
+        let mut own = [[V::splat(T::default()); W]; R];
+        for i in 0..R {
+            for w in 0..W {
+                own[i][w] = V::load_some(self.x.at(first + i, col + w * V::N).start, lanes(w));
             }
-            let solved = if U { first + R..n } else { 0..first };
-            for row in solved {
-                let mut less = [V::splat(T::default()); W];
-                for w in 0..W {
-                    less[w] = less[w].sub(V::load_some(self.x.at(row, col + w * V::N).start, lanes(w)));
-                }
-                for i in 0..R {
-                    let factor = V::splat(*self.a.at(first + i, row).start);
-                    for w in 0..W {
-                        own[i][w] = less[w].mul_add(factor, own[i][w]);
-                    }
-                }
-            }
-            for step in 0..R {
-                let i = if U { R - 1 - step } else { step };
-                for before in 0..step {
-                    let j = if U { R - 1 - before } else { before };
-                    let factor = V::splat(T::default() - *self.a.at(first + i, first + j).start);
-                    for w in 0..W {
-                        own[i][w] = own[j][w].mul_add(factor, own[i][w]);
-                    }
-                }
-                if !self.side.unit {
-                    let diagonal = V::splat(*self.a.at(first + i, first + i).start);
-                    for w in 0..W {
-                        own[i][w] = own[i][w].div(diagonal);
-                    }
-                }
+        }
+        let solved = if U { first + R..n } else { 0..first };
+        for row in solved {
+            let mut less = [V::splat(T::default()); W];
+            for w in 0..W {
+                less[w] = less[w].sub(V::load_some(self.x.at(row, col + w * V::N).start, lanes(w)));
             }
             for i in 0..R {
+                let factor = V::splat(*self.a.at(first + i, row).start);
                 for w in 0..W {
-                    own[i][w].store_some(self.x.at(first + i, col + w * V::N).start, lanes(w));
+                    own[i][w] = less[w].mul_add(factor, own[i][w]);
                 }
+            }
+        }
+        for step in 0..R {
+            let i = if U { R - 1 - step } else { step };
+            for before in 0..step {
+                let j = if U { R - 1 - before } else { before };
+                let factor = V::splat(T::default() - *self.a.at(first + i, first + j).start);
+                for w in 0..W {
+                    own[i][w] = own[j][w].mul_add(factor, own[i][w]);
+                }
+            }
+            if !self.side.unit {
+                let diagonal = V::splat(*self.a.at(first + i, first + i).start);
+                for w in 0..W {
+                    own[i][w] = own[i][w].div(diagonal);
+                }
+            }
+        }
+        for i in 0..R {
+            for w in 0..W {
+                own[i][w].store_some(self.x.at(first + i, col + w * V::N).start, lanes(w));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::array::number::Ring;
 use crate::array::reader::Reader;
 use crate::array::shape::around;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::with_scratch;
 use crate::ops::parts;
@@ -32,22 +32,7 @@ pub enum Update {
     Set,
 }
 
-impl Update {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        Ok(match name {
-            "add" => Update::Add,
-            "max" => Update::Max,
-            "min" => Update::Min,
-            "mul" => Update::Mul,
-            "set" => Update::Set,
-            _ => {
-                let text = format!("unknown update: got {name:?}, expected add, max, min, mul or set");
-                return Err(Error::value("scatter", text));
-            }
-        })
-    }
-}
+named!(Update, "scatter": "add" Add, "max" Max, "min" Min, "mul" Mul, "set" Set);
 
 /// A copy of `x` in which `out[.., indices[.., j, ..], ..]` is updated with `values[.., j, ..]`. With `Set` the last of
 /// repeated indices stays. Narrow floats are updated in `f32` and rounded once.
@@ -270,25 +255,23 @@ impl Along<'_> {
     ) -> bool {
         let (check, mut bad, [_, _, inner, _]) = (self.places.check(), false, self.dims);
         // SAFETY: each place is checked.
-        unsafe {
-            if inner == 1 {
-                for (&index, &value) in indices.iter().zip(values) {
-                    match check.place(index) {
-                        Some(place) => *out.add(place) = change(*out.add(place), value),
-                        None => bad = true,
-                    }
+        if inner == 1 {
+            for (&index, &value) in indices.iter().zip(values) {
+                match check.place(index) {
+                    Some(place) => *out.add(place) = change(*out.add(place), value),
+                    None => bad = true,
                 }
-                return bad;
             }
-            for (indices, values) in indices.chunks_exact(columns).zip(values.chunks_exact(columns)) {
-                for (column, (&index, &value)) in indices.iter().zip(values).enumerate() {
-                    match check.place(index) {
-                        Some(place) => {
-                            let slot = out.add(place * inner + column);
-                            *slot = change(*slot, value);
-                        }
-                        None => bad = true,
+            return bad;
+        }
+        for (indices, values) in indices.chunks_exact(columns).zip(values.chunks_exact(columns)) {
+            for (column, (&index, &value)) in indices.iter().zip(values).enumerate() {
+                match check.place(index) {
+                    Some(place) => {
+                        let slot = out.add(place * inner + column);
+                        *slot = change(*slot, value);
                     }
+                    None => bad = true,
                 }
             }
         }

@@ -139,7 +139,7 @@ impl<'a> Take<'a> {
 
     unsafe fn elements<T: Copy>(&self, indices: &[i64], to: *mut u8, from: *const u8) -> bool {
         // SAFETY: the caller gives room for an element of each index; `pick` reads places on the axis alone.
-        unsafe { pick(indices, self.places.check(), to.cast::<T>(), from.cast(), self.x.strides()[self.axis]) }
+        pick(indices, self.places.check(), to.cast::<T>(), from.cast(), self.x.strides()[self.axis])
     }
 
     unsafe fn slices(&self, indices: &[i64], to: *mut u8, from: *const u8, slice: &Plan) -> bool {
@@ -155,13 +155,11 @@ impl<'a> Take<'a> {
                 continue;
             };
             // SAFETY: the caller gives room for a slice of each index; the place is on the axis.
-            unsafe {
-                let (to, from) = (to.add(k * self.pitch * size), from.offset(place as isize * step));
-                if dense {
-                    from.copy_to_nonoverlapping(to, bytes);
-                } else {
-                    slice.run_all(to, from);
-                }
+            let (to, from) = (to.add(k * self.pitch * size), from.offset(place as isize * step));
+            if dense {
+                from.copy_to_nonoverlapping(to, bytes);
+            } else {
+                slice.run_all(to, from);
             }
         }
         bad
@@ -177,19 +175,17 @@ unsafe fn pick<T: Copy>(indices: &[i64], check: Check, to: *mut T, from: *const 
     let mut bad = false;
     for (at, indices) in indices.chunks(TOGETHER).enumerate() {
         let to = to.wrapping_add(at * TOGETHER);
-        // SAFETY: the caller promises room for a result of each index; each place is checked.
-        unsafe {
-            if check.all_places(indices) {
-                for (k, &index) in indices.iter().enumerate() {
-                    to.add(k).write(*from.offset(index as isize * step));
-                }
-                continue;
-            }
+        // SAFETY: each place is checked.
+        if check.all_places(indices) {
             for (k, &index) in indices.iter().enumerate() {
-                match check.place(index) {
-                    Some(place) => to.add(k).write(*from.offset(place as isize * step)),
-                    None => bad = true,
-                }
+                to.add(k).write(*from.offset(index as isize * step));
+            }
+            continue;
+        }
+        for (k, &index) in indices.iter().enumerate() {
+            match check.place(index) {
+                Some(place) => to.add(k).write(*from.offset(place as isize * step)),
+                None => bad = true,
             }
         }
     }
@@ -245,8 +241,7 @@ impl Along<'_> {
         for first in range.clone().step_by(part) {
             let end = range.end.min(first + part);
             let indices = self.places.part(first..end, &mut room);
-            // SAFETY: the caller promises room for a result of each index.
-            bad |= unsafe { self.some(first, indices, to.cast::<T>().wrapping_add(first)) };
+            bad |= self.some(first, indices, to.cast::<T>().wrapping_add(first));
         }
         self.places.note(bad);
     }
@@ -263,7 +258,7 @@ impl Along<'_> {
             if self.inner == 1 {
                 let run = (self.count - index).min(indices.len() - at);
                 // SAFETY: each place is checked, the other coordinates agree with those of the result.
-                bad |= unsafe { pick(&indices[at..at + run], check, to.add(at), start, step) };
+                bad |= pick(&indices[at..at + run], check, to.add(at), start, step);
                 (at, index) = (at + run, index + run);
             } else {
                 let (line, column) =
@@ -272,11 +267,10 @@ impl Along<'_> {
                 let from = start.wrapping_offset(offset(&self.middle, line));
                 for (k, &value) in indices[at..at + run].iter().enumerate() {
                     match check.place(value) {
-                        // SAFETY: as above.
-                        Some(place) => unsafe {
+                        Some(place) => {
                             let from = from.offset(place as isize * step + (column + k) as isize * self.line.1);
                             to.add(at + k).write(*from);
-                        },
+                        }
                         None => bad = true,
                     }
                 }

@@ -1,7 +1,7 @@
 //! Lines in another size by a filter, which is widened where a line shrinks and `antialias` asks for it, as Pillow does.
 
 use super::map::Map;
-use crate::error::{Error, Result};
+use crate::error::named;
 use crate::memory::scratch::collected;
 
 /// How places between the elements are read.
@@ -30,19 +30,9 @@ pub struct How {
     pub antialias: bool,
 }
 
-impl Filter {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        Ok(match name {
-            "cubic" => Self::Cubic,
-            "lanczos3" => Self::Lanczos3,
-            "linear" => Self::Linear,
-            "nearest" => Self::Nearest,
-            "nearest_exact" => Self::NearestExact,
-            _ => return Err(Error::Rejected("no such filter")),
-        })
-    }
+named!(Filter, "interpolate": "cubic" Cubic, "lanczos3" Lanczos3, "linear" Linear, "nearest" Nearest, "nearest_exact" NearestExact);
 
+impl Filter {
     /// How far it reaches.
     fn reach(self) -> f64 {
         match self {

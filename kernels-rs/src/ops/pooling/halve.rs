@@ -107,7 +107,7 @@ mod avx512 {
         let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
         let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
         // SAFETY: masked lanes are not read.
-        let (x, y) = unsafe {
+        let (x, y) = {
             let rest = (2 * count).saturating_sub(16);
             (
                 _mm512_maskz_loadu_ps(low_bits(2 * count), from),

@@ -222,19 +222,17 @@ impl Walk<'_> {
         let blocks = len.div_ceil(BLOCK);
         let parts = |which: usize| near.scratch.wrapping_add(8 * which * blocks);
         // SAFETY: near memory holds a piece, a word for each block of each fold, and the rows.
-        unsafe {
-            for start in (0..len).step_by(NEAR) {
-                let piece = row * len + start..row * len + len.min(start + NEAR);
-                each.range(piece.clone(), Frame { near: piece.start, row: first, len });
-                for (which, fold) in pass.folds.iter().enumerate() {
-                    let to = parts(which).wrapping_add(start / BLOCK * fold.by.result_bytes());
-                    fold.by.blocks(self.folded(fold, near, piece.clone()), piece.len(), to);
-                }
-            }
+        for start in (0..len).step_by(NEAR) {
+            let piece = row * len + start..row * len + len.min(start + NEAR);
+            each.range(piece.clone(), Frame { near: piece.start, row: first, len });
             for (which, fold) in pass.folds.iter().enumerate() {
-                let to = near.rows[fold.into].wrapping_add((row - first) * fold.dtype.itemsize());
-                fold.by.row_of_blocks(parts(which), len, to);
+                let to = parts(which).wrapping_add(start / BLOCK * fold.by.result_bytes());
+                fold.by.blocks(self.folded(fold, near, piece.clone()), piece.len(), to);
             }
+        }
+        for (which, fold) in pass.folds.iter().enumerate() {
+            let to = near.rows[fold.into].wrapping_add((row - first) * fold.dtype.itemsize());
+            fold.by.row_of_blocks(parts(which), len, to);
         }
     }
 
@@ -244,8 +242,7 @@ impl Walk<'_> {
             Origin::Kept(at) => near.kept[at],
             Origin::Input(at) => {
                 let room = std::ptr::slice_from_raw_parts_mut(near.gathered, range.len() * fold.dtype.itemsize());
-                // SAFETY: the caller has a range of the walk, for which there is room.
-                unsafe { self.lying[at].part(range, room) }
+                self.lying[at].part(range, room)
             }
             Origin::Row(at) => near.rows[at],
         }

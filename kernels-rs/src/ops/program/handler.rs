@@ -69,11 +69,9 @@ macro_rules! code {
         ) {
             let $registers = [a, b, c, d, e, f, g, h];
             // SAFETY: the cell says what its operands are, and which cell comes next: see `Cell`.
-            unsafe {
-                let (next, block, [a, b, c, d, e, f, g, h]): (*const Cell, usize, [$V; 8]) = $body;
-                let jump: Jump<$V> = std::mem::transmute((*next).handler.0);
-                jump(next, block, a, b, c, d, e, f, g, h);
-            }
+            let (next, block, [a, b, c, d, e, f, g, h]): (*const Cell, usize, [$V; 8]) = $body;
+            let jump: Jump<$V> = std::mem::transmute((*next).handler.0);
+            jump(next, block, a, b, c, d, e, f, g, h);
         }
         Handler(code as Jump<$V> as *const ())
     }};
@@ -157,10 +155,8 @@ pub unsafe fn unary<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(registers: 
     let lanes = (&raw mut block).cast::<u8>();
     for i in 0..size_of::<R>() / W {
         // SAFETY: lane `i` of the block; both words have `W` bytes.
-        unsafe {
-            let at = lanes.add(i * W);
-            at.cast::<U::Word>().write(f(T::take(at.cast::<T::Word>().read())).give());
-        }
+        let at = lanes.add(i * W);
+        at.cast::<U::Word>().write(f(T::take(at.cast::<T::Word>().read())).give());
     }
     block
 }
@@ -179,11 +175,9 @@ pub unsafe fn binary<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(
     let lanes = (&raw mut block).cast::<u8>();
     for i in 0..size_of::<R>() / W {
         // SAFETY: lane `i` of the block, and the word at its place in memory; words have `W` bytes.
-        unsafe {
-            let at = lanes.add(i * W);
-            let other = T::take(memory.cast::<T::Word>().add(i).read());
-            at.cast::<U::Word>().write(f(T::take(at.cast::<T::Word>().read()), other).give());
-        }
+        let at = lanes.add(i * W);
+        let other = T::take(memory.cast::<T::Word>().add(i).read());
+        at.cast::<U::Word>().write(f(T::take(at.cast::<T::Word>().read()), other).give());
     }
     block
 }
@@ -198,8 +192,7 @@ pub unsafe fn swapped<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(
     memory: *const u8,
     f: impl Fn(T, T) -> U,
 ) -> R {
-    // SAFETY: as for `binary`.
-    unsafe { binary::<W, R, T, U>(registers, memory, |own, other| f(other, own)) }
+    binary::<W, R, T, U>(registers, memory, |own, other| f(other, own))
 }
 
 /// [`binary`] with the first element of memory for all lanes.
@@ -226,8 +219,7 @@ pub unsafe fn number_with<const W: usize, R: Copy, T: Held<W>, U: Held<W>>(
     memory: *const u8,
     f: impl Fn(T, T) -> U,
 ) -> R {
-    // SAFETY: as for `with_number`.
-    unsafe { with_number::<W, R, T, U>(registers, memory, |own, number| f(number, own)) }
+    with_number::<W, R, T, U>(registers, memory, |own, number| f(number, own))
 }
 
 /// Runs a row kernel of one operand on the registers.
@@ -240,7 +232,7 @@ pub unsafe fn called<const W: usize, R: Copy>(registers: R, kernel: Kernel) -> R
     let own = (&raw const registers).cast();
     let (dst, len) = ((&raw mut out).cast(), size_of::<R>() / W);
     // SAFETY: operand and result hold `len` elements, and the result is a copy apart from the operand.
-    unsafe { kernel(&Run { src: [own; 3], unit: [true; 3], dst, len }) };
+    kernel(&Run { src: [own; 3], unit: [true; 3], dst, len });
     out
 }
 
@@ -260,6 +252,6 @@ pub unsafe fn called_with<const W: usize, R: Copy>(
     let src = if swapped { [memory, own, own] } else { [own, memory, own] };
     let (dst, len) = ((&raw mut out).cast(), size_of::<R>() / W);
     // SAFETY: operands and result hold `len` elements, and the result is a copy apart from them.
-    unsafe { kernel(&Run { src, unit: [true; 3], dst, len }) };
+    kernel(&Run { src, unit: [true; 3], dst, len });
     out
 }

@@ -190,8 +190,7 @@ unsafe fn whole<R: Copy>(_: R, from: *const u8) -> R {
 /// There is room for a block of words at `to`.
 #[inline(always)]
 unsafe fn put<R: Copy>(registers: R, to: *mut u8) -> R {
-    // SAFETY: the caller promises room for a block, which is as large as the registers.
-    unsafe { to.cast::<R>().write_unaligned(registers) };
+    to.cast::<R>().write_unaligned(registers);
     registers
 }
 
@@ -205,8 +204,8 @@ where
     let mut block = registers;
     let lanes = (&raw mut block).cast::<<bool as Held<W>>::Word>();
     for i in 0..size_of::<R>() / W {
-        // SAFETY: the caller promises a block of bytes; lane `i` of the block is as wide as the word.
-        unsafe { lanes.add(i).write((from.add(i).read() != 0).give()) };
+        // SAFETY: lane `i` of the block is as wide as the word.
+        lanes.add(i).write((from.add(i).read() != 0).give());
     }
     block
 }
@@ -220,8 +219,8 @@ where
 {
     let lanes = (&raw const registers).cast::<<bool as Held<W>>::Word>();
     for i in 0..size_of::<R>() / W {
-        // SAFETY: the caller promises room for a block of bytes; lane `i` of the block is as wide as the word.
-        unsafe { to.add(i).write(<bool as Held<W>>::take(lanes.add(i).read()) as u8) };
+        // SAFETY: lane `i` of the block is as wide as the word.
+        to.add(i).write(<bool as Held<W>>::take(lanes.add(i).read()) as u8);
     }
     registers
 }
@@ -231,8 +230,7 @@ where
 #[inline(always)]
 unsafe fn float_of<R: Copy>(registers: R, from: *const u8, dtype: DType) -> R {
     let mut block = registers;
-    // SAFETY: the caller promises as many elements as there are lanes of `f32`.
-    unsafe { narrow::widen(dtype, from.cast(), (&raw mut block).cast(), size_of::<R>() / 4) };
+    narrow::widen(dtype, from.cast(), (&raw mut block).cast(), size_of::<R>() / 4);
     block
 }
 
@@ -240,8 +238,7 @@ unsafe fn float_of<R: Copy>(registers: R, from: *const u8, dtype: DType) -> R {
 /// There is room for a block of elements of the narrow `dtype` at `to`.
 #[inline(always)]
 unsafe fn half<R: Copy>(registers: R, to: *mut u8, dtype: DType) -> R {
-    // SAFETY: the caller promises room for as many elements as there are lanes of `f32`.
-    unsafe { narrow::narrow(dtype, (&raw const registers).cast(), to.cast(), size_of::<R>() / 4) };
+    narrow::narrow(dtype, (&raw const registers).cast(), to.cast(), size_of::<R>() / 4);
     registers
 }
 
@@ -251,10 +248,8 @@ unsafe fn half<R: Copy>(registers: R, to: *mut u8, dtype: DType) -> R {
 unsafe fn rounded<R: Copy>(registers: R, dtype: DType) -> R {
     let mut narrow = std::mem::MaybeUninit::<R>::uninit();
     // SAFETY: half of the room of a block holds its lanes as narrow floats.
-    unsafe {
-        half(registers, narrow.as_mut_ptr().cast(), dtype);
-        float_of(registers, narrow.as_ptr().cast(), dtype)
-    }
+    half(registers, narrow.as_mut_ptr().cast(), dtype);
+    float_of(registers, narrow.as_ptr().cast(), dtype)
 }
 
 /// # Safety
@@ -265,10 +260,8 @@ unsafe fn chosen<T: Word, R: Copy>(registers: R, yes: *const u8, no: *const u8) 
     let lanes = (&raw mut block).cast::<T>();
     for i in 0..size_of::<R>() / size_of::<T>() {
         // SAFETY: lane `i` of the block and the words at its place.
-        unsafe {
-            let condition = lanes.add(i).read();
-            lanes.add(i).write(T::pick(condition, yes.cast::<T>().add(i).read(), no.cast::<T>().add(i).read()));
-        }
+        let condition = lanes.add(i).read();
+        lanes.add(i).write(T::pick(condition, yes.cast::<T>().add(i).read(), no.cast::<T>().add(i).read()));
     }
     block
 }

@@ -107,9 +107,7 @@ impl<'a> Task<'a> {
         let readers = collected(feeds.enumerate().map(|(at, feed)| {
             let held = match feed {
                 // SAFETY: a block holds as many of any type of the program, and lives as long as the task.
-                Feed::Lying(lying) if lying.is_constant() => unsafe {
-                    lying.hold_block(code.block(), blocks.input(at))
-                },
+                Feed::Lying(lying) if lying.is_constant() => lying.hold_block(code.block(), blocks.input(at)),
                 _ => Held::No,
             };
             Reader { feed, held, row: usize::MAX }
@@ -168,8 +166,8 @@ impl<'a> Task<'a> {
             }
         }
         for first in (1..blocks).step_by(self.code.together) {
-            // SAFETY: as the caller promises; every place moves by a block, which operands and results have.
-            unsafe { self.run(first..blocks.min(first + self.code.together)) };
+            // SAFETY: every place moves by a block, which operands and results have.
+            self.run(first..blocks.min(first + self.code.together));
         }
         at + blocks * count
     }
@@ -182,7 +180,7 @@ impl<'a> Task<'a> {
         let (cells, first) = (self.cells.as_ptr(), blocks.start);
         // SAFETY: every place holds a block: of an operand, of the part of a result that belongs to this task, or of the
         // scratch; `compile` chose handlers for the types behind them and ended with `end`; `level` has seen the features.
-        unsafe { if self.code.bytes() == 512 { begin_wide(cells, first) } else { begin(cells, first) } }
+        if self.code.bytes() == 512 { begin_wide(cells, first) } else { begin(cells, first) }
     }
 
     /// The `len` elements from `at` on.
@@ -200,12 +198,12 @@ impl<'a> Task<'a> {
             };
         }
         // SAFETY: the places of this block.
-        unsafe { self.run(0..1) };
+        self.run(0..1);
         if !whole {
             for result in 0..self.targets.len() {
                 let (from, size) = (self.blocks.output(result), self.code.outputs[result].itemsize());
                 // SAFETY: this task's last elements of the result, of which the block has as many.
-                unsafe { std::ptr::copy_nonoverlapping(from, self.target(result, at, frame), len * size) };
+                std::ptr::copy_nonoverlapping(from, self.target(result, at, frame), len * size);
             }
         }
     }
@@ -239,7 +237,7 @@ impl Reader<'_> {
                 let operand = Operand { lying, held: self.held };
                 let size = operand.size();
                 // SAFETY: a part of the operand; a block holds `count` of any type of the program.
-                let at = unsafe { operand.part(range, std::ptr::slice_from_raw_parts_mut(block, count * size)) };
+                let at = operand.part(range, std::ptr::slice_from_raw_parts_mut(block, count * size));
                 if self.held != Held::No {
                     return at;
                 }
@@ -248,7 +246,7 @@ impl Reader<'_> {
             Feed::Near(start, size) => (start.wrapping_add((range.start - frame.near) * size), size),
             Feed::Drawn(stream) => {
                 // SAFETY: a block holds `count` of any type of the program, aligned for it.
-                unsafe { stream.part(range.start, len, block) };
+                stream.part(range.start, len, block);
                 (block.cast_const(), stream.dtype.itemsize())
             }
             Feed::Row(start, size) => {
@@ -256,7 +254,7 @@ impl Reader<'_> {
                 let whole = first == last;
                 if !(whole && self.row == first) {
                     // SAFETY: the rows of the range lie in the frame; a block holds `count` of any type of the program.
-                    unsafe { spread(start, size, range.start, if whole { count } else { len }, whole, frame, block) };
+                    spread(start, size, range.start, if whole { count } else { len }, whole, frame, block);
                 }
                 self.row = if whole { first } else { usize::MAX };
                 if whole {
@@ -269,10 +267,8 @@ impl Reader<'_> {
             return at;
         }
         // SAFETY: the part has `len` elements, and a block has room for `count`.
-        unsafe {
-            std::ptr::copy(at, block, len * size);
-            block.add(len * size).write_bytes(0, (count - len) * size);
-        }
+        std::ptr::copy(at, block, len * size);
+        block.add(len * size).write_bytes(0, (count - len) * size);
         block
     }
 }
@@ -325,10 +321,8 @@ fn fill_slots(code: &Code, words: &[u64], blocks: &Blocks) {
 unsafe fn begin_wide(cells: *const Cell, block: usize) {
     let zero = _mm512_setzero_ps();
     // SAFETY: the first of the cells, whose handler has this type at this level.
-    unsafe {
-        let jump: Jump<__m512> = std::mem::transmute((*cells).handler.0);
-        jump(cells, block, zero, zero, zero, zero, zero, zero, zero, zero);
-    }
+    let jump: Jump<__m512> = std::mem::transmute((*cells).handler.0);
+    jump(cells, block, zero, zero, zero, zero, zero, zero, zero, zero);
 }
 
 /// # Safety
@@ -337,8 +331,6 @@ unsafe fn begin_wide(cells: *const Cell, block: usize) {
 unsafe fn begin(cells: *const Cell, block: usize) {
     let zero = _mm256_setzero_ps();
     // SAFETY: the first of the cells, whose handler has this type at this level.
-    unsafe {
-        let jump: Jump<__m256> = std::mem::transmute((*cells).handler.0);
-        jump(cells, block, zero, zero, zero, zero, zero, zero, zero, zero);
-    }
+    let jump: Jump<__m256> = std::mem::transmute((*cells).handler.0);
+    jump(cells, block, zero, zero, zero, zero, zero, zero, zero, zero);
 }

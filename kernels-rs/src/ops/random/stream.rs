@@ -103,8 +103,8 @@ impl Stream {
             let words = &mut buffer[..len.next_multiple_of(2) * T::WORDS];
             philox::words(words, self.key, self.counter.wrapping_add((at * T::WORDS / philox::BLOCK) as u64));
             let to: *mut T = to.cast();
-            // SAFETY: as the caller promises; any bytes are an element.
-            self.make(words, unsafe { std::slice::from_raw_parts_mut(to, len) });
+            // SAFETY: any bytes are an element.
+            self.make(words, std::slice::from_raw_parts_mut(to, len));
         });
     }
 

@@ -1,7 +1,7 @@
 //! One step of each recurrence, from what inputs and states give to new states.
 
 use crate::array::Array;
-use crate::error::{Error, Result};
+use crate::error::{Result, named};
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::math::{Fma, exponential, special};
 use crate::ops::contraction::Gemm;
@@ -62,16 +62,7 @@ pub enum Activation {
     Tanh,
 }
 
-impl Activation {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "relu" => Ok(Self::Relu),
-            "tanh" => Ok(Self::Tanh),
-            _ => Err(Error::value("rnn", format!("unknown activation: got {name:?}, expected relu or tanh"))),
-        }
-    }
-}
+named!(Activation, "rnn": "relu" Relu, "tanh" Tanh);
 
 /// A recurrence of `S` states: makes the kernel of a step of one sequence.
 pub trait Cell<T: Gate, const S: usize>: Sync {

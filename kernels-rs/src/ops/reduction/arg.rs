@@ -7,7 +7,7 @@ use crate::array::axes::{merged, offset};
 use crate::array::key::Keyed;
 use crate::array::shape::{Inline, Shape, contiguous_strides};
 use crate::array::source::{Source, Strided};
-use crate::dtype::{BF16, DType, F16};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Arena, filled};
@@ -78,11 +78,9 @@ unsafe fn best_of_row_any<T: Keyed>(job: &RowJob) {
     let flip = T::flip(job.reversed);
     for row in 0..job.count {
         // SAFETY: the caller promises the rows that the job speaks of, and its results.
-        unsafe {
-            let x = job.x.cast::<T>().offset(row as isize * job.step);
-            let (key, at) = best_of::<T>(std::slice::from_raw_parts(x, job.len), flip);
-            job.out.add(row * job.out_step).write(Best { key: key.into(), at: at as i64 });
-        }
+        let x = job.x.cast::<T>().offset(row as isize * job.step);
+        let (key, at) = best_of::<T>(std::slice::from_raw_parts(x, job.len), flip);
+        job.out.add(row * job.out_step).write(Best { key: key.into(), at: at as i64 });
     }
 }
 
@@ -146,8 +144,7 @@ unsafe fn best_of_columns_any<T: Keyed>(job: &ColumnJob) {
             let (mut best_here, mut at_here) = (best[group], at[group]);
             let last = count - 1 - group * LANES;
             for row in round..rows.min(round + ROUND) {
-                // SAFETY: the caller promises the rows and columns that the job speaks of.
-                let values: [T; LANES] = unsafe {
+                let values: [T; LANES] = {
                     let start = x.offset(row as isize * row_step + (group * LANES) as isize * step);
                     if step == 1 && last >= LANES - 1 {
                         start.cast::<[T; LANES]>().read_unaligned()
@@ -166,8 +163,7 @@ unsafe fn best_of_columns_any<T: Keyed>(job: &ColumnJob) {
     }
     for i in 0..count {
         let found = Best { key: best[i / LANES][i % LANES].into(), at: at[i / LANES][i % LANES] as i64 };
-        // SAFETY: the caller promises a result for each column.
-        unsafe { job.out.add(i).write(found) };
+        job.out.add(i).write(found);
     }
 }
 
@@ -177,18 +173,8 @@ fn kernel_of<T: Keyed>() -> &'static Kernel {
 
 fn kernel(dtype: DType) -> &'static Kernel {
     match dtype {
-        DType::BF16 => kernel_of::<BF16>(),
-        DType::F16 => kernel_of::<F16>(),
-        DType::F32 => kernel_of::<f32>(),
-        DType::F64 => kernel_of::<f64>(),
-        DType::I16 => kernel_of::<i16>(),
-        DType::I32 => kernel_of::<i32>(),
-        DType::I64 => kernel_of::<i64>(),
-        DType::I8 => kernel_of::<i8>(),
-        DType::U16 => kernel_of::<u16>(),
-        DType::U32 => kernel_of::<u32>(),
-        DType::U64 => kernel_of::<u64>(),
-        DType::U8 | DType::Bool => kernel_of::<u8>(),
+        DType::Bool => kernel_of::<u8>(),
+        _ => crate::dispatch!(num dtype, T => kernel_of::<T>(), else unreachable!()),
     }
 }
 
@@ -284,8 +270,7 @@ impl Search<'_> {
             let end = rows.min(row + together);
             let len = PIECE.min(self.len - start);
             while row < end {
-                // SAFETY: the caller promises a slot for this piece of this row.
-                let out = unsafe { out.ptr().add(row * pieces + task % pieces) };
+                let out = out.ptr().add(row * pieces + task % pieces);
                 let mut job = RowJob { reversed: self.reversed, x: self.x, len, count: 1, step, out, out_step: pieces };
                 if gather {
                     job.step = len as isize;
@@ -294,19 +279,15 @@ impl Search<'_> {
                     let bytes = source.room(count) * self.kernel.size;
                     Arena::with([bytes], |mut room| {
                         // SAFETY: a part of each of these rows, which lie in the operand; elements of the room are aligned.
-                        unsafe {
-                            let x = source.part(first..first + count, room.take::<u8>(bytes));
-                            (self.kernel.row)(&RowJob { x, ..job });
-                        }
+                        let x = source.part(first..first + count, room.take::<u8>(bytes));
+                        (self.kernel.row)(&RowJob { x, ..job });
                     });
                 } else {
                     job.count = (inner - row % inner).min(end - row);
                     let at = offset(&self.kept, row) + start as isize;
                     // SAFETY: a part of each of these rows, which lie in the operand as far apart as `step` says.
-                    unsafe {
-                        job.x = self.x.offset(at * self.kernel.size as isize);
-                        (self.kernel.row)(&job);
-                    }
+                    job.x = self.x.offset(at * self.kernel.size as isize);
+                    (self.kernel.row)(&job);
                 }
                 row += job.count;
             }
@@ -330,18 +311,15 @@ impl Search<'_> {
                 let mut found = [Best { key: 0, at: 0 }; WIDTH];
                 let at = offset(outer, row) + first as isize * step + start as isize * self.run[0].1;
                 // SAFETY: rows and columns of the operand from one of its elements on; `found` holds as many results.
-                unsafe {
-                    (self.kernel.columns)(&ColumnJob {
-                        reversed: self.reversed,
-                        x: self.x.offset(at * self.kernel.size as isize),
-                        rows: (PIECE.min(self.len - start), self.run[0].1),
-                        columns: (count, step),
-                        out: found.as_mut_ptr(),
-                    });
-                }
+                (self.kernel.columns)(&ColumnJob {
+                    reversed: self.reversed,
+                    x: self.x.offset(at * self.kernel.size as isize),
+                    rows: (PIECE.min(self.len - start), self.run[0].1),
+                    columns: (count, step),
+                    out: found.as_mut_ptr(),
+                });
                 for (column, &best) in found[..count].iter().enumerate() {
-                    // SAFETY: the caller promises a slot for this piece of each column.
-                    unsafe { out.ptr().add((row * width + first + column) * pieces + piece).write(best) };
+                    out.ptr().add((row * width + first + column) * pieces + piece).write(best);
                 }
             }
         });

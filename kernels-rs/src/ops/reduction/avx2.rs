@@ -11,15 +11,15 @@ macro_rules! vectorize_avx2 {
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
                 unsafe fn avx2 <$($g: $bound),*> ($($arg: $ty),*) {
                     // SAFETY: the call goes on with the job that the caller promises for.
-                    unsafe { $inner($($arg),*) }
+                    $inner($($arg),*)
                 }
                 if $crate::machine::simd::level() >= $crate::machine::simd::Level::Avx2 {
                     // SAFETY: the level says that the CPU has these features; the job is the caller's.
-                    return unsafe { avx2::<$($g),*>($($arg),*) };
+                    return avx2::<$($g),*>($($arg),*);
                 }
             }
             // SAFETY: the call goes on with the job that the caller promises for.
-            unsafe { $inner($($arg),*) }
+            $inner($($arg),*)
         }
     };
 }

@@ -84,21 +84,15 @@ unsafe fn fold_rows_any<F: Fold>(job: &RowJob) {
     if let Some(dtype) = stored_as::<F>(job.narrow) {
         let mut wide = [const { MaybeUninit::<F::In>::uninit() }; BLOCK];
         for row in 0..job.count {
-            // SAFETY: the caller promises this row and this result, and that a row is at most one block long.
-            unsafe {
-                widen(dtype, narrow_at(job.x, row as isize * job.stride), wide.as_mut_ptr().cast(), job.len);
-                out.add(row).write(fold_block::<F>(std::slice::from_raw_parts(wide.as_ptr().cast(), job.len)));
-            }
+            widen(dtype, narrow_at(job.x, row as isize * job.stride), wide.as_mut_ptr().cast(), job.len);
+            out.add(row).write(fold_block::<F>(std::slice::from_raw_parts(wide.as_ptr().cast(), job.len)));
         }
         return;
     }
     let x = job.x.cast::<F::In>();
     for row in 0..job.count {
-        // SAFETY: the caller promises this row and this result.
-        unsafe {
-            let row_x = std::slice::from_raw_parts(x.offset(row as isize * job.stride), job.len);
-            out.add(row).write(fold_block::<F>(row_x));
-        }
+        let row_x = std::slice::from_raw_parts(x.offset(row as isize * job.stride), job.len);
+        out.add(row).write(fold_block::<F>(row_x));
     }
 }
 
@@ -197,24 +191,23 @@ unsafe fn fold_columns_any<F: Fold>(job: &ColumnJob<'_>) {
     let parts = job.rows.len().div_ceil(PART);
     for (part, rows) in job.rows.chunks(PART).enumerate() {
         let which = [0, 1, 1, 2][part];
-        // SAFETY: the caller promises scratch for three tiles, and the rows of the job.
-        unsafe { fill_tile::<F>(job, rows, std::slice::from_raw_parts_mut(tiles.add(which * tile_len), tile_len)) };
+        fill_tile::<F>(job, rows, std::slice::from_raw_parts_mut(tiles.add(which * tile_len), tile_len));
         for &(into, from) in merges_after(part, parts) {
             // SAFETY: different tiles, both written.
-            unsafe { merge_runs::<F>(tiles.add(into * tile_len), tiles.add(from * tile_len), tile_len) };
+            merge_runs::<F>(tiles.add(into * tile_len), tiles.add(from * tile_len), tile_len);
         }
     }
     let mut lanes = job.rows.len().min(LANES);
     while lanes > 1 {
         let half = lanes.next_power_of_two() / 2;
         // SAFETY: different rows of the first tile.
-        unsafe { merge_runs::<F>(tiles, tiles.add(half * job.width), (lanes - half) * job.width) };
+        merge_runs::<F>(tiles, tiles.add(half * job.width), (lanes - half) * job.width);
         lanes = half;
     }
     let out = job.out.cast::<F::Acc>();
     for column in 0..job.width {
-        // SAFETY: the caller promises a result for each column; row 0 of the tile is written.
-        unsafe { out.offset(column as isize * job.out_step).write(*tiles.add(column)) };
+        // SAFETY: row 0 of the tile is written.
+        out.offset(column as isize * job.out_step).write(*tiles.add(column));
     }
 }
 
@@ -240,8 +233,7 @@ unsafe fn fill_tile<F: Fold>(job: &ColumnJob<'_>, rows: &[isize], tile: &mut [F:
     for (at, group) in rows.chunks(together).enumerate() {
         let len = group.len() * job.width;
         let first = at * together % LANES * job.width;
-        // SAFETY: the caller promises the rows of the job, and room for them.
-        let x = unsafe { std::slice::from_raw_parts(fetch::<F>(job, group[0], len), len) };
+        let x = std::slice::from_raw_parts(fetch::<F>(job, group[0], len), len);
         absorb::<F>(&mut tile[first..first + len], x);
     }
 }
@@ -267,32 +259,28 @@ fn merge<F: Fold>(into: &mut [F::Acc], from: &[F::Acc]) {
 #[inline(always)]
 unsafe fn fetch<F: Fold>(job: &ColumnJob<'_>, at: isize, len: usize) -> *const F::In {
     let row = job.row.cast::<F::In>();
-    // SAFETY: the caller promises the elements of the job and room for its results.
-    unsafe {
-        match stored_as::<F>(job.narrow) {
-            None if job.step == 1 => return job.x.cast::<F::In>().offset(at),
-            None => copy_row(job.x.cast::<F::In>().offset(at), job.step, row, len),
-            Some(dtype) if job.step == 1 => widen(dtype, narrow_at(job.x, at), row.cast(), len),
-            Some(dtype) => {
-                // Strided rows come one by one: the rest of the room is free.
-                let narrow = row.cast::<u16>().add(2 * len);
-                copy_row(narrow_at(job.x, at), job.step, narrow, len);
-                widen(dtype, narrow, row.cast(), len);
-            }
+    match stored_as::<F>(job.narrow) {
+        None if job.step == 1 => return job.x.cast::<F::In>().offset(at),
+        None => copy_row(job.x.cast::<F::In>().offset(at), job.step, row, len),
+        Some(dtype) if job.step == 1 => widen(dtype, narrow_at(job.x, at), row.cast(), len),
+        Some(dtype) => {
+            // Strided rows come one by one: the rest of the room is free.
+            let narrow = row.cast::<u16>().add(2 * len);
+            copy_row(narrow_at(job.x, at), job.step, narrow, len);
+            widen(dtype, narrow, row.cast(), len);
         }
     }
     row
 }
 
 unsafe fn narrow_at(x: *const u8, at: isize) -> *const u16 {
-    // SAFETY: the caller says that the element exists; arrays are aligned to their elements.
-    unsafe { x.offset(2 * at).cast() }
+    // SAFETY: arrays are aligned to their elements.
+    x.offset(2 * at).cast()
 }
 
 unsafe fn copy_row<T: Copy>(x: *const T, step: isize, row: *mut T, len: usize) {
     for i in 0..len {
-        // SAFETY: the caller says that both exist.
-        unsafe { row.add(i).write(*x.offset(i as isize * step)) };
+        row.add(i).write(*x.offset(i as isize * step));
     }
 }
 
@@ -302,6 +290,5 @@ unsafe fn copy_row<T: Copy>(x: *const T, step: isize, row: *mut T, len: usize) {
 /// Both runs are written, and do not overlap.
 #[inline(always)]
 unsafe fn merge_runs<F: Fold>(into: *mut F::Acc, from: *const F::Acc, len: usize) {
-    // SAFETY: the caller promises the elements of the job and room for its results.
-    unsafe { merge::<F>(std::slice::from_raw_parts_mut(into, len), std::slice::from_raw_parts(from, len)) };
+    merge::<F>(std::slice::from_raw_parts_mut(into, len), std::slice::from_raw_parts(from, len));
 }

@@ -97,28 +97,22 @@ impl RowFold {
         if self.mean {
             let (single, double): (*mut f32, *mut f64) = (accs.cast(), accs.cast());
             for row in 0..count {
-                // SAFETY: the caller has the results there.
-                unsafe {
-                    match acc {
-                        DType::F32 => *single.add(row) /= len as f32,
-                        _ => *double.add(row) /= len as f64,
-                    }
+                match acc {
+                    DType::F32 => *single.add(row) /= len as f32,
+                    _ => *double.add(row) /= len as f64,
                 }
             }
         }
-        // SAFETY: as above, with room for as many elements.
-        unsafe {
-            if acc == self.dtype {
-                std::ptr::copy_nonoverlapping(accs, out, count * acc.itemsize());
-            } else {
-                let accs: *const f32 = accs.cast_const().cast();
-                dispatch!(all self.dtype, T => {
-                    let out: *mut T = out.cast();
-                    for row in 0..count {
-                        out.add(row).write(T::from_f64(accs.add(row).read() as f64));
-                    }
-                });
-            }
+        if acc == self.dtype {
+            std::ptr::copy_nonoverlapping(accs, out, count * acc.itemsize());
+        } else {
+            let accs: *const f32 = accs.cast_const().cast();
+            dispatch!(all self.dtype, T => {
+                let out: *mut T = out.cast();
+                for row in 0..count {
+                    out.add(row).write(T::from_f64(accs.add(row).read() as f64));
+                }
+            });
         }
     }
 }
@@ -135,15 +129,12 @@ unsafe fn blocks(kernel: &Kernel, x: *const u8, count: usize, out: *mut u8) {
 /// Folds results of blocks until there is one.
 unsafe fn again(kernel: &Kernel, x: *const u8, len: usize, out: *mut u8) {
     if len <= BLOCK {
-        // SAFETY: the caller promises a row of them, and room for the result.
-        return unsafe { (kernel.rows)(&RowJob { x, count: 1, stride: 0, len, out, narrow: None }) };
+        return (kernel.rows)(&RowJob { x, count: 1, stride: 0, len, out, narrow: None });
     }
     with_scratch(len.div_ceil(BLOCK), |room: &mut [u64]| {
         let parts = room.as_mut_ptr().cast();
-        // SAFETY: as above; a word for each block.
-        unsafe {
-            blocks(kernel, x, len, parts);
-            again((kernel.again)(), parts, len.div_ceil(BLOCK), out);
-        }
+        // SAFETY: a word for each block.
+        blocks(kernel, x, len, parts);
+        again((kernel.again)(), parts, len.div_ceil(BLOCK), out);
     });
 }

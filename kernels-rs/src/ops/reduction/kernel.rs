@@ -125,14 +125,8 @@ macro_rules! extreme_kernels {
                 DType::BF16 | DType::F16 => narrow::<$fold<f32>>(dtype),
                 DType::F32 => kernel::<$fold<f32>>(),
                 DType::F64 => kernel::<$fold<f64>>(),
-                DType::I16 => kernel::<$fold<i16>>(),
-                DType::I32 => kernel::<$fold<i32>>(),
-                DType::I64 => kernel::<$fold<i64>>(),
-                DType::I8 => kernel::<$fold<i8>>(),
-                DType::U16 => kernel::<$fold<u16>>(),
-                DType::U32 => kernel::<$fold<u32>>(),
-                DType::U64 => kernel::<$fold<u64>>(),
-                DType::U8 | DType::Bool => kernel::<$fold<u8>>(),
+                DType::Bool => kernel::<$fold<u8>>(),
+                _ => crate::dispatch!(int dtype, T => kernel::<$fold<T>>(), else unreachable!()),
             }
         }
     )*};

@@ -108,13 +108,11 @@ impl Pass<'_> {
             Array::uninit(self.kernel.acc, &[outputs, blocks])?
         };
         let to = SharedMut::new(out.storage().data());
-        // SAFETY: the caller promises the operand; `to` has room for each block of each output.
-        unsafe {
-            match plan {
-                Plan::Columns(inner) => self.columns(inner, len, block_step, to),
-                Plan::Rows => self.rows(len, false, to),
-                Plan::Gathered => self.rows(len, true, to),
-            }
+        // SAFETY: `to` has room for each block of each output.
+        match plan {
+            Plan::Columns(inner) => self.columns(inner, len, block_step, to),
+            Plan::Rows => self.rows(len, false, to),
+            Plan::Gathered => self.rows(len, true, to),
         }
         if done {
             return Ok(out);
@@ -125,7 +123,7 @@ impl Pass<'_> {
         run.push(Axis { len: blocks, step: block_step as isize, out: 0 });
         let kept = Axes::from_slice(&kept[..rank])?;
         // SAFETY: the axes describe the array just written.
-        unsafe { Pass { kernel: (self.kernel.again)(), x: out.data(), kept, run, wanted: self.wanted }.run() }
+        Pass { kernel: (self.kernel.again)(), x: out.data(), kept, run, wanted: self.wanted }.run()
     }
 
     /// When the last axis of the run holds whole blocks and another one lies closer in memory, the blocks along the
@@ -176,19 +174,17 @@ impl Pass<'_> {
             threads::parallel(outputs * pieces, &|task| {
                 let (row, start) = (task / pieces, task % pieces * grain);
                 // SAFETY: a part of one row.
-                unsafe { self.row_part(&source, row * len + start, grain.min(len - start), len, out) };
+                self.row_part(&source, row * len + start, grain.min(len - start), len, out);
             });
         } else {
             let rows = (grain / len).max(1);
             threads::parallel(outputs.div_ceil(rows), &|task| {
                 let (first, count) = (task * rows, rows.min(outputs - task * rows));
                 // SAFETY: whole rows.
-                unsafe {
-                    if gather {
-                        self.row_part(&source, first * len, count * len, len, out);
-                    } else {
-                        self.row_group(&kept, first, count, len, out);
-                    }
+                if gather {
+                    self.row_part(&source, first * len, count * len, len, out);
+                } else {
+                    self.row_group(&kept, first, count, len, out);
                 }
             });
         }
@@ -200,7 +196,7 @@ impl Pass<'_> {
         let bytes = source.room(count) * size;
         Arena::with([bytes], |mut room| {
             // SAFETY: the range lies inside the array; elements of the room are aligned.
-            let x = unsafe { source.part(start..start + count, room.take::<u8>(bytes)) };
+            let x = source.part(start..start + count, room.take::<u8>(bytes));
             let rows = count.div_ceil(len);
             if len <= BLOCK {
                 // SAFETY: the rows lie one after another; each has its own result.
@@ -212,7 +208,7 @@ impl Pass<'_> {
             for row in 0..rows {
                 let first = (start / len) + row;
                 // SAFETY: the row lies inside the part.
-                unsafe { self.one_row(x.add(row * len * size), first, start % len, len.min(count), len, out) };
+                self.one_row(x.add(row * len * size), first, start % len, len.min(count), len, out);
             }
         });
     }
@@ -230,16 +226,14 @@ impl Pass<'_> {
         while row < first + count {
             let together = (last_len - row % last_len).min(first + count - row);
             // SAFETY: the rows lie inside the array; each has its own results.
-            unsafe {
-                let x = self.x.offset(offset(&dims, row) * size);
-                if len <= BLOCK {
-                    let out = out.ptr().add(row * self.kernel.acc.itemsize());
-                    (self.kernel.rows)(&RowJob { x, count: together, stride: last_step, len, out, narrow });
-                } else {
-                    for k in 0..together {
-                        let x = x.offset(k as isize * last_step * size);
-                        self.one_row(x, row + k, 0, len, len, out);
-                    }
+            let x = self.x.offset(offset(&dims, row) * size);
+            if len <= BLOCK {
+                let out = out.ptr().add(row * self.kernel.acc.itemsize());
+                (self.kernel.rows)(&RowJob { x, count: together, stride: last_step, len, out, narrow });
+            } else {
+                for k in 0..together {
+                    let x = x.offset(k as isize * last_step * size);
+                    self.one_row(x, row + k, 0, len, len, out);
                 }
             }
             row += together;
@@ -251,14 +245,12 @@ impl Pass<'_> {
         let (whole, rest, narrow) = (count / BLOCK, count % BLOCK, self.kernel.narrow);
         let at = row * len.div_ceil(BLOCK) + start / BLOCK;
         // SAFETY: the blocks lie inside the row; each has its own result.
-        unsafe {
-            let out = out.ptr().add(at * self.kernel.acc.itemsize());
-            (self.kernel.rows)(&RowJob { x, count: whole, stride: BLOCK as isize, len: BLOCK, out, narrow });
-            if rest > 0 {
-                let x = x.add(whole * BLOCK * self.kernel.size);
-                let out = out.add(whole * self.kernel.acc.itemsize());
-                (self.kernel.rows)(&RowJob { x, count: 1, stride: 0, len: rest, out, narrow });
-            }
+        let out = out.ptr().add(at * self.kernel.acc.itemsize());
+        (self.kernel.rows)(&RowJob { x, count: whole, stride: BLOCK as isize, len: BLOCK, out, narrow });
+        if rest > 0 {
+            let x = x.add(whole * BLOCK * self.kernel.size);
+            let out = out.add(whole * self.kernel.acc.itemsize());
+            (self.kernel.rows)(&RowJob { x, count: 1, stride: 0, len: rest, out, narrow });
         }
     }
 
@@ -286,20 +278,18 @@ impl Pass<'_> {
                     let (from, to) = line.moved(offset(&outer, which), first as isize);
                     let to = to + (block * block_step) as isize;
                     // SAFETY: the job lies inside the array; each of its columns has its own result.
-                    unsafe {
-                        (self.kernel.columns)(&ColumnJob {
-                            x: self.x.offset(from * self.kernel.size as isize),
-                            rows,
-                            dense: self.run.len() == 1 && line.step == 1 && self.run[0].step == width as isize,
-                            width,
-                            step: line.step,
-                            out: out.ptr().offset(to * self.kernel.acc.itemsize() as isize),
-                            out_step: line.out,
-                            scratch: scratch.cast(),
-                            row: line_room.cast(),
-                            narrow: self.kernel.narrow,
-                        });
-                    }
+                    (self.kernel.columns)(&ColumnJob {
+                        x: self.x.offset(from * self.kernel.size as isize),
+                        rows,
+                        dense: self.run.len() == 1 && line.step == 1 && self.run[0].step == width as isize,
+                        width,
+                        step: line.step,
+                        out: out.ptr().offset(to * self.kernel.acc.itemsize() as isize),
+                        out_step: line.out,
+                        scratch: scratch.cast(),
+                        row: line_room.cast(),
+                        narrow: self.kernel.narrow,
+                    });
                 }
             });
         });

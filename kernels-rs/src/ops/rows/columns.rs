@@ -204,7 +204,7 @@ impl<T: RowElement> Strip<'_, T> {
             let (x, y) = self.line(i, lines);
             let at = self.at + i * self.columns.size[2];
             // SAFETY: the caller gives room for all lines, and a strip lies inside them.
-            let out = unsafe { to.slice(at..at + self.width) };
+            let out = to.slice(at..at + self.width);
             T::write(out, out_buffer, |out| {
                 launch::<T::Wide, _>(Line { pass, x, y, out, tops, sums: [first, second] });
             });

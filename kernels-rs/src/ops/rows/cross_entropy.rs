@@ -177,8 +177,8 @@ impl<W: Wide> Kernel<W> for Backward<'_, W> {
                 for (row, (&at, &g)) in at.iter().zip(g).enumerate() {
                     (scales[row], own[row]) = parts_of(exps.totals[row], exps.lines[at][row], g);
                 }
-                // SAFETY: as above; the rows have one length.
-                unsafe { exps.scaled::<V>(&scales, out, len) };
+                // SAFETY: the rows have one length.
+                exps.scaled::<V>(&scales, out, len);
                 for (row, &at) in at.iter().enumerate() {
                     out[row * len + at] = own[row];
                 }
@@ -186,8 +186,8 @@ impl<W: Wide> Kernel<W> for Backward<'_, W> {
             return;
         }
         for ((x, out), (&at, &g)) in x.chunks_exact(len).zip(out.chunks_exact_mut(len)).zip(at.iter().zip(g)) {
-            // SAFETY: the caller has the instructions; the rows have one length.
-            let total = unsafe { shifted_exp::<V>(x, largest::<V>(x), out) };
+            // SAFETY: the rows have one length.
+            let total = shifted_exp::<V>(x, largest::<V>(x), out);
             let (scale, own) = parts_of(total, out[at], g);
             for slot in &mut *out {
                 *slot = *slot * scale;

@@ -131,16 +131,13 @@ fn all_finite<W: Wide>(x: &[W]) -> bool {
 #[inline(always)]
 unsafe fn statistics<V: Lanes<Elem: Wide>>(x: &[V::Elem], norm: Norm, overflow: &AtomicBool) -> Statistics<V::Elem> {
     let (count, epsilon) = (V::Elem::count(x.len()), V::Elem::from_f64(norm.epsilon));
-    // SAFETY: the caller has the instructions.
-    let (rounded_mean, back, var) = unsafe {
-        if norm.centered {
-            let rounded_mean = sum::<V>(x) / count;
-            let [errors, squares] = moments::<V>(x, rounded_mean);
-            let mean_error = errors / count;
-            (rounded_mean, V::Elem::ZERO - mean_error, not_below_zero(squares / count - mean_error * mean_error))
-        } else {
-            (V::Elem::ZERO, V::Elem::from_f64(-0.0), dot::<V>(x, x) / count)
-        }
+    let (rounded_mean, back, var) = if norm.centered {
+        let rounded_mean = sum::<V>(x) / count;
+        let [errors, squares] = moments::<V>(x, rounded_mean);
+        let mean_error = errors / count;
+        (rounded_mean, V::Elem::ZERO - mean_error, not_below_zero(squares / count - mean_error * mean_error))
+    } else {
+        (V::Elem::ZERO, V::Elem::from_f64(-0.0), dot::<V>(x, x) / count)
     };
     if !var.to_f64().is_finite() && all_finite(x) {
         overflow.store(true, Ordering::Relaxed);
@@ -280,8 +277,7 @@ impl<T: RowElement> Job<'_, T> {
                 let end = rows.end.min(block + BLOCK);
                 for first in (block..end).step_by(together) {
                     let range = first * len..end.min(first + together) * len;
-                    // SAFETY: the caller promises that the rows of the block belong to this task.
-                    let dx = unsafe { to.slice(range.clone()) };
+                    let dx = to.slice(range.clone());
                     let (g, x) = (operands[0].part(range.clone(), for_g), operands[1].part(range, for_x));
                     for ((g, x), dx) in g.chunks_exact(len).zip(x.chunks_exact(len)).zip(dx.chunks_exact_mut(len)) {
                         let (g, x) = (T::read(g, g_buffer), T::read(x, x_buffer));

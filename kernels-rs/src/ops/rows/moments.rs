@@ -226,23 +226,20 @@ struct Piece<'a, W> {
 impl<W: Wide> Kernel<W> for Piece<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
-        // SAFETY: the caller has the instructions.
-        *self.result = unsafe {
-            match (self.mode, self.middle) {
-                (Mode::Spread(_), None) => [fold::sum::<V>(self.x), W::ZERO],
-                (Mode::LogSumExp, None) => [fold::largest::<V>(self.x), W::ZERO],
-                (Mode::Spread(_), Some(middle)) => fold::moments::<V>(self.x, middle),
-                (Mode::LogSumExp, Some(middle)) => {
-                    let mut total = W::ZERO;
-                    for part in self.x.chunks(WORK) {
-                        let work = &mut self.work[..part.len()];
-                        for (slot, &x) in work.iter_mut().zip(part) {
-                            *slot = (x - middle).exp::<V::Math>();
-                        }
-                        total = total + fold::sum::<V>(work);
+        *self.result = match (self.mode, self.middle) {
+            (Mode::Spread(_), None) => [fold::sum::<V>(self.x), W::ZERO],
+            (Mode::LogSumExp, None) => [fold::largest::<V>(self.x), W::ZERO],
+            (Mode::Spread(_), Some(middle)) => fold::moments::<V>(self.x, middle),
+            (Mode::LogSumExp, Some(middle)) => {
+                let mut total = W::ZERO;
+                for part in self.x.chunks(WORK) {
+                    let work = &mut self.work[..part.len()];
+                    for (slot, &x) in work.iter_mut().zip(part) {
+                        *slot = (x - middle).exp::<V::Math>();
                     }
-                    [total, W::ZERO]
+                    total = total + fold::sum::<V>(work);
                 }
+                [total, W::ZERO]
             }
         };
     }

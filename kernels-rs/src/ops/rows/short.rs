@@ -32,7 +32,7 @@ impl<W: Wide> Exps<W> {
         debug_assert!(len < V::N && x.len() <= len * V::N, "{len}");
         let mut own = Self { lines: [[W::ZERO; LANES]; LANES], tops: [W::ZERO; LANES], totals: [W::ZERO; LANES] };
         let rows = Block { at: x.as_ptr(), pitch: len, rows: x.len() / len, cols: len };
-        // SAFETY: the rows lie in `x`, and a line has room for a register; the caller has the instructions.
+        // SAFETY: the rows lie in `x`, and a line has room for a register.
         unsafe {
             V::transpose(rows, own.lines.as_mut_ptr().cast(), LANES, V::N);
             let mut top = V::splat(W::LOWEST);
@@ -65,7 +65,7 @@ impl<W: Wide> Exps<W> {
             }
         }
         let lines = Block { at: self.lines.as_ptr().cast(), pitch: LANES, rows: len, cols: out.len() / len };
-        // SAFETY: lines of a register each; the rows have room for them; the caller has the instructions.
-        unsafe { V::transpose(lines, out.as_mut_ptr(), len, len) };
+        // SAFETY: lines of a register each; the rows have room for them.
+        V::transpose(lines, out.as_mut_ptr(), len, len);
     }
 }

@@ -40,31 +40,29 @@ impl<T: Place, const K: usize> Kernel<T> for Direct<'_, T, K> {
             let some = V::N.min(count - first);
             // SAFETY: the machine has the instructions, as the caller promises; the places are there, and behind the last are
             // those of a middle; numbers are of pixels, which lie in each plane; the room in the result is the task's.
-            unsafe {
-                let (here, behind) = (V::N.min(2 * some), (2 * some).saturating_sub(V::N));
-                let at = grid.as_ptr().add(2 * first);
-                let (x, y) = V::deinterleave(V::load_some(at, here), V::load_some(at.wrapping_add(here), behind));
-                let (x, y) = (spread::<T, V>(&across, x), spread::<T, V>(&down, y));
-                let (column, row) = if K == 1 { (x.round(), y.round()) } else { (x.floor(), y.floor()) };
-                let found = found::<T, V, K>(&across, &down, column, row);
-                let weights = weights(x.sub(column), y.sub(row));
-                for channel in 0..channels {
-                    let from = image.as_ptr().add(channel * plane);
-                    let out = match &found {
-                        Found::Inside(pixels) if K == 1 => V::gather(from, pixels.as_ptr(), V::N),
-                        Found::Inside(pixels) => {
-                            let (p, q) = V::gather_pairs(from, pixels.as_ptr());
-                            let (r, s) = V::gather_pairs(from.add(down.step), pixels.as_ptr());
-                            sum([p, q, r, s], weights)
-                        }
-                        Found::Some([p, q, r, s]) => {
-                            let (p, q) = (V::gather(from, p.as_ptr(), V::N), V::gather(from, q.as_ptr(), V::N));
-                            let (r, s) = (V::gather(from, r.as_ptr(), V::N), V::gather(from, s.as_ptr(), V::N));
-                            sum([p, q, r, s], weights)
-                        }
-                    };
-                    out.store_some(to.add(channel * pitch + first), some);
-                }
+            let (here, behind) = (V::N.min(2 * some), (2 * some).saturating_sub(V::N));
+            let at = grid.as_ptr().add(2 * first);
+            let (x, y) = V::deinterleave(V::load_some(at, here), V::load_some(at.wrapping_add(here), behind));
+            let (x, y) = (spread::<T, V>(&across, x), spread::<T, V>(&down, y));
+            let (column, row) = if K == 1 { (x.round(), y.round()) } else { (x.floor(), y.floor()) };
+            let found = found::<T, V, K>(&across, &down, column, row);
+            let weights = weights(x.sub(column), y.sub(row));
+            for channel in 0..channels {
+                let from = image.as_ptr().add(channel * plane);
+                let out = match &found {
+                    Found::Inside(pixels) if K == 1 => V::gather(from, pixels.as_ptr(), V::N),
+                    Found::Inside(pixels) => {
+                        let (p, q) = V::gather_pairs(from, pixels.as_ptr());
+                        let (r, s) = V::gather_pairs(from.add(down.step), pixels.as_ptr());
+                        sum([p, q, r, s], weights)
+                    }
+                    Found::Some([p, q, r, s]) => {
+                        let (p, q) = (V::gather(from, p.as_ptr(), V::N), V::gather(from, q.as_ptr(), V::N));
+                        let (r, s) = (V::gather(from, r.as_ptr(), V::N), V::gather(from, s.as_ptr(), V::N));
+                        sum([p, q, r, s], weights)
+                    }
+                };
+                out.store_some(to.add(channel * pitch + first), some);
             }
         }
     }
@@ -98,27 +96,25 @@ unsafe fn spread<T: Place, V: Lanes<Elem = T>>(axis: &Axis, place: V) -> V {
 #[inline(always)]
 unsafe fn found<T: Place, V: Lanes<Elem = T>, const K: usize>(across: &Axis, down: &Axis, column: V, row: V) -> Found {
     let (mut lists, step) = ([[0; 16]; 4], down.step as i32);
-    // SAFETY: as the caller promises; no register has more than 16 lanes.
-    unsafe {
-        let (right, bottom) = (last::<T, V>(across), last::<T, V>(down));
-        let [mut columns, mut rows] = [[0; 16]; 2];
-        column.store_inside(right, columns.as_mut_ptr());
-        row.store_inside(bottom, rows.as_mut_ptr());
-        let list = |rows: &[i32; 16], columns: &[i32; 16], list: &mut [i32; 16]| {
-            (0..16).for_each(|i| list[i] = together(rows[i], columns[i], step));
-        };
-        list(&rows, &columns, &mut lists[0]);
-        if K == 1 || (inside::<T, V>(across, column) && inside::<T, V>(down, row)) {
-            return Found::Inside(lists[0]);
-        }
-        let one = V::splat(T::of(1.0));
-        let [mut next_columns, mut next_rows] = [[0; 16]; 2];
-        column.add(one).store_inside(right, next_columns.as_mut_ptr());
-        row.add(one).store_inside(bottom, next_rows.as_mut_ptr());
-        list(&rows, &next_columns, &mut lists[1]);
-        list(&next_rows, &columns, &mut lists[2]);
-        list(&next_rows, &next_columns, &mut lists[3]);
+    // SAFETY: no register has more than 16 lanes.
+    let (right, bottom) = (last::<T, V>(across), last::<T, V>(down));
+    let [mut columns, mut rows] = [[0; 16]; 2];
+    column.store_inside(right, columns.as_mut_ptr());
+    row.store_inside(bottom, rows.as_mut_ptr());
+    let list = |rows: &[i32; 16], columns: &[i32; 16], list: &mut [i32; 16]| {
+        (0..16).for_each(|i| list[i] = together(rows[i], columns[i], step));
+    };
+    list(&rows, &columns, &mut lists[0]);
+    if K == 1 || (inside::<T, V>(across, column) && inside::<T, V>(down, row)) {
+        return Found::Inside(lists[0]);
     }
+    let one = V::splat(T::of(1.0));
+    let [mut next_columns, mut next_rows] = [[0; 16]; 2];
+    column.add(one).store_inside(right, next_columns.as_mut_ptr());
+    row.add(one).store_inside(bottom, next_rows.as_mut_ptr());
+    list(&rows, &next_columns, &mut lists[1]);
+    list(&next_rows, &columns, &mut lists[2]);
+    list(&next_rows, &next_columns, &mut lists[3]);
     Found::Some(lists)
 }
 

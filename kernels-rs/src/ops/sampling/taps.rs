@@ -1,7 +1,7 @@
 //! Which pixels a place reads, and with which weights.
 
 use super::Settings;
-use crate::error::{Error, Result};
+use crate::error::named;
 use crate::machine::lanes::Real;
 use crate::vectorize;
 
@@ -27,33 +27,9 @@ pub enum Margin {
     Zeros,
 }
 
-impl Mode {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        Ok(match name {
-            "bicubic" => Self::Bicubic,
-            "bilinear" => Self::Bilinear,
-            "nearest" => Self::Nearest,
-            _ => return Err(unknown("mode", name, "bicubic, bilinear or nearest")),
-        })
-    }
-}
+named!(Mode, "grid_sample": "bicubic" Bicubic, "bilinear" Bilinear, "nearest" Nearest);
 
-impl Margin {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        Ok(match name {
-            "border" => Self::Border,
-            "reflection" => Self::Reflection,
-            "zeros" => Self::Zeros,
-            _ => return Err(unknown("padding_mode", name, "border, reflection or zeros")),
-        })
-    }
-}
-
-fn unknown(what: &str, name: &str, expected: &str) -> Error {
-    Error::value("grid_sample", format!("unknown {what}: got {name:?}, expected {expected}"))
-}
+named!(Margin, "grid_sample": "border" Border, "reflection" Reflection, "zeros" Zeros);
 
 /// A float that places are computed in.
 pub trait Place: Real {

@@ -128,8 +128,7 @@ impl<T: Element> Results<T> {
     /// The lines exist, and no other task fills them.
     pub unsafe fn fill(&self, lines: Range<usize>, room: &mut [T], work: impl FnOnce(&mut [T])) {
         if self.inner == 1 {
-            // SAFETY: the caller promises that these lines exist and belong to one task.
-            return work(unsafe { self.start.slice(lines.start * self.len..lines.end * self.len) });
+            return work(self.start.slice(lines.start * self.len..lines.end * self.len));
         }
         let dense = &mut room[..lines.len() * self.len];
         work(dense);
@@ -148,13 +147,10 @@ impl<T: Element> Results<T> {
                 Axis { len: self.len, to: inner, from: 1 },
                 Axis { len: some, to: 1, from: len },
             ];
-            // SAFETY: the caller promises that these lines exist and belong to one task; the lines of this part lie
-            // `inner` elements apart in steps.
-            unsafe {
-                let to = self.start.ptr().add(run * self.len * self.inner + place);
-                copy_serial(size_of::<T>(), to.cast(), from.cast(), &axes);
-                from = from.add(runs * some * self.len);
-            }
+            // SAFETY: the lines of this part lie `inner` elements apart in steps.
+            let to = self.start.ptr().add(run * self.len * self.inner + place);
+            copy_serial(size_of::<T>(), to.cast(), from.cast(), &axes);
+            from = from.add(runs * some * self.len);
             line += runs * some;
         }
     }

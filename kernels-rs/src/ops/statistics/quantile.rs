@@ -7,7 +7,7 @@ use crate::array::shape::Shape;
 use crate::array::view;
 use crate::dispatch;
 use crate::dtype::{DType, Plain};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, named};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Arena, filled};
 use crate::vectorize;
@@ -36,19 +36,7 @@ pub enum Between {
     Nearest,
 }
 
-impl Between {
-    /// From the name used in Python.
-    pub fn from_name(name: &str) -> Result<Self> {
-        Ok(match name {
-            "higher" => Self::Higher,
-            "linear" => Self::Linear,
-            "lower" => Self::Lower,
-            "midpoint" => Self::Midpoint,
-            "nearest" => Self::Nearest,
-            _ => return Err(Error::Rejected("no such way between two elements")),
-        })
-    }
-}
+named!(Between, "quantile": "higher" Higher, "linear" Linear, "lower" Lower, "midpoint" Midpoint, "nearest" Nearest);
 
 /// Places in order, and the weight of the second.
 #[derive(Clone, Copy)]

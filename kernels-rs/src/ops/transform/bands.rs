@@ -126,30 +126,28 @@ impl<T: Real> Kernel<T> for Untangle<T> {
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let [near, far] = self.from;
         // SAFETY: all rows have `width` elements, which each task has alone where they are written.
-        unsafe {
-            let (one_half, sign) = (V::splat(Element::from_f64(0.5)), V::splat(self.sign));
-            let (minus, zero) = (V::splat(Element::from_f64(-1.0)), V::splat(T::default()));
-            let turn = [V::splat(self.turn[0]), V::splat(self.turn[1])];
-            for at in (0..self.width).step_by(V::N) {
-                let count = V::N.min(self.width - at);
-                let (a, b) = (V::load_some(near[0].add(at), count), V::load_some(near[1].add(at), count));
-                let (c, d) = (V::load_some(far[0].add(at), count), V::load_some(far[1].add(at), count));
-                let (re, im) = turned_by((b.add(d), c.sub(a)), turn);
-                let (sum, gap) = (a.add(c), b.sub(d));
-                let (near_re, near_im) = (sum.mul_add(one_half, re), gap.mul_add(one_half, im).mul(sign));
-                let (far_re, far_im) = (sum.mul_sub(one_half, re), gap.mul_sub(one_half, im).mul(sign));
-                let (near_im, far_im) = if self.first { (zero, zero) } else { (near_im, far_im) };
-                let [[to_re, to_im], [to_far_re, to_far_im]] = self.to;
+        let (one_half, sign) = (V::splat(Element::from_f64(0.5)), V::splat(self.sign));
+        let (minus, zero) = (V::splat(Element::from_f64(-1.0)), V::splat(T::default()));
+        let turn = [V::splat(self.turn[0]), V::splat(self.turn[1])];
+        for at in (0..self.width).step_by(V::N) {
+            let count = V::N.min(self.width - at);
+            let (a, b) = (V::load_some(near[0].add(at), count), V::load_some(near[1].add(at), count));
+            let (c, d) = (V::load_some(far[0].add(at), count), V::load_some(far[1].add(at), count));
+            let (re, im) = turned_by((b.add(d), c.sub(a)), turn);
+            let (sum, gap) = (a.add(c), b.sub(d));
+            let (near_re, near_im) = (sum.mul_add(one_half, re), gap.mul_add(one_half, im).mul(sign));
+            let (far_re, far_im) = (sum.mul_sub(one_half, re), gap.mul_sub(one_half, im).mul(sign));
+            let (near_im, far_im) = if self.first { (zero, zero) } else { (near_im, far_im) };
+            let [[to_re, to_im], [to_far_re, to_far_im]] = self.to;
+            near_re.store_some(to_re.add(at), count);
+            near_im.store_some(to_im.add(at), count);
+            far_re.store_some(to_far_re.add(at), count);
+            far_im.mul(minus).store_some(to_far_im.add(at), count);
+            if let Some([[to_re, to_im], [to_far_re, to_far_im]]) = self.mirrored {
                 near_re.store_some(to_re.add(at), count);
-                near_im.store_some(to_im.add(at), count);
+                near_im.mul(minus).store_some(to_im.add(at), count);
                 far_re.store_some(to_far_re.add(at), count);
-                far_im.mul(minus).store_some(to_far_im.add(at), count);
-                if let Some([[to_re, to_im], [to_far_re, to_far_im]]) = self.mirrored {
-                    near_re.store_some(to_re.add(at), count);
-                    near_im.mul(minus).store_some(to_im.add(at), count);
-                    far_re.store_some(to_far_re.add(at), count);
-                    far_im.store_some(to_far_im.add(at), count);
-                }
+                far_im.store_some(to_far_im.add(at), count);
             }
         }
     }

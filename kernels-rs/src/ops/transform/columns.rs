@@ -161,14 +161,12 @@ impl<T: Real> Pass<'_, T> {
             for run in 0..runs {
                 let (from_at, to_at) = ((run + together * part) * from.pitch, (run + together * R * part) * to.pitch);
                 // SAFETY: `len` elements behind each of `R` steps are in the rows that the caller promises.
-                unsafe {
-                    let from = (from.re.add(from_at).cast_const(), from.im.add(from_at).cast_const());
-                    let to = (to.re.add(to_at), to.im.add(to_at));
-                    if part == 0 {
-                        strip::<V, R, false>(from, to, steps, len, turns);
-                    } else {
-                        strip::<V, R, true>(from, to, steps, len, turns);
-                    }
+                let from = (from.re.add(from_at).cast_const(), from.im.add(from_at).cast_const());
+                let to = (to.re.add(to_at), to.im.add(to_at));
+                if part == 0 {
+                    strip::<V, R, false>(from, to, steps, len, turns);
+                } else {
+                    strip::<V, R, true>(from, to, steps, len, turns);
                 }
             }
         }

@@ -66,8 +66,8 @@ impl<T: Real> Passes<T> {
     pub unsafe fn run(&self, from: Numbers<T>, to: Rows<T>, between: [Rows<T>; 2]) {
         let first = between[self.behind.passes() % 2];
         launch(First { plan: self, from, to: first });
-        // SAFETY: as the caller promises; the line is one column.
-        unsafe { self.behind.run(first, to, 1, between) };
+        // SAFETY: the line is one column.
+        self.behind.run(first, to, 1, between);
     }
 }
 
@@ -101,13 +101,11 @@ impl<T: Real> First<'_, T> {
         for part in (0..self.plan.rest).step_by(V::N) {
             let count = V::N.min(self.plan.rest - part);
             // SAFETY: `count` numbers of each of `R` places are in the line.
-            unsafe {
-                match (self.from, count == V::N) {
-                    (Numbers::Parts(..), true) => self.square::<V, R, false, true>(part, V::N),
-                    (Numbers::Parts(..), false) => self.square::<V, R, false, false>(part, count),
-                    (Numbers::Pairs(_), true) => self.square::<V, R, true, true>(part, V::N),
-                    (Numbers::Pairs(_), false) => self.square::<V, R, true, false>(part, count),
-                }
+            match (self.from, count == V::N) {
+                (Numbers::Parts(..), true) => self.square::<V, R, false, true>(part, V::N),
+                (Numbers::Parts(..), false) => self.square::<V, R, false, false>(part, count),
+                (Numbers::Pairs(_), true) => self.square::<V, R, true, true>(part, V::N),
+                (Numbers::Pairs(_), false) => self.square::<V, R, true, false>(part, count),
             }
         }
     }

@@ -63,7 +63,7 @@ impl<T: Real> Powers<T> {
     /// written, and the operands are none of them.
     pub unsafe fn run(&self, from: Numbers<T>, to: Rows<T>, room: *mut T) {
         // SAFETY: the room has two parts.
-        let between = Rows { re: room, im: unsafe { room.add(self.length) }, pitch: 1 };
+        let between = Rows { re: room, im: room.add(self.length), pitch: 1 };
         launch(Whole { plan: self, from, to, between });
     }
 }
@@ -101,25 +101,23 @@ impl<T: Real> Whole<'_, T> {
         let Self { plan, from, to, between } = self;
         let [first, second] = [&plan.turns[0], &plan.turns[1]].map(|list| list.as_ptr());
         // SAFETY: all have so many elements, and the last pass writes what it has read alone.
-        unsafe {
-            match from {
-                Numbers::Parts(..) => first_pass::<V, BEHIND, false>(*from, *to, first),
-                Numbers::Pairs(_) => first_pass::<V, BEHIND, true>(*from, *to, first),
+        match from {
+            Numbers::Parts(..) => first_pass::<V, BEHIND, false>(*from, *to, first),
+            Numbers::Pairs(_) => first_pass::<V, BEHIND, true>(*from, *to, first),
+        }
+        second_pass::<V, BEHIND>(*to, *between, second);
+        match BEHIND {
+            2 => last_pass::<V, 2>(*between, *to, SQUARE),
+            4 => last_pass::<V, 4>(*between, *to, SQUARE),
+            8 => last_pass::<V, 8>(*between, *to, SQUARE),
+            16 => last_pass::<V, 16>(*between, *to, SQUARE),
+            32 => {
+                third_pass::<V, 4>(*between, *to, 8, &plan.third);
+                last_pass::<V, 8>(*to, *to, 4 * SQUARE);
             }
-            second_pass::<V, BEHIND>(*to, *between, second);
-            match BEHIND {
-                2 => last_pass::<V, 2>(*between, *to, SQUARE),
-                4 => last_pass::<V, 4>(*between, *to, SQUARE),
-                8 => last_pass::<V, 8>(*between, *to, SQUARE),
-                16 => last_pass::<V, 16>(*between, *to, SQUARE),
-                32 => {
-                    third_pass::<V, 4>(*between, *to, 8, &plan.third);
-                    last_pass::<V, 8>(*to, *to, 4 * SQUARE);
-                }
-                _ => {
-                    third_pass::<V, 8>(*between, *to, 8, &plan.third);
-                    last_pass::<V, 8>(*to, *to, 8 * SQUARE);
-                }
+            _ => {
+                third_pass::<V, 8>(*between, *to, 8, &plan.third);
+                last_pass::<V, 8>(*to, *to, 8 * SQUARE);
             }
         }
     }
@@ -138,33 +136,30 @@ unsafe fn first_pass<V: Lanes, const BEHIND: usize, const PAIRS: bool>(
 ) {
     let rest = EIGHT * BEHIND;
     for part in (0..rest).step_by(V::N) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let zero = V::splat(V::Elem::default());
-            let mut x: [Pair<V>; EIGHT] = [(zero, zero); EIGHT];
-            for j in 0..EIGHT {
-                let at = part + j * rest;
-                x[j] = match from {
-                    Numbers::Pairs(from) if PAIRS => {
-                        V::deinterleave(V::load(from.add(2 * at)), V::load(from.add(2 * at + V::N)))
-                    }
-                    Numbers::Parts(re, im) if !PAIRS => (V::load(re.add(at)), V::load(im.add(at))),
-                    _ => unreachable!("read as what it is"),
-                };
-            }
-            let x = turned_all::<V>(Forward::of(x), turns.add(14 * part));
-            let (mut re, mut im) = ([zero; EIGHT], [zero; EIGHT]);
-            for k in 0..EIGHT {
-                (re[k], im[k]) = x[k];
-            }
-            let re = V::turned_over(re);
-            for row in 0..EIGHT {
-                re[row].store(to.re.add(part * EIGHT + row * V::N));
-            }
-            let im = V::turned_over(im);
-            for row in 0..EIGHT {
-                im[row].store(to.im.add(part * EIGHT + row * V::N));
-            }
+        let zero = V::splat(V::Elem::default());
+        let mut x: [Pair<V>; EIGHT] = [(zero, zero); EIGHT];
+        for j in 0..EIGHT {
+            let at = part + j * rest;
+            x[j] = match from {
+                Numbers::Pairs(from) if PAIRS => {
+                    V::deinterleave(V::load(from.add(2 * at)), V::load(from.add(2 * at + V::N)))
+                }
+                Numbers::Parts(re, im) if !PAIRS => (V::load(re.add(at)), V::load(im.add(at))),
+                _ => unreachable!("read as what it is"),
+            };
+        }
+        let x = turned_all::<V>(Forward::of(x), turns.add(14 * part));
+        let (mut re, mut im) = ([zero; EIGHT], [zero; EIGHT]);
+        for k in 0..EIGHT {
+            (re[k], im[k]) = x[k];
+        }
+        let re = V::turned_over(re);
+        for row in 0..EIGHT {
+            re[row].store(to.re.add(part * EIGHT + row * V::N));
+        }
+        let im = V::turned_over(im);
+        for row in 0..EIGHT {
+            im[row].store(to.im.add(part * EIGHT + row * V::N));
         }
     }
 }
@@ -177,29 +172,26 @@ unsafe fn first_pass<V: Lanes, const BEHIND: usize, const PAIRS: bool>(
 #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
 unsafe fn second_pass<V: Lanes, const BEHIND: usize>(from: Rows<V::Elem>, to: Rows<V::Elem>, turns: *const V::Elem) {
     for part in (0..BEHIND).step_by(V::N / EIGHT) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let zero = V::splat(V::Elem::default());
-            let mut x: [Pair<V>; EIGHT] = [(zero, zero); EIGHT];
-            for j in 0..EIGHT {
-                let at = (part + j * BEHIND) * EIGHT;
-                x[j] = (V::load(from.re.add(at)), V::load(from.im.add(at)));
+        let zero = V::splat(V::Elem::default());
+        let mut x: [Pair<V>; EIGHT] = [(zero, zero); EIGHT];
+        for j in 0..EIGHT {
+            let at = (part + j * BEHIND) * EIGHT;
+            x[j] = (V::load(from.re.add(at)), V::load(from.im.add(at)));
+        }
+        let x = turned_all::<V>(Forward::of(x), turns.add(14 * EIGHT * part));
+        let (re, im) = (to.re.add(SQUARE * part), to.im.add(SQUARE * part));
+        for k in (0..EIGHT).step_by(V::N / EIGHT) {
+            if V::N == EIGHT {
+                x[k].0.store(re.add(k * EIGHT));
+                x[k].1.store(im.add(k * EIGHT));
+                continue;
             }
-            let x = turned_all::<V>(Forward::of(x), turns.add(14 * EIGHT * part));
-            let (re, im) = (to.re.add(SQUARE * part), to.im.add(SQUARE * part));
-            for k in (0..EIGHT).step_by(V::N / EIGHT) {
-                if V::N == EIGHT {
-                    x[k].0.store(re.add(k * EIGHT));
-                    x[k].1.store(im.add(k * EIGHT));
-                    continue;
-                }
-                let (near_re, far_re) = V::halves(x[k].0, x[k + 1].0);
-                let (near_im, far_im) = V::halves(x[k].1, x[k + 1].1);
-                near_re.store(re.add(k * EIGHT));
-                near_im.store(im.add(k * EIGHT));
-                far_re.store(re.add(SQUARE + k * EIGHT));
-                far_im.store(im.add(SQUARE + k * EIGHT));
-            }
+            let (near_re, far_re) = V::halves(x[k].0, x[k + 1].0);
+            let (near_im, far_im) = V::halves(x[k].1, x[k + 1].1);
+            near_re.store(re.add(k * EIGHT));
+            near_im.store(im.add(k * EIGHT));
+            far_re.store(re.add(SQUARE + k * EIGHT));
+            far_im.store(im.add(SQUARE + k * EIGHT));
         }
     }
 }
@@ -212,11 +204,8 @@ unsafe fn second_pass<V: Lanes, const BEHIND: usize>(from: Rows<V::Elem>, to: Ro
 #[expect(clippy::needless_range_loop, reason = "iterators over registers are not unrolled")]
 unsafe fn turned_all<V: Lanes>(mut x: [Pair<V>; EIGHT], turns: *const V::Elem) -> [Pair<V>; EIGHT] {
     for k in 1..EIGHT {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let at = turns.add(2 * (k - 1) * V::N);
-            x[k] = turned_by(x[k], [V::load(at), V::load(at.add(V::N))]);
-        }
+        let at = turns.add(2 * (k - 1) * V::N);
+        x[k] = turned_by(x[k], [V::load(at), V::load(at.add(V::N))]);
     }
     x
 }
@@ -236,19 +225,16 @@ unsafe fn third_pass<V: Lanes, const R: usize>(
 {
     for part in 0..rest {
         for at in (0..SQUARE).step_by(V::N) {
-            // SAFETY: as the caller promises.
-            unsafe {
-                let x = numbers::<V, R>(from, part * SQUARE + at, rest * SQUARE);
-                for k in 0..R {
-                    let to_at = (part * R + k) * SQUARE + at;
-                    let mut x = x[k];
-                    if k > 0 {
-                        let [cos, sin] = *turns.get_unchecked(part * (R - 1) + k - 1);
-                        x = turned_by(x, [V::splat(cos), V::splat(sin)]);
-                    }
-                    x.0.store(to.re.add(to_at));
-                    x.1.store(to.im.add(to_at));
+            let x = numbers::<V, R>(from, part * SQUARE + at, rest * SQUARE);
+            for k in 0..R {
+                let to_at = (part * R + k) * SQUARE + at;
+                let mut x = x[k];
+                if k > 0 {
+                    let [cos, sin] = *turns.get_unchecked(part * (R - 1) + k - 1);
+                    x = turned_by(x, [V::splat(cos), V::splat(sin)]);
                 }
+                x.0.store(to.re.add(to_at));
+                x.1.store(to.im.add(to_at));
             }
         }
     }
@@ -265,13 +251,10 @@ where
     Forward: Butterfly<R>,
 {
     for at in (0..together).step_by(V::N) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let x = numbers::<V, R>(from, at, together);
-            for k in 0..R {
-                x[k].0.store(to.re.add(at + k * together));
-                x[k].1.store(to.im.add(at + k * together));
-            }
+        let x = numbers::<V, R>(from, at, together);
+        for k in 0..R {
+            x[k].0.store(to.re.add(at + k * together));
+            x[k].1.store(to.im.add(at + k * together));
         }
     }
 }

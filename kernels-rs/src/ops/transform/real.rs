@@ -73,32 +73,30 @@ impl<T: Real> Kernel<T> for Untangle<T> {
         let Self { from, turns, to, half, .. } = self;
         // SAFETY: operands and turns have `half + 1` elements, which are two registers and one more, at least: those from
         // `near` and from `far` on are inside. Results have as many, or `2 half`: behind `last` is their end.
-        unsafe {
-            let (one_half, sign) = (V::splat(Element::from_f64(0.5)), V::splat(self.sign));
-            let minus = V::splat(Element::from_f64(-1.0));
-            for near in (0..=half / 2).step_by(V::N) {
-                let far = half - near + 1 - V::N;
-                let (a, b) = (V::load(from.0.add(near)), V::load(from.1.add(near)));
-                let (c, d) = (V::load(from.0.add(far)).reverse(), V::load(from.1.add(far)).reverse());
-                let turn = [V::load(turns.0.add(near)), V::load(turns.1.add(near))];
-                let (re, im) = turned_by((b.add(d), c.sub(a)), turn);
-                let (sum, gap) = (a.add(c), b.sub(d));
-                let (near_re, near_im) = (sum.mul_add(one_half, re), gap.mul_add(one_half, im).mul(sign));
-                let (far_re, far_im) = (sum.mul_sub(one_half, re), gap.mul_sub(one_half, im).mul(sign));
-                near_re.store(to.0.add(near));
-                near_im.store(to.1.add(near));
-                // Each conjugate is that of the number as far from the other end.
-                far_re.reverse().store(to.0.add(far));
-                far_im.mul(minus).reverse().store(to.1.add(far));
-                if self.whole {
-                    far_re.store(to.0.add(half + near));
-                    far_im.store(to.1.add(half + near));
-                    // The first number has no other.
-                    let count = if near == 0 { V::N - 1 } else { V::N };
-                    let last = 2 * half - near + 1 - V::N;
-                    near_re.reverse().store_some(to.0.add(last), count);
-                    near_im.mul(minus).reverse().store_some(to.1.add(last), count);
-                }
+        let (one_half, sign) = (V::splat(Element::from_f64(0.5)), V::splat(self.sign));
+        let minus = V::splat(Element::from_f64(-1.0));
+        for near in (0..=half / 2).step_by(V::N) {
+            let far = half - near + 1 - V::N;
+            let (a, b) = (V::load(from.0.add(near)), V::load(from.1.add(near)));
+            let (c, d) = (V::load(from.0.add(far)).reverse(), V::load(from.1.add(far)).reverse());
+            let turn = [V::load(turns.0.add(near)), V::load(turns.1.add(near))];
+            let (re, im) = turned_by((b.add(d), c.sub(a)), turn);
+            let (sum, gap) = (a.add(c), b.sub(d));
+            let (near_re, near_im) = (sum.mul_add(one_half, re), gap.mul_add(one_half, im).mul(sign));
+            let (far_re, far_im) = (sum.mul_sub(one_half, re), gap.mul_sub(one_half, im).mul(sign));
+            near_re.store(to.0.add(near));
+            near_im.store(to.1.add(near));
+            // Each conjugate is that of the number as far from the other end.
+            far_re.reverse().store(to.0.add(far));
+            far_im.mul(minus).reverse().store(to.1.add(far));
+            if self.whole {
+                far_re.store(to.0.add(half + near));
+                far_im.store(to.1.add(half + near));
+                // The first number has no other.
+                let count = if near == 0 { V::N - 1 } else { V::N };
+                let last = 2 * half - near + 1 - V::N;
+                near_re.reverse().store_some(to.0.add(last), count);
+                near_im.mul(minus).reverse().store_some(to.1.add(last), count);
             }
         }
     }
@@ -138,21 +136,19 @@ impl<T: Real> Kernel<T> for Tangle<T> {
         let Self { from, turns, to, half } = self;
         // SAFETY: all have `half + 1` elements, which are two registers and one more, at least: those from `near` and from
         // `far` on are inside.
-        unsafe {
-            for near in (0..=half / 2).step_by(V::N) {
-                let far = half - near + 1 - V::N;
-                let (a, b) = (V::load(from.0.add(near)), V::load(from.1.add(near)));
-                let (c, d) = (V::load(from.0.add(far)).reverse(), V::load(from.1.add(far)).reverse());
-                let (cos, sin) = (V::load(turns.0.add(near)), V::load(turns.1.add(near)));
-                let (cos, sin) = (cos.add(cos), sin.add(sin));
-                let (first, second) = (a.sub(c), b.add(d));
-                let odd = (first.mul_add(cos, second.mul(sin)), second.mul_sub(cos, first.mul(sin)));
-                let (sum, gap) = (a.add(c), b.sub(d));
-                sum.sub(odd.1).store(to.0.add(near));
-                gap.add(odd.0).store(to.1.add(near));
-                sum.add(odd.1).reverse().store(to.0.add(far));
-                odd.0.sub(gap).reverse().store(to.1.add(far));
-            }
+        for near in (0..=half / 2).step_by(V::N) {
+            let far = half - near + 1 - V::N;
+            let (a, b) = (V::load(from.0.add(near)), V::load(from.1.add(near)));
+            let (c, d) = (V::load(from.0.add(far)).reverse(), V::load(from.1.add(far)).reverse());
+            let (cos, sin) = (V::load(turns.0.add(near)), V::load(turns.1.add(near)));
+            let (cos, sin) = (cos.add(cos), sin.add(sin));
+            let (first, second) = (a.sub(c), b.add(d));
+            let odd = (first.mul_add(cos, second.mul(sin)), second.mul_sub(cos, first.mul(sin)));
+            let (sum, gap) = (a.add(c), b.sub(d));
+            sum.sub(odd.1).store(to.0.add(near));
+            gap.add(odd.0).store(to.1.add(near));
+            sum.add(odd.1).reverse().store(to.0.add(far));
+            odd.0.sub(gap).reverse().store(to.1.add(far));
         }
     }
 }
@@ -176,15 +172,13 @@ impl<T: Real> Kernel<T> for Weave<T> {
         let Self { re, im, to, len } = self;
         let whole = len / V::N * V::N;
         // SAFETY: both parts have `len` elements, and the result twice as many.
-        unsafe {
-            for at in (0..whole).step_by(V::N) {
-                let (first, second) = V::interleave(V::load(re.add(at)), V::load(im.add(at)));
-                first.store(to.add(2 * at));
-                second.store(to.add(2 * at + V::N));
-            }
-            for at in whole..len {
-                (*to.add(2 * at), *to.add(2 * at + 1)) = (*re.add(at), *im.add(at));
-            }
+        for at in (0..whole).step_by(V::N) {
+            let (first, second) = V::interleave(V::load(re.add(at)), V::load(im.add(at)));
+            first.store(to.add(2 * at));
+            second.store(to.add(2 * at + V::N));
+        }
+        for at in whole..len {
+            (*to.add(2 * at), *to.add(2 * at + 1)) = (*re.add(at), *im.add(at));
         }
     }
 }

@@ -158,12 +158,10 @@ impl<U: Unit> Task<'_, U> {
     /// Packs keys and values.
     unsafe fn pack(&self, share: &Share, buffers: &mut Buffers<'_>) {
         let (job, key) = (self.job, self.job.key.get(share.head));
-        // SAFETY: whole heads, and room for them; the caller has the instructions.
-        unsafe {
-            sides::left(key, (job.keys, job.size), buffers.keys);
-            sides::left(job.value.get(share.head), (job.keys, job.values), buffers.values);
-            sides::left(sides::turned(key), (job.size, job.keys), buffers.turned);
-        }
+        // SAFETY: whole heads, and room for them.
+        sides::left(key, (job.keys, job.size), buffers.keys);
+        sides::left(job.value.get(share.head), (job.keys, job.values), buffers.values);
+        sides::left(sides::turned(key), (job.size, job.keys), buffers.turned);
         buffers.finite_keys = finite(buffers.keys);
     }
 
@@ -176,12 +174,10 @@ impl<U: Unit> Task<'_, U> {
         for (slot, place) in places() {
             let seen = self.seen(place);
             (seen_by[slot], most) = (seen, most.max(seen));
-            // SAFETY: the rows of a block lie inside the operands; the caller has the unit.
-            unsafe {
-                self.load(slot, place, buffers);
-                for first in (0..seen).step_by(plan.tile) {
-                    self.survey(slot, place, (first, plan.tile.min(seen - first)), buffers);
-                }
+            // SAFETY: the rows of a block lie inside the operands.
+            self.load(slot, place, buffers);
+            for first in (0..seen).step_by(plan.tile) {
+                self.survey(slot, place, (first, plan.tile.min(seen - first)), buffers);
             }
         }
         for first in (0..job.keys).step_by(plan.tile) {
@@ -190,8 +186,8 @@ impl<U: Unit> Task<'_, U> {
                 for (slot, place) in places() {
                     self.pull((slot, slots), place, keys, buffers);
                 }
-                // SAFETY: what every block of the group split; the caller has the unit.
-                unsafe { self.sum(keys, &seen_by[..slots], fresh, buffers) };
+                // SAFETY: what every block of the group split.
+                self.sum(keys, &seen_by[..slots], fresh, buffers);
             } else if fresh {
                 let (rows, (deep, across)) = (first / SIDE..(first + keys.1).div_ceil(SIDE), plan.deep);
                 buffers.dkey[rows.start * deep * SUMS..rows.end * deep * SUMS].fill(0.0);
@@ -213,11 +209,9 @@ impl<U: Unit> Task<'_, U> {
         ];
         for (rows, cols, steps, columns, along) in of_operands {
             let (size, pitch) = ((place.count, cols), along.len() / steps);
-            // SAFETY: inside the operand, and room for a group of blocks; the caller has the instructions.
-            unsafe {
-                sides::right(rows, size, &mut columns[slot * steps * STEP..]);
-                sides::deep(rows, size, pitch, &mut along[slot * STEP..]);
-            }
+            // SAFETY: inside the operand, and room for a group of blocks.
+            sides::right(rows, size, &mut columns[slot * steps * STEP..]);
+            sides::deep(rows, size, pitch, &mut along[slot * STEP..]);
             buffers.finite_group &= finite(&columns[slot * steps * STEP..][..steps * STEP]);
         }
         let state = &mut buffers.state[slot * 3 * SIDE..][..3 * SIDE];
@@ -230,7 +224,7 @@ impl<U: Unit> Task<'_, U> {
         if let Some(scores) = self.targets.scores {
             for row in place.head * job.queries + place.first..place.head * job.queries + place.first + place.count {
                 // SAFETY: the rows of this block.
-                unsafe { scores.slice(row * job.keys + seen..(row + 1) * job.keys) }.fill(0.0);
+                scores.slice(row * job.keys + seen..(row + 1) * job.keys).fill(0.0);
             }
         }
     }
@@ -251,16 +245,14 @@ impl<U: Unit> Task<'_, U> {
             let g = &buffers.cotangents[slot * across * STEP..];
             let (left, right) = (&buffers.keys[block * deep * STEP..], &buffers.values[block * across * STEP..]);
             let (scores, pulled) = (&mut buffers.scores[at..][..SUMS], &mut buffers.pulled[at..][..SUMS]);
-            // SAFETY: packed sides, and 32 x 32 sums; the caller has the unit.
-            unsafe {
-                U::multiply(sides::packed(left, query, deep, STEP), scores.as_mut_ptr(), false);
-                U::multiply(sides::packed(right, g, across, STEP), pulled.as_mut_ptr(), false);
-            }
+            // SAFETY: packed sides, and 32 x 32 sums.
+            U::multiply(sides::packed(left, query, deep, STEP), scores.as_mut_ptr(), false);
+            U::multiply(sides::packed(right, g, across, STEP), pulled.as_mut_ptr(), false);
         }
         let tangents = job.cap_unit().map(|_| &mut buffers.tangents[kept.clone()]);
         let part = Part { head: place.head, queries: (place.first, place.count), keys };
         // SAFETY: inside the operands.
-        let unit = unsafe { changed(job, part, &mut buffers.scores[kept.clone()], buffers.changes, tangents) };
+        let unit = changed(job, part, &mut buffers.scores[kept.clone()], buffers.changes, tangents);
         if place.count < SIDE {
             // Lanes without a query see nothing, whatever is in keys and values.
             let (scores, pulled, tangents) = (&mut *buffers.scores, &mut *buffers.pulled, &mut *buffers.tangents);
@@ -330,11 +322,11 @@ impl<U: Unit> Task<'_, U> {
         let (job, Some(scores)) = (self.job, self.targets.scores) else { return };
         let from = Block { at: pulls.as_ptr(), pitch: SIDE, rows: count, cols: place.count };
         // SAFETY: the stage has room for a tile.
-        unsafe { Turn { from, to: stage.as_mut_ptr(), width: count }.run() };
+        Turn { from, to: stage.as_mut_ptr(), width: count }.run();
         for (query, row) in stage.chunks_exact(count).take(place.count).enumerate() {
             let at = (place.head * job.queries + place.first + query) * job.keys + first;
             // SAFETY: a row of this block.
-            unsafe { scores.slice(at..at + count) }.copy_from_slice(row);
+            scores.slice(at..at + count).copy_from_slice(row);
         }
     }
 
@@ -360,8 +352,8 @@ impl<U: Unit> Task<'_, U> {
                         } else {
                             before.fill(0.0);
                         }
-                        // SAFETY: packed sides, and 32 x 32 sums; the caller has the unit.
-                        unsafe { U::multiply_left_parts(sides, sums.as_mut_ptr(), adds) };
+                        // SAFETY: packed sides, and 32 x 32 sums.
+                        U::multiply_left_parts(sides, sums.as_mut_ptr(), adds);
                         sums[rows * SIDE..].copy_from_slice(before);
                     }
                 }

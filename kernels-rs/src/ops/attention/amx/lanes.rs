@@ -290,7 +290,7 @@ pub unsafe fn split<const RIGHT: bool>(block: &[f32], all: usize, pitch: usize, 
                 let row = 2 * pair + row;
                 let line = row / SIDE * pitch + row % SIDE * LINE + part * STEP;
                 // SAFETY: a line of the sides, for which there is room.
-                unsafe { _mm512_store_si512(left.add(line).cast(), cells(halves[0][part], halves[1][part])) };
+                _mm512_store_si512(left.add(line).cast(), cells(halves[0][part], halves[1][part]));
             }
             for (half, (first, second)) in cut[0].iter().zip(&cut[1]).enumerate().filter(|_| RIGHT) {
                 let line = pair / LINES * 2 * STEP + pair % LINES * REGS * LINE + half * LINE + part * STEP;

@@ -24,8 +24,7 @@ pub unsafe fn left(rows: Rows<BF16>, (count, cols): (usize, usize), to: &mut [u8
     for (step, to) in to[..count.div_ceil(SIDE) * deep * STEP].chunks_exact_mut(STEP).enumerate() {
         let (row, col) = (step / deep * SIDE, step % deep * DEEP);
         let size = (SIDE.min(count - row), DEEP.min(cols - col));
-        // SAFETY: as the caller promises, of a part of them.
-        unsafe { pack::left(matrix(rows.from(row, col)), size, to.as_mut_ptr()) };
+        pack::left(matrix(rows.from(row, col)), size, to.as_mut_ptr());
     }
 }
 

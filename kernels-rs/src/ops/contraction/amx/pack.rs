@@ -69,17 +69,14 @@ const ORDER: [[u16; 32]; 2] = {
 /// Both lines have `count` elements, and there is room for pairs up to a multiple of 32; the machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub unsafe fn pairs(upper: *const BF16, lower: Option<*const BF16>, count: usize, to: *mut f32) {
-    // SAFETY: masked elements are not read; the caller promises the others, and room.
-    unsafe {
-        let (low, high) = (_mm512_loadu_si512(ORDER[0].as_ptr().cast()), _mm512_loadu_si512(ORDER[1].as_ptr().cast()));
-        for at in (0..count).step_by(SIDE) {
-            let mask = u32::MAX >> (SIDE - SIDE.min(count - at));
-            let first = _mm512_maskz_loadu_epi16(mask, upper.add(at).cast());
-            let second =
-                lower.map_or(_mm512_setzero_si512(), |lower| _mm512_maskz_loadu_epi16(mask, lower.add(at).cast()));
-            _mm512_storeu_si512(to.add(at).cast(), _mm512_permutex2var_epi16(first, low, second));
-            _mm512_storeu_si512(to.add(at + LINES).cast(), _mm512_permutex2var_epi16(first, high, second));
-        }
+    // SAFETY: masked elements are not read.
+    let (low, high) = (_mm512_loadu_si512(ORDER[0].as_ptr().cast()), _mm512_loadu_si512(ORDER[1].as_ptr().cast()));
+    for at in (0..count).step_by(SIDE) {
+        let mask = u32::MAX >> (SIDE - SIDE.min(count - at));
+        let first = _mm512_maskz_loadu_epi16(mask, upper.add(at).cast());
+        let second = lower.map_or(_mm512_setzero_si512(), |lower| _mm512_maskz_loadu_epi16(mask, lower.add(at).cast()));
+        _mm512_storeu_si512(to.add(at).cast(), _mm512_permutex2var_epi16(first, low, second));
+        _mm512_storeu_si512(to.add(at + LINES).cast(), _mm512_permutex2var_epi16(first, high, second));
     }
 }
 
@@ -95,22 +92,20 @@ const NEXT: usize = 1;
 #[expect(clippy::cast_ptr_alignment, reason = "lines are aligned")]
 unsafe fn weave(from: *const BF16, step: isize, (cols, deep): (usize, usize), apart: usize, to: *mut u8) {
     let mask = u32::MAX >> (SIDE - cols);
-    // SAFETY: masked elements are not read; the caller promises the others, and the lines.
-    unsafe {
-        let (low, high) = (_mm512_loadu_si512(ORDER[0].as_ptr().cast()), _mm512_loadu_si512(ORDER[1].as_ptr().cast()));
-        for line in 0..LINES {
-            let mut pair = [_mm512_setzero_si512(); 2];
-            for (at, row) in pair.iter_mut().enumerate() {
-                let place = if apart == NEXT { 2 * line + at } else { line + at * apart };
-                if place < deep {
-                    let from = from.wrapping_offset(place as isize * step);
-                    *row = _mm512_maskz_loadu_epi16(mask, from.cast());
-                }
+    // SAFETY: masked elements are not read.
+    let (low, high) = (_mm512_loadu_si512(ORDER[0].as_ptr().cast()), _mm512_loadu_si512(ORDER[1].as_ptr().cast()));
+    for line in 0..LINES {
+        let mut pair = [_mm512_setzero_si512(); 2];
+        for (at, row) in pair.iter_mut().enumerate() {
+            let place = if apart == NEXT { 2 * line + at } else { line + at * apart };
+            if place < deep {
+                let from = from.wrapping_offset(place as isize * step);
+                *row = _mm512_maskz_loadu_epi16(mask, from.cast());
             }
-            let to = to.add(line * 2 * LINE).cast::<__m512i>();
-            _mm512_store_si512(to, _mm512_permutex2var_epi16(pair[0], low, pair[1]));
-            _mm512_store_si512(to.add(1), _mm512_permutex2var_epi16(pair[0], high, pair[1]));
         }
+        let to = to.add(line * 2 * LINE).cast::<__m512i>();
+        _mm512_store_si512(to, _mm512_permutex2var_epi16(pair[0], low, pair[1]));
+        _mm512_store_si512(to.add(1), _mm512_permutex2var_epi16(pair[0], high, pair[1]));
     }
 }
 
@@ -124,18 +119,16 @@ unsafe fn runs(from: Matrix<BF16>, (rows, deep): (usize, usize), to: *mut u8) {
     for i in 0..SIDE {
         let mut line = _mm512_setzero_si512();
         // SAFETY: rows that are there, of which masked elements are not read; room for all lines.
-        unsafe {
-            if i < rows && from.col == 1 {
-                line = _mm512_maskz_loadu_epi16(mask, from.at(i, 0).start.cast());
-            } else if i < rows {
-                let mut elements = [0u16; DEEP];
-                for (l, element) in elements[..deep].iter_mut().enumerate() {
-                    *element = *from.at(i, l).start.cast::<u16>();
-                }
-                line = _mm512_loadu_si512(elements.as_ptr().cast());
+        if i < rows && from.col == 1 {
+            line = _mm512_maskz_loadu_epi16(mask, from.at(i, 0).start.cast());
+        } else if i < rows {
+            let mut elements = [0u16; DEEP];
+            for (l, element) in elements[..deep].iter_mut().enumerate() {
+                *element = *from.at(i, l).start.cast::<u16>();
             }
-            _mm512_store_si512(to.add(i * LINE).cast(), line);
+            line = _mm512_loadu_si512(elements.as_ptr().cast());
         }
+        _mm512_store_si512(to.add(i * LINE).cast(), line);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::super::amx::grid::Grid;
 use super::super::amx::{SIDE, cut};
-use super::{GRAIN, Job, Value};
+use super::{Job, Value};
 use crate::error::Result;
 use crate::machine::amx::{LINE, LINES, STEP, Sides, Unit};
 use crate::machine::caches::second_level;
@@ -17,6 +17,8 @@ use std::ops::Range;
 
 /// Rows below which most of a tile is empty.
 const FEWEST: usize = 12;
+/// Values that a thread packs.
+const GRAIN: usize = 1 << 16;
 /// Values of a register.
 const LANES: usize = 16;
 
@@ -50,10 +52,8 @@ impl Rows {
                 let place = (matrix * blocks + at / SIDE) * steps * STEP + at % SIDE * LINE;
                 let from = &values[row * k..(row + 1) * k];
                 // SAFETY: values are bytes; there is room for a line of each step and for the sum of each row.
-                unsafe {
-                    let from = std::slice::from_raw_parts(from.as_ptr().cast::<u8>(), k);
-                    of_rows.ptr().add(row).write(pack(from, T::LEAST, to.ptr().add(place)));
-                }
+                let from = std::slice::from_raw_parts(from.as_ptr().cast::<u8>(), k);
+                of_rows.ptr().add(row).write(pack(from, T::LEAST, to.ptr().add(place)));
             }
         });
         Ok(Self { cells, sums, size: (rows, steps) })
@@ -87,8 +87,8 @@ pub unsafe fn run<U: Unit, T: Value>(job: &Job<'_, T>, left: &Rows, matrix: usiz
     let across = all.div_ceil(grid.panels);
     threads::parallel(m.div_ceil(grid.rows) * across, &|index| {
         let (i, j) = (index / across * grid.rows, index % across * grid.panels);
-        // SAFETY: as the caller promises; each task has its own part of the result.
-        unsafe { part::<U, T>(job, (left, matrix), i..m.min(i + grid.rows), j..all.min(j + grid.panels), &grid) };
+        // SAFETY: each task has its own part of the result.
+        part::<U, T>(job, (left, matrix), i..m.min(i + grid.rows), j..all.min(j + grid.panels), &grid);
     });
 }
 
@@ -107,27 +107,25 @@ unsafe fn part<U: Unit, T: Value>(
         let sums = room.take::<i32>(kept * SIDE * SIDE);
         let of_rows = left.sums(matrix, rows.clone());
         let past = m * n * size_of::<i32>() > second_level() / 2 && n.is_multiple_of(LANES);
-        // SAFETY: the caller promises the unit and a part of the result; both sides are packed in whole steps.
-        unsafe {
-            U::rows(LINES, LINES);
-            for (panel, chunk) in grid.chunks(0..steps, panels.clone()) {
-                let right = job.right.cells.cast::<u8>().wrapping_add((panel * steps + chunk.start) * STEP);
-                for block in 0..blocks {
-                    let from = left.line(matrix, rows.start / SIDE + block, chunk.start);
-                    let sides = Sides { left: from, row: LINE, lower: STEP / 2, deep: STEP, right, steps: chunk.len() };
-                    let place = ((panel - panels.start) * blocks + block) % kept;
-                    let sums = sums[place * SIDE * SIDE..].as_mut_ptr();
-                    let of_rows = &of_rows[block * SIDE..rows.len().min((block + 1) * SIDE)];
-                    cut::<U>(of_rows.len(), sides, |sides| U::multiply_bytes(sides, sums, chunk.start > 0));
-                    if chunk.end == steps {
-                        let to = job.to.ptr().wrapping_add((rows.start + block * SIDE) * n + panel * SIDE);
-                        put(sums, of_rows, (job, panel), to, past && to.addr().is_multiple_of(LINE));
-                    }
+        // SAFETY: both sides are packed in whole steps.
+        U::rows(LINES, LINES);
+        for (panel, chunk) in grid.chunks(0..steps, panels.clone()) {
+            let right = job.right.cells.cast::<u8>().wrapping_add((panel * steps + chunk.start) * STEP);
+            for block in 0..blocks {
+                let from = left.line(matrix, rows.start / SIDE + block, chunk.start);
+                let sides = Sides { left: from, row: LINE, lower: STEP / 2, deep: STEP, right, steps: chunk.len() };
+                let place = ((panel - panels.start) * blocks + block) % kept;
+                let sums = sums[place * SIDE * SIDE..].as_mut_ptr();
+                let of_rows = &of_rows[block * SIDE..rows.len().min((block + 1) * SIDE)];
+                cut::<U>(of_rows.len(), sides, |sides| U::multiply_bytes(sides, sums, chunk.start > 0));
+                if chunk.end == steps {
+                    let to = job.to.ptr().wrapping_add((rows.start + block * SIDE) * n + panel * SIDE);
+                    put(sums, of_rows, (job, panel), to, past && to.addr().is_multiple_of(LINE));
                 }
             }
-            U::release();
-            _mm_sfence();
         }
+        U::release();
+        _mm_sfence();
     });
 }
 
@@ -141,15 +139,11 @@ unsafe fn pack(from: &[u8], least: i32, to: *mut u8) -> i32 {
     let mut sum = _mm512_setzero_si512();
     for (step, values) in from.chunks(LINE).enumerate() {
         let mask = u64::MAX >> (LINE - values.len());
-        // SAFETY: masked values are not read; the caller promises the line.
-        unsafe {
-            let bytes = _mm512_maskz_mov_epi8(
-                mask,
-                _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, values.as_ptr().cast()), turn),
-            );
-            sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
-            _mm512_store_si512(to.add(step * STEP).cast(), bytes);
-        }
+        // SAFETY: masked values are not read.
+        let bytes =
+            _mm512_maskz_mov_epi8(mask, _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, values.as_ptr().cast()), turn));
+        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
+        _mm512_store_si512(to.add(step * STEP).cast(), bytes);
     }
     (_mm512_reduce_add_epi64(sum) as i32).wrapping_add((from.len() as i32).wrapping_mul(least))
 }
@@ -172,77 +166,18 @@ unsafe fn put<T: Value>(
     let of_columns = &job.right.sums[panel * SIDE..(panel + 1) * SIDE];
     for at in (0..cols).step_by(LANES) {
         let mask = u16::MAX >> (LANES - LANES.min(cols - at));
-        // SAFETY: as the caller promises; masked values are not written.
-        unsafe {
-            let columns = _mm512_loadu_si512(of_columns.as_ptr().add(at).cast());
-            let columns = _mm512_mullo_epi32(columns, _mm512_set1_epi32(job.offset));
-            for (row, &of_row) in of_rows.iter().enumerate() {
-                let taken = of_row.wrapping_mul(job.right.offset);
-                let sum = _mm512_load_si512(sums.add(row * SIDE + at).cast());
-                let sum = _mm512_add_epi32(_mm512_add_epi32(sum, columns), _mm512_set1_epi32(taken));
-                let to = to.wrapping_add(row * n + at);
-                if past { _mm512_stream_si512(to.cast(), sum) } else { _mm512_mask_storeu_epi32(to, mask, sum) }
-            }
+        // SAFETY: masked values are not written.
+        let columns = _mm512_loadu_si512(of_columns.as_ptr().add(at).cast());
+        let columns = _mm512_mullo_epi32(columns, _mm512_set1_epi32(job.offset));
+        for (row, &of_row) in of_rows.iter().enumerate() {
+            let taken = of_row.wrapping_mul(job.right.offset);
+            let sum = _mm512_load_si512(sums.add(row * SIDE + at).cast());
+            let sum = _mm512_add_epi32(_mm512_add_epi32(sum, columns), _mm512_set1_epi32(taken));
+            let to = to.wrapping_add(row * n + at);
+            if past { _mm512_stream_si512(to.cast(), sum) } else { _mm512_mask_storeu_epi32(to, mask, sum) }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests::{BYTES, SIZES, values, want, wide};
-    use super::super::{Panels, packed};
-    use super::*;
-    use crate::array::Array;
-    use crate::dtype::DType;
-    use crate::machine::amx::{Processor, model::Model};
-    use crate::machine::needs;
-    use crate::machine::threads::set_num_threads;
-    use crate::ops::contraction::tests::Random;
-
-    /// A product whose right side is int8.
-    fn product<U: Unit, T: Value>(a: &Array, b: &Array) -> Vec<i32> {
-        let size @ (m, k, n) = (a.shape()[0], a.shape()[1], b.shape()[1]);
-        let cells = packed(b.as_slice::<i8>().unwrap(), (k, n), 0).unwrap();
-        let mut out = vec![0; m * n];
-        let (right, to) = (Panels::of(&cells, n), SharedMut::new(out.as_mut_ptr()));
-        // SAFETY: the caller chose a unit that is there, and asked for AVX-512.
-        unsafe {
-            let left = Rows::new(a.as_slice::<T>().unwrap(), (m, k)).unwrap();
-            run::<U, T>(&Job { left: &[], size, offset: T::LEAST, right, to }, &left, 0);
-        }
-        out
-    }
-
-    fn check<U: Unit>(random: &mut Random, (m, k, n): (usize, usize, usize), threads: &[usize]) {
-        for dtype in BYTES {
-            let (a, b) = (values(random, &[m, k], dtype), values(random, &[k, n], DType::I8));
-            let wanted = want(&wide(&a), &wide(&b), (m, k, n));
-            for &threads in threads {
-                set_num_threads(threads);
-                let got = if dtype == DType::I8 { product::<U, i8>(&a, &b) } else { product::<U, u8>(&a, &b) };
-                assert!(got == wanted, "{m} {k} {n} {dtype:?}, {threads} threads");
-            }
-        }
-    }
-
-    #[test]
-    fn sizes_and_threads() {
-        let mut random = Random(34);
-        // The last goes along the depth in two blocks and more.
-        let more = [(1, 64, 32), (17, 1030, 33), (31, 63, 1), (32, 2100, 64), (100, 65, 95), (258, 4170, 33)];
-        for size in more.into_iter().chain(SIZES).filter(|_| needs::packs_bytes()) {
-            check::<Model>(&mut random, size, &[1, 2, 64]);
-            if needs::tiles() {
-                check::<Processor>(&mut random, size, &[1, 2, 3, 64]);
-            }
-        }
-    }
-
-    #[test]
-    fn results_past_the_caches() {
-        let mut random = Random(35);
-        if needs::tiles() {
-            check::<Processor>(&mut random, (600, 70, 1040), &[1, 4]);
-        }
-    }
-}
+mod tests;

@@ -193,8 +193,8 @@ impl Sums<'_> {
             for step in 0..geometry.steps {
                 let from = Matrix::new(stage[step * DEEP..].as_mut_ptr(), (1, long as isize));
                 let to = self.right.ptr().wrapping_add((index * geometry.steps + step) * STEP);
-                // SAFETY: 32 elements of each line; the caller promises room for the steps of all images.
-                unsafe { pack::right(from, (count, DEEP), to) };
+                // SAFETY: 32 elements of each line.
+                pack::right(from, (count, DEEP), to);
             }
         });
     }

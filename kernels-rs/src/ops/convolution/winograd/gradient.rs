@@ -207,20 +207,18 @@ impl<T: Real> Kernel<T> for Turn<'_, T> {
             let row = (2 * step.rows.0 + line).wrapping_sub(side.pad.0);
             let inside = if row < rows { (left, right) } else { (0, 0) };
             // SAFETY: the copy has these rows and columns; the columns inside are those of the operand.
-            unsafe {
-                let zero = V::splat(T::default());
-                for col in (0..inside.0).chain(inside.1..side.cols) {
-                    zero.store(to.add(col * side.pitch));
-                }
-                for col in (inside.0..inside.1).step_by(V::N) {
-                    let block = Block {
-                        at: from.wrapping_add(row * cols + col - left),
-                        pitch: rows * cols,
-                        rows: (side.channels.0 - first).min(V::N),
-                        cols: (inside.1 - col).min(V::N),
-                    };
-                    V::transpose(block, to.add(col * side.pitch), side.pitch, V::N);
-                }
+            let zero = V::splat(T::default());
+            for col in (0..inside.0).chain(inside.1..side.cols) {
+                zero.store(to.add(col * side.pitch));
+            }
+            for col in (inside.0..inside.1).step_by(V::N) {
+                let block = Block {
+                    at: from.wrapping_add(row * cols + col - left),
+                    pitch: rows * cols,
+                    rows: (side.channels.0 - first).min(V::N),
+                    cols: (inside.1 - col).min(V::N),
+                };
+                V::transpose(block, to.add(col * side.pitch), side.pitch, V::N);
             }
         }
     }
@@ -244,11 +242,9 @@ impl<T: Real> Kernel<T> for Task<'_, T> {
         let chunks = tiles.div_ceil(self.most);
         for chunk in 0..chunks {
             let (first, end) = (chunk * tiles / chunks, (chunk + 1) * tiles / chunks);
-            // SAFETY: the caller has the instructions of `V`; the tiles are the step's, the scratch holds panels of `most`.
-            unsafe {
-                self.transform::<V>((first, end));
-                self.multiply::<V>(end - first, self.step.first && chunk == 0);
-            }
+            // SAFETY: the tiles are the step's, the scratch holds panels of `most`.
+            self.transform::<V>((first, end));
+            self.multiply::<V>(end - first, self.step.first && chunk == 0);
         }
     }
 }
@@ -274,11 +270,9 @@ impl<T: Real> Task<'_, T> {
                 let across = (width - pair).min(2 * V::N);
                 let to = pair * count + (tile - first) * across + (lane - pair);
                 // SAFETY: a window of 4 x 4 lies inside the copy, the panel holds all tiles.
-                unsafe {
-                    let points = source_points::<V>(self.line, from.add(lane), (source.cols * width, width));
-                    for i in 0..LINE {
-                        points[i].store(left.as_mut_ptr().add(i * count * width + to));
-                    }
+                let points = source_points::<V>(self.line, from.add(lane), (source.cols * width, width));
+                for i in 0..LINE {
+                    points[i].store(left.as_mut_ptr().add(i * count * width + to));
                 }
             }
             let at = (image * 2 * rows + 2 * row) * gradient.cols + 2 * col;
@@ -286,12 +280,10 @@ impl<T: Real> Task<'_, T> {
             for lane in (0..outputs).step_by(V::N) {
                 let to = lane * count + (tile - first) * V::N;
                 // SAFETY: a window of 2 x 2 lies inside the copy of the gradient; the panel holds all tiles.
-                unsafe {
-                    let steps = (gradient.cols * gradient.pitch, gradient.pitch);
-                    let points = gradient_points::<V>(self.line, from.add(lane), steps);
-                    for i in 0..LINE {
-                        points[i].store(right.as_mut_ptr().add(i * count * outputs + to));
-                    }
+                let steps = (gradient.cols * gradient.pitch, gradient.pitch);
+                let points = gradient_points::<V>(self.line, from.add(lane), steps);
+                for i in 0..LINE {
+                    points[i].store(right.as_mut_ptr().add(i * count * outputs + to));
                 }
             }
         }
@@ -312,13 +304,11 @@ impl<T: Real> Task<'_, T> {
                     let to = sums.wrapping_add(output * width + lane);
                     let block = Sums { count, width, first };
                     // SAFETY: the panels were filled for these sizes; the sums belong to this task.
-                    unsafe {
-                        match (lane + V::N < width, V::ROWS > 6) {
-                            (true, true) => block.add::<V, 8, 2>(gradient, source, to),
-                            (true, false) => block.add::<V, 4, 2>(gradient, source, to),
-                            (false, true) => block.add::<V, 8, 1>(gradient, source, to),
-                            (false, false) => block.add::<V, 4, 1>(gradient, source, to),
-                        }
+                    match (lane + V::N < width, V::ROWS > 6) {
+                        (true, true) => block.add::<V, 8, 2>(gradient, source, to),
+                        (true, false) => block.add::<V, 4, 2>(gradient, source, to),
+                        (false, true) => block.add::<V, 8, 1>(gradient, source, to),
+                        (false, false) => block.add::<V, 4, 1>(gradient, source, to),
                     }
                 }
             }
@@ -395,42 +385,40 @@ impl<T: Real> Kernel<T> for Finish<'_, T> {
         let row = (group * plan.gradient.channels.0 + output) * channels;
         let mut tile = [T::default(); 9 * 16];
         // SAFETY: all sums are there; each task writes the row of its output channel.
-        unsafe {
-            let half = V::splat(T::from_f64(0.5));
-            let zero = V::splat(T::default());
-            let mut finite = zero;
-            for c in (0..channels).step_by(V::N) {
-                let from = plan.sums.ptr().cast_const().add(output * width + c);
-                let mut lines = [[zero; 4]; 3];
-                for col in 0..4 {
-                    let mut column = [zero; 4];
-                    for row in 0..4 {
-                        column[row] = V::load(from.add((row * 4 + col) * plan.point));
-                    }
-                    let column = taps(column, half);
-                    for row in 0..3 {
-                        lines[row][col] = column[row];
-                    }
+        let half = V::splat(T::from_f64(0.5));
+        let zero = V::splat(T::default());
+        let mut finite = zero;
+        for c in (0..channels).step_by(V::N) {
+            let from = plan.sums.ptr().cast_const().add(output * width + c);
+            let mut lines = [[zero; 4]; 3];
+            for col in 0..4 {
+                let mut column = [zero; 4];
+                for row in 0..4 {
+                    column[row] = V::load(from.add((row * 4 + col) * plan.point));
                 }
+                let column = taps(column, half);
                 for row in 0..3 {
-                    let line = taps(lines[row], half);
-                    for col in 0..3 {
-                        // 0 times what is not finite is NaN.
-                        finite = line[col].mul_add(zero, finite);
-                        line[col].store(tile.as_mut_ptr().add((row * 3 + col) * V::N));
-                    }
-                }
-                let cols = (channels - c).min(V::N);
-                let to = plan.out.ptr().add((row + c) * 9);
-                for tap in (0..9).step_by(V::N) {
-                    let rows = (9 - tap).min(V::N);
-                    let at = tile.as_ptr().add(tap * V::N);
-                    V::transpose(Block { at, pitch: V::N, rows, cols }, to.add(tap), 9, rows);
+                    lines[row][col] = column[row];
                 }
             }
-            if finite.sum() != T::default() {
-                plan.infinite.store(true, Relaxed);
+            for row in 0..3 {
+                let line = taps(lines[row], half);
+                for col in 0..3 {
+                    // 0 times what is not finite is NaN.
+                    finite = line[col].mul_add(zero, finite);
+                    line[col].store(tile.as_mut_ptr().add((row * 3 + col) * V::N));
+                }
             }
+            let cols = (channels - c).min(V::N);
+            let to = plan.out.ptr().add((row + c) * 9);
+            for tap in (0..9).step_by(V::N) {
+                let rows = (9 - tap).min(V::N);
+                let at = tile.as_ptr().add(tap * V::N);
+                V::transpose(Block { at, pitch: V::N, rows, cols }, to.add(tap), 9, rows);
+            }
+        }
+        if finite.sum() != T::default() {
+            plan.infinite.store(true, Relaxed);
         }
     }
 }

@@ -33,16 +33,14 @@ pub unsafe fn transform<V: Lanes, const Q: usize>(
             for offsets in offsets.as_chunks::<POINTS>().0 {
                 // SAFETY: the caller promises the instructions of `V`, and sources, products and results of whole
                 // tiles; a partial store ends with the row.
-                unsafe {
-                    let mut d = [sign; 4];
-                    for i in 0..4 {
-                        let other = V::load(from.add(offsets[4 * other + i]));
-                        d[i] = other.mul_add(sign, V::load(from.add(offsets[4 * plus + i])));
-                    }
-                    let line = [d[0].sub(d[2]), d[1].add(d[2]), d[2].sub(d[1]), d[1].sub(d[3])];
-                    for i in 0..4 {
-                        line[i].store_some(to.add(i * step), count);
-                    }
+                let mut d = [sign; 4];
+                for i in 0..4 {
+                    let other = V::load(from.add(offsets[4 * other + i]));
+                    d[i] = other.mul_add(sign, V::load(from.add(offsets[4 * plus + i])));
+                }
+                let line = [d[0].sub(d[2]), d[1].add(d[2]), d[2].sub(d[1]), d[1].sub(d[3])];
+                for i in 0..4 {
+                    line[i].store_some(to.add(i * step), count);
                 }
                 to = to.wrapping_add(width);
             }
@@ -82,24 +80,22 @@ pub unsafe fn results<V: Lanes, const Q: usize>(products: *const V::Elem, bias: 
     for (m, &bias) in bias.iter().enumerate() {
         for q in 0..Q {
             // SAFETY: the caller promises the instructions of `V`, and sources, products and results of whole tiles.
-            unsafe {
-                let at = products.add(m * width + q * V::N);
-                let mut lines = [[V::splat(bias); 4]; 2];
-                for j in 0..4 {
-                    let column = at.add(j * ROWS * width);
-                    let row = 4 * ROWS * width;
-                    let (a, b) = (V::load(column), V::load(column.add(row)));
-                    let (c, d) = (V::load(column.add(2 * row)), V::load(column.add(3 * row)));
-                    (lines[0][j], lines[1][j]) = (a.add(b).add(c), b.sub(c).sub(d));
-                }
-                for row in 0..2 {
-                    let [a, b, c, d] = lines[row];
-                    let start = V::splat(bias);
-                    let (left, right) = V::interleave(a.add(b).add(c).add(start), b.sub(c).sub(d).add(start));
-                    let to = tile.add((row * ROWS + m) * 2 * width + 2 * q * V::N);
-                    left.store(to);
-                    right.store(to.add(V::N));
-                }
+            let at = products.add(m * width + q * V::N);
+            let mut lines = [[V::splat(bias); 4]; 2];
+            for j in 0..4 {
+                let column = at.add(j * ROWS * width);
+                let row = 4 * ROWS * width;
+                let (a, b) = (V::load(column), V::load(column.add(row)));
+                let (c, d) = (V::load(column.add(2 * row)), V::load(column.add(3 * row)));
+                (lines[0][j], lines[1][j]) = (a.add(b).add(c), b.sub(c).sub(d));
+            }
+            for row in 0..2 {
+                let [a, b, c, d] = lines[row];
+                let start = V::splat(bias);
+                let (left, right) = V::interleave(a.add(b).add(c).add(start), b.sub(c).sub(d).add(start));
+                let to = tile.add((row * ROWS + m) * 2 * width + 2 * q * V::N);
+                left.store(to);
+                right.store(to.add(V::N));
             }
         }
     }

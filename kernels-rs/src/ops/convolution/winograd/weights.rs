@@ -44,15 +44,13 @@ impl<T: Real> Kernel<T> for Weights<'_, '_, T> {
         for first in (0..call.channels).step_by(together) {
             let some = together.min(call.channels - first);
             // SAFETY: the nine taps of `count` output channels lie inside the weights; each task writes its own block.
-            unsafe {
-                for c in 0..some {
-                    let at = from.wrapping_add((first + c) * weight.channel);
-                    turn::<V>(at, (weight.output, count), taps.as_mut_ptr().add(c * ROWS), width);
-                }
-                for lane in (0..width).step_by(V::N) {
-                    let to = to.add(first * ROWS + lane);
-                    transform::<V>(taps.as_ptr().add(lane), &places, width, (to, step, some * ROWS - lane));
-                }
+            for c in 0..some {
+                let at = from.wrapping_add((first + c) * weight.channel);
+                turn::<V>(at, (weight.output, count), taps.as_mut_ptr().add(c * ROWS), width);
+            }
+            for lane in (0..width).step_by(V::N) {
+                let to = to.add(first * ROWS + lane);
+                transform::<V>(taps.as_ptr().add(lane), &places, width, (to, step, some * ROWS - lane));
             }
         }
     }
@@ -68,10 +66,7 @@ unsafe fn turn<V: Lanes>(from: *const V::Elem, (pitch, rows): (usize, usize), to
         for tap in (0..9).step_by(V::N) {
             let (rows, cols) = (rows.saturating_sub(row).min(V::N), (9 - tap).min(V::N));
             let at = from.wrapping_add(row * pitch + tap);
-            // SAFETY: the caller promises the instructions of `V`, and room for sixteen points of a panel.
-            unsafe {
-                V::transpose(Block { at, pitch, rows, cols }, to.add(tap * width + row), width, V::N.min(ROWS));
-            }
+            V::transpose(Block { at, pitch, rows, cols }, to.add(tap * width + row), width, V::N.min(ROWS));
         }
     }
 }

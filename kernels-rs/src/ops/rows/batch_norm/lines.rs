@@ -132,7 +132,7 @@ impl Form {
                 for index in first..end {
                     let (places, range) = self.strip(index / strips, index % strips);
                     // SAFETY: the caller gives room for all lines, and each strip of one belongs to one task.
-                    let out = unsafe { to.slice(range.clone()) };
+                    let out = to.slice(range.clone());
                     let (x, g) = operands.read(range, &mut buffers);
                     let map = Map { by: repeated.each_ref().map(|values| &values[places.clone()]), ..map };
                     T::write(out, out_buffer, |out| launch(MapLine { x, g, map, out }));

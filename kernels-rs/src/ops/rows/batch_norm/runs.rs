@@ -80,7 +80,7 @@ impl Form {
                     let (run, piece) = self.place(index);
                     let (channel, piece) = (run % self.channels, self.piece(run, piece));
                     // SAFETY: the caller gives room for all pieces, and each belongs to one task.
-                    let out = unsafe { to.slice(piece.clone()) };
+                    let out = to.slice(piece.clone());
                     let (x, g) = operands.read(piece, &mut buffers);
                     T::write(out, out_buffer, |out| launch(MapRun { x, g, map, channel, out }));
                 }
@@ -100,13 +100,11 @@ struct FoldRun<'a, W> {
 impl<W: Wide> Kernel<W> for FoldRun<'_, W> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(self) {
-        // SAFETY: the caller has the instructions; the runs have one length.
-        *self.result = unsafe {
-            match self.fold {
-                Fold::Sum => [sum::<V>(self.x), W::ZERO],
-                Fold::Moments(mean) => moments::<V>(self.x, mean[0]),
-                Fold::Products(mean) => dot_centered::<V>(self.g, self.x, mean[0]),
-            }
+        // SAFETY: the runs have one length.
+        *self.result = match self.fold {
+            Fold::Sum => [sum::<V>(self.x), W::ZERO],
+            Fold::Moments(mean) => moments::<V>(self.x, mean[0]),
+            Fold::Products(mean) => dot_centered::<V>(self.g, self.x, mean[0]),
         };
     }
 }
