@@ -1,14 +1,16 @@
 """`./x check`: format, lint, types, generated files, versions.
 
-Every step runs; the last line names all that failed.
+Every step runs, what needs Rust or Node beside what needs Python alone; the last line names all
+that failed.
 """
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tools import arm, versions
-from tools.shell import ROOT, call, read, say, script
+from tools.shell import ROOT, call, read, say, script, together
 
 # Folders whose name is no Python identifier: mypy would see equal module names in them.
 _APART = ("kernels-rs/tests", "packages/wgpu-backend/tests")
@@ -48,36 +50,46 @@ def for_arm(compiler: Path) -> list[Step]:
     return [Step("cargo clippy for ARM", ("cargo", "clippy", *chosen, "--", "-D", "warnings"))]
 
 
-def steps() -> list[Step]:
-    """Return every step, in the order in which they run: quick ones first."""
+def steps() -> list[list[Step]]:
+    """Return every step in two chains, quick ones first. Runs of mypy share a cache."""
     python, ruff = script("python"), script("ruff")
     generate = (python, "tools/gen.py")
     clippy = ("cargo", "clippy", "--workspace", "--all-targets", "--all-features", "--quiet")
     apart = [Step(f"mypy {folder}", (python, "-m", "mypy", folder)) for folder in _present(_APART)]
     exclude = "|".join(f"^{folder}/" for folder in _APART)
     return [
-        Step("ruff format", (ruff, "format", "--check", "."), (ruff, "format", ".")),
-        Step("ruff check", (ruff, "check", "."), (ruff, "check", "--fix", ".")),
-        Step("generated files", (*generate, "--check"), generate),
-        Step("cargo fmt", ("cargo", "fmt", "--all", "--check"), ("cargo", "fmt", "--all")),
-        Step("mypy", (python, "-m", "mypy", "--exclude", exclude, *_present(_TYPED))),
-        *apart,
-        Step("pyright", (script("pyright"), "--warnings")),
-        Step("cargo clippy", (*clippy, "--", "-D", "warnings")),
-        *for_arm(Path(read("rustc", "--print", "sysroot"))),
+        [
+            Step("ruff format", (ruff, "format", "--check", "."), (ruff, "format", ".")),
+            Step("ruff check", (ruff, "check", "."), (ruff, "check", "--fix", ".")),
+            Step("generated files", (*generate, "--check"), generate),
+            Step("mypy", (python, "-m", "mypy", "--exclude", exclude, *_present(_TYPED))),
+            *apart,
+        ],
+        [
+            Step("cargo fmt", ("cargo", "fmt", "--all", "--check"), ("cargo", "fmt", "--all")),
+            Step("pyright", (script("pyright"), "--warnings")),
+            Step("cargo clippy", (*clippy, "--", "-D", "warnings")),
+            *for_arm(Path(read("rustc", "--print", "sysroot"))),
+        ],
     ]
+
+
+def _failed(step: Step) -> list[str]:
+    """Run a step; returns its name if it failed."""
+    start = time.perf_counter()
+    status = call(*step.command)
+    say(f"{'FAILED' if status else 'ok'}: {step.name} ({time.perf_counter() - start:.1f} s)")
+    return [step.name] if status else []
 
 
 def check(*, fix: bool = False) -> int:
     """Run every step and print the ones that failed; returns an exit status."""
-    failed = []
-    for step in steps():
-        start = time.perf_counter()
+    chains = steps()
+    for step in (step for chain in chains for step in chain):
         if fix and step.fix:
             call(*step.fix)
-        status = call(*step.command)
-        say(f"{'FAILED' if status else 'ok'}: {step.name} ({time.perf_counter() - start:.1f} s)")
-        failed += [step.name] if status else []
+    found = together([partial(_failed, step) for step in chain] for chain in chains)
+    failed = [name for names in found for name in names]
     for problem in versions.problems():
         print(problem)
         failed += ["versions"] if "versions" not in failed else []

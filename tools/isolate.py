@@ -8,10 +8,23 @@ layers: an import that no pyproject.toml declares fails here.
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tools import setup, versions
-from tools.shell import PRIVATE, ROOT, CommandError, call, fail, pinned, read, run, say, script
+from tools.shell import (
+    PRIVATE,
+    ROOT,
+    CommandError,
+    call,
+    fail,
+    pinned,
+    read,
+    run,
+    say,
+    script,
+    together,
+)
 
 WHEELS = PRIVATE / "wheels"
 LOCKED = ROOT / "constraints" / "dev.txt"
@@ -55,16 +68,24 @@ def isolate(chosen: list[str]) -> int:
     names = sorted(chosen or found)
     built = set[str]().union(*(needed(name, found) for name in names))
     wheels = {name: _build(uv, found[name]) for name in sorted(built)}
-    rows = []
-    for name in names:
+
+    def row(name: str) -> Row:
         say(f"{name}: alone")
         try:
-            rows.append(_alone(uv, found[name], found, wheels))
+            return _alone(uv, found[name], found, wheels)
         except CommandError as error:
-            print(error, flush=True)
-            rows.append(Row(name, wheels[name].stat().st_size, passed=False))
-    _print_table(rows)
+            say(f"{error}")
+            return Row(name, wheels[name].stat().st_size, passed=False)
+
+    # Those with most tests first, so that both chains end together.
+    order = sorted(names, key=lambda name: -_size_of_tests(found[name].folder))
+    rows = together([partial(row, name)] for name in order)
+    _print_table(sorted(rows, key=lambda row: row.name))
     return 0 if all(row.passed for row in rows) else 1
+
+
+def _size_of_tests(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("tests/**/*.py"))
 
 
 def needed(name: str, found: dict[str, versions.Project]) -> set[str]:

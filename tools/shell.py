@@ -6,14 +6,21 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from pathlib import Path
+from typing import IO, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PRIVATE = ROOT / ".x"
 STAMPS = VENV / ".stamps"
 _SCRIPTS = "Scripts" if os.name == "nt" else "bin"
+# Where a job of `together` and its programs print; None is the terminal.
+_output: ContextVar[IO[str] | None] = ContextVar("_output", default=None)
+_Result = TypeVar("_Result")
 
 
 class CommandError(Exception):
@@ -27,7 +34,28 @@ def fail(what: str, hint: str) -> CommandError:
 
 def say(text: str) -> None:
     """Print one line of progress, in order with what programs print."""
-    print(f"x: {text}", flush=True)
+    print(f"x: {text}", file=_output.get(), flush=True)
+
+
+def together(chains: Iterable[Iterable[Callable[[], _Result]]]) -> list[_Result]:
+    """Run the jobs of each chain one after another, and two chains at a time.
+
+    What a job prints comes in one piece when it has ended.
+    """
+
+    def whole(job: Callable[[], _Result]) -> _Result:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+            before = _output.set(output)
+            try:
+                return job()
+            finally:
+                _output.reset(before)
+                output.seek(0)
+                print(output.read(), end="", flush=True)
+
+    with ThreadPoolExecutor(2) as pool:
+        results = pool.map(lambda chain: [whole(job) for job in chain], chains)
+        return [result for of_chain in results for result in of_chain]
 
 
 def script(name: str, venv: Path = VENV) -> Path:
@@ -61,9 +89,19 @@ def call(
 ) -> int:
     """Run a program, let it print, and return its exit status."""
     words = [str(word) for word in command]
+    env, output = environment(venv, extra), _output.get()
     sys.stdout.flush()
+    if output is not None:
+        output.flush()
     try:
-        return subprocess.run(words, cwd=cwd, env=environment(venv, extra), check=False).returncode
+        return subprocess.run(
+            words,
+            cwd=cwd,
+            env=env,
+            check=False,
+            stdout=output,
+            stderr=None if output is None else subprocess.STDOUT,
+        ).returncode
     except FileNotFoundError:
         raise fail(f"a program is missing: {words[0]}", "./x setup") from None
 
