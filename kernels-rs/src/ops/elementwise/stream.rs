@@ -64,7 +64,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    std::ptr::copy_nonoverlapping(from, to, bytes)
+    std::ptr::copy_nonoverlapping(from, to, bytes);
 }
 
 /// Streamed stores are not ordered with others; the end of a task must be.
