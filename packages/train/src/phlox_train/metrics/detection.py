@@ -24,7 +24,14 @@ _AREAS: Final = {
     "medium": (1024, 9216),
     "large": (9216, 1e10),
 }
-_NAMES: Final = ("boxes", "scores", "labels", "target_boxes", "target_labels", "crowd")
+_NAMES: Final[tuple[str, ...]] = (
+    "boxes",
+    "scores",
+    "labels",
+    "target_boxes",
+    "target_labels",
+    "crowd",
+)
 
 
 class Boxes(Row, takes=_NAMES[:5], better="higher"):
