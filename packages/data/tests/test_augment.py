@@ -196,6 +196,9 @@ def test_normalize_is_one_for_items_and_batches() -> None:
     assert np.allclose(one, wanted, atol=1e-6)
     many = change(pt.asarray(BATCH["image"], device="numpy"))
     assert np.allclose(np.asarray(many)[1], wanted, atol=1e-6)
+    # A device without bytes has them as int32.
+    wide = change(pt.asarray(BATCH["image"].astype(np.int32), device="numpy"))
+    assert np.array_equal(np.asarray(wide), np.asarray(many))
 
 
 def test_boxes_that_are_gone_are_dropped_with_their_labels() -> None:

@@ -89,6 +89,11 @@ def replaced(item: Any, image: Array, **others: Any) -> Any:
     return (image, *item[1:]) if isinstance(item, tuple) else image
 
 
+def is_whole(image: Any) -> bool:
+    """Whether pixels are whole numbers: devices without bytes keep those in wider ones."""
+    return str(image.dtype).startswith(("int", "uint"))
+
+
 def colored(op: str, item: Any, function: Callable[[Image.Image], Image.Image]) -> Any:
     """Return an item with its picture through a function of Pillow, which sees L or RGB.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, Tensor, asarray, one_hot, where
 
-from ._item import between
+from ._item import between, is_whole
 
 _Rng = np.random.Generator
 
@@ -43,8 +43,7 @@ class MixUp:
         def mixed(images: Any) -> Any:
             floats = images.astype("float32")
             out = floats * share + _rolled(floats) * (1.0 - share)
-            whole = images.dtype == "uint8"
-            return (out.round().astype("uint8")) if whole else out.astype(images.dtype)
+            return (out.round() if is_whole(images) else out).astype(images.dtype)
 
         return _mixed("MixUp", batch, mixed, share, self.num_classes)
 

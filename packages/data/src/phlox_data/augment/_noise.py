@@ -11,7 +11,7 @@ import numpy as np
 from phlox_tensor import ArgumentError, Tensor, asarray
 
 from ._geometry import sides
-from ._item import Array, between, chance, picture, replaced, size_of
+from ._item import Array, between, chance, is_whole, picture, replaced, size_of
 
 
 @final
@@ -121,8 +121,8 @@ class RandomErasing:
 class Normalize:
     """Take the mean of each channel away, and divide by its standard deviation.
 
-    Bytes are divided by 255 first. Takes pictures, and batches of them: arrays, or tensors on
-    their device, which is the cheaper place: ``DataLoader(..., transform=Normalize(...))``.
+    Whole numbers are bytes, and divided by 255 first. Takes pictures, and batches of them: arrays,
+    or tensors on their device: ``DataLoader(..., transform=Normalize(...))``.
 
     Example:
         >>> Normalize((0.5,), (0.5,))(np.array([[[0, 255]]], np.uint8)).tolist()
@@ -140,7 +140,7 @@ class Normalize:
     def __call__(self, item: Any) -> Any:
         """Return the item, with float32 as its picture."""
         image: Any = picture("Normalize", item, batch=True)
-        unit = 255.0 if image.dtype == "uint8" else 1.0
+        unit = 255.0 if is_whole(image) else 1.0
         std: Any = np.array(self.std, np.float32).reshape(-1, 1, 1) * np.float32(unit)
         mean: Any = np.array(self.mean, np.float32).reshape(-1, 1, 1) * np.float32(unit)
         if isinstance(image, Tensor):
