@@ -31,6 +31,7 @@ _TWINS = "tests/training/twins.py has the layers"
 # Names and settings that no line compares, and why.
 APART = {
     "AdaptiveLogSoftmaxWithLoss": "of all classes here",
+    "BatchNormalization": "of Keras, which is no peer",
     "Buffer": _PARTS,
     "Container": _PARTS,
     "CrossMapLRN2d": "its windows keep the first channels, as of PyTorch 2.15: no mean of five",

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from phlox import Autodiff, nn
+from phlox import Autodiff, nn, optim, record
 
 CALLS: dict[str, str] = {
+    "fork": "model.fork(device)",
     "freeze": "model.freeze()",
+    "map": "model.map(lambda path, param: param)",
+    "replace": "model.replace(bias=None)",
+    "with_params": "model.with_params({})",
     "unfreeze": "model.unfreeze('weight')",
     "no_grad": "model.no_grad()",
     "to_device": "model.to_device(device='numpy')",
@@ -55,3 +59,15 @@ def test_a_module_that_is_thrown_away_is_told(name: str, tmp_path: Path) -> None
     ):
         assert run(kept, tmp_path) == []
     assert run(f"def f():\n    return {code}\nf()", tmp_path) == []
+
+
+def test_a_model_that_restore_gives_is_kept(tmp_path: Path) -> None:
+    model, optimizer = nn.Linear(4, 4), optim.SgdConfig().init()
+    checkpoints = record.Checkpointer(tmp_path)
+    checkpoints.save(1, model=model, optimizer=optimizer)
+    with pytest.warns(UserWarning, match=r"\[restore\].*model is as it was\nhint: model = "):
+        checkpoints.restore(model=model, optimizer=optimizer)
+    found = checkpoints.restore(model=model, optimizer=optimizer)
+    assert found is not None
+    checkpoints.save(2, optimizer=optimizer, epoch=3)
+    checkpoints.restore(optimizer=optimizer, epoch=0)

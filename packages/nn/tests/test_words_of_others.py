@@ -69,6 +69,37 @@ def test_weights_of_examples_are_a_product(kind: Any) -> None:
     assert given["loss"].item() == pytest.approx(want, rel=1e-6)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_weights_of_examples_keep_the_other_settings(reduction: str) -> None:
+    given: dict[str, Any] = {"nn": nn, "px": pt, "x": pt.asarray(1 / (1 + np.exp(-X)))}
+    given |= {"y": pt.asarray(Y, dtype=given["x"].dtype), "weight": [2.0, 3.0]}
+    settings: dict[str, Any] = {"from_logits": False, "reduction": reduction}
+    code = refused(("BinaryCrossEntropyLoss",), weight=given["weight"], **settings)
+    exec(code.partition(";")[0], given)
+    want = (np.log1p(np.exp(X)) - X * Y) * np.array([2.0, 3.0])
+    want = want if reduction == "none" else getattr(want, reduction)()
+    np.testing.assert_allclose(given["loss"].numpy(), want, rtol=1e-5)
+
+
+def test_a_padding_of_another_kind_keeps_its_sizes() -> None:
+    hints: dict[str, dict[str, Any]] = {
+        'nn.Pad(((2, 2), (2, 2)), mode="circular")': {"padding": 2, "padding_mode": "circular"},
+        'nn.Pad(((1, 1), (0, 0)), mode="edge")': {"padding": (1, 0), "padding_mode": "replicate"},
+        "leave it out": {"padding": 1, "padding_mode": "zeros"},
+    }
+    for hint, settings in hints.items():
+        assert refused(CONV, **settings).startswith(hint)
+
+
+def test_functions_of_torch_are_those_of_px() -> None:
+    for name in ("max_pool1d", "max_pool2d", "cross_entropy", "one_hot", "conv2d"):
+        with pytest.raises(pt.UnknownNameError) as caught:
+            getattr(nn, name)
+        assert caught.value.hint == f"px.{name}"
+    with pytest.raises(pt.UnknownNameError, match=r"hint: \(x - y\)\.square\(\)\.mean\(\)"):
+        _ = LOOSE.mse_loss
+
+
 @pytest.mark.parametrize("kind", [np.asarray, pt.asarray])
 def test_weights_of_classes_are_a_tuple(kind: Any) -> None:
     values = kind([2.0, 3.0])
@@ -128,7 +159,7 @@ def test_settings_of_keras_and_flax_are_ours_by_other_names() -> None:
         (nn.CrossEntropyLoss(), "reduction", "nn.CrossEntropyLoss(..., reduction=...)"),
         (nn.CrossEntropyLoss(), "ignore_index", "nn.CrossEntropyLoss(..., pad_tokens=...)"),
         (nn.BinaryCrossEntropyLoss(), "pos_weight", "nn.BinaryCrossEntropyLoss(..., weights="),
-        (nn.BinaryCrossEntropyLoss(), "weight", 'nn.BinaryCrossEntropyLoss(reduction="none")'),
+        (nn.BinaryCrossEntropyLoss(), "weight", "px.asarray(weight, device=x.device)).mean()"),
         (nn.LayerNorm(2), "eps", "nn.LayerNorm(..., epsilon=...)"),
         (nn.Dropout(0.5), "training", "model.valid()"),
         (nn.Lstm(2, 3), "initial_state", "state=..."),

@@ -3,6 +3,7 @@
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+import phlox_tensor as _tensor
 from phlox_tensor.arguments import classes_of as _classes_of
 from phlox_tensor.arguments import explain as _explain
 from phlox_tensor.names import unknown_name as _unknown_name
@@ -78,7 +79,19 @@ if not _TYPE_CHECKING:
         """Say what a name of PyTorch is called here, or which name is near."""
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_nn", _NAMES, __dir__())
+        raise _unknown_name(name, "phlox_nn", {**_of_functions(name), **_NAMES}, __dir__())
+
+
+def _of_functions(name: str) -> dict[str, str]:
+    """What to type for a function of ``torch.nn.functional``, which is one of px."""
+    if not name.islower():
+        return {}
+    try:
+        getattr(_tensor, name)
+    except _tensor.UnknownNameError as error:
+        known = "otherwise" in error.what or "calls this" in error.what
+        return {name: str(error.hint).replace("pt.", "px.")} if known else {}
+    return {name: f"px.{name}"}
 
 
 def __dir__() -> list[str]:

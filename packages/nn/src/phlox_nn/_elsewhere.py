@@ -11,7 +11,7 @@ from phlox_tensor.arguments import misfit
 from phlox_tensor.names import unknown_argument, unknown_name
 from phlox_tensor.no_operand import Refusal
 
-from .settings.elsewhere import NO_SETTINGS, SETTINGS
+from .settings.elsewhere import NO_SETTINGS, SETTINGS, advice_for
 
 _PADS: Final = {
     "CircularPad": 'mode="circular"',
@@ -41,6 +41,7 @@ NAMES: Final[Mapping[str, str]] = {
     "BCELoss": "nn.BinaryCrossEntropyLoss(from_logits=False)",
     "BCEWithLogitsLoss": "nn.BinaryCrossEntropyLoss()",
     "Buffer": "nn.State(x)",
+    "BatchNormalization": "nn.BatchNorm(channels)  # channels are axis 1",
     "CELU": 'nn.Activation("celu", {"alpha": 1.0})',
     "Container": "nn.Module  # its fields are the parts",
     "CrossMapLRN2d": "nn.LocalResponseNorm(5)",
@@ -61,7 +62,7 @@ NAMES: Final[Mapping[str, str]] = {
     "Mish": 'nn.Activation("mish")',
     "ModuleDict": "self.parts = {name: layer} in __init__",
     "ModuleList": "self.layers = [layer, layer] in __init__",
-    "MultiLabelSoftMarginLoss": "nn.BinaryCrossEntropyLoss()  # the same mean over all classes",
+    "MultiLabelSoftMarginLoss": "nn.BinaryCrossEntropyLoss()  # of all classes, the same mean",
     "NLLLoss": "nn.CrossEntropyLoss()  # of logits, without log_softmax",
     "NLLLoss2d": "nn.CrossEntropyLoss()  # of logits, without log_softmax",
     "Parameter": "nn.Param(x)",
@@ -212,10 +213,12 @@ def odd_call(
     known, kind = [*signature(forward).parameters][1:], type(layer).__name__
     advice = {word: code for word, (ours, code) in _OF_TOKENIZERS.items() if ours in known}
     settings = getattr(type(getattr(layer, "settings", None)), "__dataclass_fields__", ())
+    own = advice_for(f"{kind}Config", vars(layer.settings), [*settings]) if settings else {}
     for word in kwargs:
         ours = [name for name in (word, *SETTINGS.get(word, ())) if name in settings]
-        if own := NO_SETTINGS.get(f"{kind}Config.{word}"):
-            advice[word] = own
+        name = f"{kind}Config.{word}"
+        if code := own.get(name, NO_SETTINGS.get(name)):
+            advice[word] = code
         elif ours:
             advice[word] = f"nn.{kind}(..., {ours[0]}=...): it is a setting"
     advice = {**NO_ARGUMENTS, **advice}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import ArgumentError, RecordError
+from phlox_tensor.arguments import is_thrown_away
+from phlox_tensor.names import some
 from phlox_tensor.random import generator
 
 from ._errors import shown
@@ -162,6 +166,8 @@ class Checkpointer:
             )
         found = self._all_loaded(parts, tree)
         generator().set_state(*tree["random"])
+        if is_thrown_away(sys._getframe()):
+            _tell_lost(parts)
         return {**found, "step": tree["step"]}
 
     def open(self, step: int | None = None) -> Any:
@@ -290,6 +296,17 @@ def _check_parts(op: str, parts: Mapping[str, Any]) -> None:
                 expected=f"a {part.__name__}",
                 hint=f"{name}={part.__name__}(...)",
             )
+
+
+def _tell_lost(parts: Mapping[str, Any]) -> None:
+    """Warn of parts that came back as other objects, which nobody keeps."""
+    lost = [name for name, part in parts.items() if hasattr(part, "to_device")]
+    if lost:
+        warnings.warn(
+            f"[restore] what it gives is thrown away, and {some(lost)} is as it was\n"
+            f'hint: {lost[0]} = checkpoints.restore(...)["{lost[0]}"]',
+            stacklevel=4,
+        )
 
 
 def _changes(part: Any) -> bool:

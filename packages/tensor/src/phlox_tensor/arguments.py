@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, wraps
 from inspect import CO_VARARGS, Parameter, Signature, signature, unwrap
-from types import FunctionType, ModuleType
+from opcode import opmap
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from ._device.backend import Backend, told_by
 from ._errors.called import AS_CALLED
 from ._errors.classes import PhloxError, UnknownArgumentError, WrongTypeError
+from ._errors.foreign import is_ours
 from ._errors.keywords import KEYWORDS, PLACES, advice_for
 from ._random.state import USE
 from ._values.dtype import DType
@@ -98,6 +100,27 @@ def fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one line per form of
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_CACHE, _POP_TOP = opmap["CACHE"], opmap["POP_TOP"]
+_WORD: Final = 2  # bytes of an instruction of CPython
+
+
+def is_thrown_away(inside: FrameType) -> bool:
+    """Whether the line of a user that called a function does nothing with what that gives.
+
+    Args:
+        inside: the frame of the function, of which the caller may be ``explained``.
+    """
+    frame: Any = inside.f_back
+    while frame is not None and frame.f_code is _EXPLAINED:
+        frame = frame.f_back
+    if frame is None or is_ours(frame.f_globals.get("__name__", "")):
+        return False
+    code, after = frame.f_code.co_code, frame.f_lasti + _WORD
+    while after < len(code) and code[after] == _CACHE:
+        after += _WORD
+    return after < len(code) and code[after] == _POP_TOP
+
+
 def explained(function: F) -> F:
     """Return the function, whose calls that fail for an argument of a wrong type say so.
 
@@ -120,6 +143,9 @@ def explained(function: F) -> F:
     made: Any = run
     made._explained = True  # once is enough
     return made
+
+
+_EXPLAINED: Final = explained(lambda: None).__code__
 
 
 def require_callable(op: str, given: object, hint: str) -> None:

@@ -166,6 +166,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         """Return the names of the fields in order."""
         return list(self._known.names)
 
+    @kept("model = model.replace(name=part)")
     def replace(self, **changes: Any) -> Self:
         """Return the module with some fields changed; its constructor is not called.
 
@@ -234,10 +235,12 @@ class Module(_fields.Walked, metaclass=ModuleType):
         for path, param in _walk.params(self):
             _walk.called("visit", visitor, path, param)
 
+    @kept("model = model.map(function)")
     def map(self, mapper: Mapper) -> Self:
         """Return the module with ``mapper(path, param)`` in place of every parameter."""
         return _walk.mapped(self, mapper)
 
+    @kept("model = model.with_params({param.id: param})")
     def with_params(self, new: Mapping[str, Param]) -> Self:
         """Return the module with the parameters of ``new``, by id; all others stay.
 
@@ -331,6 +334,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         target = as_device(device)
         return moved(self, lambda _, p: p.to_device(target), target)
 
+    @kept("other = model.fork(device)")
     def fork(self, device: Backend | str) -> Self:
         """Return a copy on ``device`` that trains by itself: its parameters have ids of their own.
 

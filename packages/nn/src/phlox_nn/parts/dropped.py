@@ -6,17 +6,11 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from opcode import opmap
-from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from phlox_tensor.arguments import explained
-from phlox_tensor.capture import is_ours
+from phlox_tensor.arguments import explained, is_thrown_away
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_CACHE, _POP_TOP = opmap["CACHE"], opmap["POP_TOP"]
-_WORD: Final = 2  # bytes of an instruction of CPython
 
 
 def kept(code: str) -> Callable[[F], F]:
@@ -28,8 +22,7 @@ def kept(code: str) -> Callable[[F], F]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             made = checked(*args, **kwargs)
-            caller = sys._getframe(1)
-            if not is_ours(caller.f_globals.get("__name__")) and _drops(caller):
+            if is_thrown_away(sys._getframe()):
                 name = function.__name__
                 what = f"[{name}] the new module is thrown away, and the old one is as it was"
                 warnings.warn(f"{what}\nhint: {code}", stacklevel=2)
@@ -40,11 +33,3 @@ def kept(code: str) -> Callable[[F], F]:
         return marked_call
 
     return marked
-
-
-def _drops(frame: FrameType) -> bool:
-    """Whether a frame does nothing with what the call in it gives: the next instruction pops it."""
-    code, after = frame.f_code.co_code, frame.f_lasti + _WORD
-    while after < len(code) and code[after] == _CACHE:
-        after += _WORD
-    return after < len(code) and code[after] == _POP_TOP

@@ -25,7 +25,7 @@ from phlox_tensor import (
 from phlox_tensor.names import unknown_argument, unknown_name
 
 from . import fields as _settings
-from .elsewhere import NO_SETTINGS, SETTINGS
+from .elsewhere import NO_SETTINGS, SETTINGS, advice_for
 from .fields import ConfigError
 
 
@@ -204,7 +204,10 @@ def _explain_names(cls: Any) -> None:
             made(self, *args, **kwargs)
         except TypeError as error:
             known = [f.name for f in fields(cls) if f.init]
-            unknown = unknown_argument(cls.__name__, kwargs, known, *cls._words)
+            words, advice = cls._words
+            given = {**dict(zip(known, args, strict=False)), **kwargs}
+            advice = {**advice, **advice_for(cls.__name__, given, known)}
+            unknown = unknown_argument(cls.__name__, kwargs, known, words, advice)
             wrong = unknown or _misfit(cls, args, kwargs)
             if isinstance(error, PhloxError) or wrong is None:
                 raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 # PyTorch's words for settings -> ours, of which a config has one.
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -122,9 +123,6 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("batch_first", "time_major"), "axes are (batch, length, size) here"),
     "ActivationConfig.alpha": 'nn.Activation("elu", {"alpha": 1.0})',
     "ActivationConfig.negative_slope": 'nn.Activation("leaky_relu", {"slope": 0.01})',
-    "BinaryCrossEntropyLossConfig.weight": "loss = (nn.BinaryCrossEntropyLoss("
-    'reduction="none")(x, y) * px.asarray(weight, device=x.device)).mean(); weights= is what '
-    "PyTorch calls pos_weight",
     "GruConfig.activation": 'hidden_activation="relu"; gate_activation= is that of gates',
     "LstmConfig.activation": 'cell_activation="relu", hidden_activation="relu"; gate_activation= '
     "is that of gates",
@@ -160,7 +158,7 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
     "name": "self.name = layer in __init__: fields are names",
     "norm_type": "leave it out: it belongs to max_norm",
     "padding_idx": 'shares of 0 fill bags up: nn.EmbeddingBag(5, 2, "sum")(indices, shares)',
-    "padding_mode": 'nn.Pad(((1, 1), (1, 1)), mode="reflect") before it',
+    "padding_mode": 'nn.Pad(((1, 1), (1, 1)), mode="reflect") before it, and padding=0',
     "proj_size": "nn.Linear(d_hidden, size) after it",
     "recompute_scale_factor": "leave it out: places go by the sizes, as with True",
     "recurrent_dropout": "nn.Dropout(0.5) before it; none acts between steps",
@@ -242,3 +240,32 @@ MADE: Final[Mapping[str, str]] = {
     "xavieruniform": "nn.initializers.XavierUniform()",
     "zeros": "nn.initializers.Zeros()",
 }
+
+_MEANS: Final[Mapping[str, str]] = {"mean": ".mean()", "none": "", "sum": ".sum()"}
+
+
+def advice_for(config: str, given: Mapping[str, Any], known: Sequence[str]) -> dict[str, str]:
+    """Return what to do instead of settings that depends on the others.
+
+    Args:
+        config: the name of the class.
+        given: all settings by name.
+        known: those that it has.
+    """
+    if config == "BinaryCrossEntropyLossConfig":
+        own = [f"{n}={v!r}, " for n, v in given.items() if n in known and n != "reduction"]
+        loss = f'nn.BinaryCrossEntropyLoss({"".join(own)}reduction="none")(x, y)'
+        end = _MEANS.get(given.get("reduction", "mean"), ".mean()")
+        product = f"({loss} * px.asarray(weight, device=x.device)){end}"
+        return {f"{config}.weight": f"loss = {product}; weights= is what PyTorch calls pos_weight"}
+    axes = re.fullmatch(r"Conv(\d)dConfig", config)
+    mode = given.get("padding_mode")
+    mode = VALUES.get(mode, mode) if isinstance(mode, str) else "reflect"
+    if axes and mode == "constant":
+        return {"padding_mode": "leave it out: a padding is of zeros"}
+    sizes = given.get("padding", 1)
+    if not axes or not isinstance(sizes, int | tuple):
+        return {}
+    each = sizes if isinstance(sizes, tuple) else (sizes,) * int(axes[1])
+    margins = tuple((n, n) for n in each)
+    return {"padding_mode": f'nn.Pad({margins}, mode="{mode}") before it, and padding=0'}
