@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from time import time
 from typing import Any, Final, NamedTuple, final
@@ -165,22 +166,24 @@ class View:
                     yield rows
 
     def _take(self, rows: list[dict[str, Any]]) -> None:
-        curves = self.curves
-        for row in rows:
-            step, epoch, second, split = (row.pop(name) for name in PLACE)
+        for (split, *names), group in groupby(rows, lambda row: (row["split"], *row)):
+            part = list(group)  # rows alike, whose columns are taken whole
+            place = [[row[name] for row in part] for name in ("step", "epoch", "time")]
             if split != "system":
-                self.step, self.epoch, self.seconds = step, epoch, second
-            for key, value in row.items():
-                if type(value) is not float and not _is_number(value):
-                    continue  # text and arrays
-                name = f"{split}/{key}"
-                if name not in curves:
-                    curves[name] = Curve([], [], [], [])
-                steps, epochs, seconds, values = curves[name]
-                steps.append(step)
-                epochs.append(epoch)
-                seconds.append(second)
-                values.append(float(value))
+                self.step, self.epoch, self.seconds = (column[-1] for column in place)
+            for name in names:
+                if name in PLACE:
+                    continue
+                columns, values = place, [row[name] for row in part]
+                if {*map(type, values)} != {float}:  # text and arrays are no curve
+                    chosen = [at for at, value in enumerate(values) if _is_number(value)]
+                    columns = [[column[at] for at in chosen] for column in place]
+                    values = [float(values[at]) for at in chosen]
+                if values:
+                    empty = Curve([], [], [], [])
+                    curve: Any = self.curves.setdefault(f"{split}/{name}", empty)
+                    for old, more in zip(curve, (*columns, values), strict=True):
+                        old.extend(more)
 
 
 def views(paths: list[Path]) -> list[View]:
