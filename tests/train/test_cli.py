@@ -147,7 +147,7 @@ def test_a_function_without_a_config_is_refused() -> None:
     def untyped(settings): ...  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 
     wrong: Any
-    for wrong in (two, untyped, 3):
+    for wrong in (two, untyped, 3, int, lambda: 3):
         with pytest.raises(TypeError, match=r"\[cli\] main takes no config(.|\n)*def main"):
             train.cli(wrong, [])
 

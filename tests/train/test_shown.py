@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phlox as px
 from phlox import train
 from phlox._cli import main
 from phlox_train.runs import control
@@ -238,5 +239,8 @@ def test_the_machine_is_measured_beside_the_log(tmp_path: Path) -> None:
     assert len(seen) == 12
     assert min(values["memory"] for values in seen) > 10.0
     assert min(values["tensors"] for values in seen) > 0.0
+    for wrong in (0, -1.0, "10", True):
+        with pytest.raises(px.ArgumentError, match=r"no interval(.|\n)*system=10.0"):
+            loop(None, system=wrong)
     loop(tmp_path / "b", system=None)
     assert not any(name.startswith("system/") for name in view(tmp_path / "b").curves)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from functools import reduce
-from inspect import isabstract, signature
+from inspect import isabstract, isroutine, signature
 from operator import or_
 from pathlib import Path
 from types import UnionType
@@ -71,11 +71,13 @@ def cli(main: Callable[[Any], R], words: Sequence[str] | None = None) -> R:
 
 def _config_of(main: Callable[..., Any]) -> type[Config]:
     """The class that the parameter of a function is annotated with."""
-    given: Any = main
-    names = list(signature(main).parameters) if callable(given) else []
+    try:
+        names = list(signature(main).parameters)
+    except (TypeError, ValueError):  # no function, or none that says what it takes
+        names = []
     kind = get_type_hints(main).get(names[0]) if len(names) == 1 else None
     if not (isinstance(kind, type) and issubclass(kind, Config)):
-        got = f"{getattr(main, '__name__', main)!s}({', '.join(names)})"
+        got = f"{main.__name__}({', '.join(names)})" if isroutine(main) else repr(main)
         what, expected = "main takes no config", "one parameter, annotated with a config"
         raise WrongTypeError("cli", what, got=got, expected=expected, hint=_HINT)
     return kind

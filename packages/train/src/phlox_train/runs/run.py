@@ -38,7 +38,7 @@ from .rows import check_values
 from .saver import Moment, Saver
 from .signals import Signals
 from .stop import NotFinite, Seen, StopRule
-from .system import System
+from .system import System, interval_of
 
 Callback = Callable[[Event, "Run"], None]
 
@@ -128,7 +128,7 @@ class Run:
         self._saver = Saver(self._folder, self._parts, self._stop, tuple(keep), save)
         self._line = Line(show)
         self._signals = Signals(show=show)
-        self._place, self._every = Place(), system
+        self._place, self._every = Place(), interval_of(system)
         self._began = monotonic()
         self._inside = self._open = self._unsaved = False
         self._asked: dict[str, str] = {}

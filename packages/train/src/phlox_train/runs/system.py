@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, final
 
-from phlox_tensor import DeviceError
+from phlox_tensor import ArgumentError, DeviceError
 
 _MB = 1e6
 
@@ -52,3 +52,16 @@ class System:
                 held.append(device.memory().current)
         values = {"cpu": float(self._psutil.cpu_percent()), "memory": resident / _MB}
         return {**values, "tensors": sum(held) / _MB} if held else values
+
+
+def interval_of(every: Any) -> float | None:
+    """Return seconds between two measures, where they are some.
+
+    Raises:
+        ArgumentError: where they are not.
+    """
+    if every is None or (type(every) in (float, int) and every > 0):
+        return every
+    what, hint = "no interval", "train.Run(..., system=10.0)"
+    expected = "seconds above 0, or None"
+    raise ArgumentError("run", what, got=repr(every), expected=expected, hint=hint)
