@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from inspect import isfunction, signature
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -302,10 +302,10 @@ def test_keywords_of_others_point_at_arguments_of_ours() -> None:
         ("pt.softplus(x, beta=2.0)", "(2.0 * x).softplus() / 2.0"),
         ("pt.stack(tensors=[x])", "px.stack(xs, axis)"),
         ("pt.std(x, ddof=1)", "correction=1"),
-        ("pt.triu(x, 1)", "triu(x, k=1)"),
-        ("pt.fft.fft(x, 3)", "fft(x, n=3)"),
+        ("pt.triu(x, 1)", "px.triu(x, k=1)"),
+        ("pt.fft.fft(x, 3)", "px.fft.fft(x, n=3)"),
         ("pt.where(x > 0)", "px.nonzero(mask), or px.where(condition, x1, x2)"),
-        ("pt.zeros(size=(2, 3))", "shape=..."),
+        ("pt.zeros(size=(2, 3))", "shape=(2, 3)"),
         ("x.repeat(n=2)", "repeats=2"),
         ("x.reshape(newshape=(3, 2))", "x.reshape((3, 2))"),
     ],
@@ -387,8 +387,8 @@ def test_what_a_user_of_pytorch_types_is_answered(code: str, hint: str) -> None:
         ("pt.cartesian_prod(one, one)", "px.cartesian_prod([x, y])"),
         ("pt.embedding_bag(i, x)", "px.embedding_bag(weight, indices), in this order"),
         ("pt.embedding_bag(x, i, 'sum')", "px.embedding_bag(weight, indices, mode='sum')"),
-        ("pt.linalg.matrix_norm(x, 1)", "matrix_norm(x, ord=1)"),
-        ("pt.linalg.vector_norm(x, 1)", "vector_norm(x, ord=1)"),
+        ("pt.linalg.matrix_norm(x, 1)", "px.linalg.matrix_norm(x, ord=1)"),
+        ("pt.linalg.vector_norm(x, 1)", "px.linalg.vector_norm(x, ord=1)"),
         ("pt.max(x, x)", "px.maximum(x, y)"),
         ("pt.ones(2, 3, pt.int32)", "px.ones((2, 3), dtype='int32')"),
         ("pt.pad(x, (1, 2, 3, 4))", "padding=((3, 4), (1, 2))  # as PyTorch's"),
@@ -438,12 +438,3 @@ def test_sizes_in_the_place_of_a_weight_and_words_for_a_padding_say_what_gives_t
             pt.conv2d(image, weight, padding=word)  # type: ignore[arg-type]
         padding = eval(str(caught.value.hint).removeprefix("padding="), given)
         assert pt.conv2d(image, weight, padding=padding).shape == shape
-
-
-@pytest.mark.parametrize("half", ["L", "U"])
-def test_the_half_that_eigh_reads_is_mirrored_by_the_hint(half: Any) -> None:
-    matrix = np.asarray([[1.0, 2.0], [5.0, 3.0]], np.float32)
-    with pytest.raises(pt.UnknownArgumentError) as caught:
-        cast("Any", pt.linalg.eigh)(pt.asarray(matrix), UPLO=half)
-    found = eval(str(caught.value.hint), {"px": pt, "x": pt.asarray(matrix)}).eigenvalues.numpy()
-    assert np.allclose(found, np.linalg.eigh(matrix, UPLO=half).eigenvalues)

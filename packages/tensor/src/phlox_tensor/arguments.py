@@ -26,7 +26,7 @@ from ._device.backend import Backend, told_by
 from ._errors.called import AS_CALLED
 from ._errors.classes import PhloxError, UnknownArgumentError, WrongTypeError
 from ._errors.foreign import is_ours
-from ._errors.keywords import KEYWORDS, PLACES, advice_for
+from ._errors.keywords import KEYWORDS, PLACES, advice_for, refused_keyword
 from ._random.state import USE
 from ._values.dtype import DType
 from ._values.number import Scalar
@@ -263,7 +263,7 @@ def misfit(
     try:
         given = made_by.bind(*args, **kwargs).arguments
     except TypeError as error:
-        unknown = unknown_keyword(_called(function), made_by, kwargs)
+        unknown = unknown_keyword(_called(function), made_by, kwargs, _home(function))
         return unknown or _other_count(function, made_by, args, kwargs, str(error))
     hints = _hints(function)
     for name, value in given.items():
@@ -295,8 +295,20 @@ def wrong_settings(
 told_by.append(wrong_settings)
 
 
+_HOMES: Final = ("fft", "linalg", "random", "tree")
+
+
+def _home(function: Any) -> str:
+    """What stands before the name of a function of this package, as ``px.linalg.``, or nothing."""
+    package = sys.modules[__name__.partition(".")[0]]
+    rooms = {"px.": package, **{f"px.{name}.": getattr(package, name) for name in _HOMES}}
+    name = function.__name__
+    found = (text for text, room in rooms.items() if unwrap(vars(room).get(name, id)) is function)
+    return next(found, "")
+
+
 def unknown_keyword(
-    op: str, made_by: Signature, kwargs: Mapping[str, Any]
+    op: str, made_by: Signature, kwargs: Mapping[str, Any], home: str = ""
 ) -> UnknownArgumentError | None:
     """Return the error for a keyword that a signature does not have; None where it has all."""
     parameters = made_by.parameters.values()
@@ -308,25 +320,58 @@ def unknown_keyword(
     for name in kwargs:
         words = {name, *KEYWORDS.get(name, ())}
         if (meant := words.intersection(places)) and words.isdisjoint(known):
-            what, call = f"{meant.pop()} is given by its place", f"{op}({', '.join(places)})"
-            hint = call.replace(f"{op}(self, ", f"x.{op}(")  # of a method
-            return UnknownArgumentError(op, what, got=name, hint=hint)
+            what = f"{meant.pop()} is given by its place"
+            if not home:
+                call = f"{op}({', '.join(places)})".replace(f"{op}(self, ", f"x.{op}(")
+                return UnknownArgumentError(op, what, got=name, hint=call)
+            own = {each: _ours(each, [*places, *known]) for each in kwargs}
+            texts = {own[each] or each: each for each in kwargs}  # our names -> theirs
+            line = [
+                _text(kwargs, texts.pop(each), each) if each in texts else each for each in places
+            ]
+            line += [f"{each}={_text(kwargs, theirs, each)}" for each, theirs in texts.items()]
+            return UnknownArgumentError(op, what, got=name, hint=f"{home}{op}({', '.join(line)})")
+    wrong = {name: value for name, value in kwargs.items() if name not in known}
+    if home and wrong and wrong.keys().isdisjoint(_ADVICE):
+        given = {name: value for name, value in kwargs.items() if name in known}
+        said = [f"{name}={_text(kwargs, name, name)}" for name in given]
+        return refused_keyword(op, wrong, known, given={**given, "said": said})
     advice = {**_ADVICE, **({"weights": _FILE} if "classes" in known else {})}  # of whole models
     return unknown_argument(op, kwargs, known, KEYWORDS, {**advice, **advice_for(op, kwargs)})
 
 
-def _by_name(name: str, made_by: Signature, args: tuple[Any, ...]) -> str | None:
+def _ours(name: str, known: Sequence[str]) -> str | None:
+    return next((each for each in (name, *KEYWORDS.get(name, ())) if each in known), None)
+
+
+def _text(values: Mapping[str, Any], name: str, own: str) -> str:
+    """The text of a value; of one that is long our name of it."""
+    value = values[name]
+    text = repr(getattr(value, "name", value))  # of an element type
+    return text if len(text) < _SHOWN and "\n" not in text else own
+
+
+def _by_name(
+    function: Any, made_by: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> str | None:
     """What to type where arguments by place are taken by name alone; None where there are none."""
+    name = function.__qualname__.removesuffix(".__init__")
     parameters = made_by.parameters.values()
     named = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
     places = [p.name for p in parameters if p.kind < Parameter.VAR_POSITIONAL]
     if not named or len(args) <= len(places):
         return None
-    meant = [*PLACES.get(name, ()), named[0]][0]
-    value = repr(getattr(args[len(places)], "name", args[len(places)]))  # of an element type
-    given = value if len(value) < _SHOWN and "\n" not in value else "..."
-    shown = [*(each for each in places if each != "self"), f"{meant}={given}"]
-    return f"{name}({', '.join(shown)})"
+    home = _home(function)
+    line = [each for each in places if each != "self"]
+    taken = dict(zip(places, args, strict=False))
+    line = [_text(taken, each, each) for each in line] if home else line
+    behind = [*PLACES.get(name, ()), *(each for each in named if each not in PLACES.get(name, ()))]
+    values = {**dict(zip(behind, args[len(places) :], strict=False)), **kwargs}
+    hints = _hints(function)
+    if not all(fits(value, hints.get(each, Any)) for each, value in values.items()):
+        return None
+    line += [f"{each}={_text(values, each, each)}" for each in values]
+    return f"{home}{name}({', '.join(line)})"
 
 
 def usage(code: str) -> Callable[[F], F]:
@@ -352,7 +397,7 @@ def _other_count(
         why,
         got=", ".join(given) or "no arguments",
         expected=", ".join(named) or "none",
-        hint=getattr(function, "_usage", None) or _by_name(called, made_by, args),
+        hint=getattr(function, "_usage", None) or _by_name(function, made_by, args, kwargs),
     )
 
 

@@ -24,6 +24,7 @@ from .._errors.foreign import is_array, type_name
 from .._errors.keywords import MODES, PLACES, instead_of, refused_keyword
 from .._op.declaration import Op
 from .._values.dlpack import advice, item_of
+from .._values.dtype import DType
 from .._values.number import Number, Scalar
 from .._values.tensor import Tensor
 from ..no_operand import NoOperand
@@ -168,8 +169,8 @@ def rounded(x: Tensor[Any], digits: int | None) -> Any:
 
 # Keywords of NumPy's functions, which call methods of ours with them, and of functions alone.
 _ELSEWHERE: Final = {
-    "out": "px.{op}(x), or np.{op}(x.numpy())",
-    "stable": "px.{op}(x, stable=True)",
+    "out": "px.{op}({given}), or np.{op}(x.numpy())",
+    "stable": "px.{op}({given}, stable=True)",
 }
 
 
@@ -180,29 +181,19 @@ def unknown_argument(
     op: Op, wrong: dict[str, Any], more: tuple[Any, ...] = ()
 ) -> UnknownArgumentError:
     """Return the error for keywords that an op does not have, or for more places than it has."""
-    hint: str | None
     if (name := next(iter(wrong), "")) in _ELSEWHERE:
-        got, hint = ", ".join(wrong), _ELSEWHERE[name].format(op=op.name)
-        expected = ", ".join(op.attribute_names)
-        what = "unknown argument"
-        return UnknownArgumentError(op.name, what, got=got, expected=expected, hint=hint)
+        return _of_numpy(op, wrong, name, sys._getframe(1).f_locals)
     given = sys._getframe(1).f_locals
     first, *rest = [o.name for o in op.signature.operands]
     settings = {a.name: given[a.name] for a in op.signature.attributes if a.name in given}
     settings |= {n: MODES[v] for n, v in settings.items() if isinstance(v, str) and v in MODES}
-    kept = [
-        f", {a.name}={settings[a.name]!r}"
-        for a in op.signature.attributes
-        if isinstance(settings.get(a.name), Scalar | str | tuple | list)
-        and settings[a.name] != a.default
-    ]
     known = [*rest, *op.attribute_names]
-    settings["kept"] = "".join(kept)
+    settings["said"] = _said(op, settings)
     if not more:
         return refused_keyword(op.name, wrong, known, first, settings)
     last = op.signature.attributes[-1:]
     if op.signature.operands[0].variadic:
-        hint = f"px.{op.name}([x, y])"
+        hint: str | None = f"px.{op.name}([x, y])"
     elif last and last[0].type in _OF_INTS:
         sizes = (settings[last[0].name], *more)
         hint = f"px.{op.name}({first}, {last[0].name}={sizes!r})"
@@ -215,6 +206,31 @@ def unknown_argument(
     got = f"{len(more)} more, {', '.join(map(type_name, more))}"
     what, expected = "more arguments by place than there are", ", ".join([first, *known])
     return UnknownArgumentError(op.name, what, got=got, expected=expected, hint=hint)
+
+
+def _said(op: Op, settings: dict[str, Any]) -> list[str]:
+    """The texts of settings that are no defaults."""
+    return [
+        f"{a.name}={getattr(value, 'name', value)!r}"
+        for a in op.signature.attributes
+        if isinstance(value := settings.get(a.name), Scalar | str | tuple | list | DType)
+        and value not in (a.default, ())
+    ]
+
+
+def _of_numpy(
+    op: Op, wrong: dict[str, Any], name: str, given: dict[str, Any]
+) -> UnknownArgumentError:
+    """The error for a keyword of NumPy's functions alone."""
+    rest = "".join(f", {text}" for text in _said(op, given))
+    operands = [
+        o.name for o in op.signature.operands if not o.optional or given.get(o.name) is not None
+    ]
+    hint = _ELSEWHERE[name].format(op=op.name, given=", ".join(operands) + rest)
+    if rest or len(operands) > 1:
+        hint = hint.partition(", or ")[0]
+    got, expected = ", ".join(wrong), ", ".join(op.attribute_names) or None
+    return UnknownArgumentError(op.name, "unknown argument", got=got, expected=expected, hint=hint)
 
 
 def spread(items: tuple[int | Sequence[int], ...]) -> tuple[int, ...]:

@@ -159,8 +159,8 @@ def _dtype_for(value: Scalar, dtype: DTypeLike | None, backend: Backend, op: str
     return chosen
 
 
-def _one_shape(shape: Any, more: tuple[Any, ...], op: str) -> None:
-    """Refuse sizes that are not in one tuple, as the standard does."""
+def _one_shape(shape: Any, more: tuple[Any, ...], op: str, *named: Any) -> None:
+    """Refuse sizes that are not in one tuple, as the standard does; ``named``: type and device."""
     if more:
         given = ", ".join(map(repr, (shape, *more)))
         *sizes, last = shape, *more
@@ -171,10 +171,16 @@ def _one_shape(shape: Any, more: tuple[Any, ...], op: str) -> None:
             "more than one argument for the shape",
             got=given,
             expected="one tuple of sizes; other arguments by name",
-            hint=f"px.{op}(({given}))"
+            hint=f"px.{op}(({given}){_said(*named)})"
             if isinstance(last, int)
-            else f"px.{op}({one}, dtype={name!r})",
+            else f"px.{op}({one}, dtype={name!r}{_said(None, *named[1:])})",
         )
+
+
+def _said(dtype: Any = None, device: Any = None) -> str:
+    """The texts of an element type and a device that were given."""
+    kind = "" if dtype is None else f", dtype={as_dtype(dtype, 'dtype').name!r}"
+    return kind if device is None else f"{kind}, device={device!r}"
 
 
 def zeros(
@@ -189,7 +195,7 @@ def zeros(
         >>> zeros((3,)).tolist()
         [0.0, 0.0, 0.0]
     """
-    _one_shape(shape, more, "zeros")
+    _one_shape(shape, more, "zeros", dtype, device)
     return _filled("zeros", shape, 0.0, dtype, device)
 
 
@@ -205,7 +211,7 @@ def ones(
         >>> ones((2, 2)).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
-    _one_shape(shape, more, "ones")
+    _one_shape(shape, more, "ones", dtype, device)
     return _filled("ones", shape, 1.0, dtype, device)
 
 
@@ -221,7 +227,7 @@ def empty(
         >>> empty((2, 3)).shape
         (2, 3)
     """
-    _one_shape(shape, more, "empty")
+    _one_shape(shape, more, "empty", dtype, device)
     return _filled("empty", shape, 0.0, dtype, device)
 
 

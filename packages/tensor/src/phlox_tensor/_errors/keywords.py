@@ -136,12 +136,12 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "rowvar": "px.cov(x.T{kept})",
     },
     "cross_entropy": {
-        "ignore_index": "nn.CrossEntropyLoss(pad_tokens=({value},){reduced})(x, target)",
-        "label_smoothing": "nn.CrossEntropyLoss(smoothing={value}{reduced})(x, target)",
+        "ignore_index": "{loss}(x, target)",
+        "label_smoothing": "{loss}(x, target)",
         "reduction": "px.cross_entropy(x, target)  # of each row",
         "reduction: 'mean'": "px.cross_entropy(x, target).mean()",
         "reduction: 'sum'": "px.cross_entropy(x, target).sum()",
-        "weight": "nn.CrossEntropyLoss(weights=tuple(weight.tolist()){reduced})(x, target)",
+        "weight": "{loss}(x, target)",
     },
     "diagonal": dict.fromkeys(("axis1", "axis2", "dim1", "dim2"), _TURNED),
     "divide": {
@@ -171,7 +171,7 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     **{op: {"scale_factor": "{resized}"} for op in ("interpolate", "interpolate2d")},
     "log": {"base": "x.log() / math.log({value})"},
     **{f"lp_pool{n}d": {"kernel_size": "kernel={value}, p={kernel}"} for n in (1, 2, 3)},
-    "matrix_rank": {"tol": "(px.linalg.svdvals(x) > {value}).sum(axis=-1)"},
+    "matrix_rank": dict.fromkeys(("atol", "tol"), "(px.linalg.svdvals(x) > {value}).sum(axis=-1)"),
     "max": {"dim": "px.max_with_indices(x, axis={v:d}{kept})  # axis={value} for values alone"},
     "max_pool1d": {"return_indices": "px.max_pool1d_with_indices(x{kept})"},
     "max_pool2d": {"return_indices": "px.max_pool2d_with_indices(x{kept})"},
@@ -181,6 +181,7 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     "min": {"dim": "px.min_with_indices(x, axis={v:d}{kept})  # axis={value} for values alone"},
     "nonzero": {"as_tuple": "px.nonzero(x)", "as_tuple: False": "px.argwhere(x)"},
     "pad": {"mode": "px.pad_border(x, mode={value}{kept})"},
+    "pinv": {"atol": "px.linalg.pinv(x, rtol={value} / float(px.linalg.svdvals(x).max()))"},
     "permute_dims": dict.fromkeys(("axes", "dims"), "x.permute_dims({value})"),
     "reshape": dict.fromkeys(("new_shape", "newshape", "shape"), "x.reshape({value})"),
     "round": {"decimals": "(x * 10**{value}).round() / 10**{value}"},
@@ -190,6 +191,15 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
     "softmax": {
         "dtype": "px.softmax(x.astype({value}){kept})",
         "dtype: None": "px.softmax(x{kept})",
+    },
+    "solve": {
+        "left: False": "px.linalg.solve(x1.mT, x2.mT).mT",
+        "left: True": "px.linalg.solve(x1, x2)",
+    },
+    "solve_triangular": {
+        "lower: False": "upper=True",
+        "lower: True": "upper=False",
+        "unitriangular": "unit_diagonal={value}",
     },
     "softplus": {"beta": "({value} * x).softplus() / {value}"},
     "sort": {
@@ -205,6 +215,7 @@ INSTEAD: Final[dict[str, dict[str, str]]] = {
         "range(0, x.shape[{axis}], {value})]",
     },
     "std": {"unbiased": "correction={v:d}"},
+    "topk": {"sorted": "px.topk(x{kept})  # which sorts"},
     "svd": {
         "compute_uv: False": "px.linalg.svdvals(x)",
         "some: False": "full_matrices=True",
@@ -228,15 +239,17 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "fold": ("dilation", "padding", "stride"),
     "gelu": ("approximate",),
     **{f"lp_pool{n}d": ("kernel_size", "stride", "ceil_mode") for n in (1, 2, 3)},
+    "linspace": ("endpoint",),
     "log_softmax": ("dtype",),
     "matrix_norm": ("ord",),
     "pad": ("value",),
     "relu": ("inplace",),
     "round": ("decimals",),
     "softmax": ("dtype",),
-    "softplus": ("beta",),
+    "softplus": ("beta", "threshold"),
+    "topk": ("sorted",),
     "unfold": ("dilation", "padding", "stride"),
-    "vector_norm": ("ord",),
+    "vector_norm": ("ord", "axis", "keepdims"),
 }
 
 # What others do with fewer arguments.
@@ -261,14 +274,18 @@ def refused_keyword(
         wrong: the arguments, by their keywords.
         known: the arguments that may be given by name.
         first: the one that is given by its place alone.
-        given: the settings of the call, and ``kept``, the text of those that are no defaults.
+        given: the settings of the call; ``said`` has the texts of those that are no defaults.
     """
+    given = given or {}
     name, words = next(iter(wrong)), KEYWORDS.get(next(iter(wrong)), ())
     if first and (name == first or (first in words and not any(w in known for w in words))):
-        hint: str | None = f"px.{op}({', '.join([first, *known[:1]])})"
+        rest = {each: value for each, value in wrong.items() if each != name}
+        other = instead_of(op, rest, known, given) if rest else None
+        texts = [*given.get("said", ()), *([other] if other and _SETTING.match(other) else [])]
+        hint: str | None = f"px.{op}({', '.join([first, *(texts or known[:1])])})"
         what = f"{first} is given by its place"
         return UnknownArgumentError(op, what, got=name, expected=", ".join(known), hint=hint)
-    hint = instead_of(op, wrong, known, given or {})
+    hint = instead_of(op, wrong, known, given)
     what, expected = "unknown argument", ", ".join(known) or None
     return UnknownArgumentError(op, what, got=", ".join(wrong), expected=expected, hint=hint)
 
@@ -276,24 +293,69 @@ def refused_keyword(
 def instead_of(
     op: str, wrong: Mapping[str, object], known: Sequence[str], given: Mapping[str, Any]
 ) -> str | None:
-    """What to type for arguments that ``op`` does not have: other settings, or another call."""
-    settings = {name: _setting(name, value, known) for name, value in wrong.items()}
-    kept = [given.get("kept", ""), *(f", {text}" for text in settings.values() if text)]
-    found: list[str] = []
+    """What to type for arguments that ``op`` does not have: other settings, or another call.
+
+    A call has the settings that were given; an argument that nothing stands for is named.
+    """
+    settings: dict[str, str] = {}
+    calls: list[tuple[str, str]] = []
     for name, value in wrong.items():
-        others = "".join(text for text in kept if text != f", {settings[name]}")
-        code = _instead(op, name, value, {**given, **wrong, "kept": others})
-        if code is None and settings[name] is None:
-            code = _instead("any_op", name, value, {**given, "op": f"px.{op}", "kept": others})
-        code = code or settings[name]
-        if code and not found and not _SETTING.match(code):
-            return code
-        if code and _SETTING.match(code):
-            found.append(code)
+        row = _instead(op, name, value, {**given, **wrong})
+        own = _setting(name, value, known)
+        if row and _SETTING.match(row):
+            settings[name] = row
+        elif row:
+            calls.append((op, name))
+        elif own:
+            settings[name] = own
+        elif _instead("any_op", name, value, {**given, "op": f"px.{op}"}):
+            calls.append(("any_op", name))
+    if calls:
+        return _call(op, *calls[0], wrong, settings, given)
     biased = type(given.get("correction", 0.0)) is float  # the default, not what somebody gave
+    found = [*dict.fromkeys(settings.values())]
     if biased and not any("correction" in each for each in found) and wrong.keys() & _DIM:
         found += [_MEANT_BY_DIM[op]] if op in _MEANT_BY_DIM else []
-    return ", ".join(sorted(found, key=lambda text: "  # " in text)) or None
+    text = ", ".join(sorted(found, key=lambda each: "  # " in each))
+    lost = [name for name in wrong if name not in settings]
+    return _noted(text, [], lost) if text else None
+
+
+def _call(
+    op: str,
+    table: str,
+    name: str,
+    wrong: Mapping[str, object],
+    settings: Mapping[str, str],
+    given: Mapping[str, Any],
+) -> str:
+    """The call that a row has for one of the arguments, with all others and all settings."""
+    parts = {**given, **wrong, "op": f"px.{op}"}
+
+    def made(texts: Sequence[str], without: str = "") -> str:
+        kept = "".join(f", {text}" for text in texts)
+        less = {each: value for each, value in parts.items() if each != without or each == name}
+        return _instead(table, name, wrong[name], {**less, "kept": kept}) or ""
+
+    plain = made(())
+    read = {each for each in parts if made((), each) != plain}  # what the code is made of
+    said = [(text.partition("=")[0], text) for text in given.get("said", ())]
+    said += [(text.partition("=")[0], text) for each, text in settings.items() if each not in read]
+    texts = [text for own, text in said if own not in read and not _has(plain, own)]
+    code = made(texts)
+    lost = [each for each in wrong if each not in {name, *settings, *read}]
+    return _noted(code, [text for text in texts if text not in code], lost)
+
+
+def _has(code: str, name: str) -> bool:
+    return bool(re.search(rf"\b{name}\b", code.partition("  # ")[0]))
+
+
+def _noted(code: str, left: Sequence[str], lost: Sequence[str]) -> str:
+    """Code with a note of settings that it cannot have, and of arguments without a counterpart."""
+    notes = [f"{', '.join(left)} is left out"] if left else []
+    notes += [f"nothing stands for {', '.join(lost)}"] if lost else []
+    return "; ".join([code if "  # " in code or not notes else f"{code}  # {notes.pop(0)}", *notes])
 
 
 _SETTING: Final = re.compile(r"\w+=(?!=)")
@@ -309,7 +371,7 @@ def _setting(name: str, value: object, known: Sequence[str]) -> str | None:
 
 def _short(value: object, name: str) -> str:
     """The text of a value; of a long one what others call it, which is code too."""
-    text = " ".join(repr(value).split())
+    text = " ".join(repr(getattr(value, "name", value)).split())  # of an element type its name
     return text if len(text) <= _LONGEST else name
 
 
@@ -334,11 +396,26 @@ def _parts(given: Mapping[str, Any]) -> dict[str, Any]:
         "after": "" if front or not isinstance(axis, int) else ", :" * (-axis - 1),
         "axis": axis,
         "before": ":, " * axis if front else "..., ",
-        "reduced": f", reduction={given['reduction']!r}" if "reduction" in given else "",
+        "loss": _loss(**given),
         "first": given.get("dim1", given.get("axis1", 0)),
         "second": given.get("dim2", given.get("axis2", 1)),
         **({"resized": _resized(**given)} if "scale_factor" in given else {}),
     }
+
+
+def _loss(
+    weight: Any = None,
+    label_smoothing: Any = None,
+    ignore_index: Any = None,
+    reduction: Any = None,
+    **_: Any,
+) -> str:
+    """The layer of a cross entropy with PyTorch's settings."""
+    found = [] if weight is None else ["weights=tuple(weight.tolist())"]
+    found += [] if label_smoothing is None else [f"smoothing={label_smoothing!r}"]
+    found += [] if ignore_index is None else [f"pad_tokens=({ignore_index!r},)"]
+    found += [] if reduction is None else [f"reduction={reduction!r}"]
+    return f"nn.CrossEntropyLoss({', '.join(found)})"
 
 
 def _resized(scale_factor: Any, mode: str = "nearest", **given: Any) -> str:

@@ -15,7 +15,7 @@ from .._op.declaration import Op, on_declare, promised_by, registry_mark, reserv
 from .._op.signature import REQUIRED
 from .._values.ambient import depend_on
 from .._values.tensor import Tensor
-from ..arguments import explained
+from ..arguments import explained, usage
 from ..shown import hide_refused
 from . import functions as _functions
 from . import standard as _standard
@@ -43,6 +43,8 @@ def install() -> None:
         refuses = type(member) is FunctionType and member.__code__.co_flags & CO_VARARGS
         if name[0] != "_" and type(member) is FunctionType and not refuses:
             member.__qualname__ = f"Tensor.{name}"
+            if name == "inner":  # which in PyTorch is a product
+                usage("px.vecdot(x, y)  # of vectors; x @ y.mT of matrices")(member)
             setattr(Tensor, name, explained(member))
     for owner in (_creation, _functions, _standard, Tensor):
         hide_refused(vars(owner).values())

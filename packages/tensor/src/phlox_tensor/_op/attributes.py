@@ -243,7 +243,8 @@ def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> Any:
 def _float(value: Any, name: str, op: str, rank: int) -> Any:
     plain = _scalar(value, name, op, rank)
     if isinstance(plain, bool):
-        raise ArgumentError(op, f"{name} is not a number", got=plain, expected="a number")
+        what, hint = f"{name} is not a number", advice_for(op, {"unbiased": plain}).get("unbiased")
+        raise ArgumentError(op, what, got=plain, expected="a number", hint=hint)
     return call(float, plain)
 
 

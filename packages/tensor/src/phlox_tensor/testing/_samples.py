@@ -119,7 +119,8 @@ def _values(
 def _default(kind: str, backend: Backend) -> DType:
     from .._values.dtype import bool_  # noqa: PLC0415 - the name is awkward at module level
 
-    return {"Float": backend.default_float, "Int": backend.default_int}.get(kind, bool_)
+    whole = backend.default_int
+    return {"Float": backend.default_float, "Int": whole, "Whole": whole}.get(kind, bool_)
 
 
 def draw(
