@@ -442,7 +442,7 @@ def test_nothing_about_a_rule_is_kept_beyond_it() -> None:
     rule, ones = Named(factor=0.5), [pt.ones(2)]
     rule.step_list(0.1, ones, ones, [None])
     key = id(rule)
-    assert key in _rule._APART
+    assert key in _rule._TENSOR_BY_TENSOR
     del rule
     gc.collect()
-    assert key not in _rule._APART
+    assert key not in _rule._TENSOR_BY_TENSOR

@@ -1,5 +1,6 @@
 """Modules, parameters, configs, layers, losses and initializers."""
 
+import re as _re
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -90,7 +91,7 @@ def _of_functions(name: str) -> dict[str, str]:
         getattr(_tensor, name)
     except _tensor.UnknownNameError as error:
         known = "otherwise" in error.what or "calls this" in error.what
-        return {name: str(error.hint).replace("pt.", "px.")} if known else {}
+        return {name: _re.sub(r"\bpt\b", "px", str(error.hint))} if known else {}
     return {name: f"px.{name}"}
 
 

@@ -321,7 +321,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             kept = content.kept.get(param.id)
             if kept is not None and content.owners and not self._owns(where, param, strict=strict):
                 kept = None
-            state = _state.placed(kept, tensor.device)
+            state = _state.moved(kept, tensor.device)
             key = where, param.device, param.dtype, grad.dtype, _state.alike(state, numbers)
             group = groups.setdefault(key, _Group(where, [], [], [], []))
             group.params.append(param)
@@ -456,7 +456,7 @@ def _check(given: object, kind: type, hint: str) -> None:
 
 def _hint_for(given: object) -> str:
     """What to type in the place of what is no rule."""
-    alone: str | None = getattr(type(given), "_alone", None)
+    alone: str | None = getattr(type(given), "_not_inside_hint", None)
     if alone is not None:
         return alone
     if isinstance(given, OptimizerAdaptor):

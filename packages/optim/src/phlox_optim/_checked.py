@@ -14,7 +14,8 @@ class CheckedConfig(Config):
     """A config whose numbers are numbers, and whose learning rates are finite."""
 
     _words = SETTINGS, NO_SETTINGS
-    _alone: ClassVar[str | None] = None  # of what is no part of other configs: what to type instead
+    # What to type instead of making a part of other configs of it; None where it may be one.
+    _not_inside_hint: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -23,7 +24,7 @@ class CheckedConfig(Config):
             ConfigError: naming the field.
         """
         for name, value in vars(self).items():
-            self._refuse_alone(name, value)
+            self._refuse_inside(name, value)
             if isinstance(value, float):
                 self.require(name, not isnan(value), "a number")
             rate = name in {"epsilon", "lr"} or name.endswith("_lr")
@@ -31,11 +32,11 @@ class CheckedConfig(Config):
                 self.require(name, 0 <= value < inf, "finite, at least 0")
         super().__post_init__()
 
-    def _refuse_alone(self, name: str, value: object) -> None:
+    def _refuse_inside(self, name: str, value: object) -> None:
         """Say what to type in place of a part that takes more than others do at each step."""
         parts = [*value.values()] if isinstance(value, dict) else value
         for part in parts if isinstance(parts, list | tuple) else [parts]:
-            if isinstance(part, CheckedConfig) and part._alone is not None:
+            if isinstance(part, CheckedConfig) and part._not_inside_hint is not None:
                 got = type(part).__name__
                 what = f"{type(self).__name__}.{name} cannot be made of a {got}"
-                raise ConfigError("config", what, got=got, hint=part._alone)
+                raise ConfigError("config", what, got=got, hint=part._not_inside_hint)

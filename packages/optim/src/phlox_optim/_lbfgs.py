@@ -25,7 +25,7 @@ from ._found import check_module, check_rate, find
 from ._line_search import Trial, strong_wolfe
 from ._optimizer import M
 from ._settled import Settled, no_record
-from ._state import placed
+from ._state import moved
 
 _KEEP = (
     "model, loss = optimizer.step(1.0, model, loss_of)",
@@ -46,7 +46,7 @@ class LbfgsConfig(CheckedConfig):
         line_search: how far to go: ``"strong_wolfe"`` looks, None goes by the learning rate.
     """
 
-    _alone = (
+    _not_inside_hint = (
         "it calls the loss many times in a step of the whole module: "
         "model, loss = optim.LbfgsConfig().init().step(1.0, model, loss_of)"
     )
@@ -85,7 +85,7 @@ class _Memory(NamedTuple):
     steps: tuple[Tensor[Float], ...]  # of the parameters
 
 
-class _Place(NamedTuple):
+class _Evaluation(NamedTuple):
     loss: float
     grad: Tensor[Float]
 
@@ -113,7 +113,7 @@ class Lbfgs(Settled):
     """
 
     _hint = "optim.LbfgsConfig(...).init(): settings belong to the config"
-    _alone = LbfgsConfig._alone
+    _not_inside_hint = LbfgsConfig._not_inside_hint
 
     def __init__(self, config: LbfgsConfig | None = None) -> None:
         """Take the settings.
@@ -160,7 +160,7 @@ class Lbfgs(Settled):
         x = _flat([_inside(p) for p in params])
         kept = self._memory
         if kept is not None:
-            self._memory = _Memory(*placed(tuple(kept), x.device))
+            self._memory = _Memory(*moved(tuple(kept), x.device))
         try:
             x = self._moved(
                 lr, x, here, lambda v: self._at(_with(module, params, v), params, loss_of)[0]
@@ -197,7 +197,7 @@ class Lbfgs(Settled):
 
     def _at(
         self, module: M, params: list[Param], loss_of: Callable[[M], Tensor[Float]]
-    ) -> tuple[_Place, dict[str, Param]]:
+    ) -> tuple[_Evaluation, dict[str, Param]]:
         """Loss and gradient of a module, and what its state becomes."""
         if not callable(loss_of):
             raise _no_loss("the loss is no function of the module", loss_of)
@@ -211,10 +211,14 @@ class Lbfgs(Settled):
         known = {p.id: g for p, g in zip(owners, found, strict=True)}
         like = found[0]
         parts = [known[p.id] if p.id in known else like.zeros(p.shape) for p in params]
-        return _Place(float(loss), _flat(parts)), updates_of(module, grads).params(module)
+        return _Evaluation(float(loss), _flat(parts)), updates_of(module, grads).params(module)
 
     def _moved(
-        self, lr: float, x: Tensor[Float], here: _Place, at: Callable[[Tensor[Float]], _Place]
+        self,
+        lr: float,
+        x: Tensor[Float],
+        here: _Evaluation,
+        at: Callable[[Tensor[Float]], _Evaluation],
     ) -> Tensor[Float]:
         """The vector of parameters after the iterations of a step."""
         c = self._config
@@ -254,11 +258,11 @@ class Lbfgs(Settled):
     def _searched(
         self,
         x: Tensor[Float],
-        here: _Place,
+        here: _Evaluation,
         slope: float,
         most: int,
-        at: Callable[[Tensor[Float]], _Place],
-    ) -> tuple[_Place, float, int]:
+        at: Callable[[Tensor[Float]], _Evaluation],
+    ) -> tuple[_Evaluation, float, int]:
         """Where a line search ends, how far along the direction that is, and what it cost."""
         assert self._memory is not None
         direction = self._memory.direction
@@ -270,7 +274,7 @@ class Lbfgs(Settled):
         start = Trial(0.0, here.loss, here.grad, slope)
         narrow = self._config.tolerance_change / _largest(direction)
         end, used = strong_wolfe(along, start, self._memory.length, most, narrow)
-        return _Place(end.loss, end.grad), end.length, used
+        return _Evaluation(end.loss, end.grad), end.length, used
 
     def _next(self, grad: Tensor[Float], lr: float) -> _Memory:
         """The memory with the direction from a gradient."""
@@ -344,18 +348,18 @@ def _is_memory(known: dict[str, Any]) -> bool:
     return numbers and counts and alike
 
 
-def _refuse_nonfinite(place: _Place) -> None:
+def _refuse_nonfinite(found: _Evaluation) -> None:
     """Refuse to go on from where there is no direction, and to return it.
 
     Raises:
         GradientError: for a loss or a gradient with a NaN or an infinity.
     """
-    slope = _dot(place.grad, place.grad)
-    if not (isfinite(place.loss) and isfinite(slope)):
+    slope = _dot(found.grad, found.grad)
+    if not (isfinite(found.loss) and isfinite(slope)):
         raise GradientError(
             "step",
             "the loss or its gradient is not finite",
-            got=f"a loss of {place.loss}",
+            got=f"a loss of {found.loss}",
             expected="finite numbers: the module stays as it was",
             hint='a smaller rate, or optim.LbfgsConfig(line_search="strong_wolfe")',
         )

@@ -29,7 +29,7 @@ class PlateauSchedulerConfig(CheckedConfig):
         epsilon: a smaller fall is left out.
     """
 
-    _alone = (
+    _not_inside_hint = (
         "its rate follows a measure: plateau.step(loss) where an epoch ends, and "
         "optimizer.step(schedule.step() * plateau.rate, model, grads), initial_lr=1.0 for it"
     )
@@ -54,18 +54,18 @@ class PlateauSchedulerConfig(CheckedConfig):
         return PlateauScheduler(self)
 
 
-class _Place(NamedTuple):
+class _PlateauState(NamedTuple):
     rate: float
     best: float
     worse: int
     cooling: int
 
 
-def _is_place(known: dict[str, Any]) -> bool:
+def _is_state(known: dict[str, Any]) -> bool:
     """Whether a record holds numbers that a scheduler can have come to."""
-    if set(known) != set(_Place._fields):
+    if set(known) != set(_PlateauState._fields):
         return False
-    rate, best, worse, cooling = (known[name] for name in _Place._fields)
+    rate, best, worse, cooling = (known[name] for name in _PlateauState._fields)
     counts = all(type(n) is int and n >= 0 for n in (worse, cooling))
     return counts and type(best) is float and type(rate) is float and 0 <= rate < inf
 
@@ -89,12 +89,12 @@ class PlateauScheduler(Settled):
         """Start at the first rate."""
         self._config = config
         best = inf if config.best == "low" else -inf
-        self._place = Cell(_Place(float(config.initial_lr), best, 0, 0))
+        self._state = Cell(_PlateauState(float(config.initial_lr), best, 0, 0))
 
     @property
     def rate(self) -> float:
         """The learning rate that now holds."""
-        return self._place.get().rate
+        return self._state.get().rate
 
     def step(self, measure: float | Tensor[Float]) -> float:
         """Take a measure, and return the learning rate after it; a NaN is no better than others.
@@ -107,7 +107,7 @@ class PlateauScheduler(Settled):
                 "PlateauScheduler.step", "return the loss; then plateau.step(loss) outside"
             )
         measure = float(measure)  # a tensor would keep the graph behind it
-        c, (rate, best, worse, cooling) = self._config, self._place.get()
+        c, (rate, best, worse, cooling) = self._config, self._state.get()
         if self._is_better(measure, best):
             best, worse = measure, 0
         else:
@@ -118,7 +118,7 @@ class PlateauScheduler(Settled):
             lower = max(rate * c.factor, c.min_lr)
             rate = lower if rate - lower > c.epsilon else rate
             cooling, worse = c.cooldown, 0
-        self._place.set(_Place(rate, best, worse, cooling))
+        self._state.set(_PlateauState(rate, best, worse, cooling))
         return rate
 
     def _is_better(self, measure: float, best: float) -> bool:
@@ -131,7 +131,7 @@ class PlateauScheduler(Settled):
     def into_record(self) -> dict[str, Record]:
         """Return the place as a tree."""
         return {
-            **self._place.get()._asdict(),
+            **self._state.get()._asdict(),
             "schedule": self._config.kind,
             "of": self._config.best,
         }
@@ -151,13 +151,13 @@ class PlateauScheduler(Settled):
                 f"{kind} of the {of}",
                 f"{self._config.kind} of the {self._config.best}",
             )
-        if not _is_place(known):
+        if not _is_state(known):
             raise no_record(
                 "not a record of a schedule by a measure",
                 repr(record)[:60],
                 "what schedule.into_record() gave",
             )
-        self._place.set(_Place(**known))
+        self._state.set(_PlateauState(**known))
         return self
 
     def __repr__(self) -> str:
@@ -166,6 +166,6 @@ class PlateauScheduler(Settled):
 
 register_state(
     PlateauScheduler,
-    lambda schedule: (schedule._place,),
+    lambda schedule: (schedule._state,),
     lambda schedule: settings_of(schedule._config),
 )

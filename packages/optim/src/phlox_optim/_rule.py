@@ -132,14 +132,14 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
 
 # By id of a rule, since rules need no hash: whether the first step, and the later ones, run tensor
 # by tensor, found out by trying. Not in the rule, which is an author's to copy and lay out.
-_APART: Final[dict[int, set[bool]]] = {}
+_TENSOR_BY_TENSOR: Final[dict[int, set[bool]]] = {}
 
 
-def _apart(rule: SimpleOptimizer) -> set[bool]:
-    found = _APART.get(id(rule))
+def _tensor_by_tensor(rule: SimpleOptimizer) -> set[bool]:
+    found = _TENSOR_BY_TENSOR.get(id(rule))
     if found is None:
-        found = _APART[id(rule)] = set()
-        finalize(rule, _APART.pop, id(rule))
+        found = _TENSOR_BY_TENSOR[id(rule)] = set()
+        finalize(rule, _TENSOR_BY_TENSOR.pop, id(rule))
     return found
 
 
@@ -151,7 +151,7 @@ def _kept(rule: SimpleOptimizer) -> dict[str, Any]:
 
 def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
     """What one kernel gives for all rows; None where the step has to run for each."""
-    first, apart = rows[0][2] is None, _apart(rule)
+    first, apart = rows[0][2] is None, _tensor_by_tensor(rule)
     if first in apart:
         return None
     own, slots = vars(rule), _kept(rule)

@@ -47,7 +47,7 @@ class LossScalingConfig(CheckedConfig):
         return LossScaling(self)
 
 
-class _Place(NamedTuple):
+class _ScaleState(NamedTuple):
     scale: float
     good: int  # steps since the scale changed
 
@@ -86,14 +86,14 @@ class LossScaling(Settled):
                 hint=_STEP,
             )
         self._config = config or LossScalingConfig()
-        self._place = Cell(_Place(self._config.scale, 0))
+        self._state = Cell(_ScaleState(self._config.scale, 0))
         self._asked = False  # whether anybody may know the scale
 
     @property
     def scale(self) -> float:
         """What losses are multiplied by."""
         self._asked = True
-        return self._place.get().scale
+        return self._state.get().scale
 
     def scaled(self, loss: Tensor[Float]) -> Tensor[Float]:
         """Return the loss times the scale."""
@@ -131,21 +131,21 @@ class LossScaling(Settled):
             "loss_of(model, batch) * scale))(model, scaling.scale, batch); then "
             "scaling.step(optimizer, lr, model, grads)",
         )
-        scale, good = self._place.get()
+        scale, good = self._state.get()
         before = optimizer.skipped
         module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=scale)
         if optimizer.skipped > before:
-            place = _Place(scale * self._config.backoff, 0)
+            state = _ScaleState(scale * self._config.backoff, 0)
         elif good + 1 >= self._config.interval:
-            place = _Place(scale * self._config.growth, 0)
+            state = _ScaleState(scale * self._config.growth, 0)
         else:
-            place = _Place(scale, good + 1)
-        self._place.set(place)
+            state = _ScaleState(scale, good + 1)
+        self._state.set(state)
         return module
 
     def into_record(self) -> dict[str, Record]:
         """Return the scale as a tree."""
-        return dict(self._place.get()._asdict())
+        return dict(self._state.get()._asdict())
 
     def load_record(self, record: Record) -> LossScaling:
         """Take over the scale of a record, and return the scaling itself.
@@ -159,7 +159,7 @@ class LossScaling(Settled):
             raise no_record(
                 "not a record of a scaling", repr(record)[:60], "what scaling.into_record() gave"
             )
-        self._place.set(_Place(scale, good))
+        self._state.set(_ScaleState(scale, good))
         self._asked = True
         return self
 

@@ -76,7 +76,7 @@ def _alien(path: str, got: object, expected: str) -> ArgumentError:
     )
 
 
-def placed(state: State, device: Backend) -> State:
+def moved(state: State, device: Backend) -> State:
     """Return the state with all tensors on a device."""
     return trees.map(lambda x: x.to_device(device) if isinstance(x, Tensor) else x, state)
 

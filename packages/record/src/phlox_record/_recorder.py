@@ -25,7 +25,7 @@ from ._saving import Saving
 from ._shards import INDEX, read_shards, remove_left_shards, remove_shards, write_shards
 from ._source import Write
 from ._tensors import DeviceLike, LoadDType, layout_of, materialize
-from ._tree import Layout, Leaf, RecordInput, TensorEntry, check_tree, entries, exchanged
+from ._tree import Layout, Leaf, RecordInput, TensorEntry, check_tree, entries, map_tensors
 from ._version import WRITER
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -253,7 +253,7 @@ class Recorder(ABC):
         check_tree(dict(notes), self.limits)
         self.precision.check_paths([leaf.where for leaf in leaves])
         found = iter([stored(leaf.tensor, leaf.where, self.precision) for leaf in leaves])
-        same = exchanged(checked, lambda _: next(found))
+        same = map_tensors(checked, lambda _: next(found))
         return Content(same, self.precision.name, notes, writer=WRITER, checksums=self.checksums)
 
     def load(

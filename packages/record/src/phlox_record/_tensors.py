@@ -24,7 +24,7 @@ from ._tree import (
     TensorEntry,
     TensorLike,
     entries_with_paths,
-    exchanged,
+    map_tensors,
     tensor_of,
 )
 
@@ -71,7 +71,7 @@ def materialize(
     """
     made = _Maker(as_device(device), dtype, op)
     paths = {id(tensor): path for path, tensor in entries_with_paths(tree)}
-    return exchanged(
+    return map_tensors(
         tree, lambda tensor: made.tensor(shown(paths.get(id(tensor), "")) or "the root", tensor)
     )
 

@@ -150,7 +150,7 @@ class ParamEntry:
 LEAF: Final = (ParamEntry, TensorEntry)
 
 
-def exchanged(tree: Any, change: Callable[[TensorLike], TensorLike]) -> Any:
+def map_tensors(tree: Any, change: Callable[[TensorLike], TensorLike]) -> Any:
     """Return the tree with its tensors changed; a parameter at two places is changed once."""
     seen: dict[int, ParamEntry] = {}
 

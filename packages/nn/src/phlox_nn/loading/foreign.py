@@ -25,7 +25,7 @@ _UNKNOWN_HERE: Final = "num_batches_tracked"
 _FUSED: Final = "in_proj"
 
 
-def from_pytorch(module: _fields.Walked, found: Found) -> Found:
+def from_pytorch(module: _fields.ModuleNode, found: Found) -> Found:
     """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
     known = {path for path, _ in _walk.params(module)}
     found = {
@@ -47,7 +47,7 @@ def from_pytorch(module: _fields.Walked, found: Found) -> Found:
     return {path: _transposed(e) if path in turned else e for path, e in entries.items()}
 
 
-def to_pytorch(module: _fields.Walked, record: dict[str, Record]) -> dict[str, Record]:
+def to_pytorch(module: _fields.ModuleNode, record: dict[str, Record]) -> dict[str, Record]:
     """Return a record as the ``state_dict`` of the same layers in PyTorch."""
     found = dict(_flat(record))
     seen: dict[int, Entry] = {}

@@ -34,13 +34,13 @@ from .report import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-M = TypeVar("M", bound=_fields.Walked)
+M = TypeVar("M", bound=_fields.ModuleNode)
 _Matched: TypeAlias = tuple[LoadReport, Found, dict[str, Any]]
 
 VERSION: Final = "(version)"  # no field has such a name
 
 
-def into_record(module: _fields.Walked, layout: Layout) -> dict[str, Record]:
+def into_record(module: _fields.ModuleNode, layout: Layout) -> dict[str, Record]:
     """Return the tree of parameters and tensors; branches without any are left out.
 
     Raises:
@@ -54,7 +54,7 @@ def into_record(module: _fields.Walked, layout: Layout) -> dict[str, Record]:
     return record if layout == "phlox" else to_pytorch(module, record)
 
 
-def _record_of(module: _fields.Walked) -> dict[str, Record]:
+def _record_of(module: _fields.ModuleNode) -> dict[str, Record]:
     """The record of a module; a shared parameter is one entry."""
     nodes: list[tuple[int, str, Any]] = [(-1, "", module)]
     for number, (_, _, value) in enumerate(nodes):  # which grows meanwhile
@@ -82,7 +82,7 @@ def _record_of(module: _fields.Walked) -> dict[str, Record]:
 def _branch(value: Any) -> dict[str, Record]:
     """The record of a module or container before its parts are there."""
     version = getattr(type(value), "record_version", 1)
-    of_module = isinstance(value, _fields.Walked) and version > 1
+    of_module = isinstance(value, _fields.ModuleNode) and version > 1
     return {VERSION: version} if of_module else {}
 
 
@@ -103,7 +103,7 @@ def _entry(param: Param) -> Tensor[Any] | TensorEntry:
 
 
 def load_report(
-    module: _fields.Walked, record: Record, remap: Remap | None, layout: Layout | None
+    module: _fields.ModuleNode, record: Record, remap: Remap | None, layout: Layout | None
 ) -> LoadReport:
     """Return what loading would apply and what not."""
     report, found, paths = _matched(module, record, remap, layout)
@@ -158,7 +158,7 @@ def load_record(
 
 
 def _matched(
-    module: _fields.Walked,
+    module: _fields.ModuleNode,
     record: Record | Mapping[str, Any],
     remap: Remap | None,
     layout: Layout | None,
@@ -184,7 +184,7 @@ def _matched(
 
 
 def _in_layout(
-    module: _fields.Walked, found: Found, versions: dict[str, int], layout: Layout
+    module: _fields.ModuleNode, found: Found, versions: dict[str, int], layout: Layout
 ) -> _Matched:
     if layout == "pytorch":
         found = from_pytorch(module, found)

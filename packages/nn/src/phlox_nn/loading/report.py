@@ -13,7 +13,7 @@ from phlox_tensor import ArgumentError, RecordError, Tensor
 from phlox_tensor.names import some
 
 from ..parts import walk as _walk
-from ..parts.fields import Walked
+from ..parts.fields import ModuleNode
 
 Entry: TypeAlias = "ParamEntry | Tensor[Any] | TensorEntry"
 Found: TypeAlias = dict[str, Entry]
@@ -216,7 +216,7 @@ def renamed(found: Found, remap: Remap) -> Found:
     return result
 
 
-def migrated(module: Walked, found: Found, versions: dict[str, int]) -> Found:
+def migrated(module: ModuleNode, found: Found, versions: dict[str, int]) -> Found:
     """Return the entries as the modules of today have them, the outer before the inner.
 
     Raises:

@@ -17,7 +17,7 @@ _INDENT = "  "
 _LONGEST = 60
 
 
-def printed(module: _fields.Walked) -> str:
+def printed(module: _fields.ModuleNode) -> str:
     """Return the printed tree of a module."""
     lines: list[str] = []
     weights = _Weights()
@@ -32,7 +32,7 @@ def printed(module: _fields.Walked) -> str:
             continue
         indent, name, value = entry
         start = f"{indent}{name}: " if name else indent
-        if isinstance(value, _fields.Walked):
+        if isinstance(value, _fields.ModuleNode):
             head, inside = _module(value)
             lines.append(start + head)
             if inside:
@@ -119,7 +119,7 @@ def _holds_modules(value: Any) -> bool:
     """Whether a container has parameters or modules among its leaves."""
     if isinstance(value, Param) or not tree.is_node(value):
         return False
-    held = _fields.Walked, Param
+    held = _fields.ModuleNode, Param
     return any(isinstance(leaf, held) for leaf in tree.leaves(value, leaf=held))
 
 

@@ -66,7 +66,7 @@ class _HasForward(Protocol[P, R_co]):
 
 # Not frozen to checkers: a constructor of one's own assigns. At run time nothing does later.
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
-class Module(_fields.Walked, metaclass=ModuleType):
+class Module(_fields.ModuleNode, metaclass=ModuleType):
     """Base of layers and models: fields, a generated constructor, no forced ``forward``.
 
     The fields of a module are its attributes when its constructor returns. Annotated ones make the
@@ -247,7 +247,7 @@ class Module(_fields.Walked, metaclass=ModuleType):
         Raises:
             ArgumentError: for a key that is no id, and a value that is no parameter of the shape.
         """
-        return _walk.exchanged(self, new)
+        return _walk.with_params_by_id(self, new)
 
     def params(
         self, *, trainable: bool | None = None, role: Role | None = None
@@ -490,6 +490,6 @@ class Module(_fields.Walked, metaclass=ModuleType):
 
 # Names that no field may have, since it would hide them; hints at other names may be hidden.
 _OWN: Final = {name for name in vars(Module) if name[0] != "_"} | {
-    name for name in _fields.Walked.__slots__ if name[:2] != "__"
+    name for name in _fields.ModuleNode.__slots__ if name[:2] != "__"
 }
 _elsewhere.install(Module)

@@ -85,7 +85,7 @@ class Updates:
             ArgumentError: when ``strict``, and a value is for another module.
         """
         given: object = module
-        if not isinstance(given, _fields.Walked):
+        if not isinstance(given, _fields.ModuleNode):
             got = f"a {type(given).__name__}"
             raise ArgumentError("apply", "not a module", got=got, hint="updates.apply(model)")
         known = _walk.by_id(module)
@@ -195,7 +195,7 @@ def updates_of(module: Module, grads: Any) -> Updates:
     """
     found = Updates()
     ask: Any
-    if isinstance(grads, _fields.Walked):
+    if isinstance(grads, _fields.ModuleNode):
         given = {p.id: p.proposed for _, p in _walk.params(grads)}
         ask = lambda param: given.get(param.id)  # noqa: E731 - one of three
     elif hasattr(grads, "proposed"):
@@ -218,7 +218,7 @@ def gradients_of(grads: Module, *, by: Literal["id", "path"] = "id") -> dict[str
         ArgumentError: for what is no module, such as ``loss.backward()`` itself.
         GradientError: for a module that holds weights, not gradients.
     """
-    if not isinstance(grads, _fields.Walked):
+    if not isinstance(grads, _fields.ModuleNode):
         raise ArgumentError(
             "gradients_of",
             "not the gradient of a module",

@@ -69,7 +69,7 @@ class _CachedConstant(cached_property[Any]):
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         found = super().__get__(instance, owner)
-        if isinstance(instance, _fields.Walked) and hasattr(instance, "_known"):
+        if isinstance(instance, _fields.ModuleNode) and hasattr(instance, "_known"):
             try:
                 _fields.fields_of(instance)
             except TreeError:
@@ -95,7 +95,7 @@ def check_defaults(cls: type) -> None:
     """
     for each in fields(cls):
         part = _part_of(each.default)
-        if part is None or (isinstance(part, _fields.Walked) and not _walk.params(part)):
+        if part is None or (isinstance(part, _fields.ModuleNode) and not _walk.params(part)):
             continue
         kind = type(part).__name__
         raise TypeError(
@@ -120,7 +120,7 @@ def _part_of(value: Any) -> Any:
     if isinstance(value, _CONTAINERS):
         leaves = tree.leaves(value, leaf=_fields.PARTS)
         return next((leaf for leaf in leaves if _part_of(leaf) is not None), None)
-    if isinstance(value, _fields.Walked | Param):
+    if isinstance(value, _fields.ModuleNode | Param):
         return value
     return value if isinstance(value, Tensor) and value.requires_grad else None
 

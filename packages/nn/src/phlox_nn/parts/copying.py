@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from . import fields as _fields
 from . import walk as _walk
 
-W = TypeVar("W", bound=_fields.Walked)
+W = TypeVar("W", bound=_fields.ModuleNode)
 
 # So many modules inside each other may pickle by recursion; each takes some frames of 1000.
 _HIGH: Final = 32
@@ -25,9 +25,9 @@ def copied(module: W, memo: dict[int, Any]) -> W:
     return made
 
 
-def reduced(module: _fields.Walked) -> Any:
+def reduced(module: _fields.ModuleNode) -> Any:
     """Return how a module pickles: by its fields, after what stands too deep inside them."""
-    first: list[_fields.Walked] = []
+    first: list[_fields.ModuleNode] = []
     if _fields.height(module) % _HIGH == 0:
         inner = [each for _, each in reversed(_walk.modules(module))]
         first = [each for each in inner[:-1] if _fields.height(each) % _HIGH == 0]

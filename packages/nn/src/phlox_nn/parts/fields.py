@@ -18,7 +18,7 @@ from ..param.param import Param
 from . import hidden as _hidden
 
 
-class Known(NamedTuple):
+class Structure(NamedTuple):
     """What is known of a module once it is complete; the same for those of one structure.
 
     Attributes:
@@ -36,32 +36,32 @@ class Known(NamedTuple):
     height: int
 
 
-class Walked(NoOperand):
+class ModuleNode(NoOperand):
     """What walks see of a module; the rest but ``_known`` is there once somebody asked."""
 
     __slots__ = ("__dict__", "__weakref__", "_flat", "_known", "_places", "_replayed")
 
     tensor_code = "model(x)"
 
-    _known: Known
+    _known: Structure
     _flat: Any
     _places: dict[int, tuple[str, Any]]
     _replayed: Any
 
 
-set_known: Final[Any] = Walked.__dict__["_known"].__set__
-set_flat: Final[Any] = Walked.__dict__["_flat"].__set__
-set_places: Final[Any] = Walked.__dict__["_places"].__set__
+set_known: Final[Any] = ModuleNode.__dict__["_known"].__set__
+set_flat: Final[Any] = ModuleNode.__dict__["_flat"].__set__
+set_places: Final[Any] = ModuleNode.__dict__["_places"].__set__
 # Attributes in a dict of the module's own, that ``vars`` of a new object is not, are read faster.
-set_values: Final[Any] = Walked.__dict__["__dict__"].__set__
+set_values: Final[Any] = ModuleNode.__dict__["__dict__"].__set__
 
 
-PARTS: Final = (Walked, Param, Tensor)
+PARTS: Final = (ModuleNode, Param, Tensor)
 _CHANGING: Final = (deque, dict, list)
 _CONTAINERS: Final = (*_CHANGING, tuple)
 
 
-def fields_of(module: Walked) -> dict[str, Any]:
+def fields_of(module: ModuleNode) -> dict[str, Any]:
     """Return the fields of a module by name: its attributes when it was complete.
 
     Raises:
@@ -69,18 +69,18 @@ def fields_of(module: Walked) -> dict[str, Any]:
     """
     values, names = vars(module), module._known.names
     if len(values) != len(names):
-        _hidden.check_later(module, values, names, (Walked, Param))
+        _hidden.check_later(module, values, names, (ModuleNode, Param))
     return {name: values[name] for name in names}
 
 
-def height(module: Walked) -> int:
+def height(module: ModuleNode) -> int:
     """Return how many modules stand inside each other, the module itself included."""
     return module._known.height
 
 
 def parts(value: Any) -> list[tuple[str, Any]]:
     """Return the named parts of a module or container; none for a leaf."""
-    if isinstance(value, Walked):
+    if isinstance(value, ModuleNode):
         return list(fields_of(value).items())
     return [] if isinstance(value, PARTS) else tree.children(value)
 
@@ -130,7 +130,7 @@ class _Held:
 _HELD: Final = _Held()
 
 
-def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
+def flatten(module: ModuleNode) -> tuple[dict[str, Any], Any]:
     """Return parameters and modules by path, and what is needed to make the module again."""
     children: dict[str, Any] = {}
     constants: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
         constants[name] = value
         if tree.is_plain(value):
             continue
-        if isinstance(value, Walked | Param):
+        if isinstance(value, ModuleNode | Param):
             children[name] = value
             constants[name] = None
         elif _hidden.is_simple(value):
@@ -151,11 +151,11 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
             named = tree.leaves_with_paths(value, leaf=PARTS)
             inside: dict[str, Any] = {}
             for at, part in named:
-                if isinstance(part, Walked | Param):
+                if isinstance(part, ModuleNode | Param):
                     _hidden.add(inside, name, at, part)
             if inside:
                 leaves, structure = tree.flatten(value, leaf=PARTS)
-                held = [_HELD if isinstance(x, Walked | Param) else x for x in leaves]
+                held = [_HELD if isinstance(x, ModuleNode | Param) else x for x in leaves]
                 constants[name] = None
                 containers[name] = structure, held, list(inside)
                 children |= inside
@@ -164,7 +164,7 @@ def flatten(module: Walked) -> tuple[dict[str, Any], Any]:
     return children, (type(module), constants, containers, copied, module._known)
 
 
-def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
+def rebuild(children: Mapping[str, Any], rest: Any) -> ModuleNode:
     """Make a module of other parameters and modules."""
     cls, constants, containers, copied, known = rest
     values = {**constants, **children} if not containers else dict(constants)
@@ -176,7 +176,7 @@ def rebuild(children: Mapping[str, Any], rest: Any) -> Walked:
             parts = iter([given.pop(path) for path in paths])
             values[name] = structure.rebuild([next(parts) if x is _HELD else x for x in held])
         values.update(given)
-    made: Walked = object.__new__(cls)
+    made: ModuleNode = object.__new__(cls)
     set_values(made, values)
     set_known(made, known)
     return made
@@ -197,5 +197,12 @@ def _changing(rest: Any) -> tuple[str, ...]:
 
 
 tree.register(
-    Walked, flatten, rebuild, _static, shared=True, slot="_replayed", whole=True, changing=_changing
+    ModuleNode,
+    flatten,
+    rebuild,
+    _static,
+    shared=True,
+    slot="_replayed",
+    whole=True,
+    changing=_changing,
 )

@@ -8,9 +8,9 @@ from phlox_tensor import Backend, DeviceError, GradientError, Tensor
 
 from ..param.param import Param
 from . import walk as _walk
-from .fields import Walked
+from .fields import ModuleNode
 
-W = TypeVar("W", bound=Walked)
+W = TypeVar("W", bound=ModuleNode)
 
 
 def set_training(training: bool) -> _walk.OnFields:
@@ -18,7 +18,7 @@ def set_training(training: bool) -> _walk.OnFields:
     return lambda new: {**new, "training": training} if "training" in new else new
 
 
-def trained_there(module: Walked, device: Backend) -> _walk.OnFields | None:
+def trained_there(module: ModuleNode, device: Backend) -> _walk.OnFields | None:
     """Return what a move of the module does to the field: as if it were made on the device.
 
     From one device that records to another the field stays, and on one that records nothing too:

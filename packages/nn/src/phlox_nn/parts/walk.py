@@ -2,8 +2,8 @@
 
 Two ways lead to a module with other parts:
 ``changed`` goes through fields, which tensors and settings may follow, and completes each module
-anew (devices, modes, records); ``mapped`` and ``exchanged`` rebuild the tree of parameters alone,
-at the cost of one step of training.
+anew (devices, modes, records); ``mapped`` and ``with_params_by_id`` rebuild the tree of parameters
+alone, at the cost of one step of training.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..where import require_two
 from . import hidden as _hidden
 from .fields import (
     PARTS,
-    Known,
-    Walked,
+    ModuleNode,
+    Structure,
     copy_of,
     fields_of,
     flatten,
@@ -38,7 +38,7 @@ from .fields import (
 OnParam = Callable[[str, Param], Param]
 OnTensor = Callable[[str, Tensor[Any]], Tensor[Any]]
 OnFields = Callable[[dict[str, Any]], dict[str, Any]]
-W = TypeVar("W", bound="Walked")
+W = TypeVar("W", bound="ModuleNode")
 
 
 class _Flat(NamedTuple):
@@ -54,7 +54,7 @@ class _Flat(NamedTuple):
     by_id: dict[str, Param]
 
 
-def modules(module: Walked, path: str = "") -> list[tuple[str, Any]]:
+def modules(module: ModuleNode, path: str = "") -> list[tuple[str, Any]]:
     """Return all modules with their paths, the outer before the inner, the module itself first."""
     found: list[tuple[str, Any]] = []
     work: list[tuple[str, Any]] = [(path, module)]
@@ -77,18 +77,18 @@ def name_place(module: Any, error: Exception) -> None:
         notes[:] = [*(note for note in notes if not note.endswith(text.partition(": ")[2])), text]
 
 
-def inner_modules(module: Walked) -> list[tuple[str, Any]]:
+def inner_modules(module: ModuleNode) -> list[tuple[str, Any]]:
     """Return the modules in the fields of a module, by path, not those inside them."""
     return [
         (join(name, path), leaf)
         for name, value in fields_of(module).items()
         if not holds_nothing(value)
         for path, leaf in held_in(value)
-        if isinstance(leaf, Walked)
+        if isinstance(leaf, ModuleNode)
     ]
 
 
-def tensors(module: Walked) -> dict[str, Tensor[Any]]:
+def tensors(module: ModuleNode) -> dict[str, Tensor[Any]]:
     """Return the tensors in fields that are no parameters, a shared one at each place."""
     return {
         join(join(path, name), at): leaf
@@ -100,7 +100,7 @@ def tensors(module: Walked) -> dict[str, Tensor[Any]]:
     }
 
 
-def _first_places(module: Walked) -> list[tuple[str, Any]]:
+def _first_places(module: ModuleNode) -> list[tuple[str, Any]]:
     """Each parameter and module once, at its first place: a module after all that is in it."""
     found: list[tuple[str, Any]] = []
     seen = set[int]()  # of objects that the module keeps
@@ -120,7 +120,7 @@ def _first_places(module: Walked) -> list[tuple[str, Any]]:
             for name, value in fields_of(each).items()
             if not holds_nothing(value)
             for at, leaf in held_in(value)
-            if isinstance(leaf, Walked | Param)
+            if isinstance(leaf, ModuleNode | Param)
         ]
         work += inside[::-1]
     return found
@@ -134,11 +134,11 @@ def place_of(module: object, outer: Sequence[tuple[object, str]]) -> str:
         outer: the modules that run, the outermost first, with their paths.
     """
     root = outer[0][0] if outer else None
-    found = _places(root).get(id(module)) if isinstance(root, Walked) else None
+    found = _places(root).get(id(module)) if isinstance(root, ModuleNode) else None
     return found[0] if found else type(module).__name__
 
 
-def _places(module: Walked) -> dict[int, tuple[str, Any]]:
+def _places(module: ModuleNode) -> dict[int, tuple[str, Any]]:
     """The modules inside a module by id, each with its nearest path."""
     found: dict[int, tuple[str, Any]] | None = getattr(module, "_places", None)
     if found is None:
@@ -147,14 +147,14 @@ def _places(module: Walked) -> dict[int, tuple[str, Any]]:
         for path, value in waiting:  # which grows meanwhile: the nearest first
             if id(value) in found or holds_nothing(value):
                 continue
-            if isinstance(value, Walked):
+            if isinstance(value, ModuleNode):
                 found[id(value)] = path, value
             waiting += [(join(path, name), item) for name, item in parts(value)]
         set_places(module, found)
     return found
 
 
-def part_at(module: Walked, path: Any) -> Any:
+def part_at(module: ModuleNode, path: Any) -> Any:
     """Return what is at a path.
 
     Raises:
@@ -175,7 +175,7 @@ def part_at(module: Walked, path: Any) -> Any:
     return found
 
 
-def complete(module: Walked) -> None:
+def complete(module: ModuleNode) -> None:
     """Take the attributes of a module for its fields, for good, and check them.
 
     Raises:
@@ -198,11 +198,11 @@ def complete(module: Walked) -> None:
             held = held_in(value)
             inside: dict[str, Any] = {}
             for path, leaf in held:
-                if isinstance(leaf, Walked | Param):
+                if isinstance(leaf, ModuleNode | Param):
                     _hidden.add(inside, name, path, leaf)
             changeable = changeable or (may_change(value) and not inside)
         for path, leaf in held:
-            if isinstance(leaf, Walked):
+            if isinstance(leaf, ModuleNode):
                 known = getattr(leaf, "_known", None)  # a module under construction has none
                 changeable = changeable or (known is not None and known.changeable)
                 has_params = has_params or (known is not None and known.has_params)
@@ -215,13 +215,13 @@ def complete(module: Walked) -> None:
     if "training" in values and values["training"] is None:
         undecided = True
     set_values(module, dict(values))
-    set_known(module, Known(tuple(values), has_params, undecided, changeable, height))
+    set_known(module, Structure(tuple(values), has_params, undecided, changeable, height))
     if undecided and has_params:
         weights = tree.leaves(module, leaf=Param)  # kept nowhere: the structure changes
         _decide(module, any(param.device.records for param in weights))
 
 
-def _decide(module: Walked, training: bool) -> None:
+def _decide(module: ModuleNode, training: bool) -> None:
     """Give ``training`` to the layers that were made without a device."""
 
     def decide(values: dict[str, Any]) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def changed(
     return found
 
 
-def params(module: Walked) -> list[tuple[str, Param]]:
+def params(module: ModuleNode) -> list[tuple[str, Param]]:
     """Return all parameters with their paths, in field order; a shared one at each place."""
     found = _flat(module)
     if not found.structure.shares:
@@ -304,7 +304,7 @@ def params(module: Walked) -> list[tuple[str, Param]]:
     return listed
 
 
-def listed(module: Walked) -> list[Param]:
+def listed(module: ModuleNode) -> list[Param]:
     """Return all parameters in field order, a shared one at each place."""
     return [param for _, param in params(module)]
 
@@ -337,7 +337,7 @@ def mapped(module: W, on_param: OnParam) -> W:
     return _rebuilt(found, after)
 
 
-def _flat(module: Walked) -> _Flat:
+def _flat(module: ModuleNode) -> _Flat:
     found: _Flat | None = getattr(module, "_flat", None)
     if found is not None:
         if len(vars(module)) != len(module._known.names):
@@ -350,7 +350,7 @@ def _flat(module: Walked) -> _Flat:
     return found
 
 
-def _lasting(module: Walked) -> _Flat:
+def _lasting(module: ModuleNode) -> _Flat:
     """The same, from which modules are made again: lists of constants are looked at anew."""
     found = _flat(module)
     if not module._known.changeable:
@@ -364,7 +364,7 @@ def _rebuilt(found: _Flat, after: list[Param]) -> Any:
     return made
 
 
-def by_id(module: Walked) -> dict[str, Param]:
+def by_id(module: ModuleNode) -> dict[str, Param]:
     """Return the parameters by id, in field order.
 
     Raises:
@@ -380,7 +380,7 @@ def by_id(module: Walked) -> dict[str, Param]:
     return found.by_id
 
 
-def _two_of_one_id(module: Walked, one: Param, other: Param) -> ArgumentError:
+def _two_of_one_id(module: ModuleNode, one: Param, other: Param) -> ArgumentError:
     first = next(path for path, p in params(module) if p is one)
     second = next(path for path, p in params(module) if p is other)
     return ArgumentError(
@@ -393,7 +393,7 @@ def _two_of_one_id(module: Walked, one: Param, other: Param) -> ArgumentError:
     )
 
 
-def exchanged(module: W, new: Mapping[str, Param]) -> W:
+def with_params_by_id(module: W, new: Mapping[str, Param]) -> W:
     """Return the module with the parameters of ``new``, by id.
 
     Raises:
@@ -414,7 +414,7 @@ def exchanged(module: W, new: Mapping[str, Param]) -> W:
     return made
 
 
-def _unfit(module: Walked, key: object, given: object) -> ArgumentError:
+def _unfit(module: ModuleNode, key: object, given: object) -> ArgumentError:
     """Why a parameter cannot be exchanged for what was given."""
     by_path = dict(params(module))
     known = {param.id: path for path, param in reversed(by_path.items())}

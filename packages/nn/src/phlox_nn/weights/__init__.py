@@ -1,1 +1,1 @@
-"""Weights that are computed from others, and how they are exchanged."""
+"""Weights that are computed from others, and how they are put into modules."""

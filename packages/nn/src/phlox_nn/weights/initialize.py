@@ -11,7 +11,7 @@ from ..param.param import Param
 from ..parts import walk as _walk
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
-from .swap import exchanged
+from .swap import map_fields
 
 M = TypeVar("M", bound=Module)
 
@@ -61,7 +61,7 @@ def initialize(model: M, initializer: Initializer, *where: Where) -> M:
             made[id(leaf)] = _drawn(leaf, initializer, _fans(path, leaf, owner))
         return made[id(leaf)]
 
-    return exchanged(model, one)
+    return map_fields(model, one)
 
 
 def _fans(path: str, param: Param, owner: Module) -> Fans:

@@ -19,7 +19,7 @@ from ..parts import walk as _walk
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .made import MadeWeight
-from .swap import exchanged
+from .swap import map_fields
 
 M = TypeVar("M", bound=Module)
 
@@ -146,7 +146,7 @@ def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -
             made[leaf.id] = LoraWeight(leaf, down, up, scale, frozen)
         return made[leaf.id]
 
-    return exchanged(model.freeze(), adapted)
+    return map_fields(model.freeze(), adapted)
 
 
 def _chosen(model: Module, where: tuple[Where, ...]) -> tuple[dict[str, Any], set[str]]:
@@ -237,7 +237,7 @@ def merge_lora(model: M) -> M:
             sums[key] = Param(leaf.value.detach(), id=id, trainable=leaf.id not in frozen)
         return sums[key]
 
-    whole: Any = exchanged(model, merged)
+    whole: Any = map_fields(model, merged)
     rest = frozen | {weight.id for weight in sums.values()}
     out: M = whole.map(lambda _, p: p if p.id in rest else p.with_trainable(True))
     return out

@@ -17,7 +17,7 @@ from ..param.param import Param
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .made import MadeWeight
-from .swap import CONV_TRANSPOSED, exchanged, plain_again
+from .swap import CONV_TRANSPOSED, map_fields, plain_again
 
 M = TypeVar("M", bound=Module)
 _FIRST = 15  # steps of the power method before the first use, as in PyTorch
@@ -259,7 +259,7 @@ def _remade(
             made[id(leaf)] = make(path, leaf, owner)
         return made[id(leaf)]
 
-    return exchanged(model, one)
+    return map_fields(model, one)
 
 
 def _place(op: str, path: str, param: Param, axis: int, owner: Module) -> int:

@@ -28,7 +28,7 @@ from ..parts import walk as _walk
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .made import MadeWeight
-from .swap import exchanged, inputs_first, plain_again
+from .swap import inputs_first, map_fields, plain_again
 
 M = TypeVar("M", bound=Module)
 
@@ -154,7 +154,7 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
             made[id(leaf)] = _quantized(leaf, path, bits, group, axis=axis)
         return made[id(leaf)]
 
-    return exchanged(model, stored)
+    return map_fields(model, stored)
 
 
 def dequantize_weights(model: M) -> M:

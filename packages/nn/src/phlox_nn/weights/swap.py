@@ -1,4 +1,4 @@
-"""What fields of modules hold, exchanged with its path and its owner."""
+"""What fields of modules hold, map_fields with its path and its owner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ M = TypeVar("M", bound=Module)
 CONV_TRANSPOSED: Final = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 
 
-def exchanged(model: M, function: Callable[[str, Any, Module], Any]) -> M:
+def map_fields(model: M, function: Callable[[str, Any, Module], Any]) -> M:
     """Return the model with ``function(path, part, owner)`` for modules and parameters in it."""
 
     def inside(path: str, module: Module) -> Module:
@@ -64,7 +64,7 @@ def plain_again(model: M, kind: type[MadeWeight], op: str, what: str, maker: str
             plain[key] = leaf.into_param()
         return plain[key]
 
-    out = exchanged(model, one)
+    out = map_fields(model, one)
     if not plain:
         raise ArgumentError(
             op,
