@@ -321,6 +321,25 @@ def test_what_is_undefined_is_nan() -> None:
         assert np.isnan(metric(*none)), metric.name
 
 
+@pytest.mark.parametrize("task", ["binary", "multilabel"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        counts.Accuracy,
+        counts.FBeta,
+        curves.AUROC,
+        likelihood.Brier,
+        likelihood.CalibrationError,
+        likelihood.Hinge,
+        likelihood.LogLoss,
+    ],
+)
+def test_yes_and_no_are_one_and_zero(kind: Any, task: str) -> None:
+    scores, targets = (two if task == "binary" else many)(np.random.default_rng(0), 9)
+    assert kind(task=task)(scores, targets == 1) == kind(task=task)(scores, targets)
+    assert kind(task=task)(scores, targets.astype(np.uint8)) == kind(task=task)(scores, targets)
+
+
 def test_large_logits_do_not_tie() -> None:
     logits = np.asarray([40.0, 50.0, 60.0], np.float32)
     assert curves.AUROC(task="binary")(logits, np.asarray([0, 1, 1])) == 1
@@ -376,6 +395,21 @@ WRONG: list[tuple[type[PhloxError], str, Callable[[], Any]]] = [
         lambda: counts.Jaccard(3)(T + 4, T),
     ),
     (PhloxError, r"hint: train.Recall\(10\)", lambda: counts.Recall()(T, T)),
+    (
+        PhloxError,
+        r"\[LogLoss\] a score is no probability: got 2.0",
+        lambda: likelihood.LogLoss(scores="probabilities")(X * 2, T),
+    ),
+    (
+        PhloxError,
+        r'hint: train.FBeta\(scores="logits"\)',
+        lambda: counts.FBeta(scores="probabilities")(-X, T),
+    ),
+    (
+        PhloxError,
+        r"\[CalibrationError\] scores are not numbers: got nan",
+        lambda: likelihood.CalibrationError()(X * np.nan, T),
+    ),
     (ConfigError, r"FBeta.top_k makes no sense: got 0", lambda: counts.FBeta(top_k=0)),
     (
         ConfigError,

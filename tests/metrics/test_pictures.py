@@ -184,7 +184,8 @@ def test_bytes_are_pictures_too() -> None:
     p, t = pictures(np.random.default_rng(0), 3)
     whole, right = (np.round(x * 255).astype(np.uint8) for x in (p, t))
     expected = each(sk.peak_signal_noise_ratio)(whole, right)
-    assert abs(images.PSNR(255.0)(whole, right) - expected) < 1e-9
+    assert abs(images.PSNR()(whole, right) - expected) < 1e-9
+    assert abs(images.PSNR(510.0)(whole, right) - expected - 20 * np.log10(2)) < 1e-9
     assert images.PSNR()(t, t) == np.inf
 
 

@@ -116,6 +116,11 @@ def test_queries_without_relevant_items_do_not_count(row: Any) -> None:
     assert np.isnan(row()(scores, relevant * 0))
 
 
+def test_yes_and_no_are_relevance_too() -> None:
+    scores, relevant = some(np.random.default_rng(0), 9)
+    assert ranking.MAP()(scores, relevant == 1) == ranking.MAP()(scores, relevant * 1.0)
+
+
 def test_average_precision_of_a_few_is_of_those_that_could_be_there() -> None:
     scores, relevant = np.asarray([[4.0, 3.0, 2.0, 1.0]]), np.asarray([[1, 0, 1, 1]])
     assert ranking.MAP(2)(scores, relevant) == 0.5

@@ -143,7 +143,8 @@ def test_moments_far_from_zero_do_not_cancel() -> None:
 def test_what_is_undefined_is_nan() -> None:
     one, flat = np.asarray([1.0]), np.asarray([2.0, 2.0])
     assert np.isnan(moments.R2()(one, one))
-    assert moments.R2()(np.asarray([1.0, 2.0]), flat) == -np.inf
+    assert np.isnan(moments.R2()(np.asarray([1.0, 2.0]), flat))
+    assert np.isnan(moments.ExplainedVariance()(np.asarray([1.0, 2.0]), flat))
     assert np.isnan(moments.PearsonCorrelation()(flat, flat))
     assert np.isnan(orders.KendallCorrelation()(flat, flat))
     assert np.isnan(orders.SpearmanCorrelation()(one[:0], one[:0]))
@@ -166,6 +167,16 @@ def test_shapes_that_differ_are_refused(row: Any) -> None:
         ShapeError, match=r"shapes differ: got predictions \(2,\), targets \(2, 1\)"
     ):
         row.part(asarray([1.0, 2.0]), asarray([[1.0], [2.0]]))
+
+
+def test_integers_are_numbers_too() -> None:
+    small = np.asarray([100, 200], np.uint8)
+    whole, more = np.arange(5), np.asarray([0.0, 1.0, 2.0, 4.0, 3.0])
+    for row in (regression.MeanSquaredError(), regression.CosineSimilarity(), moments.R2()):
+        assert row(whole, more) == row(whole * 1.0, more)
+    assert regression.MeanSquaredError()(small, small[::-1]) == 10_000
+    assert orders.MedianAbsoluteError()(small, small + 1) == 1
+    assert np.isnan(regression.KLDivergence()(-more[None], more[None]))
 
 
 def test_orders_of_nan_are_refused() -> None:

@@ -86,6 +86,7 @@ def test_devices_agree_and_states_are_records(name: str, tmp_path: Path) -> None
     for value in values[1:]:
         np.testing.assert_allclose(value, values[0], rtol=2e-5, atol=2e-5)
     recorder = px.record.NamedMsgpackRecorder()
+    assert row.join(state, state).keys() == row.state(*map(px.asarray, given)).keys()
     path = recorder.record(
         {k: px.asarray(v, device="numpy") for k, v in state.items()}, tmp_path / "a"
     )

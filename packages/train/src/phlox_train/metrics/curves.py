@@ -47,11 +47,9 @@ class Curve(Labeled):
     def tally(self, part: State) -> Mapping[str, Any]:
         """Return scores and which are right, or how many are at each threshold."""
         scores, targets = part["scores"], part["targets"].astype(np.int64)
-        wide, classes = self.numbers("scores", scores), scores.shape[1]
-        wrong = wide[(wide < 0) | (wide > 1)]
-        if wrong.size and self.scores == "probabilities":
-            hint = f'train.{type(self).__name__}(scores="logits")'
-            self.fail("a score is no probability", wrong[0], "0 to 1", hint)
+        wide, classes = np.asarray(scores, np.float64), scores.shape[1]
+        if wide.size:
+            self.refuse({"low": wide.min(), "high": wide.max()})
         counts = self.counted(targets, classes)
         if self.task == "multiclass":
             counts, targets = counts[:, None], targets[:, None] == np.arange(classes)
@@ -65,10 +63,9 @@ class Curve(Labeled):
         found = {"positive": places[right == 1], "negative": places[right == 0]}
         return {k: np.bincount(x, minlength=size).reshape(shape) for k, x in found.items()}
 
-    def join(self, old: State, new: State) -> Mapping[str, Any]:
-        """Return all scores, or the counts of both."""
+    def _joined(self, old: State, new: State) -> Mapping[str, Any]:
         if self.thresholds is None:
-            return super().join(old, new)
+            return super()._joined(old, new)
         return {name: old[name] + new[name] for name in new}
 
     def groups(self, state: State) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:

@@ -12,7 +12,7 @@ from phlox_tensor import ShapeError, Tensor
 
 from .metric import State
 from .moments import joined, moments_of
-from .row import Merge, Parts, Row
+from .row import Merge, Parts, Row, floats
 
 
 class FrechetDistance(Row, takes=("features", "target_features"), better="lower"):
@@ -41,7 +41,7 @@ class FrechetDistance(Row, takes=("features", "target_features"), better="lower"
                 type(self).__name__, "not features", got=got, expected=expected, hint=hint
             )
         both = {"features": features, "targets": target_features}
-        return {name: x.to_full_precision() for name, x in both.items()}
+        return {name: floats(x) for name, x in both.items()}
 
     def tally(self, part: State) -> Mapping[str, Any]:
         """Return count, means and products of both sets."""
@@ -50,8 +50,7 @@ class FrechetDistance(Row, takes=("features", "target_features"), better="lower"
         }
         return {f"{side}_{name}": x for side, each in found.items() for name, x in each.items()}
 
-    def join(self, old: State, new: State) -> Mapping[str, Any]:
-        """Return the moments of both."""
+    def _joined(self, old: State, new: State) -> Mapping[str, Any]:
         sides = ("features", "targets")
         found = {side: joined(_side(old, side), _side(new, side)) for side in sides}
         return {f"{side}_{name}": x for side, each in found.items() for name, x in each.items()}

@@ -9,7 +9,7 @@ import numpy as np
 
 from phlox_tensor import ShapeError, Tensor, asarray, avg_pool2d, conv2d, log10, relu
 
-from .row import Mean
+from .row import Mean, floats
 
 _WINDOW: Final = 11  # of the paper, as the width and the two constants below
 _SIGMA: Final = 1.5
@@ -20,10 +20,10 @@ class Pictures(Mean, takes=("predictions", "targets"), better="higher"):
     """Base of means over pictures.
 
     Attributes:
-        max_value: the largest value of a pixel, 255 for bytes.
+        max_value: the largest value that a pixel may have; None for 1, or 255 for bytes.
     """
 
-    max_value: float = 1.0
+    max_value: float | None = None
 
     def _each(self, predictions: Tensor[Any], targets: Tensor[Any]) -> Tensor[Any]:
         self.same_shapes(predictions=predictions, targets=targets)
@@ -36,9 +36,9 @@ class Pictures(Mean, takes=("predictions", "targets"), better="higher"):
                 expected="(batch, channels, height, width)",
                 hint=hint,
             )
-        return self._likeness(
-            _floats(predictions) / self.max_value, _floats(targets) / self.max_value
-        )
+        byte = targets.dtype.kind == "Int" and targets.dtype.itemsize == 1
+        most = self.max_value or (255.0 if byte else 1.0)
+        return self._likeness(floats(predictions) / most, floats(targets) / most)
 
     @abstractmethod
     def _likeness(self, p: Tensor[Any], t: Tensor[Any]) -> Tensor[Any]:
@@ -110,11 +110,6 @@ class MultiScaleSSIM(Pictures):
             likeness = (light * structure if last else structure).mean(axis=(2, 3))
             found = found * relu(likeness) ** beta
         return found.mean(axis=1)
-
-
-def _floats(pictures: Tensor[Any]) -> Tensor[Any]:
-    whole = pictures.dtype.kind != "Float"
-    return pictures.astype(pictures.device.default_float) if whole else pictures.to_full_precision()
 
 
 def _windows(op: str, p: Tensor[Any], t: Tensor[Any]) -> tuple[Tensor[Any], Tensor[Any]]:

@@ -12,7 +12,6 @@ from phlox_tensor import (
     KindError,
     ShapeError,
     Tensor,
-    isnan,
     sigmoid,
     softmax,
     topk,
@@ -95,6 +94,27 @@ class Labeled(Row, takes=("logits", "targets")):
             )
         return int(classes)
 
+    def extremes(self, scores: Tensor[Any]) -> Parts:
+        """Return the least score, which is nan where one is, and the largest, for ``refuse``."""
+        if not scores.size:
+            return {}
+        more = {"high": scores.max()} if self.scores == "probabilities" else {}
+        return {"low": scores.min(), **more}
+
+    def refuse(self, extremes: State) -> None:
+        """Refuse scores that are not numbers, and probabilities that are none.
+
+        Raises:
+            ArgumentError: with the score.
+        """
+        low, high = float(extremes.get("low", 0)), float(extremes.get("high", 0))
+        if np.isnan(low):
+            hint = "px.detect_nan() finds their op"
+            self.fail("scores are not numbers", "nan", "numbers", hint)
+        if self.scores == "probabilities" and (low < 0 or high > 1):
+            hint = f'train.{type(self).__name__}(scores="logits")'
+            self.fail("a score is no probability", low if low < 0 else high, "0 to 1", hint)
+
     def probabilities(self, scores: Tensor[Any]) -> Tensor[Any]:
         """Return scores as probabilities."""
         wide = scores.to_full_precision()
@@ -148,15 +168,15 @@ class Decided(Labeled):
         classes = self.fit(logits, targets)
         if self.task != "multiclass":
             odds = self.threshold / (1 - self.threshold)
-            found: Tensor[Any] = logits > (
+            said: Tensor[Any] = logits > (
                 np.log(odds) if self.scores == "logits" else self.threshold
             )
         elif self.top_k == 1:
-            found = logits.argmax(axis=-1)
+            said = logits.argmax(axis=-1)
         else:
-            found = topk(logits, min(self.top_k, classes))[1]
-        nan = isnan(logits).any()
-        return {"predicted": found, "targets": targets, "classes": classes, "nan": nan}
+            said = topk(logits, min(self.top_k, classes))[1]
+        found = {"predicted": said, "targets": targets, "classes": classes}
+        return {**found, **self.extremes(logits)}
 
     def _given(self, predicted: Tensor[Any], targets: Tensor[Any]) -> int:
         """Return how many classes there are, of decisions."""
@@ -176,8 +196,7 @@ class Decided(Labeled):
         Raises:
             ArgumentError: for targets and decisions that are no classes, and scores of nan.
         """
-        if part.get("nan", np.False_):
-            self.fail("scores are not numbers", "nan", "numbers", "px.detect_nan() finds their op")
+        self.refuse(part)
         classes, targets = int(part["classes"]), part["targets"].astype(np.int64)
         predicted = part["predicted"].astype(np.int64)
         several = self.task == "multiclass"

@@ -37,11 +37,14 @@ class Penalty(Labeled, better="lower"):
             there = (targets >= 0) & (targets < classes)
             costs = self._several(scores, where(there, targets, 0))
         else:
-            costs = self._two(scores, targets == 1)
-        return {"costs": costs, "targets": targets, "classes": classes}
+            costs = self._two(scores, _ones(targets))
+        # Costs of logits that are nan are nan themselves.
+        more = self.extremes(scores) if self.scores == "probabilities" else {}
+        return {"costs": costs, "targets": targets, "classes": classes, **more}
 
     def tally(self, part: State) -> Mapping[str, Any]:
         """Return the sum of costs and their number."""
+        self.refuse(part)
         counts = self.counted(part["targets"].astype(np.int64), int(part["classes"]))
         return {"sum": np.sum(part["costs"], where=counts, dtype=np.float64), "count": counts.sum()}
 
@@ -178,15 +181,16 @@ class CalibrationError(Labeled, better="lower"):
     def part(self, logits: Tensor[Any], targets: Tensor[Any]) -> Parts:
         """Return the probability of what is predicted, and whether it came true."""
         classes = self.fit(logits, targets)
-        p = self.probabilities(logits)
-        right = p.argmax(axis=-1) == targets if self.task == "multiclass" else targets == 1
-        sure = p.max(axis=-1) if self.task == "multiclass" else p
-        return {"sure": sure, "right": right, "targets": targets, "classes": classes}
+        p, several = self.probabilities(logits), self.task == "multiclass"
+        right = p.argmax(axis=-1) == targets if several else _ones(targets)
+        found = {"sure": p.max(axis=-1) if several else p, "right": right}
+        return {**found, "targets": targets, "classes": classes, **self.extremes(logits)}
 
     def tally(self, part: State) -> Mapping[str, Any]:
         """Return counts, sums of probabilities, and how often they came true, of each bin."""
+        self.refuse(part)
         counts = self.counted(part["targets"].astype(np.int64), int(part["classes"]))
-        sure = self.numbers("scores", part["sure"])[counts]
+        sure = np.asarray(part["sure"], np.float64)[counts]
         places = np.searchsorted(np.linspace(0, 1, self.bins + 1)[1:-1], sure)
         weights = {"count": None, "sure": sure, "right": part["right"][counts]}
         return {k: np.bincount(places, w, minlength=self.bins) for k, w in weights.items()}
@@ -204,3 +208,8 @@ class CalibrationError(Labeled, better="lower"):
 def _at(values: Tensor[Any], targets: Tensor[Any]) -> Tensor[Any]:
     """What is at the target on the last axis."""
     return take_along_axis(values, targets[..., None], axis=-1)[..., 0]
+
+
+def _ones(targets: Tensor[Any]) -> Tensor[Any]:
+    """Where targets are yes."""
+    return targets if targets.dtype.kind == "Bool" else targets == 1

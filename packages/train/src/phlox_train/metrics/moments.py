@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from phlox_tensor import Tensor, stack
 
 from .metric import State
-from .row import Merge, Parts, Row
+from .row import Merge, Parts, Row, floats
 
 
 class Moments(Row):
@@ -28,8 +28,7 @@ class Moments(Row):
         """Return the moments of variables (variables, examples, outputs)."""
         return moments_of(np.asarray(part["variables"], np.float64))
 
-    def join(self, old: State, new: State) -> Mapping[str, Any]:
-        """Return the moments of both."""
+    def _joined(self, old: State, new: State) -> Mapping[str, Any]:
         return joined(old, new)
 
 
@@ -42,7 +41,7 @@ class Pairs(Moments, takes=("predictions", "targets"), better="higher"):
     def part(self, predictions: Tensor[Any], targets: Tensor[Any]) -> Parts:
         """Return predictions and targets."""
         self.same_shapes(predictions=predictions, targets=targets)
-        both = stack([predictions.to_full_precision(), targets.to_full_precision()])
+        both = stack([floats(predictions), floats(targets)])
         rows = both.shape[1] if both.ndim > 1 else 1
         return {"variables": both.reshape((2, rows, both.size // (2 * rows) if rows else 1))}
 
@@ -53,7 +52,7 @@ class Pairs(Moments, takes=("predictions", "targets"), better="higher"):
         products = state["products"]
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self._of(products[0, 0], products[0, 1], products[1, 1], state)
-        return float(np.mean(found))
+        return float(np.mean(np.where(np.isfinite(found), found, np.nan)))
 
     @abstractmethod
     def _of(self, pp: Any, pt: Any, tt: Any, state: State) -> Any:
@@ -105,7 +104,7 @@ class PearsonCorrelation(Pairs):
 class R2(Pairs):
     """The share of variance that predictions explain: ``1 - Σ(t - p)² / Σ(t - mean(t))²``.
 
-    Targets that are all equal have none: -inf, or NaN where predictions equal them.
+    NaN for targets that are all equal: they have none.
 
     Example:
         >>> R2()(px.asarray([-2.0, 0.0]), px.asarray([-2.0, 2.0]))

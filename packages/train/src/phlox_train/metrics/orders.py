@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from phlox_tensor import Tensor
 
 from .metric import State
-from .row import Merge, Parts, Row
+from .row import Merge, Parts, Row, floats
 
 
 class Kept(Row, takes=("predictions", "targets"), better="higher"):
@@ -24,7 +24,7 @@ class Kept(Row, takes=("predictions", "targets"), better="higher"):
         """Return predictions and targets."""
         self.same_shapes(predictions=predictions, targets=targets)
         both = {"predictions": predictions, "targets": targets}
-        return {name: x.to_full_precision().reshape((-1,)) for name, x in both.items()}
+        return {name: floats(x).reshape((-1,)) for name, x in both.items()}
 
     def tally(self, part: State) -> Mapping[str, Any]:
         """Return them as they are, if they are numbers."""

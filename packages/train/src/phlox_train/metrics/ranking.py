@@ -20,7 +20,7 @@ from phlox_tensor import (
     where,
 )
 
-from .row import Each, Mean
+from .row import Each, Mean, floats
 
 
 class Ranked(Mean, takes=("scores", "targets"), better="higher"):
@@ -46,8 +46,10 @@ class Ranked(Mean, takes=("scores", "targets"), better="higher"):
             raise ShapeError(
                 type(self).__name__, "no items", got=scores.shape, expected="(…, items)"
             )
-        wide, there = scores.to_full_precision(), targets >= 0
-        relevant = where(there, targets, 0).astype(wide.dtype)
+        wide = floats(scores)
+        relevant = floats(targets).astype(wide.dtype)
+        there = relevant >= 0
+        relevant = where(there, relevant, 0.0)
         first = topk(where(there, wide, -np.inf), min(self.k or wide.shape[-1], wide.shape[-1]))[1]
         found = self._query(take_along_axis(relevant, first, axis=-1), relevant)
         found = where(isnan(wide).any(axis=-1), np.nan, found)

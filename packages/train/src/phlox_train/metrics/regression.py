@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from phlox_tensor import Tensor, abs, log, log1p, maximum, ones_like, softplus, where
 
-from .row import Each, Mean
+from .row import Each, Mean, floats
 
 
 class Error(Mean, takes=("predictions", "targets"), better="lower"):
@@ -18,7 +18,7 @@ class Error(Mean, takes=("predictions", "targets"), better="lower"):
 
     def _each(self, predictions: Tensor[Any], targets: Tensor[Any]) -> Each:
         self.same_shapes(predictions=predictions, targets=targets)
-        return self._error(predictions.to_full_precision(), targets.to_full_precision())
+        return self._error(floats(predictions), floats(targets))
 
     @abstractmethod
     def _error(self, p: Tensor[Any], t: Tensor[Any]) -> Each:
@@ -200,7 +200,7 @@ class CosineSimilarity(Mean, takes=("predictions", "targets"), better="higher"):
 
     def _each(self, predictions: Tensor[Any], targets: Tensor[Any]) -> Tensor[Any]:
         self.same_shapes(predictions=predictions, targets=targets)
-        p, t = predictions.to_full_precision(), targets.to_full_precision()
+        p, t = floats(predictions), floats(targets)
         norms = (p.square().sum(axis=-1) * t.square().sum(axis=-1)).sqrt()
         return where(norms == 0, 0.0, (p * t).sum(axis=-1) / where(norms == 0, 1.0, norms))
 
@@ -208,7 +208,7 @@ class CosineSimilarity(Mean, takes=("predictions", "targets"), better="higher"):
 class KLDivergence(Mean, takes=("predictions", "targets"), better="lower"):
     """The mean of ``Σ target · ln(target / prediction)``, of distributions on the last axis.
 
-    Both are probabilities. Where a target is 0 it adds nothing.
+    Both are probabilities, NaN below 0. Where a target is 0 it adds nothing.
 
     Kullback and Leibler, "On information and sufficiency", 1951,
     https://doi.org/10.1214/aoms/1177729694
@@ -220,5 +220,6 @@ class KLDivergence(Mean, takes=("predictions", "targets"), better="lower"):
 
     def _each(self, predictions: Tensor[Any], targets: Tensor[Any]) -> Tensor[Any]:
         self.same_shapes(predictions=predictions, targets=targets)
-        p, t = predictions.to_full_precision(), targets.to_full_precision()
-        return where(t == 0, 0.0, t * log(where(t == 0, ones_like(t), t) / p)).sum(axis=-1)
+        p, t = floats(predictions), floats(targets)
+        parts = where(t == 0, 0.0, t * log(where(t == 0, ones_like(t), t) / p))
+        return where((p < 0) | (t < 0), np.nan, parts).sum(axis=-1)

@@ -27,7 +27,7 @@ class Row(Config):
     """Base of metrics. Its settings are its fields; all metrics have these two, by name.
 
     ``part`` makes a batch small on its device; ``tally`` turns that into a state on the host, in
-    wide numbers; ``merge`` puts states together in any order; ``value`` says what a state means.
+    wide numbers; ``join`` puts states together in any order; ``value`` says what a state means.
 
     Attributes:
         name: what it is called in logs: its class in small letters, ``"f_beta"``.
@@ -61,13 +61,17 @@ class Row(Config):
         """Which values are better."""
         return self.direction
 
-    def __call__(self, *given: Any) -> Any:
-        """Return the value for these alone, as a step would give them; arrays will do."""
+    def state(self, *given: Any) -> State:
+        """Return the state of one batch, as a step would give it; arrays will do."""
         if len(given) != len(self.takes):
             self.fail("other arguments", f"{len(given)} of them", ", ".join(self.takes))
         as_they_are = (Tensor, list, tuple, str) if self.texts else (Tensor,)
         taken = [x if isinstance(x, as_they_are) else asarray(x) for x in given]
-        return self.value(self.merge(None, read(self.part(*taken))))
+        return self.merge(None, read(self.part(*taken)))
+
+    def __call__(self, *given: Any) -> Any:
+        """Return the value for these alone, as a step would give them; arrays will do."""
+        return self.value(self.state(*given))
 
     @abstractmethod
     def part(self, *given: Any, **named: Any) -> Parts:
@@ -80,11 +84,14 @@ class Row(Config):
     def merge(self, state: State | None, part: State) -> State:
         """Return the state after a part; None before the first one."""
         new = {name: np.asarray(array) for name, array in self.tally(part).items()}
-        both = new if state is None else self.join(state, new)
-        return {name: np.asarray(array) for name, array in both.items()}
+        return new if state is None else self.join(state, new)
 
-    def join(self, old: State, new: State) -> Mapping[str, Any]:
-        """Return two states as one: their sums, or for ``merges = "keep"`` their rows."""
+    def join(self, old: State, new: State) -> State:
+        """Return two states as one."""
+        return {name: np.asarray(array) for name, array in self._joined(old, new).items()}
+
+    def _joined(self, old: State, new: State) -> Mapping[str, Any]:
+        """Return the sums of both, or for ``merges = "keep"`` their rows."""
         if self.merges == "keep":
             return {name: np.concatenate([old[name], new[name]]) for name in new}
         return {name: old[name] + new[name] for name in new}
@@ -155,6 +162,11 @@ class Mean(Row):
     def _final(self, mean: NDArray[Any]) -> Any:
         """Return what a mean means."""
         return mean
+
+
+def floats(x: Tensor[Any]) -> Tensor[Any]:
+    """Return numbers of any kind as floats that are wide enough for sums."""
+    return x.to_full_precision() if x.dtype.kind == "Float" else x.astype(x.device.default_float)
 
 
 def divided(over: Any, under: Any, otherwise: float = 0.0) -> NDArray[Any]:

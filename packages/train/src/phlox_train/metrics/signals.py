@@ -6,7 +6,7 @@ from typing import Any
 
 from phlox_tensor import Tensor, log10
 
-from .row import Each, Mean
+from .row import Each, Mean, floats
 
 
 class Average(Mean):
@@ -44,7 +44,7 @@ class Sounds(Mean, takes=("predictions", "targets"), better="higher"):
 
     def _each(self, predictions: Tensor[Any], targets: Tensor[Any]) -> Tensor[Any]:
         self.same_shapes(predictions=predictions, targets=targets)
-        return self._decibels(predictions.to_full_precision(), targets.to_full_precision())
+        return self._decibels(floats(predictions), floats(targets))
 
     def _decibels(self, p: Tensor[Any], t: Tensor[Any]) -> Tensor[Any]:
         """Return the ratio of what is right to what is not."""
