@@ -12,7 +12,7 @@ import phlox as px
 from phlox import Autodiff, Cpu, Mixed, data, nn, optim, train
 from phlox_train.metrics.metric import Better, State
 from tests.train.loops import stop_at
-from tests.train.nets import LOSS, bits, forward, net, rows
+from tests.train.nets import LOSS, batches, bits, forward, net, rows
 from tests.train.test_kills import rows_of
 
 
@@ -202,3 +202,32 @@ def test_wrong_uses_say_what_to_type() -> None:
     for make, message in cases:
         with pytest.raises(px.PhloxError, match=message):
             make()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"keep": [train.KeepBest("valid/acuracy")]}, r"KeepBest waits(.|\n)*valid/accuracy'\)"),
+        ({"keep": [train.KeepBest("val_loss")]}, "KeepBest waits.*got val_loss"),
+        ({"stop": [train.NoImprovement("valid/los")]}, r"NoImprovement waits(.|\n)*'valid/loss'"),
+        ({"stop": [train.Reached("validation/loss", 0.1)]}, "Reached waits"),
+        ({"stop": [train.Reached("other/loss", 0.1)]}, r"Reached waits(.|\n)*split='other'"),
+        ({"valid": None}, r"metrics are of an evaluation(.|\n)*valid="),
+        ({"valid": data.arrays(**rows(9))}, r"gives items, not batches(.|\n)*DataLoader"),
+        ({"metrics": ["accuracy"]}, r"not a metric: got 'accuracy'(.|\n)*train.Accuracy\(\)"),
+        (
+            {"metrics": [train.Accuracy(), train.Accuracy()]},
+            r"occur twice(.|\n)*name=\"another_acc",
+        ),
+    ],
+)
+def test_what_would_never_do_anything_is_refused(settings: Any, message: str) -> None:
+    given: Any = {"valid": batches(), "metrics": [train.Accuracy()], "show": False, **settings}
+    rule = optim.SgdConfig().init()
+    with pytest.raises((px.ArgumentError, px.WrongTypeError), match=message):
+        train.fit(net(), forward, batches(), optimizer=rule, lr=0.1, epochs=2, **given)
+
+
+def test_a_dataset_is_not_evaluated() -> None:
+    with pytest.raises(px.WrongTypeError, match=r"\[evaluate\] a dataset gives items"):
+        train.evaluate(net(), forward, data.arrays(**rows(9)))

@@ -14,6 +14,7 @@ from phlox_tensor.random import Generator
 
 from .metrics.metric import Metric
 from .metrics.totals import Results, Totals
+from .runs.feed import refuse_items
 from .step.batches import placed
 from .step.draws import key_of
 from .step.outputs import Forward, outputs_of
@@ -81,6 +82,7 @@ def _through(
     model: Module, function: Callable[[Any, Any], R], batches: Iterable[Any]
 ) -> Iterator[tuple[R, Any]]:
     """What a function gives for each batch, and the batch."""
+    refuse_items(batches, "evaluate")
     model = model.valid()
     devices = model.devices
     loader: Any = batches

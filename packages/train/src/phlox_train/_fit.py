@@ -14,8 +14,10 @@ from phlox_tensor import ArgumentError
 
 from ._evaluate import evaluate
 from .metrics.metric import Metric
+from .metrics.totals import Totals
 from .runs.better import Direction
 from .runs.checkpoints import Checkpoints
+from .runs.feed import Feed
 from .runs.keep import Every, KeepBest, KeepLast, KeepRule
 from .runs.results import Best, Series
 from .runs.run import Callback, Run
@@ -131,6 +133,7 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
         >>> done.best("valid/loss").epoch, done.best("train/loss").value < 1e-3
         (1, True)
     """
+    _check(metrics, valid)
     learner = Learner(
         model,
         optimizer,
@@ -158,3 +161,18 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
             if isinstance(lr, PlateauScheduler):
                 lr.step(training.last("valid/loss" if valid is not None else "train/loss"))
     return Fitted(learner, training)
+
+
+def _check(metrics: Sequence[Metric], valid: Iterable[Any] | None) -> None:
+    """Refuse before the first epoch what would fail behind it."""
+    Totals(metrics)
+    if valid is not None:
+        Feed(valid)
+    elif metrics:
+        raise ArgumentError(
+            "fit",
+            "metrics are of an evaluation, and there is none",
+            got=", ".join(metric.name for metric in metrics),
+            expected="batches to evaluate",
+            hint="fit(..., valid=data.DataLoader(dataset, 512), metrics=metrics)",
+        )

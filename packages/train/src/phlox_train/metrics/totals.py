@@ -46,7 +46,10 @@ class Totals:
         names = ["loss", *(metric.name for metric in metrics)]
         if len(set(names)) < len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise ArgumentError("evaluate", "names occur twice", got=", ".join(twice))
+            kinds = [type(metric).__name__ for metric in metrics if metric.name == twice[0]]
+            hint = f'train.{(kinds or ["Accuracy"])[-1]}(..., name="another_{twice[0]}")'
+            got = ", ".join(twice)
+            raise ArgumentError("evaluate", "names occur twice", got=got, hint=hint)
         self._metrics = tuple(metrics)
         self._states: list[State | None] = [None] * len(metrics)
         self._loss = self._weight = 0.0

@@ -32,14 +32,7 @@ class Feed:
                 expected="a data.DataLoader, or a list of batches",
                 hint="train.Run(folder, learner, data.DataLoader(dataset, 64, shuffle=True))",
             )
-        if hasattr(batches, "map") and not hasattr(batches, "position"):
-            raise WrongTypeError(
-                "run",
-                "a dataset gives items, not batches",
-                got=f"a {type(batches).__name__}",
-                expected="a data.DataLoader, or a list of batches",
-                hint="data.DataLoader(dataset, 64, shuffle=True)",
-            )
+        refuse_items(batches, "run")
         self._batches: Any = batches
         self._places = hasattr(batches, "position") and hasattr(batches, "load_record")
 
@@ -84,3 +77,19 @@ class Feed:
         """End the workers."""
         if hasattr(self._batches, "close"):
             self._batches.close()
+
+
+def refuse_items(batches: Any, op: str) -> None:
+    """Refuse a dataset where its batches are wanted.
+
+    Raises:
+        WrongTypeError: for one.
+    """
+    if hasattr(batches, "map") and not hasattr(batches, "position"):
+        raise WrongTypeError(
+            op,
+            "a dataset gives items, not batches",
+            got=f"a {type(batches).__name__}",
+            expected="a data.DataLoader, or a list of batches",
+            hint="data.DataLoader(dataset, 64, shuffle=True)",
+        )

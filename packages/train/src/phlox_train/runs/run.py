@@ -39,6 +39,7 @@ from .saver import Moment, Saver
 from .signals import Signals
 from .stop import NotFinite, Seen, StopRule
 from .system import System, interval_of
+from .waits import check_waits
 
 Callback = Callable[[Event, "Run"], None]
 
@@ -132,6 +133,7 @@ class Run:
         self._began = monotonic()
         self._inside = self._open = self._unsaved = False
         self._asked: dict[str, str] = {}
+        self._waits, self._logged = (*keep, *self._stop), dict[str, None]()
         self.reason = ""
 
     # Going through it
@@ -325,6 +327,8 @@ class Run:
         self._emit(EpochEnded(place.step, ended))
         self._line.epoch(self._facts, ended)
         values = dict(self._folder.rows.values)
+        self._logged.update(dict.fromkeys(values))
+        check_waits(self._waits, self._logged, over=False)
         self._folder.rows.values.clear()  # what the next epoch does not log is not its value
         self._boundary(values)
 
@@ -412,6 +416,8 @@ class Run:
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.wait()
         self._folder.tell("done" if self.reason == "done" else "stopped", self.reason, self.steps)
+        if self._logged and self.reason == "done":
+            check_waits(self._waits, self._logged, over=True)
         if self.reason != "done":
             self._line.say(f"stopped at step {self.steps}: {self.reason}")
         self._emit(Stopped(self.steps, self.reason))

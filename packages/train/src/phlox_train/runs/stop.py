@@ -96,7 +96,7 @@ class NoImprovement(StopRule):
         """
         if epochs < 1:
             raise ArgumentError("NoImprovement", "epochs", got=epochs, expected="1 or more")
-        self._name, self._epochs = name, epochs
+        self.name, self._epochs = name, epochs
         self._better: Direction | None = better
         self._least, self._warm_up = least, warm_up
         self.best: float | None = None
@@ -104,20 +104,20 @@ class NoImprovement(StopRule):
 
     def reason(self, seen: Seen) -> str | None:
         """Return why the run ends here; None to go on."""
-        if not seen.ended or self._name not in seen.values or seen.epoch < self._warm_up:
+        if not seen.ended or self.name not in seen.values or seen.epoch < self._warm_up:
             return None
-        value = seen.values[self._name]
-        better = direction(self._name, self._better, seen.better, "NoImprovement")
+        value = seen.values[self.name]
+        better = direction(self.name, self._better, seen.better, "NoImprovement")
         if improves(value, self.best, better, self._least):
             self.best, self.since = value, 0
             return None
         self.since += 1
         if self.since < self._epochs:
             return None
-        return f"{self._name} was no better than {self.best} for {self.since} epochs"
+        return f"{self.name} was no better than {self.best} for {self.since} epochs"
 
     def __repr__(self) -> str:
-        return f"NoImprovement({self._name!r}, epochs={self._epochs})"
+        return f"NoImprovement({self.name!r}, epochs={self._epochs})"
 
 
 @final
@@ -145,18 +145,18 @@ class Reached(StopRule):
 
     def __init__(self, name: str, value: float, *, better: Direction | None = None) -> None:
         """Say which value is enough."""
-        self._name, self._value = name, value
+        self.name, self._value = name, value
         self._better: Direction | None = better
 
     def reason(self, seen: Seen) -> str | None:
         """Return why the run ends here; None to go on."""
-        value = seen.values.get(self._name, math.nan)
+        value = seen.values.get(self.name, math.nan)
         if not seen.ended or math.isnan(value):
             return None
-        better = direction(self._name, self._better, seen.better, "Reached")
+        better = direction(self.name, self._better, seen.better, "Reached")
         if improves(self._value, value, better):
             return None
-        return f"{self._name} is {value}"
+        return f"{self.name} is {value}"
 
 
 @final
