@@ -115,9 +115,9 @@ def test_null_is_an_error_or_nan(write: Any, tmp_path: Path) -> None:
     assert [v["list"].tolist() for v in values][::3] == [[1.0], []]
     assert [v["text"] for v in values] == ["a", None, "c", "d"]
     batch = data.DataLoader(rows.map(lambda row: row | {"list": 0}), 4).at(0, 0)
-    assert np.array_equal(batch["whole"], np.array([1, 2, nan, 4], np.float32), equal_nan=True)
+    assert np.array_equal(batch["whole"], np.array([1, 2, nan, 4]), equal_nan=True)
     assert np.array_equal(batch["truth"], np.array([1, 0, nan, 1], np.float32), equal_nan=True)
-    assert batch["whole"].dtype == batch["truth"].dtype == np.float32
+    assert (batch["whole"].dtype, batch["truth"].dtype) == (np.float64, np.float32)
     assert (batch["float"].dtype, batch["full"].dtype) == (np.float64, np.int64)
 
 

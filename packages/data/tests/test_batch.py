@@ -144,3 +144,8 @@ def test_memory_of_batches_is_used_again_when_nobody_has_them() -> None:
     assert len(places) < 10
     assert (view == np.arange(13, 16)[:, None]).all()
     loader.close()
+
+
+def test_whole_numbers_out_of_range_are_told() -> None:
+    with pytest.raises(pt.ArgumentError, match=f"out of range: got {2**63}, expected int64"):
+        data.stack([{"x": 1}, {"x": 2**63}])

@@ -102,6 +102,9 @@ def test_other_archives_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.eye(3))
     with pytest.raises(data.DataError, match=r"holds one array\nhint: data\.arrays"):
         data.npz(tmp_path / "b.npy")
+    np.savez(file)
+    with pytest.raises(data.DataError, match=r"a\.npz holds no arrays"):
+        data.npz(file)
     np.savez(file, x=np.eye(3), y=np.eye(2))
     with pytest.raises(pt.ShapeError, match="got 2 of y, expected 3 of x"):
         data.npz(file)
@@ -170,8 +173,11 @@ def test_missing_numbers_are_an_error_or_nan(tmp_path: Path) -> None:
         ("a,b\n1,2\n3\n", {}, r":3 has another number of cells: got 1, expected 2"),
         ("a,b\n1,2,3\n", {}, r":2 has another number of cells: got 3, expected 2"),
         ("a,a\n1,2\n", {}, "a name twice: got a, a"),
-        ("", {}, "no rows, or a name twice: got an empty file"),
-        ("a,b\n", {}, "no rows"),
+        ("", {}, "no rows: got an empty file"),
+        ("a,b\n", {}, "no rows: got a head alone: a, b"),
+        ("a;b\n1;2\n3;4\n", {}, r"one column: got 'a;b'\nhint: data\.csv\(path, delimiter=';'\)"),
+        ("a\tb\n1\t2\n", {}, "one column"),
+        ("k\nx\nz\n", {"label": "k", "classes": ["x", "y"]}, ":3: a label of 'k' is no class"),
         ('a\n"1\n', {}, "no table"),
         ("a\n1\n2\nx3\n", {}, r":4: a cell of 'a' .*got 'x3'.*\n.*types=\{\"a\": \"text\"\}"),
         ("a\n1\n2\n1,5\n", {"delimiter": ";"}, "got '1,5'"),
@@ -188,6 +194,19 @@ def test_broken_tables_are_refused(
 ) -> None:
     with pytest.raises(data.DataError, match=said):
         table(tmp_path, content, **settings)
+
+
+def test_numbers_that_float32_does_not_hold_are_float64(tmp_path: Path) -> None:
+    rows = table(tmp_path, "id,time,x\n16777217,1700000000.5,0.1\n,1.5,33554432.0\n", missing="nan")
+    batch = data.DataLoader(rows, 2).at(0, 0)
+    assert [batch[name].dtype for name in ("id", "time", "x")] == ["float64", "float64", "float32"]
+    assert (batch["id"][0], batch["time"][0]) == (16777217, 1700000000.5)
+
+
+def test_compressed_tables_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a\n1\n"))
+    with pytest.raises(data.DataError, match=r"t\.csv\.gz is compressed.*\nhint: gunzip"):
+        data.csv(tmp_path / "t.csv.gz")
 
 
 def test_another_encoding_is_said(tmp_path: Path) -> None:
@@ -218,6 +237,8 @@ def test_labels_become_classes_and_columns_a_vector(tmp_path: Path) -> None:
     assert batch["x"].dtype == np.float32
     assert batch["x"].tolist() == [[2.5, 1], [4, 3], [6, 5]]
     assert batch["k"].tolist() == [0, 1, 0]
+    tests = table(tmp_path, "k\ny\n", label="k", classes=["x", "y"])
+    assert (int(tests[0]["k"]), tests.classes) == (1, ("x", "y"))
     numbers = table(tmp_path, "k\n10\n9\n10\n", label="k")
     assert numbers.classes == ("9", "10")
 

@@ -278,11 +278,14 @@ def _column(array: Any, *, wide: bool) -> Any:
 
 
 def _numbers(array: Any, *, wide: bool) -> NDArray[Any]:
-    floats = _kind(array.type) in ("double", "float", "halffloat")
+    floats, bits = _kind(array.type) in ("double", "float", "halffloat"), array.type.bit_width
     if array.null_count and not floats:
-        array = array.cast("float64" if "64" in str(array.type) else "float32")
+        array = array.cast("float64")
     found: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return found.astype(np.float32) if wide and not floats else found
+    if floats or not wide:
+        return found
+    # float32 does not hold every whole number of 32 bits.
+    return found.astype(np.float64 if bits >= 32 else np.float32)
 
 
 def arrow(
@@ -301,7 +304,7 @@ def arrow(
     Args:
         paths: a file, several, or a pattern such as ``"data/*.arrow"``, whose files are sorted.
         columns: those that are wanted; all by default.
-        missing: what null is: an error, or NaN among numbers, which makes whole ones float32, an
+        missing: what null is: an error, or NaN among numbers, which makes whole ones floats, an
             empty list of numbers, and None elsewhere.
         images: columns of encoded pictures, which become uint8 (channels, height, width).
 

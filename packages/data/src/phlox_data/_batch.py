@@ -167,7 +167,12 @@ def array_of(leaf: Any) -> _Array | None:
     if kind is float:
         return np.asarray(leaf, np.float32)
     if kind is int:
-        return np.asarray(leaf, np.int64)
+        try:
+            return np.asarray(leaf, np.int64)
+        except OverflowError as error:
+            hint = "dataset.map(function), which makes floats or text of such numbers"
+            what = "a whole number is out of range"
+            raise ArgumentError("stack", what, got=leaf, expected="int64", hint=hint) from error
     if kind is list:
         return _numbers(leaf)
     if isinstance(leaf, (np.ndarray, np.generic, bool)) or hasattr(leaf, "__array_interface__"):

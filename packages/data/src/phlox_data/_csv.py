@@ -41,13 +41,15 @@ def csv(
     types: Mapping[str, str] | None = None,
     missing: Literal["error", "nan"] = "error",
     names: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
     delimiter: str = ",",
     encoding: str = "utf-8-sig",
 ) -> Dataset[Any]:
     r"""Return the rows of a table; an item is a dict by column. The table is held in memory.
 
     A column of whole numbers is int64, one of other numbers float32, any other one text; so is a
-    column of codes with leading zeros. A column that is mostly but not only numbers is an error.
+    column of codes with leading zeros. Above 2**24 numbers that float32 does not hold make a column
+    float64. A column that is mostly but not only numbers is an error.
 
     Args:
         path: the file.
@@ -55,8 +57,10 @@ def csv(
         vectors: columns that become one array each, ``{"x": ["width", "height"]}``.
         types: of columns, where they shall be others: ``"text"``, or a type of NumPy.
         missing: what an empty cell among numbers is, and one of ``NA``, ``?``, ``null`` and the
-            like: an error, or NaN, which makes whole numbers float32.
+            like: an error, or NaN, which makes whole numbers floats.
         names: of the columns, for a file whose first line has none.
+        classes: of ``label``, in their order, such as ``classes=training.classes`` for a file of
+            tests, which may lack some.
         delimiter: what stands between cells.
         encoding: of the file.
 
@@ -83,22 +87,26 @@ def csv(
         if name not in table.columns:
             expected = ", ".join(table.columns)
             raise ArgumentError("csv", "no such column", got=repr(name), expected=expected)
-    classes: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
     found: dict[str, Any] = {}
     for name in table.columns:
         if name == label:
-            classes, found[name] = _labels(table, name)
+            kinds, found[name] = _labels(table, name, classes)
         else:
             found[name] = _typed(table, name, types.get(name), nan=missing == "nan")
     for name, some in vectors.items():
         found[name] = _vector(table, {each: found[each] for each in some})
     kept = {name: column for name, column in found.items() if name in vectors or name not in joined}
-    return Dataset(items_of(arrays(kept)), classes)
+    return Dataset(items_of(arrays(kept)), kinds)
 
 
 def _read(path: str, names: Sequence[str] | None, delimiter: str, encoding: str) -> _Table:
     rows: list[list[str]] = []
     lines: list[int] = []
+    with open(path, "rb") as packed:
+        if packed.read(2) == b"\x1f\x8b":
+            what, hint = f"{path} is compressed", "gunzip FILE.csv.gz, and give FILE.csv"
+            raise DataError("csv", what, got="gzip", hint=hint)
     with open(path, newline="", encoding=encoding) as file:
         reader = _csv.reader(file, delimiter=delimiter, strict=True)
         try:
@@ -116,21 +124,39 @@ def _read(path: str, names: Sequence[str] | None, delimiter: str, encoding: str)
         except _csv.Error as error:
             raise DataError("csv", f"{path}:{reader.line_num} is no table", got=error) from error
     head = [name.strip() for name in head]
-    if not rows or len(set(head)) != len(head):
-        got = ", ".join(head) or "an empty file"
-        raise DataError("csv", f"{path} has no rows, or a name twice", got=got)
+    if not rows:
+        got = f"a head alone: {', '.join(head)}" if head else "an empty file"
+        raise DataError("csv", f"{path} has no rows", got=got)
+    if len(set(head)) != len(head):
+        raise DataError("csv", f"{path} has a name twice", got=", ".join(head))
+    _divided(path, head, rows, delimiter)
     columns = zip(*rows, strict=True)
     return _Table(path, {n: [*c] for n, c in zip(head, columns, strict=True)}, lines)
 
 
-def _labels(table: _Table, name: str) -> tuple[tuple[str, ...], NDArray[Any]]:
+def _divided(path: str, head: list[str], rows: list[list[str]], delimiter: str) -> None:
+    """Refuse one column whose cells are all several by another delimiter."""
+    for sign in ";\t|" if len(head) == 1 else "":
+        count = head[0].count(sign)
+        if count and sign != delimiter and all(row[0].count(sign) == count for row in rows):
+            what, hint = f"{path} has one column", f"data.csv(path, delimiter={sign!r})"
+            raise DataError("csv", what, got=repr(head[0]), hint=hint)
+
+
+def _labels(
+    table: _Table, name: str, given: Sequence[str] | None
+) -> tuple[tuple[str, ...], NDArray[Any]]:
     cells = [cell.strip() for cell in table.columns[name]]
     for line, cell in zip(table.lines, cells, strict=True):
         if not cell:
             raise DataError("csv", f"{table.path}:{line}: the label {name!r} is missing")
     numbers = all(_WHOLE.fullmatch(cell) for cell in cells)
-    classes = sorted(set(cells), key=int if numbers else None)
+    classes = sorted(set(cells), key=int if numbers else None) if given is None else [*given]
     places = {each: place for place, each in enumerate(classes)}
+    for line, cell in zip(table.lines, cells, strict=True):
+        if cell not in places:
+            what = f"{table.path}:{line}: a label of {name!r} is no class"
+            raise DataError("csv", what, got=repr(cell), expected=", ".join(classes))
     return tuple(classes), np.array([places[cell] for cell in cells], np.int64)
 
 
@@ -145,7 +171,7 @@ def _typed(table: _Table, name: str, wanted: str | None, *, nan: bool) -> Any:
         return table.columns[name]
     whole = all(_WHOLE.fullmatch(cell) for cell in filled)
     holes = len(filled) < len(cells)
-    dtype = np.dtype(wanted or ("int64" if whole and not holes else "float32"))
+    dtype = np.dtype(wanted or ("int64" if whole and not holes else _float_of(cells)))
     for line, cell in zip(table.lines, cells, strict=True):
         if cell in _MISSING:
             if not nan or dtype.kind != "f":
@@ -162,6 +188,13 @@ def _typed(table: _Table, name: str, wanted: str | None, *, nan: bool) -> Any:
         hint = f'data.csv(path, types={{"{name}": "text"}})'
         what = f"{table.path}: a number of {name!r} is out of range"
         raise DataError("csv", what, got=error, expected=dtype, hint=hint) from error
+
+
+def _float_of(cells: list[str]) -> str:
+    """The type of floats: float32 has not the digits of large ids, or of seconds since 1970."""
+    known = [float(cell) for cell in cells if _NUMBER.fullmatch(cell)]
+    large = np.array([each for each in known if 2.0**24 < abs(each) < 2.0**64])
+    return "float32" if np.array_equal(large, large.astype(np.float32)) else "float64"
 
 
 def _floats(table: _Table, name: str, cells: list[str], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -34,6 +34,8 @@ def npz(path: str | PathLike[str]) -> Dataset[Any]:
             found = np.load(opened, allow_pickle=False)
             if isinstance(found, np.ndarray):
                 raise DataError("npz", f"{path} holds one array", hint="data.arrays(np.load(path))")
+            if not found.files:
+                raise DataError("npz", f"{path} holds no arrays")
             columns = {name: found[name] for name in found.files}
     except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         if isinstance(error, DataError):
