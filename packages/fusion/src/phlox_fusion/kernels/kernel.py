@@ -21,10 +21,10 @@ from phlox_tensor.capture import (
 
 from .. import refused
 from ..record.arguments import refuse_identical, refuse_kinds
-from ..record.outside import Outside, is_frozen, outside_of
+from ..record.outside import Outside, outside_of
 from ..record.watch import first_change, unchanged, watching
 from ..replay.replay import MISS
-from ..trees.plain import follow
+from ..trees.plain import follow, is_frozen
 from ..versions.version import SPOT
 from ..wrapped import Bound, kept_by_name, made_of, refuse_unbound
 from .quick import Quick, quick_of

@@ -22,7 +22,7 @@ from phlox_tensor.capture import is_ours
 
 from .. import refused
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart
-from ..trees.plain import is_pythons, is_users
+from ..trees.plain import is_frozen, is_pythons, is_users
 from .code import CATCHES, WHOLE, Names, absolute, names_of, words
 from .holders import BYTES, DATA, GIVING, IN_ATTRIBUTES, behind, writable
 from .watch import (
@@ -126,7 +126,6 @@ class _Open:
         self.by_thread = isinstance(item, local)  # each thread has attributes of its own
         known = isinstance(space, Mapping) and not self.by_thread
         self.space: Mapping[str, Any] = space if known else {}
-        self.classes = set[type]()  # of a class: it, and what derives from it
         self.done: set[str] = set()
         self.keys: dict[str, Any] = {}
         self.slots: dict[str, Any] = {}
@@ -188,8 +187,7 @@ class _Walk:
                 self._watch(size_of, item.space, item.place._replace(own=False))
         for cls, item in self._classes.items():  # what a class gets later may decide anything
             self._watch(size_of, item.space, item.place)
-            if cls in item.classes:
-                self._watch(attributes_in, cls, item.place, {"__mro__": cls.__mro__})
+            self._watch(attributes_in, cls, item.place, {"__mro__": cls.__mro__})
         for item in [*self._open, *self._classes.values()]:
             for read, holder, keys in (
                 (names_in, item.space, item.keys),
@@ -232,7 +230,6 @@ class _Walk:
         own = {name for name, value in every.items() if name[:2] == "__" and callable(value)}
         for base in bases if is_users(cls.__module__) else ():
             item = self._classes.setdefault(base, _Open(base, _Place(base.__name__)))
-            item.classes.add(cls)
             item.extra |= own - (_ASIDE if called else _ASIDE | _MAKING)
 
     def add_constants(self, rest: Any, place: _Place) -> None:
@@ -488,9 +485,3 @@ def _may_change(name: str, value: Any) -> bool:
     if value is NOTHING:
         return not hasattr(builtins, name)
     return not isinstance(value, ModuleType)
-
-
-def is_frozen(item: Any) -> bool:
-    """Whether an object never changes: a module, or another immutable node of trees."""
-    node = tree.node_of(item) if tree.is_node(item) else None
-    return node is not None and node.static is not None

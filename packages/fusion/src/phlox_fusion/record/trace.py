@@ -25,6 +25,7 @@ from phlox_tensor.no_operand import NoOperand
 
 from .. import refused
 from ..trees.layout import Layout, NodePart, StatePart, StaticPart, TensorPart, flatten, levels_of
+from ..trees.plain import is_frozen
 from .caught import refusals
 from .cells import Inputs, Key, Owner, Pin, Shared, StartAgain
 from .steps import Step, steps_of
@@ -280,9 +281,7 @@ def _pass_back(
 ) -> tuple[Any, PassBack]:
     ahead = len(made.graph(()).nodes)
     given, found = then(made, own, out)
-    layout, leaves, _ = flatten(found, "a gradient")
-    place = Place(layout, _refs(made, inputs, layout, leaves))
-    return found, PassBack(ahead, tuple(given), place)
+    return found, PassBack(ahead, tuple(given), _place(made, inputs, found, "a gradient"))
 
 
 def order_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
@@ -315,16 +314,17 @@ def unnoted(made: Recording, function: Callable[[], Any]) -> Any:
 
 def _kept(made: Recording, inputs: Inputs, out: Any, result: Place) -> dict[int | None, Place]:
     """What may come back as an argument and need not be taken apart then."""
-    node = tree.node_of(out)
-    if node is not None and node.static is not None:
+    if is_frozen(out):
         return {None: result}
-    kept: dict[int | None, Place] = {}
-    for place, item in enumerate(out if type(out) is tuple else ()):
-        node = tree.node_of(item)
-        if node is not None and node.static is not None:
-            layout, leaves, _ = flatten(item, given=False)
-            kept[place] = Place(layout, _refs(made, inputs, layout, leaves))
-    return kept
+    parts = enumerate(out if type(out) is tuple else ())
+    return {at: _place(made, inputs, item, given=False) for at, item in parts if is_frozen(item)}
+
+
+def _place(
+    made: Recording, inputs: Inputs, value: Any, where: str = "", *, given: bool = True
+) -> Place:
+    layout, leaves, _ = flatten(value, where, given=given)
+    return Place(layout, _refs(made, inputs, layout, leaves))
 
 
 def _given(

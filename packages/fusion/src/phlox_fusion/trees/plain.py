@@ -7,6 +7,7 @@ import sysconfig
 from functools import cache
 from typing import Any, Final, final
 
+from phlox_tensor import tree
 from phlox_tensor.capture import is_ours
 
 _INSTALLED: Final = ("site-packages", "dist-packages")
@@ -57,6 +58,12 @@ def is_whole(cls: type) -> bool:
     own = cls.__mro__[:-1]
     says = any("__eq__" in vars(base) for base in own)
     return says and all(is_users(base.__module__) for base in own)
+
+
+def is_frozen(item: Any) -> bool:
+    """Whether an object never changes: a module, or another immutable node of trees."""
+    node = tree.node_of(item) if tree.is_node(item) else None
+    return node is not None and node.static is not None
 
 
 @final

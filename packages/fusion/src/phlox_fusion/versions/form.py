@@ -106,8 +106,7 @@ def _told(part: NodePart, other: NodePart) -> str:
     if part.keys is not None or len(own) != len(others):
         own, others = ((*(p.keys or ()), *given) for p, given in ((part, own), (other, others)))
     differing = [a for a, b in zip_longest(own, others) if not same_static(a, b)]
-    text = repr(differing[0]) if differing else ""
-    return f"{_shown(part)} with {text if len(text) <= 40 else f'{text[:40]}…'}"
+    return f"{_shown(part)} with {_short(differing[0]) if differing else ''}"
 
 
 def _of_ids(part: NodePart, other: NodePart) -> str:

@@ -50,16 +50,6 @@ class Version:
         """Whether all that it read outside is as it was."""
         return unchanged(self.seen.watches)
 
-
-def what_changed(before: Version, after: Version) -> str:
-    """The first place outside that two versions found something else at; empty where none did."""
-    known = {(w.read, id(w.holder)): w for w in before.seen.watches}
-    for watch in after.seen.watches:
-        other = known.get((watch.read, id(watch.holder)))
-        if other is None or other.keys != watch.keys:
-            continue
-        names = watch.keys or [watch.label] * len(watch.values)
-        for name, a, b in zip(names, other.values, watch.values, strict=False):
-            if b is not a:
-                return f"{watch.label}.{name}" if watch.label and watch.keys else str(name)
-    return ""
+    def what_changed(self) -> str:
+        """The first place outside that is not as it was; empty where all is."""
+        return next((place for watch in self.seen.watches for place, _ in watch.changes()), "")

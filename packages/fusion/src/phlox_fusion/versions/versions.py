@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, final
 
 from .form import most_changed
-from .version import Version, what_changed
+from .version import Version
 
 WARN_AT: Final = 10
 _MOST_ONCE: Final = 8  # of one key that ran once: each may hold a batch that no call finds again
@@ -69,7 +69,7 @@ class Versions:
         known = self.of(key)
         changed = most_changed([*(version.form for version in self), made.form])
         asked = [guard.line for guard in made.trace.graph.guards]
-        name = what_changed(known[-1], made) if known else ""
+        name = known[-1].what_changed() if known else ""
         if changed and len(known) < 2:
             return f"shapes, types or structure of the arguments keep changing{changed}"
         if name:
