@@ -29,6 +29,7 @@ from .watch import (
     NOTHING,
     Read,
     Watch,
+    Where,
     attributes_in,
     content_of,
     data_of,
@@ -67,25 +68,6 @@ class Outside(NamedTuple):
     does: frozenset[str]
 
 
-class _Place(NamedTuple):
-    """Where a value stands.
-
-    Attributes:
-        label: what it is to the function.
-        among: what comes behind that in errors.
-        own: a name or argument of the function itself, which may not change it.
-        depth: how many containers and objects it stands in.
-    """
-
-    label: str
-    among: str = ""
-    own: bool = False
-    depth: int = 0
-
-    def inside(self, label: str = "", *, own: bool = False) -> _Place:
-        return self._replace(label=f"{self.label}{label}", own=own, depth=self.depth + 1)
-
-
 def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -> Outside:
     """Return what a function reads besides its arguments.
 
@@ -108,19 +90,19 @@ def outside_of(function: Callable[..., Any], arguments: Iterable[Layout] = ()) -
             for key in part.keys or () if isinstance(part, NodePart) else ():
                 walk.add(key, _argument(key))
             rest = part.rest if isinstance(part, NodePart) else part.static
-            walk.add_constants(rest, _Place(part.type.__name__))
+            walk.add_constants(rest, Where(part.type.__name__))
     return walk.found()
 
 
-def _argument(value: Any) -> _Place:
-    return _Place(type(value).__name__, " among the arguments", own=True)
+def _argument(value: Any) -> Where:
+    return Where(type(value).__name__, " among the arguments", own=True)
 
 
 @final
 class _Open:
     """An object, module or class, whose attributes count as far as code names them."""
 
-    def __init__(self, item: Any, place: _Place, extra: Iterable[str] = ()) -> None:
+    def __init__(self, item: Any, place: Where, extra: Iterable[str] = ()) -> None:
         self.item, self.place, self.extra = item, place, {*extra}
         space: Any = getattr(item, "__dict__", None)
         self.by_thread = isinstance(item, local)  # each thread has attributes of its own
@@ -157,7 +139,7 @@ class _Walk:
     """One way through all that a function reaches."""
 
     def __init__(self) -> None:
-        self._work: deque[tuple[Any, _Place]] = deque()
+        self._work: deque[tuple[Any, Where]] = deque()
         self._seen: dict[int, Any] = {}
         self._globals: dict[int, set[str]] = {}
         self._imported: set[str] = set()
@@ -206,19 +188,19 @@ class _Walk:
     def start(self, function: Any) -> None:
         """Begin with the function itself: what its own names stand for it may not change."""
         if isinstance(function, MethodType):
-            self.add(function.__self__, _Place("self", own=True))
+            self.add(function.__self__, Where("self", own=True))
             function = function.__func__
         call = vars(type(function)).get("__call__")
         if isinstance(function, FunctionType):
             self._seen[id(function)] = function
             self._function(function, own=True)
         elif isinstance(call, FunctionType) and not isinstance(function, partial):
-            self.add(function, _Place("self", own=True))
+            self.add(function, Where("self", own=True))
             self.start(call)
         else:
-            self.add(function, _Place(getattr(function, "__name__", type(function).__name__)))
+            self.add(function, Where(getattr(function, "__name__", type(function).__name__)))
 
-    def add(self, item: Any, place: _Place) -> None:
+    def add(self, item: Any, place: Where) -> None:
         """Go on to a value."""
         if not _is_leaf(item) and item is not NOTHING and id(item) not in self._seen:
             self._work.append((item, place))
@@ -229,10 +211,10 @@ class _Walk:
         every = {name: value for base in bases for name, value in vars(base).items()}
         own = {name for name, value in every.items() if name[:2] == "__" and callable(value)}
         for base in bases if is_users(cls.__module__) else ():
-            item = self._classes.setdefault(base, _Open(base, _Place(base.__name__)))
+            item = self._classes.setdefault(base, _Open(base, Where(base.__name__)))
             item.extra |= own - (_ASIDE if called else _ASIDE | _MAKING)
 
-    def add_constants(self, rest: Any, place: _Place) -> None:
+    def add_constants(self, rest: Any, place: Where) -> None:
         """Go on to what is behind constants, whose containers are compared with the arguments."""
         work, seen = [rest], set[int]()  # a dict may contain itself
         for item in work:
@@ -248,25 +230,23 @@ class _Walk:
                 self.add(item, place)
 
     def _watch(
-        self, read: Read, holder: Any, place: _Place, keys: Mapping[Any, Any] | None = None
+        self, read: Read, holder: Any, place: Where, keys: Mapping[Any, Any] | None = None
     ) -> None:
         values = tuple(keys.values()) if keys else read(holder, ())
-        label, among, own = place[:3]
-        self._watches.append(Watch(read, holder, (*(keys or ()),), values, label, among, own))
+        self._watches.append(Watch(read, holder, (*(keys or ()),), values, place))
         self._count += len(values)
 
     # One value
 
-    def _visit(self, item: Any, place: _Place) -> None:
+    def _visit(self, item: Any, place: Where) -> None:
         if id(item) in self._seen:
             return
-        where = f"{place.label}{place.among}"
         deep = place.depth > refused.DEEPEST and not isinstance(item, FunctionType)
         if deep or self._count > refused.MOST_VALUES:
-            raise refused.TOO_DEEP.of(f"more behind {where}")
+            raise refused.TOO_DEEP.of(f"more behind {place.name}")
         self._seen[id(item)] = item
         if isinstance(item, Iterator) and type(item).__module__ in ("builtins", "itertools"):
-            raise refused.ITERATOR.of(f"{where}, a {type(item).__name__}")
+            raise refused.ITERATOR.of(f"{place.name}, a {type(item).__name__}")
         if isinstance(item, _GENERATORS):
             self._generators.append(item)
         if isinstance(item, FunctionType):
@@ -284,7 +264,7 @@ class _Walk:
         else:
             self._object(item, place)
 
-    def _of_python(self, item: Any, place: _Place) -> bool:
+    def _of_python(self, item: Any, place: Where) -> bool:
         """Watch what stands in a container or holder; False for any other object."""
         if (parts := behind(item)) is not None:
             for part in parts:
@@ -298,17 +278,17 @@ class _Walk:
             self.add(given_by(item, ())[0], place.inside())
         elif isinstance(item, BYTES):
             if memoryview(item).nbytes > refused.MOST_BYTES:
-                raise refused.too_large(item, f"{place.label}{place.among}")
+                raise refused.too_large(item, place.name)
             self._watch(data_of, item, place)
         else:
             return False
         return True
 
-    def _container(self, item: Any, place: _Place) -> None:
+    def _container(self, item: Any, place: Where) -> None:
         if len(item) > refused.MOST_PARTS:
             if isinstance(item, tuple | frozenset) and all(map(_is_leaf, item)):
                 return
-            raise refused.too_large(item, f"{place.label}{place.among}")
+            raise refused.too_large(item, place.name)
         pairs = item.items() if isinstance(item, Mapping) else enumerate(item)
         if not isinstance(item, tuple | frozenset):
             by_kind = members_of if isinstance(item, set) else parts_of
@@ -317,25 +297,25 @@ class _Walk:
             self.add(key, place.inside())
             self.add(part, place.inside(f"[{key!r}]"))
 
-    def _array(self, item: np.ndarray[Any, Any], place: _Place) -> None:
+    def _array(self, item: np.ndarray[Any, Any], place: Where) -> None:
         by, small = writable(item), item.size <= refused.MOST_NUMBERS
         if by is not None and not small:
             base = place.label if by is item else f"{place.label}.base"
-            raise refused.large_array(item, f"{place.label}{place.among}", base)
+            raise refused.large_array(item, place.name, base)
         if by is not None:
             self._watch(data_of, item, place)
         if item.dtype.hasobject and small:
             for part in item.reshape(-1).tolist():
                 self.add(part, place.inside())
 
-    def _module_or_class(self, item: Any, place: _Place) -> None:
+    def _module_or_class(self, item: Any, place: Where) -> None:
         self.add_class(type(item))
         if isinstance(item, type):
             self.add_class(item, called=True)
         elif is_users(item.__name__) or not is_pythons(item.__name__):
             self._open.append(_Open(item, place))
 
-    def _object(self, item: Any, place: _Place) -> None:
+    def _object(self, item: Any, place: Where) -> None:
         self.add_class(type(item))
         self._wrapped(item, place)
         extra = DATA if isinstance(item, IN_ATTRIBUTES) else ()
@@ -348,12 +328,12 @@ class _Walk:
         """Watch what the names of a function stand for, and go on there."""
         space, code, label = function.__globals__, function.__code__, function.__name__
         users = own or is_users(str(space.get("__name__", "")))
-        self._wrapped(function, _Place(label))
+        self._wrapped(function, Where(label))
         if space.get("__name__") == "functools":  # of singledispatch: functions by type
-            self.add(vars(function).get("registry"), _Place(label))
+            self.add(vars(function).get("registry"), Where(label))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             (now,) = content_of(cell)
-            place = _Place(name, own=own)
+            place = Where(name, own=own)
             if users:
                 self._watch(content_of, cell, place._replace(label=""), {name: now})
             if users or _holds_functions(now):
@@ -365,17 +345,17 @@ class _Walk:
         keys = {name: space.get(name, NOTHING) for name in known.of_globals - seen}
         seen.update(keys)
         for name, item in keys.items():
-            self.add(item, _Place(name, own=own))
+            self.add(item, Where(name, own=own))
         keys = {name: value for name, value in keys.items() if _may_change(name, value)}
         if keys:
-            self._watch(names_in, space, _Place("", own=own), keys)
+            self._watch(names_in, space, Where("", own=own), keys)
         self._imports(known, space, own=own)
         names = ("__code__", "__defaults__", "__kwdefaults__")
         its = {name: value for name in names if (value := getattr(function, name))}
-        self._watch(attributes_in, function, _Place(label), its)
-        self.add(function.__defaults__, _Place(label))
-        self.add(function.__kwdefaults__, _Place(label))
-        self._open.append(_Open(function, _Place(label)))
+        self._watch(attributes_in, function, Where(label), its)
+        self.add(function.__defaults__, Where(label))
+        self.add(function.__kwdefaults__, Where(label))
+        self._open.append(_Open(function, Where(label)))
 
     def _code(self, known: Names, space: dict[str, Any]) -> Names:
         self._names |= known.attributes
@@ -386,7 +366,7 @@ class _Walk:
             data: Any = vars(os.environ)["_data"]  # whose texts are the same objects each time
             names = map(os.environ.encodekey, sorted(known.variables))
             keys = {name: data.get(name, NOTHING) for name in names}
-            self._watch(names_in, data, _Place("os.environ"), keys)
+            self._watch(names_in, data, Where("os.environ"), keys)
         return known
 
     def _imports(self, known: Names, space: dict[str, Any], *, own: bool) -> None:
@@ -397,10 +377,10 @@ class _Walk:
                 self._imported.add(place)
                 found = sys.modules.get(place, NOTHING)
                 if found is NOTHING or is_users(place):
-                    self._watch(names_in, sys.modules, _Place(""), {place: found})
-                self.add(found, _Place(place, own=own))
+                    self._watch(names_in, sys.modules, Where(""), {place: found})
+                self.add(found, Where(place, own=own))
 
-    def _ours(self, item: Any, place: _Place) -> None:
+    def _ours(self, item: Any, place: Where) -> None:
         """Go on to functions and modules of the user's in what never changes by itself."""
         self._wrapped(item, place)
         node = tree.node_of(item) if is_frozen(item) else None
@@ -415,7 +395,7 @@ class _Walk:
             if isinstance(part, _FUNCTIONS) or (_may_lead_on(part) and not isinstance(part, type)):
                 self.add(part, place.inside(f".{name}"))
 
-    def _wrapped(self, item: Any, place: _Place) -> None:
+    def _wrapped(self, item: Any, place: Where) -> None:
         space = getattr(item, "__dict__", {})
         for name in ("__wrapped__", "_called"):
             if _holds_functions(space.get(name)):

@@ -21,25 +21,39 @@ _PLAIN: Final = frozenset({bool, bytes, float, frozenset, int, str})
 Read = Callable[[Any, "tuple[Any, ...]"], "tuple[Any, ...]"]
 
 
-class Watch(NamedTuple):
-    """A place that a function reads, and what stood there.
+class Where(NamedTuple):
+    """Where a value stands.
 
     Attributes:
-        read: says what stands there now.
-        holder: the namespace, object or container.
-        keys: what is looked at in it; none: all of it.
-        label: what the holder is to the function, for errors; empty for its own names.
-        among: what comes behind the place in errors.
+        label: what it is to the function, for errors; empty for its own names.
+        among: what comes behind that in errors.
         own: a name or argument of the function itself, which may not change it.
+        depth: how many containers and objects it stands in.
     """
+
+    label: str
+    among: str = ""
+    own: bool = False
+    depth: int = 0
+
+    @property
+    def name(self) -> str:
+        """What errors say."""
+        return f"{self.label}{self.among}"
+
+    def inside(self, label: str = "", *, own: bool = False) -> Where:
+        """Where a part of the value stands."""
+        return self._replace(label=f"{self.label}{label}", own=own, depth=self.depth + 1)
+
+
+class Watch(NamedTuple):
+    """What stood behind keys of a namespace or object; without keys all of a container."""
 
     read: Read
     holder: Any
     keys: tuple[Any, ...]
     values: tuple[Any, ...]
-    label: str
-    among: str
-    own: bool
+    where: Where
 
     def unchanged(self) -> bool:
         """Whether it is as it was, plain numbers and text by value."""
@@ -69,7 +83,7 @@ class Watch(NamedTuple):
 
     def changes(self) -> Iterator[tuple[str, Any]]:
         """Where something else stands now, and what stood there: ``NOTHING`` where it is new."""
-        now, values, place = self.read(self.holder, self.keys), self.values, self.label
+        now, values, place = self.read(self.holder, self.keys), self.values, self.where.label
         if self.read is members_of:
             if now != values:
                 yield place, NOTHING if values[0] <= now[0] else values
@@ -97,7 +111,7 @@ class Watch(NamedTuple):
 
     def place(self, key: Any) -> str:
         """What a key of the holder is to the function."""
-        return f"{self.label}.{key}" if self.label else str(key)
+        return f"{self.where.label}.{key}" if self.where.label else str(key)
 
 
 def _items(found: tuple[Any, ...]) -> Iterator[tuple[int, tuple[Any, Any]]]:
@@ -212,10 +226,10 @@ def first_change(watches: Iterable[Watch], *, own: bool) -> str | None:
             helpers change, where new items of containers are a cache too.
     """
     for watch in watches:
-        for place, before in watch.changes() if watch.own is own else ():
-            new = before is NOTHING and bool(not own or (watch.keys and watch.label))
+        for place, before in watch.changes() if watch.where.own is own else ():
+            new = before is NOTHING and bool(not own or (watch.keys and watch.where.label))
             if not new and (own or before is not None):
-                return f"{place}{watch.among}"
+                return f"{place}{watch.where.among}"
     return None
 
 
