@@ -159,6 +159,64 @@ def test_steps_on_trial_and_steps_of_cells_are_right(wrap: Any) -> None:
     in_cell = wrap(in_a_cell)
     for _ in range(20):
         on_trial(model, ROWS[2])
-        inside(model, ROWS[2])
+        kept = inside(model, ROWS[2])
         in_cell(ROWS[2])
-    assert other.steps == 20
+    assert (other.steps, len(kept.params())) == (20, 4)
+
+
+def with_the_loss(run: Any, model: Any, optimizer: Any) -> None:
+    for rows in [ROWS[2]] * 12:
+        _, _loss = run(model, optimizer, rows)
+
+
+def under_another_name(run: Any, model: Any, optimizer: Any) -> None:
+    for _ in range(12):
+        _new = run(model, optimizer, ROWS[2])
+
+
+@BOTH
+@pytest.mark.parametrize("loop", [with_the_loss, under_another_name])
+def test_a_model_that_is_never_rebound_is_told_once(wrap: Any, loop: Any) -> None:
+    model, optimizer = pair()
+    with pytest.warns(UserWarning, match="very same model is stepped again and again") as told:
+        loop(wrap(step), model, optimizer)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+
+
+@BOTH
+def test_a_few_trials_and_trials_that_are_kept_are_not_told(wrap: Any) -> None:
+    run, (model, optimizer) = wrap(step), pair()
+    for _ in range(6):
+        for _ in range(3):
+            trial, _ = run(model, optimizer, ROWS[2])
+        model = trial
+    kept_copies(run)
+
+
+def test_a_new_module_that_is_thrown_away_is_told() -> None:
+    model, _ = pair()
+    moved = px.compile(lambda average, model: nn.moving_average(average, model, 0.9))
+    with pytest.warns(UserWarning, match="the new module is thrown away"):
+        moved(model, model)
+    both = px.compile(lambda model, x: (model.freeze(), model(x).sum()))
+    with pytest.warns(UserWarning, match="the new module is thrown away"):
+        both(model, ROWS[2])
+
+
+def test_what_is_kept_or_no_new_module_is_not_told() -> None:
+    model, _ = pair()
+    average = px.Cell(model)
+
+    def averaged(model: Any) -> Any:
+        average.set(nn.moving_average(average.get(), model, 0.9))
+        return average.get()
+
+    moved = px.compile(lambda average, model: nn.moving_average(average, model, 0.9))
+    same = px.compile(lambda model, x: (model, model(x).sum()))
+    in_cell, forward = px.compile(averaged), px.compile(lambda model, x: model(x))
+    for _ in range(6):
+        kept = moved(model, model)
+        same(model, ROWS[2])
+        in_cell(kept)
+        forward(model, ROWS[2])

@@ -252,3 +252,12 @@ def test_slopes_hold_in_float16_where_squares_do_not(
 ) -> None:
     found = ad.grad(function)(pt.asarray(at, dtype="float16"))
     np.testing.assert_allclose(found.numpy().astype(np.float64), wanted, rtol=6e-3)
+
+
+def test_a_float64_of_numpy_is_a_number_to_derivatives() -> None:
+    two = np.float64(2)
+    x = pt.asarray([1.0, 3.0], device=Numpy())
+    assert ad.grad(lambda x: (x**two).sum())(x).tolist() == [2.0, 6.0]
+    assert np.allclose(ad.grad(lambda x: (two**x).sum())(x).numpy(), np.log(2) * 2 ** x.numpy())
+    assert ad.jvp(lambda x: x**two, (x,), (x,))[1].tolist() == [2.0, 18.0]
+    assert ad.vmap(lambda x: pt.copysign(x, -two))(x).tolist() == [-1.0, -3.0]

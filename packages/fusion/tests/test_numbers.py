@@ -236,3 +236,19 @@ def test_calls_by_keyword_are_known_at_once() -> None:
         assert fast(x, 3.0, b=2.0).item() == 1.0
         assert fast(x=x, a=3.0).item() == 3.0
     assert fast.versions == 5
+
+
+WIDE = [2**64] * 4, [2, 2**31, 2**62, 2**64, 2, -(2**64), 2**63, 2**64, 3], [2**40] * 4 + [2]
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("given", WIDE)
+def test_ints_of_more_than_64_bits_are_what_they_are(given: list[int], check: bool) -> None:
+    for function in (
+        lambda x, n: x * n,
+        lambda x, n: x * (n * n),
+        lambda x, n: n - x,
+    ):
+        fast = compile(function, check=check)
+        for n in given:
+            assert fast(pt.ones(2), n).tolist() == function(pt.ones(2), n).tolist()

@@ -7,6 +7,8 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
 
+import numpy as np
+
 from phlox_tensor import Decorator, GradientError, Proposed, Tensor, asarray, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import Number
@@ -126,7 +128,7 @@ class Forward(Decorator):
         return tuple(t.primitive for t in (out if op.signature.several else (out,)))
 
     def _wrap(self, value: Any) -> Any:
-        plain = value is None or type(value) in (bool, float, int, Number)
+        plain = value is None or type(value) in (bool, float, int, np.float64, Number)
         return value if plain else Tensor(value, self._inner)
 
     def _tangent(self, item: Any) -> Tensor[Any] | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
+import numpy as np
+
 from phlox_tensor import Tensor
 from phlox_tensor.capture import Number
 from phlox_tensor.ops.reduction import sum_to
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 _FLOAT_KINDS = ("Any", "Float", "Num")
 # What may be kept in the place of a primitive.
-_NO_PRIMITIVES = frozenset({Number, Recipe, bool, float, int, tuple, type(None)})
+_NO_PRIMITIVES = frozenset({Number, Recipe, bool, float, int, np.float64, tuple, type(None)})
 
 
 class Step(NamedTuple):

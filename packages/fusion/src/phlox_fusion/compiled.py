@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
@@ -10,7 +11,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar, final, overload
 
 from phlox_tensor import CompileError, DisagreementError, WrongTypeError, tree
-from phlox_tensor.arguments import require_callable
+from phlox_tensor.arguments import is_thrown_away, require_callable
 from phlox_tensor.capture import (
     MODES,
     RECORDINGS,
@@ -31,6 +32,7 @@ from .record.arguments import refuse_arrays, refuse_identical, refuse_reached
 from .record.cells import EVERY
 from .record.code import KINDS, REFUSED
 from .record.outside import Outside, outside_of
+from .record.steps import makes_modules
 from .record.trace import Run
 from .record.watch import first_change, without_changed
 from .replay.explain import explained
@@ -331,12 +333,22 @@ class Compiled(Generic[P, R]):
                         "replay leaves as it is\nhint: return the value and keep it outside, or "
                         "px.Cell"
                     )
+        return self._recorded(version, found, args, kwargs)
+
+    def _recorded(
+        self, version: Version, found: Run, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What a recorded run gives, which the caller should keep where it is a new module."""
         if version.join is None:
             out = found.trace.result.layout.build(found.leaves)
         else:
             out = version.join.recorded(found, args, kwargs)
         if version.kept is not None:
             version.kept.settle(args, kwargs, out, recorded=True)
+        new = version.replay is None and makes_modules(found, version.form)
+        if new and is_thrown_away(sys._getframe(2)):
+            what = "the new module is thrown away, and the old one is as it was"
+            warnings.warn(f"[compile] {what}\nhint: model = step(model, batch)", stacklevel=4)
         return out
 
     def _seen(

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Final, final
 from weakref import ref
 
 from phlox_tensor import GradientError
+from phlox_tensor.capture import line_of_user
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
     from phlox_nn import Param
 
 _KEEP: Final = "model = optimizer.step(0.1, model, grads)"
+_AGAIN: Final = (
+    "[step] the very same model is stepped again and again, and what the first steps gave is gone: "
+    "it learns nothing\nhint: model, loss = step(model, batch)"
+)
 _LESS: Final = "; step(..., strict=False) steps one model several times"
+
+
+def _none() -> None:
+    """What stands for a result that nobody ever got."""
 
 
 def dropped_inside() -> GradientError:
@@ -31,14 +41,15 @@ def dropped_inside() -> GradientError:
 class LastStep:
     """One parameter before and after the last step, held weakly: nothing of models is kept."""
 
-    __slots__ = ("_after", "_before", "_loaded", "_steps")
+    __slots__ = ("_before", "_loaded", "_results", "_steps", "_told")
 
     def __init__(self, *, loaded: bool = False) -> None:
         """Start without a step, with states of a record or without any."""
         self._loaded = loaded
         self._before: ref[Param] | None = None
-        self._after: ref[Param] | None = None
+        self._results: tuple[Callable[[], Param | None], ...] = ()  # of this one, the last three
         self._steps = 0
+        self._told = False
 
     def note(self, before: Param, after: Param | None, steps: int = 0) -> None:
         """Remember a step, as one of its parameters saw it.
@@ -48,24 +59,35 @@ class LastStep:
             after: what it became; None where nobody ever got that.
             steps: how many there have been, of which a compiled function does not note all.
         """
+        again = self._before is not None and self._before() is before
+        again = again and steps - self._steps in (0, 1)
+        self._results = (
+            *(self._results[-2:] if again else ()),
+            _none if after is None else ref(after),
+        )
+        self._told &= again
         self._loaded = False
         self._before, self._steps = ref(before), steps
-        self._after = None if after is None else ref(after)
 
     def refuse_dropped(
         self, param: Param, code: str = _KEEP, more: str = _LESS, *, steps: int = 0
     ) -> None:
         """Refuse to step what was stepped last, if nobody has what that step gave.
 
-        A model that was stepped on trial is stepped again while the trial is still there.
+        A model that was stepped on trial is stepped again while the trial is still there. Where two
+        trials are gone it may be no trial: ``_, loss = step(model, batch)``, which is a warning.
 
         Raises:
             GradientError: saying how to keep it.
         """
-        before, after = self._before, self._after
-        if before is None or before() is not param or steps != self._steps:
+        if self._before is None or self._before() is not param or steps != self._steps:
             return
-        if after is not None and after() is not None:
+        gone = [result() is None for result in self._results]
+        if not gone[-1]:
+            if sum(gone) > 1 and not self._told:
+                self._told = True
+                file, _, line = line_of_user().rpartition(":")
+                warnings.warn_explicit(f"{_AGAIN}{more}", UserWarning, file, int(line))
             return
         raise GradientError(
             "step",

@@ -6,7 +6,7 @@ import warnings
 from threading import Lock
 from typing import Final, final
 
-from phlox_tensor import DisagreementError
+from phlox_tensor import DisagreementError, Rejected
 from phlox_tensor.capture import line_of_user, may_be_of_values
 
 # What may fail, what runs in its place, how to do without; and whether what runs then may catch
@@ -52,8 +52,11 @@ class Fallbacks:
             warnings.warn_explicit(text, UserWarning, file, int(line))
 
     def may_be_caught(self, error: Exception) -> bool:
-        """Whether what is written may have had this error, and caught it."""
-        return self._catches and may_be_of_values(error)
+        """Whether what is written may have had this error, and caught it.
+
+        So it is with an int of more than 64 bits, which ops refuse and get as a float then.
+        """
+        return self._catches and (isinstance(error, Rejected) or may_be_of_values(error))
 
     def disagreement(self, error: Exception) -> DisagreementError:
         """Return the error of check mode."""

@@ -12,7 +12,13 @@ from phlox_tensor.capture import Number, same
 from .plain import is_plain, is_whole, typed
 
 NUMBERS: Final = frozenset({Number, float, int, np.float64})  # that a replay computes with
+WIDE: Final = 2**63  # ops take integers of 64 bits with their sign, and others as floats
 BY_EQUALITY: Final = frozenset({bool, bytes, int, str})
+
+
+def is_number(item: Any) -> bool:
+    """Whether a value is a number that may be another at each call."""
+    return type(item) in NUMBERS and (type(item) is not int or -WIDE <= item < WIDE)
 
 
 def same_static(a: Any, b: Any) -> bool:

@@ -7,6 +7,8 @@ from itertools import permutations
 from math import inf, prod
 from typing import Any, Final, NoReturn
 
+import numpy as np
+
 from .._device.backend import Backend, is_inside
 from .._device.finding import default_device
 from .._errors.called import rename
@@ -18,7 +20,7 @@ from .._op.signature import Operand
 from .._values.dlpack import advice, item_of
 from .._values.dtype import DType, bool_, number_for, promote
 from .._values.kinds import KIND_SETS
-from .._values.number import Scalar, plain
+from .._values.number import Number, Scalar, plain
 from .._values.tensor import Tensor
 from ..no_operand import NoOperand, refused_operand
 
@@ -177,7 +179,7 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
         return lift(item, backend)
     if item is None and declared.optional:
         return None
-    if isinstance(item, Scalar):
+    if isinstance(item, Scalar) and type(item) is not np.float64:  # a float that has a shape
         return _in_range(op, declared, item)
     if isinstance(item, NoOperand):
         raise refused_operand(op.name, item)
@@ -309,11 +311,16 @@ def _convert(op: Op, item: Any, dtype: DType, backend: Backend, weak: bool) -> A
     if item is None:
         return None
     _check_scalar(op, item, dtype)
-    if dtype.kind == "Float" and type(item) is int and item.bit_length() > _INT_BITS:
+    wide = dtype.kind == "Float" and _is_wide(plain(item))
+    if wide and (type(item) is not Number or item.ask(_is_wide)):
         item = number_for(item, dtype, op.name)
     if weak:
         return item
     return Tensor(backend.ops.full((), item, dtype), backend)
+
+
+def _is_wide(number: Scalar) -> bool:
+    return type(number) is int and number.bit_length() > _INT_BITS
 
 
 def _number_hint(item: Scalar, dtype: DType) -> str:
