@@ -32,8 +32,7 @@ from .record.arguments import refuse_arrays, refuse_identical, refuse_reached
 from .record.cells import EVERY
 from .record.code import KINDS, REFUSED
 from .record.outside import Outside, outside_of
-from .record.steps import makes_modules
-from .record.trace import Run
+from .record.trace import Run, makes_modules
 from .record.watch import first_change, without_changed
 from .replay.explain import explained
 from .replay.halves import Join

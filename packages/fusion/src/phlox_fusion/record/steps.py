@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
 from phlox_tensor import Tensor, tree
 from phlox_tensor.capture import Recording
 
 from ..source import Source
-from ..trees.layout import Layout, NodePart
-
-if TYPE_CHECKING:
-    from .trace import Run
 
 
 class Step(NamedTuple):
@@ -51,17 +47,6 @@ def steps_of(
             found.append(Step(*step))
     made.steps.clear()  # which hold models
     return tuple(found)
-
-
-def makes_modules(found: Run, form: Mapping[str, Layout]) -> bool:
-    """Whether modules that are no arguments are all that a run leaves behind."""
-    given = {*form.values()}
-    for place in () if found.left else found.trace.kept.values():
-        last = place.layout.parts[-1]
-        known = place.layout in given and {*place.refs} <= {*found.trace.arguments}
-        if isinstance(last, NodePart) and last.node.whole and not known:
-            return True
-    return False
 
 
 def _place_of(goal: Any, roots: Mapping[str, Any]) -> tuple[str, str] | None:

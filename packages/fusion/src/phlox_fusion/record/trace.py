@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from operator import is_
@@ -422,3 +422,14 @@ def _instead_of(value: Any) -> str:
     if hasattr(value, "__array__"):
         return "px.asarray(x) for an array that is given"
     return "a dict of what it holds; or phlox_tensor.tree.register(type, flatten, rebuild)"
+
+
+def makes_modules(found: Run, form: Mapping[str, Layout]) -> bool:
+    """Whether modules that are no arguments are all that a run leaves behind."""
+    given = {*form.values()}
+    for place in () if found.left else found.trace.kept.values():
+        last = place.layout.parts[-1]
+        known = place.layout in given and {*place.refs} <= {*found.trace.arguments}
+        if isinstance(last, NodePart) and last.node.whole and not known:
+            return True
+    return False
