@@ -248,3 +248,15 @@ def test_an_argument_that_is_not_used_has_a_derivative_of_zeros() -> None:
         assert not b.numpy().any()
     value, tangent = ad.jvp(lambda a, b: a * 2, (x, y), (None, y))
     assert (value.tolist(), tangent.tolist()) == ([2.0, 2.0], [0.0, 0.0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_slopes_of_logsumexp_are_shares_however_far_the_row_lies(dtype: str) -> None:
+    far = {"float16": 2000.0, "float32": 1e6}[dtype]
+    x = pt.asarray([far, far, far + 1], dtype=dtype)
+    near = pt.asarray([0.0, 0.0, 1.0], dtype=dtype)
+    found, want = (ad.grad(lambda v: v.logsumexp())(each) for each in (x, near))
+    assert pt.allclose(found, want, rtol=1e-3)
+    assert pt.allclose(found.sum(), pt.asarray(1.0, dtype=dtype), rtol=1e-3)
+    empty = pt.ones((2, 0), dtype=dtype)
+    assert ad.grad(lambda v: v.logsumexp(axis=1).sum())(empty).shape == (2, 0)

@@ -75,13 +75,19 @@ def _extreme(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
     return (won * (wide.reshape(line) / won.sum(axis=axis, keepdims=True))).astype(g.dtype)
 
 
-def _logsumexp(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
-    """``g · exp(x - y)``; shared evenly among elements of inf, and 0 in a group of -inf."""
-    line, wide = kept(x.shape, axis), g.to_full_precision()
-    endless = x == inf
-    ties = endless.astype(wide.dtype).sum(axis=axis, keepdims=True).maximum(1.0)
-    gap = endless.where(0.0, x - (y == -inf).where(0.0, y).reshape(line))
-    return gap.exp() * (wide.reshape(line) / ties).astype(g.dtype)
+def _logsumexp(g: Tensor, x: Tensor, axis: Axes) -> Tensor:
+    """``g · softmax(x)``; shared evenly among elements of inf, and 0 in a group of -inf.
+
+    The result is rounded, far from 0 by more than what is added: the largest element is not.
+    """
+    if not _count(x.shape, axis):
+        return x.zeros()
+    wide = x.to_full_precision()
+    top = wide.max(axis=axis, keepdims=True).detach()
+    parts = (wide == inf).where(0.0, wide - (top == -inf).where(0.0, top)).exp()
+    total = parts.sum(axis=axis, keepdims=True)
+    share = g.to_full_precision().reshape(total.shape) / (total == 0).where(1.0, total)
+    return (parts * share).astype(g.dtype)
 
 
 def _vector_norm(g: Tensor, x: Tensor, y: Tensor, axis: Axes) -> Tensor:
