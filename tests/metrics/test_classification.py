@@ -340,6 +340,12 @@ def test_yes_and_no_are_one_and_zero(kind: Any, task: str) -> None:
     assert kind(task=task)(scores, targets.astype(np.uint8)) == kind(task=task)(scores, targets)
 
 
+def test_more_examples_than_integers_multiply_are_fine() -> None:
+    row, given = curves.AUROC(task="binary", thresholds=20), two(np.random.default_rng(0), 90)
+    state = {name: counts << 40 for name, counts in row.state(*given).items()}
+    assert abs(row.value(state) - row(*given)) < 1e-12
+
+
 def test_large_logits_do_not_tie() -> None:
     logits = np.asarray([40.0, 50.0, 60.0], np.float32)
     assert curves.AUROC(task="binary")(logits, np.asarray([0, 1, 1])) == 1

@@ -72,8 +72,9 @@ class Curve(Labeled):
         """Return for each class how many right and other ones each threshold adds, falling."""
         if self.thresholds is not None:
             grid = np.linspace(0, 1, self.thresholds)[::-1]
-            for positive, negative in zip(state["positive"], state["negative"], strict=True):
-                yield positive[::-1], negative[::-1], grid
+            wide = (state[name].astype(np.float64)[:, ::-1] for name in ("positive", "negative"))
+            for positive, negative in zip(*wide, strict=True):  # products of counts are large
+                yield positive, negative, grid
             return
         for scores, right in zip(state["scores"].T, state["right"].T, strict=True):
             distinct, where = np.unique(-scores[right >= 0], return_inverse=True)
