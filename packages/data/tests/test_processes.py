@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -47,6 +48,9 @@ def lethal(x):
 
 def strange(x):
     return lambda: x
+
+def unchanged(x):
+    return x
 
 def refusing(x):
     if x == 21:
@@ -182,6 +186,23 @@ def test_functions_that_cannot_be_sent_are_refused() -> None:
         list(data.DataLoader(items, 8, workers=data.Processes(1)))
     with pytest.raises(ArgumentError, match="count is no number of processes"):
         data.Processes(0)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_arrays_go_to_processes(functions: Any, named: bool) -> None:
+    columns = {"x": np.arange(20), "deep": (np.eye(20), ["a"] * 20)}
+    rows = data.arrays(**columns) if named else data.arrays(columns)
+    items = rows.map(functions.unchanged)
+    wanted = [*data.DataLoader(items, 8)]
+    with data.DataLoader(items, 8, workers=data.Processes(1)) as loader:
+        for found, other in zip(loader, wanted, strict=True):
+            assert found["x"].tolist() == other["x"].tolist()
+            assert found["deep"][0].tolist() == other["deep"][0].tolist()
+            assert found["deep"][1] == other["deep"][1]
+    again = pickle.loads(pickle.dumps(rows))
+    assert again[3]["deep"][1] == "a"
+    with pytest.raises(ValueError, match="read-only"):
+        again[3]["deep"][0][0] = 1
 
 
 def test_arrays_need_no_processes() -> None:

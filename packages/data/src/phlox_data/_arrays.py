@@ -22,6 +22,16 @@ class Rows(Items):
     def __init__(self, columns: list[NDArray[Any]], structure: tree.Structure, count: int) -> None:
         self._columns, self._structure, self._count = columns, structure, count
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A structure holds functions, which do not go to other processes; a tree of numbers does.
+        return vars(self) | {"_structure": self._structure.rebuild(range(len(self._columns)))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        _, self._structure = tree.flatten(state["_structure"], leaf=list)
+        for column in self._columns:
+            column.flags.writeable = False
+
     def __len__(self) -> int:
         return self._count
 
