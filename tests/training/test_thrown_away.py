@@ -14,7 +14,6 @@ CALLS: dict[str, str] = {
     "freeze": "model.freeze()",
     "map": "model.map(lambda path, param: param)",
     "replace": "model.replace(bias=None)",
-    "with_params": "model.with_params({})",
     "unfreeze": "model.unfreeze('weight')",
     "no_grad": "model.no_grad()",
     "to_device": "model.to_device(device='numpy')",

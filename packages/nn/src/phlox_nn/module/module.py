@@ -240,7 +240,6 @@ class Module(_fields.ModuleNode, metaclass=ModuleType):
         """Return the module with ``mapper(path, param)`` in place of every parameter."""
         return _walk.mapped(self, mapper)
 
-    @kept("model = model.with_params({param.id: param})")
     def with_params(self, new: Mapping[str, Param]) -> Self:
         """Return the module with the parameters of ``new``, by id; all others stay.
 
