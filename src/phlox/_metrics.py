@@ -64,7 +64,8 @@ def _print_one(name: str) -> int:
             error: object = f"no metric: {getattr(train, name)!r}"
         except AttributeError as unknown:  # which says what is meant
             error = unknown
-        print(error, file=sys.stderr)
+        more = "" if "hint:" in str(error) else "\nhint: phlox metrics"
+        print(f"{error}{more}", file=sys.stderr)
         return 2
     print(f"{found}({', '.join(_settings(found))})\n\n{inspect.getdoc(row)}")
     for base in row.__mro__[1:]:

@@ -133,6 +133,8 @@ def test_the_command_tells_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'average: ``"macro"``' in capsys.readouterr().out
     assert main(["metrics", "F1"]) == 2
     assert "hint: train.FBeta(10)" in capsys.readouterr().err
+    assert main(["metrics", "nothing-like-it"]) == 2
+    assert "hint: phlox metrics" in capsys.readouterr().err
 
 
 def test_names_of_others_are_told() -> None:
