@@ -39,7 +39,7 @@ def recurrent(w: Writer, c: Call) -> Any:
         """With an axis of directions in front."""
         return "" if name is None else str(w.add("Unsqueeze", [given(name), w.ints(0)]))
 
-    x, weight_input, weight_hidden, *biases = c.inputs[: 5 if op == "GRU" else 4]
+    x, weight_input, weight_hidden, *biases = c.inputs[: {"GRU": 5}.get(op, 4)]
     *states, lengths = c.inputs[3 + len(biases) :]
     weights = [
         first(gates(str(w.add("Transpose", [name], perm=[1, 0]))))

@@ -129,7 +129,7 @@ class NDCG(Ranked):
         return ours.sum(axis=-1) / most.sum(axis=-1)
 
     def _gain(self, relevance: Tensor[Any]) -> Tensor[Any]:
-        return relevance if self.gain == "linear" else 2**relevance - 1
+        return 2**relevance - 1 if self.gain == "exponential" else relevance
 
 
 class PrecisionAtK(Ranked):

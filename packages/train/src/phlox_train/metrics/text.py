@@ -211,7 +211,7 @@ class BLEU(Text, better="higher"):
         more = np.arange(self.max_n) > 0 if self.smoothing == "add-k" else 0
         shares = divided(matches + more, totals + more)
         missing = (matches + more == 0) & (totals > 0)
-        if self.smoothing == "exp":
+        if self.smoothing not in ("none", "add-k"):
             shares = np.where(missing, divided(0.5 ** np.cumsum(missing), totals), shares)
         if not shares.all():
             return 0.0
