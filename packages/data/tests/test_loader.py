@@ -365,3 +365,12 @@ def test_memory_stays_flat_over_many_epochs() -> None:
     finally:
         tracemalloc.stop()
     assert sizes[1] - sizes[0] < 20_000  # an epoch's batches hold more
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_end_of_an_iterator_in_a_function_is_told_with_its_item(workers: int) -> None:
+    items = data.of(range(8)).map(lambda x: next(iter([])) if x == 5 else x)
+    with pytest.raises(RuntimeError, match="StopIteration out of a function") as caught:
+        list(data.DataLoader(items, 4, workers=workers))
+    assert caught.value.__notes__[0].startswith("item 5, batch 1 of epoch 0")
+    assert isinstance(caught.value.__cause__, StopIteration)

@@ -50,6 +50,10 @@ class Fetch:
         for index in wanted.tolist():
             try:
                 found.append(self._items.get(index, index, draw))
+            except StopIteration as error:  # it would end a loop as if nothing were left
+                told = RuntimeError("StopIteration out of a function of items")
+                self._say(told, plan, index, worker)
+                raise told from error
             except BaseException as error:
                 self._say(error, plan, index, worker)
                 raise
