@@ -252,3 +252,17 @@ def test_ints_of_more_than_64_bits_are_what_they_are(given: list[int], check: bo
         fast = compile(function, check=check)
         for n in given:
             assert fast(pt.ones(2), n).tolist() == function(pt.ones(2), n).tolist()
+
+
+def test_streams_of_random_numbers_with_any_key_are_one_version() -> None:
+    """Their keys are ints of all 64 bits."""
+
+    def drawn(x: Tensor, stream: Any) -> Tensor:
+        with pt.random.use_generator(stream):
+            return x + pt.random.uniform((2,))
+
+    fast = compile(drawn)
+    for seed in range(24):
+        found = fast(pt.ones(2), pt.random.Generator(seed))
+        assert found.tolist() == drawn(pt.ones(2), pt.random.Generator(seed)).tolist()
+    assert fast.versions == 1

@@ -28,7 +28,7 @@ from ..record.cells import cells_of, packed
 from ..record.trace import CarryBack, PassBack, Ref, Run, Trace
 from ..trees.flat import outer
 from ..trees.layout import Layout, TensorPart, flatten, levels_of
-from ..trees.static import is_number
+from ..trees.static import NUMBERS
 from .replay import MISS, Replay, backward_of, forward_of
 
 Mask = tuple[bool, ...]  # which results have a cotangent
@@ -194,7 +194,7 @@ class Join:
             cls = type(item)
             if cls is Tensor:
                 found.append(item.primitive)
-            elif is_number(item):
+            elif cls in NUMBERS:
                 found.append(item)
             elif item is not None and cls is not bool and cls is not str:
                 found += outer(item)

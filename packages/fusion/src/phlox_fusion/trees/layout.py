@@ -16,7 +16,7 @@ from phlox_tensor.capture import STATEFUL, Packed, plain, refuse
 from .. import refused
 from ..locks import lock_beyond_forks
 from ..source import Source
-from .static import BY_EQUALITY, is_number, same_keys, same_static
+from .static import BY_EQUALITY, NUMBERS, same_keys, same_static
 
 # What a device has of a tensor: the device, and what the tensor is to it.
 Level = tuple[Backend, Standing]
@@ -268,7 +268,7 @@ def flatten(
             parts.append(TensorPart(levels, Spec(item.shape, item.dtype)))
             leaves.append(primitive)
             known.append(item.primitive)
-        elif is_number(item):
+        elif cls in NUMBERS:
             parts.append(NumberPart(type(plain(item))))
             leaves.append(item)
             known.append(None)

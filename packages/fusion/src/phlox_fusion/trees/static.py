@@ -16,9 +16,9 @@ WIDE: Final = 2**63  # ops take integers of 64 bits with their sign, and others 
 BY_EQUALITY: Final = frozenset({bool, bytes, int, str})
 
 
-def is_number(item: Any) -> bool:
-    """Whether a value is a number that may be another at each call."""
-    return type(item) in NUMBERS and (type(item) is not int or -WIDE <= item < WIDE)
+def is_wide(item: Any) -> bool:
+    """Whether a number is an int that ops get as a float, so that it has versions of its own."""
+    return type(item) is int and not -WIDE <= item < WIDE
 
 
 def same_static(a: Any, b: Any) -> bool:

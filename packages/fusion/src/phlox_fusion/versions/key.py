@@ -9,7 +9,7 @@ from phlox_tensor.capture import ambient
 
 from ..trees.flat import flat
 from ..trees.layout import flatten
-from ..trees.static import is_number
+from ..trees.static import NUMBERS, WIDE, is_wide
 from .probe import twice
 
 
@@ -34,8 +34,8 @@ def key_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any
                 primitive = device.lower(primitive)
                 device = device.inner
             leaves.append(primitive)
-        elif is_number(item):
-            key.append(cls)
+        elif cls in NUMBERS:
+            key.append(WIDE if is_wide(item) else cls)
             leaves.append(item)
         elif item is None or cls is bool or cls is str:
             key.append((cls, item))

@@ -16,7 +16,7 @@ from ..replay.replay import MISS, Replay
 from ..source import Source
 from ..trees.flat import flat, same_contents
 from ..trees.layout import NodePart, NumberPart
-from ..trees.static import NUMBERS, WIDE, is_number
+from ..trees.static import NUMBERS, WIDE, is_wide
 
 # What a replay gives for arguments, or ``MISS`` where a key has to tell. It notes what to undo.
 Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
@@ -85,8 +85,9 @@ def _look(source: Source, name: str, item: Any, miss: str) -> tuple[str, int]:
     cls = type(item)
     if cls is Tensor:
         return _look_at_tensor(source, name, item, miss), 1
-    if is_number(item):
-        wide = f" or not {-WIDE} <= {name} < {WIDE}" if cls is int else ""
+    if cls in NUMBERS:
+        other = "" if is_wide(item) else "not "
+        wide = f" or {other}{-WIDE} <= {name} < {WIDE}" if cls is int else ""
         source.line(f"if type({name}) is not {source.held(cls)}{wide}: {miss}")
         return name, 0
     if item is None or cls is bool:
