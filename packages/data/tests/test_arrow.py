@@ -192,3 +192,61 @@ def test_several_files_are_one_dataset(tmp_path: Path) -> None:
         ipc(tmp_path / str(part), pa.table({"x": [part, part + 10]}), 1)
     rows = data.arrow(f"{tmp_path}/*/a.arrow")
     assert [int(row["x"]) for row in rows] == [0, 10, 1, 11, 2, 12]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_files_of_other_columns_or_types_are_refused(write: Any, tmp_path: Path) -> None:
+    def two(first: Any, second: Any, **settings: Any) -> data.Dataset[Any]:
+        for name, given in (("first", first), ("second", second)):
+            (tmp_path / name).mkdir(exist_ok=True)
+            write(tmp_path / name, given, 2)
+        read = data.parquet if write is groups else data.arrow
+        return read(f"{tmp_path}/*/a.*", **settings)
+
+    whole = pa.table({"x": [1, 2], "y": [1, 2]})
+    floats = pa.table({"x": [3.5, 4.5], "y": [3, 4]})
+    with pytest.raises(data.DataError, match=r"second.*first.*'x' of double.*'x' of int64") as told:
+        two(whole, floats)
+    assert "columns=['y'])" in str(told.value)
+    assert [row["y"] for row in two(whole, floats, columns=["y"])] == [1, 2, 3, 4]
+    narrow = pa.table({"x": pa.array([3, 4], "int32"), "y": [3, 4]})
+    for first, second in ((whole, narrow), (narrow, whole)):
+        with pytest.raises(data.DataError, match=r"second.*'x' of int\d\d.*'x' of int\d\d"):
+            two(first, second)
+    for first, second in ((whole, whole.select(["x"])), (whole.select(["x"]), whole)):
+        with pytest.raises(data.DataError, match=r"'y' of (int64|None).*'y' of (int64|None)"):
+            two(first, second)
+    lists = pa.table({"x": pa.array([[1], [2]], pa.list_(pa.int8(), 1)), "y": [1, 2]})
+    longer = pa.table({"x": pa.array([[1, 2], [2, 3]], pa.list_(pa.int8(), 2)), "y": [1, 2]})
+    with pytest.raises(data.DataError, match=r"'x' of fixed_size_list<int8>\[2\]"):
+        two(lists, longer)
+
+
+def test_files_whose_values_are_alike_need_not_keep_them_alike(tmp_path: Path) -> None:
+    words = pa.array(["a", "b"])
+    lists = [pa.list_(pa.field("item", pa.int8(), nullable=False)), pa.large_list(pa.int8())]
+    for place, text in enumerate([words.dictionary_encode(), words.cast("large_string")]):
+        (tmp_path / str(place)).mkdir()
+        columns = {"text": text, "list": pa.array([[1], [2, 3]], lists[place])}
+        names = ["text", "list"][:: 1 - 2 * place]
+        ipc(tmp_path / str(place), pa.table(columns).select(names), 2)
+    rows = data.arrow(f"{tmp_path}/*/a.arrow")
+    assert [row["text"] for row in rows] == ["a", "b"] * 2
+    assert [row["list"].tolist() for row in rows] == [[1], [2, 3]] * 2
+
+
+def test_the_row_group_that_was_not_used_for_longest_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = groups(tmp_path, table(30), 10, kept=2)  # opening reads the first group
+    read: list[int] = []
+    old = pq.ParquetFile.read_row_group
+
+    def noted(file: Any, group: int, columns: Any) -> Any:
+        read.append(group)
+        return old(file, group, columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    for index in (10, 0, 20, 0, 20, 10):
+        rows[index]
+    assert read == [1, 2, 1]

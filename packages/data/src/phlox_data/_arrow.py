@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, count
 from threading import Lock
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple, final
@@ -29,6 +29,13 @@ class _Block(NamedTuple):
     path: str
     group: int
     rows: int
+
+
+class _Schema(NamedTuple):
+    """What the columns of a file hold."""
+
+    path: str
+    kinds: dict[str, str]
 
 
 class _Lists(NamedTuple):
@@ -69,11 +76,13 @@ class Blocks(Items):
 
     def _fresh(self) -> None:
         self._open: dict[int, dict[str, Any]] = {}
+        self._used: dict[int, int] = {}
+        self._clock = count()
         self._maps: dict[str, Any] = {}
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        left = {"_open", "_maps", "_lock"}
+        left = {"_open", "_used", "_clock", "_maps", "_lock"}
         return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -127,13 +136,14 @@ class Blocks(Items):
         return decoded(BytesIO(content), name)
 
     def _columns(self, part: int) -> dict[str, Any]:
+        self._used[part] = next(self._clock)
         found = self._open.get(part)
         if found is None:
             with self._lock:
                 found = self._open.get(part) or self._read(self._blocks[part])
                 self._open[part] = found
                 while len(self._open) > self._how.kept:
-                    self._open.pop(next(iter(self._open)))
+                    self._open.pop(min(self._open, key=self._used.__getitem__))
         return found
 
     def _read(self, block: _Block) -> dict[str, Any]:
@@ -183,10 +193,10 @@ def _opened(path: str, how: _How) -> Any:
 
 def _parquet(paths: list[str], how: _How) -> tuple[list[_Block], set[str]]:
     """The row groups of files, and the columns of which some may lack values."""
-    blocks, wide = [], set()
+    blocks, wide, schema = [], set(), None
     for path in paths:
         file = _opened(path, how)
-        _known(how, file.schema_arrow.names, path)
+        schema = _checked(how, file.schema_arrow, path, schema)
         for group in range(file.metadata.num_row_groups):
             told = file.metadata.row_group(group)
             blocks.append(_Block(path, group, told.num_rows))
@@ -214,21 +224,44 @@ def _batches(path: str, how: _How) -> list[Any]:
 
 def _ipc(paths: list[str], how: _How) -> tuple[list[_Block], set[str]]:
     """The record batches of files, and the columns of which some lack values."""
-    blocks, wide = [], set()
+    blocks, wide, schema = [], set(), None
     for path in paths:
         for group, batch in enumerate(_batches(path, how)):
-            _known(how, batch.schema.names, path)
+            if not group:
+                schema = _checked(how, batch.schema, path, schema)
             blocks.append(_Block(path, group, batch.num_rows))
             pairs = zip(batch.schema.names, batch.columns, strict=True)
             wide |= {name for name, array in pairs if _holes(array)}
     return blocks, wide if how.missing == "nan" else set()
 
 
-def _known(how: _How, names: Sequence[str], path: str) -> None:
+def _checked(how: _How, schema: Any, path: str, first: _Schema | None) -> _Schema:
+    """The schema of the first file, which is that of all: their rows go into the same arrays."""
+    kinds = dict(zip(schema.names, map(_values, schema.types), strict=True))
     for name in how.columns or ():
-        if name not in names:
-            got, expected = repr(name), ", ".join(names)
+        if name not in kinds:
+            got, expected = repr(name), ", ".join(kinds)
             raise ArgumentError(how.op, f"{path} has no such column", got=got, expected=expected)
+    first = first or _Schema(path, kinds)
+    alike = [name for name, kind in kinds.items() if kind == first.kinds.get(name)]
+    for name in how.columns or {**first.kinds, **kinds}:
+        if name not in alike:
+            what = f"{path} has not the columns of {first.path}"
+            got, expected = (f"{name!r} of {each.get(name)}" for each in (kinds, first.kinds))
+            hint = f"data.{how.op}(paths, columns={alike})" if alike else None
+            raise DataError(how.op, what, got=got, expected=expected, hint=hint)
+    return first
+
+
+def _values(kind: Any) -> str:
+    """What values are, whatever keeps them and whatever parts of lists are called."""
+    if _kind(kind) == "dictionary":
+        return _values(kind.value_type)
+    if "list" in _kind(kind):
+        size = f"[{kind.list_size}]" if hasattr(kind, "list_size") else ""
+        name = _kind(kind).removeprefix("large_")
+        return f"{name}<{_values(kind.value_type)}>{size}"
+    return str(kind).removeprefix("large_")
 
 
 def _holes(array: Any) -> int:
@@ -309,7 +342,8 @@ def arrow(
         images: columns of encoded pictures, which become uint8 (channels, height, width).
 
     Raises:
-        DataError: for a file that is no whole Arrow file; for null, from its rows too.
+        DataError: for a file that is no whole Arrow file, and one whose columns, or their types,
+            are others than those of the first; for null, from its rows too.
 
     Example:
         >>> import pyarrow as pa, tempfile
@@ -344,7 +378,7 @@ def parquet(
         kept: how many row groups stay in memory.
 
     Raises:
-        DataError: for a file that is no whole Parquet file; for null, from its rows too.
+        DataError: as of ``arrow``.
 
     Example:
         >>> import pyarrow as pa, pyarrow.parquet, tempfile
