@@ -7,6 +7,7 @@ import json
 import sqlite3
 import tarfile
 import zipfile
+import zlib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,21 @@ def test_shards_are_shuffled_and_read_by_threads(tmp_path: Path) -> None:
     ]
     assert batches[0] == batches[1]
     assert sorted(item for batch in batches[0] for item in batch) == [*range(30)]
+
+
+def test_a_part_called_key_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a part called key: got a/1\.key"):
+        data.archive(tar(tmp_path / "a.tar", {"a/1.key": b"x", "a/1.cls": b"1"}))
+
+
+def test_parts_of_tars_have_no_checksum_to_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tar(tmp_path / "a.tar", {"a/1.bin": b"x"})
+    counted: list[bytes] = []
+    monkeypatch.setattr(zlib, "crc32", counted.append)
+    assert data.archive(file)[0]["bin"] == b"x"
+    assert counted == []
 
 
 def test_faults_of_archives_say_where_they_are(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _content(file: BinaryIO, place: _Place, where: str) -> bytes:
             content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, place.whole or 1)
     except zlib.error as error:
         raise DataError("archive", f"{where} is corrupt", got=error) from error
-    if place.crc not in (None, zlib.crc32(content)):
+    if place.crc is not None and place.crc != zlib.crc32(content):
         raise DataError("archive", f"{where} is corrupt", got="another checksum")
     return content
 
@@ -93,6 +93,9 @@ def _samples(path: str) -> list[_Sample]:
             continue
         key = f"{folder}/{stem}" if folder else stem
         parts = found.setdefault(key, {})
+        if ending == "key":
+            what, hint = f"{path} has a part called key", "an item has its name there"
+            raise DataError("archive", what, got=name, expected="another ending", hint=hint)
         if ending in parts:
             raise DataError("archive", f"{path} has {name} twice", hint="one name, one file")
         parts[ending] = place
