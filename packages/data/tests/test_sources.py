@@ -241,6 +241,8 @@ def test_labels_become_classes_and_columns_a_vector(tmp_path: Path) -> None:
     assert (int(tests[0]["k"]), tests.classes) == (1, ("x", "y"))
     numbers = table(tmp_path, "k\n10\n9\n10\n", label="k")
     assert numbers.classes == ("9", "10")
+    with pytest.raises(pt.ArgumentError, match=r"classes are those of a label.*\n.*label="):
+        table(tmp_path, "k\ny\n", classes=["x", "y"])
 
 
 # Lines

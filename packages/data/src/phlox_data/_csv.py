@@ -80,6 +80,9 @@ def csv(
     if missing not in ("error", "nan"):
         expected = '"error", "nan"'
         raise ArgumentError("csv", "no such choice of missing", got=missing, expected=expected)
+    if classes is not None and label is None:
+        what, hint = "classes are those of a label", 'data.csv(path, label="kind", classes=classes)'
+        raise ArgumentError("csv", what, got="no label", hint=hint)
     table = _read(checked_path(path, "csv"), names, delimiter, encoding)
     types, vectors = types or {}, vectors or {}
     joined = [each for some in vectors.values() for each in some]
