@@ -249,3 +249,17 @@ def test_boxes_that_are_gone_are_dropped_with_their_labels() -> None:
 def test_what_makes_no_sense_is_refused(text: str, item: Any, said: str) -> None:
     with pytest.raises(pt.PhloxError, match=said):
         call(made(text), item)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "RandomGrayscale(p=0.1)",
+        "RandomInvert(p=0.5)",
+        "RandomPosterize(bits=4, p=0.5)",
+        "RandomSolarize(threshold=128, p=0.5)",
+        "RandomAdjustSharpness(sharpness_factor=2.0, p=0.5)",
+    ],
+)
+def test_changes_of_colors_are_shown_as_they_are_made(shown: str) -> None:
+    assert repr(made(shown)) == shown

@@ -17,7 +17,7 @@ _Rng = np.random.Generator
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sometimes:
     """A change of colors that happens with a probability."""
 
@@ -27,6 +27,10 @@ class Sometimes:
 
     def __post_init__(self) -> None:
         between(self.op, p=self.p)
+
+    def __repr__(self) -> str:
+        settings = {**getattr(self.change, "keywords", {}), "p": self.p}
+        return f"{self.op}({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
 
     def __call__(self, item: Any, rng: np.random.Generator) -> Any:
         """Return the item, with another picture or as it is."""
@@ -49,8 +53,8 @@ def saturation(image: Image.Image, factor: float) -> Image.Image:
     return ImageEnhance.Color(image).enhance(factor)
 
 
-def sharpness(image: Image.Image, factor: float) -> Image.Image:
-    return ImageEnhance.Sharpness(image).enhance(factor)
+def sharpness(image: Image.Image, sharpness_factor: float) -> Image.Image:
+    return ImageEnhance.Sharpness(image).enhance(sharpness_factor)
 
 
 def hue(image: Image.Image, factor: float) -> Image.Image:
@@ -203,4 +207,5 @@ def RandomAdjustSharpness(sharpness_factor: float, p: float = 0.5) -> Sometimes:
         np.uint8(70)
     """
     between("RandomAdjustSharpness", 0.0, float("inf"), sharpness_factor=sharpness_factor)
-    return Sometimes("RandomAdjustSharpness", p, partial(sharpness, factor=sharpness_factor))
+    change = partial(sharpness, sharpness_factor=sharpness_factor)
+    return Sometimes("RandomAdjustSharpness", p, change)

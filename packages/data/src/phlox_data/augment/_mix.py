@@ -13,8 +13,6 @@ from phlox_tensor import ArgumentError, Tensor, asarray, one_hot, where
 
 from ._item import between, is_whole
 
-_Rng = np.random.Generator
-
 
 @final
 @dataclass(frozen=True)
