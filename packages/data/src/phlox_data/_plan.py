@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from ._items import Indices
 from ._sampler import Sampler
+
+# Seconds that closing waits for a batch which is still under way.
+PATIENCE: Final = 5.0
 
 
 class Plan(NamedTuple):

@@ -21,14 +21,13 @@ from phlox_tensor import ArgumentError
 
 from ._errors import WorkerError
 from ._fetch import Fetch
-from ._plan import Plan, Plans
+from ._plan import PATIENCE, Plan, Plans
 from ._slots import Slots, Window
 
 # Epoch, batch, run of items, slot. A pipe keeps so few bytes together, so any process may read it.
 _TICKET: Final = Struct("<4q")
 # So many runs are in the pipe at most: one that is full would stop whoever writes.
 _MOST: Final = 512
-_PATIENCE: Final = 5.0
 
 
 @final
@@ -134,7 +133,7 @@ class Pool:
             process.kill()
         for process, results in self._workers:
             results.close()
-            process.join(_PATIENCE)
+            process.join(PATIENCE)
             if process.is_alive():
                 process.kill()
                 process.join()
@@ -202,7 +201,7 @@ class Pool:
 
     def _gone(self, worker: int) -> NoReturn:
         process = self._workers[worker][0]
-        process.join(_PATIENCE)
+        process.join(PATIENCE)
         code, last = process.exitcode, self._last.get(worker)
         self.close(now=True)
         how = f"with {code}" if code is None or code >= 0 else f"by {signal.Signals(-code).name}"

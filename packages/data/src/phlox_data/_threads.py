@@ -12,12 +12,11 @@ from threading import Event, Lock, Thread, current_thread
 from typing import Any, Final, final
 
 from ._fetch import Fetch
-from ._plan import Plan
+from ._plan import PATIENCE, Plan
 
 # So many items are one job: enough for two threads at a batch of 16, few enough to share evenly.
 _RUN: Final = 8
 # How long closing waits for an item that somebody's function is still making.
-_PATIENCE: Final = 5.0
 
 
 @final
@@ -93,7 +92,7 @@ class Crew:
             self._jobs.put(None)
         for thread in self._threads:
             if thread is not current_thread():  # garbage may be collected in any thread
-                thread.join(_PATIENCE)
+                thread.join(PATIENCE)
 
     def _start(self, plan: Plan) -> _Pending:
         count = 1 if self._fetch.gathers else -(-len(plan.indices) // _RUN)

@@ -13,10 +13,8 @@ import numpy as np
 from phlox_tensor import Backend, Tensor, asarray, tree
 
 from ._items import words
+from ._plan import PATIENCE
 from ._views import wants_random
-
-# How long closing waits for a batch that is still under way.
-_PATIENCE: Final = 5.0
 
 
 @final
@@ -92,7 +90,7 @@ class Ahead:
     def join(self) -> None:
         """Wait for the thread to end, after ``stop``."""
         if self._thread is not current_thread():
-            self._thread.join(_PATIENCE)
+            self._thread.join(PATIENCE)
 
 
 def _work(
