@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,6 +100,49 @@ def test_rows_and_runs_that_come_are_shown(two: Path) -> None:
         await drawn(app, pilot)
         assert app.query_one("#runs", SelectionList).option_count == 3
         assert sorted(len(x) for x, _ in data(app)) == [1, 3, 3, 4, 12, 12]
+
+    screen(two, body)
+
+
+def test_a_run_that_comes_or_goes_leaves_the_others_as_they_are(two: Path) -> None:
+    async def body(app: Any, pilot: Any) -> None:
+        runs = app.query_one("#runs", SelectionList)
+        colors = {view.name: app._color(view) for view in app._views}
+        await pilot.press("shift+tab", "space", "down")  # hide a, and go to b
+        loop(two / "0", epochs=1)
+        app._look()
+        await drawn(app, pilot)
+        assert [option.value.name for option in runs.options] == ["0", "a", "b"]
+        assert {path.name for path in runs.selected} == {"0", "b"}
+        assert sorted(len(x) for x, _ in data(app)) == [1, 2, 4, 8]
+        after = {view.name: app._color(view) for view in app._views}
+        assert {name: after[name] for name in colors} == colors
+        assert len({*after.values()}) == 3
+        await pilot.press("s")
+        assert told(app) == ["b is done"]
+        for name in ("0", "b"):
+            shutil.rmtree(two / name)
+        await pilot.press("s")  # before anybody looked
+        app._look()
+        await drawn(app, pilot)
+        await pilot.press("s")
+        assert told(app)[-1] == "a is done"
+        assert [option.value.name for option in runs.options] == ["a"]
+        assert not data(app)
+
+    screen(two, body)
+
+
+def test_a_second_press_ends_the_run_of_the_first_one_alone(two: Path) -> None:
+    async def body(app: Any, pilot: Any) -> None:
+        locks = [FolderLock(two / name) for name in ("a", "b")]
+        await pilot.press("shift+tab", "k", "down", "k")
+        assert not any((two / name / NAME).exists() for name in ("a", "b"))
+        app._views.pop()  # it is gone, and the list does not say so yet
+        await pilot.press("k")
+        assert "b is gone" in told(app)[-1]
+        for lock in locks:
+            lock.close()
 
     screen(two, body)
 

@@ -104,10 +104,11 @@ class Watch(App[str]):
         super().__init__()
         self._paths, self._views = paths, found
         self._hidden: set[Path] = set()
+        self._places: dict[Path, int] = {}  # in the order of their colors
         self._set = {"log": False, "time": False}
         self._share = 0.0
         self._key = "loss"
-        self._pressed: tuple[str, float] = ("", 0.0)
+        self._pressed: tuple[Wish, Path, float] = ("save", Path(), 0.0)
         self._drawn: dict[tuple[Path, str, int], Drawn] = {}
         self._trouble = ""
         self._reading = asyncio.Lock()
@@ -116,7 +117,7 @@ class Watch(App[str]):
         """Yield the parts of the screen."""
         with Horizontal():
             with Vertical(id="side"):
-                yield SelectionList[int](id="runs")
+                yield SelectionList[Path](id="runs")
                 yield OptionList(id="curves")
             with Vertical():
                 yield PlotWidget(id="plot", allow_pan_and_zoom=True)
@@ -167,16 +168,21 @@ class Watch(App[str]):
 
     def _show(self) -> None:
         runs = self.query_one("#runs", SelectionList)
-        for place, view in enumerate(self._views):
-            text = Text.assemble(
+        lines = {
+            view.folder: Text.assemble(
                 ("━━ ", self._color(view)), f"{view.name}  ", (f"{view.state} {view.step:,}", "dim")
             )
-            if place < runs.option_count:
+            for view in self._views
+        }
+        if [*lines] == self._listed():
+            for place, text in enumerate(lines.values()):
                 runs.replace_option_prompt_at_index(place, text)
-            else:
-                runs.add_option((text, place, True))
-        runs.styles.height = len(self._views) + 2
-        runs.highlighted = runs.highlighted or 0
+        else:  # a run may have come between two others, or be gone
+            cursor = self._chosen()
+            runs.clear_options()
+            runs.add_options((text, at, at not in self._hidden) for at, text in lines.items())
+            runs.highlighted = [*lines].index(cursor) if cursor in lines else 0
+        runs.styles.height = len(lines) + 2
         curves = self.query_one("#curves", OptionList)
         keys = dict.fromkeys(key_of(name) for view in self._views for name in view.curves)
         order = sorted(keys, key=lambda key: (key.startswith("system/"), key != "loss", key))
@@ -219,7 +225,18 @@ class Watch(App[str]):
         self.query_one("#note", Static).update(Text("\n").join(note))
 
     def _color(self, view: View) -> str:
-        return COLORS[self._views.index(view) % len(COLORS)]
+        place = self._places.setdefault(view.folder, len(self._places))
+        return COLORS[place % len(COLORS)]
+
+    def _listed(self) -> list[Path]:
+        """The folders of the runs as the screen lists them."""
+        runs = self.query_one("#runs", SelectionList)
+        return [runs.get_option_at_index(place).value for place in range(runs.option_count)]
+
+    def _chosen(self) -> Path | None:
+        """The folder of the run under the cursor."""
+        place = self.query_one("#runs", SelectionList).highlighted
+        return None if place is None else self._listed()[place]
 
     # What keys do
 
@@ -231,8 +248,7 @@ class Watch(App[str]):
 
     def on_selection_list_selected_changed(self, event: Any) -> None:
         """Show or hide runs."""
-        shown = set(event.selection_list.selected)
-        self._hidden = {v.folder for place, v in enumerate(self._views) if place not in shown}
+        self._hidden = {*self._listed()} - {*event.selection_list.selected}
         self._draw()
 
     def action_turn(self, name: str) -> None:
@@ -247,14 +263,18 @@ class Watch(App[str]):
 
     def action_ask(self, wish: Wish) -> None:
         """Ask the run under the cursor for something; what ends it, by a second press alone."""
-        view = self._views[self.query_one("#runs", SelectionList).highlighted or 0]
+        folder = self._chosen()
+        view = next((view for view in self._views if view.folder == folder), None)
+        if view is None:
+            self.notify(f"{folder or 'a run'} is gone", severity="warning")
+            return
         if view.state != "running":
             self.notify(f"{view.name} is {view.state}", severity="warning")
             return
         told = {"save": "save", "end": "end after its epoch", "stop": "stop after its step"}[wish]
-        last, when = self._pressed
-        if wish != "save" and not (last == wish + view.name and monotonic() < when + _AGAIN):
-            self._pressed = (wish + view.name, monotonic())
+        *last, when = self._pressed
+        if wish != "save" and not (last == [wish, folder] and monotonic() < when + _AGAIN):
+            self._pressed = (wish, view.folder, monotonic())
             self.notify(f"again, and {view.name} will {told}")
             return
         try:
