@@ -154,6 +154,25 @@ def test_rows_go_into_csv_and_parquet(tmp_path: Path) -> None:
     assert table["step"] == [int(row["step"]) for row in rows]
 
 
+def test_a_name_that_comes_while_rows_are_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop(tmp_path / "a")
+    old, log = View.rows, tmp_path / "a" / "log.jsonl"
+
+    def growing(view: View) -> Any:
+        yield from old(view)
+        row = json.loads(log.read_text().splitlines()[-1]) | {"late": 1.0}
+        with log.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    monkeypatch.setattr(View, "rows", growing)
+    count = len(log.read_text().splitlines())
+    assert main(["export", str(tmp_path / "a"), "--to", "csv"]) == 0
+    with (tmp_path / "a" / "log.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == count
+
+
 def test_tensorboard_files_have_each_value_once(tmp_path: Path) -> None:
     board = pytest.importorskip("tensorboardX", reason="an extra")
     events = pytest.importorskip("tensorboardX.proto.event_pb2")

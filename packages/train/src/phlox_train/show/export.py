@@ -40,11 +40,12 @@ def export(view: View, to: str, output: Path | None = None) -> Path:
 
 
 def _csv(view: View, path: Path) -> None:
-    names = list(dict.fromkeys(name for row in view.rows() for name in row))
+    rows = list(view.rows())  # once: a run that goes on may log another name meanwhile
+    names = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [*PLACE, *(name for name in names if name not in PLACE)])
         writer.writeheader()
-        writer.writerows(view.rows())
+        writer.writerows(rows)
 
 
 def _parquet(view: View, path: Path) -> None:
