@@ -217,10 +217,7 @@ class Agreement(Counted):
     """Base of rows over all classes at once, for binary and multiclass tasks."""
 
     many: ClassVar[bool] = False
-
-    def _limits(self) -> None:
-        super()._limits()
-        self.require("task", self.task != "multilabel", '"binary" or "multiclass"')
+    multilabel: ClassVar[bool] = False
 
     def value(self, state: State) -> float:
         """Return the value of all classes; of a binary task these are two. NaN without examples."""
@@ -335,9 +332,7 @@ class CohenKappa(Matrix, better="higher"):
 
     weights: Literal["linear", "quadratic"] | None = None
 
-    def _limits(self) -> None:
-        super()._limits()
-        self.require("task", self.task != "multilabel", '"binary" or "multiclass"')
+    multilabel: ClassVar[bool] = False
 
     def value(self, state: State) -> float:
         """Return kappa; NaN without examples, and where one class is alone."""

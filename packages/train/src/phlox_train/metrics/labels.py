@@ -150,8 +150,11 @@ class Decided(Labeled):
     top_k: int = 1
 
     many: ClassVar[bool] = True  # whether more than one prediction means something
+    multilabel: ClassVar[bool] = True  # whether labels of which several may be right do
 
     def _limits(self) -> None:
+        single = self.multilabel or self.task != "multilabel"
+        self.require("task", single, '"binary" or "multiclass"')
         self.require("threshold", 0 < self.threshold < 1, "0 < threshold < 1")
         several = self.many and self.task == "multiclass"
         expected = "at least 1" if several else "1"

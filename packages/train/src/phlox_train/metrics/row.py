@@ -17,7 +17,7 @@ from phlox_tensor import ArgumentError, ShapeError, Tensor, asarray
 
 from .metric import Better, State, read
 
-Merge: TypeAlias = Literal["sum", "keep", "moments", "last"]
+Merge: TypeAlias = Literal["sum", "keep", "moments"]
 Parts: TypeAlias = Mapping[str, Any]
 Each: TypeAlias = "Tensor[Any] | tuple[Tensor[Any], Tensor[Any]]"  # values, and their weights
 Value: TypeAlias = "float | NDArray[Any]"
