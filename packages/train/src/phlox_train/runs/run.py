@@ -51,7 +51,8 @@ class Run:
     The folder has a log of one row a line, ``log.jsonl``, and checkpoints. Each is written by a
     thread, and holds all that the next start needs: learners, the place of the loader, the random
     stream in use, rules, and the length of the log, which is cut there. So a run that is killed
-    anywhere and started again leaves the files of one that was not.
+    anywhere and started again leaves the same log and checkpoints as one that was not. What the
+    machine did is not a part of that: ``system.jsonl`` goes on.
 
     Ctrl-C and SIGTERM end it behind the step that is under way, with a checkpoint; SIGUSR1 saves.
 
