@@ -213,9 +213,10 @@ def test_files_of_other_columns_or_types_are_refused(write: Any, tmp_path: Path)
     for first, second in ((whole, narrow), (narrow, whole)):
         with pytest.raises(data.DataError, match=r"second.*'x' of int\d\d.*'x' of int\d\d"):
             two(first, second)
-    for first, second in ((whole, whole.select(["x"])), (whole.select(["x"]), whole)):
-        with pytest.raises(data.DataError, match=r"'y' of (int64|None).*'y' of (int64|None)"):
-            two(first, second)
+    with pytest.raises(data.DataError, match="got no 'y', expected 'y' of int64"):
+        two(whole, whole.select(["x"]))
+    with pytest.raises(data.DataError, match="got 'y' of int64, expected no 'y'"):
+        two(whole.select(["x"]), whole)
     lists = pa.table({"x": pa.array([[1], [2]], pa.list_(pa.int8(), 1)), "y": [1, 2]})
     longer = pa.table({"x": pa.array([[1, 2], [2, 3]], pa.list_(pa.int8(), 2)), "y": [1, 2]})
     with pytest.raises(data.DataError, match=r"'x' of fixed_size_list<int8>\[2\]"):

@@ -247,7 +247,10 @@ def _checked(how: _How, schema: Any, path: str, first: _Schema | None) -> _Schem
     for name in how.columns or {**first.kinds, **kinds}:
         if name not in alike:
             what = f"{path} has not the columns of {first.path}"
-            got, expected = (f"{name!r} of {each.get(name)}" for each in (kinds, first.kinds))
+            got, expected = (
+                f"{name!r} of {each[name]}" if name in each else f"no {name!r}"
+                for each in (kinds, first.kinds)
+            )
             hint = f"data.{how.op}(paths, columns={alike})" if alike else None
             raise DataError(how.op, what, got=got, expected=expected, hint=hint)
     return first
