@@ -27,6 +27,6 @@ def test_flags_of_the_system_are_told_in_words_of_the_tests(tmp_path: Path) -> N
 def test_the_tests_ask_for_words_that_are_told() -> None:
     machine = ROOT / "kernels-rs" / "src" / "machine"
     asked = set(re.findall(r'here\("(\w+)"', (machine / "needs.rs").read_text()))
-    pairs = re.findall(r'\("(\w+)", "(\w+)"\)', (machine / "simd.rs").read_text())
+    pairs = re.findall(r'\("(\w+)", "(\w+)"\)', (machine / "simd" / "tests.rs").read_text())
     asked |= {word for pair in pairs for word in pair}
     assert {"amx", "avx512f", "dotprod"} <= asked <= set(processor._WORDS)
