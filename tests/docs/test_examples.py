@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.generate.code import own_ops
 from tools.generate.namespaces import functions
-from tools.generate.pages import example
+from tools.generate.op_text import example
 
 
 def test_every_op_has_an_example() -> None:

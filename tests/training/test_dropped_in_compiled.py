@@ -157,6 +157,7 @@ def test_steps_on_trial_and_steps_of_cells_are_right(wrap: Any) -> None:
         return loss
 
     in_cell = wrap(in_a_cell)
+    kept = model
     for _ in range(20):
         on_trial(model, ROWS[2])
         kept = inside(model, ROWS[2])
@@ -187,6 +188,7 @@ def test_a_model_that_is_never_rebound_is_told_once(wrap: Any, loop: Any) -> Non
 @BOTH
 def test_a_few_trials_and_trials_that_are_kept_are_not_told(wrap: Any) -> None:
     run, (model, optimizer) = wrap(step), pair()
+    trial = model
     for _ in range(6):
         for _ in range(3):
             trial, _ = run(model, optimizer, ROWS[2])

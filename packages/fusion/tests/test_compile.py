@@ -213,7 +213,7 @@ def test_a_function_that_is_recorded_ever_again_is_told() -> None:
     text = str(told[0].message)
     assert "argument 0 was float32[9] on Numpy(), then float32[10] on Numpy()" in text
     assert fast.versions == 10
-    slowed = compile(lambda x, rate=1.0: x * rate)
+    slowed: Any = compile(lambda x, rate=1.0: x * rate)
     for n in range(9):
         slowed(pt.ones(1), rate=np.float32(n))
     with pytest.warns(UserWarning, match=r"rate was .*; float\(.*9.0.*\) may be another"):

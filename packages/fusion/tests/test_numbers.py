@@ -244,11 +244,12 @@ WIDE = [2**64] * 4, [2, 2**31, 2**62, 2**64, 2, -(2**64), 2**63, 2**64, 3], [2**
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("given", WIDE)
 def test_ints_of_more_than_64_bits_are_what_they_are(given: list[int], check: bool) -> None:
-    for function in (
+    functions: tuple[Callable[[Any, int], Any], ...] = (
         lambda x, n: x * n,
         lambda x, n: x * (n * n),
         lambda x, n: n - x,
-    ):
+    )
+    for function in functions:
         fast = compile(function, check=check)
         for n in given:
             assert fast(pt.ones(2), n).tolist() == function(pt.ones(2), n).tolist()

@@ -121,7 +121,10 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
     def __init_subclass__(cls, **options: Any) -> None:
         """Belong to the config that is the type argument."""
         super().__init_subclass__(**options)
-        if cls.__module__.startswith(__package__) and cls.__name__[0] != "_":
+        if (
+            cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+            and cls.__name__[0] != "_"
+        ):
             cls.__doc__ = f"{cleandoc(cls.__doc__ or '')}\n\n{_EXAMPLE.format(cls.__name__)}"
         arguments = [a for base in vars(cls).get("__orig_bases__", ()) for a in get_args(base)]
         for config in arguments:

@@ -107,7 +107,7 @@ class Layer(Module, Generic[C]):
                 head, _, own = cleandoc(cls.__doc__).partition("\n\nArgs:\n")
                 more = own.partition("\n\n")[2]
                 cls.__doc__ = f"{head}\n\nArgs:\n{settings}\n\n{more}"
-        if cls.__doc__ and cls.__name__ in EXAMPLES and __package__.startswith(_package_of(cls)):
+        if cls.__doc__ and cls.__name__ in EXAMPLES and __name__.startswith(_package_of(cls)):
             cls.__doc__ = cleandoc(cls.__doc__) + _EXAMPLE.format(*EXAMPLES[cls.__name__])
 
 

@@ -153,7 +153,8 @@ def _other_forms(value: Any) -> Iterator[Any]:
         yield tuple(value)
     if isinstance(value, list | tuple) and len(value) == 1:
         yield value[0]
-    number = value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
+    item = getattr(value, "item", None)
+    number = item() if item and not getattr(value, "ndim", 0) else value
     if isinstance(number, float) and number.is_integer():
         yield int(number)
     if isinstance(number, int | float):
