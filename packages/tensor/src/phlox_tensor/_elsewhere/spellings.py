@@ -269,7 +269,7 @@ NAMES: Final = {
     "summary": "nn.summary(model, px.Spec((32, 3), px.float32))",
     "synchronize": "x.numpy()  # waits for what computes x, and nothing else has to",
     "tree_map": "px.tree.map(f, tree)",
-    "utils": "px.checkpoint(f) for utils.checkpoint; batches are x[rows], nn has nn.weight_norm",
+    "utils": "px.data.DataLoader; px.checkpoint(f) for utils.checkpoint; nn has nn.weight_norm",
     "while_loop": "a loop of Python, inside of px.compile too",
 }
 
