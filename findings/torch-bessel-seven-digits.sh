@@ -4,8 +4,8 @@
 # Guess: errors near 1e-15 as in SciPy, whose page "scipy.special.j0" names the same source, Cephes,
 # and as for torch.special.modified_bessel_k0 and the others of the family in this very module.
 # Done: bessel_j0, j1, y0, y1 at 5.02 and airy_ai at -2.2 beside mpmath and SciPy.
-# Seen: 2e-7 to 9e-7 and 2e-6 off in float64, between about 5 and 12 (-2.09 and -4 for Airy), less
-# than 1e-14 elsewhere and in SciPy. A root found with bessel_j0 is right to seven digits only.
+# Seen: 2e-7 to 9e-7 and 2e-6 off in float64. Errors are largest from 5 to 8 (-2.1 to -2.5 for Airy)
+# and near 1e-14 below 2 and above 20. A root found with bessel_j0 is right to seven digits only.
 set -euo pipefail
 
 folder=$(mktemp -d)
