@@ -6,6 +6,7 @@ import re
 import sys
 from abc import ABCMeta
 from dataclasses import MISSING, Field, InitVar, field, fields
+from functools import cache
 from inspect import cleandoc, get_annotations
 from math import inf
 from operator import attrgetter
@@ -198,13 +199,18 @@ def _taken(cls: Any) -> dict[str, _Setting]:
     return found
 
 
+@cache  # classes share their bases, and all are read when the package is imported
+def _section(doc: str, title: str) -> dict[str, str]:
+    """The entries of a section of a docstring by name."""
+    section = cleandoc(doc).partition(f"\n{title}:\n")[2].partition("\n\n")[0].rstrip()
+    return {e.partition(":")[0]: e for e in re.split(r"\n(?=    \w)", section) if e}
+
+
 def _described(cls: type, title: str = "Args") -> str:
     """What the docstrings of a class and of its bases say of settings, each once."""
     told: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        doc = cleandoc(vars(base).get("__doc__") or "")
-        section = doc.partition(f"\n{title}:\n")[2].partition("\n\n")[0].rstrip()
-        told |= {e.partition(":")[0]: e for e in re.split(r"\n(?=    \w)", section) if e}
+        told |= _section(vars(base).get("__doc__") or "", title)
     names: Any = getattr(cls, "_own", None) or getattr(cls, "__dataclass_fields__", ())
     order = [f"    {name}" for name in names]
     told = {f"    {n}": f"    {n}: {text}" for n, text in _SAID.items() if n in names} | told
