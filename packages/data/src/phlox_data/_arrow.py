@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from phlox_tensor import ArgumentError
 
 from ._dataset import Dataset
-from ._errors import DataError
+from ._errors import DataError, require_missing
 from ._images import decoded
 from ._items import Draw, Indices, Items, part_of
 from ._text import Paths, found_files
@@ -396,8 +396,6 @@ def parquet(
 
 
 def _rows(paths: Paths, how: _How) -> Dataset[Any]:
-    if how.missing not in ("error", "nan"):
-        got, expected = how.missing, '"error", "nan"'
-        raise ArgumentError(how.op, "no such choice of missing", got=got, expected=expected)
+    require_missing(how.op, how.missing)
     _pyarrow(how.op)
     return Dataset(Blocks(found_files(paths, how.op), how))

@@ -15,7 +15,7 @@ from phlox_tensor import ArgumentError
 
 from ._arrays import arrays
 from ._dataset import Dataset, items_of
-from ._errors import DataError, checked_path
+from ._errors import DataError, checked_path, require_missing
 
 _MISSING: Final = frozenset({"", "-", "?", "N/A", "NA", "NULL", "None", "n/a", "null"})
 # Digits behind a leading zero are a code, such as that of a town, and no number.
@@ -77,9 +77,7 @@ def csv(
         >>> table[0]["x"].tolist(), int(table[0]["kind"]), table.classes
         ([1.5, 2.0], 1, ('ant', 'cat'))
     """
-    if missing not in ("error", "nan"):
-        expected = '"error", "nan"'
-        raise ArgumentError("csv", "no such choice of missing", got=missing, expected=expected)
+    require_missing("csv", missing)
     if classes is not None and label is None:
         what, hint = "classes are those of a label", 'data.csv(path, label="kind", classes=classes)'
         raise ArgumentError("csv", what, got="no label", hint=hint)

@@ -15,6 +15,13 @@ class WorkerError(PhloxError, RuntimeError):
     """A process that makes batches is gone, or could not send what happened in it."""
 
 
+def require_missing(op: str, missing: str) -> None:
+    """Refuse another choice of what values that lack become than an error or NaN."""
+    if missing not in ("error", "nan"):
+        what, expected = "no such choice of missing", '"error", "nan"'
+        raise ArgumentError(op, what, got=missing, expected=expected)
+
+
 def checked_path(path: str | PathLike[str], op: str) -> str:
     """Return a path as text, where it can be one."""
     text = fspath(path)

@@ -11,7 +11,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, ParamSpec, TypeVar, final, overload
 
 from phlox_tensor import CompileError, DisagreementError, WrongTypeError, tree
-from phlox_tensor.arguments import is_thrown_away, require_callable
+from phlox_tensor.arguments import is_thrown_away, require_callable, warn_thrown_away
 from phlox_tensor.capture import (
     MODES,
     RECORDINGS,
@@ -346,8 +346,7 @@ class Compiled(Generic[P, R]):
             version.kept.settle(args, kwargs, out, recorded=True)
         new = version.replay is None and makes_modules(found, version.form)
         if new and is_thrown_away(sys._getframe(2)):
-            what = "the new module is thrown away, and the old one is as it was"
-            warnings.warn(f"[compile] {what}\nhint: model = step(model, batch)", stacklevel=4)
+            warn_thrown_away("compile", "model = step(model, batch)", stacklevel=4)
         return out
 
     def _seen(

@@ -12,6 +12,7 @@ import re
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, wraps
@@ -119,6 +120,12 @@ def is_thrown_away(inside: FrameType) -> bool:
     while after < len(code) and code[after] == _CACHE:
         after += _WORD
     return after < len(code) and code[after] == _POP_TOP
+
+
+def warn_thrown_away(name: str, code: str, stacklevel: int) -> None:
+    """Warn of a new module that nobody keeps, with code that does; levels count from the caller."""
+    what = f"[{name}] the new module is thrown away, and the old one is as it was"
+    warnings.warn(f"{what}\nhint: {code}", stacklevel=stacklevel + 1)
 
 
 def explained(function: F) -> F:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from phlox_tensor.arguments import explained, is_thrown_away
+from phlox_tensor.arguments import explained, is_thrown_away, warn_thrown_away
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,9 +22,7 @@ def kept(code: str) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             made = checked(*args, **kwargs)
             if is_thrown_away(sys._getframe()):
-                name = function.__name__
-                what = f"[{name}] the new module is thrown away, and the old one is as it was"
-                warnings.warn(f"{what}\nhint: {code}", stacklevel=2)
+                warn_thrown_away(function.__name__, code, stacklevel=2)
             return made
 
         marked_call: Any = call
