@@ -48,10 +48,11 @@ def _pages() -> dict[Path, str]:
         namespaces,
         onnx_ops,
         pages,
+        readme,
         schedules,
     )
 
-    drawn = {LEARNING: learning.page(), SCHEDULES: schedules.page()}
+    drawn = {LEARNING: learning.page(), SCHEDULES: schedules.page(), readme.FILE: readme.page()}
     drawn[examples.FILE] = _format(examples.FILE, examples.file())
     return pages.files(DOCS) | namespaces.files(DOCS) | onnx_ops.files(DOCS.parent) | drawn
 

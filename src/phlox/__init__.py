@@ -3,6 +3,7 @@
 This package only composes the others, and loads each when a name of it is first used: tensors and
 their functions (phlox_tensor), derivatives (phlox_autodiff), compiled functions (phlox_fusion), the
 backends `Cpu` and `Wgpu`, and the modules `data`, `nn`, `onnx`, `optim`, `record` and `train`.
+`Wgpu`, `data`, `onnx` and `train` come by extras: `pip install "phlox[all]"` brings every one.
 """
 
 from importlib import import_module
@@ -31,6 +32,13 @@ _MODULES = ("data", "nn", "onnx", "optim", "record", "testing", "train")
 _LAYERS = ("phlox_tensor", "phlox_autodiff", "phlox_fusion")
 
 
+def _optional(backend: str) -> Any:
+    from ._extras import of_extra  # noqa: PLC0415 - most programs need it never
+
+    with of_extra("wgpu"):
+        return import_module(backend)
+
+
 # Type checkers read the imports above instead, and so see a name that does not exist.
 if not TYPE_CHECKING:
 
@@ -42,7 +50,7 @@ if not TYPE_CHECKING:
             return [each for each in __dir__() if not each.startswith("_")]
         if not name.startswith("_") or name.startswith("__array_"):
             for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
-                module = import_module(layer)
+                module = _optional(layer) if name == "Wgpu" else import_module(layer)
                 if name in vars(module):
                     value = getattr(module, name)
                     globals()[name] = value
@@ -55,8 +63,12 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """Every public name, whether its package is loaded yet or not."""
+    """Every public name of what is installed, whether its package is loaded yet or not."""
+    from ._extras import EXTRAS, installed  # noqa: PLC0415 - most programs need it never
+
     names = {*_MODULES, *_BACKENDS, "__version__"}
+    absent = {extra for extra in EXTRAS if not installed(extra)}
+    names -= {name for name in names if name.lower() in absent}
     for layer in _LAYERS:
         names.update(name for name in vars(import_module(layer)) if not name.startswith("_"))
     return sorted(names)

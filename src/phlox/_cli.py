@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from ._extras import MissingExtraError, of_extra
+
 # Those of phlox_train, which is loaded when one of them is asked for.
 _RUNS: Final = {
     "export": "write the rows of a training run for other tools",
@@ -18,23 +20,33 @@ _RUNS: Final = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _chosen(list(sys.argv[1:] if argv is None else argv))
+    except MissingExtraError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _chosen(words: list[str]) -> int:
     if words[:1] == ["record"]:
         from phlox_record._cli import main as record  # noqa: PLC0415 - loaded when it is needed
 
         return record(words[1:])
     if words[:1] == ["data"]:
-        from phlox_data._bench import main as data  # noqa: PLC0415 - loaded when it is needed
+        with of_extra("data"):
+            from phlox_data._bench import main as data  # noqa: PLC0415 - loaded when it is needed
 
         return data(words[1:])
     if words[:1] == ["onnx"]:
         return _onnx(words[1:])
     if words[:1] == ["metrics"]:
-        from ._metrics import main as metrics  # noqa: PLC0415 - loads phlox_train
+        with of_extra("train"):
+            from ._metrics import main as metrics  # noqa: PLC0415 - loads phlox_train
 
         return metrics(words[1:])
     if words and words[0] in _RUNS:
-        from phlox_train.show.commands import main as runs  # noqa: PLC0415 - as the others
+        with of_extra("train"):
+            from phlox_train.show.commands import main as runs  # noqa: PLC0415 - as the others
 
         return runs(words[0], words[1:])
     parser = argparse.ArgumentParser(prog="phlox", description=__doc__)
@@ -66,12 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _onnx(words: list[str]) -> int:
-    try:
-        from . import onnx  # noqa: F401, PLC0415 - says what to install
-    except ModuleNotFoundError as error:
-        print(error, file=sys.stderr)
-        return 2
-    from phlox_onnx._cli import main  # noqa: PLC0415 - not every installation has it
+    with of_extra("onnx"):
+        from phlox_onnx._cli import main  # noqa: PLC0415 - loaded when it is needed
 
     from . import Autodiff  # noqa: PLC0415 - loaded when it is needed
 

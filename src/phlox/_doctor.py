@@ -11,9 +11,10 @@ from typing import Any
 from phlox_tensor import PhloxError, default_device
 from phlox_tensor._device.finding import backend_classes, load_class
 
+from ._extras import EXTRAS
 from ._table import table
 
-_PACKAGES = ("tensor", "autodiff", "record", "nn", "optim", "fusion", "onnx", "kernels", "wgpu")
+_PACKAGES = ("tensor", "autodiff", "record", "nn", "optim", "fusion", "kernels", *EXTRAS)
 
 
 def report(*, peaks: bool = False) -> str:
@@ -50,9 +51,13 @@ def _versions() -> str:
         try:
             rows.append([f"phlox-{name}", version(f"phlox-{name}")])
         except PackageNotFoundError:
-            rows.append([f"phlox-{name}", f"not installed; hint: pip install phlox-{name}"])
+            rows.append([f"phlox-{name}", f'not installed; hint: pip install "{_wanted(name)}"'])
     machine = f"Python {platform.python_version()}, {platform.machine()}, {sys.platform}"
     return f"{machine}\n{table(['package', 'version'], rows)}"
+
+
+def _wanted(name: str) -> str:
+    return f"phlox[{name}]" if name in EXTRAS else f"phlox-{name}"
 
 
 def _devices(peaks: bool) -> str:

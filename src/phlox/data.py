@@ -1,8 +1,11 @@
-"""Datasets and loaders: everything of phlox_data."""
+"""Datasets and loaders: everything of phlox_data, which `pip install phlox[data]` brings."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from phlox_data import *
+from ._extras import of_extra as _of_extra
 
-if not _TYPE_CHECKING:
-    from phlox_data import __getattr__  # noqa: F401 - says what names of others are called here
+with _of_extra("data"):
+    from phlox_data import *
+
+    if not _TYPE_CHECKING:
+        from phlox_data import __getattr__  # noqa: F401 - says what names of others are called here

@@ -1,11 +1,16 @@
-"""All wheels together in an otherwise empty environment: a training step on each device found.
+"""`phlox` without extras in an otherwise empty environment: a training step on each device found.
 
 Run by `./x isolate`, which has installed nothing but `phlox` and what it declares.
 """
 
+import importlib.util
+
 import phlox as px
 from phlox import Autodiff, Cpu, Numpy, nn, optim
+from phlox._extras import EXTRAS, installed
 
+assert not any(map(installed, EXTRAS)), "an extra is there that nobody asked for"
+assert not any(map(importlib.util.find_spec, ("PIL", "onnx", "psutil", "rich", "wgpu")))
 devices = [device for device in px.devices() if device in (Cpu(), Numpy())]
 assert Cpu() in devices, "Cpu() is not found by its entry point"
 for device in devices:

@@ -12,7 +12,7 @@ FOUND = {project.name: project for project in projects()}
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("phlox", set(FOUND) - {"phlox-onnx"}),  # which is an extra
+        ("phlox", set(FOUND) - set(FOUND["phlox"].extras)),
         ("phlox-autodiff", {"phlox-autodiff", "phlox-tensor"}),
         ("phlox-optim", {"phlox-nn", "phlox-optim", "phlox-record", "phlox-tensor"}),
         ("phlox-tensor", {"phlox-tensor"}),
