@@ -79,9 +79,10 @@ SETTINGS_APART = {
     ),
     **dict.fromkeys(
         (
-            "hidden_dropout_prob", "intermediate_size", "max_position_embeddings", "n_embd",
-            "n_head", "n_layer", "n_positions", "num_attention_heads", "num_classes",
-            "num_hidden_layers", "resid_pdrop", "type_vocab_size", "vocab_size",
+            "head_dim", "hidden_dropout_prob", "intermediate_size", "max_position_embeddings",
+            "n_embd", "n_head", "n_layer", "n_positions", "num_attention_heads", "num_classes",
+            "num_hidden_layers", "num_key_value_heads", "resid_pdrop", "rms_norm_eps",
+            "rope_theta", "sliding_window", "tie_word_embeddings", "type_vocab_size", "vocab_size",
         ),
         "of whole models: tests/layers/test_models.py",
     ),

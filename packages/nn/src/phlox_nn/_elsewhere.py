@@ -287,6 +287,7 @@ def no_forward(module: Any) -> WrongTypeError:
 MODELS: Final[Mapping[str, str]] = {
     "BertModel": "nn.models.BertConfig().init()",
     "GPT2LMHeadModel": "nn.models.GptConfig().init()",
+    "LlamaForCausalLM": "nn.models.LlamaConfig().init()",
     "VisionTransformer": "nn.models.ViTConfig().init()",
     "mobilenet_v2": "nn.models.MobileNetV2Config().init()",
     "resnet101": "nn.models.ResNetConfig((3, 4, 23, 3), True).init()",

@@ -51,8 +51,9 @@ def _computed(settings: _Settings, positions: int, dtype: DType, device: Backend
     rates = (arange(pairs, dtype="float64", device=host) * (-log(base) / pairs)).exp()
     rates = rates if scaling is None else scaling.scaled(rates)
     angles = arange(positions, dtype="float64", device=host)[:, None] * rates
+    amplitude = 1.0 if scaling is None else scaling.amplitude
     sines, cosines = (
-        asarray(found.astype(dtype).numpy(), dtype=dtype, device=device)
+        asarray((found * amplitude).astype(dtype).numpy(), dtype=dtype, device=device)
         for found in (angles.sin(), angles.cos())
     )
     return sines, cosines
@@ -69,10 +70,16 @@ def _rows(settings: _Settings, offset: int, end: int, dtype: DType, device: Back
     return sines[offset:end], cosines[offset:end]
 
 
-def _turns(x: Tensor[Float], settings: _Settings, offset: int) -> _Pair:
-    """Sines and cosines (length, pairs) from a position on, of the type and on the device of x."""
+def turns(
+    x: Tensor[Float], settings: _Settings, offset: int = 0, length: int | None = None
+) -> _Pair:
+    """Return sines and cosines (length, pairs) from a position on, of the type and device of x.
+
+    Without a length it is that of x, (…, length, d).
+    """
     first, base, made = index(offset), x.device.base, recording()
-    end, longest = first + x.shape[-2], made.positions if made is not None else 0
+    end = first + (x.shape[-2] if length is None else length)
+    longest = made.positions if made is not None else 0
     with unrecorded():  # how they are made is no part of a program
         home = base if base.has_data else Numpy()
         rows = (0, max(end, longest)) if longest else (first, end)
@@ -144,7 +151,7 @@ class SinusoidalEncoding(Layer[SinusoidalEncodingConfig]):
         """
         s = self.settings
         _check("SinusoidalEncoding", x, s.d_model, offset)
-        pair = _turns(x, s, offset)
+        pair = turns(x, s, offset)
         return x + stack(pair, axis=-1).reshape(x.shape[-2], s.d_model)
 
 
@@ -211,19 +218,24 @@ class RotaryScalingConfig(Config):
 
     Without a length each rate is divided by the factor (Chen et al., 2023). With one, waves that
     it holds more than ``high`` times stay as they are, those that it holds less than ``low`` times
-    are slowed down, and those between by a part, as in Llama 3.1.
+    are slowed down, and those between by a part, as in Llama 3.1. With ``factors`` each rate is
+    divided by its own, as in LongRoPE (Ding et al., 2024).
 
     Attributes:
         factor: how many times as long sequences may be.
         original_length: the length in training, or None.
         low: turns in that length below which a rate is divided by the factor.
         high: turns above which a rate stays.
+        factors: what each rate is divided by, one for each pair of columns.
+        amplitude: what turned pairs are multiplied by.
     """
 
     factor: float
     original_length: int | None = None
     low: float = 1.0
     high: float = 4.0
+    factors: tuple[float, ...] | None = None
+    amplitude: float = 1.0
 
     def validate(self) -> None:
         """Raise ConfigError for a scaling that makes no sense."""
@@ -231,9 +243,13 @@ class RotaryScalingConfig(Config):
         length = self.original_length
         self.require("original_length", length is None or length > 0, "a length, or None")
         self.require("high", 0 < self.low < self.high, "0 < low < high")
+        self.require("factors", all(f > 0 for f in self.factors or ()), "each > 0")
+        self.require("amplitude", self.amplitude > 0, "> 0")
 
     def scaled(self, rates: Tensor[Float]) -> Tensor[Float]:
         """Return the rates, slowed down where that is due."""
+        if self.factors is not None:
+            return rates / asarray(self.factors, dtype=rates.dtype, device=rates.device)
         if self.original_length is None:
             return rates / self.factor
         turns = rates * (self.original_length / tau)
@@ -261,6 +277,9 @@ class RotaryEncodingConfig(LayerConfig["RotaryEncoding"]):
         """Raise ConfigError unless columns come in pairs."""
         self.require("d_head", self.d_head > 0 and self.d_head % 2 == 0, "an even number")
         self.require("theta", self.theta > 0, "> 0")
+        factors = self.scaling.factors if self.scaling else None
+        fits = factors is None or len(factors) == self.d_head // 2
+        self.require("scaling", fits, f"{self.d_head // 2} factors")
 
 
 class RotaryEncoding(Layer[RotaryEncodingConfig]):
@@ -291,7 +310,7 @@ class RotaryEncoding(Layer[RotaryEncodingConfig]):
         s = self.settings
         _check("RotaryEncoding", x, s.d_head, offset)
         half = s.d_head // 2
-        sine, cosine = _turns(x, s, offset)
+        sine, cosine = turns(x, s, offset)
         if not s.interleaved:
             left, right = x[..., :half], x[..., half:]
             turned = (left * cosine - right * sine, right * cosine + left * sine)

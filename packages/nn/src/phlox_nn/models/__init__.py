@@ -9,8 +9,11 @@ from phlox_tensor.names import unknown_name as _unknown_name
 from .._elsewhere import MODELS as _MODELS
 from ._bert import Bert as Bert
 from ._bert import BertConfig as BertConfig
+from ._causal import CausalModel as CausalModel
 from ._gpt import Gpt as Gpt
 from ._gpt import GptConfig as GptConfig
+from ._llama import Llama as Llama
+from ._llama import LlamaConfig as LlamaConfig
 from ._mobilenet import MobileNetV2 as MobileNetV2
 from ._mobilenet import MobileNetV2Config as MobileNetV2Config
 from ._resnet import ResNet as ResNet

@@ -1,0 +1,238 @@
+"""Settings of models out of ``config.json``, as published folders have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import log, sqrt
+from typing import Any, Final
+
+from phlox_tensor import RecordError
+
+from ..layers.position import RotaryScalingConfig
+from ._llama import LlamaConfig
+
+Json = Mapping[str, Any]
+
+_ACTIVATIONS: Final = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+# What published files leave out where it is this.
+_EPSILON: Final = 1e-6
+_THETA: Final = 10000.0
+
+
+def llama_config(given: Json) -> LlamaConfig:
+    """Return the settings of a decoder of the family.
+
+    Raises:
+        RecordError: for a setting that is not built.
+    """
+    usual = _common(given)
+    return usual.replace(**_OWN[_architecture(given)](given, usual))
+
+
+def _common(given: Json) -> LlamaConfig:
+    heads, d_model = _need(given, "num_attention_heads"), _need(given, "hidden_size")
+    act = given.get("hidden_activation") or given.get("hidden_act") or "silu"
+    config = LlamaConfig(
+        words=_need(given, "vocab_size"),
+        positions=given.get("max_position_embeddings", 2048),
+        d_model=d_model,
+        n_layers=_need(given, "num_hidden_layers"),
+        n_heads=heads,
+        n_heads_kv=given.get("num_key_value_heads"),
+        d_head=given.get("head_dim"),
+        d_ff=_need(given, "intermediate_size"),
+        epsilon=given.get("rms_norm_eps", _EPSILON),
+        bias=bool(given.get("attention_bias")),
+        output_bias=bool(given.get("attention_bias")),
+        d_ff_bias=bool(given.get("mlp_bias")),
+        activation=_word("hidden_act", act, _ACTIVATIONS),
+        tied=bool(given.get("tie_word_embeddings", False)),
+    )
+    return config.replace(**_rotary(given, _turning(given), config.head))
+
+
+def _turning(given: Json) -> Json:
+    """What is said of rotation, of layers that see all where there are others."""
+    said: Json = given.get("rope_parameters") or given.get("rope_scaling") or {}
+    return said.get("full_attention", said)
+
+
+def _rotary(given: Json, said: Json, head: int) -> dict[str, Any]:
+    """Base, share and scaling of rotation."""
+    share = said.get("partial_rotary_factor", given.get("partial_rotary_factor", 1.0))
+    theta = float(said.get("rope_theta", given.get("rope_theta", _THETA)))
+    found = {"theta": theta, "rotary_share": float(share)}
+    kind = said.get("rope_type", said.get("type", "default"))
+    scaled = _word("rope_type", kind, _SCALED)
+    return {**found, **scaled(given, said, int(head * share) // 2)}
+
+
+def _no_scaling(given: Json, said: Json, pairs: int) -> dict[str, Any]:
+    return {}
+
+
+def _slower(given: Json, said: Json, pairs: int) -> dict[str, Any]:
+    return {"scaling": RotaryScalingConfig(float(said["factor"]))}
+
+
+def _llama3(given: Json, said: Json, pairs: int) -> dict[str, Any]:
+    before, low, high = (
+        said[name]
+        for name in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")
+    )
+    factor = float(said["factor"])
+    return {"scaling": RotaryScalingConfig(factor, int(before), float(low), float(high))}
+
+
+def _long_rope(given: Json, said: Json, pairs: int) -> dict[str, Any]:
+    """Factors of each rate, for short texts and for long ones. Ding et al., 2024."""
+    most = given.get("max_position_embeddings", 4096)
+    before = said.get("original_max_position_embeddings")
+    before = int(before or given.get("original_max_position_embeddings") or most)
+    factor = float(said.get("factor") or most / before)
+    amplitude = said.get("attention_factor")
+    if amplitude is None:
+        amplitude = 1.0 if factor <= 1.0 else sqrt(1.0 + log(factor) / log(before))
+    both = []
+    for name in ("short_factor", "long_factor"):
+        factors = tuple(float(each) for each in said[name])
+        if len(factors) != pairs:
+            raise RecordError("load", name, got=len(factors), expected=f"{pairs} factors")
+        both.append(RotaryScalingConfig(1.0, before, factors=factors, amplitude=float(amplitude)))
+    return {"scaling": both[0], "long_scaling": both[1]}
+
+
+_SCALED: Final[Mapping[str, Callable[[Json, Json, int], dict[str, Any]]]] = {
+    "default": _no_scaling,
+    "linear": _slower,
+    "llama3": _llama3,
+    "longrope": _long_rope,
+    "su": _long_rope,
+}
+
+
+def _none(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    return {}
+
+
+def _mistral(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    return {"window": given.get("sliding_window"), **_sliding(given)}
+
+
+def _qwen2(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    return {"bias": True, "output_bias": False, **_qwen_windows(given, usual)}
+
+
+def _qwen3(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    size = given.get("head_dim", 128)
+    return {"d_head": size, "head_norms": True, **_qwen_windows(given, usual)}
+
+
+def _qwen_windows(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    """The window, which Qwen says it does not use unless it says so, from a layer on."""
+    if not given.get("use_sliding_window") or given.get("sliding_window") is None:
+        return {}
+    start = given.get("max_window_layers", 28)
+    later = tuple(i >= start for i in range(usual.n_layers))
+    return {"window": given["sliding_window"], "sliding": later, **_sliding(given)}
+
+
+def _phi3(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    return {"fused": True, "window": given.get("sliding_window")}
+
+
+def _gemma(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    act = given.get("hidden_activation") or "gelu_pytorch_tanh"  # files say "gelu" and mean it
+    return {
+        "activation": _word("hidden_activation", act, _ACTIVATIONS),
+        "d_head": given.get("head_dim", 256),
+        "embedding_scale": sqrt(usual.d_model),
+        "from_one": True,
+        "tied": bool(given.get("tie_word_embeddings", True)),
+    }
+
+
+def _gemma2(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    layers = range(usual.n_layers)
+    return {
+        **_gemma(given, usual),
+        "both_norms": True,
+        "logit_cap": given.get("final_logit_softcapping", 30.0),
+        "query_scale": given.get("query_pre_attn_scalar", 256) ** -0.5,
+        "score_cap": given.get("attn_logit_softcapping", 50.0),
+        "sliding": tuple(i % 2 == 0 for i in layers),
+        "window": given.get("sliding_window", 4096),
+        **_sliding(given),
+    }
+
+
+def _gemma3(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    every = given.get("sliding_window_pattern") or given.get("_sliding_window_pattern") or 6
+    said = given.get("rope_parameters") or {}
+    local = said.get("sliding_attention", {}).get("rope_theta")
+    wide = said.get("full_attention", {}).get("rope_theta", given.get("rope_theta", 1e6))
+    return {
+        **_gemma2(given, usual),
+        "head_norms": True,
+        "local_theta": float(local or given.get("rope_local_base_freq", _THETA)),
+        "logit_cap": given.get("final_logit_softcapping"),
+        "score_cap": given.get("attn_logit_softcapping"),
+        "sliding": tuple((i + 1) % every != 0 for i in range(usual.n_layers)),
+        "theta": float(wide),
+        **_sliding(given),
+    }
+
+
+def _sliding(given: Json) -> dict[str, Any]:
+    """Which layers have the window, where a file says so of each."""
+    kinds = given.get("layer_types")
+    if not kinds:
+        return {}
+    words = {"full_attention": False, "sliding_attention": True}
+    return {"sliding": tuple(_word("layer_types", kind, words) for kind in kinds)}
+
+
+def _need(given: Json, name: str) -> Any:
+    if name not in given:
+        raise RecordError("load", f"config.json has no {name}", got=", ".join(sorted(given)))
+    return given[name]
+
+
+def _word(name: str, value: Any, known: Mapping[str, Any]) -> Any:
+    if value not in known:
+        expected = ", ".join(sorted(known))
+        raise RecordError("load", f"{name} is not built", got=repr(value), expected=expected)
+    return known[value]
+
+
+_OWN: Final[Mapping[str, Callable[[Json, LlamaConfig], dict[str, Any]]]] = {
+    "Gemma2ForCausalLM": _gemma2,
+    "Gemma3ForCausalLM": _gemma3,
+    "GemmaForCausalLM": _gemma,
+    "LlamaForCausalLM": _none,
+    "MistralForCausalLM": _mistral,
+    "Phi3ForCausalLM": _phi3,
+    "Qwen2ForCausalLM": _qwen2,
+    "Qwen3ForCausalLM": _qwen3,
+}
+
+
+def _architecture(given: Json) -> str:
+    """The name of the architecture, of those that are built.
+
+    Raises:
+        RecordError: for another one.
+    """
+    names = given.get("architectures") or ()
+    known = [name for name in names if name in _OWN]
+    if not known:
+        got = ", ".join(map(str, names)) or f"model_type {given.get('model_type')!r}"
+        expected = ", ".join(sorted(_OWN))
+        raise RecordError("load", "an architecture that is not built", got=got, expected=expected)
+    return str(known[0])
