@@ -2,8 +2,10 @@
 
 This package only composes the others, and loads each when a name of it is first used: tensors and
 their functions (phlox_tensor), derivatives (phlox_autodiff), compiled functions (phlox_fusion), the
-backends `Cpu` and `Wgpu`, and the modules `data`, `nn`, `onnx`, `optim`, `record` and `train`.
-`Wgpu`, `data`, `onnx` and `train` come by extras: `pip install "phlox[all]"` brings every one.
+backends `Cpu` and `Wgpu`, and the modules `data`, `distributed`, `nn`, `onnx`, `optim`, `record`
+and `train`.
+`Wgpu`, `data`, `distributed`, `onnx` and `train` come by extras: `pip install "phlox[all]"` brings
+every one.
 """
 
 from importlib import import_module
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from phlox_wgpu import Wgpu as Wgpu
 
     from . import data as data
+    from . import distributed as distributed
     from . import nn as nn
     from . import onnx as onnx
     from . import optim as optim
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
-_MODULES = ("data", "nn", "onnx", "optim", "record", "testing", "train")
+_MODULES = ("data", "distributed", "nn", "onnx", "optim", "record", "testing", "train")
 # Searched in this order for any other name.
 _LAYERS = ("phlox_tensor", "phlox_autodiff", "phlox_fusion")
 

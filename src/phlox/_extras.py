@@ -10,6 +10,7 @@ from typing import Final
 # The package of each extra, then what else it cannot be imported without.
 EXTRAS: Final = {
     "data": ("phlox_data", "PIL"),
+    "distributed": ("phlox_distributed",),
     "onnx": ("phlox_onnx", "onnx"),
     "train": ("phlox_train", "psutil", "rich"),
     "wgpu": ("phlox_wgpu", "wgpu"),

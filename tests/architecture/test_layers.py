@@ -15,6 +15,7 @@ ALLOWED = {
     "phlox": {
         "phlox-autodiff",
         "phlox-data",
+        "phlox-distributed",
         "phlox-fusion",
         "phlox-kernels",
         "phlox-nn",
@@ -27,6 +28,7 @@ ALLOWED = {
     },
     "phlox-autodiff": {"phlox-tensor"},
     "phlox-data": {"phlox-tensor"},
+    "phlox-distributed": {"phlox-tensor"},
     "phlox-fusion": {"phlox-tensor"},
     "phlox-kernels": {"phlox-tensor"},
     "phlox-nn": {"phlox-record", "phlox-tensor"},

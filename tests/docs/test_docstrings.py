@@ -18,6 +18,7 @@ PACKAGES = (
     "phlox",
     "phlox_autodiff",
     "phlox_data",
+    "phlox_distributed",
     "phlox_fusion",
     "phlox_kernels",
     "phlox_nn",

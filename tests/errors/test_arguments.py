@@ -14,6 +14,7 @@ import pytest
 import phlox as px
 import phlox_autodiff
 import phlox_data
+import phlox_distributed
 import phlox_fusion
 import phlox_optim
 import phlox_record
@@ -26,7 +27,15 @@ from phlox_tensor.arguments import RAW
 X = px.ones((2, 3), device="numpy")
 LAYER = nn.Linear(3, 2, device=Autodiff("numpy"))
 WRONG: list[Any] = [None, "text", 2.5, 10**30, object(), {"a": 1}, b"x", np.ones(3), "\0", [X]]
-SPACES = [phlox_autodiff, phlox_data, phlox_fusion, phlox_optim, phlox_record, phlox_train]
+SPACES = [
+    phlox_autodiff,
+    phlox_data,
+    phlox_distributed,
+    phlox_fusion,
+    phlox_optim,
+    phlox_record,
+    phlox_train,
+]
 # What Python itself says, and says well.
 SAID = (
     "missing",

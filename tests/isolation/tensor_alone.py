@@ -10,7 +10,19 @@ import numpy as np
 import phlox_tensor as pt
 from phlox_tensor import Numpy
 
-OTHERS = ("autodiff", "data", "fusion", "kernels", "nn", "onnx", "optim", "record", "train", "wgpu")
+OTHERS = (
+    "autodiff",
+    "data",
+    "distributed",
+    "fusion",
+    "kernels",
+    "nn",
+    "onnx",
+    "optim",
+    "record",
+    "train",
+    "wgpu",
+)
 assert not any(importlib.util.find_spec(f"phlox_{name}") for name in OTHERS), "not alone"
 
 x = pt.asarray([[1.0, 2.0], [3.0, 4.0]])

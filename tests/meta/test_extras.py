@@ -21,7 +21,7 @@ def alone(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", ["Wgpu", "data", "onnx", "train"])
+@pytest.mark.parametrize("name", ["Wgpu", "data", "distributed", "onnx", "train"])
 def test_a_part_that_is_missing_names_its_extra(name: str) -> None:
     done = alone(f"import phlox as px\npx.{name}")
     assert (

@@ -1,0 +1,23 @@
+"""Many processes, same bits: over MPI, started and started again by ``phlox launch``.
+
+```python
+group = distributed.init()  # started alone: a group of one
+learner = train.Learner(model, optimizer, 1e-3, microbatches=8, group=group)
+```
+"""
+
+import sys as _sys
+
+from phlox_tensor.arguments import classes_of as _classes_of
+from phlox_tensor.arguments import explain as _explain
+from phlox_tensor.groups import Group as Group
+from phlox_tensor.groups import Solo as Solo
+from phlox_tensor.groups import tree_sum as tree_sum
+
+from ._errors import DistributedError as DistributedError
+from ._init import init as init
+from ._mpi import Mpi as Mpi
+
+__version__ = "0.1.0"
+
+_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))

@@ -1,0 +1,106 @@
+"""Joining the processes that were started together."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from phlox_tensor.groups import Group, Solo, gathered
+
+from ._errors import DistributedError
+from ._mpi import Mpi
+from ._watchdog import Watchdog
+
+# One of these is set in a process that a launcher of MPI has started. Without one, mpi4py is not
+# imported: under some shells of clusters the import alone ends the process.
+LAUNCHED: Final = (
+    "PHLOX_LAUNCH",
+    "PMI_SIZE",
+    "PMIX_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "MPI_LOCALNRANKS",
+)
+HANG: Final = "PHLOX_HANG"
+
+
+def init(*, check: bool = True) -> Group:
+    """Join the processes that ``phlox launch``, ``mpiexec`` or ``srun`` started.
+
+    A process that was started alone gets a group of one, ``Solo``, whose calls return at once. An
+    error that nobody catches ends all processes, not this one alone.
+
+    Args:
+        check: whether to compare versions, kinds of processors and the script with those of the
+            others.
+
+    Raises:
+        DistributedError: where a rank has another version or script.
+        ModuleNotFoundError: where a launcher is there, and mpi4py is not.
+
+    Example:
+        >>> group = init()
+        >>> group.rank, group.size
+        (0, 1)
+    """
+    if not any(name in os.environ for name in LAUNCHED):
+        return Solo()
+    seconds = float(os.environ.get(HANG, "0"))
+    group = Mpi(watchdog=Watchdog(seconds) if seconds > 0 else None)
+    if group.size == 1:
+        return Solo()
+    _end_all_on_errors(group)
+    if check:
+        require_alike(group, facts())
+    return group
+
+
+def facts() -> dict[str, str]:
+    """What has to be the same on all ranks, so that their bits are."""
+    found = {"Python": platform.python_version(), "machine": platform.machine()}
+    for each in distributions():
+        name = str(each.metadata["Name"]).lower()
+        if name == "numpy" or name.startswith("phlox"):
+            found[name] = each.version
+    found["PHLOX_SIMD"] = os.environ.get("PHLOX_SIMD", "")
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script and Path(script).is_file():
+        found["script"] = hashlib.sha256(Path(script).read_bytes()).hexdigest()[:16]
+    return found
+
+
+def require_alike(group: Group, mine: dict[str, Any]) -> None:
+    """Compare facts of all ranks with those of rank 0.
+
+    Raises:
+        DistributedError: on all ranks, naming the first that differs.
+    """
+    first, *others = gathered(group, mine)
+    for rank, other in enumerate(others, 1):
+        for name in sorted({*first, *other}):
+            if first.get(name) != other.get(name):
+                raise DistributedError(
+                    "distributed",
+                    f"rank {rank} has another {name}",
+                    got=other.get(name) or "none",
+                    expected=f"{first.get(name) or 'none'}, as rank 0 has",
+                    hint="the same environment on all machines; init(check=False) to go on anyway",
+                )
+
+
+def _end_all_on_errors(group: Mpi) -> None:
+    """Make an error that nobody catches end the others too, which would wait for ever."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        before(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        group.abort(1)
+
+    sys.excepthook = hook

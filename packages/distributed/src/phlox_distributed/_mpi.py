@@ -1,0 +1,109 @@
+"""The group over MPI: bytes that travel, and no sum that MPI would order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._watchdog import Watchdog
+
+_HINT: Final = (
+    'pip install "phlox-distributed[mpi]"; where a cluster has its own MPI, mpi4py beside it'
+)
+
+
+@final
+class Mpi:
+    """The processes of an MPI communicator, by default all that were started together.
+
+    It is a ``Group``: its calls are those of one communicator of its own, which nobody else uses.
+    """
+
+    def __init__(self, communicator: Any = None, *, watchdog: Watchdog | None = None) -> None:
+        """Join the others; all of them do.
+
+        Args:
+            communicator: one of mpi4py, such as ``MPI.COMM_WORLD.Split(color)``.
+            watchdog: told of each call, so that it knows that this process goes on.
+
+        Raises:
+            ModuleNotFoundError: without mpi4py.
+        """
+        self._mpi = mpi = load_mpi()
+        self._world = (mpi.COMM_WORLD if communicator is None else communicator).Dup()
+        machine = self._world.Split_type(mpi.COMM_TYPE_SHARED)
+        self.rank: Final[int] = self._world.rank
+        self.size: Final[int] = self._world.size
+        self.local_rank: Final[int] = machine.rank
+        self.local_size: Final[int] = machine.size
+        machine.Free()
+        self._watchdog = watchdog
+
+    def all_to_all(
+        self,
+        send: NDArray[Any],
+        send_counts: Sequence[int],
+        receive: NDArray[Any],
+        receive_counts: Sequence[int],
+    ) -> None:
+        """Give each rank its piece of ``send``, and fill ``receive`` with those of all ranks."""
+        self._note()
+        self._world.Alltoallv(self._spec(send, send_counts), self._spec(receive, receive_counts))
+
+    def all_gather(self, send: NDArray[Any], receive: NDArray[Any], counts: Sequence[int]) -> None:
+        """Fill ``receive`` with what all ranks send, in their order."""
+        self._note()
+        own = [_bytes(send), self._mpi.BYTE]
+        self._world.Allgatherv(own, self._spec(receive, counts))
+
+    def broadcast(self, buffer: NDArray[Any], root: int = 0) -> None:
+        """Fill ``buffer`` with that of one rank."""
+        self._note()
+        self._world.Bcast([_bytes(buffer), self._mpi.BYTE], root)
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        self._note()
+        self._world.Barrier()
+
+    def abort(self, code: int = 1) -> None:
+        """End all processes of the job at once."""
+        self._mpi.COMM_WORLD.Abort(code)
+
+    def _spec(self, buffer: NDArray[Any], counts: Sequence[int]) -> list[Any]:
+        """A buffer as bytes, which pieces of it belong to which rank."""
+        sizes = [count * buffer.itemsize for count in counts]
+        places = [0, *accumulate(sizes)][: len(sizes)]
+        return [_bytes(buffer), sizes, places, self._mpi.BYTE]
+
+    def _note(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.note()
+
+    def __repr__(self) -> str:
+        return f"<Mpi, rank {self.rank} of {self.size}>"
+
+
+def _bytes(buffer: NDArray[Any]) -> NDArray[Any]:
+    return buffer.reshape(-1).view(np.uint8)
+
+
+def load_mpi() -> Any:
+    """Return ``mpi4py.MPI``, which joins the job when it is imported.
+
+    Raises:
+        ModuleNotFoundError: without mpi4py, with the line that installs it.
+        RuntimeError: of mpi4py, without a library of MPI.
+    """
+    try:
+        from mpi4py import MPI  # noqa: PLC0415 - some clusters end processes that import it
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("mpi4py"):
+            raise
+        text = f"[distributed] a package is not installed: got no mpi4py\nhint: {_HINT}"
+        raise ModuleNotFoundError(text, name=error.name) from None
+    return MPI

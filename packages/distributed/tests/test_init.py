@@ -1,0 +1,58 @@
+"""Joining: alone without a launcher, and refused where ranks differ."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_distributed as distributed
+from phlox_distributed import DistributedError, _init
+from phlox_tensor.groups import gathered, tree_sum
+
+
+def test_a_process_started_alone_is_a_group_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in _init.LAUNCHED:
+        monkeypatch.delenv(name, raising=False)
+    group = distributed.init()
+    assert (group.rank, group.size, group.local_rank, group.local_size) == (0, 1, 0, 1)
+    group.barrier()
+    buffer, found = np.arange(3.0), np.empty(3)
+    group.broadcast(buffer)
+    group.all_gather(buffer, found, [3])
+    assert found.tolist() == [0.0, 1.0, 2.0]
+    group.all_to_all(buffer + 1, [3], found, [3])
+    assert found.tolist() == [1.0, 2.0, 3.0]
+    assert gathered(group, "value") == ["value"]
+    assert tree_sum(group, 3, np.array([[1.0], [2.0]])).tolist() == [3.0]
+
+
+def test_mpi_is_not_imported_without_a_launcher() -> None:
+    code = "import sys, phlox_distributed as d; d.init(); print('mpi4py' in sys.modules)"
+    env = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}
+    said = subprocess.run([sys.executable, "-c", code], check=True, stdout=-1, text=True, env=env)
+    assert said.stdout == "False\n"
+
+
+def other_says(theirs: object) -> Any:
+    """Rank 0 of two, of which the other one says something of its own."""
+    said = np.frombuffer(pickle.dumps(theirs, protocol=5), np.uint8)
+
+    def all_gather(send: Any, receive: Any, counts: list[int]) -> None:
+        receive[...] = np.concatenate([send, [said.size] if counts == [1, 1] else said])
+
+    return SimpleNamespace(rank=0, size=2, all_gather=all_gather)
+
+
+def test_a_rank_with_another_version_is_named() -> None:
+    mine = _init.facts()
+    assert mine["numpy"] == np.__version__
+    other = {**mine, "numpy": "1.0"}
+    with pytest.raises(DistributedError, match=r"rank 1 has another numpy: got 1\.0"):
+        _init.require_alike(other_says(other), mine)
+    _init.require_alike(other_says(dict(mine)), mine)

@@ -1,0 +1,75 @@
+"""A sum over ranks: each one owns some elements, and adds for them what all ranks have."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors.classes import ArgumentError
+from .group import Group
+from .sums import CHUNK, TreeSum, nodes_of
+
+
+def tree_sum(group: Group, leaves: int, held: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum over all leaves of the tree, the same bits for any number of ranks.
+
+    Each rank has computed the leaves of its share, ``share_of``, and added them up to the nodes of
+    ``nodes_of``. Pieces go to the ranks that own them, are added in the order of the tree, and come
+    back, so a rank sends and receives about twice what it has.
+
+    Args:
+        group: the ranks; all of them call.
+        leaves: how many the tree has.
+        held: a row for each node of this rank; it may be overwritten.
+
+    Raises:
+        ArgumentError: for rows of another number.
+
+    Example:
+        >>> from phlox_tensor.groups import Solo, tree_sum
+        >>> tree_sum(Solo(), 6, np.array([[1.0, 2.0], [0.5, 0.5]])).tolist()
+        [1.5, 2.5]
+    """
+    nodes = [nodes_of(leaves, rank, group.size) for rank in range(group.size)]
+    mine = nodes[group.rank]
+    if held.ndim != 2 or len(held) != len(mine):
+        got, expected = f"shape {held.shape}", f"({len(mine)}, elements)"
+        raise ArgumentError("tree_sum", "not the sums of this rank", got=got, expected=expected)
+    if group.size == 1:
+        return _added(held, nodes)
+    out = np.empty(held.shape[1], held.dtype)
+    step = CHUNK * group.size
+    for low in range(0, out.size, step):
+        _exchange(group, nodes, held[:, low : low + step], out[low : low + step])
+    return out
+
+
+def _exchange(group: Group, nodes: Any, held: NDArray[Any], out: NDArray[Any]) -> None:
+    """Sum some elements, of which each rank owns about as many."""
+    size, count = group.size, out.size
+    edges = [rank * count // size for rank in range(size + 1)]
+    widths = [high - low for low, high in itertools.pairwise(edges)]
+    own = widths[group.rank]
+    rows = [len(each) for each in nodes]
+    if len(held) == 1:
+        send = held[0]
+    else:  # the rows of a piece, one behind the other
+        pieces = [held[:, low:high].ravel() for low, high in itertools.pairwise(edges)]
+        send = np.concatenate(pieces)
+    receive = np.empty((sum(rows), own), out.dtype)
+    group.all_to_all(
+        send, [len(held) * width for width in widths], receive.ravel(), [n * own for n in rows]
+    )
+    group.all_gather(_added(receive, nodes), out, widths)
+
+
+def _added(rows: NDArray[Any], nodes: Any) -> NDArray[Any]:
+    """The sum of rows, one for each node of each rank in order."""
+    total: TreeSum[Any] = TreeSum(add=lambda left, right: np.add(left, right, out=left))
+    for node, row in zip((node for each in nodes for node in each), rows, strict=True):
+        total.join(node, row)
+    found: NDArray[Any] = total.value()
+    return found

@@ -1,0 +1,132 @@
+"""Processes that work together, as whoever needs them sees it: four calls that carry bytes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Group(Protocol):
+    """Processes with ranks from 0, and what carries bytes between them.
+
+    All ranks make the same calls in the same order. Arrays are contiguous and have one axis, and
+    counts are numbers of elements, one for each rank. No call adds anything up.
+    """
+
+    @property
+    def rank(self) -> int:
+        """The number of this process."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+        ...
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this process among those of its machine."""
+        ...
+
+    @property
+    def local_size(self) -> int:
+        """How many of the processes are on this machine."""
+        ...
+
+    def all_to_all(
+        self,
+        send: NDArray[Any],
+        send_counts: Sequence[int],
+        receive: NDArray[Any],
+        receive_counts: Sequence[int],
+    ) -> None:
+        """Give each rank its piece of ``send``, and fill ``receive`` with those of all ranks."""
+        ...
+
+    def all_gather(self, send: NDArray[Any], receive: NDArray[Any], counts: Sequence[int]) -> None:
+        """Fill ``receive`` with what all ranks send, in their order."""
+        ...
+
+    def broadcast(self, buffer: NDArray[Any], root: int = 0) -> None:
+        """Fill ``buffer`` with that of one rank."""
+        ...
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+        ...
+
+
+@final
+class Solo:
+    """The group of one process that was started alone.
+
+    >>> Solo().rank, Solo().size
+    (0, 1)
+    """
+
+    rank = local_rank = 0
+    size = local_size = 1
+
+    def all_to_all(
+        self,
+        send: NDArray[Any],
+        send_counts: Sequence[int],
+        receive: NDArray[Any],
+        receive_counts: Sequence[int],
+    ) -> None:
+        """Fill ``receive`` with ``send``."""
+        del send_counts, receive_counts
+        receive[...] = send
+
+    def all_gather(self, send: NDArray[Any], receive: NDArray[Any], counts: Sequence[int]) -> None:
+        """Fill ``receive`` with ``send``."""
+        del counts
+        receive[...] = send
+
+    def broadcast(self, buffer: NDArray[Any], root: int = 0) -> None:
+        """Leave the buffer as it is."""
+
+    def barrier(self) -> None:
+        """Go on."""
+
+    def __repr__(self) -> str:
+        return "Solo()"
+
+
+def gathered(group: Group, value: Any) -> list[Any]:
+    """Return what each rank gives, small values of Python in the order of ranks.
+
+    >>> gathered(Solo(), {"rows": 3})
+    [{'rows': 3}]
+    """
+    if group.size == 1:
+        return [value]
+    send = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
+    lengths = np.empty(group.size, np.int64)
+    group.all_gather(np.array([send.size]), lengths, [1] * group.size)
+    counts = lengths.tolist()
+    receive = np.empty(sum(counts), np.uint8)
+    group.all_gather(send, receive, counts)
+    ends = np.cumsum(lengths)
+    return [pickle.loads(receive[end - n : end]) for n, end in zip(counts, ends, strict=True)]
+
+
+def told(group: Group, value: Any, root: int = 0) -> Any:
+    """Return the value that one rank gives, on all of them.
+
+    >>> told(Solo(), "done")
+    'done'
+    """
+    if group.size == 1:
+        return value
+    mine = group.rank == root
+    send = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8) if mine else None
+    length = np.array([0 if send is None else send.size])
+    group.broadcast(length, root)
+    buffer = np.empty(int(length[0]), np.uint8) if send is None else send.copy()
+    group.broadcast(buffer, root)
+    return value if mine else pickle.loads(buffer)

@@ -1,0 +1,75 @@
+"""The group over MPI, in processes: the same sums as those of threads, and ends of jobs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.threads import leaves_of, summed, together
+from tools.shell import ROOT
+
+MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or MPIEXEC is None, reason="no mpiexec is here: pip install mpich"
+)
+
+_SUM = """
+import sys
+from phlox import distributed
+from phlox_tensor.groups import gathered, told
+from tests.distributed.threads import leaves_of, summed
+
+group = distributed.init()
+found = summed(group, leaves_of(8, 70_001)).tobytes()
+group.barrier()
+names = gathered(group, "x" * group.rank), told(group, group.rank, group.size - 1)
+open(f"{sys.argv[1]}/{group.rank}", "wb").write(found)
+assert names == (["x" * r for r in range(group.size)], group.size - 1)
+assert (group.local_rank, group.local_size) == (group.rank, group.size)
+"""
+_FAILS = """
+import sys, time
+from phlox import distributed
+
+group = distributed.init()
+group.barrier()
+if group.rank == 1:
+    raise ValueError("on one rank")
+group.barrier()
+print("unreachable", flush=True)
+"""
+
+
+def mpiexec(ranks: int, code: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in so many processes."""
+    assert MPIEXEC is not None
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", code, *words]
+    environment = {**os.environ, "PYTHONPATH": path, "PHLOX_NUM_THREADS": "1"}
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, timeout=100, check=False
+    )
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_processes_sum_to_the_bits_of_threads(tmp_path: Path, ranks: int) -> None:
+    done = mpiexec(ranks, _SUM, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    expected = together(1, lambda group: summed(group, leaves_of(8, 70_001)).tobytes())
+    assert [(tmp_path / str(rank)).read_bytes() for rank in range(ranks)] == expected * ranks
+
+
+def test_an_error_on_one_rank_ends_all() -> None:
+    begin = time.monotonic()
+    done = mpiexec(2, _FAILS)
+    assert done.returncode != 0
+    assert "ValueError: on one rank" in done.stderr
+    assert "unreachable" not in done.stdout
+    assert time.monotonic() - begin < 60
