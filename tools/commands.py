@@ -117,6 +117,13 @@ def isolate(arguments: Arguments) -> int:
     return job(arguments)
 
 
+def wheels(arguments: Arguments) -> int:
+    """Build wheels into dist/: [--fetch] [TARGET…]; says what cannot be built here, and why."""
+    from tools.wheels import wheels as job  # noqa: PLC0415 - reads the workspace when imported
+
+    return job(arguments)
+
+
 def doctor(arguments: Arguments) -> int:
     """Print what is found on this machine: devices, drivers, what is missing."""
     steps.setup()
@@ -159,6 +166,7 @@ COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "gen": gen,
     "new-op": new_op,
     "isolate": isolate,
+    "wheels": wheels,
     "doctor": doctor,
     "lock": lock,
     "clean": clean,

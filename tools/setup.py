@@ -123,16 +123,30 @@ def peers() -> Path:
     An environment of its own: checkers of types would find PyTorch in `.venv` and say other things
     than in a fresh clone.
     """
-    uv = bootstrap_uv()
-    python = script("python", _PEERS)
-    if not python.is_file():
-        run(uv, "venv", *_UV_OPTIONS, "--python", script("python"), _PEERS)
-        (STAMPS / "bench").unlink(missing_ok=True)
-    install_locked(uv, "bench", _PEERS)
+    python = script("python", own("bench", _PEERS))
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     line = f"import site; site.addsitedir({read(script('python'), '-c', where)!r})\n"
     Path(read(python, "-c", where), "phlox.pth").write_text(line)
     return python
+
+
+def own(name: str, folder: Path | None = None) -> Path:
+    """Folder of an environment that holds what constraints/NAME.txt pins, and no more."""
+    uv = bootstrap_uv()
+    folder = folder or PRIVATE / "environments" / name
+    if not script("python", folder).is_file():
+        program = script("python")
+        run(
+            uv,
+            "venv",
+            *_UV_OPTIONS,
+            "--python",
+            program if program.is_file() else sys.executable,
+            folder,
+        )
+        (STAMPS / name).unlink(missing_ok=True)
+    install_locked(uv, name, folder)
+    return folder
 
 
 def install_locked(uv: Path, name: str, venv: Path = VENV) -> None:
@@ -208,7 +222,7 @@ def _install_drivers() -> None:
 
 def relock(uv: Path) -> None:
     """Resolve constraints/*.in again into hashed files that name no package index."""
-    for name in ("uv", "dev", "bench", "long"):
+    for name in ("uv", "dev", "bench", "long", "site", "wheels"):
         say(f"resolving constraints/{name}.in")
         run(
             *(uv, "pip", "compile", *_UV_OPTIONS, "--universal", "--generate-hashes", "--upgrade"),

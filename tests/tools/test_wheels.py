@@ -1,0 +1,82 @@
+"""`./x wheels`: its table of targets, what it says of one that it cannot build, its files."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools import wheels
+from tools.commands import main
+from tools.shell import CommandError
+from tools.targets import TARGETS, chosen, compiler, reason
+
+MAC = TARGETS["macos-arm64"]
+
+
+def library(root: Path) -> None:
+    (root / "lib" / "rustlib" / MAC.triple / "lib").mkdir(parents=True)
+
+
+def test_every_target_has_a_triple_and_a_tag_of_its_own() -> None:
+    assert {"linux-arm64", "linux-x86_64", "macos-arm64", "windows-x86_64"} <= set(TARGETS)
+    for column in ("triple", "tag"):
+        assert len({getattr(target, column) for target in TARGETS.values()}) == len(TARGETS)
+    for name, target in TARGETS.items():
+        processor = name.partition("-")[2].replace("arm64", "aarch64")
+        assert target.triple.startswith(processor)
+
+
+def test_an_unknown_target_is_told_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wheels", "linux-riscv"]) == 1
+    assert "wheels: got linux-riscv, expected linux-x86_64, linux-arm64" in capsys.readouterr().err
+    assert chosen([]) == dict(TARGETS)
+
+
+def test_a_target_without_its_library_is_left_out_with_the_line_that_brings_it(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(CommandError) as caught:
+        compiler(MAC, tmp_path, tmp_path)
+    assert reason(caught.value) == (
+        "Rust's library for aarch64-apple-darwin is missing "
+        "hint: rustup target add aarch64-apple-darwin  (on Debian also: ./x wheels --fetch)"
+    )
+
+
+def test_a_compiler_is_taken_where_it_has_the_library_or_its_sources(tmp_path: Path) -> None:
+    fetched = tmp_path / "fetched"
+    fetched.mkdir()
+    (fetched / "rustc").touch()
+    from_sources = compiler(MAC, tmp_path, fetched)
+    assert from_sources.settings["RUSTC"] == str(fetched / "rustc")
+    assert from_sources.options == ("-Z", "build-std=std,panic_unwind")
+    library(fetched / "root" / "usr")
+    assert compiler(MAC, tmp_path, fetched).options == ()
+    library(tmp_path)
+    assert compiler(MAC, tmp_path, fetched).settings == {}
+
+
+def test_a_wheel_takes_the_place_of_the_older_one_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dist, out = tmp_path / "dist", tmp_path / "out"
+    dist.mkdir()
+    out.mkdir()
+    monkeypatch.setattr(wheels, "DIST", dist)
+    for kept in ("phlox_nn-0.1.0-py3-none-any.whl", "phlox_kernels-0.1.0-cp311-abi3-win_amd64.whl"):
+        (dist / kept).touch()
+    (dist / f"phlox_kernels-0.1.0-cp311-abi3-{MAC.tag}.whl").touch()
+    new = out / f"phlox_kernels-0.2.0-cp311-abi3-{MAC.tag}.whl"
+    with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("code", bytes(100_000))
+    there = wheels._only(out, MAC.tag)
+    assert sorted(dist.glob("*kernels*")) == [
+        dist / "phlox_kernels-0.1.0-cp311-abi3-win_amd64.whl",
+        there,
+    ]
+    assert wheels.size(there).packed < 1000 < wheels.size(there).unpacked == 100_000
+    new.touch()
+    with pytest.raises(CommandError, match=r"got phlox_kernels-0\.2\.0.*, expected win_amd64"):
+        wheels._only(out, "win_amd64")

@@ -1,0 +1,68 @@
+"""A Rust compiler from Debian's packages, in a folder of its own: nothing is installed.
+
+Debian's security updates carry a newer Rust than its releases, with the sources of Rust's library
+and with the library itself for other processors.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tools.shell import PRIVATE, fail, read, run, say, which
+
+FOLDER = PRIVATE / "debian"
+RUST = (
+    *("rustc-web", "libstd-rust-web-1.96", "libstd-rust-web-dev", "libstd-rust-web-dev:arm64"),
+    *("rust-web-src", "libllvm22"),
+)
+_ALSO = "arm64"
+_WRAPPER = """#!/bin/sh
+LD_LIBRARY_PATH={libraries} exec {program} "$@"
+"""
+
+
+def fetch_rust(folder: Path = FOLDER) -> Path:
+    """Fetch the compiler, and return the program that starts it.
+
+    Raises:
+        CommandError: this is no Debian, or it lacks a package.
+    """
+    root = fetch(RUST, folder)
+    libraries = next(root.glob("usr/lib/*-linux-gnu/librustc_driver*")).parent
+    program = folder / "rustc"
+    program.write_text(_WRAPPER.format(libraries=libraries, program=root / "usr/bin/rustc"))
+    program.chmod(0o755)
+    say(f"{read(program, '--version')}: {program}")
+    return program
+
+
+def fetch(packages: tuple[str, ...], folder: Path) -> Path:
+    """Fetch packages by name, not what they depend on, and return the root that they lie in."""
+    if which("apt-get") is None or which("dpkg") is None:
+        raise fail("apt-get or dpkg is missing: this is no Debian", "rustup target add TRIPLE")
+    shutil.rmtree(folder, ignore_errors=True)
+    lists, files, root = folder / "lists", folder / "files", folder / "root"
+    for each in (lists / "partial", files / "partial", root):
+        each.mkdir(parents=True)
+    (folder / "status").touch()
+    options = {
+        "Dir::State::Lists": lists,
+        "Dir::State::status": folder / "status",
+        "Dir::Cache": folder,
+        "APT::Architectures::": _ALSO,  # beside that of this machine
+        "APT::Sandbox::User": "root",
+    }
+    apt = ["apt-get", "-qq", *(word for item in options.items() for word in ("-o", _set(*item)))]
+    say(f"fetching {len(packages)} packages of Debian into {folder}")
+    run(*apt, "update")
+    run(*apt, "download", *packages, cwd=files)
+    for file in sorted(files.glob("*.deb")):
+        run("dpkg", "-x", file, root)
+    shutil.rmtree(files)
+    shutil.rmtree(lists)
+    return root
+
+
+def _set(name: str, value: object) -> str:
+    return f"{name}={value}"

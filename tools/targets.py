@@ -1,0 +1,105 @@
+"""The machines that wheels are built for, as data, and what building for one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from tools.shell import CommandError, fail
+
+_NO_STRIP = {"CARGO_PROFILE_RELEASE_STRIP": "none"}  # Rust asks for tools of that system
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine.
+
+    Attributes:
+        triple: what Rust calls it.
+        tag: what the name of a wheel for it holds.
+        options: what maturin is given besides.
+        settings: variables of the environment besides.
+        linked: libraries that the linker asks for and that are empty files.
+    """
+
+    triple: str
+    tag: str
+    options: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    linked: tuple[str, ...] = ()
+
+
+_LINUX = ("--compatibility", "manylinux2014")
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        "linux-x86_64": Target("x86_64-unknown-linux-gnu", "manylinux2014_x86_64", _LINUX),
+        "linux-arm64": Target("aarch64-unknown-linux-gnu", "manylinux2014_aarch64", _LINUX),
+        "macos-arm64": Target("aarch64-apple-darwin", "macosx_11_0_arm64", (), _NO_STRIP),
+        "macos-x86_64": Target("x86_64-apple-darwin", "macosx_10_12_x86_64", (), _NO_STRIP),
+        "windows-x86_64": Target(
+            "x86_64-pc-windows-gnu",
+            "win_amd64",
+            ("--interpreter", "python3.11"),
+            _NO_STRIP,
+            linked=("libssp_nonshared.a", "libssp.a"),
+        ),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """How to compile for a target: variables of the environment, and words for cargo."""
+
+    settings: Mapping[str, str]
+    options: tuple[str, ...] = ()
+
+
+def compiler(target: Target, sysroot: Path, private: Path) -> Compiler:
+    """Find a compiler that has Rust's library for a target, or the sources of that library.
+
+    Args:
+        target: the machine.
+        sysroot: where the libraries of the installed compiler are.
+        private: the folder that `./x wheels --fetch` fills.
+
+    Raises:
+        CommandError: there is none, with the line that installs one.
+    """
+    if has_library(sysroot, target):
+        return Compiler({})
+    own = private / "rustc"
+    if not own.is_file():
+        hint = f"rustup target add {target.triple}  (on Debian also: ./x wheels --fetch)"
+        raise fail(f"Rust's library for {target.triple} is missing", hint)
+    settings = {"RUSTC": str(own)}
+    if has_library(private / "root" / "usr", target):
+        return Compiler(settings)
+    # The library is built from its sources, which a released compiler does if told so.
+    settings |= {"RUSTC_BOOTSTRAP": "1"}
+    return Compiler(settings, ("-Z", "build-std=std,panic_unwind"))
+
+
+def has_library(sysroot: Path, target: Target) -> bool:
+    """Whether Rust's library for a target is there."""
+    return (sysroot / "lib" / "rustlib" / target.triple / "lib").is_dir()
+
+
+def chosen(names: list[str]) -> dict[str, Target]:
+    """Targets by name, all of them without any.
+
+    Raises:
+        CommandError: a name is not in the table.
+    """
+    unknown = [name for name in names if name not in TARGETS]
+    if unknown:
+        known = ", ".join(TARGETS)
+        raise fail(f"wheels: got {', '.join(unknown)}, expected {known}", "./x wheels linux-x86_64")
+    return {name: TARGETS[name] for name in names or TARGETS}
+
+
+def reason(error: CommandError) -> str:
+    """What is said of a target that is left out, on one line."""
+    return " ".join(str(error).removeprefix("[x] ").split("\n"))

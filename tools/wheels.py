@@ -1,0 +1,157 @@
+"""`./x wheels`: wheels of every package, those of the kernels for each machine that it can.
+
+`./x wheels` builds for all targets, `./x wheels linux-arm64` for one, `./x wheels --fetch` first
+fetches Debian's Rust. What cannot be built here is said with the line that changes it.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+import time
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import debian, setup, targets, versions
+from tools.shell import PRIVATE, ROOT, CommandError, fail, read, run, say, script
+
+DIST = ROOT / "dist"
+_BUILDS = PRIVATE / "builds"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes of a wheel, and of what it installs."""
+
+    packed: int
+    unpacked: int
+
+
+def size(wheel: Path) -> Size:
+    """Measure a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return Size(wheel.stat().st_size, sum(each.file_size for each in archive.infolist()))
+
+
+def wheels(words: list[str]) -> int:
+    """Run the command; the exit status is 1 if a target that has its tools failed."""
+    fetching = "--fetch" in words
+    wanted = targets.chosen([word for word in words if word != "--fetch"])
+    if fetching:
+        debian.fetch_rust()
+    tools = setup.own("wheels")
+    built = pure()
+    left: dict[str, str] = {}
+    failed: list[str] = []
+    for name, target in wanted.items():
+        try:
+            how = targets.compiler(target, Path(read("rustc", "--print", "sysroot")), debian.FOLDER)
+        except CommandError as error:
+            left[name] = targets.reason(error)
+            continue
+        start = time.perf_counter()
+        try:
+            built.append(native(target, how, name, tools))
+        except CommandError as error:
+            say(f"{error}")
+            failed.append(name)
+        say(f"{name}: {time.perf_counter() - start:.0f} s")
+    print_table(built)
+    for name, why in left.items():
+        say(f"not built: {name}: {why}")
+    audit(built, tools)
+    if failed:
+        say(f"wheels failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def here() -> str:
+    """Name of the target that this machine is.
+
+    Raises:
+        CommandError: the table has no such machine.
+    """
+    system = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "")
+    machine = platform.machine().lower()
+    name = f"{system}-{ {'aarch64': 'arm64', 'amd64': 'x86_64'}.get(machine, machine) }"
+    if name not in targets.TARGETS:
+        raise fail(f"no target is this machine: {name}", "./x setup")
+    return name
+
+
+def pure() -> list[Path]:
+    """Build every package without machine code into dist/."""
+    uv = setup.bootstrap_uv()
+    DIST.mkdir(exist_ok=True)
+    found = [project for project in versions.projects() if not project.native]
+    return [_pure(uv, project) for project in found]
+
+
+def _pure(uv: Path, project: versions.Project) -> Path:
+    out = _BUILDS / project.name
+    shutil.rmtree(out, ignore_errors=True)
+    run(uv, "build", "--quiet", "--wheel", "--out-dir", out, project.folder)
+    return _only(out, "py3-none-any")
+
+
+def native(target: targets.Target, how: targets.Compiler, name: str, tools: Path) -> Path:
+    """Build the kernels for one target into dist/.
+
+    Raises:
+        CommandError: they do not compile, or the wheel has another name than the table says.
+    """
+    out = _BUILDS / name
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    for library in target.linked:
+        (out / library).write_bytes(b"!<arch>\n")  # an archive without members
+    settings = {
+        "CARGO_TARGET_DIR": str(_BUILDS / f"{name}-target"),
+        **target.settings,
+        **how.settings,
+    }
+    words = ["--release", "--quiet", "--zig", "--target", target.triple, *target.options]
+    words += ["--out", str(out), *how.options]
+    words += ["--", "-C", f"link-arg=-L{out}"] if target.linked else []
+    say(f"building the kernels for {name}; minutes the first time")
+    maturin = script("maturin", tools)
+    run(maturin, "build", *words, cwd=setup.KERNELS, venv=tools, extra=settings)
+    return _only(out, target.tag)
+
+
+def _only(out: Path, tag: str) -> Path:
+    """Move the one wheel of a build into dist/, in the place of older ones of its kind."""
+    (wheel,) = out.glob("*.whl")
+    if tag not in wheel.name:
+        raise fail(f"a wheel has another tag: got {wheel.name}, expected {tag}", "./x wheels")
+    project = wheel.name.split("-")[0]
+    for older in DIST.glob(f"{project}-*{tag}*.whl"):
+        older.unlink()
+    return Path(shutil.move(wheel, DIST / wheel.name))
+
+
+def print_table(files: Iterable[Path]) -> None:
+    """Print what each wheel weighs."""
+    rows = sorted((file.name, size(file)) for file in files)
+    wide = max(len(name) for name, _ in rows)
+    print(f"\n{'wheel':<{wide}} {'packed':>10} {'unpacked':>10}")
+    for name, bytes_ in rows:
+        packed, unpacked = (f"{part / 1000:,.0f} kB" for part in (bytes_.packed, bytes_.unpacked))
+        print(f"{name:<{wide}} {packed:>10} {unpacked:>10}")
+    print(flush=True)
+
+
+def audit(files: Iterable[Path], tools: Path) -> None:
+    """Check what indexes show, and that machine code uses the stable part of Python alone.
+
+    Raises:
+        CommandError: a wheel is not as it has to be.
+    """
+    paths = [str(file) for file in files]
+    run(script("twine", tools), "check", "--strict", *paths, venv=tools)
+    code = [path for path in paths if "-abi3-" in path]
+    if code:
+        run(script("abi3audit", tools), "--strict", "--summary", *code, venv=tools)
