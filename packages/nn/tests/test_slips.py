@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import phlox_nn as nn
@@ -174,17 +173,6 @@ def test_a_share_chooses_among_the_likeliest() -> None:
     pt.seed(3)
     assert gpt.generate(start, 20, top_p=1.0).tolist() == free
     assert free != likeliest
-
-
-def test_a_share_keeps_the_fewest_that_have_it() -> None:
-    logits = pt.asarray(np.log(np.array([[0.1, 0.5, 0.3, 0.1], [0.7, 0.1, 0.1, 0.1]], np.float32)))
-    drawn = nn.models._gpt._drawn
-    found: list[set[int]] = [set(), set()]
-    pt.seed(1)
-    for _ in range(60):
-        for row, token in zip(found, drawn(logits, 1.0, None, 0.7).tolist(), strict=True):
-            row.add(token)
-    assert found == [{1, 2}, {0}]
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5])

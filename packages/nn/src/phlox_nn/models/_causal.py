@@ -1,4 +1,4 @@
-"""What models that go on with a text have in common: a cache, and tokens drawn one by one."""
+"""What models share that go on with a text."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 from phlox_tensor import (
     ArgumentError,
+    Bool,
     Float,
     Int,
+    ShapeError,
     Tensor,
     WrongTypeError,
     concat,
-    random,
-    topk,
-    where,
 )
 
+from ..generation.sampling import Sampling, Seed, numbers_of
+from ..generation.steps import Generation
 from ..layers.attention import KeyValues
 from ..module.module import Module
 
@@ -35,15 +36,37 @@ class CausalModel(Module):
         (1, 1, 9)
     """
 
-    def forward(self, tokens: Tensor[Int]) -> Tensor[Float]:
-        """Map tokens (N, length) to logits (N, length, words) of the tokens that follow."""
-        return self.extend(tokens)[0]
+    @property
+    @abstractmethod
+    def context(self) -> int:
+        """The most tokens that a text may have."""
 
     @abstractmethod
     def extend(
-        self, tokens: Tensor[Int], cache: Caches | None = None
+        self,
+        tokens: Tensor[Int],
+        cache: Caches | None = None,
+        *,
+        padding: Tensor[Bool] | None = None,
+        positions: Tensor[Int] | None = None,
+        last: bool = False,
     ) -> tuple[Tensor[Float], Caches]:
-        """Map the next tokens (N, length) to logits, and to what the layers have to keep."""
+        """Map the next tokens (N, length) to logits, and to what the blocks have to keep.
+
+        Args:
+            tokens: what follows what the cache has.
+            cache: what the call before gave; None at the start.
+            padding: (N, K), True for places before the first of a text, of all with the new ones.
+            positions: (length,), where a cache of fixed size is written; None for one that grows.
+            last: whether to give the logits of the last token alone, (N, 1, words).
+
+        Raises:
+            ShapeError: for a text longer than the context.
+        """
+
+    def forward(self, tokens: Tensor[Int]) -> Tensor[Float]:
+        """Map tokens (N, length) to logits (N, length, words) of the tokens that follow."""
+        return self.extend(tokens)[0]
 
     def generate(
         self,
@@ -53,6 +76,9 @@ class CausalModel(Module):
         temperature: float = 1.0,
         top_k: int | None = None,
         top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float = 1.0,
+        seed: Seed = None,
     ) -> Tensor[Int]:
         """Return tokens (N, length) followed by ``count`` more, drawn from what is likely.
 
@@ -65,6 +91,13 @@ class CausalModel(Module):
             top_k: how many tokens there are to choose from; None for all.
             top_p: the likeliest tokens that have this share together are chosen from; None for
                 all. Holtzman et al., 2020.
+            min_p: tokens of less than this part of the share of the likeliest are not chosen;
+                None for all. Nguyen et al., 2024.
+            repetition_penalty: logits of tokens that are there already are divided by it where
+                they are positive, and multiplied where not. Keskar et al., 2019.
+            seed: what the draws follow from, beside row and position, on all devices; one for
+                each text makes them independent of the others. None takes it from the stream of
+                random numbers.
 
         Raises:
             ArgumentError: for a temperature or a count below 0, a share that is none, no token to
@@ -72,29 +105,28 @@ class CausalModel(Module):
             ShapeError: for a text longer than the positions.
             WrongTypeError: for tokens that are no tensor, and a count that is no int.
         """
-        _check_start(tokens, count)
-        if temperature < 0 or (top_k is not None and top_k < 1):
-            got = f"temperature {temperature}, top_k {top_k}"
-            raise ArgumentError("generate", "no choice", got=got, expected="0 or more; 1 or more")
-        if top_p is not None and not 0.0 < top_p <= 1.0:
-            raise ArgumentError(
-                "generate",
-                "top_p is no share",
-                got=top_p,
-                expected="0 < top_p <= 1",
-                hint="temperature=0 for the likeliest token each time",
-            )
-        cache: Caches | None = None
-        new, model = tokens, self.with_training(False).freeze()
-        for _ in range(count):
-            logits, cache = model.extend(new, cache)
-            drawn = _drawn(logits[:, -1], temperature, top_k, top_p)
-            new = drawn[:, None].astype(tokens.dtype)
-            tokens = concat((tokens, new), axis=-1)
-        return tokens
+        check_start(tokens, count)
+        sampling = Sampling(repetition_penalty, temperature, top_k, top_p, min_p)
+        check_length(self, tokens.shape[1] + count - 1)
+        if not count:
+            return tokens
+        numbers = numbers_of(seed, tokens.shape[0], count)
+        following = Generation(self.with_training(False).freeze()).tokens(tokens, sampling, numbers)
+        return concat((tokens, *(new[:, None] for new in following)), axis=-1)
 
 
-def _check_start(tokens: Any, count: object) -> None:
+def check_length(model: CausalModel, length: int) -> None:
+    """Refuse a text that the model cannot read.
+
+    Raises:
+        ShapeError: for a text longer than the context.
+    """
+    if length > model.context:
+        got, expected = f"{length} tokens", f"at most {model.context}"
+        raise ShapeError(type(model).__name__, "too long", got=got, expected=expected)
+
+
+def check_start(tokens: Any, count: object) -> None:
     """Refuse what no text goes on from."""
     if not isinstance(tokens, Tensor) or type(count) is not int:
         raise WrongTypeError(
@@ -112,27 +144,3 @@ def _check_start(tokens: Any, count: object) -> None:
             expected="tokens (N, length) with one each at least, count >= 0",
             hint="tokens[None] for a single text" if tokens.ndim == 1 else None,
         )
-
-
-def _drawn(
-    logits: Tensor[Float], temperature: float, top_k: int | None, top_p: float | None
-) -> Tensor[Int]:
-    """One token for each row (N, words): the largest logit after noise by Gumbel, 1954."""
-    if top_k is not None and top_k < logits.shape[-1]:
-        least = topk(logits, top_k, axis=-1)[0].min(axis=-1, keepdims=True)
-        logits = where(logits < least, -float("inf"), logits)
-    if temperature:
-        logits = logits / temperature
-        if top_p is not None:
-            logits = where(logits < _least_of(logits, top_p), -float("inf"), logits)
-        noise = random.uniform(logits.shape, 1e-7, 1.0, device=logits.device)
-        logits = logits - (-noise.log()).log().astype(logits.dtype)
-    return logits.argmax(axis=-1)
-
-
-def _least_of(logits: Tensor[Float], top_p: float) -> Tensor[Float]:
-    """The least logit (N, 1) of those that have a share together; the likeliest always counts."""
-    falling = topk(logits, logits.shape[-1], axis=-1)[0]
-    shares = falling.softmax(axis=-1)
-    before = shares.cumulative_sum(axis=-1) - shares
-    return where(before < top_p, falling, float("inf")).min(axis=-1, keepdims=True)

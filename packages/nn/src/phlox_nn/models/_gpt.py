@@ -6,12 +6,15 @@ from math import sqrt
 
 from phlox_tensor import (
     Backend,
+    Bool,
     Float,
     Int,
-    ShapeError,
     Tensor,
     arange,
     attention,
+    count_nonzero,
+    logical_or,
+    maximum,
 )
 
 from .. import initializers as init
@@ -21,7 +24,7 @@ from ..layers.embedding import Embedding
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
-from ._causal import Caches, CausalModel
+from ._causal import Caches, CausalModel, check_length
 from ._parts import ModelConfig, heads_of_one_map, require_heads, without_heads
 
 
@@ -87,12 +90,14 @@ class GptAttention(Module):
     dropout: Dropout
     heads: int
 
-    def forward(self, x: Tensor[Float], cache: KeyValues | None) -> tuple[Tensor[Float], KeyValues]:
+    def forward(
+        self, x: Tensor[Float], cache: KeyValues | None, mask: Tensor[Bool] | None, is_causal: bool
+    ) -> tuple[Tensor[Float], KeyValues]:
         """Map (N, length, d) to the same shape, and to keys and values of all so far."""
         query, key, value = heads_of_one_map(self.c_attn(x), self.heads)
         new = KeyValues(key, value)
         seen = new if cache is None else cache.extended(new)
-        found = attention(query, seen.keys, seen.values, is_causal=True)
+        found = attention(query, seen.keys, seen.values, mask, is_causal=is_causal)
         return self.dropout(self.c_proj(without_heads(found))), seen
 
 
@@ -116,9 +121,11 @@ class GptBlock(Module):
     ln_2: LayerNorm
     mlp: GptMlp
 
-    def forward(self, x: Tensor[Float], cache: KeyValues | None) -> tuple[Tensor[Float], KeyValues]:
+    def forward(
+        self, x: Tensor[Float], cache: KeyValues | None, mask: Tensor[Bool] | None, is_causal: bool
+    ) -> tuple[Tensor[Float], KeyValues]:
         """Map (N, length, d) to the same shape, and to keys and values of all so far."""
-        found, seen = self.attn(self.ln_1(x), cache)
+        found, seen = self.attn(self.ln_1(x), cache, mask, is_causal)
         x = x + found
         return x + self.mlp(self.ln_2(x)), seen
 
@@ -142,23 +149,44 @@ class Gpt(CausalModel):
     h: tuple[GptBlock, ...]
     ln_f: LayerNorm
 
+    @property
+    def context(self) -> int:
+        """The most tokens that a text may have."""
+        return self.wpe.settings.n_embedding
+
     def extend(
-        self, tokens: Tensor[Int], cache: Caches | None = None
+        self,
+        tokens: Tensor[Int],
+        cache: Caches | None = None,
+        *,
+        padding: Tensor[Bool] | None = None,
+        positions: Tensor[Int] | None = None,
+        last: bool = False,
     ) -> tuple[Tensor[Float], Caches]:
         """Map the next tokens (N, length) to logits, and to what the blocks have to keep.
 
         Raises:
             ShapeError: for a text longer than the positions.
         """
-        offset, length = (cache[0].length if cache else 0), tokens.shape[-1]
-        most = self.wpe.settings.n_embedding
-        if offset + length > most:
-            got = f"{offset + length} tokens"
-            raise ShapeError("Gpt", "too long", got=got, expected=f"at most {most}")
-        places = arange(offset, offset + length, device=tokens.device)
+        known = cache[0].length if cache else 0
+        if positions is None:
+            check_length(self, known + tokens.shape[-1])
+            places = arange(known, known + tokens.shape[-1], device=tokens.device)
+        else:
+            places = positions
+        mask = None
+        if positions is not None:
+            slots = arange(known, dtype=positions.dtype, device=tokens.device)
+            mask = slots > positions[:, None]
+        if padding is not None:
+            hidden = padding[:, None, None]
+            mask = hidden if mask is None else logical_or(mask, hidden)
+            before = count_nonzero(padding, axis=-1, keepdims=True)
+            places = maximum(places - before, 0)
         x = self.drop(self.wte(tokens) + self.wpe(places))
         kept = []
         for i, block in enumerate(self.h):
-            x, seen = block(x, cache[i] if cache else None)
+            x, seen = block(x, cache[i] if cache else None, mask, positions is None)
             kept.append(seen)
+        x = x[:, -1:] if last else x
         return self.ln_f(x) @ self.wte.weight.value.mT, tuple(kept)

@@ -10,7 +10,6 @@ from phlox_tensor import (
     Bool,
     Float,
     Int,
-    ShapeError,
     Tensor,
     arange,
     attention,
@@ -28,7 +27,7 @@ from ..layers.linear import Linear, LinearConfig
 from ..layers.position import RotaryEncodingConfig, RotaryScalingConfig, turns
 from ..module.module import Module
 from ..param.param import Param
-from ._causal import Caches, CausalModel
+from ._causal import Caches, CausalModel, check_length
 from ._parts import ModelConfig, without_heads
 
 _SMALL = init.Normal(std=0.02)
@@ -448,6 +447,11 @@ class Llama(CausalModel):
     lm_head: Linear | None
     settings: LlamaConfig
 
+    @property
+    def context(self) -> int:
+        """The most tokens that a text may have."""
+        return self.settings.positions
+
     def extend(
         self,
         tokens: Tensor[Int],
@@ -476,9 +480,7 @@ class Llama(CausalModel):
         check_hidden("Llama", "padding", padding)
         known = 0 if cache is None else cache[0].length
         end = known + (tokens.shape[-1] if positions is None else 0)
-        if end > self.settings.positions:
-            got, most = f"{end} tokens", f"at most {self.settings.positions}"
-            raise ShapeError("Llama", "too long", got=got, expected=most)
+        check_length(self, end)
         x, kept = self.model(tokens, cache, padding, positions)
         x = x[:, -1:] if last else x
         if self.lm_head is None:

@@ -1,0 +1,1 @@
+"""How a causal model goes on: which token follows, and the steps that make them."""

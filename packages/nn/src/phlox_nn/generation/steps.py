@@ -1,0 +1,235 @@
+"""The tokens that follow, one step after the other: keys and values grow, or fill a fixed room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from phlox_tensor import (
+    Bool,
+    Float,
+    Int,
+    Tensor,
+    arange,
+    asarray,
+    concat,
+    where,
+    zeros,
+)
+
+from ..layers.attention import KeyValues
+from .sampling import Sampling, with_tokens
+
+_ROOM = 64  # the least room; twice as much whenever it is full, so few versions are compiled
+Pads = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Extends(Protocol):
+    """What a causal model can do: map the next tokens, beside what it keeps of those before."""
+
+    @property
+    def context(self) -> int:
+        """The most tokens that a text may have."""
+        ...
+
+    def extend(
+        self,
+        tokens: Tensor[Int],
+        cache: Any = None,
+        *,
+        padding: Tensor[Bool] | None = None,
+        positions: Tensor[Int] | None = None,
+        last: bool = False,
+    ) -> tuple[Tensor[Float], Any]:
+        """Map tokens (N, length) to logits, and to what the layers have to keep."""
+        ...
+
+
+class Room(NamedTuple):
+    """Keys and values with room for more, of which one position is written next.
+
+    Attributes:
+        keys: (…, heads, room, d_head).
+        values: the same.
+        place: (room, 1), True where the next position is written.
+    """
+
+    keys: Tensor[Float]
+    values: Tensor[Float]
+    place: Tensor[Bool]
+
+    @property
+    def length(self) -> int:
+        """The number of positions there is room for."""
+        return self.keys.shape[-2]
+
+    def extended(self, new: KeyValues) -> Room:
+        """Return these with one position written."""
+        keys, values = (where(self.place, n, old) for n, old in zip(new, self[:2], strict=True))
+        return Room(keys, values, self.place)
+
+
+class Place(NamedTuple):
+    """Where a step of a fixed room stands.
+
+    Attributes:
+        slot: (), the place of the token.
+        pads: (N,), how many places before each text are none of it; None for none.
+    """
+
+    slot: Tensor[Int]
+    pads: Tensor[Int] | None
+
+
+def step_in_room(
+    sampling: Sampling,
+    model: Extends,
+    tokens: Tensor[Int],
+    kept: tuple[tuple[Tensor[Float], Tensor[Float]], ...],
+    seen: Tensor[Bool] | None,
+    place: Place,
+    numbers: Tensor[Float],
+) -> tuple[Tensor[Int], tuple[tuple[Tensor[Float], Tensor[Float]], ...], Tensor[Bool] | None]:
+    """Write tokens (N, 1) at a place; return those that follow, and what is kept.
+
+    Shapes stay from call to call until the room is full, so that a compiled step is replayed.
+    """
+    slot, pads = place
+    slots = arange(kept[0][0].shape[-2], dtype=slot.dtype, device=slot.device)
+    cache = tuple(Room(keys, values, (slots == slot)[:, None]) for keys, values in kept)
+    padding = None if pads is None else slots < pads[:, None]
+    at = slot.reshape(1)
+    logits, cache = model.extend(tokens, cache, padding=padding, positions=at, last=True)
+    if seen is not None:
+        seen = with_tokens(seen, tokens[:, 0])
+    chosen = sampling.chosen(logits[:, -1], numbers, seen)
+    return chosen.astype(tokens.dtype), tuple(room[:2] for room in cache), seen
+
+
+class Generation:
+    """Tokens that follow a text, or several: what was read is kept, and may be gone on from.
+
+    Attributes:
+        cache: keys and values of all that was read.
+        length: how many places these have.
+    """
+
+    def __init__(self, model: Extends, *, chunk: int = 512, pads: Pads | None = None) -> None:
+        """Start with nothing read.
+
+        Args:
+            model: what maps tokens to logits; in inference.
+            chunk: how many tokens of a text are read at once.
+            pads: for texts of unequal lengths, the tokens before each that are none of it.
+        """
+        self._model = model
+        self._chunk = chunk
+        self._pads = pads if pads is not None and pads.any() else None
+        self.cache: Any = None
+        self.length = 0
+
+    def read(self, tokens: Tensor[Int]) -> Tensor[Float]:
+        """Read tokens (N, length) behind what was read; return the logits (N, words) after them."""
+        for start in range(0, tokens.shape[1], self._chunk):
+            logits = self._read(tokens[:, start : start + self._chunk])
+        return logits[:, -1]
+
+    def _read(self, tokens: Tensor[Int]) -> Tensor[Float]:
+        end, padding = self.length + tokens.shape[1], None
+        if self._pads is not None:
+            padding = asarray(np.arange(end) < self._pads[:, None], device=tokens.device)
+        logits, self.cache = self._model.extend(tokens, self.cache, padding=padding, last=True)
+        self.length = end
+        return logits
+
+    def cut(self, length: int) -> None:
+        """Forget what was read from a place on."""
+        self.length = length
+        if not length:
+            self.cache = None
+        elif self.cache is not None:
+            self.cache = tuple(
+                KeyValues(kept.keys[..., :length, :], kept.values[..., :length, :])
+                for kept in self.cache
+            )
+
+    def tokens(
+        self,
+        text: Tensor[Int],
+        sampling: Sampling,
+        numbers: np.ndarray[Any, Any],
+        *,
+        before: Tensor[Int] | None = None,
+        compiled: Callable[[Sampling], Any] | None = None,
+    ) -> Generator[Tensor[Int], None, None]:
+        """Read a text (N, length), then give the tokens (N,) that follow, a step each.
+
+        Args:
+            text: what follows what was read.
+            sampling: how a token is chosen.
+            numbers: (N, count), a number in [0, 1) for each draw.
+            before: all tokens so far, if they are more than the text.
+            compiled: gives ``step_in_room`` of a sampling as a compiled function; None for steps
+                that call op after op.
+        """
+        logits = self.read(text)
+        seen = None
+        if sampling.looks_back:
+            seen = self._seen(text if before is None else before, logits.shape[-1])
+        draws = asarray(numbers, device=text.device)
+        new = sampling.chosen(logits, draws[:, 0], seen).astype(text.dtype)
+        yield new
+        if compiled is not None:
+            yield from self._in_rooms(new, seen, draws, partial(compiled(sampling), self._model))
+            return
+        for i in range(1, draws.shape[1]):
+            seen = None if seen is None else with_tokens(seen, new)
+            new = sampling.chosen(self.read(new[:, None]), draws[:, i], seen).astype(text.dtype)
+            yield new
+
+    def _seen(self, tokens: Tensor[Int], words: int) -> Tensor[Bool]:
+        """Which tokens are in each text, (N, words)."""
+        known = tokens.numpy()
+        seen = np.zeros((len(known), words), np.bool_)
+        pads = np.zeros(len(known), np.int64) if self._pads is None else self._pads
+        for row, ids, pad in zip(seen, known, pads, strict=True):
+            row[ids[pad:]] = True
+        return asarray(seen, device=tokens.device)
+
+    def _in_rooms(
+        self, new: Tensor[Int], seen: Tensor[Bool] | None, draws: Tensor[Float], step: Any
+    ) -> Iterator[Tensor[Int]]:
+        """Steps whose shapes stay until a room is full."""
+        pads = None
+        if self._pads is not None:
+            pads = asarray(self._pads, dtype=new.dtype, device=new.device)
+        kept: Any = tuple((each.keys, each.values) for each in self.cache)
+        try:
+            for i in range(1, draws.shape[1]):
+                room = kept[0][0].shape[-2]
+                if room <= self.length:
+                    kept = _with_room(kept, self.length, self._model.context)
+                place = Place(asarray(self.length, dtype=new.dtype, device=new.device), pads)
+                new, kept, seen = step(new[:, None], kept, seen, place, draws[:, i])
+                self.length += 1
+                yield new
+        finally:
+            self.cache = tuple(KeyValues(*pair) for pair in kept)
+            self.cut(self.length)
+
+
+def _with_room(kept: Any, length: int, most: int) -> Any:
+    """Keys and values with zeros behind: room for some more positions."""
+    room = _ROOM
+    while room <= length:
+        room *= 2
+    room = min(room, most)
+
+    def wider(x: Tensor[Float]) -> Tensor[Float]:
+        shape = (*x.shape[:-2], room - x.shape[-2], x.shape[-1])
+        return concat((x, zeros(shape, dtype=x.dtype, device=x.device)), axis=-2)
+
+    return tuple((wider(keys), wider(values)) for keys, values in kept)

@@ -1,0 +1,118 @@
+"""Texts that a model goes on with: at once or in pieces, alone or with others, compiled or not."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Cpu, Numpy, Wgpu, nn
+from phlox_nn.generation.sampling import Sampling, numbers_of
+from phlox_nn.generation.steps import Generation, step_in_room
+
+TEXT = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
+
+
+MADE = {
+    "gpt": nn.models.GptConfig(61, 128, 16, 2, 4),
+    # A window shorter than the text, and fewer positions than a room would have.
+    "llama": nn.models.LlamaConfig(61, 104, 16, 2, 4, 2, d_ff=32, window=9),
+}
+
+
+@lru_cache(maxsize=2)
+def model(name: str = "gpt") -> nn.models.CausalModel:
+    """A small decoder whose choices are not all alike."""
+    px.seed(77)
+    made: Any = MADE[name].init(Cpu())
+    return made.map(lambda _, p: p.with_value(p.value * 8) if p.value.ndim == 2 else p)
+
+
+def following(
+    given: Any, texts: list[list[int]], rules: Sampling, seed: Any, count: int, **options: Any
+) -> Any:
+    """Tokens (N, count) after texts of any lengths."""
+    longest = max(map(len, texts))
+    pads = np.array([longest - len(text) for text in texts])
+    rows = [[0] * pad + text for pad, text in zip(pads, texts, strict=True)]
+    tokens: Any = px.asarray(rows, device=given.devices[0])
+    made = Generation(given, pads=pads, chunk=options.pop("chunk", 512))
+    numbers = numbers_of(seed, len(texts), count)
+    return np.stack([new.numpy() for new in made.tokens(tokens, rules, numbers, **options)], 1)
+
+
+def compiled(rules: Sampling) -> Any:
+    return px.compile(partial(step_in_room, rules))
+
+
+RULES = [Sampling(1.5, temperature=0.0), Sampling(1.2, 0.9, top_k=8, top_p=0.95)]
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_the_same_tokens_come_op_by_op_compiled_and_from_the_whole_text(
+    rules: Sampling, name: str
+) -> None:
+    given = model(name)
+    got = following(given, [TEXT], rules, 3, 90)[0].tolist()
+    assert len(set(got)) > 3
+    assert following(given, [TEXT], rules, 3, 90, chunk=4)[0].tolist() == got
+    # A room is full on the way.
+    assert following(given, [TEXT], rules, 3, 90, compiled=compiled)[0].tolist() == got
+    whole, numbers = list(TEXT), numbers_of(3, 1, 90)
+    for i in range(90):
+        logits = given(px.asarray([whole]))[:, -1]
+        seen = np.isin(np.arange(61), whole)[None]
+        draw = px.asarray(numbers[:, i])
+        whole.append(rules.chosen(logits, draw, px.asarray(seen)).item())
+    assert whole[len(TEXT) :] == got
+
+
+@pytest.mark.parametrize("how", [None, compiled], ids=["by_ops", "compiled"])
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_texts_of_unequal_lengths_get_what_each_gets_alone(
+    rules: Sampling, how: Any, name: str
+) -> None:
+    texts, seeds = [TEXT, TEXT[:3], TEXT[4:9]], [5, 6, 7]
+    together = following(model(name), texts, rules, seeds, 60, compiled=how, chunk=4)
+    for text, seed, row in zip(texts, seeds, together, strict=True):
+        alone = following(model(name), [text], rules, [seed], 60)[0]
+        assert row.tolist() == alone.tolist()
+
+
+def test_devices_draw_the_same_tokens() -> None:
+    rules = Sampling(temperature=0.8, top_p=0.9)
+    found = [
+        following(model().to_device(device), [TEXT, TEXT[:4]], rules, 1, 24).tolist()
+        for device in (Numpy(), Cpu(), Wgpu())
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_was_read_is_gone_on_from() -> None:
+    made, rules = Generation(model()), Sampling(temperature=0.0)
+    text = px.asarray([TEXT])
+    first = [new.item() for new in made.tokens(text, rules, numbers_of(0, 1, 5))]
+    for how in (None, compiled):
+        made.cut(len(TEXT) - 3)
+        again = made.tokens(text[:, -3:], rules, numbers_of(0, 1, 5), before=text, compiled=how)
+        assert [new.item() for new in again] == first
+        assert made.length == len(TEXT) + 4
+    made.cut(0)
+    assert made.cache is None
+    stopped = made.tokens(text, rules, numbers_of(0, 1, 9), compiled=compiled)
+    for _ in range(3):
+        next(stopped)
+    stopped.close()
+    cache: Any = made.cache
+    assert cache[0].length == made.length == len(TEXT) + 2
+
+
+def test_a_text_beyond_the_context_is_refused_before_the_first_step() -> None:
+    with pytest.raises(px.ShapeError, match=r"\[Gpt\] too long: got 129 tokens, expected at most"):
+        model().generate(px.asarray([TEXT]), 119)
+    assert model().generate(px.asarray([TEXT[:2]]), 3, seed=1, min_p=0.1).shape == (1, 5)
