@@ -33,7 +33,7 @@ def measures(row: Any) -> Any:
 
 @pytest.mark.parametrize("function", [reads, adds_up, measures])
 def test_what_a_function_may_not_ask_is_refused_where_it_catches_that(function: Any) -> None:
-    rows = [(ones(1 << 17, device=Cpu()),) for _ in range(2)]
+    rows = [(ones(1 << 18, device=Cpu()),) for _ in range(2)]
     with pytest.raises(CompileError, match="not one kernel"):
         run_together(function, rows)
     doubled = run_together(lambda row: row[0] * 2, rows)

@@ -10,7 +10,7 @@ import phlox as px
 from phlox import Tensor, nn, optim
 from phlox.nn import Param
 
-LARGE = 400, 500  # three of them are 1 MiB even in bfloat16, from which one kernel pays
+LARGE = 600, 600  # three of them are 2 MiB even in bfloat16, from which one kernel pays
 SHAPES = LARGE, LARGE, (), (0, 3), LARGE
 
 

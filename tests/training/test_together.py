@@ -60,7 +60,7 @@ def test_a_step_is_one_call_with_the_bits_of_one_for_each_parameter(
 
 
 @pytest.mark.parametrize("name", sorted(RULES))
-def test_a_step_on_the_gpu_is_one_trial_with_the_values_of_its_ops(
+def test_a_step_on_the_gpu_is_one_call_with_the_values_of_its_ops(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rule, device = RULES[name], px.Wgpu()
@@ -75,7 +75,7 @@ def test_a_step_on_the_gpu_is_one_trial_with_the_values_of_its_ops(
         grads = [px.asarray(rng.normal(size=s).astype("float32"), device=device) for s in shapes]
         calls.clear()
         model = optimizer.step(0.1, model, dict(zip(ids, grads, strict=True)))
-        assert at == 0 or len(calls) == 1, "one trial for all"
+        assert at == 0 or len(calls) == 1, "one call for all"
         pairs = [rule.step(0.1, *each) for each in zip(values, grads, states, strict=True)]
         values, states = [value for value, _ in pairs], [state for _, state in pairs]
         for got, want in zip(model.weights, values, strict=True):

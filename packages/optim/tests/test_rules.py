@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ import phlox_optim as optim
 import phlox_record as record
 import phlox_tensor as pt
 from phlox_nn import ConfigError, Param
-from phlox_optim import _rule
 from phlox_tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -436,13 +434,3 @@ def test_a_rule_is_laid_out_as_its_author_wants(rule: Any) -> None:
         assert getattr(rule, "calls", count) == count
     again = pickle.loads(pickle.dumps(rule))
     assert repr(again) == repr(rule)
-
-
-def test_nothing_about_a_rule_is_kept_beyond_it() -> None:
-    rule, ones = Named(factor=0.5), [pt.ones(2)]
-    rule.step_list(0.1, ones, ones, [None])
-    key = id(rule)
-    assert key in _rule._TENSOR_BY_TENSOR
-    del rule
-    gc.collect()
-    assert key not in _rule._TENSOR_BY_TENSOR

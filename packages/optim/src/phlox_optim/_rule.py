@@ -8,7 +8,6 @@ from functools import wraps
 from inspect import cleandoc
 from operator import is_
 from typing import Any, ClassVar, Final, Generic, Never, TypeAlias, TypeVar, get_args
-from weakref import finalize
 
 from phlox_tensor import CompileError, DType, Float, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import run_together
@@ -24,6 +23,9 @@ SteppedAll: TypeAlias = tuple[list[Tensor[Float]], list[State]]
 
 class SimpleOptimizer(ABC):
     """The rule for one tensor; an author of an optimizer writes ``step`` and nothing else."""
+
+    # Of each class: whether first steps (True), or later ones, cannot be one kernel.
+    _one_by_one: ClassVar[set[bool]]
 
     @abstractmethod
     def step(self, lr: float, tensor: Tensor[Float], grad: Tensor[Float], state: State) -> Stepped:
@@ -46,8 +48,9 @@ class SimpleOptimizer(ABC):
     ) -> SteppedAll:
         """Return many tensors after a step, and their states, with the bits of ``step`` for each.
 
-        By default, where ``step`` is elementwise ops and keeps nothing in the rule itself, it runs
-        once, without data, to be one kernel over all tensors; else it runs for each.
+        By default, where ``step`` is elementwise ops and keeps nothing in the rule itself, large
+        tensors are stepped by one kernel, for which it runs once, without data; else it runs for
+        each.
 
         Raises:
             ShapeError: when a tensor after a step does not have the shape of the one before.
@@ -70,6 +73,7 @@ class SimpleOptimizer(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Let steps run in full precision, and ``step`` say what steps modules if given one."""
         super().__init_subclass__(**options)
+        cls._one_by_one = set()
         if "step" in vars(cls):
             cls.step = _of_one_tensor(cls.step)  # type: ignore[method-assign]
         if "step_list" in vars(cls):
@@ -133,49 +137,31 @@ class ConfiguredRule(SimpleOptimizer, Generic[C]):
                 config._rule = cls  # type: ignore[attr-defined]
 
 
-# By id of a rule, since rules need no hash: whether the first step, and the later ones, run tensor
-# by tensor, found out by trying. Not in the rule, which is an author's to copy and lay out.
-_TENSOR_BY_TENSOR: Final[dict[int, set[bool]]] = {}
-
-
-def _tensor_by_tensor(rule: SimpleOptimizer) -> set[bool]:
-    found = _TENSOR_BY_TENSOR.get(id(rule))
-    if found is None:
-        found = _TENSOR_BY_TENSOR[id(rule)] = set()
-        finalize(rule, _TENSOR_BY_TENSOR.pop, id(rule))
-    return found
-
-
-def _kept(rule: SimpleOptimizer) -> dict[str, Any]:
-    """What a rule has in its slots."""
+def _attributes(rule: SimpleOptimizer) -> dict[str, Any]:
+    """What a rule keeps in itself, in slots or not."""
     names = tree.slots_of(type(rule))
-    return {name: getattr(rule, name) for name in names if hasattr(rule, name)}
+    return {**vars(rule), **{name: getattr(rule, name) for name in names if hasattr(rule, name)}}
 
 
 def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
     """What one kernel gives for all rows; None where the step has to run for each."""
-    first, apart = rows[0][2] is None, _tensor_by_tensor(rule)
-    if first in apart:
+    first = rows[0][2] is None
+    if first in rule._one_by_one:
         return None
-    own, slots = vars(rule), _kept(rule)
-    before = own.copy()
+    before = _attributes(rule)
     try:
         made = run_together(lambda row: _checked_pair(rule, rule.step(lr, *row)), rows)
     except CompileError:
         made = None
-        apart.add(first)
-    if not (_unchanged(own, before) and _unchanged(_kept(rule), slots)):
-        own.clear()  # it counts its calls, or the like: each of them has to be made
-        own.update(before)
-        for name, value in slots.items():
+        rule._one_by_one.add(first)
+    after = _attributes(rule)
+    if after.keys() != before.keys() or not all(map(is_, after.values(), before.values())):
+        vars(rule).clear()  # it counts its calls, or the like: each of them has to be made
+        for name, value in before.items():
             object.__setattr__(rule, name, value)  # of a frozen dataclass too
-        apart.add(first)
+        rule._one_by_one.add(first)
         return None
     return made
-
-
-def _unchanged(own: dict[str, Any], before: dict[str, Any]) -> bool:
-    return own.keys() == before.keys() and all(map(is_, own.values(), before.values()))
 
 
 def _of_one_tensor(step: Callable[..., Any]) -> Callable[..., Any]:

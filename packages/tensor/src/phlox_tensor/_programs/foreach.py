@@ -3,64 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
-from typing import Any, Final, NamedTuple, NoReturn
+from functools import lru_cache
+from typing import Any, Final
 
 from .._call.dispatch import wrap
 from .._device.backend import Backend, watched
-from .._device.program import Kernel
+from .._device.program import Kernel, Program
 from .._errors.classes import CompileError, Rejected
-from .._recording.active import recorded
-from .._recording.graph import needed
-from .._recording.record import Recording, recording, refuse
+from .._recording.graph import Graph
+from .._recording.record import recording
 from .._tree import walk as trees
-from .._values.cell import Cell
-from .._values.number import Number
 from .._values.tensor import Tensor
 from .limits import too_much
-from .lowering import lowered
-from .quick_tracing import Tape, Trial
+from .lowering import Lowered
+from .tracing import sketched
 
-_MOST_KEPT: Final = 256
-_Path = tuple[Any, ...]
-
-
-class _Plan(NamedTuple):
-    """How what a trial did runs.
-
-    Attributes:
-        kernel: runs the program.
-        inputs: which tensors of the arguments it takes.
-        numbers: those that it takes, which are known by their place among those of the trial.
-        outputs: the values that it gives.
-    """
-
-    kernel: Kernel
-    inputs: tuple[int, ...]
-    numbers: tuple[Any, ...]
-    outputs: tuple[int, ...]
-
-
-# Plans by device, types, what was done, and what is wanted; None where there is no kernel.
-_PLANS: Final[dict[Any, _Plan | None]] = {}
-_UNKNOWN: Final = object()
+# So many times ``pays_from`` all first tensors have: finding out takes milliseconds.
+_PAYS: Final = 2
 
 
 def run_together(function: Callable[..., Any], rows: Sequence[Any]) -> list[Any] | None:
     """Return what a function of elements gives for each of some arguments, computed by one kernel.
 
-    The function is tried once, without data, for all rows: what it does to elements is the same for
-    each, and has the bits that its ops one by one give. Whatever else it does, it does once.
+    The function is traced, without data, for all rows: what it does to elements is the same for
+    each, and has the bits that its ops one by one give.
 
     Args:
-        function: of dicts, lists and tuples of tensors and plain values, to such.
+        function: of trees of tensors and plain values, to such.
         rows: the arguments, which differ in their tensors alone: same structure, same plain values,
             same element types. The tensors of a row have one shape.
 
     Returns:
-        A result for each row; None where it depends on the place, not on the function: devices that
-        are no base devices with programs, recordings, rows of tensors of several shapes, and too
-        little to do for a kernel to take less time.
+        A result for each row; None where it depends on the device or on sizes, not on the function:
+        no base device with programs, recordings, rows of tensors of several shapes, and too little
+        to do for a kernel to take less time.
 
     Raises:
         CompileError: where the function does anything but elementwise ops: it asks for a shape,
@@ -72,163 +48,78 @@ def run_together(function: Callable[..., Any], rows: Sequence[Any]) -> list[Any]
         >>> run_together(lambda row: row[0] * row[1], rows) is None  # NumPy has no programs
         True
     """
-    paths = _paths(rows[0])
-    if not paths:
+    given = [_tensors(trees.leaves(row)) for row in rows]
+    if not given[0] or not _pays(given):
         return None
-    device: Backend = _at(rows[0], paths[0]).device
+    device: Backend = given[0][0].device
+    try:
+        graph, parts, leaves, tree = _traced(function, rows[0], device)
+        results = _run(device, parts, [[x.primitive for x in row] for row in given])
+    except Exception as error:  # whatever it is: it comes again where each row is computed
+        raise CompileError(
+            "run_together",
+            "the function is not one kernel for all rows",
+            got=f"{type(error).__name__}: {error}".splitlines()[0],
+            expected="elementwise ops of tensors and numbers",
+            hint="call it for one row after the other",
+        ) from error
+    filled = []
+    for row, made in zip(given, results, strict=True):
+        known = dict(zip(graph.inputs, row, strict=True))
+        known |= {v: wrap(x, device) for v, x in zip(parts.results, made, strict=True)}
+        values = iter(graph.outputs)
+        new = [known[next(values)] if isinstance(x, Tensor) else x for x in leaves]
+        filled.append(tree.rebuild(new))
+    return filled
+
+
+def _traced(
+    function: Callable[..., Any], row: Any, device: Backend
+) -> tuple[Graph, Lowered, list[Any], trees.Structure]:
+    """What a function does to the elements of a row, and what it gives, without data."""
+    items, structure = trees.flatten(row)
+    last: list[Any] = []
+
+    def run(*tensors: Tensor[Any]) -> list[Tensor[Any]]:
+        each = iter(tensors)
+        mine = [next(each) if isinstance(item, Tensor) else item for item in items]
+        last[:] = trees.flatten(function(structure.rebuild(mine)))
+        return _tensors(last[0])
+
+    dtypes = [x.dtype for x in _tensors(items)]
+    found = sketched("run_together", run, device, dtypes, several=True)
+    if isinstance(found.lowered, CompileError):
+        raise found.lowered
+    return found.graph, found.lowered, last[0], last[1]
+
+
+def _tensors(leaves: Sequence[Any]) -> list[Tensor[Any]]:
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _pays(rows: Sequence[Sequence[Tensor[Any]]]) -> bool:
+    """Whether tensors can be taken by one kernel, and there is enough to do for it."""
+    device = rows[0][0].device
     if device.inner is not None or not device.limits.bindings or watched() or recording():
-        return None
-    if not _pays(rows, paths[0], device):
-        return None
-    given = [_primitives(row, paths, device) for row in rows]
-    if None in given:
-        return None
-    trial = Trial(device)
-    tape = Tape([device.dtype_of(p) for p in given[0] or ()])
-    elements = iter(tape.elements())
-    argument = _mapped(rows[0], lambda _: wrap(next(elements), trial))
-    out, wanted = _tried(function, argument, trial)
-    done, numbers = tape.written()
-    key = device, tape.inputs, done, wanted
-    plan: Any = _PLANS.get(key, _UNKNOWN)
-    if plan is _UNKNOWN:  # another thread may clear them at any time
-        if len(_PLANS) >= _MOST_KEPT:
-            _PLANS.clear()
-        plan = _PLANS[key] = _planned(device, tape, wanted)
-    if plan is None:
-        raise _not_one("what it does is no program that the device has a kernel for")
-    values = [numbers[n.place] if type(n) is Number else n for n in plan.numbers]
-    calls = [(*[each[at] for at in plan.inputs], *values) for each in given if each is not None]
-    try:
-        made = _run(plan, calls)
-    except Rejected as refused:
-        raise _not_one(str(refused)) from refused
-    return [_filled(out, plan, *each, device) for each in zip(given, made, strict=True)]
+        return False
+    if any(x.device is not device or x.shape != row[0].shape for row in rows for x in row):
+        return False
+    return sum(row[0].nbytes for row in rows) >= _PAYS * device.limits.pays_from
 
 
-def _run(plan: _Plan, calls: list[tuple[Any, ...]]) -> Sequence[Sequence[Any]]:
+@lru_cache(256)
+def _kernel(device: Backend, program: Program) -> Kernel | None:
+    return None if too_much(device, program) else device.kernel(program)
+
+
+def _run(device: Backend, parts: Lowered, rows: list[list[Any]]) -> Sequence[Sequence[Any]]:
     """What the kernel gives for each row; a kernel that takes all at once has ``over``."""
-    over = getattr(plan.kernel, "over", None)
-    if over is None:
-        return [plan.kernel(*call) for call in calls]
-    made, count = over(calls), len(plan.outputs)
-    return [made[at : at + count] for at in range(0, len(made), count)]
-
-
-def _filled(out: Any, plan: _Plan, given: Any, made: Any, device: Backend) -> Any:
-    """A result: what was computed, arguments as they are, and what is no tensor."""
-    known = dict(zip(plan.outputs, made, strict=True))
-
-    def tensor(trial: Tensor) -> Tensor:
-        value = trial.primitive.value
-        own: Tensor = wrap(known[value] if value in known else given[value], device)
-        return own
-
-    return _mapped(out, tensor)
-
-
-def _pays(rows: Sequence[Any], path: _Path, device: Backend) -> bool:
-    """Whether there is enough to do for a kernel to take less time than the ops, trial and all."""
-    enough = device.limits.pays_from / device.dtype_of(_at(rows[0], path).primitive).itemsize
-    shape_of = device.shape_of
-    total = 0
-    for row in rows:
-        total += prod(shape_of(_at(row, path).primitive))
-        if total >= enough:
-            return True
-    return False
-
-
-def _paths(item: Any, path: _Path = ()) -> list[_Path]:
-    """Where the tensors of a tree of dicts, lists and tuples are."""
-    cls = type(item)
-    if cls is Tensor:
-        return [path]
-    if cls is dict:
-        return [each for key, part in item.items() for each in _paths(part, (*path, key))]
-    if cls is list or cls is tuple:
-        return [each for at, part in enumerate(item) for each in _paths(part, (*path, at))]
-    return []
-
-
-def _at(item: Any, path: _Path) -> Any:
-    for key in path:
-        item = item[key]
-    return item
-
-
-def _mapped(item: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """A tree of dicts, lists and tuples with other tensors."""
-    cls = type(item)
-    if cls is Tensor:
-        return function(item)
-    if cls is dict:
-        return {key: _mapped(part, function) for key, part in item.items()}
-    if cls is list:
-        return [_mapped(part, function) for part in item]
-    if cls is tuple:
-        return tuple([_mapped(part, function) for part in item])
-    return item
-
-
-def _primitives(row: Any, paths: Sequence[_Path], device: Backend) -> list[Any] | None:
-    """The tensors of a row; None where they are not all of one shape and of the device."""
-    found = []
-    for path in paths:
-        tensor = _at(row, path)
-        if tensor.device is not device:
-            return None
-        found.append(tensor.primitive)
-    shapes = list(map(device.shape_of, found))
-    return found if shapes.count(shapes[0]) == len(shapes) else None
-
-
-def _tried(
-    function: Callable[..., Any], argument: Any, trial: Trial
-) -> tuple[Any, tuple[int, ...]]:
-    """What a function gives, and which values are in it."""
-    made = Recording(_open_cell, "trial")
-    try:
-        with recorded(made, watching=False):
-            out = function(argument)
-            made.raise_caught()
-    except Exception as error:  # whatever it is: it comes again where there is data
-        raise _not_one(f"{type(error).__name__}: {error}".splitlines()[0]) from error
-    tensors = [_at(out, path) for path in _paths(out)]
-    hidden = sum(isinstance(leaf, Tensor) for leaf in trees.leaves(out)) - len(tensors)
-    if hidden or any(tensor.device is not trial for tensor in tensors):
-        raise _not_one("a result that is made of nothing that was given, or in another container")
-    return out, tuple(dict.fromkeys(tensor.primitive.value for tensor in tensors))
-
-
-def _open_cell(cell: Cell[Any], _: Recording) -> NoReturn:
-    refuse(CompileError("trial", "the function reads state", got=repr(cell)))
-
-
-def _planned(device: Backend, tape: Tape, wanted: Sequence[int]) -> _Plan | None:
-    """What runs the ops of a trial; None where one kernel does not."""
-    count = len(tape.inputs)
-    outputs = [value for value in wanted if value >= count]
-    if not outputs or any(dtype.kind == "Int" for dtype in tape.inputs):
-        return None
-    nodes, specs = tape.nodes(device)
-    try:
-        parts = lowered(needed(nodes, outputs), specs, outputs)
-    except CompileError:
-        return None
-    if too_much(device, parts.program) is not None:
-        return None
-    kernel = device.kernel(parts.program)
+    kernel = _kernel(device, parts.program)
     if kernel is None:
-        return None
-    return _Plan(kernel, parts.inputs, parts.numbers, parts.results)
-
-
-def _not_one(got: str) -> CompileError:
-    return CompileError(
-        "run_together",
-        "the function is not one kernel for all rows",
-        got=got,
-        expected="elementwise ops of tensors and numbers",
-        hint="call it for one row after the other",
-    )
+        raise Rejected("the device has no kernel for it")
+    calls = [(*[row[at] for at in parts.inputs], *parts.numbers) for row in rows]
+    over = getattr(kernel, "over", None)
+    if over is None:
+        return [kernel(*call) for call in calls]
+    made, count = over(calls), len(parts.results)
+    return [made[at : at + count] for at in range(0, len(made), count)]

@@ -26,7 +26,7 @@ from ..ops._families import ELEMENTWISE
 from ..shapes._broadcast import elementwise
 from .limits import has_programs, lacks_types, too_much
 from .lowering import Lowered, in_the_way
-from .tracing import Sketched, StandIn, sketched
+from .tracing import Sketch, Sketched, sketched
 
 # How a call looks: an element type for each tensor, a type for each number, else the value.
 Form = tuple[Any, ...]
@@ -59,7 +59,7 @@ class ElementFormula:
         device, given, form = self._looked_at(args)
         found = self._entries.get((device, form))
         if found is None or found[0] is not device.ops:
-            if isinstance(device.base, StandIn):  # a formula inside of another one
+            if isinstance(device.base, Sketch):  # a formula inside of another one
                 inside: Tensor[Any] = self.function(*given)
                 return inside
             found = self._made(device, form, given)

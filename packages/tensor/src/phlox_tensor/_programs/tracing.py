@@ -29,33 +29,26 @@ if TYPE_CHECKING:
 _SHAPES: Final = ((1,), (5, 7))
 
 
-class StandIn(Backend):
-    """Base of devices that say what a base device says about itself, and compute nothing.
-
-    Args:
-        like: the base device.
-    """
-
-    has_data = False
-
-    def __init__(self, like: Backend) -> None:
-        """Take over what the device says about itself."""
-        self.like: Final = like
-        self.settings = (like,)
-        self.dtypes = like.dtypes
-        self.default_float, self.default_int = like.default_float, like.default_int
-        self.max_rank = like.max_rank
-
-
 @final
-class Sketch(StandIn):
+class Sketch(Backend):
     """A base device with the entries of another one, each of which only says what it would give.
 
     Args:
         like: the base device.
+        sizes: whether a function may ask for shapes.
     """
 
     name = "sketch"
+    has_data = False
+
+    def __init__(self, like: Backend, *, sizes: bool) -> None:
+        """Take over what the device says about itself."""
+        self.like: Final = like
+        self.sizes: Final = sizes
+        self.settings = (like, sizes)
+        self.dtypes = like.dtypes
+        self.default_float, self.default_int = like.default_float, like.default_int
+        self.max_rank = like.max_rank
 
     def entry(self, name: str) -> Entry | None:
         """Return what says what the op would give; None where a kernel spells it out."""
@@ -75,8 +68,14 @@ class Sketch(StandIn):
         return run
 
     def shape_of(self, primitive: Spec, /) -> Shape:
-        """Return the shape."""
+        """Return the shape, to those who may ask for it."""
+        if not self.sizes:
+            refuse(CompileError("sketch", "the function asks for a shape"))
         return primitive.shape
+
+    def spec_of(self, primitive: Spec, /) -> Spec:
+        """Return shape and element type, to ops."""
+        return primitive
 
     def dtype_of(self, primitive: Spec, /) -> DType:
         """Return the element type."""
@@ -102,8 +101,8 @@ class Sketched(NamedTuple):
     """What a function does to elements.
 
     Attributes:
-        dtype: the element type of its result.
-        used: the arguments on which the result depends, by place.
+        dtype: the element type of its first result.
+        used: the arguments on which the results depend, by place.
         lowered: it as one program, whose inputs are places of arguments; or why it is none.
         graph: it, op by op.
     """
@@ -115,7 +114,12 @@ class Sketched(NamedTuple):
 
 
 def sketched(
-    name: str, function: Callable[..., Any], device: Backend, args: Sequence[Any]
+    name: str,
+    function: Callable[..., Any],
+    device: Backend,
+    args: Sequence[Any],
+    *,
+    several: bool = False,
 ) -> Sketched:
     """Return what a function does to elements on a base device.
 
@@ -124,12 +128,15 @@ def sketched(
         function: of tensors and numbers, to one tensor.
         device: the base device.
         args: an element type for each tensor; numbers, and whatever else it takes, as they are.
+        several: whether it gives a sequence of tensors, arguments among them, and may not ask for
+            shapes, so that it need not be run for two of them.
 
     Raises:
         CompileError: where it reads values, depends on shapes, takes tensors from outside, or
             gives something else than one tensor.
     """
-    first, second = (_run(name, function, device, args, shape) for shape in _SHAPES)
+    first = _run(name, function, device, args, _SHAPES[0], several)
+    second = first if several else _run(name, function, device, args, _SHAPES[1], several)
     if _form(first) != _form(second):
         raise CompileError(
             name,
@@ -142,9 +149,14 @@ def sketched(
 
 
 def _run(
-    name: str, function: Callable[..., Any], device: Backend, args: Sequence[Any], shape: Shape
+    name: str,
+    function: Callable[..., Any],
+    device: Backend,
+    args: Sequence[Any],
+    shape: Shape,
+    several: bool,
 ) -> Sketched:
-    sketch = Sketch(device)
+    sketch = Sketch(device, sizes=not several)
 
     def open_cell(cell: Cell[Any], made: Recording) -> Any:
         if is_stream(cell):  # to go back there, should somebody draw; who does is found as an op
@@ -186,6 +198,15 @@ def _run(
                 hint="f(x, random.random()), with the number as an argument",
             )
         _refuse_changes(name, made)
+        outs = out if several else (out,)
+        _refuse_others(name, outs, sketch)
+        graph = made.graph(tuple([made.value_of(sketch, each.primitive) for each in outs]))
+    return _read(name, graph, places, several)
+
+
+def _refuse_others(name: str, outs: Sequence[Any], sketch: Sketch) -> None:
+    """Refuse what is no tensor made from the arguments."""
+    for out in outs:
         if type(out) is not Tensor or out.device is not sketch:
             raise CompileError(
                 name,
@@ -194,9 +215,6 @@ def _run(
                 expected="a tensor",
                 hint="one kernel for each result; px.compile, which fuses them",
             )
-        value = made.value_of(sketch, out.primitive)
-        graph = made.graph((value,))
-    return _read(name, graph, value, places)
 
 
 def _refuse_changes(name: str, made: Recording) -> None:
@@ -219,21 +237,21 @@ def _refuse_changes(name: str, made: Recording) -> None:
             )
 
 
-def _read(name: str, graph: Graph, value: int, places: dict[int, int]) -> Sketched:
-    """The program of a graph with one output, whose inputs are the arguments at these places."""
-    nodes = needed(graph.nodes, (value,))
-    taken = {v for node in nodes for v in values_of(node)} | {value}
+def _read(name: str, graph: Graph, places: dict[int, int], several: bool) -> Sketched:
+    """The program of a graph whose inputs are the arguments at these places."""
+    nodes = needed(graph.nodes, graph.outputs)
+    taken = {v for node in nodes for v in values_of(node)} | {*graph.outputs}
     used = tuple(sorted(places[v] for v in taken if v in places))
-    dtype = graph.specs[value].dtype
+    dtype = graph.specs[graph.outputs[0]].dtype
     try:
-        found: Lowered | CompileError = _lowered(name, graph, nodes, value, places)
+        found: Lowered | CompileError = _lowered(name, graph, nodes, places, several)
     except CompileError as error:
         found = error
     return Sketched(dtype, used, found, graph)
 
 
 def _lowered(
-    name: str, graph: Graph, nodes: Sequence[Node], value: int, places: dict[int, int]
+    name: str, graph: Graph, nodes: Sequence[Node], places: dict[int, int], several: bool
 ) -> Lowered:
     full = next((graph.specs[v].shape for v in places), ())
     for node in nodes:
@@ -245,7 +263,8 @@ def _lowered(
         for v in values_of(node):
             if v in graph.constants:
                 raise _from_outside(name, f"an operand of {node.op.name} at {node.line}")
-    if value in places or value in graph.constants:
+    made = [v for v in dict.fromkeys(graph.outputs) if not (several and v in places)]
+    if not made or any(v in places or v in graph.constants for v in made):
         raise CompileError(
             name,
             "the result is no result of an op",
@@ -253,7 +272,7 @@ def _lowered(
             expected="the result of elementwise ops",
             hint="return it outside of the kernel",
         )
-    parts = lowered(nodes, graph.specs, (value,))
+    parts = lowered(nodes, graph.specs, made)
     return parts._replace(inputs=tuple(places[v] for v in parts.inputs))
 
 
