@@ -239,11 +239,15 @@ def test_phases_cover_every_pixel_once() -> None:
         assert (seen == 1).all()
 
 
-def test_large_sizes_are_tiled(gpu: Wgpu) -> None:
-    assert _matmul.choose_tile(gpu.device, 64, 32 * 56 * 56, 576, 1)[0] in (
-        _matmul.LARGE,
-        _matmul.MEDIUM,
-    )
+@pytest.mark.parametrize("channels", [16, 32, 48, 64, 100, 128])
+def test_tiles_are_not_filled_with_padding(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, channels: int
+) -> None:
+    monkeypatch.setattr(gpu.device, "software", False)
+    tile, parts = _matmul.choose_tile(gpu.device, channels, 32 * 56 * 56, 576, 1)
+    assert (tile.columns, parts) == (128, 1)
+    rows, _ = tile.cut(channels, 1)
+    assert rows * tile.rows < channels + 32
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:

@@ -187,3 +187,26 @@ def test_a_read_stages_what_it_reads_and_no_more(
     assert staging.kept_bytes <= 1 << 26
     gpu.trim()
     assert staging.kept_bytes == 0
+
+
+def test_shaders_with_checks_give_the_same_bits(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = """
+        import hashlib
+        import numpy as np
+        import phlox_tensor as pt
+        from phlox_wgpu import Wgpu
+
+        if Wgpu.found():
+            gpu = Wgpu()
+            x = gpu.upload(np.random.default_rng(3).normal(size=(130, 67)).astype("f"), pt.float32)
+            found = [
+                gpu.ops.matmul(x, gpu.ops.permute_dims(x, (1, 0))),
+                gpu.ops.cumulative_sum(x, 0, pt.float32, False),
+                gpu.ops.argsort(x, 1, False),
+                gpu.ops.sum(x, (0, 1), False, pt.float32),
+            ]
+            print(hashlib.sha256(b"".join(gpu.read(y).tobytes() for y in found)).hexdigest())
+        """
+    without = run(program)
+    monkeypatch.setenv("PHLOX_WGPU_CHECKS", "1")
+    assert run(program) == without

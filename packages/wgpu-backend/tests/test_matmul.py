@@ -102,9 +102,7 @@ def test_tiles_and_their_edges(
     check(gpu, up, rng, tiled(gpu, TINY, 3), sizes, turn, batch=(2,))
 
 
-@pytest.mark.parametrize(
-    "tile", [_matmul.LARGE, _matmul.MEDIUM, _matmul.SMALL], ids=lambda t: f"{t.rows}x{t.columns}"
-)
+@pytest.mark.parametrize("tile", _matmul.RATES, ids=lambda t: f"{t.rows}x{t.columns}")
 def test_the_tiles_of_a_gpu(gpu: Wgpu, up: Up, rng: np.random.Generator, tile: Tile) -> None:
     check(gpu, up, rng, tiled(gpu, tile, 1), (tile.rows + 4, tile.columns + 8, 68), (False, False))
 

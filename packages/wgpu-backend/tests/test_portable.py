@@ -36,7 +36,7 @@ def test_subgroups_are_enabled_where_the_compiler_knows_the_line(
         return kernel
 
     class Compiler:
-        def create_shader_module(self, *, code: str, **_: Any) -> None:
+        def module(self, _: str, code: str) -> None:
             seen.append(code)
             if "enable subgroups;" in code and not asks:
                 raise RuntimeError("the enable-extension is not yet supported")
@@ -45,7 +45,7 @@ def test_subgroups_are_enabled_where_the_compiler_knows_the_line(
 
     pipelines = gpu.device.pipelines
     pipelines._layout(1, 1, 256, False)
-    monkeypatch.setattr(pipelines, "_gpu", Compiler())
+    monkeypatch.setattr(pipelines, "_native", Compiler())
     monkeypatch.setattr(pipelines, "_accepted", {})
     monkeypatch.setattr(pipelines, "_layout", lambda *_: next(iter(pipelines._layouts.values())))
     with pytest.raises(Sent):

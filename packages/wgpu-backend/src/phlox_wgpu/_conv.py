@@ -407,7 +407,8 @@ def _plan_weight(
     small = m <= _FEW_ROWS or (device.software and work < _SOFTWARE_FROM)
     if small and positions <= longest:
         return plan_weight_plain(device, g, x, weight_shape, axes, groups, table)
-    tile, _ = choose_tile(device, m, n, 1, groups)
+    parts = max(1, positions // (16 * _DEEP))  # as many as there may be, each like a batch
+    tile, _ = choose_tile(device, m, n, 1, groups * parts)
     count = math.prod(tile.cut(m, n)) * groups
     tiles = g.shape[0] * -(-math.prod(g.shape[2:]) // tile.depth)
     parts = max(1, min(2 * ENOUGH_GROUPS // count, tiles // _DEEP), -(-tiles // longest))

@@ -22,10 +22,12 @@ from .wgsl.tile import Tile
 if TYPE_CHECKING:
     from ._table import Entries
 
-# Largest first. Prototypes of the first two reached 43 TFLOP/s at 4096 and 26 at 1024 on an H200;
-# the last one is for small results.
 LARGE, MEDIUM, SMALL = Tile(128, 128, 16, 8, 8), Tile(64, 64, 16, 8, 4), Tile(32, 32, 32, 4, 4)
+WIDE, FLAT = Tile(64, 128, 16, 8, 8), Tile(32, 128, 16, 4, 8)  # for results of few rows
+# Multiplications of a tile in the same time, on an H200 that has enough of them.
+RATES = {LARGE: 1.0, WIDE: 0.95, MEDIUM: 0.8, FLAT: 0.7, SMALL: 0.55}
 ENOUGH_GROUPS = 128  # workgroups that keep a large GPU busy
+_ENOUGH_THREADS = ENOUGH_GROUPS * LARGE.threads
 # Multiplications on a software adapter from which a tile, three times as fast as the plain kernel
 # on llvmpipe, is worth its second of compiling.
 _SOFTWARE_FROM = 1 << 23
@@ -228,17 +230,23 @@ def _matrices(x1: GpuArray, x2: GpuArray, batch: Shape) -> Matrices | None:
 
 
 def choose_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> tuple[Tile, int]:
-    """The largest tile that keeps the GPU busy, and the number of parts of the inner dimension."""
+    """The tile that is done first, padding counted, and the number of parts of the inner dimension.
+
+    Few tiles leave a part of the GPU without work.
+    """
     if device.software:
         return MEDIUM, max(1, -(-k // (MEDIUM.depth * LONGEST_LOOP)))
     memory = device.limits["max-compute-workgroup-storage-size"]
-    tiles = [t for t in (LARGE, MEDIUM, SMALL) if t.workgroup_bytes <= memory]
-    for tile in tiles:
-        groups = -(-m // tile.rows) * -(-n // tile.columns) * batches
-        if groups >= ENOUGH_GROUPS:
-            return tile, 1
-    tile = tiles[-1]
-    groups = -(-m // tile.rows) * -(-n // tile.columns) * batches
+
+    def time(tile: Tile) -> float:
+        groups = math.prod(tile.cut(m, n)) * batches
+        busy = min(1.0, groups * tile.threads / _ENOUGH_THREADS)
+        return groups * tile.rows * tile.columns / (RATES[tile] * busy)
+
+    tile = min((tile for tile in RATES if tile.workgroup_bytes <= memory), key=time)
+    groups = math.prod(tile.cut(m, n)) * batches
+    if groups >= ENOUGH_GROUPS:
+        return tile, 1
     # At least four tiles of the inner dimension each: the second pass has a cost, too.
     return tile, max(1, min(2 * ENOUGH_GROUPS // groups, -(-k // tile.depth) // 4))
 

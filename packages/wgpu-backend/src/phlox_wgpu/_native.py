@@ -100,6 +100,23 @@ class Native:
         _lib.wgpuComputePassEncoderEnd(compute)
         _lib.wgpuComputePassEncoderRelease(compute)
 
+    def module(self, label: str, text: str) -> Any:
+        """A shader module, without the bounds and loop counters that naga adds: ours have theirs.
+
+        Raises:
+            wgpu.GPUError: the text does not compile.
+        """
+        if checks():
+            return self.device.create_shader_module(label=label, code=text)
+        code = _ffi.new("char[]", text.encode())
+        source = _ffi.new("WGPUShaderSourceWGSL *")
+        source.chain.sType = _lib.WGPUSType_ShaderSourceWGSL
+        source.code.data, source.code.length = code, len(code) - 1
+        desc = _ffi.new("WGPUShaderModuleDescriptor *")
+        desc.nextInChain = _ffi.cast("WGPUChainedStruct *", source)
+        handle = _checked.wgpuDeviceCreateShaderModuleTrusted(self.handle, desc, 0)
+        return _api.GPUShaderModule(label, handle, self.device)
+
     def bind_group(self, layout: Any, entries: list[tuple[Any, int]]) -> Any:
         """A bind group over (buffer, bytes) at bindings 0, 1, ...; it releases itself."""
         array = _ffi.new("WGPUBindGroupEntry[]", len(entries))
@@ -198,6 +215,7 @@ _NEEDED = (
     "wgpuComputePassEncoderDispatchWorkgroups",
     "wgpuComputePassEncoderSetBindGroup",
     "wgpuComputePassEncoderSetPipeline",
+    "wgpuDeviceCreateShaderModuleTrusted",
     "wgpuDevicePoll",
     "wgpuQueueSubmit",
     "wgpuQueueWriteBuffer",
@@ -212,3 +230,8 @@ def missing() -> list[str]:
 def debug() -> bool:
     """PHLOX_WGPU_DEBUG=1: submit every dispatch on its own, so that an error names its kernel."""
     return os.environ.get("PHLOX_WGPU_DEBUG", "") == "1"
+
+
+def checks() -> bool:
+    """PHLOX_WGPU_CHECKS=1: shaders check bounds and count the turns of loops, which takes time."""
+    return os.environ.get("PHLOX_WGPU_CHECKS", "") == "1"

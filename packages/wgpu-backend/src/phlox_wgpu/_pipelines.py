@@ -15,6 +15,7 @@ from . import _kernel
 from ._cache import Recent
 from ._errors import ShaderError
 from ._kernel import Kernel
+from ._native import Native
 
 _LABEL = 400  # characters of what names a kernel in errors and in its text
 _KEPT = 4096  # a compiled kernel takes a tenth of a second to make again, and some 50 kB
@@ -47,8 +48,9 @@ class Pipeline:
 class Pipelines:
     """All pipelines of a device. The caller holds the device lock."""
 
-    def __init__(self, gpu: Any, limits: dict[str, int]) -> None:
-        self._gpu = gpu
+    def __init__(self, native: Native, limits: dict[str, int]) -> None:
+        self._native = native
+        self._gpu = native.device
         self._align = limits["min-uniform-buffer-offset-alignment"]
         self._most = limits["max-storage-buffers-per-shader-stage"]
         self._known: Recent[Hashable, Pipeline] = Recent(_KEPT)
@@ -92,7 +94,7 @@ class Pipelines:
         layout = self._layout(len(kernel.inputs), len(kernel.outputs), slot, reports)
         text = f"// {label}\n{_kernel.source(replace(kernel, enables=enables), code)}"
         try:
-            module = self._gpu.create_shader_module(label=label, code=text)
+            module = self._native.module(label, text)
             stage = {"module": module, "entry_point": "main"}
             gpu = self._gpu.create_compute_pipeline(
                 label=label, layout=layout.pipeline_layout, compute=stage
@@ -108,7 +110,7 @@ class Pipelines:
         if extension not in self._accepted:
             text = f"enable {extension};\n@compute @workgroup_size(1) fn main() {{}}\n"
             try:
-                self._gpu.create_shader_module(label=extension, code=text)
+                self._native.module(extension, text)
                 self._accepted[extension] = True
             except (wgpu.GPUError, RuntimeError) as error:
                 if "is lost" in str(error):

@@ -109,7 +109,7 @@ class GpuDevice:
         # A CPU that plays a GPU: barriers and long kernels cost more than they save.
         self.software = is_software(gpu.adapter_info)
         self.pool = Pool(gpu, self.max_binding_bytes, self._release_groups)
-        self.pipelines = Pipelines(gpu, self.limits)
+        self.pipelines = Pipelines(self.native, self.limits)
         self.plans: Recent[Hashable, Any] = Recent(_KEPT_PLANS)
         self.batch = 0
         self.tape: Tape | None = None
