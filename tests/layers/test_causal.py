@@ -12,7 +12,7 @@ import pytest
 import phlox as px
 from phlox import nn
 from phlox.nn import models
-from phlox_nn.models._public import llama_config
+from phlox_nn.models._public import published
 from tests.layers.causal_rows import ROWS, TOKENS, Array, weight
 
 STORED = Path(__file__).with_name("causal.json")
@@ -22,7 +22,7 @@ WORDS = px.asarray(TOKENS, device=DEVICE)
 
 def decoder(name: str) -> models.Llama:
     """The decoder of a row, whose weights follow from the order of their names."""
-    model = llama_config(ROWS[name]).init(DEVICE)
+    model: models.Llama = published(ROWS[name]).config(ROWS[name]).init(DEVICE)
     record: Any = model.into_record(layout="pytorch")
     flat = {
         path: weight(place, shape)
@@ -108,7 +108,7 @@ class Room:
 @pytest.mark.parametrize("name", ["Llama", "Gemma3", "Mistral"])
 def test_positions_in_a_cache_of_fixed_size_give_what_a_growing_one_does(name: str) -> None:
     model, found = decoder(name), []
-    size = llama_config(ROWS[name]).head
+    size = model.settings.head
     rows = px.zeros((2, 2, 32, size), device=DEVICE)
     cache: Any = [nn.KeyValues(rows, rows)] * 3
     for start, end in ((0, 9), (9, 10), (10, 20)):

@@ -14,6 +14,8 @@ from ._gpt import Gpt as Gpt
 from ._gpt import GptConfig as GptConfig
 from ._llama import Llama as Llama
 from ._llama import LlamaConfig as LlamaConfig
+from ._load import load as load
+from ._load import load_report as load_report
 from ._mobilenet import MobileNetV2 as MobileNetV2
 from ._mobilenet import MobileNetV2Config as MobileNetV2Config
 from ._resnet import ResNet as ResNet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import field
 from typing import Any
 
 from phlox_tensor import (
@@ -34,7 +35,12 @@ class CausalModel(Module):
         >>> logits, cache = model.extend(px.asarray([[1, 2, 3]]))
         >>> model.extend(px.asarray([[4]]), cache)[0].shape
         (1, 1, 9)
+
+    Attributes:
+        source: where ``nn.models.load`` read it; None for a model that was not loaded so.
     """
+
+    source: str | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod

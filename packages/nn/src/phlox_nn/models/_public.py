@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import log, sqrt
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from phlox_tensor import RecordError
+from phlox_tensor.names import some
 
 from ..layers.position import RotaryScalingConfig
+from ..loading.report import Layout
+from ._bert import BertConfig
+from ._gpt import GptConfig
 from ._llama import LlamaConfig
+from ._parts import ModelConfig
 
 Json = Mapping[str, Any]
+_Own = Callable[[Json, "LlamaConfig"], dict[str, Any]]
 
 _ACTIVATIONS: Final = {
     "gelu": "gelu",
@@ -20,19 +26,10 @@ _ACTIVATIONS: Final = {
     "silu": "silu",
     "swish": "silu",
 }
+_TANH: Final = dict.fromkeys(("gelu_new", "gelu_pytorch_tanh"), "gelu_tanh")
 # What published files leave out where it is this.
 _EPSILON: Final = 1e-6
 _THETA: Final = 10000.0
-
-
-def llama_config(given: Json) -> LlamaConfig:
-    """Return the settings of a decoder of the family.
-
-    Raises:
-        RecordError: for a setting that is not built.
-    """
-    usual = _common(given)
-    return usual.replace(**_OWN[_architecture(given)](given, usual))
 
 
 def _common(given: Json) -> LlamaConfig:
@@ -78,16 +75,13 @@ def _no_scaling(given: Json, said: Json, pairs: int) -> dict[str, Any]:
 
 
 def _slower(given: Json, said: Json, pairs: int) -> dict[str, Any]:
-    return {"scaling": RotaryScalingConfig(float(said["factor"]))}
+    return {"scaling": RotaryScalingConfig(_number(said, "factor"))}
 
 
 def _llama3(given: Json, said: Json, pairs: int) -> dict[str, Any]:
-    before, low, high = (
-        said[name]
-        for name in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")
-    )
-    factor = float(said["factor"])
-    return {"scaling": RotaryScalingConfig(factor, int(before), float(low), float(high))}
+    before = int(_number(said, "original_max_position_embeddings"))
+    low, high = _number(said, "low_freq_factor"), _number(said, "high_freq_factor")
+    return {"scaling": RotaryScalingConfig(_number(said, "factor"), before, low, high)}
 
 
 def _long_rope(given: Json, said: Json, pairs: int) -> dict[str, Any]:
@@ -101,7 +95,7 @@ def _long_rope(given: Json, said: Json, pairs: int) -> dict[str, Any]:
         amplitude = 1.0 if factor <= 1.0 else sqrt(1.0 + log(factor) / log(before))
     both = []
     for name in ("short_factor", "long_factor"):
-        factors = tuple(float(each) for each in said[name])
+        factors = tuple(map(float, _need(said, name)))
         if len(factors) != pairs:
             raise RecordError("load", name, got=len(factors), expected=f"{pairs} factors")
         both.append(RotaryScalingConfig(1.0, before, factors=factors, amplitude=float(amplitude)))
@@ -117,12 +111,8 @@ _SCALED: Final[Mapping[str, Callable[[Json, Json, int], dict[str, Any]]]] = {
 }
 
 
-def _none(given: Json, usual: LlamaConfig) -> dict[str, Any]:
-    return {}
-
-
 def _mistral(given: Json, usual: LlamaConfig) -> dict[str, Any]:
-    return {"window": given.get("sliding_window"), **_sliding(given)}
+    return {"window": given.get("sliding_window", 4096), **_sliding(given)}
 
 
 def _qwen2(given: Json, usual: LlamaConfig) -> dict[str, Any]:
@@ -200,39 +190,112 @@ def _sliding(given: Json) -> dict[str, Any]:
 
 def _need(given: Json, name: str) -> Any:
     if name not in given:
-        raise RecordError("load", f"config.json has no {name}", got=", ".join(sorted(given)))
+        known = some(sorted(map(str, given))) or "nothing"
+        raise RecordError("load", f"config.json has no {name}", got=known)
     return given[name]
 
 
-def _word(name: str, value: Any, known: Mapping[str, Any]) -> Any:
-    if value not in known:
-        expected = ", ".join(sorted(known))
+def _number(given: Json, name: str) -> float:
+    value = _need(given, name)
+    if not isinstance(value, int | float):
+        raise RecordError("load", f"{name} is no number", got=repr(value), expected="a number")
+    return float(value)
+
+
+def _word(name: str, value: Any, known: Mapping[Any, Any]) -> Any:
+    if isinstance(value, list | dict) or value not in known:
+        expected = ", ".join(sorted(map(str, known)))
         raise RecordError("load", f"{name} is not built", got=repr(value), expected=expected)
     return known[value]
 
 
-_OWN: Final[Mapping[str, Callable[[Json, LlamaConfig], dict[str, Any]]]] = {
-    "Gemma2ForCausalLM": _gemma2,
-    "Gemma3ForCausalLM": _gemma3,
-    "GemmaForCausalLM": _gemma,
-    "LlamaForCausalLM": _none,
-    "MistralForCausalLM": _mistral,
-    "Phi3ForCausalLM": _phi3,
-    "Qwen2ForCausalLM": _qwen2,
-    "Qwen3ForCausalLM": _qwen3,
+def _bert(given: Json) -> BertConfig:
+    act = given.get("hidden_act", "gelu")
+    _word("hidden_act", act, {"gelu": "gelu"})
+    return BertConfig(
+        words=_need(given, "vocab_size"),
+        positions=_need(given, "max_position_embeddings"),
+        kinds=given.get("type_vocab_size", 2),
+        d_model=_need(given, "hidden_size"),
+        n_layers=_need(given, "num_hidden_layers"),
+        n_heads=_need(given, "num_attention_heads"),
+        d_ff=_need(given, "intermediate_size"),
+        dropout=given.get("hidden_dropout_prob", 0.1),
+        epsilon=given.get("layer_norm_eps", 1e-12),
+    )
+
+
+def _gpt2(given: Json) -> GptConfig:
+    _word("activation_function", given.get("activation_function", "gelu_new"), _TANH)
+    _word("tie_word_embeddings", given.get("tie_word_embeddings", True), {True: True})
+    wide, d_model = given.get("n_inner"), _need(given, "n_embd")
+    if wide not in (None, 4 * d_model):
+        raise RecordError("load", "n_inner is not built", got=wide, expected=4 * d_model)
+    return GptConfig(
+        words=_need(given, "vocab_size"),
+        positions=_need(given, "n_positions"),
+        d_model=d_model,
+        n_layers=_need(given, "n_layer"),
+        n_heads=_need(given, "n_head"),
+        dropout=given.get("resid_pdrop", 0.1),
+        epsilon=given.get("layer_norm_epsilon", 1e-5),
+    )
+
+
+class Published(NamedTuple):
+    """How files of an architecture are read.
+
+    Attributes:
+        config: makes the settings of ``config.json``.
+        layout: of the weights.
+        prefix: what names may begin with, other than here.
+        unused: pattern of names that files hold and no model needs.
+    """
+
+    config: Callable[[Json], ModelConfig]
+    layout: Layout = "pytorch"
+    prefix: str = ""
+    unused: str = r"rotary_emb\.inv_freq$"
+
+
+def _llama(own: _Own | None = None) -> Published:
+    """A decoder of the family, with settings of its own."""
+
+    def config(given: Json) -> LlamaConfig:
+        usual = _common(given)
+        return usual if own is None else usual.replace(**own(given, usual))
+
+    return Published(config)
+
+
+_BERT: Final = Published(_bert, prefix="bert.", unused=r"position_ids$")
+
+ARCHITECTURES: Final[Mapping[str, Published]] = {
+    "BertModel": _BERT,
+    "GPT2LMHeadModel": Published(
+        _gpt2, "phlox", "transformer.", r"\.attn\.(masked_)?bias$|^lm_head\.weight$"
+    ),
+    "Gemma2ForCausalLM": _llama(_gemma2),
+    "Gemma3ForCausalLM": _llama(_gemma3),
+    "GemmaForCausalLM": _llama(_gemma),
+    "LlamaForCausalLM": _llama(),
+    "MistralForCausalLM": _llama(_mistral),
+    "Phi3ForCausalLM": _llama(_phi3),
+    "Qwen2ForCausalLM": _llama(_qwen2),
+    "Qwen3ForCausalLM": _llama(_qwen3),
 }
 
 
-def _architecture(given: Json) -> str:
-    """The name of the architecture, of those that are built.
+def published(given: Json) -> Published:
+    """Return how files of the architecture of a ``config.json`` are read.
 
     Raises:
-        RecordError: for another one.
+        RecordError: for an architecture that is not built.
     """
     names = given.get("architectures") or ()
-    known = [name for name in names if name in _OWN]
+    known = [name for name in names if name in ARCHITECTURES]
     if not known:
         got = ", ".join(map(str, names)) or f"model_type {given.get('model_type')!r}"
-        expected = ", ".join(sorted(_OWN))
+        expected = ", ".join(sorted(ARCHITECTURES))
         raise RecordError("load", "an architecture that is not built", got=got, expected=expected)
-    return str(known[0])
+    return ARCHITECTURES[known[0]]

@@ -1,0 +1,163 @@
+"""Models out of the folders that people have on their disks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from phlox_record import recorder_for
+from phlox_tensor import Backend, RecordError, as_device, random
+from phlox_tensor.names import some
+
+from ..loading.report import LoadReport
+from ..module.module import Module
+from ._parts import ModelConfig
+from ._public import Json, Published, published
+
+_CONFIG: Final = "config.json"
+_CONFIG_BYTES: Final = 16 << 20
+# What folders hold, the first that is there; an index of several files stands for the file.
+_WEIGHTS: Final = ("model.safetensors", "pytorch_model.bin")
+_INDEX: Final = ".index.json"
+
+
+class _Source(NamedTuple):
+    """A model on a disk: its settings, and its tensors by name, unread."""
+
+    config: ModelConfig
+    record: dict[str, Any]
+    read: Published
+
+
+def load(path: str | Path, device: Backend | str | None = None, *, partial: bool = False) -> Module:
+    """Return the model of a folder or file, as its ``config.json`` describes it.
+
+    Weights go from the mapped file to the device one after the other, in the device's float type;
+    no first values are made. Of GPT and decoders of the Llama family ``model.source`` is the path.
+
+    Args:
+        path: a folder with ``config.json`` beside ``model.safetensors``, its shards and their
+            index, or ``pytorch_model.bin``; or one of these files, beside its ``config.json``.
+        device: where the weights go; None is the default device.
+        partial: leave what the file lacks at first values, and let go what the model lacks.
+
+    Raises:
+        FileNotFoundError: there is no such folder, no config or no weights in it.
+        RecordError: an architecture or a setting that is not built; damaged files; names or
+            shapes that are those of another model.
+
+    Example:
+        >>> from phlox_nn import models
+        >>> models.load("folder/of/a/model")
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: [Errno 2] No such file or directory: 'folder/of/a/model'
+    """
+    place = Path(path)
+    config, record, read = _open(place)
+    target = as_device(device)
+    made = _described(config, target).load_record(
+        record, target, partial=partial, layout=read.layout
+    )
+    return made.replace(source=str(place)) if "source" in made.field_names() else made
+
+
+def load_report(path: str | Path) -> LoadReport:
+    """Return what ``load`` would apply, miss and not use; no weights are read.
+
+    Raises:
+        RecordError: as ``load``, but for names and shapes.
+
+    Example:
+        >>> from phlox_nn import models
+        >>> models.load_report("folder/of/a/model").complete
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: [Errno 2] No such file or directory: 'folder/of/a/model'
+    """
+    config, record, read = _open(Path(path))
+    return _described(config, as_device(None)).load_report(record, layout=read.layout)
+
+
+def _described(config: ModelConfig, device: Backend) -> Module:
+    """The model with lazy parameters, whose first values cost no place in the random stream."""
+    with random.use_generator(random.Generator()):
+        made: Module = config.init(device)
+    return made
+
+
+def _open(place: Path) -> _Source:
+    """Find settings and tensors of a model."""
+    folder = place if place.is_dir() else place.parent
+    if not place.exists():
+        raise FileNotFoundError(2, "No such file or directory", str(place))
+    given = _json(folder / _CONFIG)
+    read = published(given)
+    config = read.config(given)
+    weights = _weights(place) if place.is_dir() else place
+    found = dict(_named(recorder_for(_without_index(weights)).open(weights)))
+    layers = getattr(config, "n_layers", 0)
+    if layers > len(found):
+        what = f"{_CONFIG} describes more layers than there are tensors"
+        raise RecordError("load", what, got=layers, expected=f"at most {len(found)}")
+    return _Source(config, _needed(found, read, config), read)
+
+
+def _without_index(weights: Path) -> Path:
+    return weights.with_name(weights.name.removesuffix(_INDEX))
+
+
+def _json(path: Path) -> Json:
+    """The settings of a folder."""
+    if not path.exists():
+        what = f"No such file or directory; a model is its weights beside a {_CONFIG}"
+        raise FileNotFoundError(2, what, str(path))
+    if path.stat().st_size > _CONFIG_BYTES:
+        got = f"{path.stat().st_size:,} bytes"
+        raise RecordError("load", f"{_CONFIG} is too large", got=got, expected=f"{_CONFIG_BYTES:,}")
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise RecordError("load", f"{_CONFIG} is no JSON", got=str(error)) from None
+    if not isinstance(found, dict):
+        got = type(found).__name__
+        raise RecordError("load", f"{_CONFIG} is no object", got=got, expected="settings by name")
+    return found
+
+
+def _weights(folder: Path) -> Path:
+    """The file of weights in a folder."""
+    for name in _WEIGHTS:
+        if (folder / name).exists() or (folder / f"{name}{_INDEX}").exists():
+            return folder / name
+    alone = sorted(folder.glob("*.safetensors"))
+    if len(alone) == 1:
+        return alone[0]
+    there = some([each.name for each in sorted(folder.iterdir())])
+    what = f"no weights: there is {there}, expected {' or '.join(_WEIGHTS)}"
+    raise FileNotFoundError(2, what, str(folder))
+
+
+def _named(record: Any) -> Iterator[tuple[str, Any]]:
+    """Tensors by dotted name."""
+    work: list[tuple[str, Any]] = [("", record)]
+    while work:
+        path, node = work.pop()
+        if isinstance(node, Mapping):
+            work += [(f"{path}.{key}" if path else key, node[key]) for key in reversed(list(node))]
+        else:
+            yield path, node
+
+
+def _needed(found: dict[str, Any], read: Published, config: ModelConfig) -> dict[str, Any]:
+    """The tensors that a model may need, by its names."""
+    unused = re.compile(read.unused)
+    tied = getattr(config, "tied", False)
+    return {
+        name.removeprefix(read.prefix): entry
+        for name, entry in found.items()
+        if not unused.search(name) and not (tied and name == "lm_head.weight")
+    }

@@ -1,0 +1,183 @@
+"""Models that ``nn.models.load`` makes of folders such as people have on their disks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import phlox as px
+from phlox import nn
+from phlox.nn import models
+from tests.layers.causal_rows import ROWS, TOKENS, Array
+from tests.layers.test_causal import DEVICE, WORDS, decoder
+
+GPT = {
+    "architectures": ["GPT2LMHeadModel"],
+    "n_embd": 8,
+    "n_head": 2,
+    "n_layer": 2,
+    "n_positions": 32,
+    "vocab_size": 60,
+}
+BERT = {
+    "architectures": ["BertModel"],
+    "hidden_size": 8,
+    "intermediate_size": 16,
+    "max_position_embeddings": 32,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "vocab_size": 60,
+}
+
+
+def arrays(model: nn.Module, layout: Any = "pytorch", start: str = "") -> dict[str, Array]:
+    """The weights of a model by name, as files have them."""
+    found: dict[str, Array] = {}
+    work: list[Any] = [(start, model.into_record(layout=layout))]
+    for path, record in work:
+        for name, item in record.items():
+            if isinstance(item, dict):
+                work.append((f"{path}{name}.", item))
+            else:
+                tensor: Any = item
+                found[path + name] = np.ascontiguousarray(tensor.tensor.numpy())
+    return found
+
+
+def written(folder: Path, config: dict[str, Any], weights: dict[str, Array]) -> Path:
+    """A folder of a model, in one file."""
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
+def same(one: Any, other: Any) -> bool:
+    return np.array_equal(one(WORDS).numpy(), other(WORDS).numpy())
+
+
+@pytest.mark.parametrize("name", ["Gemma3", "Llama-3", "Phi3", "Qwen2"])
+def test_a_folder_becomes_the_model_that_it_describes(name: str, tmp_path: Path) -> None:
+    model = decoder(name)
+    folder = written(tmp_path, ROWS[name], arrays(model))
+    loaded: Any = models.load(folder, DEVICE)
+    assert same(loaded, model)
+    assert loaded.source == str(folder)
+    assert models.load_report(folder).complete
+    assert same(models.load(folder / "model.safetensors", DEVICE), model)
+
+
+def test_shards_beside_an_index_and_a_pytorch_prefix(tmp_path: Path) -> None:
+    px.seed(3)
+    model = models.GptConfig(60, 32, 8, 2, 2).init(DEVICE).with_training(False)
+    weights = arrays(model, "phlox", "transformer.")
+    weights["lm_head.weight"] = weights["transformer.wte.weight"]
+    weights["transformer.h.0.attn.bias"] = np.ones((1, 1, 4, 4), np.float32)
+    names = sorted(weights)
+    index: dict[str, str] = {}
+    for number, part in enumerate((names[::2], names[1::2]), 1):
+        file = f"model-0000{number}-of-00002.safetensors"
+        save_file({name: weights[name] for name in part}, tmp_path / file, {"format": "pt"})
+        index |= dict.fromkeys(part, file)
+    (tmp_path / "config.json").write_text(json.dumps(GPT))
+    (tmp_path / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": index})
+    )
+    loaded = models.load(tmp_path, DEVICE).with_training(False)
+    assert same(loaded, model)
+    (tmp_path / file).unlink()
+    with pytest.raises(px.RecordError, match="a file of the record is missing"):
+        models.load(tmp_path, DEVICE)
+
+
+def test_an_encoder_loads_without_positions_of_its_file(tmp_path: Path) -> None:
+    model = models.BertConfig(60, 32, 2, 8, 2, 2, 16).init(DEVICE).with_training(False)
+    weights = {f"bert.{name}": array for name, array in arrays(model).items()}
+    weights["bert.embeddings.position_ids"] = np.arange(32)[None]
+    loaded = models.load(written(tmp_path, BERT, weights), DEVICE).with_training(False)
+    assert same(loaded, model)
+
+
+def test_weights_of_bfloat16_go_to_the_type_of_the_device(tmp_path: Path) -> None:
+    from ml_dtypes import bfloat16
+
+    model = decoder("Qwen3")
+    narrow = {name: array.astype(bfloat16) for name, array in arrays(model).items()}
+    loaded: Any = models.load(written(tmp_path, ROWS["Qwen3"], narrow), DEVICE)
+    assert loaded.model.norm.weight.dtype == px.float32
+    want = narrow["model.layers.1.mlp.up_proj.weight"].astype(np.float32).T
+    assert np.array_equal(loaded.path("model.layers.1.mlp.up_proj.weight").value.numpy(), want)
+
+
+def test_names_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    weights = arrays(decoder("Llama"))
+    taken = weights.pop("model.layers.2.mlp.up_proj.bias")
+    weights["model.layers.2.mlp.extra"] = taken
+    folder = written(tmp_path, ROWS["Llama"], weights)
+    report = models.load_report(folder)
+    assert report.missing == ("model.layers.2.mlp.up_proj.bias",)
+    assert report.unused == ("model.layers.2.mlp.extra",)
+    with pytest.raises(px.RecordError, match=r"missing model\.layers\.2\.mlp\.up_proj\.bias"):
+        models.load(folder, DEVICE)
+    loaded: Any = models.load(folder, DEVICE, partial=True)
+    assert not loaded.model.layers[2].mlp.up_proj.bias.value.numpy().any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"architectures": ["MambaForCausalLM"]}, "not built: got MambaForCausalLM, expected Bert"),
+        ({"architectures": None, "model_type": "t5"}, "got model_type 't5'"),
+        ({"hidden_size": 48}, r"shapes differ|shape of"),
+        ({"num_hidden_layers": 10**9}, "describes more layers than there are tensors"),
+        ({"hidden_act": "relu"}, "hidden_act is not built: got 'relu', expected gelu"),
+        ({"hidden_act": ["relu"]}, "hidden_act is not built"),
+        ({"vocab_size": "60"}, r"LlamaConfig\.words: got '60', expected int"),
+        ({"rope_parameters": {"rope_type": "yarn"}}, "rope_type is not built: got 'yarn'"),
+        ({"rope_parameters": {"rope_type": "linear"}}, "config.json has no factor"),
+        ({"rope_parameters": {"rope_type": "linear", "factor": "8"}}, "factor is no number"),
+        ({"layer_types": ["linear_attention"] * 3}, "layer_types is not built"),
+    ],
+)
+def test_what_is_not_built_is_refused_by_name(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    name = "Mistral" if "layer_types" in change else "Llama"
+    folder = written(tmp_path, {**ROWS[name], **change}, arrays(decoder(name)))
+    with pytest.raises((px.RecordError, nn.ConfigError), match=message):
+        models.load(folder, DEVICE)
+
+
+def test_folders_that_lack_something_say_what(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"a model is its weights beside a config\.json"):
+        models.load(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(px.RecordError, match=r"config\.json is no JSON"):
+        models.load(tmp_path)
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(px.RecordError, match=r"config\.json is no object"):
+        models.load(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(ROWS["Llama"]))
+    with pytest.raises(FileNotFoundError, match=r"no weights: there is config\.json"):
+        models.load(tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["Gemma2", "Gemma3", "Llama", "Mistral", "Phi3", "Qwen3", "GPT2"])
+def test_a_folder_that_transformers_saved_gives_its_logits(name: str, tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
+    other: Any = pytest.importorskip("transformers", reason="it comes with ./x test --long")
+    kind = getattr(other, f"{name}TextConfig" if name == "Gemma3" else f"{name}Config")
+    given = GPT if name == "GPT2" else ROWS[name]
+    torch.manual_seed(0)
+    model = other.AutoModelForCausalLM.from_config(kind(**given)).eval()
+    model.save_pretrained(tmp_path, max_shard_size="5KB")
+    assert (tmp_path / "model.safetensors.index.json").exists()
+    with torch.no_grad():
+        want = model(torch.tensor(TOKENS)).logits.numpy()
+    loaded: Any = models.load(tmp_path, DEVICE).with_training(False)
+    assert np.abs(loaded(WORDS).numpy() - want).max() < 1e-4
