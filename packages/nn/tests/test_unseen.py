@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, ClassVar
 from weakref import ReferenceType, ref
 
@@ -27,23 +26,8 @@ class Holder(Module):
     held: Any
 
 
-def queued(part: object) -> Any:
-    found: SimpleQueue[Any] = SimpleQueue()
-    found.put(part)
-    return found
-
-
-async def waiting(part: object) -> object:
-    return part
-
-
-async def yielding(part: object) -> Any:
-    yield part
-
-
 ONCE: dict[str, Callable[[Any], Any]] = {
     "accumulate": lambda part: itertools.accumulate([part]),
-    "asynchronous generator": yielding,
     "chain": lambda part: itertools.chain([part]),
     "chain.from_iterable": lambda part: itertools.chain.from_iterable([[part]]),
     "combinations": lambda part: itertools.combinations([part], 1),
@@ -64,7 +48,6 @@ ONCE: dict[str, Callable[[Any], Any]] = {
     "pairwise": lambda part: itertools.pairwise([part]),
     "permutations": lambda part: itertools.permutations([part]),
     "product": lambda part: itertools.product([part]),
-    "queue": queued,
     "repeat": itertools.repeat,
     "reversed": lambda part: reversed([part]),
     "starmap": lambda part: itertools.starmap(id, [(part,)]),
@@ -79,13 +62,6 @@ def test_what_is_gone_over_once_is_no_field(make: Callable[[Any], Any]) -> None:
     what = r"held[.\w]* of Holder changes when it is used(.|\n)*hint: held = list"
     with pytest.raises(TreeError, match=what):
         Holder(make(linear()))
-
-
-def test_a_coroutine_is_no_field() -> None:
-    held = waiting(linear())
-    with pytest.raises(TreeError, match="held of Holder changes when it is used"):
-        Holder(held)
-    held.close()
 
 
 class Counting(Iterator[int]):

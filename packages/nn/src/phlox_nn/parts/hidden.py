@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from inspect import get_annotations
 from io import IOBase
-from queue import SimpleQueue
 from sys import stdlib_module_names
-from threading import local
-from types import (
-    AsyncGeneratorType,
-    BuiltinMethodType,
-    CellType,
-    CoroutineType,
-    FunctionType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    NoneType,
-)
+from types import CellType, FunctionType, MethodType, NoneType
 from typing import Any, Final
-from weakref import ReferenceType
 
 from phlox_tensor import ArgumentError, Backend, Tensor, TreeError, tree
 from phlox_tensor.by_class import ByClass
@@ -253,7 +239,7 @@ def _is_used_up(cls: type) -> bool:
     """Whether values of a type go over something once, and do not tell what: files hold nothing."""
     if issubclass(cls, IOBase):
         return False
-    return issubclass(cls, _ONCE) or any(
+    return any(
         issubclass(base, Iterator) and _is_of_library(base) and base.__module__ not in _ABSTRACT
         for base in cls.__mro__
     )
@@ -286,10 +272,6 @@ def _opener(cls: type) -> Inside | None:
     for base, inside in _INSIDE.items():
         if issubclass(cls, base):
             return inside
-    if cls.__module__ == "functools":  # caches of functions are among them
-        return lambda x: list(getattr(x, "__dict__", {}).values())
-    if cls.__module__ == "operator":
-        return lambda x: list(x.__reduce__())
     if issubclass(cls, _LEAVES) or (_is_of_library(cls) and not tree.slots_of(cls)):
         return None
     # What a class keeps is asked each time: it may get more later.
@@ -333,31 +315,13 @@ def _in_cell(cell: CellType) -> list[Any]:
         return []
 
 
-def _in_context(variable: ContextVar[Any]) -> list[Any]:
-    try:
-        return [variable.get()]
-    except LookupError:  # one without a value here, and without a default
-        return []
-
-
-# Types of Python whose values give what they hold once.
-_ONCE: Final = (AsyncGeneratorType, CoroutineType, SimpleQueue)
 # Modules of the bases that classes of users have.
 _ABSTRACT: Final = ("collections.abc", "typing")
 _INSIDE: Final[dict[type, Inside]] = {
-    BaseException: lambda x: [*x.args, *vars(x).values()],
-    BuiltinMethodType: lambda x: [] if isinstance(x.__self__, ModuleType) else [x.__self__],
     CellType: _in_cell,
-    ContextVar: _in_context,
     FunctionType: _in_function,
     MethodType: lambda x: [x.__self__],
-    MethodWrapperType: lambda x: [x.__self__],
-    ReferenceType: lambda x: [x()],
-    classmethod: lambda x: [x.__func__],
-    local: lambda x: [*vars(x).values(), *_in_class(type(x))],
     partial: lambda x: [x.func, *x.args, *x.keywords.values()],
-    property: lambda x: [x.fget, x.fset, x.fdel],
-    slice: lambda x: [x.start, x.stop, x.step],
-    staticmethod: lambda x: [x.__func__],
     type: _in_class,
+    type(cache(id)): lambda x: list(vars(x).values()),
 }
