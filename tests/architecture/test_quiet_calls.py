@@ -73,6 +73,7 @@ GRADIENTS: dict[str, Use] = {
     "map": lambda g: g.map(lambda x: x * 2),
     "nodes": lambda g: list(g.nodes()),
     "of": lambda g: [g.of(LEAVES)],
+    "proposals": lambda g: [g.proposals(LEAVES[0])],
     "proposed": lambda g: [g.proposed(LEAVES[0])],
 }
 OPTIMIZER: dict[str, Use] = {"into_record": lambda o: o.into_record()}

@@ -61,7 +61,7 @@ class Threads:
         self.barrier()
 
     def barrier(self) -> None:
-        self._shared.barrier.wait(60)
+        self._shared.barrier.wait(30)
 
     def _swap(self, mine: Any) -> list[Any]:
         self._shared.slots[self.rank] = mine

@@ -50,9 +50,9 @@ def test_doctor_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(_doctor, "version", version)
-    lines = _doctor._versions().splitlines()
-    assert 'phlox-wgpu      not installed; hint: pip install "phlox[wgpu]"' in lines
-    assert 'phlox-nn        not installed; hint: pip install "phlox-nn"' in lines
+    lines = dict(line.split(maxsplit=1) for line in _doctor._versions().splitlines())
+    assert lines["phlox-wgpu"] == 'not installed; hint: pip install "phlox[wgpu]"'
+    assert lines["phlox-nn"] == 'not installed; hint: pip install "phlox-nn"'
 
 
 def test_another_missing_module_stays_its_own_error() -> None:

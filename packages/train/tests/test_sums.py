@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phlox_tensor import ArgumentError, asarray
+from phlox_tensor.groups import TreeSum
 from phlox_train.step.batches import parts_of, placed, rows_of
-from phlox_train.step.sums import TreeSum
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40).filter(any))

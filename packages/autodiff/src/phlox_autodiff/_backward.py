@@ -115,11 +115,21 @@ class Gradients(NoOperand):
 
         Layers propose how their running statistics move; ``optimizer.step`` takes these values.
         """
+        constant = self._own(tensor)
+        return None if constant is None else self._proposals.get(constant.primitive)
+
+    def proposals(self, tensor: Tensor[Any]) -> tuple[Tensor[Any], ...]:
+        """Return all new values for a constant that the loss came by, in the order they came in."""
+        constant = self._own(tensor)
+        return () if constant is None else self._proposals.of(constant.primitive)
+
+    def _own(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
+        """A tensor as the device of the pass has it; None where it lies on others."""
         while tensor.device is not self._device:
             if tensor.device.inner is None:
                 return None
             tensor = tensor.inner()
-        return self._proposals.get(tensor.primitive)
+        return tensor
 
     def pop(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the gradient of a leaf as ``get`` does, and forget it to free its memory.

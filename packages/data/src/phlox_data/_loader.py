@@ -33,6 +33,8 @@ class DataLoader:
 
     Attributes:
         waited: seconds that ``for`` loops have waited for batches.
+        rows: how many rows the whole batch has that was handed out last, where this loader gives
+            some of them.
 
     Example:
         >>> loader = DataLoader(range(10), 4, shuffle=True)
@@ -106,6 +108,7 @@ class DataLoader:
         self._ahead: Ahead | None = None
         self._pool: Pool | None = None
         self.waited = 0.0
+        self.rows = 0
         if not len(self):
             got, expected = f"{self._count} items", f"{batch}" if drop_last else "1 or more"
             raise ArgumentError("DataLoader", "an epoch has no batch", got=got, expected=expected)
@@ -159,6 +162,7 @@ class DataLoader:
                 batch = next(batches)
                 self.waited += perf_counter() - began
                 done = number + 1 == len(self)
+                self.rows = min(self._batch, self._count - number * self._batch)
                 self._position = (epoch + 1, 0) if done else (epoch, number + 1)
                 yield batch
                 del batch
@@ -249,6 +253,19 @@ class DataLoader:
         made._plans = replace(made._plans, parts=(first, last, of))
         made._position = self._position
         return made
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows are the same in whole batches and in ``part`` of them.
+
+        They are where items are stacked. What pads to the longest item, and what transforms a
+        batch with random numbers of its own, gives parts other rows.
+
+        Example:
+            >>> DataLoader(range(6), 2).splits, DataLoader(range(6), 2, transform=abs).splits
+            (True, False)
+        """
+        return self._collate is stack and self._transform is None
 
     def _like(self, workers: int | Processes) -> DataLoader:
         """A loader of the same batches, at the beginning."""

@@ -10,6 +10,7 @@ import numpy as np
 from phlox_nn import Module
 from phlox_tensor import ArgumentError, Tensor, tree
 from phlox_tensor.capture import drawing_from
+from phlox_tensor.groups import Group, Solo
 from phlox_tensor.random import Generator
 
 from .metrics.metric import Metric
@@ -23,7 +24,12 @@ R = TypeVar("R")
 
 
 def evaluate(
-    model: Module, step: Forward, batches: Iterable[Any], metrics: Sequence[Metric] = ()
+    model: Module,
+    step: Forward,
+    batches: Iterable[Any],
+    metrics: Sequence[Metric] = (),
+    *,
+    group: Group | None = None,
 ) -> Results:
     """Return the loss and metrics of a model over all batches, for inference.
 
@@ -36,6 +42,8 @@ def evaluate(
         step: the function of a step.
         batches: a loader, or anything that gives batches.
         metrics: rows that take what the function gives.
+        group: ranks that take turns with the batches; what they find is put together in the order
+            of batches, so that each gets the values of one process.
 
     Raises:
         ArgumentError: without examples, and where a metric takes what the function does not give.
@@ -47,8 +55,9 @@ def evaluate(
         >>> evaluate(model, step, [px.ones((3, 1)), px.ones((1, 1))])
         {'loss': 1.0}
     """
-    totals = Totals(metrics)
-    for out, batch in _through(model, lambda valid, b: outputs_of(step, valid, b), batches):
+    totals = Totals(metrics, group)
+    ask: Callable[[Any, Any], Any] = lambda valid, batch: outputs_of(step, valid, batch)  # noqa: E731 - of two arguments
+    for out, batch in _through(model, ask, batches, group or Solo()):
         totals.add(out, batch)
     return totals.results()
 
@@ -70,7 +79,7 @@ def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[
         >>> predict(model, lambda model, x: model(x)[:, 0], rows).tolist()
         [1.0, 2.0, 3.0]
     """
-    found = [tree.map(_read, out) for out, _ in _through(model, function, batches)]
+    found = [tree.map(_read, out) for out, _ in _through(model, function, batches, Solo())]
     if not found:
         hint = "predict(model, lambda model, batch: model(batch['x']), batches)"
         raise ArgumentError("predict", "no batches were given", hint=hint)
@@ -79,9 +88,9 @@ def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[
 
 
 def _through(
-    model: Module, function: Callable[[Any, Any], R], batches: Iterable[Any]
+    model: Module, function: Callable[[Any, Any], R], batches: Iterable[Any], group: Group
 ) -> Iterator[tuple[R, Any]]:
-    """What a function gives for each batch, and the batch."""
+    """What a function gives for each batch of this rank, and the batch."""
     refuse_items(batches, "evaluate")
     model = model.valid()
     devices = model.devices
@@ -89,6 +98,8 @@ def _through(
     if hasattr(loader, "position"):
         loader.position = (0, 0)
     for number, batch in enumerate(loader):
+        if number % group.size != group.rank:
+            continue
         there = placed(batch, devices[0]) if devices else batch
         yield drawing_from(Generator(key_of(0, 0, number)), function, model, there), there
 

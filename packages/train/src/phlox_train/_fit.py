@@ -11,6 +11,7 @@ from phlox_fusion import compile as compiled
 from phlox_nn import Config, Module
 from phlox_optim import LossScaling, Optimizer, PlateauScheduler, Scheduler
 from phlox_tensor import ArgumentError
+from phlox_tensor.groups import Group
 
 from ._evaluate import evaluate
 from .metrics.metric import Metric
@@ -88,11 +89,12 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
     valid: Iterable[Any] | None = None,
     metrics: Sequence[Metric] = (),
     run: str | os.PathLike[str] | None = None,
-    microbatches: int = 1,
+    microbatches: int | None = None,
     scaling: LossScaling | None = None,
     ema: float | None = None,
     seed: int | None = None,
     compile: bool = False,
+    group: Group | None = None,
     config: Config | Mapping[str, Any] | None = None,
     keep: Sequence[KeepRule] | None = None,
     stop: Sequence[StopRule] | None = None,
@@ -118,7 +120,7 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
         run: the folder of the run, which a second call goes on with; None keeps all in memory.
         keep: rules for checkpoints; by default the last one, and the best by the loss and by
             each metric of the evaluation.
-        microbatches, scaling, ema, seed, compile: as of ``Learner``.
+        microbatches, scaling, ema, seed, compile, group: as of ``Learner``.
         config, stop, save, callbacks, resume, show: as of ``Run``.
 
     Raises:
@@ -143,6 +145,7 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
         ema=ema,
         seed=seed,
         compile=compile,
+        group=group,
     )
     if keep is None:
         names = [] if valid is None else ["loss", *(m.name for m in metrics if m.better != "none")]
@@ -157,7 +160,8 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
                 training.log(loss=learner.step(step, batch)["loss"])
             if valid is not None:
                 seen: Any = learner.model if learner.ema is None else learner.ema.model
-                training.log(evaluate(seen, checked, valid, metrics), split="valid")
+                found = evaluate(seen, checked, valid, metrics, group=group)
+                training.log(found, split="valid")
             if isinstance(lr, PlateauScheduler):
                 lr.step(training.last("valid/loss" if valid is not None else "train/loss"))
     return Fitted(learner, training)

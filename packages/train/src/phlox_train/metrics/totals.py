@@ -9,6 +9,7 @@ from typing import Any, Final, final
 from numpy.typing import NDArray
 
 from phlox_tensor import ArgumentError, Tensor, WrongTypeError
+from phlox_tensor.groups import Group, gathered
 
 from ..step.batches import rows_of
 from ..step.outputs import Outputs
@@ -34,8 +35,11 @@ class Results(dict[str, "float | NDArray[Any]"]):
 class Totals:
     """The loss of an evaluation, a mean over examples, and the states of its metrics."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(self, metrics: Sequence[Metric], group: Group | None = None) -> None:
         """Start without batches.
+
+        Args:
+            group: ranks of which each takes every so manieth batch.
 
         Raises:
             ArgumentError: for two metrics of one name.
@@ -51,6 +55,8 @@ class Totals:
             got = ", ".join(twice)
             raise ArgumentError("evaluate", "names occur twice", got=got, hint=hint)
         self._metrics = tuple(metrics)
+        self._group = group if group is not None and group.size > 1 else None
+        self._own: list[tuple[float, float, list[Any]]] = []  # for all ranks
         self._states: list[State | None] = [None] * len(metrics)
         self._loss = self._weight = 0.0
         self._waiting: deque[tuple[Any, Any, list[Mapping[str, Any]]]] = deque()
@@ -75,6 +81,12 @@ class Totals:
         """
         while self._waiting:
             self._merge()
+        if self._group is not None:
+            shares = gathered(self._group, self._own)
+            for turn in range(len(shares[0])):
+                for share in shares:
+                    if turn < len(share):
+                        self._take(*share[turn])
         if not self._weight:
             hint = "evaluate(model, step, data.DataLoader(dataset, 512), metrics)"
             raise ArgumentError("evaluate", "no examples were given", hint=hint)
@@ -111,12 +123,18 @@ class Totals:
 
     def _merge(self) -> None:
         loss, weight, parts = self._waiting.popleft()
-        count = float(weight)
+        found = float(loss), float(weight), [read(part) for part in parts]
+        if self._group is None:
+            self._take(*found)
+        else:
+            self._own.append(found)
+
+    def _take(self, loss: float, count: float, parts: list[Any]) -> None:
         if count:
-            self._loss += float(loss) * count
+            self._loss += loss * count
             self._weight += count
         for place, (metric, part) in enumerate(zip(self._metrics, parts, strict=True)):
-            self._states[place] = metric.merge(self._states[place], read(part))
+            self._states[place] = metric.merge(self._states[place], part)
 
 
 def _check(metric: object) -> None:

@@ -77,11 +77,15 @@ class Folder:
             raise
         self.checkpoints = there
         if found is not None:
-            self.better.update(found["better"])
-            self.rows.values.update(found["values"])
+            self.take(found)
             known = {k["step"]: Kept(k["step"], k["epoch"], k["values"]) for k in found["kept"]}
             there.kept = [known[kept.step] for kept in there.kept if kept.step in known]
         return found
+
+    def take(self, found: Mapping[str, Any]) -> None:
+        """Take over the values of a checkpoint."""
+        self.better.update(found["better"])
+        self.rows.values.update(found["values"])
 
     def _newest(
         self, there: Checkpoints, config: Mapping[str, Any] | None, resume: bool | str

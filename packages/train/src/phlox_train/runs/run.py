@@ -39,6 +39,7 @@ from .saver import Moment, Saver
 from .signals import Signals
 from .stop import NotFinite, Seen, StopRule
 from .system import System, interval_of
+from .together import Ranks
 from .waits import check_waits
 
 Callback = Callable[[Event, "Run"], None]
@@ -55,6 +56,9 @@ class Run:
     machine did is not a part of that: ``system.jsonl`` goes on.
 
     Ctrl-C and SIGTERM end it behind the step that is under way, with a checkpoint; SIGUSR1 saves.
+
+    Where the learner is one of several processes, that of rank 0 has the folder and decides when
+    to end, and each gets its share of the batches.
 
     ``save``, ``stop`` and ``log`` act on the run itself.
 
@@ -122,7 +126,10 @@ class Run:
         if not isinstance(given, Every) or resume not in (True, False, "anyway"):
             got, expected = f"save={save!r}, resume={resume!r}", 'an Every, and a bool or "anyway"'
             raise WrongTypeError("run", "when to save or go on", got=got, expected=expected)
-        self._feed = Feed(batches)
+        self._ranks = Ranks(self._parts.values())
+        if not self._ranks.first:
+            folder, show = None, False
+        self._feed = Feed(self._ranks.dealt(batches))
         self._config = config_of(config)
         self._stop = (NotFinite(),) if stop is None else tuple(stop)
         self._callbacks, self._resume = tuple(callbacks), resume
@@ -145,12 +152,15 @@ class Run:
         parts = self._parts.values()
         found = self._folder.open(self._config, self._resume, parts)
         try:
+            self._ranks.check(self._config)
+            found = self._ranks.checkpoint(found)
             self._control = Control(self.folder)
             devices = [part.device for part in parts if hasattr(part, "device")]
             self._system = System(self._every if self.folder else None, devices)
             if found is None:
                 self._place.epoch = self._feed.epoch
             else:
+                self._folder.take(found)
                 self._place = self._saver.load(found, self._feed)
             self._open = True
             self._began = monotonic()
@@ -187,6 +197,7 @@ class Run:
             return
         for batch in self._feed.after(place.number):
             self._inside = True
+            self._ranks.note()
             yield batch
             self._settle()
         if not place.number:
@@ -366,6 +377,7 @@ class Run:
         self.reason = self.reason or asked.pop("stop", "") or signals.stop or ""
         if ended:
             self.reason = self.reason or asked.pop("end", "")
+        self.reason, signals.stop = self._ranks.agreed(self.reason, signals.stop)
         why = asked.pop("save", "") or signals.save or self._saver.due(seen, self.epoch)
         signals.save = None
         if self._folder.checkpoints is not None:
@@ -395,11 +407,13 @@ class Run:
         try:
             if error is None or own:
                 self._finish()
+                self._ranks.group.barrier()  # who ends now must not end others that still write
             else:
                 self._fail(error)
         finally:
             self._place.seconds, self._open = self.seconds, False
             self._signals.restore()
+            self._ranks.forget()
             self._feed.close()
             self._line.close()
             self._folder.close()

@@ -48,10 +48,33 @@ def rows_of(batch: Any) -> int:
     return int(sizes.pop())
 
 
-def parts_of(batch: Any, parts: int) -> list[Any]:
-    """Return the parts of a batch: rows v·b//parts to (v+1)·b//parts; None for an empty one."""
+def parts_of(
+    batch: Any, parts: int, mine: range | None = None, whole: int | None = None
+) -> list[Any]:
+    """Return the parts of a batch: rows v·b//parts to (v+1)·b//parts; None for an empty one.
+
+    Args:
+        mine: which of them; all by default.
+        whole: how many rows the whole batch has, where this has only those of ``mine``.
+
+    Raises:
+        ArgumentError: where it has others.
+    """
+    mine = range(parts) if mine is None else mine
+    if not mine:
+        return []
     rows = rows_of(batch)
-    edges = [v * rows // parts for v in range(parts + 1)]
+    edges = [v * (rows if whole is None else whole) // parts for v in [*mine, mine.stop]]
+    if whole is not None:
+        edges = [edge - edges[0] for edge in edges]
+        if rows != edges[-1]:
+            raise ArgumentError(
+                "step",
+                "the batch is not what this rank has of it",
+                got=f"{rows} examples",
+                expected=f"{edges[-1]} of {whole}",
+                hint="for batch in run.batches(): learner.step(forward, batch), all of it",
+            )
     return [None if low == high else _cut(batch, low, high, rows) for low, high in pairwise(edges)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, cast, final
 
 from phlox_fusion import compile as compiled
@@ -17,13 +18,14 @@ from phlox_optim import (
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell, call, drawing_from
+from phlox_tensor.groups import Group, TreeSum, told
 from phlox_tensor.random import Generator, generator
 
 from .batches import parts_of, placed, rows_of
 from .draws import key_of
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of
-from .sums import TreeSum
+from .together import CHECKED, Part, Together, Whole, states_of, weights_of
 
 M = TypeVar("M", bound=Module)
 
@@ -45,6 +47,8 @@ class Learner(Generic[M]):
         ema: an average of the model that steps keep; or None.
         microbatches: parts of a batch whose gradients are added up.
         seed: of the random numbers of steps.
+        rows: how many examples the whole batch has of which the next one is this rank's share, as
+            ``run.batches()`` gives them; None where batches are whole.
 
     Example:
         >>> learner = Learner(nn.Linear(2, 1, device="cpu").train(px.Autodiff("cpu")),
@@ -63,11 +67,12 @@ class Learner(Generic[M]):
         optimizer: Optimizer,
         schedule: Scheduler | PlateauScheduler | float,
         *,
-        microbatches: int = 1,
+        microbatches: int | None = None,
         scaling: LossScaling | None = None,
         ema: float | None = None,
         seed: int | None = None,
         compile: bool = False,
+        group: Group | None = None,
     ) -> None:
         """Hold what a step changes.
 
@@ -76,12 +81,14 @@ class Learner(Generic[M]):
             optimizer: such as ``optim.AdamWConfig().init()``.
             schedule: of the learning rate, or a rate. A ``PlateauScheduler`` is given its
                 measures by the loop.
-            microbatches: into how many parts each batch is cut. It belongs to the numbers of an
-                experiment: layers with running statistics see parts.
+            microbatches: into how many parts each batch is cut; by default as many as there are
+                processes. It belongs to the numbers of an experiment, the group does not.
             scaling: multiplies losses; a step that is not finite is left out.
             ema: the decay of an average of the model, which ``learner.ema.model`` then is.
             seed: of dropout and the like in steps; by default that of the random stream in use.
             compile: record steps, and repeat them: the same numbers sooner.
+            group: processes that take each step together, such as ``distributed.init()``. The
+                model and seed of rank 0 are taken over.
 
         Raises:
             ArgumentError: for a number of parts below 1, and a seed that is none.
@@ -95,6 +102,8 @@ class Learner(Generic[M]):
             given = ConstantSchedulerConfig(float(given)).init()
         kinds = Scheduler | PlateauScheduler
         _check(given, kinds, "schedule", "optim.CosineSchedulerConfig(1e-3, steps=1000).init()")
+        ranks = 1 if group is None else group.size
+        microbatches = ranks if microbatches is None else microbatches
         if type(microbatches) is not int or microbatches < 1:
             got, expected = microbatches, "1 or more"
             raise ArgumentError("Learner", "microbatches", got=got, expected=expected)
@@ -102,13 +111,19 @@ class Learner(Generic[M]):
         self.optimizer = optimizer
         self.schedule = cast("Scheduler | PlateauScheduler", given)
         self.scaling = scaling
-        self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
+        self.together: Together | None = None
+        if group is not None and ranks > 1:
+            self.together = Together(group, microbatches, self.device)
+            model, self.seed = self.together.same(model), told(group, self.seed)
+        self.rows: int | None = None
+        self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self._stream = Generator(self.seed)
         self._model, self._steps = Cell(model), Cell(0)
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
+        self._share = compiled(self._shared) if compile else self._shared
 
     @property
     def model(self) -> M:
@@ -136,12 +151,16 @@ class Learner(Generic[M]):
             forward: a function of a model and a batch, which gives a loss, or a dict with
                 ``"loss"``. It is the mean over the examples of the batch; where it is one over
                 something else, such as tokens, ``"weight"`` says how many.
-            batch: a tree, whose arrays come to the device of the model.
+            batch: a tree, whose arrays come to the device of the model. With a group it is the
+                whole batch on each rank, of which each takes its parts; ``run.batches()`` gives
+                shares. Results with axes are those of the rank's own examples.
 
         Raises:
             ArgumentError: for a batch whose examples cannot be counted, where it has parts.
             WrongTypeError: for a function that gives no loss.
         """
+        if self.together is not None:
+            return self._with_others(self.together, forward, batch)
         batch = placed(batch, self.device)
         parts = [batch] if self.microbatches == 1 else parts_of(batch, self.microbatches)
         if self.scaling is None:
@@ -151,12 +170,15 @@ class Learner(Generic[M]):
     def update(self, loss: Tensor[Any] | Gradients) -> None:
         """Take a step by a loss that was computed for the model, or by its gradients.
 
-        It is for loops with several losses or backward passes; ``microbatches`` do not count.
+        It is for loops with several losses or backward passes; ``microbatches`` do not count. With
+        a group, each rank gives the loss of its own examples, and the step is by their mean.
 
         Raises:
             GradientError: as ``Optimizer.step``.
         """
-        if not isinstance(loss, Tensor):
+        if self.together is not None:
+            self._update_with_others(self.together, loss)
+        elif not isinstance(loss, Tensor):
             self._apply(loss)
         elif self.scaling is None:
             self._apply(loss.backward())
@@ -187,6 +209,73 @@ class Learner(Generic[M]):
             new = {key: params[key].with_value(value) for key, value in state.items()}
             self.model = self.model.with_params(new)
         return out
+
+    def _with_others(self, together: Together, forward: Forward, batch: Any) -> Outputs:
+        """A step of which other ranks compute the other parts."""
+        mine, count = together.mine, self.microbatches
+        batch = placed(batch, self.device) if mine else None
+        parts = [batch] * len(mine) if count == 1 else parts_of(batch, count, mine, self.rows)
+        scale = None if self.scaling is None else self.scaling.scale
+        held, seen = self._share(forward, parts, mine.start, scale)
+        parts_seen = [None if part is None else Part(*part) for part in seen]
+        whole = together.summed(self.model, held, parts_seen, count)
+        self._apply_whole(together, whole)
+        return whole.out
+
+    def _shared(
+        self, forward: Forward, parts: Sequence[Any], first: int, scale: float | None
+    ) -> Any:
+        """Sums of gradients over some parts, and what each gave besides; it may be compiled."""
+        model = self.model
+        sums: TreeSum[Any] = TreeSum(first)
+        seen: list[Any] = []
+        for number, part in enumerate(parts, first):
+            if part is None:
+                sums.add(None)
+                seen.append(None)
+                continue
+            out = self._forward(forward, model, part, number)
+            weight, loss = None, out["loss"]
+            if self.microbatches > 1:
+                weight = out.get("weight", rows_of(part))
+                weight = weight.detach() if isinstance(weight, Tensor) else weight
+                loss = loss * weight
+            grads: Any = (loss if scale is None else loss * scale).backward()
+            sums.add(grads)
+            seen.append(
+                ([grads.proposals(p.value) for p in states_of(model)], detached(out), weight)
+            )
+        return [_by_weight(model, grads) for _, grads in sums.parts()], seen
+
+    def _update_with_others(self, together: Together, loss: Any) -> None:
+        """A step by the mean of what all ranks give."""
+        grads = loss
+        if isinstance(loss, Tensor):
+            grads = (loss if self.scaling is None else self.scaling.scaled(loss)).backward()
+        states = [grads.proposals(p.value) for p in states_of(self.model)]
+        size = together.group.size
+        held = [_by_weight(self.model, grads)]
+        whole = together.summed(self.model, held, [Part(states, {}, None)], size)
+        self._apply_whole(together, whole._replace(divisor=size))
+
+    def _apply_whole(self, together: Together, whole: Whole) -> None:
+        """Step by what all ranks gave; from time to time, see whether all have the same bits."""
+        grads, total = whole.grads, whole.divisor
+        if isinstance(total, Tensor):  # of the function's own counting
+            divisor = total if self.device.inner is None else total.to_device(self.device.inner)
+            grads = {key: g / divisor.astype(g.dtype) for key, g in grads.items()}
+            total = 1.0
+        new = whole.updates.params(self.model)
+        if self.scaling is None:
+            self.model = self.model.with_params(new)
+            self._apply(grads, total)
+        else:
+            if total != 1.0:
+                grads = {key: g / total for key, g in grads.items()}
+            if self._apply_scaled(grads, self.scaling):
+                self.model = self.model.with_params(new)
+        if self.steps % CHECKED == 0:
+            together.check(self.model)
 
     def _gradients(self, forward: Forward, parts: list[Any], scale: float | None) -> Any:
         """The gradients of all parts together, their outputs, and a number to divide by."""
@@ -308,6 +397,11 @@ def _check(value: object, kind: Any, name: str, hint: str) -> None:
             expected="what the hint gives",
             hint=hint,
         )
+
+
+def _by_weight(model: Module, grads: Any) -> list[Any] | None:
+    """The gradient of each trained parameter; None for no part at all."""
+    return None if grads is None else [grads.get(param.value) for param in weights_of(model)]
 
 
 def _recording(model: Module) -> Backend:

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from phlox_nn import Module
 from phlox_tensor import Tensor, WrongTypeError, concat
-
-from .sums import TreeSum
+from phlox_tensor.groups import TreeSum
 
 Outputs: TypeAlias = dict[str, Any]
 Forward: TypeAlias = Callable[[Any, Any], "Mapping[str, Any] | Tensor[Any]"]
@@ -55,6 +54,25 @@ def joined(outs: Sequence[Outputs], weights: Sequence[Any], total: Any) -> Outpu
 def _joined(name: str, values: list[Any], weights: Sequence[Any], total: Any) -> Any:
     if name == "weight":
         return total
+    if isinstance(values[0], Tensor) and not values[0].ndim:
+        return mean_of([v * weight for v, weight in zip(values, weights, strict=True)], total)
+    return joined_as(name, values)
+
+
+def mean_of(values: Sequence[Tensor[Any]], total: Any) -> Tensor[Any]:
+    """Return the mean of values that were weighted."""
+    mean: TreeSum[Tensor[Any]] = TreeSum()
+    for value in values:
+        mean.add(value)
+    return mean.value() / total
+
+
+def joined_as(name: str, values: list[Any]) -> Any:
+    """Return the rows of several parts in one.
+
+    Raises:
+        WrongTypeError: for what is no tensor.
+    """
     if not all(isinstance(value, Tensor) for value in values):
         raise WrongTypeError(
             "step",
@@ -63,9 +81,4 @@ def _joined(name: str, values: list[Any], weights: Sequence[Any], total: Any) ->
             expected="a tensor",
             hint="Learner(..., microbatches=1), or leave it out",
         )
-    if values[0].ndim:
-        return concat(values, axis=0)
-    mean: TreeSum[Any] = TreeSum()
-    for value, weight in zip(values, weights, strict=True):
-        mean.add(value * weight)
-    return mean.value() / total
+    return concat(values, axis=0)

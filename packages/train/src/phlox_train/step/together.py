@@ -1,0 +1,204 @@
+"""Steps of several ranks: what each has of a batch, and what all of them make of it together.
+
+A batch is so many parts, and a rank computes a few of them. Gradients are added in the tree of all
+parts; what is small, such as losses and running statistics, goes to all ranks part by part. So each
+rank takes the step that one process alone would take, to the bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeVar, final
+
+import numpy as np
+
+from phlox_nn import Module, Param, Updates
+from phlox_record import NamedMsgpackRecorder
+from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray
+from phlox_tensor.groups import Group, TreeSum, absent_of, gathered, share_of, told, tree_sum
+
+from .outputs import Outputs, joined_as, mean_of
+
+M = TypeVar("M", bound=Module)
+
+# Steps between two comparisons of the parameters of all ranks.
+CHECKED: Final = 100
+_RECORDER: Final = NamedMsgpackRecorder()
+
+
+class Part(NamedTuple):
+    """What a part of a batch leaves besides its gradients.
+
+    Attributes:
+        states: what it proposes for each state of the model.
+        out: what the function of the step gave.
+        weight: how much it counts; None where it is the only one.
+    """
+
+    states: list[tuple[Tensor[Any], ...]]
+    out: Outputs
+    weight: Any
+
+
+class Whole(NamedTuple):
+    """What all parts of all ranks give together.
+
+    Attributes:
+        grads: by the id of their parameter.
+        updates: of state.
+        divisor: of the gradients, a number or a tensor.
+    """
+
+    grads: dict[str, Tensor[Any]]
+    updates: Updates
+    out: Outputs
+    divisor: Any
+
+
+@final
+class Together:
+    """One rank's half of the steps that all ranks take."""
+
+    def __init__(self, group: Group, parts: int, device: Backend) -> None:
+        """Note which parts of a batch are this rank's."""
+        self.group, self.parts = group, parts
+        self.mine = share_of(parts, group.rank, group.size)
+        self._device = device
+        self._inner = device if device.inner is None else device.inner
+
+    def same(self, model: M) -> M:
+        """Return the model of rank 0, ids of parameters included."""
+        mine = self.group.rank == 0
+        data = told(self.group, _RECORDER.to_bytes(model.into_record()) if mine else None)
+        if mine:
+            return model
+        return model.load_record(_RECORDER.from_bytes(data, dtype="stored"))
+
+    def check(self, model: Module) -> None:
+        """Compare the bits of the parameters with those of the other ranks.
+
+        Raises:
+            DisagreementError: on all ranks, naming those that differ from most.
+        """
+        digest = hashlib.blake2b(digest_size=8)
+        for param in model.param_list():
+            digest.update(np.ascontiguousarray(param.value.detach().numpy()).data.cast("B"))
+        found = gathered(self.group, digest.hexdigest())
+        (usual, _), *others = Counter(found).most_common()
+        if others:
+            odd = [str(rank) for rank, each in enumerate(found) if each != usual]
+            raise DisagreementError(
+                "step",
+                f"the parameters of rank {', '.join(odd)} have other bits than those of the others",
+                got=", ".join(found[int(rank)] for rank in odd),
+                expected=usual,
+                hint="its memory or processor may be damaged; versions that differ: init() says so",
+            )
+
+    def summed(self, model: Module, held: list[Any], seen: list[Part | None], leaves: int) -> Whole:
+        """Return what the parts of all ranks give together.
+
+        Args:
+            model: the one whose gradients they are.
+            held: sums of gradients of this rank, in the order of ``weights_of``.
+            seen: what else its parts gave, None for empty ones.
+            leaves: how many parts all ranks have.
+        """
+        weights = weights_of(model)
+        bits = [
+            np.packbits([g is not None for g in sums or [None] * len(weights)]) for sums in held
+        ]
+        others = [None if part is None else _small(part) for part in seen]
+        found = gathered(self.group, (bits, others))
+        parts = [part for _, theirs in found for part in theirs]
+        full = [part for part in parts if part is not None]
+        any_ = np.zeros(-(-len(weights) // 8), np.uint8)
+        for theirs, _ in found:
+            for each in theirs:
+                any_ |= each
+        there = np.unpackbits(any_, count=len(weights)).astype(bool)
+        grads = self._gradients(weights, there, held, leaves)
+        updates = self._updates(model, [states for states, _, _ in full])
+        own = [part.out for part in seen if part is not None]
+        if full[0][2] is None:  # whole batches, of which another rank may have none
+            out = own[0] if own else {k: self._tensor(x) for k, x in full[0][1].items()}
+            return Whole(grads, updates, out, 1.0)
+        out, divisor = self._outputs(own, parts, full)
+        return Whole(grads, updates, out, divisor)
+
+    def _gradients(
+        self, weights: Sequence[Param], there: Any, held: list[Any], leaves: int
+    ) -> dict[str, Tensor[Any]]:
+        """The sums of gradients over all parts: those of one element type travel together."""
+        found: dict[str, Tensor[Any]] = {}
+        kinds: dict[Any, list[int]] = {}
+        for place in np.flatnonzero(there).tolist():
+            kinds.setdefault(weights[place].dtype.numpy, []).append(place)
+        for kind, places in kinds.items():
+            sizes = [int(np.prod(weights[place].shape)) for place in places]
+            ends = np.cumsum([0, *sizes]).tolist()
+            rows = np.empty((len(held), ends[-1]), kind)
+            for row, sums in zip(rows, held, strict=True):
+                for place, low, high in zip(places, ends, ends[1:], strict=False):
+                    grad = None if sums is None else sums[place]
+                    row[low:high] = absent_of(kind) if grad is None else grad.numpy().reshape(-1)
+            whole = tree_sum(self.group, leaves, rows)
+            for place, low, high in zip(places, ends, ends[1:], strict=False):
+                param = weights[place]
+                piece = whole[low:high].reshape(param.shape)
+                found[param.id] = asarray(piece, device=self._inner)
+        return found
+
+    def _updates(self, model: Module, parts: list[list[list[Any]]]) -> Updates:
+        """New values for state: of what all parts propose, in their order, as one process does."""
+        updates = Updates()
+        for place, param in enumerate(states_of(model)):
+            proposed = [asarray(x, device=self._inner) for part in parts for x in part[place]]
+            value = Proposed.joined(proposed, param.value.detach())
+            if value is not None:
+                updates.add(param, value)
+        return updates
+
+    def _outputs(self, own: list[Outputs], parts: list[Any], full: list[Any]) -> Any:
+        """Means over all parts, and of what has axes the rows of this rank; the whole weight."""
+        total: TreeSum[Any] = TreeSum()
+        for part in parts:
+            weight = None if part is None else part[2]
+            total.add(self._tensor(weight) if isinstance(weight, np.ndarray) else weight)
+        whole = total.value()
+        out: Outputs = {}
+        for name in own[0] if own else full[0][1]:
+            if name == "weight":
+                out[name] = whole
+            elif name in full[0][1]:
+                out[name] = mean_of([self._tensor(scalars[name]) for _, scalars, _ in full], whole)
+            else:
+                out[name] = joined_as(name, [each[name] for each in own])
+        return out, whole
+
+    def _tensor(self, array: Any) -> Tensor[Any]:
+        return asarray(array, device=self._device)
+
+
+def weights_of(model: Module) -> list[Param]:
+    """Return the trained parameters of a model, in an order that all ranks share."""
+    return [param for param in dict.fromkeys(model.param_list()) if param.trainable]
+
+
+def states_of(model: Module) -> list[Param]:
+    """Return what a model holds besides weights, such as running statistics."""
+    return [param for param in dict.fromkeys(model.param_list()) if param.role == "state"]
+
+
+def _small(part: Part) -> tuple[list[list[Any]], dict[str, Any], Any]:
+    """A part as what travels: arrays of what it proposes, weighted values without axes, weight."""
+    states = [[value.detach().numpy() for value in values] for values in part.states]
+    scalars = {
+        name: (value if part.weight is None else value * part.weight).numpy()
+        for name, value in part.out.items()
+        if isinstance(value, Tensor) and not value.ndim and name != "weight"
+    }
+    weight = part.weight
+    return states, scalars, weight.numpy() if isinstance(weight, Tensor) else weight

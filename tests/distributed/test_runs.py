@@ -1,0 +1,152 @@
+"""Runs of several ranks: one folder, one log, and another number of them at each start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phlox import Autodiff, Cpu, data, optim, train
+from tests.distributed.test_steps import MAKING
+from tests.distributed.threads import together
+from tests.train.nets import batches, bits, forward, net, rows
+
+
+def shifted(item: dict[str, Any], rng: Any) -> dict[str, Any]:
+    """An augmentation, whose random numbers are those of the item."""
+    return item | {"x": item["x"] + rng.normal(size=8).astype(np.float32)}
+
+
+def run(group: Any, folder: Path | None, stop: int | None = None, **settings: Any) -> Any:
+    """A training with all that one can have; bits of weights, state, average, and its log."""
+    with MAKING:
+        model = net(Autodiff(Cpu()))
+    learner = train.Learner(
+        model,
+        optim.AdamWConfig(grad_clipping=optim.ClipByGlobalNorm(0.5)).init(),
+        optim.CosineSchedulerConfig(1e-2, steps=40).init(),
+        microbatches=8,
+        ema=0.9,
+        seed=5,
+        group=group,
+        **settings,
+    )
+    loader = data.DataLoader(data.of(data.arrays(**rows(90))).map(shifted), 24, shuffle=True)
+    check = data.DataLoader(data.arrays(**rows(50)), 8)
+
+    def ends(event: train.Event, run: train.Run) -> None:
+        if isinstance(event, train.Stepped) and event.step == stop:
+            run.stop("tested")
+
+    with train.Run(
+        folder, learner, loader, callbacks=[ends], show=False, system=None, config={"width": 16}
+    ) as run:
+        for _ in run.epochs(3):
+            for batch in run.batches():
+                assert len(batch["x"]) <= -(-24 // group.size) + 2  # no rank loads all of it
+                run.log(loss=learner.step(forward, batch)["loss"])
+            found = train.evaluate(learner.model, forward, check, [train.Accuracy()], group=group)
+            run.log(found, split="valid")
+    assert learner.rows is None
+    assert learner.ema is not None
+    return [*bits(learner.model), *bits(learner.ema.model)]
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k != "time"} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[bytes], list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("calm")
+    (found,) = together(1, lambda group: run(group, folder))
+    return found, log_of(folder)
+
+
+def test_each_start_may_have_another_number_of_ranks(calm: Any, tmp_path: Path) -> None:
+    for size, stop in ((4, 3), (3, 6), (5, None)):  # epochs have four steps
+        found = together(size, lambda group: run(group, tmp_path, stop))  # noqa: B023 - at once
+    assert found == [calm[0]] * 5
+    assert log_of(tmp_path) == calm[1]
+
+
+@pytest.mark.parametrize("size", [2, 8])
+def test_a_run_is_the_same_for_any_number_of_ranks(calm: Any, tmp_path: Path, size: int) -> None:
+    compile = size == 2
+    assert together(size, lambda group: run(group, tmp_path, compile=compile)) == [calm[0]] * size
+    assert log_of(tmp_path) == calm[1]
+
+
+def test_batches_that_do_not_come_apart_are_whole_on_each_rank() -> None:
+    def feeds() -> list[Any]:
+        noisy = data.DataLoader(
+            data.arrays(**rows(24)), 12, transform=lambda b, rng: b | {"x": b["x"] + rng.normal()}
+        )
+        assert not noisy.splits
+        return [noisy, batches((12, 12))]
+
+    def trained(group: Any, feed: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(
+            model, optim.SgdConfig().init(), 0.1, microbatches=4, group=group, seed=0
+        )
+        with train.Run(None, learner, feed, show=False) as run:
+            for _ in run.epochs(2):
+                for batch in run.batches():
+                    assert len(batch["x"]) == 12
+                    learner.step(forward, batch)
+        return bits(learner.model)
+
+    for place in range(2):
+        (alone,) = together(1, lambda group: trained(group, feeds()[place]))  # noqa: B023 - at once
+        assert together(3, lambda group: trained(group, feeds()[place])) == [alone] * 3  # noqa: B023
+
+
+def test_fit_takes_a_group() -> None:
+    def fitted(group: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        loader = data.DataLoader(data.arrays(**rows(48)), 16, shuffle=True)
+        check = data.DataLoader(data.arrays(**rows(30)), 8)
+        done = train.fit(
+            model,
+            forward,
+            loader,
+            optimizer=optim.AdamWConfig().init(),
+            lr=train_rate(),
+            epochs=2,
+            valid=check,
+            metrics=[train.Accuracy()],
+            microbatches=4,
+            seed=1,
+            group=group,
+            show=False,
+        )
+        return bits(done.model), done.best("valid/accuracy").value
+
+    (alone,) = together(1, fitted)
+    assert together(3, fitted) == [alone] * 3
+
+
+def train_rate() -> Any:
+    return optim.PlateauSchedulerConfig(0.1, patience=0).init()
+
+
+def test_another_config_is_named() -> None:
+    def begin(group: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, group=group)
+        config = {"rate": 0.1 * (1 + (group.rank == 1))}
+        with (
+            pytest.raises(train.RunError, match=r"rank 1 has another config: got rate: 0\.1"),
+            train.Run(None, learner, batches(), config=config, show=False),
+        ):
+            pass
+
+    together(2, begin)

@@ -1,0 +1,186 @@
+"""Steps of several ranks end in the bits of one process."""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox as px
+from phlox import Autodiff, Cpu, nn, optim, train
+from phlox_tensor import ArgumentError, DisagreementError
+from tests.distributed.threads import together
+from tests.train.nets import batches, bits, forward, net
+
+MAKING = threading.Lock()  # the seed of weights is that of the process
+
+
+def trained(group: Any, step: Any = forward, feed: Any = None, **settings: Any) -> Any:
+    """Bits of weights, state and average after some steps, and the losses on the way."""
+    with MAKING:
+        model = net(Autodiff(Cpu()))
+    config = optim.AdamWConfig(grad_clipping=optim.ClipByGlobalNorm(0.5))
+    rate = optim.CosineSchedulerConfig(1e-2, steps=12).init()
+    settings = {"microbatches": 8, "ema": 0.9, "seed": 1, **settings}
+    learner = train.Learner(model, config.init(), rate, group=group, **settings)
+    losses = []
+    for batch in feed or batches((24, 24, 19, 24)):
+        losses.append(learner.step(step, batch)["loss"].numpy().tobytes())
+    assert learner.ema
+    return [*bits(learner.model), *bits(learner.ema.model), *losses]
+
+
+def tokens(model: nn.Module, batch: Any) -> dict[str, Any]:
+    """A mean over something else than examples, which the function counts itself."""
+    out = forward(model, batch)
+    return {"loss": out["loss"], "weight": (batch["y"] > 0).astype("float32").sum() + 1.0}
+
+
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_any_number_of_ranks_ends_in_the_bits_of_one(compile: bool) -> None:
+    alone = trained(None, compile=compile)
+    for size in (1, 2, 3, 5, 8) if not compile else (3,):
+        found = together(size, lambda group: trained(group, compile=compile))
+        assert found == [alone] * size, f"{size} ranks"
+    assert trained(None, microbatches=4) != alone  # parts are numbers of the experiment
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"step": tokens},
+        {"microbatches": 1},
+        {"scaling": "init"},
+        {"microbatches": 2},
+    ],
+    ids=str,
+)
+def test_weights_scaling_and_few_parts(settings: dict[str, Any]) -> None:
+    def run(group: Any) -> Any:
+        own = dict(settings)
+        if "scaling" in own:
+            own["scaling"] = optim.LossScalingConfig(scale=8.0, interval=2).init()
+        return trained(group, **own)
+
+    assert together(3, run) == [run(None)] * 3
+
+
+def test_parts_are_as_many_as_ranks_by_default() -> None:
+    found = together(2, lambda group: trained(group, microbatches=None))
+    assert found == [trained(None, microbatches=2)] * 2
+
+
+class Branch(nn.Module):
+    """Layers of which a batch uses one, or that none uses, under a norm that is used twice."""
+
+    layers: list[nn.Linear]
+    norm: nn.BatchNorm
+    unused: nn.Linear
+
+    def forward(self, x: Any, which: int) -> Any:
+        return self.norm(self.norm(self.layers[which](x))).square().mean()
+
+
+def test_weights_that_some_ranks_or_all_do_not_use() -> None:
+    def step(model: Any, batch: Any) -> Any:
+        return model(batch["x"], int(batch["which"].numpy()[0]))
+
+    def run(group: Any) -> Any:
+        with MAKING:
+            px.seed(1)
+            device = Autodiff(Cpu())
+            layers = [nn.Linear(3, 4, device=device) for _ in range(2)]
+            norm, unused = nn.BatchNorm(4, device=device), nn.Linear(2, 2, device=device)
+        learner = train.Learner(
+            Branch(layers, norm, unused),
+            optim.AdamWConfig().init(),
+            0.1,
+            microbatches=4,
+            group=group,
+        )
+        before = learner.model.unused.weight.value.tolist()
+        for _ in range(3):
+            x = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+            learner.step(step, {"x": x, "which": np.array([0, 0, 0, 0, 0, 0, 1, 1])})
+        assert learner.model.unused.weight.value.tolist() == before  # AdamW would decay it
+        return bits(learner.model)
+
+    for size in (2, 4):
+        assert together(size, run) == [run(None)] * size
+
+
+def test_parts_without_examples() -> None:
+    def run(group: Any) -> Any:
+        with MAKING:
+            px.seed(1)
+            model = nn.Linear(8, 3, device=Autodiff(Cpu()))
+        learner = train.Learner(model, optim.AdamWConfig().init(), 0.1, microbatches=8, group=group)
+        losses = [
+            learner.step(forward, batch)["loss"].numpy().tobytes() for batch in batches((5, 1))
+        ]
+        return [*bits(learner.model), *losses]
+
+    for size in (3, 8):
+        assert together(size, run) == [run(None)] * size
+
+
+def test_the_model_and_seed_of_rank_0_are_those_of_all() -> None:
+    def run(group: Any) -> Any:
+        with MAKING:
+            px.seed(group.rank)
+            model = nn.Linear(2, 1, device=Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, group=group, seed=group.rank)
+        return [param.id for param in learner.model.param_list()], bits(learner.model), learner.seed
+
+    one, *others = together(3, run)
+    assert others == [one, one]
+
+
+def test_own_losses_step_by_their_mean() -> None:
+    def run(group: Any) -> Any:
+        with MAKING:
+            px.seed(0)
+            model = nn.Linear(1, 1, bias=False, device=Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 1.0, group=group)
+        before = learner.model.weight.value.item()
+        learner.update((learner.model.weight.value * float(group.rank)).sum())
+        return round(before - learner.model.weight.value.item(), 6)
+
+    assert together(3, run) == [1.0] * 3
+
+
+def test_a_rank_with_other_bits_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("phlox_train.step.learner"), "CHECKED", 2)
+
+    def run(group: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=3, group=group)
+        for number, batch in enumerate(batches()):
+            if number == 1 and group.rank == 2:
+                weight = learner.model.last.weight
+                broken = weight.with_value(weight.value.detach() + 1e-6)
+                learner.model = learner.model.with_params({weight.id: broken})
+            try:
+                learner.step(forward, batch)
+            except DisagreementError as error:
+                return number, error.what
+        return None
+
+    what = "the parameters of rank 2 have other bits than those of the others"
+    assert together(3, run) == [(1, what)] * 3
+
+
+def test_a_batch_that_is_not_the_share_of_a_rank_is_refused() -> None:
+    def run(group: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=4, group=group)
+        learner.rows = 24  # so a share has 12 of them
+        with pytest.raises(ArgumentError, match="got 24 examples, expected 12 of 24"):
+            learner.step(forward, batches((24,))[0])
+
+    together(2, run)
