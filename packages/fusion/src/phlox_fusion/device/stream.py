@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from threading import RLock
 from typing import Any, Final, NamedTuple, final
 from weakref import ref
 
 from phlox_tensor import Backend, DeviceError, DisagreementError, Entry, Op, Spec
-from phlox_tensor.capture import NOBODY, Node, Number, Value, line_of_user, needed, values_of
+from phlox_tensor.capture import NOBODY, Node, Number, Value, line_of_user, needed
 
 from ..checking.bisect import parting, program_parts
 from ..checking.fallback import Fallbacks
@@ -36,6 +36,12 @@ class Deferred:
         self.place = place
 
 
+class Failed(NamedTuple):
+    """Stands for what was to be made of an op that failed when it ran."""
+
+    error: Exception
+
+
 # What runs, in order, and which values nobody needs after each.
 Tasks = tuple[tuple[Step, tuple[int, ...]], ...]
 
@@ -46,23 +52,14 @@ class Plans:
 
     Attributes:
         check: whether streams run each program beside its ops.
+        made: how many there were.
     """
 
     def __init__(self, *, check: bool) -> None:
         self.check: Final = check
         self.fallbacks: Final = Fallbacks("fusion")
-        self._kept: dict[Hashable, Tasks] = {}
+        self.kept: Final[dict[Hashable, Tasks]] = {}
         self.made = 0
-
-    def find(self, key: Hashable, make: Callable[[], Tasks]) -> Tasks:
-        """Return a plan, made now where there is none."""
-        found = self._kept.get(key)
-        if found is None:
-            if len(self._kept) >= _MOST_PLANS:
-                self._kept.clear()
-            found = self._kept[key] = make()
-            self.made += 1
-        return found
 
 
 @final
@@ -88,28 +85,28 @@ class Stream:
         self._nodes: list[Node] = []
         self._results: list[ref[Deferred]] = []
         self._numbers: list[int | float] = []
-        self._key: list[Hashable] = []
 
     def put(self, op: Op, entry: Entry, count: int, args: Sequence[Any], spec: Spec) -> Deferred:
         """Let an op wait, and return what stands for its result."""
         with self.lock:
-            operands = tuple([self._operand(item) for item in args[:count]])
-            attributes = tuple([self._number(item) for item in args[count:]])
+            given = tuple([self._argument(item) for item in args])
             place = len(self._specs)
             self._specs.append(spec)
             made = Deferred(spec, None, self, place)
             line = line_of_user() if self._plans.check else ""
-            node = Node(op, self._device, entry, operands, attributes, (place,), line)
+            node = Node(op, self._device, entry, given[:count], given[count:], (place,), line)
             self._nodes.append(node)
             self._results.append(ref(made))
-            self._key.append((op, *map(_key, operands), *map(_key, attributes), spec))
             if len(self._nodes) >= self._most:
                 self.settle()
             return made
 
-    def _operand(self, item: Any) -> Any:
+    def _argument(self, item: Any) -> Any:
+        if type(item) is int or type(item) is float:
+            self._numbers.append(item)
+            return Number(item, len(self._numbers) - 1, NOBODY)
         if type(item) is not Deferred:
-            return self._number(item)
+            return item
         if item.stream is self:
             return Value(item.place)
         place = self._known.get(id(item.value))
@@ -117,14 +114,7 @@ class Stream:
             place = self._known[id(item.value)] = len(self._specs)
             self._specs.append(item.spec)
             self._inputs.append((place, item.value, ref(item)))
-            self._key.append(item.spec)
         return Value(place)
-
-    def _number(self, item: Any) -> Any:
-        if type(item) is int or type(item) is float:
-            self._numbers.append(item)
-            return Number(item, len(self._numbers) - 1, NOBODY)
-        return item
 
     # Running
 
@@ -145,74 +135,85 @@ class Stream:
         with self.lock:
             if not self._nodes:
                 return None
-            nodes, results = self._nodes, self._results
-            inputs, numbers = self._inputs, self._numbers
-            specs, key = tuple(self._specs), tuple(self._key)
+            nodes, inputs = self._nodes, self._inputs
+            asked = [made for each in self._results if (made := each()) is not None]
+            known = Known({}, tuple(self._specs), self._numbers)
             self._clear()
-            asked = [made for each in results if (made := each()) is not None]
-            wanted = tuple([made.place for made in asked])
-            if not wanted:
-                return None
-            owned = tuple([place for place, _, holder in inputs if holder() is None])
-            tasks = self._plans.find(
-                (key, wanted, owned), lambda: _tasks(nodes, specs, {*wanted}, frozenset(owned))
-            )
+            tasks = self._tasks(nodes, inputs, known.specs, tuple([x.place for x in asked]))
             used = {value for step, _ in tasks for value in takes(step)}
-            values = {place: primitive for place, primitive, _ in inputs if place in used}
+            known.values.update({place: item for place, item, _ in inputs if place in used})
             inputs.clear()
-            failed: dict[int, Exception] = {}
+            lost: Failed | None = None
+            failed: list[Exception] = []
             try:
-                self._run(tasks, Known(values, specs, numbers), failed)
+                for step, ended in tasks:
+                    self._run(step, known, failed)
+                    for value in ended:
+                        del known.values[value]
             except BaseException as error:
                 # An interrupt is over once it is raised; who asks later is told what became of it.
-                own = error if isinstance(error, Exception) else _interrupted(error)
-                _give(asked, values, failed, Failed(own))
-                values.clear()  # the traceback would keep these arrays
+                lost = Failed(error if isinstance(error, Exception) else _interrupted(error))
                 raise
-            _give(asked, values, failed)
-            return next(iter(failed.values()), None)
+            finally:
+                for made in asked:
+                    made.value, made.stream = known.values.get(made.place, lost), None
+                known.values.clear()  # the traceback would keep these arrays
+            return next(iter(failed), None)
 
-    def _run(self, tasks: Tasks, known: Known, failed: dict[int, Exception]) -> None:
-        """Run a plan on its values, and note what failed by what it would have given."""
-        for step, ended in tasks:
-            lost = _lost(takes(step), failed) if failed else None
-            if lost is None:
-                try:
-                    if self._plans.check and isinstance(step, Fused):
-                        self._compare(step, known)
-                    run_steps([step], known)
-                except DisagreementError:
-                    raise
-                except Exception as error:
-                    lost = error
-            if lost is not None:
-                self._without(step, lost, known, failed)
-                lost = None
-            for value in ended:
-                known.values.pop(value, None)
+    def _tasks(
+        self, nodes: Sequence[Node], inputs: Sequence[Any], specs: Any, asked: tuple[int, ...]
+    ) -> Tasks:
+        """What runs in which order, planned now where no such ops waited before.
 
-    def _without(
-        self, step: Step, error: Exception, known: Known, failed: dict[int, Exception]
-    ) -> None:
-        """Run those ops of a program that can be run; an op alone has failed."""
-        if not isinstance(step, Fused):
-            failed[step.results[0]] = _bare(error)
+        They are known by what they take but for their numbers, by what is asked for, and by which
+        inputs nobody else has any more.
+        """
+        calls = tuple([(n.op, *map(_key, (*n.operands, *n.attributes))) for n in nodes])
+        owned = tuple([place for place, _, holder in inputs if holder() is None])
+        plans, key = self._plans, (calls, specs, asked, owned)
+        found = plans.kept.get(key)
+        if found is None:
+            wanted = {*asked}
+            live = needed(nodes, wanted)
+            steps = planned(live, specs, wanted, frozenset(owned)).steps
+            last = last_uses(steps)
+            found = tuple(
+                (step, tuple({v for v in (*takes(step), *gives(step)) if last[v] == at} - wanted))
+                for at, step in enumerate(steps)
+            )
+            if len(plans.kept) >= _MOST_PLANS:
+                plans.kept.clear()
+            plans.kept[key] = found
+            plans.made += 1
+        return found
+
+    def _run(self, step: Step, known: Known, failed: list[Exception]) -> None:
+        """Run a step; what an op would have given that fails is ``Failed``."""
+        values, own = known.values, None
+        lost = next((values[v] for v in takes(step) if type(values[v]) is Failed), None)
+        if lost is None:
+            try:
+                if self._plans.check and isinstance(step, Fused):
+                    self._compare(step, known)
+                run_steps([step], known)
+                return
+            except DisagreementError:
+                raise
+            except Exception as error:
+                error.__context__ = None
+                own = error.with_traceback(None)  # frames would keep arrays
+        if isinstance(step, Fused):  # those of its ops run that can
+            inside, before = known._replace(values=dict(values)), len(failed)
+            for node in step.nodes:
+                self._run(node, inside, failed)
+            values.update({value: inside.values[value] for value in gives(step)})
+            if own is not None and len(failed) == before:
+                self._plans.fallbacks.note(own, self._device, check=self._plans.check)
             return
-        values, alone, inside, own = known.values, True, dict(known.values), dict(failed)
-        for node in step.nodes:
-            lost = _lost(values_of(node), own)
-            if lost is None:
-                try:
-                    run_steps([node], known._replace(values=inside))
-                    continue
-                except Exception as found:
-                    lost = _bare(found)
-            own.update(dict.fromkeys(node.results, lost))
-            alone = False
-        failed.update({value: own[value] for value in gives(step) if value in own})
-        values.update({value: inside[value] for value in gives(step) if value in inside})
-        if alone:
-            self._plans.fallbacks.note(_bare(error), self._device, check=self._plans.check)
+        if own is not None:
+            lost = Failed(own)
+            failed.append(own)
+        values.update(dict.fromkeys(step.results, lost))
 
     def _compare(self, fused: Fused, known: Known) -> None:
         """Run a program beside its ops."""
@@ -224,12 +225,6 @@ class Stream:
             raise self._plans.fallbacks.disagreement(error) from error
         if found is not None:
             raise program_parts("fusion", "a program parts from its ops", found)
-
-
-class Failed(NamedTuple):
-    """Stands for the result of an op that failed when it ran."""
-
-    error: Exception
 
 
 def there(item: Deferred) -> Any:
@@ -249,44 +244,6 @@ def _interrupted(error: BaseException) -> DeviceError:
     )
 
 
-def _give(
-    asked: Sequence[Deferred],
-    values: dict[int, Any],
-    failed: dict[int, Exception],
-    other: Failed | None = None,
-) -> None:
-    """Leave what was made; who asks for what failed gets its error, and ``other`` for the rest."""
-    for made in asked:
-        own = failed.get(made.place)
-        made.value = values.get(made.place, other) if own is None else Failed(own)
-        made.stream = None
-
-
-def _lost(taken: Iterable[int], failed: dict[int, Exception]) -> Exception | None:
-    """Why a step cannot run, for want of what it takes; None where all is there."""
-    return next((failed[v] for v in taken if v in failed), None)
-
-
-def _bare(error: Exception) -> Exception:
-    """The error without frames, which would keep arrays for as long as somebody may ask for it."""
-    error.__context__ = None
-    return error.with_traceback(None)
-
-
-def _tasks(
-    nodes: Sequence[Node], specs: Sequence[Spec], wanted: set[int], owned: frozenset[int]
-) -> Tasks:
-    """The plan of what waits: programs and ops, and what ends with each."""
-    steps = planned(needed(nodes, wanted), specs, wanted, owned).steps
-    last = last_uses(steps)
-    return tuple(
-        (step, tuple({v for v in (*takes(step), *gives(step)) if last[v] == at} - wanted))
-        for at, step in enumerate(steps)
-    )
-
-
 def _key(item: Any) -> Hashable:
     """What tells calls apart: numbers only by their type and place."""
-    if type(item) is Number:
-        return type(item.value), item.place
-    return item
+    return (type(item.value), item.place) if type(item) is Number else item
