@@ -105,6 +105,8 @@ class _Forks:
 
 
 def _word(number: Any) -> int:
+    if type(number) is int and 0 <= number < _LIMIT:  # most, and a step goes to a state
+        return number
     try:
         index = operator.index(plain(number))
     except TypeError:

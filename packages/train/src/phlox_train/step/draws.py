@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Any
+
+from phlox_tensor.capture import Packed, call, recording
+from phlox_tensor.random import Generator
 
 
 def key_of(seed: int, step: int, part: int) -> int:
@@ -13,3 +17,15 @@ def key_of(seed: int, step: int, part: int) -> int:
     """
     words = b"%d step %d part %d" % (seed, step, part)
     return int.from_bytes(blake2b(words, digest_size=8).digest(), "little")
+
+
+def go_to(stream: Generator, seed: int, step: int, part: int) -> None:
+    """Put a generator where a part of a step draws from; its key is computed at the first draw."""
+    if recording():
+        stream.set_state(call(key_of, seed, step, part))
+    else:
+        stream.cells()[0].pack(Packed(None, (seed, step, part), _start))
+
+
+def _start(_: Any, at: tuple[int, int, int]) -> tuple[int, int]:
+    return key_of(*at), 0

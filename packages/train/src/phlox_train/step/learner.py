@@ -17,12 +17,12 @@ from phlox_optim import (
 )
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError
-from phlox_tensor.capture import Cell, call, drawing_from
+from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import Group, TreeSum, told
 from phlox_tensor.random import Generator, generator
 
 from .batches import parts_of, placed, rows_of
-from .draws import key_of
+from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of
 from .together import CHECKED, Part, Together, Whole, states_of, weights_of
@@ -120,7 +120,7 @@ class Learner(Generic[M]):
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self._stream = Generator(self.seed)
-        self._model, self._steps = Cell(model), Cell(0)
+        self._now = Cell((model, 0))  # the model, and how many steps it took
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
         self._share = compiled(self._shared) if compile else self._shared
@@ -128,16 +128,16 @@ class Learner(Generic[M]):
     @property
     def model(self) -> M:
         """The model after the last step; may be set."""
-        return self._model.get()
+        return self._now.get()[0]
 
     @model.setter
     def model(self, model: M) -> None:
-        self._model.set(model)
+        self._now.set((model, self.steps))
 
     @property
     def steps(self) -> int:
         """How many steps were made, those among them that scaling left out."""
-        return self._steps.get()
+        return self._now.get()[1]
 
     @property
     def rate(self) -> float:
@@ -226,7 +226,7 @@ class Learner(Generic[M]):
         self, forward: Forward, parts: Sequence[Any], first: int, scale: float | None
     ) -> Any:
         """Sums of gradients over some parts, and what each gave besides; it may be compiled."""
-        model = self.model
+        model, step = self._now.get()
         sums: TreeSum[Any] = TreeSum(first)
         seen: list[Any] = []
         for number, part in enumerate(parts, first):
@@ -234,7 +234,7 @@ class Learner(Generic[M]):
                 sums.add(None)
                 seen.append(None)
                 continue
-            out = self._forward(forward, model, part, number)
+            out = self._forward(forward, model, part, step, number)
             weight, loss = None, out["loss"]
             if self.microbatches > 1:
                 weight = out.get("weight", rows_of(part))
@@ -279,9 +279,9 @@ class Learner(Generic[M]):
 
     def _gradients(self, forward: Forward, parts: list[Any], scale: float | None) -> Any:
         """The gradients of all parts together, their outputs, and a number to divide by."""
-        model = self.model
+        model, step = self._now.get()
         if len(parts) == 1:
-            out = self._forward(forward, model, parts[0], 0)
+            out = self._forward(forward, model, parts[0], step, 0)
             loss = out["loss"] if scale is None else out["loss"] * scale
             return loss.backward(), detached(out), 1.0
         grads: TreeSum[Any] = TreeSum()
@@ -292,7 +292,7 @@ class Learner(Generic[M]):
                 grads.add(None)
                 total.add(None)
                 continue
-            out = self._forward(forward, model, part, number)
+            out = self._forward(forward, model, part, step, number)
             weight = out.get("weight", rows_of(part))
             weight = weight.detach() if isinstance(weight, Tensor) else weight
             loss = out["loss"] * weight
@@ -308,13 +308,15 @@ class Learner(Generic[M]):
             return grads.value() / divisor, out, 1.0
         return grads.value(), out, whole
 
-    def _forward(self, forward: Forward, model: M, part: Any, number: int) -> Outputs:
+    def _forward(self, forward: Forward, model: M, part: Any, step: int, number: int) -> Outputs:
         """Call the function with random numbers of its own."""
-        self._stream.set_state(call(key_of, self.seed, self._steps.get(), number))
+        go_to(self._stream, self.seed, step, number)
         return drawing_from(self._stream, outputs_of, forward, model, part)
 
     def _apply(self, grads: Gradients, total: float = 1.0) -> None:
-        self._stepped(self.optimizer.step(self._next_rate(), self.model, grads, divide_by=total))
+        model, steps = self._now.get()
+        model = self.optimizer.step(self._next_rate(), model, grads, divide_by=total)
+        self._stepped(model, steps)
 
     def _apply_scaled(self, grads: Any, scaling: LossScaling) -> bool:
         """Step by scaled gradients, and say whether they were finite."""
@@ -322,18 +324,17 @@ class Learner(Generic[M]):
         model = scaling.step(self.optimizer, self.schedule.rate, self.model, grads)
         if done := self.optimizer.skipped == before:
             self._next_rate()
-            self._stepped(model)
+            self._stepped(model, self.steps)
         else:
-            self._steps.set(self.steps + 1)
+            self._now.set((self.model, self.steps + 1))
         return done
 
     def _next_rate(self) -> float:
         schedule = self.schedule
         return schedule.step() if isinstance(schedule, Scheduler) else schedule.rate
 
-    def _stepped(self, model: M) -> None:
-        self._model.set(model)
-        self._steps.set(self._steps.get() + 1)
+    def _stepped(self, model: M, before: int) -> None:
+        self._now.set((model, before + 1))
         if self.ema is not None:
             self.ema.update(model)
 
@@ -380,8 +381,7 @@ class Learner(Generic[M]):
             self.scaling.load_record(known["scaling"])
         if self.ema is not None:
             self.ema.load_record(known["ema"])
-        self._model.set(model)
-        self._steps.set(cast("int", known["steps"]))
+        self._now.set((model, cast("int", known["steps"])))
         return self
 
     def __repr__(self) -> str:
