@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from threading import get_native_id
 from typing import Any, Final, final
 
 from phlox_record import NamedMsgpackRecorder, Record
@@ -18,6 +20,7 @@ from .errors import RunError, path_of
 from .keep import KeepLast, KeepRule, Kept
 
 _RECORDER: Final = NamedMsgpackRecorder()
+_LOWER: Final = 10  # of the levels that nice has; the last one is 19
 _NAME: Final = re.compile(r"step-(\d+)" + re.escape(_RECORDER.extension))
 
 
@@ -61,7 +64,7 @@ class Checkpoints:
         self._better = {} if better is None else better
         self.folder.mkdir(parents=True, exist_ok=True)
         self.kept: list[Kept] = [Kept(step, 0, {}) for step in self.steps]
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="phlox-checkpoint")
+        self._thread = ThreadPoolExecutor(1, "phlox-checkpoint", initializer=_let_others_go_first)
         self._before = self.kept
         self._saving: Future[Path] | None = None
         self._done: Callable[[Path], None] | None = None
@@ -182,6 +185,13 @@ class Checkpoints:
 
     def __repr__(self) -> str:
         return f"Checkpoints({str(self.folder)!r}, steps={self.steps})"
+
+
+def _let_others_go_first() -> None:
+    """Lower the priority of this thread, which writes while all cores may be at training."""
+    if sys.platform == "linux":  # elsewhere it would be that of the process
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), os.nice(0) + _LOWER)
 
 
 def write_json(path: Path, value: object) -> None:
