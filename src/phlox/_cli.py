@@ -44,6 +44,11 @@ def _chosen(words: list[str]) -> int:
             from ._metrics import main as metrics  # noqa: PLC0415 - loads phlox_train
 
         return metrics(words[1:])
+    if words[:1] == ["launch"]:
+        with of_extra("distributed"):
+            from phlox_distributed._launch import main as launch  # noqa: PLC0415 - as the others
+
+        return launch(words[1:])
     if words and words[0] in _RUNS:
         with of_extra("train"):
             from phlox_train.show.commands import main as runs  # noqa: PLC0415 - as the others
@@ -61,6 +66,7 @@ def _chosen(words: list[str]) -> int:
         told = commands.add_parser(name, help=f"print the {name}: settings, names elsewhere, tests")
         told.add_argument("name", nargs="?", help="all about one, each setting on its line")
         told.add_argument("--json", action="store_true", help="as JSON")
+    commands.add_parser("launch", help="run a script in many processes", add_help=False)
     commands.add_parser("metrics", help="print every metric: what it takes", add_help=False)
     commands.add_parser("onnx", help="say what an ONNX file holds and needs", add_help=False)
     ops = commands.add_parser("ops", help="print every op: backends, gradient rule, tests")

@@ -50,10 +50,12 @@ def init(*, check: bool = True) -> Group:
     """
     if not any(name in os.environ for name in LAUNCHED):
         return Solo()
-    seconds = float(os.environ.get(HANG, "0"))
-    group = Mpi(watchdog=Watchdog(seconds) if seconds > 0 else None)
+    group = Mpi()
     if group.size == 1:
         return Solo()
+    seconds, folder = float(os.environ.get(HANG, "0")), os.environ.get("PHLOX_LAUNCH")
+    if seconds > 0 and folder:
+        group.watchdog = Watchdog(seconds, Path(folder) / f"rank-{group.rank}.stacks")
     _end_all_on_errors(group)
     if check:
         require_alike(group, facts())

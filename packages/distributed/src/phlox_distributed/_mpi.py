@@ -21,14 +21,16 @@ class Mpi:
     """The processes of an MPI communicator, by default all that were started together.
 
     It is a ``Group``: its calls are those of one communicator of its own, which nobody else uses.
+
+    Attributes:
+        watchdog: told of each call, so that it knows that this process goes on; or None.
     """
 
-    def __init__(self, communicator: Any = None, *, watchdog: Watchdog | None = None) -> None:
+    def __init__(self, communicator: Any = None) -> None:
         """Join the others; all of them do.
 
         Args:
             communicator: one of mpi4py, such as ``MPI.COMM_WORLD.Split(color)``.
-            watchdog: told of each call, so that it knows that this process goes on.
 
         Raises:
             ModuleNotFoundError: without mpi4py.
@@ -41,7 +43,7 @@ class Mpi:
         self.local_rank: Final[int] = machine.rank
         self.local_size: Final[int] = machine.size
         machine.Free()
-        self._watchdog = watchdog
+        self.watchdog: Watchdog | None = None
 
     def all_to_all(
         self,
@@ -81,8 +83,8 @@ class Mpi:
         return [_bytes(buffer), sizes, places, self._mpi.BYTE]
 
     def _note(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.note()
+        if self.watchdog is not None:
+            self.watchdog.note()
 
     def __repr__(self) -> str:
         return f"<Mpi, rank {self.rank} of {self.size}>"

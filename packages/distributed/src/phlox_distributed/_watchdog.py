@@ -1,8 +1,9 @@
-"""A watchdog: a process that stands still prints the stacks of its threads, and ends."""
+"""A watchdog: a process that stands still writes the stacks of its threads down."""
 
 from __future__ import annotations
 
 import faulthandler
+from pathlib import Path
 from time import monotonic
 from typing import Final, final
 
@@ -11,15 +12,21 @@ _PAUSE: Final = 1.0  # seconds between two times that it is wound up, which take
 
 @final
 class Watchdog:
-    """Ends the process where nothing was noted for so many seconds; its launcher ends the others.
+    """Writes stacks where nothing was noted for so many seconds, for who started the process.
 
     It is a thread of the interpreter's own in C, so it also sees one that waits inside of MPI.
     """
 
-    def __init__(self, seconds: float) -> None:
-        """Begin to watch."""
+    def __init__(self, seconds: float, path: Path) -> None:
+        """Begin to watch.
+
+        Args:
+            seconds: without a note, after which the process stands still.
+            path: of a file, which is empty until then.
+        """
         self._seconds = seconds
-        self._last = 0.0
+        self._file = path.open("w")
+        self._last = float("-inf")
         self.note()
 
     def note(self) -> None:
@@ -27,8 +34,9 @@ class Watchdog:
         now = monotonic()
         if now - self._last > min(_PAUSE, self._seconds / 4):
             self._last = now
-            faulthandler.dump_traceback_later(self._seconds, exit=True, file=2)
+            faulthandler.dump_traceback_later(self._seconds, file=self._file)
 
     def close(self) -> None:
         """Watch no more."""
         faulthandler.cancel_dump_traceback_later()
+        self._file.close()

@@ -1,0 +1,137 @@
+"""``phlox launch``: starts ranks by MPI, watches over them, and starts them again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Final, final
+
+from . import _rank
+from ._errors import DistributedError
+from ._job import Job
+
+# A job that lived so many seconds was a good one: its restarts are counted anew.
+_GOOD: Final = 600.0
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    parser = argparse.ArgumentParser(prog="phlox launch", description=__doc__)
+    parser.add_argument("-n", type=int, required=True, metavar="RANKS", help="how many processes")
+    parser.add_argument("--hosts", metavar="FILE", help="machines, as mpiexec takes them")
+    parser.add_argument("--min", type=int, metavar="RANKS", help="go on with fewer, down to these")
+    parser.add_argument("--restarts", type=int, default=3, help="how often in a row (3)")
+    parser.add_argument(
+        "--hang", type=float, default=600.0, metavar="SECONDS", help="end a job that stands still"
+    )
+    parser.add_argument("--logs", metavar="FOLDER", help="where ranks besides 0 write")
+    parser.add_argument("--by", metavar="PROGRAM", help="mpiexec or srun, where several are there")
+    parser.add_argument("script", nargs=argparse.REMAINDER, help="script.py or -m module, words")
+    asked = parser.parse_args(words)
+    least = asked.n if asked.min is None else asked.min
+    if not asked.script or not 1 <= least <= asked.n:
+        parser.error("a script, and 1 <= min <= n: phlox launch -n 4 --min 2 train.py")
+    logs = Path(asked.logs or tempfile.mkdtemp(prefix="phlox-launch-")).resolve()
+    try:
+        command = starter(asked.by, asked.hosts)
+    except DistributedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return Launch(command, asked.script, logs, asked.hang).run(asked.n, least, asked.restarts)
+
+
+@final
+class Launch:
+    """A script that is started until it ends well, or too often did not."""
+
+    def __init__(self, command: list[str], script: list[str], logs: Path, hang: float) -> None:
+        """Keep what is started, and where its ranks write."""
+        self._command, self._script, self._logs, self._hang = command, script, logs, hang
+        self._asked = 0
+        self._job: Job | None = None
+
+    def run(self, ranks: int, least: int, restarts: int) -> int:
+        """Start it, and start it again where it must be; return its exit status."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._note)
+        left = restarts
+        while True:
+            name = Path(self._command[0]).name
+            say(f"{ranks} ranks by {name}; others than 0 write to {self._logs}")
+            began = monotonic()
+            self._job = job = self._start(ranks)
+            code = job.wait()
+            lived = monotonic() - began
+            if code == 0 or self._asked:
+                return code
+            for line in job.reasons():
+                say(line)
+            left = (restarts if lived > _GOOD else left) - 1
+            if left < 0:
+                say(f"ended with status {code} after {lived:.1f} s")
+                return code
+            ranks = max(least, ranks - 1)
+            say(f"ended with status {code} after {lived:.1f} s; starts again, {left} times more")
+
+    def _start(self, ranks: int) -> Job:
+        environment = {
+            **os.environ,
+            "PHLOX_LAUNCH": str(self._logs),
+            "PHLOX_RANKS": str(ranks),
+            "PHLOX_HANG": str(self._hang),
+        }
+        # A program of its own, since numbers of threads must be said before phlox is imported.
+        words = [sys.executable, str(_rank.__file__), *self._script]
+        return Job([*self._command, "-n", str(ranks), *words], environment, self._logs)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        """Tell rank 0, which ends or saves behind its step; a second time end all."""
+        del frame
+        if number == signal.SIGUSR1:
+            if self._job is not None:
+                self._job.tell(signal.SIGUSR1)
+            return
+        self._asked += 1
+        if self._job is not None and (self._asked > 1 or not self._job.tell(signal.SIGTERM)):
+            self._job.kill()
+
+
+def starter(by: str | None, hosts: str | None) -> list[str]:
+    """Return the program that starts ranks, with what it is told of machines.
+
+    Raises:
+        DistributedError: where there is none.
+    """
+    own = str(Path(sys.executable).parent)
+    slurm = "SLURM_JOB_ID" in os.environ
+    found = shutil.which(by) if by else (shutil.which("srun") if slurm else None)
+    if not by and found is None:
+        found = shutil.which("mpiexec", path=own) or shutil.which("mpiexec")
+    if found is None:
+        raise DistributedError(
+            "launch",
+            "nothing is here that starts processes",
+            got=f"no {by or 'mpiexec or srun'}",
+            expected="a program of MPI",
+            hint='pip install "phlox-distributed[mpi]"',
+        )
+    if Path(found).name == "srun":
+        return [found, *([f"--nodefile={hosts}"] if hosts else [])]
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    if "open" in said.stdout.lower() and "hydra" not in said.stdout.lower():  # Open MPI
+        return [found, "--bind-to", "none", *(["--hostfile", hosts] if hosts else [])]
+    return [found, *(["-f", hosts] if hosts else [])]
+
+
+def say(text: str) -> None:
+    """Print a line about the job."""
+    print(f"[launch] {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,148 @@
+"""``phlox launch``: ends of jobs, and starts with fewer ranks that end in the same bits."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phlox_distributed._launch import main, starter
+from phlox_distributed._rank import threads
+from phlox_tensor.groups import Solo
+from tests.distributed.test_mpi import MPIEXEC
+from tests.distributed.test_runs import log_of
+from tests.distributed.training import whole
+from tools.shell import ROOT
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or MPIEXEC is None, reason="no mpiexec is here: pip install mpich"
+)
+LONG = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+
+def start(logs: Path, *words: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "phlox", "launch", "--logs", str(logs), *words]
+    environment = {**os.environ, "PYTHONPATH": path}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def launched(logs: Path, *words: str) -> tuple[int, str]:
+    """Exit status and all that was said."""
+    with start(logs, *words) as job:
+        said, told = job.communicate(timeout=200)
+    return job.returncode, said + told
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("calm") / "run"
+    return b"".join(whole(Solo(), folder)), log_of(folder)
+
+
+def ended_well(folder: Path, ranks: int, calm: Any) -> None:
+    for rank in range(ranks):
+        assert Path(f"{folder}-{rank}.bits").read_bytes() == calm[0]
+    assert log_of(folder) == calm[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("SIGKILL", "ended with status 9"),
+        pytest.param("raise", "rank 1 failed: ValueError: harm at step 7", marks=LONG),
+    ],
+)
+def test_a_rank_that_dies_is_done_without(tmp_path: Path, calm: Any, kind: str, why: str) -> None:
+    script = str(ROOT / "tests/distributed/training.py")
+    words = ["-n", "3", "--min", "2", script, str(tmp_path / "run"), "eager", kind, "1", "7"]
+    code, said = launched(tmp_path / "logs", *words)
+    assert code == 0, said
+    assert why in said
+    assert "starts again, 2 times more" in said
+    assert "done 0 of 2" in said
+    ended_well(tmp_path / "run", 2, calm)
+
+
+def test_a_rank_that_stands_still_is_shown_and_done_without(tmp_path: Path, calm: Any) -> None:
+    script = str(ROOT / "tests/distributed/training.py")
+    words = ["-n", "2", "--min", "1", "--hang", "5", script, str(tmp_path / "run"), "compiled"]
+    code, said = launched(tmp_path / "logs", *words, "SIGSTOP", "1", "5")
+    assert code == 0, said
+    assert "it stood still; the stacks of its ranks:" in said
+    assert "learner.py" in said  # where rank 0 waited
+    assert "rank 1:\n  none" in said
+    ended_well(tmp_path / "run", 1, calm)
+
+
+def test_a_job_that_is_told_to_end_saves_and_goes_on_with_more_ranks(
+    tmp_path: Path, calm: Any
+) -> None:
+    script, folder = str(ROOT / "tests/distributed/training.py"), tmp_path / "run"
+    with start(tmp_path / "logs", "-n", "2", script, str(folder), "eager") as job:
+        while not list(folder.glob("checkpoints/step-*")):
+            time.sleep(0.01)
+            assert job.poll() is None
+        job.send_signal(signal.SIGTERM)
+        _, told = job.communicate(timeout=100)
+    assert job.returncode == 143, told
+    assert not Path(f"{folder}-0.bits").exists()
+    code, said = launched(tmp_path / "logs", "-n", "3", script, str(folder), "eager")
+    assert code == 0, said
+    ended_well(folder, 3, calm)
+
+
+def test_it_ends_when_it_fails_too_often(tmp_path: Path) -> None:
+    script = tmp_path / "fails.py"
+    script.write_text(
+        "import sys\nfrom phlox import distributed\ndistributed.init()\nsys.exit(5)\n"
+    )
+    code, said = launched(tmp_path / "logs", "-n", "2", "--restarts", "1", str(script))
+    assert code == 5
+    assert said.count("starts again") == 1
+    assert "failed: exit status 5" in said
+
+
+def test_what_cannot_be_started_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-n", "2", "--by", "no-such-program", "script.py"]) == 2
+    assert "got no no-such-program" in capsys.readouterr().err
+    for words in (["-n", "2"], ["-n", "2", "--min", "3", "script.py"], ["script.py"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    assert starter(None, "hosts.txt")[1:] == ["-f", "hosts.txt"]
+    assert threads(1) >= threads(2) >= threads(10_000) == 1
+
+
+@pytest.mark.parametrize(
+    ("way", "kills"), [pytest.param(way, 50, marks=LONG) for way in ("eager", "compiled", "wgpu")]
+)
+def test_many_deaths_at_random_steps_change_no_bit(tmp_path: Path, way: str, kills: int) -> None:
+    """Each start has another number of ranks, and one of them dies in some way at some step."""
+    chance = random.Random(kills)
+    script = str(ROOT / "tests/distributed/training.py")
+    expected = b"".join(whole(Solo(), tmp_path / "calm", way))
+    died = 0
+    for turn in range(kills):
+        folder = tmp_path / f"run-{turn // 5}"
+        if turn % 5 == 4:
+            code, said = launched(tmp_path / "logs", "-n", "3", script, str(folder), way)
+            assert code == 0, said
+            assert Path(f"{folder}-2.bits").read_bytes() == expected
+            continue
+        ranks = chance.choice([1, 2, 3, 4, 5])
+        kind = chance.choice(["SIGKILL", "raise", "exit", "SIGKILL"])
+        words = [script, str(folder), way, kind, str(chance.randrange(ranks))]
+        step = str(turn % 5 * 7 + chance.randrange(1, 8))
+        code, _ = launched(tmp_path / "logs", "-n", str(ranks), "--restarts", "0", *words, step)
+        died += code != 0
+    assert died > kills // 2
