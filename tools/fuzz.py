@@ -20,7 +20,8 @@ from tools.shell import ROOT, CommandError, call, environment, fail, say, script
 PARSERS = {
     **dict.fromkeys(("graph", "nodes"), "onnx"),
     **dict.fromkeys(
-        ("compact", "gzip", "index", "json", "named", "npz", "pytorch", "safetensors"), "record"
+        ("compact", "gguf", "gzip", "index", "json", "named", "npz", "pytorch", "safetensors"),
+        "record",
     ),
 }
 """The package of each parser: its ``attacks/targets.py`` says how it is fuzzed."""

@@ -89,6 +89,12 @@ def in_header(data: bytes) -> bytes:
     return len(data).to_bytes(8, "little") + data + bytes(64)
 
 
+def in_gguf(data: bytes) -> bytes:
+    """Return a GGUF file with the bytes as its values and table, room for a tensor behind them."""
+    whole = struct.pack("<4sIQQ", b"GGUF", 3, 1, 1) + data
+    return whole + bytes(-len(whole) % 32 + 64)
+
+
 def archive(members: dict[str, bytes]) -> bytes:
     """Return a zip file."""
     out = io.BytesIO()
@@ -174,6 +180,15 @@ def _pytorch_seeds() -> list[bytes]:
     return [data for data in found if len(data) < 20_000]
 
 
+def _gguf_seeds() -> list[bytes]:
+    header = {"a": ["x", "yy"], "b": [1, -2], "c": 1.5, "d": True, "e": "f"}
+    rows: Any = {"w": TREE["half"], "m": pt.asarray(np.ones((2, 32), "f4"), device=NUMPY)}
+    whole = pr.GgufRecorder(blocks={"m": "Q4_0"}, header=header).to_bytes(rows)
+    value = struct.pack("<Q1sIQ", 1, b"a", 8, 1) + b"x"
+    table = struct.pack("<Q1sIQIQ", 1, b"w", 1, 64, 24, 0)
+    return [whole, value + table, *[whole[:n] for n in (24, 90)]]
+
+
 def _safetensors_seeds() -> list[bytes]:
     files = _written(pr.SafetensorsRecorder)()
     row = {"a": {"dtype": "F32", "shape": [2, 8], "data_offsets": [0, 64]}}
@@ -192,6 +207,7 @@ TARGETS: Final = {
     "compact": Target(
         _reader(pr.CompactMsgpackRecorder), (as_it_is, sealed), _written(pr.CompactMsgpackRecorder)
     ),
+    "gguf": Target(_reader(pr.GgufRecorder), (as_it_is, in_gguf), _gguf_seeds),
     "gzip": Target(
         _reader(pr.NamedMsgpackGzRecorder),
         (as_it_is, zipped),

@@ -41,6 +41,7 @@ def recorder_for(name: str) -> pr.Recorder:
     kinds = (
         pr.CompactMsgpackGzRecorder,
         pr.CompactMsgpackRecorder,
+        pr.GgufRecorder,
         pr.JsonGzRecorder,
         pr.JsonRecorder,
         pr.NamedMsgpackGzRecorder,

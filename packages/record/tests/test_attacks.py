@@ -19,6 +19,7 @@ NAMES: dict[str, str] = BUILD["expectations"]()
 FOREIGN: dict[str, tuple[bytes, str]] = {
     f"{number}{extension}": row
     for module, extension in (
+        ("test_gguf.py", ".gguf"),
         ("test_npz.py", ".npz"),
         ("test_pytorch.py", ".pt"),
         ("test_safetensors.py", ".safetensors"),

@@ -15,6 +15,7 @@ FUZZ: dict[str, Any] = runpy.run_path(str(ATTACKS / "targets.py"), run_name="tar
 PARSERS = {
     "CompactMsgpackGzRecorder": "gzip",
     "CompactMsgpackRecorder": "compact",
+    "GgufRecorder": "gguf",
     "JsonGzRecorder": "gzip",
     "JsonRecorder": "json",
     "NamedMsgpackGzRecorder": "gzip",

@@ -34,6 +34,7 @@ from ._precision import PrecisionSettings as PrecisionSettings
 from ._recorder import Recorder as Recorder
 from ._recorders import CompactMsgpackGzRecorder as CompactMsgpackGzRecorder
 from ._recorders import CompactMsgpackRecorder as CompactMsgpackRecorder
+from ._recorders import GgufRecorder as GgufRecorder
 from ._recorders import JsonGzRecorder as JsonGzRecorder
 from ._recorders import JsonRecorder as JsonRecorder
 from ._recorders import NamedMsgpackGzRecorder as NamedMsgpackGzRecorder
@@ -41,6 +42,7 @@ from ._recorders import NamedMsgpackRecorder as NamedMsgpackRecorder
 from ._recorders import NpzRecorder as NpzRecorder
 from ._recorders import PyTorchRecorder as PyTorchRecorder
 from ._recorders import SafetensorsRecorder as SafetensorsRecorder
+from ._recorders import gguf_metadata as gguf_metadata
 from ._recorders import recorder_for as recorder_for
 from ._saving import Saving as Saving
 from ._tensors import layout_of as layout_of
@@ -49,6 +51,7 @@ from ._tree import Keyed as Keyed
 from ._tree import ParamEntry as ParamEntry
 from ._tree import Record as Record
 from ._tree import RecordInput as RecordInput
+from ._tree import Stored as Stored
 from ._tree import TensorEntry as TensorEntry
 from ._version import VERSION
 

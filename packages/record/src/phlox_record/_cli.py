@@ -148,7 +148,11 @@ def _leaf(node: Any) -> bool:
 
 
 def _tensor(tensor: Any, stats: bool) -> str:
-    said = f"{tensor.dtype.name} {list(tensor.shape)}  {sized(describe(tensor).nbytes)}"
+    form = tensor.stored
+    said = f"{tensor.dtype.name} {list(tensor.shape)}  "
+    said += (
+        sized(describe(tensor).nbytes) if form is None else f"{sized(form.nbytes)} as {form.name}"
+    )
     return f"{said}  {statistics(tensor)}" if stats and tensor.dtype.name in DTYPES else said
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 
 from phlox_tensor import RecordError
 
 from ._binary import COMPACT, NAMED
 from ._content import Content, Form
-from ._errors import Malformed, shown
+from ._errors import Malformed, located, shown
+from ._files import map_file
+from ._gguf import MAGIC as GGUF_MAGIC
+from ._gguf import header_values
+from ._gguf import read as read_gguf
+from ._gguf_writer import check_blocks
+from ._gguf_writer import write as write_gguf
 from ._json import JSON
+from ._limits import Limits
 from ._npz import NPZ
+from ._precision import KeepPrecision, PrecisionSettings
 from ._pytorch import PYTORCH
 from ._recorder import PathLike, Recorder, by_extension, kinds
 from ._safetensors import SAFETENSORS
@@ -154,6 +163,83 @@ class SafetensorsRecorder(_Plain):
 
     extension = ".safetensors"
     form = SAFETENSORS
+
+
+@final
+class GgufRecorder(Recorder):
+    """The format of llama.cpp: a header of typed values, then tensors, some of them in blocks.
+
+    Blocks share scales, and are widened to float32 when a tensor is read. Weights are in the layout
+    of PyTorch; names are llama.cpp's, and dots make a tree of them. The format has no checksums.
+
+    Attributes:
+        blocks: patterns of names, and the form in which matrices that they fit are written.
+        header: what else the header says.
+    """
+
+    extension = ".gguf"
+
+    def __init__(
+        self,
+        precision: PrecisionSettings = KeepPrecision,
+        *,
+        limits: Limits | None = None,
+        checksums: bool = True,
+        blocks: Mapping[str, str] | None = None,
+        header: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keep the settings.
+
+        Args:
+            precision: the element type of floats in the file; by default what each one has.
+            limits: caps on what a file may ask for.
+            checksums: nothing here; the format has none.
+            blocks: patterns such as ``"blk.*.weight"``, in which ``*`` stands for anything, and one
+                of Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1; the first that fits holds. Vectors stay as
+                they are.
+            header: bools, numbers, texts and lists of them by key, such as
+                ``{"general.architecture": "llama"}``.
+
+        Raises:
+            RecordError: for a form that is not written.
+        """
+        super().__init__(precision, limits=limits, checksums=checksums)
+        self.blocks: Final = dict(blocks or {})
+        self.header: Final = dict(header or {})
+        with located("recorder", type(self).__name__):
+            check_blocks(self.blocks)
+
+    def write(self, content: Content, sink: Write) -> None:
+        """Give the bytes of a file to ``sink``."""
+        write_gguf(content, self.limits, sink, self.blocks, self.header)
+
+    def read(self, data: memoryview) -> Content:
+        """Return what the bytes hold, tensors unread."""
+        return read_gguf(BufferSource(data), self.limits)
+
+    @classmethod
+    def recognizes(cls, data: memoryview) -> bool:
+        """Whether bytes are a file of this recorder."""
+        return bytes(data[: len(GGUF_MAGIC)]) == GGUF_MAGIC
+
+
+def gguf_metadata(path: PathLike, *, limits: Limits | None = None) -> dict[str, Any]:
+    """Return what the header of a GGUF file says: bools, numbers, texts and lists of them by key.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        RecordError: no GGUF file, or a damaged one.
+
+    >>> import tempfile
+    >>> from phlox_record import GgufRecorder, gguf_metadata
+    >>> recorder = GgufRecorder(header={"general.name": "small", "small.block_count": 2})
+    >>> gguf_metadata(recorder.record({}, tempfile.mkdtemp() + "/a"))
+    {'general.name': 'small', 'small.block_count': 2}
+    """
+    place = Path(path)
+    with located("gguf_metadata", place.name):
+        source = BufferSource(map_file(place))
+        return header_values(source, Limits() if limits is None else limits)
 
 
 DEFAULT: Final = NamedMsgpackRecorder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast, final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,20 @@ INT_RANGE: Final = (-(2**63), 2**64 - 1)
 Layout: TypeAlias = Literal["phlox", "pytorch"]
 
 
+class Stored(NamedTuple):
+    """The form that a tensor has in a file, where that is none of an element type.
+
+    Attributes:
+        name: of the form, such as ``"Q8_0"``.
+        nbytes: how many bytes it has there.
+        read: gives them.
+    """
+
+    name: str
+    nbytes: int
+    read: Callable[[], NDArray[np.uint8]]
+
+
 @final
 class TensorEntry:
     """A tensor that has not been read yet: shape and dtype now, elements on demand.
@@ -32,7 +46,7 @@ class TensorEntry:
     returns an array of just this shape and dtype.
     """
 
-    __slots__ = ("_drop", "_file", "_pieces", "_read", "dtype", "layout", "shape")
+    __slots__ = ("_drop", "_file", "_pieces", "_read", "dtype", "layout", "shape", "stored")
 
     def __init__(
         self,
@@ -42,11 +56,14 @@ class TensorEntry:
         pieces: Callable[[], Iterator[memoryview]] | None = None,
         drop: Callable[[], None] | None = None,
         layout: Layout | None = None,
+        *,
+        stored: Stored | None = None,
     ) -> None:
         """Keep the description; nothing is read.
 
         ``pieces`` is for what is made piece by piece; ``drop`` gives back memory of what was read
-        and is used no more. ``layout`` says whose layout it is in, as far as is known.
+        and is used no more. ``layout`` says whose layout it is in, as far as is known; ``stored``
+        the form in the file, where ``read`` makes the elements of another one.
         """
         self.shape: Final = tuple(shape)
         self.dtype: Final = dtype
@@ -55,6 +72,7 @@ class TensorEntry:
         self._drop: Final = drop
         self._file: str | None = None
         self.layout: Layout | None = layout
+        self.stored: Final = stored
 
     @classmethod
     def from_numpy(cls, array: NDArray[Any]) -> TensorEntry:
