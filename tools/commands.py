@@ -124,6 +124,14 @@ def wheels(arguments: Arguments) -> int:
     return job(arguments)
 
 
+def site(arguments: Arguments) -> int:
+    """Build the documentation as a site: [--quick] [--serve]."""
+    from tools.site import site as job  # noqa: PLC0415 - most commands need it never
+
+    steps.setup()
+    return job(arguments)
+
+
 def doctor(arguments: Arguments) -> int:
     """Print what is found on this machine: devices, drivers, what is missing."""
     steps.setup()
@@ -140,7 +148,15 @@ def lock(arguments: Arguments) -> int:
 def clean(arguments: Arguments) -> int:
     """Remove everything that these commands made inside the checkout."""
     _none("clean", arguments)
-    caches = (".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist", "target")
+    caches = (
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        "build",
+        "dist",
+        "target",
+    )
     natives = list((ROOT / "kernels-rs" / "python").glob("*/_native*.so"))
     for path in (VENV, PRIVATE, *(ROOT / name for name in caches), *natives):
         _remove(path)
@@ -167,6 +183,7 @@ COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "new-op": new_op,
     "isolate": isolate,
     "wheels": wheels,
+    "site": site,
     "doctor": doctor,
     "lock": lock,
     "clean": clean,
