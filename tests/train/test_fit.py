@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,7 @@ def test_a_trial_of_rates_changes_nothing() -> None:
 def test_wrong_uses_say_what_to_type() -> None:
     one = train.Learner(net(), optim.SgdConfig().init(), 1e-3)
     small = loader(8)
+    sizes = itertools.count(1)
     cases: list[tuple[Any, str]] = [
         (lambda: train.evaluate(net(), forward, []), "no examples"),
         (lambda: train.evaluate(net(), lambda m, b: forward(m, b)["loss"], small, [METRIC]),
@@ -195,6 +197,8 @@ def test_wrong_uses_say_what_to_type() -> None:
         (lambda: train.evaluate(net(), forward, small, ["accuracy"]), "not a metric"),  # type: ignore[list-item]
         (lambda: train.predict(net(), lambda m, b: m(b["x"]).sum(), small), "no axis of examples"),
         (lambda: train.predict(net(), lambda m, b: m(b["x"]), []), "no batches"),
+        (lambda: train.predict(net(), lambda m, b: px.ones((2, next(sizes))), [*small] * 2),
+         r"batch 1 .*\(2, 2\), expected \(…, 1\)"),
         (lambda: train.find_lr(one, forward, []), "no batches"),
         (lambda: train.find_lr(one, forward, small, lowest=1.0, highest=0.1), "do not grow"),
         (lambda: train.find_lr(one, forward, small, steps=3), "steps: got 3"),

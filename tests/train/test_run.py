@@ -322,6 +322,8 @@ def test_wrong_uses_say_what_to_type(tmp_path: Path) -> None:
         (lambda: loop(None, body=lambda run, one: run.log(step=1.0)), "rows have themselves"),
         (lambda: loop(None, body=lambda run, one: run.log(a=one)), "a does not go into a row"),
         (lambda: loop(None, body=lambda run, one: run.log(5)), "values have no names"),
+        (lambda: loop(None, body=lambda run, one: run.log({"a": 1.0}, a=2.0)), "given twice"),
+        (lambda: train.Run("", one), "not the path of a folder"),
         (lambda: train.KeepLast(0), "KeepLast"),
         (train.MaxTime, "MaxTime"),
         (lambda: train.NoImprovement("a", 0), "NoImprovement"),

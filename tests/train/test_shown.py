@@ -214,6 +214,10 @@ def test_a_damaged_log_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFi
     log.write_text(log.read_text().replace("{", "", 1))
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 2
     assert "log.jsonl is damaged" in capsys.readouterr().err
+    loop(tmp_path / "b", epochs=1)
+    assert main(["report", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 0
+    assert "log.jsonl is damaged" in capsys.readouterr().out
+    assert '"name":"b"' in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(("wish", "steps"), [("save", 12), ("end", 8), ("stop", 5)])

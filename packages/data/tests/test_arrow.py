@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,19 @@ def test_columns_are_chosen(write: Any, tmp_path: Path) -> None:
         write(tmp_path, table(), 10, columns=["x"])
     with pytest.raises(pt.ArgumentError, match="no such choice of missing"):
         write(tmp_path, table(), 10, missing="drop")
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_numbers_beyond_floats_are_refused_beside_null(write: Any, tmp_path: Path) -> None:
+    with pytest.raises(data.DataError, match="'x' holds what float64 does not"):
+        list(write(tmp_path, pa.table({"x": [2**60 + 1, None]}), 2, missing="nan"))
+
+
+def test_a_missing_extra_is_caught_by_either_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for kind in (data.DataError, ModuleNotFoundError):
+        with pytest.raises(kind, match=r'pip install "phlox-data\[arrow\]"'):
+            data.parquet(__file__)
 
 
 @pytest.mark.parametrize("write", WRITERS)

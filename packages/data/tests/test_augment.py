@@ -244,6 +244,7 @@ def test_boxes_that_are_gone_are_dropped_with_their_labels() -> None:
         ("CutMix(num_classes=2)", BATCH, "labels of other classes: got 0 to 2, expected 0 to 1"),
         ("MixUp(num_classes=3)", {"image": IMAGE}, "the batch has no pictures and labels"),
         ("Normalize((0.5,), (0.0,))", IMAGE, "no such numbers"),
+        ("Normalize((0.5, 0.5), (0.5, 0.5))", IMAGE, r"of 2 channels: .*expected \(2, height"),
     ],
 )
 def test_what_makes_no_sense_is_refused(text: str, item: Any, said: str) -> None:

@@ -164,8 +164,16 @@ class Blocks(Items):
                     hint = f'data.{how.op}(path, missing="nan")'
                     raise DataError(how.op, where, got=f"{_holes(array)} of null", hint=hint)
                 kept = name in how.images
-                found[name] = array if kept else _column(array, wide=name in self._wide)
+                try:
+                    found[name] = array if kept else _column(array, wide=name in self._wide)
+                except ValueError as error:  # of Arrow: it knows neither file nor column
+                    what = f"{block.path}: {name!r} holds what float64 does not, beside null"
+                    raise DataError(how.op, what, got=error) from error
         return found
+
+
+class _NotInstalledError(DataError, ModuleNotFoundError):
+    """An extra is missing, which is caught by either name."""
 
 
 def _plain(column: NDArray[Any]) -> Any:
@@ -177,7 +185,7 @@ def _pyarrow(op: str) -> ModuleType:
         import pyarrow as pa  # noqa: PLC0415 - an extra, and slow to load
     except ModuleNotFoundError as error:
         what, hint = "a package is not installed", 'pip install "phlox-data[arrow]"'
-        raise DataError(op, what, got="no pyarrow", hint=hint) from error
+        raise _NotInstalledError(op, what, got="no pyarrow", hint=hint) from error
     return pa
 
 

@@ -17,6 +17,8 @@ from struct import Struct
 from traceback import format_exception
 from typing import Any, Final, NamedTuple, NoReturn, final
 
+import numpy as np
+
 from phlox_tensor import ArgumentError
 
 from ._errors import WorkerError
@@ -88,7 +90,7 @@ class Pool:
         self._sent = 0
         self._ahead: deque[_Pending] = deque()
         self._last: dict[int, _Run] = {}
-        context: Any = get_context("spawn" if sys.platform == "darwin" else "forkserver")
+        context = _context()
         tickets, self._tickets = context.Pipe(duplex=False)
         self._workers: list[tuple[Any, Connection]] = []
         given = (fetch, plans, self._size, tickets, self._slots.handle)
@@ -214,6 +216,18 @@ class Pool:
         raise WorkerError("DataLoader", f"process {worker} ended {how} {what}", hint=hint)
 
 
+def _context() -> Any:
+    """How processes start: beside this package, which the server of forks imports for all."""
+    if sys.platform == "darwin":
+        return get_context("spawn")
+    from multiprocessing import forkserver  # noqa: PLC0415 - Windows has none
+
+    server: Any = vars(forkserver)["_forkserver"]
+    if server._preload_modules == ["__main__"]:  # nobody has said what it imports
+        server.set_forkserver_preload(["__main__", __name__])
+    return get_context("forkserver")
+
+
 def _work(
     worker: int,
     results: Connection,
@@ -225,6 +239,7 @@ def _work(
 ) -> None:
     """Make runs of items for as long as somebody asks; that is over when the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this is told
+    np.random.seed()  # not the numbers of the other processes
     window = Window(memory)
     plan_of = lru_cache(maxsize=4)(plans.of)  # a process makes several runs of a batch
     with suppress(BrokenPipeError):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from phlox_nn import Module
-from phlox_tensor import ArgumentError, Tensor, tree
+from phlox_tensor import ArgumentError, ShapeError, Tensor, tree
 from phlox_tensor.capture import drawing_from
 from phlox_tensor.groups import Group, Solo
 from phlox_tensor.random import Generator
@@ -72,6 +72,7 @@ def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[
 
     Raises:
         ArgumentError: without batches, and for a tensor without axes.
+        ShapeError: where batches give tensors whose other axes differ.
 
     Example:
         >>> model = nn.Linear(1, 1, bias=False, initializer=nn.initializers.Ones())
@@ -83,8 +84,21 @@ def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[
     if not found:
         hint = "predict(model, lambda model, batch: model(batch['x']), batches)"
         raise ArgumentError("predict", "no batches were given", hint=hint)
-    joined: R = tree.map(lambda *parts: np.concatenate(parts), *found)
+    joined: R = tree.map(_together, *found)
     return joined
+
+
+def _together(*parts: Any) -> Any:
+    for number, part in enumerate(parts):
+        if part.shape[1:] != parts[0].shape[1:]:
+            raise ShapeError(
+                "predict",
+                f"results of batch {number} do not go behind those of the first",
+                got=f"shape {part.shape}",
+                expected=f"(…, {', '.join(map(str, parts[0].shape[1:]))})",
+                hint="data.DataLoader(dataset, 64, collate=data.pad(0, multiple=128))",
+            )
+    return np.concatenate(parts)
 
 
 def _through(

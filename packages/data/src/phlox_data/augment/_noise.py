@@ -8,7 +8,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from phlox_tensor import ArgumentError, Tensor, asarray
+from phlox_tensor import ArgumentError, ShapeError, Tensor, asarray
 
 from ._geometry import sides
 from ._item import Array, between, chance, is_whole, picture, replaced, size_of
@@ -140,6 +140,11 @@ class Normalize:
     def __call__(self, item: Any) -> Any:
         """Return the item, with float32 as its picture."""
         image: Any = picture("Normalize", item, batch=True)
+        channels = image.shape[-3] if image.ndim > 2 else 1
+        if len(self.mean) not in (1, channels):
+            what, got = f"mean and std are of {len(self.mean)} channels", f"shape {image.shape}"
+            expected = f"({len(self.mean)}, height, width), or one number for all channels"
+            raise ShapeError("Normalize", what, got=got, expected=expected)
         unit = 255.0 if is_whole(image) else 1.0
         std: Any = np.array(self.std, np.float32).reshape(-1, 1, 1) * np.float32(unit)
         mean: Any = np.array(self.mean, np.float32).reshape(-1, 1, 1) * np.float32(unit)

@@ -15,6 +15,9 @@ class RunError(PhloxError, RuntimeError):
 def path_of(folder: str | PathLike[str], op: str) -> Path:
     """Return a folder as a path, where it can be one."""
     text = fspath(folder)
-    if "\0" in text:
-        raise ArgumentError(op, "not a path", got=repr(text), expected="text without \\0")
+    if "\0" in text or not text:  # an empty one would be the folder that the program is in
+        what = "not the path of a folder"
+        raise ArgumentError(
+            op, what, got=repr(text), expected="text without \\0", hint='"runs/one"'
+        )
     return Path(text)

@@ -223,6 +223,9 @@ class Run:
             what, expected = "values have no names", "a dict"
             raise WrongTypeError("log", what, got=got, expected=expected, hint=hint)
         if named and given is not named:
+            if twice := sorted(given.keys() & named):
+                what, expected = "a value is given twice", "one of each name"
+                raise ArgumentError("log", what, got=", ".join(twice), expected=expected)
             given = {**given, **named}
         check_values(given)
         place, step = self._place, self._place.step + self._inside

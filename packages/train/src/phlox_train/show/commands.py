@@ -11,6 +11,7 @@ from typing import Any, Final
 from phlox_tensor import PhloxError
 
 from .._needed import needed
+from ..runs.errors import RunError
 from ..runs.folder import LOG, read_json
 from .export import FORMATS, export
 from .line import clock
@@ -69,7 +70,16 @@ def _best(view: View) -> str:
 
 
 def _report(options: argparse.Namespace) -> str:
-    return f"wrote {write_report(views(options.runs), options.output)}"
+    found, damaged = views(options.runs), []
+    for view in [*found]:
+        try:
+            view.read()
+        except RunError as error:
+            if len(found) == 1:
+                raise
+            found.remove(view)
+            damaged.append(str(error))
+    return "\n".join([*damaged, f"wrote {write_report(found, options.output)}"])
 
 
 def _export(options: argparse.Namespace) -> str:
