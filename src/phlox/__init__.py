@@ -2,10 +2,10 @@
 
 This package only composes the others, and loads each when a name of it is first used: tensors and
 their functions (phlox_tensor), derivatives (phlox_autodiff), compiled functions (phlox_fusion), the
-backends `Cpu` and `Wgpu`, and the modules `data`, `distributed`, `nn`, `onnx`, `optim`, `record`
-and `train`.
-`Wgpu`, `data`, `distributed`, `onnx` and `train` come by extras: `pip install "phlox[all]"` brings
-every one.
+backends `Cpu` and `Wgpu`, and the modules `data`, `distributed`, `nn`, `onnx`, `optim`, `record`,
+`text` and `train`.
+`Wgpu`, `data`, `distributed`, `onnx`, `text` and `train` come by extras: `pip install "phlox[all]"`
+brings every one.
 """
 
 from importlib import import_module
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from . import optim as optim
     from . import record as record
     from . import testing as testing
+    from . import text as text
     from . import train as train
 
 __version__ = "0.1.0"
 
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
-_MODULES = ("data", "distributed", "nn", "onnx", "optim", "record", "testing", "train")
+_MODULES = ("data", "distributed", "nn", "onnx", "optim", "record", "testing", "text", "train")
 # Searched in this order for any other name.
 _LAYERS = ("phlox_tensor", "phlox_autodiff", "phlox_fusion")
 

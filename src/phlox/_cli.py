@@ -1,4 +1,4 @@
-"""The command ``phlox``: what is here, records, ONNX files, training runs."""
+"""The command ``phlox``: what is here, records, ONNX files, training runs, language models."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ _RUNS: Final = {
     "report": "write one page about training runs",
     "runs": "list training runs",
     "watch": "show curves of training runs while they go on",
+}
+# Those of phlox_text.
+_TEXT: Final = {
+    "chat": "hold a conversation with a language model",
+    "run": "let a language model go on with a text",
 }
 
 
@@ -49,11 +54,8 @@ def _chosen(words: list[str]) -> int:
             from phlox_distributed._launch import main as launch  # noqa: PLC0415 - as the others
 
         return launch(words[1:])
-    if words and words[0] in _RUNS:
-        with of_extra("train"):
-            from phlox_train.show.commands import main as runs  # noqa: PLC0415 - as the others
-
-        return runs(words[0], words[1:])
+    if words and words[0] in {**_RUNS, **_TEXT}:
+        return _by_name(words[0], words[1:])
     parser = argparse.ArgumentParser(prog="phlox", description=__doc__)
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -73,14 +75,27 @@ def _chosen(words: list[str]) -> int:
     ops.add_argument("name", nargs="?", help="where each part of this op stands")
     ops.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("record", help="look into record files and convert them", add_help=False)
-    for name, text in _RUNS.items():
-        commands.add_parser(name, help=text, add_help=False)
+    for name, line in {**_RUNS, **_TEXT}.items():
+        commands.add_parser(name, help=line, add_help=False)
     options = parser.parse_args(words)
     try:
         return _run(options, parser)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         return 0
+
+
+def _by_name(command: str, words: list[str]) -> int:
+    """Run a command of a package that has several."""
+    if command in _TEXT:
+        with of_extra("text"):
+            from phlox_text._cli import main as text  # noqa: PLC0415 - as the others
+
+        return text(command, words)
+    with of_extra("train"):
+        from phlox_train.show.commands import main as runs  # noqa: PLC0415 - as the others
+
+    return runs(command, words)
 
 
 def _onnx(words: list[str]) -> int:

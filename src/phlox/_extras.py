@@ -12,6 +12,7 @@ EXTRAS: Final = {
     "data": ("phlox_data", "PIL"),
     "distributed": ("phlox_distributed",),
     "onnx": ("phlox_onnx", "onnx"),
+    "text": ("phlox_text", "jinja2", "tokenizers"),
     "train": ("phlox_train", "psutil", "rich"),
     "wgpu": ("phlox_wgpu", "wgpu"),
 }

@@ -23,6 +23,7 @@ ALLOWED = {
         "phlox-optim",
         "phlox-record",
         "phlox-tensor",
+        "phlox-text",
         "phlox-train",
         "phlox-wgpu",
     },
@@ -36,6 +37,7 @@ ALLOWED = {
     "phlox-optim": {"phlox-nn", "phlox-record", "phlox-tensor"},
     "phlox-record": {"phlox-tensor"},
     "phlox-tensor": set[str](),
+    "phlox-text": {"phlox-fusion", "phlox-nn", "phlox-record", "phlox-tensor"},
     "phlox-train": {"phlox-fusion", "phlox-nn", "phlox-optim", "phlox-record", "phlox-tensor"},
     "phlox-wgpu": {"phlox-tensor"},
 }

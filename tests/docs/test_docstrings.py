@@ -26,6 +26,7 @@ PACKAGES = (
     "phlox_optim",
     "phlox_record",
     "phlox_tensor",
+    "phlox_text",
     "phlox_train",
     "phlox_wgpu",
 )

@@ -18,6 +18,7 @@ import phlox_distributed
 import phlox_fusion
 import phlox_optim
 import phlox_record
+import phlox_text
 import phlox_train
 from phlox import nn, optim
 from phlox_autodiff import Autodiff
@@ -34,6 +35,7 @@ SPACES = [
     phlox_fusion,
     phlox_optim,
     phlox_record,
+    phlox_text,
     phlox_train,
 ]
 # What Python itself says, and says well.
@@ -45,7 +47,8 @@ SAID = (
     "takes no arguments",
 )
 # Made by passes and drawings alone, from what nobody else has.
-INNER = {"Gradients", "Graph", "Saving"}
+# Rules is a dict with types, and has no constructor of its own.
+INNER = {"Gradients", "Graph", "Rules", "Saving"}
 
 
 def functions(space: ModuleType) -> list[Any]:

@@ -20,6 +20,7 @@ OTHERS = (
     "onnx",
     "optim",
     "record",
+    "text",
     "train",
     "wgpu",
 )

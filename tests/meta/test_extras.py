@@ -21,7 +21,7 @@ def alone(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", ["Wgpu", "data", "distributed", "onnx", "train"])
+@pytest.mark.parametrize("name", ["Wgpu", "data", "distributed", "onnx", "text", "train"])
 def test_a_part_that_is_missing_names_its_extra(name: str) -> None:
     done = alone(f"import phlox as px\npx.{name}")
     assert (
@@ -36,7 +36,8 @@ def test_a_star_takes_what_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "extra"), [("metrics", "train"), ("runs", "train"), ("data", "data"), ("onnx", "onnx")]
+    ("word", "extra"),
+    [("chat", "text"), ("metrics", "train"), ("runs", "train"), ("data", "data"), ("onnx", "onnx")],
 )
 def test_a_command_that_is_missing_names_its_extra(word: str, extra: str) -> None:
     done = alone(f"from phlox._cli import main\nsys.exit(main([{word!r}]))")

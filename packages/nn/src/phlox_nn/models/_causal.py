@@ -47,6 +47,11 @@ class CausalModel(Module):
     def context(self) -> int:
         """The most tokens that a text may have."""
 
+    @property
+    @abstractmethod
+    def words(self) -> int:
+        """The number of tokens."""
+
     @abstractmethod
     def extend(
         self,

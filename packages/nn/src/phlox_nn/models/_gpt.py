@@ -154,6 +154,11 @@ class Gpt(CausalModel):
         """The most tokens that a text may have."""
         return self.wpe.settings.n_embedding
 
+    @property
+    def words(self) -> int:
+        """The number of tokens."""
+        return self.wte.settings.n_embedding
+
     def extend(
         self,
         tokens: Tensor[Int],

@@ -452,6 +452,11 @@ class Llama(CausalModel):
         """The most tokens that a text may have."""
         return self.settings.positions
 
+    @property
+    def words(self) -> int:
+        """The number of tokens."""
+        return self.settings.words
+
     def extend(
         self,
         tokens: Tensor[Int],

@@ -1,0 +1,115 @@
+"""A conversation: its messages, and what the model has read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, Unpack, overload
+
+from phlox_nn.generation.steps import Generation
+
+from ._answer import Answer
+from ._errors import TextError
+from ._settings import Rules, check_rules
+from ._tokenizer import Tokenizer
+
+
+class Answers(Protocol):
+    """What a conversation asks of a language model."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What turns text into tokens."""
+        ...
+
+    def start(self) -> Generation:
+        """Return a text of which nothing was read."""
+        ...
+
+    def answer(
+        self,
+        generation: Generation,
+        whole: list[int],
+        new: list[int],
+        at_end: Callable[[Answer], object] | None = None,
+        **rules: Unpack[Rules],
+    ) -> Answer:
+        """Return what follows tokens, of which the last ones are new to a generation."""
+        ...
+
+
+class Chat:
+    """A conversation with a language model; each turn reads what is new alone.
+
+    Attributes:
+        messages: what was said; change it as you like between turns.
+
+    Example:
+        >>> chat = model.chat("You are brief.")  # doctest: +SKIP
+        >>> chat.send("Hello")  # doctest: +SKIP
+        'Hi.'
+    """
+
+    def __init__(self, model: Answers, system: str | None, more: dict[str, Any]) -> None:
+        """Begin; see ``LanguageModel.chat``."""
+        if model.tokenizer.template is None:
+            raise TextError(
+                "chat",
+                "the model has no template of conversations",
+                expected="one in tokenizer_config.json or chat_template.jinja",
+                hint='model.generate("Once upon a time")',
+            )
+        self._template = model.tokenizer.template
+        self._model = model
+        self._more = more
+        self._generation = model.start()
+        self._read: list[int] = []  # tokens whose keys and values are there
+        self._asked: list[int] = []
+        self._answer: Answer | None = None
+        self.messages: list[dict[str, Any]] = []
+        if system is not None:
+            self.messages.append({"role": "system", "content": system})
+
+    @overload
+    def send(self, text: str, *, stream: Literal[False] = False, **rules: Unpack[Rules]) -> str: ...
+
+    @overload
+    def send(self, text: str, *, stream: Literal[True], **rules: Unpack[Rules]) -> Answer: ...
+
+    def send(self, text: str, *, stream: bool = False, **rules: Unpack[Rules]) -> str | Answer:
+        """Return the answer to a text; both are messages from then on.
+
+        An answer that was not read to its end is one as far as it was read.
+
+        Args:
+            text: what the user says.
+            stream: whether pieces of the answer are given as they come.
+            rules: as in ``text.Rules``.
+
+        Raises:
+            TextError: where the context is full, or the template refuses.
+        """
+        check_rules(rules, "chat")
+        if self._answer is not None:
+            self._answer.close()
+        asked = [*self.messages, {"role": "user", "content": text}]
+        written = self._template.render(asked, answer=True, **self._more)
+        whole = self._model.tokenizer.encode(written, special=False)
+        known = _common(self._read, whole[:-1])
+        self._generation.cut(known)
+        self._read = self._read[:known]
+        answer = self._model.answer(self._generation, whole, whole[known:], self._ended, **rules)
+        self._asked, self._answer, self.messages = whole, answer, asked
+        return answer if stream else "".join(answer)
+
+    def _ended(self, answer: Answer) -> None:
+        self._answer = None
+        self._read = (self._asked + answer.tokens)[: self._generation.length]
+        self.messages.append({"role": "assistant", "content": answer.text})
+
+
+def _common(known: list[int], asked: list[int]) -> int:
+    """How many tokens two texts begin with in common."""
+    for place, (left, right) in enumerate(zip(known, asked, strict=False)):
+        if left != right:
+            return place
+    return min(len(known), len(asked))

@@ -1,0 +1,112 @@
+"""`phlox run` and `phlox chat`: language models in a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from phlox_tensor import PhloxError
+
+from ._answer import Answer
+from ._language_model import LanguageModel, load
+
+_RULES: Final = (
+    ("--max-tokens", int, "N", "most tokens of an answer; as many as there is room for"),
+    ("--temperature", float, "X", "what logits are divided by; 0 for the likeliest token"),
+    ("--top-k", int, "N", "choose from so many tokens"),
+    ("--top-p", float, "P", "choose from the likeliest tokens of this share together"),
+    ("--min-p", float, "P", "choose from tokens of this part of the likeliest's share"),
+    ("--repetition-penalty", float, "X", "above 1: repeat less"),
+    ("--seed", int, "N", "what the draws follow from"),
+)
+
+
+def main(command: str, argv: Sequence[str]) -> int:
+    """Run `phlox run` or `phlox chat` with `argv`; return the exit status."""
+    options = _parser(command).parse_args(argv)
+    rules = {name: value for name in _names() if (value := getattr(options, name)) is not None}
+    if options.stop:
+        rules["stop"] = options.stop
+    try:
+        model = load(options.folder, options.device, compile=options.compile)
+        if command == "run":
+            text = sys.stdin.read() if options.prompt is None else options.prompt
+            _say(model.generate(text, stream=True, **rules), quiet=options.quiet)
+        else:
+            _talk(model, options, rules)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+    except KeyboardInterrupt:
+        print()
+        return 130
+    except (PhloxError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _names() -> list[str]:
+    return [flag[2:].replace("-", "_") for flag, *_ in _RULES]
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    told = {
+        "run": "Go on with a text.",
+        "chat": "Hold a conversation; /new begins again, /exit ends.",
+    }
+    parser = argparse.ArgumentParser(prog=f"phlox {command}", description=told[command])
+    parser.add_argument("folder", help="config.json, weights and tokenizer.json")
+    if command == "run":
+        parser.add_argument("--prompt", metavar="TEXT", help="by default what stdin gives")
+    else:
+        parser.add_argument("--system", metavar="TEXT", help="told before the first turn")
+    for flag, kind, metavar, text in _RULES:
+        parser.add_argument(flag, type=kind, metavar=metavar, help=text)
+    parser.add_argument(
+        "--stop", action="append", metavar="TEXT", help="a text that ends an answer"
+    )
+    parser.add_argument("--device", help="cpu, wgpu, numpy; by default the default device")
+    parser.add_argument("--compile", action="store_true", help="compile the step of a token")
+    parser.add_argument("--quiet", action="store_true", help="say nothing of tokens and time")
+    return parser
+
+
+def _say(answer: Answer, *, quiet: bool) -> None:
+    """Print an answer as it comes, then what it took."""
+    try:
+        for piece in answer:
+            print(piece, end="", flush=True)
+    except KeyboardInterrupt:  # enough of this answer; what was said stays
+        answer.close()
+    print(flush=True)
+    if not quiet:
+        count = len(answer.tokens)
+        told = f"{answer.prompt_tokens} tokens read in {answer.first:.2f} s, {count} made"
+        more = f", {answer.rate:.1f} tokens/s" if answer.rate else ""
+        print(f"[{told}{more}; {answer.reason}]", file=sys.stderr)
+
+
+def _talk(model: LanguageModel, options: Any, rules: dict[str, Any]) -> None:
+    chat = model.chat(options.system)
+    for line in _lines():
+        if line.strip() == "/exit":
+            return
+        if line.strip() == "/new":
+            chat = model.chat(options.system)
+        elif line.strip():
+            try:
+                _say(chat.send(line, stream=True, **rules), quiet=options.quiet)
+            except PhloxError as error:  # such as a full context: the conversation goes on
+                print(error, file=sys.stderr)
+
+
+def _lines() -> Iterator[str]:
+    """What the user types, until the end of input."""
+    asked = "> " if sys.stdin.isatty() else ""
+    while True:
+        try:
+            yield input(asked)
+        except EOFError:
+            return

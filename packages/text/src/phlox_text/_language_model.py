@@ -1,0 +1,240 @@
+"""A model and its tokenizer: text in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Final, Literal, Unpack, overload
+
+import numpy as np
+
+from phlox_fusion import compile as compiled
+from phlox_nn.generation.sampling import Sampling, numbers_of
+from phlox_nn.generation.steps import Generation, step_in_room
+from phlox_nn.models import CausalModel
+from phlox_nn.models import load as load_model
+from phlox_tensor import Backend, WrongTypeError, asarray
+
+from ._answer import Answer, Writing
+from ._chat import Chat
+from ._errors import TextError
+from ._settings import GREEDY, Rules, check_rules, read_settings
+from ._tokenizer import Tokenizer
+
+_RULES: Final = {"min_p", "repetition_penalty", "temperature", "top_k", "top_p"}
+
+
+class LanguageModel:
+    """A causal model with its tokenizer.
+
+    Attributes:
+        model: the module, as it was given.
+        tokenizer: what turns text into its tokens and back.
+        sampling: the rules of calls that say none.
+        ends: tokens that end a text.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        sampling: Sampling = GREEDY,
+        ends: Sequence[int] = (),
+        compile: bool = False,
+    ) -> None:
+        """Put a model and a tokenizer together.
+
+        Args:
+            model: an ``nn.models.CausalModel``; nothing of it is changed or recorded.
+            tokenizer: the ``Tokenizer`` that it was trained with.
+            sampling: the rules of calls that say none; by default the likeliest token each time.
+            ends: tokens that end a text, beside that of the tokenizer.
+            compile: whether a step is one compiled function over a cache of fixed size.
+
+        Raises:
+            WrongTypeError: for a model that is no ``nn.models.CausalModel``.
+        """
+        if not isinstance(model, CausalModel) or not isinstance(tokenizer, Tokenizer):
+            raise WrongTypeError(
+                "text",
+                "no causal model and its tokenizer",
+                got=f"a {type(model).__name__} and a {type(tokenizer).__name__}",
+                expected="nn.models.CausalModel, text.Tokenizer",
+            )
+        self.model: Final[CausalModel] = model
+        self.tokenizer: Final[Tokenizer] = tokenizer
+        self.sampling = sampling
+        self.ends: Final = tuple(dict.fromkeys((*ends, *tokenizer.ends)))
+        self._inference: Final = model.with_training(False).freeze()
+        self._compile = compile
+
+    @overload
+    def generate(
+        self, prompt: str, *, stream: Literal[False] = False, **rules: Unpack[Rules]
+    ) -> str: ...
+
+    @overload
+    def generate(self, prompt: str, *, stream: Literal[True], **rules: Unpack[Rules]) -> Answer: ...
+
+    @overload
+    def generate(
+        self,
+        prompt: list[str] | tuple[str, ...],
+        *,
+        stream: Literal[False] = False,
+        **rules: Unpack[Rules],
+    ) -> list[str]: ...
+
+    def generate(
+        self,
+        prompt: str | list[str] | tuple[str, ...],
+        *,
+        stream: bool = False,
+        **rules: Unpack[Rules],
+    ) -> str | list[str] | Answer:
+        """Return how a text goes on, without the text itself; of several texts at once a list.
+
+        Args:
+            prompt: a text, or several of any lengths.
+            stream: whether pieces of the text are given as they come.
+            rules: as in ``text.Rules``: ``max_tokens``, ``temperature``, ``stop`` and others.
+
+        Raises:
+            TextError: for a text without a token, or one that the context has no room for.
+            UnknownArgumentError: for rules that there are not.
+        """
+        check_rules(rules, "generate")
+        if isinstance(prompt, str):
+            tokens = self._encoded(prompt)
+            answer = self.answer(self.start(), tokens, tokens, None, **rules)
+            return answer if stream else "".join(answer)
+        if stream:
+            raise TextError(
+                "generate",
+                "only one text comes in pieces",
+                got=f"{len(prompt)} texts",
+                expected="one",
+                hint="model.generate(prompts[0], stream=True)",
+            )
+        return self._together([self._encoded(text) for text in prompt], rules)
+
+    def chat(self, system: str | None = None, **more: Any) -> Chat:
+        """Return a conversation, which keeps what was read from turn to turn.
+
+        Args:
+            system: what the model is told before the first turn.
+            more: what the template asks for, such as ``enable_thinking`` and ``tools``.
+
+        Raises:
+            TextError: for a model whose files hold no template of conversations.
+        """
+        return Chat(self, system, more)
+
+    def start(self) -> Generation:
+        """Return a text of which nothing was read."""
+        return Generation(self._inference)
+
+    def answer(
+        self,
+        generation: Generation,
+        whole: list[int],
+        new: list[int],
+        at_end: Callable[[Answer], object] | None = None,
+        **rules: Unpack[Rules],
+    ) -> Answer:
+        """Return what follows tokens, of which the last ones are new to a generation."""
+        writing, count, sampling = self._begun(len(whole), rules)
+        rows = self._rows([new])
+        before = self._rows([whole]) if sampling.looks_back else None
+        numbers = numbers_of(rules.get("seed"), 1, count)
+        made = generation.tokens(rows, sampling, numbers, before=before, compiled=self._compiled())
+        return Answer(writing, made, len(whole), at_end)
+
+    def _together(self, texts: list[list[int]], rules: Rules) -> list[str]:
+        """Several texts at once, whose shorter ones are filled in front."""
+        if not texts:
+            return []
+        longest = max(map(len, texts))
+        pads = np.array([longest - len(text) for text in texts], np.int64)
+        begun = [self._begun(longest, rules) for _ in texts]
+        _, count, sampling = begun[0]
+        writings = [writing for writing, _, _ in begun]
+        rows = self._rows([[0] * (longest - len(text)) + text for text in texts])
+        numbers = numbers_of(rules.get("seed"), len(texts), count)
+        generation = Generation(self._inference, pads=pads)
+        for new in generation.tokens(rows, sampling, numbers, compiled=self._compiled()):
+            for writing, token in zip(writings, new.tolist(), strict=True):
+                if writing.reason is None:
+                    writing.add(token)
+            if all(writing.reason is not None for writing in writings):
+                break
+        for writing in writings:
+            writing.end()
+        return [writing.text for writing in writings]
+
+    def _begun(self, length: int, rules: Rules) -> tuple[Writing, int, Sampling]:
+        """An empty answer to so many tokens, its most tokens, and how they are chosen."""
+        context, most = self.model.context, rules.get("max_tokens")
+        room = context + 1 - length  # the last token is made, not read
+        if room < 1 or (most is not None and most > room):
+            raise TextError(
+                "generate",
+                "the context has no room for the text and its answer",
+                got=f"{length} + {1 if most is None else most} tokens",
+                expected=f"at most {context}",
+                hint=f"max_tokens={room}" if room > 0 else None,
+            )
+        stop = rules.get("stop", ())
+        stops = [stop] if isinstance(stop, str) else stop
+        given: Any = {name: value for name, value in rules.items() if name in _RULES}
+        changed = replace(self.sampling, **given)
+        return Writing(self.tokenizer.stream(), self.ends, stops), most or room, changed
+
+    def _encoded(self, text: str) -> list[int]:
+        tokens = self.tokenizer.encode(text)
+        if not tokens:
+            raise TextError("generate", "nothing to go on from", got=repr(text), expected="a token")
+        return tokens
+
+    def _rows(self, rows: list[list[int]]) -> Any:
+        """Tokens on the device of the model."""
+        largest, words = max(map(max, rows)), self.model.words
+        if largest >= words:
+            raise TextError(
+                "generate",
+                "the tokenizer is of another model",
+                got=f"token {largest}",
+                expected=f"tokens below {words}",
+            )
+        return asarray(rows, device=self._inference.devices[0])
+
+    def _compiled(self) -> Any:
+        return _compiled_step if self._compile else None
+
+
+@lru_cache(maxsize=16)
+def _compiled_step(sampling: Sampling) -> Any:
+    return compiled(partial(step_in_room, sampling))
+
+
+def load(
+    path: str | Path, device: Backend | str | None = None, *, compile: bool = False
+) -> LanguageModel:
+    """Return the language model of a folder: weights, tokenizer, rules and template.
+
+    Args:
+        path: a folder with ``config.json``, weights and ``tokenizer.json``, as people share them.
+        device: where the weights go; by default the default device.
+        compile: whether a step is one compiled function over a cache of fixed size.
+
+    Raises:
+        TextError: without a tokenizer, and for files beside it that cannot be read.
+    """
+    place = Path(path)
+    sampling, ends = read_settings(place)
+    tokenizer = Tokenizer.load(place)
+    model: Any = load_model(place, device=device)
+    return LanguageModel(model, tokenizer, sampling=sampling, ends=ends, compile=compile)

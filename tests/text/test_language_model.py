@@ -1,0 +1,171 @@
+"""Text in, text out: of a folder as people share them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import phlox as px
+from phlox import Cpu, nn, text
+from tests.text.folders import TEXT, tokenizer, write_folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> text.LanguageModel:
+    return text.load(folder)
+
+
+def test_a_folder_brings_rules_and_ends(model: text.LanguageModel) -> None:
+    assert model.sampling == text.Sampling(temperature=0.9, top_k=50)
+    assert model.ends == (0, 2)
+    assert isinstance(model.model, nn.models.Llama)
+
+
+def test_pieces_are_the_text_that_comes_at_once(model: text.LanguageModel) -> None:
+    whole = model.generate("Now is", max_tokens=40, seed=1)
+    answer = model.generate("Now is", max_tokens=40, seed=1, stream=True)
+    pieces = list(answer)
+    assert len(pieces) > 5
+    assert all(pieces)
+    assert "".join(pieces) == whole == answer.text
+    assert answer.reason in {"length", "stop"}
+    assert 0 < len(answer.tokens) <= 40
+    assert answer.prompt_tokens == len(model.tokenizer.encode("Now is"))
+    assert 0 < answer.first < answer.seconds
+    assert answer.rate > 0
+    assert model.generate("Now is", max_tokens=40, seed=2) != whole
+    greedy = model.generate("Now is", max_tokens=9, temperature=0)
+    assert greedy == model.generate("Now is", max_tokens=9, temperature=0, seed=8)
+
+
+def test_several_texts_at_once_are_what_each_is_alone(folder: Path) -> None:
+    prompts = ["Now", TEXT, "made glorious summer"]
+    for compiled in (False, True):
+        model = text.load(folder, compile=compiled)
+        alone = [
+            model.generate(prompt, max_tokens=30, seed=[seed])
+            for seed, prompt in enumerate(prompts)
+        ]
+        assert model.generate(prompts, max_tokens=30, seed=[0, 1, 2]) == alone
+    assert model.generate([], max_tokens=3) == []
+
+
+def test_a_text_that_stops_ends_it(model: text.LanguageModel) -> None:
+    whole = model.generate("Now is", max_tokens=40, seed=1)
+    stop = whole[7:10]
+    answer = model.generate("Now is", max_tokens=40, seed=1, stop=["nowhere", stop], stream=True)
+    assert "".join(answer) == whole[: whole.index(stop)]
+    assert answer.reason == "stop"
+    assert len(answer.tokens) < 40
+    assert model.generate(["Now is"], max_tokens=40, seed=1, stop=stop) == [answer.text]
+
+
+def test_a_conversation_reads_what_is_new_alone(model: text.LanguageModel) -> None:
+    chat = model.chat("Be brief.")
+    first = chat.send("Hello", max_tokens=12, seed=1)
+    read = chat._generation.length
+    second = chat.send("And then?", max_tokens=12, seed=2)
+    roles = ["system", "user", "assistant", "user", "assistant"]
+    assert [each["role"] for each in chat.messages] == roles
+    assert chat.messages[2]["content"] == first
+    template = model.tokenizer.template
+    assert template is not None
+    whole = template.render(chat.messages[:-1], answer=True)
+    assert model.generate(whole, max_tokens=12, seed=2) == second
+    tokens = model.tokenizer.encode(whole, special=False)
+    assert chat._read[: len(tokens)] == tokens
+    assert read < len(tokens)
+    # What a reader leaves half read is what was said.
+    answer = chat.send("More", max_tokens=50, seed=3, stream=True)
+    piece = next(answer)
+    chat.send("Enough", max_tokens=3)
+    assert chat.messages[6]["content"].startswith(piece)
+    assert len(chat.messages) == 9
+
+
+def test_a_turn_reads_no_more_than_what_came_since(model: text.LanguageModel) -> None:
+    lengths: list[int] = []
+
+    class Counting(nn.models.CausalModel):
+        inner: Any
+
+        @property
+        def context(self) -> int:
+            return 512
+
+        @property
+        def words(self) -> int:
+            return 320
+
+        def extend(self, tokens: Any, cache: Any = None, **options: Any) -> Any:
+            lengths.append(tokens.shape[1])
+            return self.inner.extend(tokens, cache, **options)
+
+    counting = text.LanguageModel(Counting(model.model), model.tokenizer, ends=model.ends)
+    chat, prompts = counting.chat(), []
+    for turn in range(3):
+        answer = chat.send(f"turn {turn}", max_tokens=6, stream=True)
+        prompts.append(answer.prompt_tokens)
+        list(answer)
+    read = [length for length in lengths if length > 1]
+    assert read[0] == prompts[0]
+    # An answer of a random model need not be what its text is as tokens: at most it is read again.
+    assert read[1] <= prompts[1] - prompts[0]
+    assert read[2] <= prompts[2] - prompts[1]
+
+
+def test_a_full_context_is_an_error_that_harms_nothing(model: text.LanguageModel) -> None:
+    with pytest.raises(text.TextError, match=r"no room(.|\n)*hint: max_tokens=512"):
+        model.generate("No", max_tokens=600)
+    with pytest.raises(text.TextError, match="the context has no room"):
+        model.generate(TEXT * 40)
+    chat = model.chat()
+    chat.send("Hello", max_tokens=4, seed=1)
+    said = list(chat.messages)
+    with pytest.raises(text.TextError, match="the context has no room"):
+        chat.send(TEXT * 40)
+    assert chat.messages == said
+    after = chat.send("And?", max_tokens=8, seed=2)
+    other = model.chat()
+    other.send("Hello", max_tokens=4, seed=1)
+    assert other.send("And?", max_tokens=8, seed=2) == after
+
+
+def test_wrong_calls_say_what_to_type(model: text.LanguageModel, tmp_path: Path) -> None:
+    loose: Any = model
+    with pytest.raises(px.UnknownArgumentError, match="max_tokens"):
+        loose.generate("Now", max_new_tokens=3)
+    for wrong, said in (
+        ({"max_tokens": 0}, "max_tokens is no count: got 0"),
+        ({"stop": 3}, "stop is no text: got 3"),
+        ({"temperature": -1.0}, "no choice"),
+    ):
+        with pytest.raises(px.PhloxError, match=said):
+            loose.generate("Now", **wrong)
+    with pytest.raises(text.TextError, match="nothing to go on from"):
+        model.generate("")
+    with pytest.raises(text.TextError, match=r"hint: model.generate\(prompts\[0\], stream=True"):
+        loose.generate(["a", "b"], stream=True)
+    with pytest.raises(px.WrongTypeError, match="no causal model"):
+        text.LanguageModel(loose, model.tokenizer)
+    bare = text.LanguageModel(model.model, text.Tokenizer(tokenizer()))
+    with pytest.raises(text.TextError, match=r"no template(.|\n)*hint: model.generate"):
+        bare.chat()
+    small = nn.models.GptConfig(40, 64, 8, 1, 1).init(Cpu())
+    with pytest.raises(text.TextError, match=r"of another model: got token \d+, expected tokens"):
+        text.LanguageModel(small, model.tokenizer).generate("Now is")
+    (tmp_path / "generation_config.json").write_text(json.dumps({"do_sample": True, "top_p": "x"}))
+    with pytest.raises(text.TextError, match="rules that are none"):
+        text.load(tmp_path)
+    with pytest.raises(text.TextError, match=r"hint|there is no tokenizer"):
+        text.load(tmp_path / "nothing")
+    with pytest.raises(AttributeError, match=r"text.Tokenizer.load"):
+        _ = vars(px)["text"].AutoTokenizer
