@@ -45,7 +45,8 @@ def test_a_loop_over_many_shapes_keeps_caches_bounded(
 ) -> None:
     device = gpu.device
     monkeypatch.setattr(device, "plans", Recent(40))
-    monkeypatch.setattr(device, "_groups", Recent(40))
+    if hasattr(device.engine, "_groups"):  # the native engine has tests of its own
+        monkeypatch.setattr(device.engine, "_groups", Recent(40))
     kept = up(np.ones(7, np.float32))
     gpu.ops.add(kept, 1.0)
     plan = next(iter(device.plans._young.values()))
@@ -54,5 +55,5 @@ def test_a_loop_over_many_shapes_keeps_caches_bounded(
         assert gpu.read(gpu.ops.matmul(x, gpu.ops.permute_dims(x, (1, 0))))[0, 0] == n
         gpu.ops.add(kept, 1.0)
         assert len(device.plans) <= 40
-        assert len(device._groups) <= 40
+        assert device.engine.counts[1] <= 40 or not hasattr(device.engine, "_groups")
     assert plan in [*device.plans._young.values(), *device.plans._old.values()]

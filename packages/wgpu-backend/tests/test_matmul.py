@@ -217,8 +217,9 @@ def test_a_bias_of_any_stride(gpu: Wgpu, up: Up, rng: np.random.Generator, hardw
 
 def test_tiles_are_chosen_by_size(gpu: Wgpu, hardware: None) -> None:
     del hardware
-    chosen = [_matmul.choose_tile(gpu.device, n, n, n, 1)[0] for n in (256, 1024, 4096)]
-    assert chosen == [_matmul.SMALL, _matmul.MEDIUM, _matmul.LARGE]
+    chosen = [_matmul.choose_tile(gpu.device, n, n, n, 1) for n in (64, 1024, 4096)]
+    assert chosen == [(_matmul.HALF, 1), (_matmul.MEDIUM, 1), (_matmul.WIDE, 1)]
+    assert _matmul.choose_tile(gpu.device, 256, 1568, 2304, 1) == (_matmul.LARGE, 9)
     assert _matmul.choose_tile(gpu.device, 64, 256, 784, 1)[1] > 1
 
 

@@ -205,6 +205,8 @@ def test_a_function_may_run_inside_of_another(gpu: Wgpu, up: Up) -> None:
 
 def test_a_pipeline_lives_as_long_as_what_runs_it(gpu: Wgpu, up: Up) -> None:
     device, x = gpu.device, up(floats([1, 2, 3, 4]))
+    if not hasattr(device.engine, "native"):
+        pytest.skip("what the native engine submits holds its pipelines by itself")
 
     def doubled() -> Kernel:
         body = "@compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) "
@@ -217,7 +219,7 @@ def test_a_pipeline_lives_as_long_as_what_runs_it(gpu: Wgpu, up: Up) -> None:
 
     run, _ = counted(gpu, body)
     run((x,))
-    held = weakref.ref(device.pipeline(doubled).gpu)
+    held = weakref.ref(device.pipeline(doubled))
     gpu.sync()
     device.pipelines._known.clear()  # as many other kernels would
     result = run((x,))

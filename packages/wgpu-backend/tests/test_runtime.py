@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import wgpu
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu, _adapter
+from phlox_wgpu import Wgpu, _adapter, _engine
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._errors import DeviceMemoryError, ShaderError
 from phlox_wgpu._kernel import Kernel
-from phlox_wgpu._pool import size_class
 from phlox_wgpu._runtime import grid
+from phlox_wgpu._sizes import size_class
 
 Run = Callable[[str], str]
 Up = Callable[[Any], GpuArray]
@@ -107,23 +106,21 @@ def test_adapters_are_ordered_by_power(
         FakeAdapter("OpenGL", "shows pictures"),
         FakeAdapter("Vulkan", "big"),
     ]
-    monkeypatch.setattr(wgpu.gpu, "enumerate_adapters_sync", lambda: found)
+    monkeypatch.setattr(_engine.driver, "adapters", lambda: found)
     assert [a.info["device"] for a in _adapter.adapters(power)] == order
 
 
-def test_an_adapter_that_does_not_open_is_named() -> None:
-    class Lost(FakeAdapter):
-        features: frozenset[str] = frozenset()
+def test_an_adapter_that_does_not_open_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: Any) -> Any:
+        raise RuntimeError("Parent device is lost")
 
-        def request_device_sync(self, **_: Any) -> Any:
-            raise RuntimeError("Parent device is lost")
-
+    monkeypatch.setattr(_engine.driver, "Engine", lost)
     with pytest.raises(pt.BackendUnavailableError, match="picture tube cannot be opened: Parent"):
-        _adapter.request_device(Lost("Vulkan", "picture tube"))
+        _adapter.request_device(FakeAdapter("Vulkan", "picture tube"))
 
 
 def test_no_adapter_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wgpu.gpu, "enumerate_adapters_sync", list)
+    monkeypatch.setattr(_engine.driver, "adapters", list)
     assert Wgpu.found() == []
     for ask in (Wgpu.describe, lambda: _adapter.find(0, "high")):
         with pytest.raises(pt.BackendUnavailableError, match="apt install mesa-vulkan-drivers"):
@@ -244,11 +241,11 @@ def test_memory_is_flat_over_a_loop(gpu: Wgpu, up: Up) -> None:
         step()
     gc.collect()
     device = gpu.device
-    before = gpu.memory().current, device.pool.reserved_bytes, len(device._groups)
+    before = gpu.memory().current, device.pool.reserved_bytes, device.engine.counts[1]
     for _ in range(250):  # 1000 ops
         step()
     gc.collect()
-    assert (gpu.memory().current, device.pool.reserved_bytes, len(device._groups)) == before
+    assert (gpu.memory().current, device.pool.reserved_bytes, device.engine.counts[1]) == before
 
 
 def test_buffers_return_and_trim_gives_them_to_the_driver(gpu: Wgpu) -> None:

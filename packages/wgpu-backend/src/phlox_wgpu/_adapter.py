@@ -6,21 +6,19 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-import wgpu
-from wgpu.backends.wgpu_native.extras import set_instance_extras
-
 from phlox_tensor import BackendUnavailableError
+
+from ._engine import Engine, debug, driver
+from ._kernel import FEATURES
 
 _log = logging.getLogger("phlox_wgpu")
 
 Power = Literal["high", "low"]
 
-_WANTED_FEATURES = ("shader-f16", "subgroup", "timestamp-query")
 _TYPE_RANK = {
     "high": {"DiscreteGPU": 0, "IntegratedGPU": 1, "CPU": 3},
     "low": {"IntegratedGPU": 0, "DiscreteGPU": 1, "CPU": 3},
@@ -48,8 +46,7 @@ def adapters(power: Power) -> list[Any]:
     """
     try:
         with _runtime_folder():
-            _leave_opengl_out()
-            found = list(wgpu.gpu.enumerate_adapters_sync())
+            found = driver.adapters()
     except RuntimeError as error:
         raise _unavailable(f"listing the adapters failed: {error}") from error
     rank = _TYPE_RANK[power]
@@ -89,13 +86,6 @@ def _runtime_folder() -> Iterator[None]:
             del os.environ["XDG_RUNTIME_DIR"]
 
 
-@cache
-def _leave_opengl_out() -> None:
-    """Ask for Vulkan, Metal and DX12 only: half the time to the first adapter."""
-    with suppress(RuntimeError):  # another library has made the instance, with all of them
-        set_instance_extras(backends=["Primary"])
-
-
 def find(index: int, power: Power) -> Any:
     """The adapter of `Wgpu(index, power)`.
 
@@ -131,7 +121,7 @@ def describe() -> list[dict[str, Any]]:
             "api": adapter.info["backend_type"],
             "software": is_software(adapter.info),
             "limits": {name: adapter.limits[name] for name in _LIMITS},
-            "features": [name for name in _WANTED_FEATURES if name in adapter.features],
+            "features": [name for name in FEATURES if name in adapter.features],
         }
         for index, adapter in enumerate(found)
     ]
@@ -142,18 +132,20 @@ def is_software(info: Any) -> bool:
     return bool(info["adapter_type"] == "CPU")
 
 
-def request_device(adapter: Any) -> Any:
-    """A device with the adapter's own limits and features; a note when it is software."""
-    features = [name for name in _WANTED_FEATURES if name in adapter.features]
+def request_device(adapter: Any) -> Engine:
+    """An engine on a device with the adapter's own limits and features; a note if it is software.
+
+    Raises:
+        BackendUnavailableError: the driver does not open it.
+    """
     if is_software(adapter.info):
         _log.warning(
             "the adapter is software, not a GPU (slow, fine for tests): %s; "
             "install the GPU's driver, or use the Cpu backend",
             adapter.info["device"],
         )
-    # Without required_limits wgpu-py asks for the adapter's own, which large tensors need.
     try:
-        return adapter.request_device_sync(label="phlox", required_features=features)
+        return driver.Engine(adapter, debug())
     except RuntimeError as error:
         what = f"the adapter {adapter.info['device']} cannot be opened: {error}"
         hint = "phlox doctor, which lists the adapters"

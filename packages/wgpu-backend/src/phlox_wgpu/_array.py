@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from phlox_tensor import DType
 
-    from ._pool import Buffer, Pool
+    from ._engine import Buffer
+    from ._pool import Pool
 
 # How an element is stored in a buffer and spelled in WGSL. WGSL has no storage type for bool: it is
 # a u32, 0 or 1.

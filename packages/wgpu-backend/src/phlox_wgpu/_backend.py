@@ -90,7 +90,8 @@ class Wgpu(Backend):
             with self._opening:
                 if self._open is None:
                     adapter = _adapter.find(self.index, self.power)
-                    self._open = GpuDevice(_adapter.request_device(adapter))
+                    engine = _adapter.request_device(adapter)
+                    self._open = GpuDevice(engine, software=_adapter.is_software(adapter.info))
                 opened = self._open
         return opened
 

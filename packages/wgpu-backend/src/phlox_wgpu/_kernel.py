@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
 from .wgsl import helpers
 
+FEATURES = ("shader-f16", "subgroup", "timestamp-query")
+"""What kernels ask of an adapter, where it has it."""
 _FORMATS = {"f32": "f", "i32": "i", "u32": "I"}
 
 
@@ -61,6 +62,6 @@ def _bind(binding: int, mode: str, variable: str) -> str:
     return f"@group(0) @binding({binding}) var<storage, {mode}> {variable};"
 
 
-def packer(kernel: Kernel) -> struct.Struct:
-    """Pack the parameters, in order, as the uniform's bytes; fields of 4 bytes need no padding."""
-    return struct.Struct("<" + "".join(_FORMATS[kind] for _, kind in kernel.params))
+def numbers(kernel: Kernel) -> str:
+    """The format of the parameters, as of `struct`; fields of 4 bytes need no padding."""
+    return "".join(_FORMATS[kind] for _, kind in kernel.params)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from phlox_tensor import DeviceError
 
 from ._array import GpuArray
-from ._pipelines import Pipeline
+from ._engine import Pipeline
 from ._runtime import GpuDevice, grid
 
 LONGEST_LOOP: Final = 1 << 15

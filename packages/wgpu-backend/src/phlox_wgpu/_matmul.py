@@ -15,8 +15,10 @@ from ._copy import copy
 from ._launch import LONGEST_LOOP, Launch, check_turns
 from ._layout import Shape, broadcast_strides, merge_axes
 from ._runtime import GpuDevice
+from ._tensor_cores import tile_of
 from .wgsl import matmul as kernels
 from .wgsl import thin
+from .wgsl.cooperative import Cooperative, cooperative_source
 from .wgsl.tile import Tile
 
 if TYPE_CHECKING:
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
 
 LARGE, MEDIUM, SMALL = Tile(128, 128, 16, 8, 8), Tile(64, 64, 16, 8, 4), Tile(32, 32, 32, 4, 4)
 WIDE, FLAT = Tile(64, 128, 16, 8, 8), Tile(32, 128, 16, 4, 8)  # for results of few rows
-# Multiplications of a tile in the same time, on an H200 that has enough of them.
-RATES = {LARGE: 1.0, WIDE: 0.95, MEDIUM: 0.8, FLAT: 0.7, SMALL: 0.55}
+HALF = Tile(32, 64, 16, 4, 4)
+# Multiplications in the same time, on an H200 that has enough tiles: 40 TFLOP/s are 1.
+RATES = {WIDE: 1.0, MEDIUM: 0.97, LARGE: 0.96, FLAT: 0.9, HALF: 0.77, SMALL: 0.65}
+_PARTIAL = 32  # multiplications in the time that an element of a part takes to be stored and added
+_SECOND_PASS = 1 << 24  # and in that of one more kernel
 ENOUGH_GROUPS = 128  # workgroups that keep a large GPU busy
 _ENOUGH_THREADS = ENOUGH_GROUPS * LARGE.threads
 # Multiplications on a software adapter from which a tile, three times as fast as the plain kernel
@@ -195,6 +200,10 @@ def _plan(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: int | None) -> Pl
         return plan_plain(device, found, stored, shape, bias)
     if min(found.m, found.n) <= thin.THICKNESS and not software:
         return plan_thin(device, found, stored, offsets, shape, bias)
+    if stored == "f16":
+        plan = plan_cooperative(device, found, offsets, shape, bias)
+        if plan is not None:
+            return plan
     tile, parts = choose_tile(device, found.m, found.n, found.k, found.batches)
     return plan_tiled(device, found, tile, parts, stored, offsets, shape, bias)
 
@@ -238,17 +247,23 @@ def choose_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> tupl
         return MEDIUM, max(1, -(-k // (MEDIUM.depth * LONGEST_LOOP)))
     memory = device.limits["max-compute-workgroup-storage-size"]
 
+    def parts(tile: Tile) -> int:
+        groups = math.prod(tile.cut(m, n)) * batches
+        if groups >= ENOUGH_GROUPS:
+            return 1
+        # At least four tiles of the inner dimension each.
+        return max(1, min(2 * ENOUGH_GROUPS // groups, -(-k // tile.depth) // 4))
+
     def time(tile: Tile) -> float:
         groups = math.prod(tile.cut(m, n)) * batches
-        busy = min(1.0, groups * tile.threads / _ENOUGH_THREADS)
-        return groups * tile.rows * tile.columns / (RATES[tile] * busy)
+        busy = min(1.0, groups * parts(tile) * tile.threads / _ENOUGH_THREADS)
+        first = groups * tile.rows * tile.columns * k / (RATES[tile] * busy)
+        if parts(tile) == 1:
+            return first
+        return first + _PARTIAL * parts(tile) * m * n * batches + _SECOND_PASS
 
     tile = min((tile for tile in RATES if tile.workgroup_bytes <= memory), key=time)
-    groups = math.prod(tile.cut(m, n)) * batches
-    if groups >= ENOUGH_GROUPS:
-        return tile, 1
-    # At least four tiles of the inner dimension each: the second pass has a cost, too.
-    return tile, max(1, min(2 * ENOUGH_GROUPS // groups, -(-k // tile.depth) // 4))
+    return tile, parts(tile)
 
 
 def _walk(strides: Shape, batch: Shape, offset: int, length: int, k: int) -> kernels.Reading:
@@ -301,6 +316,31 @@ def plan_tiled(
         launch=Launch.of(device, (kernels.matmul_source, spec), groups, head, operands),
         bias=() if bias is None else (bias,),
         parts=parts,
+    )
+
+
+def plan_cooperative(
+    device: GpuDevice, found: Matrices, offsets: tuple[int, int], shape: Shape, bias: int | None
+) -> Plan | None:
+    """A plan for tensor cores; None where there are none, or not for this product."""
+    m, n, k = found.m, found.n, found.k
+    a = _walk(found.a, found.a_batch, offsets[0], m, k)
+    b = _walk(found.b, found.b_batch, offsets[1], n, k)
+    if not (a.vector and b.vector):
+        return None
+    tile = tile_of(device, m, n, k, found.batches)
+    if tile is None:
+        return None
+    cut, tiles = tile.cut(m, n), -(-k // tile.depth)
+    ragged = k % tile.depth > 0
+    spec = Cooperative(tile, a.k_contiguous, b.k_contiguous, ragged, bias is not None)
+    groups = math.prod(cut) * found.batches
+    head = (groups, *cut, found.batches, tiles, tiles, m, n, k, found.inner)
+    operands = _operand(a, found.a, found.a_batch), _operand(b, found.b, found.b_batch)
+    return Plan(
+        shape,
+        launch=Launch.of(device, (cooperative_source, spec), groups, head, operands),
+        bias=() if bias is None else (bias,),
     )
 
 

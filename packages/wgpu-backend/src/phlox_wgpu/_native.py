@@ -7,13 +7,13 @@ through the wrappers that raise.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-import numpy as np
 import wgpu
 from wgpu.backends.wgpu_native import _api
 
@@ -100,13 +100,13 @@ class Native:
         _lib.wgpuComputePassEncoderEnd(compute)
         _lib.wgpuComputePassEncoderRelease(compute)
 
-    def module(self, label: str, text: str) -> Any:
+    def module(self, label: str, text: str, *, checks: bool = False) -> Any:
         """A shader module, without the bounds and loop counters that naga adds: ours have theirs.
 
         Raises:
             wgpu.GPUError: the text does not compile.
         """
-        if checks():
+        if checks:
             return self.device.create_shader_module(label=label, code=text)
         code = _ffi.new("char[]", text.encode())
         source = _ffi.new("WGPUShaderSourceWGSL *")
@@ -132,7 +132,7 @@ class Native:
         handle = _checked.wgpuDeviceCreateBindGroup(self.handle, desc)
         return _api.GPUBindGroup("", handle, self.device)
 
-    def write(self, buffer: Any, data: np.ndarray | bytearray, nbytes: int) -> None:
+    def write(self, buffer: Any, data: Any, nbytes: int) -> None:
         """Copy host bytes, a multiple of 4, to the start of a buffer, before any later submit."""
         source = _ffi.from_buffer(data)
         _checked.wgpuQueueWriteBuffer(self.queue, buffer, 0, source, nbytes)
@@ -199,6 +199,26 @@ class Native:
         """Give a mapped buffer back to the GPU."""
         _lib.wgpuBufferUnmap(staging)
 
+    @contextmanager
+    def stamped(self, queries: Any) -> Iterator[None]:
+        """Have passes note when they begin and end."""
+        writes = _ffi.new("WGPUPassTimestampWrites *")
+        writes.querySet = queries._internal
+        writes.beginningOfPassWriteIndex, writes.endOfPassWriteIndex = 0, 1
+        self._pass_desc.timestampWrites = writes
+        try:
+            yield
+        finally:
+            self._pass_desc.timestampWrites = _NULL
+
+    def tick_seconds(self) -> float:
+        """The time between two ticks of what `stamped` notes."""
+        return float(_lib.wgpuQueueGetTimestampPeriod(self.queue)) * 1e-9
+
+    def lose(self) -> None:
+        """Destroy the device."""
+        _checked.wgpuDeviceDestroy(self.handle)
+
     def drain(self) -> None:
         """Block until all is done and the driver has let go of destroyed buffers.
 
@@ -225,13 +245,3 @@ _NEEDED = (
 def missing() -> list[str]:
     """The C functions that this wgpu-py does not have: none when all is well."""
     return [name for name in _NEEDED if not hasattr(_lib, name)]
-
-
-def debug() -> bool:
-    """PHLOX_WGPU_DEBUG=1: submit every dispatch on its own, so that an error names its kernel."""
-    return os.environ.get("PHLOX_WGPU_DEBUG", "") == "1"
-
-
-def checks() -> bool:
-    """PHLOX_WGPU_CHECKS=1: shaders check bounds and count the turns of loops, which takes time."""
-    return os.environ.get("PHLOX_WGPU_CHECKS", "") == "1"

@@ -4,40 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Any
-
-import wgpu
 
 from ._cache import Recent
+from ._engine import Buffer, Engine
+from ._sizes import size_class
 
-_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-_SMALL = 1 << 20
-_MIN_BYTES = 256
 _KEPT_SIZES = 1 << 14
-
-
-class Buffer:
-    """A wgpu buffer of one size class. ``batch`` numbers the last command batch that used it."""
-
-    __slots__ = ("batch", "gpu", "handle", "nbytes", "serial")
-
-    def __init__(self, gpu: Any, nbytes: int, serial: int) -> None:
-        self.gpu = gpu
-        self.handle = gpu._internal
-        self.nbytes = nbytes
-        self.serial = serial
-        self.batch = -1
-
-
-def size_class(nbytes: int, limit: int) -> int:
-    """Powers of two up to 1 MiB, then eighths of one (12.5 % waste); never over `limit`."""
-    if nbytes <= _MIN_BYTES:
-        return _MIN_BYTES
-    if nbytes <= _SMALL:
-        return 1 << (nbytes - 1).bit_length()
-    step = 1 << ((nbytes - 1).bit_length() - 4)
-    rounded = -(-nbytes // step) * step
-    return max(-(-nbytes // 16) * 16, min(rounded, limit))
 
 
 class Pool:
@@ -47,8 +19,8 @@ class Pool:
     holds the device lock, but for `returned`, which finalizers append to from any thread.
     """
 
-    def __init__(self, device: Any, limit: int, flush: Callable[[], None]) -> None:
-        self._device = device
+    def __init__(self, engine: Engine, limit: int, flush: Callable[[], None]) -> None:
+        self._engine = engine
         self._limit = limit
         self._flush = flush
         # Free bytes that may stay in the pool when it must grow, or as many as are in use.
@@ -58,7 +30,6 @@ class Pool:
         # would be finalized, and released, in the same collection that hands it back to the pool.
         self._all: dict[int, Buffer] = {}
         self._buckets: Recent[int, int] = Recent(_KEPT_SIZES)
-        self._serial = 0
         self.returned: deque[Buffer] = deque()
         self.current_bytes = 0
         self.peak_bytes = 0
@@ -90,10 +61,9 @@ class Pool:
     def _create(self, nbytes: int) -> Buffer:
         if self.free_bytes > max(self.keep_bytes, self.current_bytes):
             self.trim()
-        gpu = self._device.create_buffer(size=nbytes, usage=_USAGE)
-        self._serial += 1
+        buffer = self._engine.buffer(nbytes)
         self.reserved_bytes += nbytes
-        buffer = self._all[self._serial] = Buffer(gpu, nbytes, self._serial)
+        self._all[buffer.serial] = buffer
         return buffer
 
     @property
@@ -108,7 +78,7 @@ class Pool:
         freed = 0
         for bucket, free in self._free.items():
             for buffer in free:
-                buffer.gpu.destroy()
+                self._engine.destroy(buffer)
                 del self._all[buffer.serial]
                 freed += bucket
             free.clear()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import partial
-from itertools import count
+from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 from phlox_tensor import DType
@@ -13,13 +11,11 @@ from phlox_tensor.capture import Run
 
 from ._array import GpuArray, Storage
 from ._cache import Recent
-from ._pool import Buffer
 from ._runtime import GpuDevice
-from ._tape import Noted, Pass, Tape, Varying
+from ._tape import Noted, Tape
 
 _KEPT = 8  # layouts of the operands of one function
 _MOST_SCRATCH = 1 << 26  # bytes held for one function; the kernels of a larger one take longer
-_serials = count(1)
 
 
 class _Result(NamedTuple):
@@ -41,7 +37,6 @@ class _Script(NamedTuple):
     Attributes:
         turn: of the scratch buffers that it binds.
         run: the dispatches.
-        armed: whether one of them may report an index.
         new: the sizes of the buffers that results need.
         kept: storages that results show, the same each time.
         results: what to give.
@@ -49,8 +44,7 @@ class _Script(NamedTuple):
     """
 
     turn: int
-    run: tuple[Pass, ...]
-    armed: bool
+    run: Any
     new: tuple[int, ...]
     kept: tuple[Storage, ...]
     results: tuple[_Result, ...]
@@ -100,7 +94,7 @@ class Repeated:
         if script.turn != device.scratch.turn:  # memory was short, now or before
             return self._noted(known, operands)
         table = [storage.buffer for storage in storages]
-        device.record_again(script.run, table, script.held, armed=script.armed)
+        device.record_again(script.run, table, script.held)
         storages += script.kept
         return tuple([result.over(storages) for result in script.results])
 
@@ -138,17 +132,19 @@ def _script(
     scratch = device.scratch.take(sizes, device.storage)
     anew = {storage: place for storage, place in places.items() if storage not in {*kept}}
     bound = {storage: scratch[slot] for storage, slot in slots.items()} | anew
-    uniform, run = _dispatches(device, tape.noted, bound)
+    noted = [
+        (one.pipeline, [bound.get(s, s.buffer) for s in one.storages], one.params, one.grid)
+        for one in tape.noted
+    ]
     return _Script(
         turn=device.scratch.turn,
-        run=run,
-        armed=any(one.pipeline.index_errors for one in tape.noted),
+        run=device.script(noted),
         new=tuple(storage.buffer.nbytes for storage in new),
         kept=tuple(kept),
         results=tuple(
             _Result(places[r.storage], r.shape, r.strides, r.offset, r.dtype) for r in results
         ),
-        held=(uniform, [s for one in tape.noted for s in one.storages if s not in bound]),
+        held=[s for one in tape.noted for s in one.storages if s not in bound],
     )
 
 
@@ -175,30 +171,3 @@ def _slots(noted: Sequence[Noted], inner: set[Storage]) -> tuple[dict[Storage, i
             if last[storage] == place:
                 free[storage.buffer.nbytes].append(slots[storage])
     return slots, sizes
-
-
-def _dispatches(
-    device: GpuDevice, noted: Sequence[Noted], bound: Mapping[Storage, Buffer | int]
-) -> tuple[Any, tuple[Pass, ...]]:
-    """Return a buffer with the parameters of all dispatches, and the dispatches that read it."""
-    data = bytearray()
-    offsets = []
-    for one in noted:
-        offsets.append(len(data) if one.pipeline.slot else -1)
-        data += one.params.ljust(one.pipeline.slot, b"\0")
-    uniform = device.uniform(data)
-    serial = next(_serials)
-    run: list[Pass] = []
-    for one, offset in zip(noted, offsets, strict=True):
-        layout = one.pipeline.layout
-        places = tuple([bound.get(s, s.buffer) for s in one.storages])
-        buffers = [place for place in places if isinstance(place, Buffer)]
-        rest = (offset, *one.grid)
-        if len(buffers) < len(places):
-            key = (layout.serial, -serial) if layout.slot else (layout.serial,)
-            bind = partial(device.bind, layout, uniform)
-            run.append(Varying(one.pipeline, key, places, bind, rest))
-        else:
-            group = device.bind(layout, uniform, buffers)
-            run.append((one.pipeline, group._internal, group, *rest))
-    return uniform, tuple(run)

@@ -31,29 +31,28 @@ Write a kernel as data and launch it::
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import struct
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import wgpu
 
 from phlox_tensor import ArgumentError, DeviceError, IndexOutOfRangeError, MemoryUse
 
-from . import _native
-from ._adapter import is_software
 from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
 from ._cache import Recent
+from ._engine import Buffer, Engine, Noted, Pipeline, driver
 from ._errors import DeviceMemoryError, ForkedLock, ShaderError, too_wide
 from ._kernel import Kernel
-from ._pipelines import Layout, Pipeline, Pipelines
-from ._pool import Buffer, Pool
-from ._staging import PART_BYTES, Staging
-from ._tape import Pass, Scratch, Tape, Varying
+from ._pipelines import Pipelines
+from ._pool import Pool
+from ._sizes import PART_BYTES
+from ._tape import Scratch, Tape
 
 if TYPE_CHECKING:
     from phlox_tensor import DType
@@ -61,14 +60,8 @@ if TYPE_CHECKING:
 __all__ = ["GpuArray", "GpuDevice", "Kernel", "ShaderError", "dense_strides", "grid"]
 
 _MAX_GROUPS = 65535
-_RING_BYTES = 1 << 20
-_FIRST_FLUSH = 16  # starts the GPU early after a wait
-_LATER_FLUSH = 128
-_KEPT_BIND_GROUPS = 8192
 _KEPT_PLANS = 8192
 _ERROR_BYTES = 16
-_UNIFORM = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
-_STORAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
 
 def grid(groups: int | tuple[int, int, int]) -> tuple[int, int, int]:
@@ -88,52 +81,38 @@ def grid(groups: int | tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 class GpuDevice:
-    """One wgpu device: memory pool, pipelines, bind groups, command recording. Thread-safe."""
+    """One device: memory pool, kernels, and what its engine records. Thread-safe."""
 
-    def __init__(self, gpu: Any) -> None:
-        missing = _native.missing()
-        if missing:
-            raise RuntimeError(
-                f"[wgpu] this wgpu-py lacks {', '.join(missing)}\n"
-                "hint: pip install 'wgpu>=0.32,<0.33'"
-            )
-        self.gpu = gpu
-        self.limits: dict[str, int] = dict(gpu.limits)
-        self.features = frozenset(gpu.features)
+    def __init__(self, engine: Engine, *, software: bool) -> None:
+        self.engine = engine
+        self.limits = dict(engine.limits)
+        self.features = frozenset(engine.features)
         self.lock = threading.RLock()
-        self.native = _native.Native(gpu)
         largest = min(
             self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"]
         )
         self.max_binding_bytes = largest & ~15  # whole vec4
         # A CPU that plays a GPU: barriers and long kernels cost more than they save.
-        self.software = is_software(gpu.adapter_info)
-        self.pool = Pool(gpu, self.max_binding_bytes, self._release_groups)
-        self.pipelines = Pipelines(self.native, self.limits)
+        self.software = software
+        self.pool = Pool(engine, self.max_binding_bytes, engine.forget)
+        self.pipelines = Pipelines(engine, self.limits)
         self.plans: Recent[Hashable, Any] = Recent(_KEPT_PLANS)
-        self.batch = 0
         self.tape: Tape | None = None
         self.scratch = Scratch()
+        self.tensor_lanes: int | None = None  # see _tensor_cores, which asks at the first product
         # Buffers that one kernel may bind; the uniform with its parameters is none of them.
         self.max_bindings: int = self.limits["max-storage-buffers-per-shader-stage"]
-        self._submitted = False
-        self._flush_at = _FIRST_FLUSH
-        self._debug = _native.debug()
-        self._pending: list[_native.Dispatch] = []
-        self._held: list[object] = []  # of scripts, whose buffers pending dispatches bind
-        self._groups: Recent[tuple[int, ...], Any] = Recent(_KEPT_BIND_GROUPS)
-        self._staging = Staging(gpu)
-        self._ring = gpu.create_buffer(size=_RING_BYTES, usage=_UNIFORM)
-        self._ring_data = bytearray(_RING_BYTES)
-        self._ring_used = 0
-        self._error = gpu.create_buffer(size=_ERROR_BYTES, usage=_STORAGE)
-        self._error_armed = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
+        atexit.register(self._at_exit)
 
     def _after_fork(self) -> None:
         # Every call into the driver takes the lock first; in the child it would hang or crash.
         self.lock = ForkedLock()  # type: ignore[assignment]
+
+    def _at_exit(self) -> None:
+        with suppress(DeviceError), self.lock:  # which is that of another process after a fork
+            self.engine.close()
 
     # Memory
 
@@ -180,7 +159,7 @@ class GpuDevice:
         with self.lock:
             try:
                 buffer = self.pool.take(nbytes)
-            except wgpu.GPUError:
+            except driver.DriverError:
                 buffer = self._take_again(nbytes)
             storage = Storage(buffer, self.pool)
             if self.tape is not None:
@@ -192,12 +171,12 @@ class GpuDevice:
         try:
             self.trim()
             # The driver frees a buffer when the work that uses it is done, not when told to.
-            self.native.drain()
+            self.engine.drain()
             return self.pool.take(nbytes)
-        except wgpu.GPUError as error:
+        except driver.DriverError as error:
             raise self._told(error, f"a request for {nbytes} bytes") from error
 
-    def _told(self, error: wgpu.GPUError, request: str) -> Exception:
+    def _told(self, error: Exception, request: str) -> Exception:
         """What to raise for an error of the driver."""
         if "is lost" in str(error):
             return DeviceError(
@@ -224,14 +203,8 @@ class GpuDevice:
     def trim(self) -> int:
         """Give unused pooled memory back to the driver; returns the bytes."""
         with self.lock:
-            self._staging.trim()
             self.scratch.clear()
             return self.pool.trim()
-
-    def _release_groups(self) -> None:
-        """Submit what is recorded and forget the bind groups, which hold buffers."""
-        self.flush()
-        self._groups.clear()
 
     # Recording
 
@@ -244,7 +217,7 @@ class GpuDevice:
         with self.lock:
             try:
                 return self.pipelines.get(make, *args)
-            except wgpu.GPUError as error:
+            except driver.DriverError as error:
                 raise self._told(error, "compiling a kernel") from error
 
     def launch(
@@ -276,103 +249,39 @@ class GpuDevice:
         if not (x and y and z):
             return
         with self.lock:
-            offset = -1
-            if pipeline.slot:
-                offset = self._ring_used
-                if offset + pipeline.slot > _RING_BYTES:
-                    self.flush()
-                    offset = 0
-                try:
-                    pipeline.packer.pack_into(self._ring_data, offset, *params)
-                except (struct.error, OverflowError) as error:
-                    raise too_wide(params) from error
-                self._ring_used = offset + pipeline.slot
-            batch = self.batch
-            names = [pipeline.layout.serial]
-            for array in (*inputs, *outputs):
-                buffer = array.storage.buffer
-                buffer.batch = batch
-                names.append(buffer.serial)
-            key = tuple(names)
-            group = self._groups.get(key) or self._groups.find(
-                key, lambda: self._bind_arrays(pipeline.layout, (*inputs, *outputs))
-            )
-            if pipeline.index_errors:
-                self._error_armed = True
+            try:
+                self.engine.record(pipeline, inputs, outputs, params, x, y, z)
+            except (struct.error, OverflowError) as error:
+                raise too_wide(params) from error
+            except driver.DriverError as error:
+                raise self._told(error, "recording a kernel") from error
             if self.tape is not None:
                 self.tape.note(pipeline, inputs, outputs, params, (x, y, z))
-            pending = self._pending
-            pending.append((pipeline, group._internal, group, offset, x, y, z))
-            if len(pending) >= self._flush_at or self._debug:
-                self.flush()
 
-    def _bind_arrays(self, layout: Layout, arrays: tuple[GpuArray, ...]) -> Any:
-        return self.bind(layout, self._ring, [array.storage.buffer for array in arrays])
-
-    def bind(self, layout: Layout, uniform: Any, buffers: Sequence[Buffer]) -> Any:
-        """Make a bind group, whose kernel reads its parameters from `uniform`."""
-        entries = [(uniform._internal, layout.slot)] if layout.slot else []
-        entries += [(buffer.handle, buffer.nbytes) for buffer in buffers]
-        if layout.index_errors:
-            entries.append((self._error._internal, _ERROR_BYTES))
+    def script(self, noted: Sequence[Noted]) -> Any:
+        """Return what `record_again` takes for dispatches that were noted."""
         try:
-            return self.native.bind_group(layout.gpu, entries)
-        except wgpu.GPUError as error:
-            raise self._told(error, "binding the operands of a kernel") from error
+            return self.engine.script(noted)
+        except driver.DriverError as error:
+            raise self._told(error, "keeping the kernels of a function") from error
 
-    def uniform(self, data: bytearray) -> Any:
-        """Make a buffer of parameters that stay."""
-        uniform = self.gpu.create_buffer(size=max(len(data), 4), usage=_UNIFORM)
-        if data:
-            self.native.write(uniform._internal, data, len(data))
-        return uniform
+    def record_again(self, script: Any, table: Sequence[Buffer], held: object) -> None:
+        """Record a script, `table` being what it binds anew each time.
 
-    def record_again(
-        self, run: Sequence[Pass], table: Sequence[Buffer], held: object, *, armed: bool
-    ) -> None:
-        """Record dispatches that were noted before, `table` being what they bind anew each time.
-
-        What else they bind is `held` until they are submitted. The caller holds the lock.
+        What else it binds is `held` until it is submitted. The caller holds the lock.
         """
-        self._error_armed = self._error_armed or armed
-        groups = self._groups
-        for item in run:
-            if isinstance(item, Varying):
-                buffers = [table[p] if isinstance(p, int) else p for p in item.places]
-                key = (*item.key, *[buffer.serial for buffer in buffers])
-                group = groups.get(key) or groups.find(key, partial(item.bind, buffers))
-                item = (item.pipeline, group._internal, group, *item.rest)  # noqa: PLW2901
-            self._pending.append(item)
-            if len(self._pending) >= self._flush_at:
-                self.flush()
-        for buffer in table:
-            buffer.batch = self.batch
-        if self._pending:
-            self._held.append(held)
+        try:
+            self.engine.repeat(script, table, held)
+        except driver.DriverError as error:
+            raise self._told(error, "recording kernels again") from error
 
     def flush(self) -> None:
         """Submit what is recorded; does not wait."""
         with self.lock:
-            self._submit([])
-            self._flush_at = _LATER_FLUSH
-
-    def _submit(self, copies: list[_native.Copy]) -> None:
-        pending = self._pending
-        if not pending and not copies:
-            return
-        self._pending = []
-        held, self._held = self._held, []
-        self.batch += 1
-        used, self._ring_used = self._ring_used, 0
-        try:
-            if used:
-                # Ordered after the submits before and before this one: one ring serves all.
-                self.native.write(self._ring._internal, self._ring_data, used)
-            self.native.submit(pending, copies)
-        except wgpu.GPUError as error:
-            raise self._told(error, "submitting work") from error
-        del held
-        self._submitted = True
+            try:
+                self.engine.flush()
+            except driver.DriverError as error:
+                raise self._told(error, "submitting work") from error
 
     # Transfers
 
@@ -387,12 +296,9 @@ class GpuDevice:
         if data.size % 4:
             data = np.pad(data, (0, 4 - data.size % 4))
         with self.lock:
-            buffer = out.storage.buffer
-            if buffer.batch == self.batch:  # a recorded command still reads its old content
-                self.flush()
             try:
-                self.native.write(buffer.handle, data, data.size)
-            except wgpu.GPUError as error:
+                self.engine.write(out.storage.buffer, data)
+            except driver.DriverError as error:
                 raise self._told(error, f"the upload of {data.size} bytes") from error
             if self.tape is not None:
                 self.tape.filled.add(out.storage)
@@ -424,7 +330,7 @@ class GpuDevice:
             return np.asarray(view != 0)
         return view if x.contiguous else np.array(view, order="C")
 
-    def _read_bytes(self, buffer: Buffer, first: int, nbytes: int) -> bytearray:
+    def _read_bytes(self, buffer: Buffer | None, first: int, nbytes: int) -> bytearray:
         """Copy bytes to the host, in parts that staging buffers hold, and raise what is reported.
 
         An error of the driver in between is told as that.
@@ -434,48 +340,30 @@ class GpuDevice:
             count = min(PART_BYTES, nbytes - start)
             try:
                 words = self._read_part(buffer, first + start, memoryview(data)[start:][:count])
-            except wgpu.GPUError as error:
+            except driver.DriverError as error:
                 raise self._told(error, f"a read of {nbytes} bytes") from error
             if words:
                 self._raise_reported(words)
         return data
 
-    def _read_part(self, buffer: Buffer, first: int, data: memoryview) -> bytes:
-        """Copy to a staging buffer at the end of what is recorded, wait for it, fill `data`.
+    def _read_part(self, buffer: Buffer | None, first: int, data: memoryview) -> bytes:
+        """Fill `data`. The lock is free during the wait, so that other threads go on recording.
 
-        The lock is free during the wait, so that other threads go on recording. Returns the words
-        in which kernels report errors, or nothing when none of those ran.
+        Returns the words in which kernels report errors, or nothing when none of those ran.
         """
-        nbytes = len(data)
         with self.lock:
             if self.tape is not None:
                 self.tape.whole = False
-            size, staging = self._staging.take(nbytes + _ERROR_BYTES)
-            armed, self._error_armed = self._error_armed, False
-            total = nbytes + (_ERROR_BYTES if armed else 0)
-            target = staging._internal
-            copies: list[_native.Copy] = [(buffer.handle, first, target, 0, nbytes)]
-            if armed:
-                copies.append((self._error._internal, 0, target, nbytes, _ERROR_BYTES))
-            self._submit(copies)
-            self._flush_at = _FIRST_FLUSH
-            ticket = self.native.map(target, total)
-        self.native.wait_mapped(ticket)
+            ticket = self.engine.ask(buffer, first, len(data))
+        self.engine.wait(ticket)
         with self.lock:
-            mapped = self.native.mapped(target, total)
-            data[:] = mapped[:nbytes]
-            words = bytes(mapped[nbytes:])
-            self.native.unmap(target)
-            self._staging.give(size, staging)
-        return words
+            return self.engine.take(ticket, data)
 
     def _raise_reported(self, words: bytes) -> None:
-        """Raise what `report_error` of wgsl/integer.wgsl left in the error words; clear them."""
+        """Raise what `report_error` of wgsl/integer.wgsl left in the error words."""
         code, value, length, kind = memoryview(words).cast("i")
         if not code:
             return
-        with self.lock:
-            self.native.write(self._error._internal, bytearray(_ERROR_BYTES), _ERROR_BYTES)
         op = self.pipelines.error_ops[code]
         hint = (
             "the op ran before this read, perhaps as a part of one that you called; "
@@ -493,7 +381,4 @@ class GpuDevice:
         Raises:
             IndexOutOfRangeError, ArgumentError: as `read`.
         """
-        with self.lock:
-            idle = not self._submitted and not self._pending
-        if not idle:
-            self._read_bytes(Buffer(self._error, _ERROR_BYTES, 0), 0, _ERROR_BYTES)
+        self._read_bytes(None, 0, _ERROR_BYTES)

@@ -6,10 +6,8 @@ from typing import Any
 
 import wgpu
 
-from ._pool import size_class
+from ._sizes import PART_BYTES, size_class
 
-PART_BYTES = 1 << 26
-"""The most that one read brings over at a time; longer arrays come in parts."""
 _KEPT_BYTES = 1 << 26
 _USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
-from . import _native
 from ._array import GpuArray, Storage
-from ._pipelines import Pipeline
-from ._pool import Buffer
+from ._engine import Buffer, Pipeline
 
 
 class Noted(NamedTuple):
@@ -50,29 +48,8 @@ class Tape:
     ) -> None:
         """Add a dispatch."""
         storages = tuple([array.storage for array in (*inputs, *outputs)])
-        packed = pipeline.packer.pack(*params) if pipeline.slot else b""
+        packed = pipeline.pack(params) if pipeline.slot else b""
         self.noted.append(Noted(pipeline, storages, len(outputs), packed, grid))
-
-
-class Varying(NamedTuple):
-    """A dispatch that binds other buffers each time.
-
-    Attributes:
-        pipeline: what runs.
-        key: names the layout and the buffer of parameters among all bind groups.
-        places: what it binds: a buffer, or the place of one in a table.
-        bind: makes the bind group.
-        rest: the offset of the parameters, then the grid.
-    """
-
-    pipeline: Pipeline
-    key: tuple[int, ...]
-    places: tuple[Buffer | int, ...]
-    bind: Callable[[Sequence[Buffer]], Any]
-    rest: tuple[int, int, int, int]
-
-
-Pass = Varying | _native.Dispatch
 
 
 @final

@@ -126,7 +126,7 @@ class MatrixLoader(PlacedLoader):
         return [full, *plain, "      } else {", *bounded, "      }", *advance]
 
 
-_BASES = [
+BASES = [
     f"  let {x}_base = p.{x}_offset + batch / p.inner * p.{x}_batch1"
     f" + batch % p.inner * p.{x}_batch0;"
     for x in "ab"
@@ -150,7 +150,7 @@ def matmul_source(spec: Matmul) -> Kernel:
     a = MatrixLoader("a", tile, spec.a, spec.stored, spec.ragged)
     b = MatrixLoader("b", tile, spec.b, spec.stored, spec.ragged)
     target = "f32" if spec.partial else spec.stored
-    text = tile_source(tile, a, b, _BASES, dense_epilogue(tile, target, spec.vector, spec.bias))
+    text = tile_source(tile, a, b, BASES, dense_epilogue(tile, target, spec.vector, spec.bias))
     inputs = [f"vec4<{spec.stored}>" if walk.vector else spec.stored for walk in (spec.a, spec.b)]
     if spec.bias:
         inputs.append(spec.stored)
@@ -224,7 +224,7 @@ def plain_source(spec: Plain) -> Kernel:
         "  let above = i32(id) / p.column_tiles;",
         f"  let m = (above % p.row_tiles) * {4 * PLAIN_ROWS} + lane / 16;",
         "  let batch = above / p.row_tiles;",
-        *_BASES,
+        *BASES,
         *[f"  var a{i} = a_base + min(m + {4 * i}, p.m - 1) * p.a_outer;" for i in rows],
         *[f"  var b{j} = b_base + min(n + {16 * j}, p.n - 1) * p.b_outer;" for j in columns],
         *[f"  var c{i}_{j} = {wide}();" for i in rows for j in columns],

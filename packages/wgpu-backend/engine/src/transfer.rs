@@ -1,0 +1,160 @@
+//! Bytes to and from the GPU, and the waits for them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::DriverError;
+use crate::engine::{ERROR_BYTES, Engine};
+use crate::kernel::Buffer;
+use crate::queue::{Batch, Clock, Copy, Job};
+use crate::recorder::{FIRST_FLUSH, LATER_FLUSH};
+use crate::ticket::{State, Ticket};
+
+const KEPT_STAGING: u64 = 1 << 26;
+const COPIED: usize = 1 << 20; // bytes of an upload that are copied, so that it need not wait
+const SPIN: Duration = Duration::from_micros(100);
+const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+
+impl Engine {
+    pub fn poll(&self) {
+        let _one = self.polling.lock().unwrap();
+        let _ = self.device.poll(wgpu::PollType::Poll);
+    }
+
+    /// Block until the bytes of a ticket are here.
+    pub fn arrive(&self, state: &State) -> PyResult<()> {
+        self.worker.reach();
+        let start = Instant::now();
+        let arrived = loop {
+            self.poll();
+            if let Some(arrived) = state.arrived() {
+                break arrived;
+            }
+            let waited = start.elapsed();
+            if waited < SPIN {
+                std::thread::yield_now();
+                continue;
+            }
+            if waited > Duration::from_secs(1) {
+                self.check()?;
+            }
+            std::thread::sleep((waited / 16).min(LONGEST_SLEEP));
+        };
+        self.check()?;
+        if arrived { Ok(()) } else { Err(DriverError::new_err("[read] mapping the staging buffer failed")) }
+    }
+
+    pub fn staging(&self, nbytes: u64) -> PyResult<wgpu::Buffer> {
+        let size = nbytes.next_power_of_two().max(256);
+        let size = if size > 1 << 20 { nbytes.next_multiple_of(1 << 18) } else { size };
+        let mut record = self.recorded();
+        if let Some(at) = record.staging.iter().position(|buffer| buffer.size() == size) {
+            return Ok(record.staging.remove(at));
+        }
+        drop(record);
+        self.make(size, "staging")
+    }
+
+    /// Keep a staging buffer for the next read; the oldest go where too much is kept.
+    pub fn give(&self, staging: wgpu::Buffer) {
+        let mut record = self.recorded();
+        record.staging.push(staging);
+        while record.staging.iter().map(wgpu::Buffer::size).sum::<u64>() > KEPT_STAGING {
+            record.staging.remove(0);
+        }
+    }
+
+    /// Copy bytes to the start of a buffer, behind all that was recorded.
+    pub fn upload(&self, py: Python<'_>, buffer: &Buffer, data: &PyBuffer<u8>) -> PyResult<()> {
+        let mut record = self.recorded();
+        if buffer.batch.load(Ordering::Relaxed) == record.batch {
+            self.send(&mut record, Batch::default());
+        }
+        drop(record);
+        let nbytes = data.len_bytes();
+        if nbytes <= COPIED {
+            self.worker.send(Job::Write(buffer.gpu.clone(), data.to_vec(py)?));
+            return self.check();
+        }
+        // SAFETY: the exporter keeps the bytes while `data` lives; the caller does not write them.
+        let bytes = unsafe { std::slice::from_raw_parts(data.buf_ptr().cast::<u8>(), nbytes) };
+        let address = bytes.as_ptr() as usize;
+        py.detach(|| {
+            self.worker.reach();
+            // SAFETY: as above.
+            let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, nbytes) };
+            self.told(|| self.queue.write_buffer(&buffer.gpu, 0, bytes))
+        })
+    }
+
+    /// Ask for bytes of a buffer, as they are when all that is recorded is done.
+    pub fn asked(&self, buffer: Option<&Buffer>, first: u64, nbytes: u64) -> PyResult<Ticket> {
+        let staging = self.staging(nbytes + ERROR_BYTES)?;
+        let state = Arc::new(State::default());
+        let mut record = self.recorded();
+        let from = buffer.map_or(&self.errors, |buffer| &buffer.gpu).clone();
+        let mut copies = vec![Copy { from, first, to: staging.clone(), at: 0, nbytes }];
+        let mut total = nbytes;
+        if std::mem::take(&mut record.armed) {
+            let (from, to) = (self.errors.clone(), staging.clone());
+            copies.push(Copy { from, first: 0, to, at: nbytes, nbytes: ERROR_BYTES });
+            total += ERROR_BYTES;
+        }
+        let map = Some((staging.clone(), total, state.clone()));
+        self.send(&mut record, Batch { copies, map, ..Batch::default() });
+        record.flush_at = FIRST_FLUSH;
+        Ok(Ticket { state, staging, nbytes, total })
+    }
+
+    /// Copy the bytes to where they go; returns the words in which kernels report, if any ran.
+    pub fn taken<'py>(&self, py: Python<'py>, ticket: &Ticket, data: &PyBuffer<u8>) -> PyResult<Bound<'py, PyBytes>> {
+        let mapped = ticket.staging.slice(..ticket.total).get_mapped_range();
+        let mapped = mapped.map_err(|error| DriverError::new_err(error.to_string()))?;
+        data.copy_from_slice(py, &mapped[..ticket.nbytes as usize])?;
+        let words = PyBytes::new(py, &mapped[ticket.nbytes as usize..]);
+        drop(mapped);
+        ticket.staging.unmap();
+        if words.as_bytes().iter().take(4).any(|byte| *byte != 0) {
+            self.worker.send(Job::Write(self.errors.clone(), vec![0; ERROR_BYTES as usize]));
+        }
+        self.give(ticket.staging.clone());
+        Ok(words)
+    }
+
+    /// Seconds of the GPU's clock for what a function records, which is one pass.
+    pub fn timed(&self, py: Python<'_>, call: &Bound<'_, PyAny>) -> PyResult<f64> {
+        let mut record = self.recorded();
+        self.send(&mut record, Batch::default());
+        record.flush_at = usize::MAX;
+        drop(record);
+        let called = call.call0();
+        let queries = self.device.create_query_set(&wgpu::QuerySetDescriptor {
+            label: None,
+            ty: wgpu::QueryType::Timestamp,
+            count: 2,
+        });
+        let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
+        let descriptor = wgpu::BufferDescriptor { label: None, size: 16, usage, mapped_at_creation: false };
+        let ticks = self.device.create_buffer(&descriptor);
+        let staging = self.staging(16)?;
+        let state = Arc::new(State::default());
+        let copies = vec![Copy { from: ticks.clone(), first: 0, to: staging.clone(), at: 0, nbytes: 16 }];
+        let map = Some((staging.clone(), 16, state.clone()));
+        let clock = Some(Clock { queries, ticks });
+        let mut record = self.recorded();
+        record.flush_at = LATER_FLUSH;
+        self.send(&mut record, Batch { copies, clock, map, ..Batch::default() });
+        drop(record);
+        called?;
+        py.detach(|| self.arrive(&state))?;
+        let mapped = staging.slice(..16).get_mapped_range();
+        let mapped = mapped.map_err(|error| DriverError::new_err(error.to_string()))?;
+        let at = |i: usize| u64::from_le_bytes(mapped[8 * i..8 * i + 8].try_into().unwrap());
+        Ok(at(1).saturating_sub(at(0)) as f64 * f64::from(self.queue.get_timestamp_period()) * 1e-9)
+    }
+}

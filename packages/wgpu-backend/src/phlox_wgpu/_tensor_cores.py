@@ -1,0 +1,50 @@
+"""Products of float16 on tensor cores: whether there are some, and which tile they take."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phlox_tensor import float16
+
+from ._runtime import GpuDevice
+from .wgsl.cooperative import SQUARE, Cooperative, CooperativeTile, cooperative_source
+
+_ENOUGH_GROUPS = 64  # workgroups of the large tile that keep a large GPU busy
+_LEAST = 32  # rows, columns and inner elements below which a tile is mostly padding
+
+
+def tile_of(device: GpuDevice, m: int, n: int, k: int, batches: int) -> CooperativeTile | None:
+    """The tile for a product of float16; None where tensor cores do not take it."""
+    if min(m, n, k) < _LEAST or n % 4 or not _lanes(device):
+        return None
+    large = CooperativeTile(128, 128, 32, 64, 64, device.tensor_lanes or 0)
+    rows, columns = large.cut(m, n)
+    if rows * columns * batches >= _ENOUGH_GROUPS:
+        return large
+    return CooperativeTile(64, 64, 32, 32, 32, large.lanes)
+
+
+def _lanes(device: GpuDevice) -> int:
+    """Threads of a subgroup that multiplies; 0 where none does, or a first product was wrong."""
+    if device.tensor_lanes is None:
+        engine = device.engine
+        offered = (SQUARE, SQUARE, SQUARE, "f16", "f32") in engine.products
+        fits = offered and {"shader-f16", "cooperative-matrix"} <= device.features
+        device.tensor_lanes = engine.lanes if fits and _multiplies(device) else 0
+    return device.tensor_lanes
+
+
+def _multiplies(device: GpuDevice) -> bool:
+    """Whether a product of small whole numbers is the one of the host."""
+    if not device.engine.lanes:
+        return False
+    tile = CooperativeTile(64, 64, 32, 32, 32, device.engine.lanes)
+    spec = Cooperative(tile, a_deep=True, b_deep=False, ragged=False, bias=False)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 9, (64, 64)).astype(np.float16) for _ in range(2))
+    out = device.empty((64, 64), float16)
+    numbers = (1, 1, 1, 1, 2, 2, 64, 64, 64, 1, 0, 0, 0, 16, 0, 0, 0, 0, 0, 16)
+    device.launch(
+        (cooperative_source, spec), [device.upload(x, float16) for x in (a, b)], [out], numbers, 1
+    )
+    return np.array_equal(device.read(out), a @ b)
