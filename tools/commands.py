@@ -132,6 +132,13 @@ def site(arguments: Arguments) -> int:
     return job(arguments)
 
 
+def engine(arguments: Arguments) -> int:
+    """Build the native engine of the GPU backend into .venv; minutes the first time."""
+    _none("engine", arguments)
+    steps.setup()
+    return steps.build_engine()
+
+
 def doctor(arguments: Arguments) -> int:
     """Print what is found on this machine: devices, drivers, what is missing."""
     steps.setup()
@@ -157,8 +164,9 @@ def clean(arguments: Arguments) -> int:
         "dist",
         "target",
     )
-    natives = list((ROOT / "kernels-rs" / "python").glob("*/_native*.so"))
-    for path in (VENV, PRIVATE, *(ROOT / name for name in caches), *natives):
+    made = [*ROOT.glob("kernels-rs/python/*/_native*.so"), steps.ENGINE / "target"]
+    made += steps.ENGINE.glob("python/*/_native*.so")
+    for path in (VENV, PRIVATE, *(ROOT / name for name in caches), *made):
         _remove(path)
     return 0
 
@@ -184,6 +192,7 @@ COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "isolate": isolate,
     "wheels": wheels,
     "site": site,
+    "engine": engine,
     "doctor": doctor,
     "lock": lock,
     "clean": clean,

@@ -14,6 +14,7 @@ from tools.shell import (
     STAMPS,
     VENV,
     CommandError,
+    call,
     digest,
     fail,
     fresh,
@@ -28,6 +29,7 @@ from tools.shell import (
 
 CONSTRAINTS = ROOT / "constraints"
 KERNELS = ROOT / "kernels-rs"
+ENGINE = ROOT / "packages" / "wgpu-backend" / "engine"
 _DRIVERS = ("libvulkan1", "mesa-vulkan-drivers")
 # OpenGL does not count: its adapters lack compute limits that the backend needs.
 _COUNT_ADAPTERS = """
@@ -185,6 +187,11 @@ def _build_kernels() -> None:
     say("building kernels-rs (release); minutes the first time")
     run("maturin", "develop", "--release", "--uv", "--quiet", cwd=KERNELS)
     stamp("kernels", key)
+
+
+def build_engine() -> int:
+    """Build the native engine of the GPU backend, which nothing needs; its exit status."""
+    return call("maturin", "develop", "--release", "--uv", "--quiet", cwd=ENGINE)
 
 
 def _find_adapter() -> None:

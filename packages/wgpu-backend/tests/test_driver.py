@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu, _native
+from phlox_wgpu import Wgpu
+from phlox_wgpu.wgpu_py import calls
 
 Run = Callable[[str], str]
 
@@ -46,8 +47,8 @@ def test_no_poll_waits_in_the_driver_and_no_two_poll_at_once(
     if not hasattr(gpu.device.engine, "native"):
         pytest.skip("the native engine has one lock for its polls")
     # A waiting poll keeps other threads from submitting; the driver does not stand two at once.
-    seen = SeenPolls(_native._checked)
-    monkeypatch.setattr(_native, "_checked", seen)
+    seen = SeenPolls(calls._checked)
+    monkeypatch.setattr(calls, "_checked", seen)
 
     def work(seed: int) -> None:
         for i in range(10):
@@ -72,6 +73,7 @@ def test_memory_of_dropped_tensors_serves_new_ones_of_other_sizes(gpu: Wgpu, run
         import resource
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
+from phlox_wgpu.wgpu_py import calls
 
         gpu = Wgpu()
 
@@ -113,6 +115,7 @@ def test_a_lost_device_says_so_at_every_call(run: Run) -> None:
         import numpy as np
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
+from phlox_wgpu.wgpu_py import calls
 
         if Wgpu.found():
             gpu = Wgpu()
@@ -145,6 +148,7 @@ def test_a_loss_ends_a_wait(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         """
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
+from phlox_wgpu.wgpu_py import calls
         from wgpu import GPUError
 
         if Wgpu.found():
@@ -197,6 +201,7 @@ def test_shaders_with_checks_give_the_same_bits(run: Run, monkeypatch: pytest.Mo
         import numpy as np
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
+from phlox_wgpu.wgpu_py import calls
 
         if Wgpu.found():
             gpu = Wgpu()

@@ -9,14 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from phlox_tensor import BackendUnavailableError
-
-if TYPE_CHECKING:
-    from ._array import GpuArray
 
 
 class Buffer(Protocol):
@@ -99,8 +96,8 @@ class Engine(Protocol):
     def record(
         self,
         pipeline: Any,
-        inputs: Sequence[GpuArray],
-        outputs: Sequence[GpuArray],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
         params: Sequence[float],
         x: int,
         y: int,
@@ -189,9 +186,9 @@ def _driver() -> Driver:
                 raise BackendUnavailableError("wgpu", str(error), hint=hint) from error
         else:
             return cast("Driver", found)
-    from . import _wgpu_py  # noqa: PLC0415 - loads wgpu
+    from . import wgpu_py  # noqa: PLC0415 - loads wgpu
 
-    return cast("Driver", _wgpu_py)
+    return cast("Driver", wgpu_py)
 
 
 driver = _driver()

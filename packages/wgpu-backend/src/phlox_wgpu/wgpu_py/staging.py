@@ -6,7 +6,7 @@ from typing import Any
 
 import wgpu
 
-from ._sizes import PART_BYTES, size_class
+from .._sizes import PART_BYTES, size_class
 
 _KEPT_BYTES = 1 << 26
 _USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST

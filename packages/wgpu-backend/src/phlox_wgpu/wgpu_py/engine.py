@@ -1,4 +1,4 @@
-"""The engine that is always there: wgpu-py and Python. `_engine` says what it is to do."""
+"""Recording, submitting and reading through wgpu-py. `_engine.Engine` says what is to be done."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import numpy as np
 import wgpu
 from wgpu.backends.wgpu_native.extras import set_instance_extras
 
-from ._array import GpuArray
-from ._cache import Recent
-from ._kernel import FEATURES
-from ._native import Copy, Dispatch, Native, missing
-from ._staging import Staging
+from .._cache import Recent
+from .._kernel import FEATURES
+from .calls import Copy, Dispatch, Native, missing
+from .staging import Staging
 
 DriverError = wgpu.GPUError
 
@@ -241,8 +240,8 @@ class Engine:
     def record(
         self,
         pipeline: Pipeline,
-        inputs: Sequence[GpuArray],
-        outputs: Sequence[GpuArray],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
         params: Sequence[float],
         x: int,
         y: int,
