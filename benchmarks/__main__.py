@@ -39,7 +39,17 @@ CPU = (
     "searches",
     "data",
 )
-GROUPS = (*CPU, "checkpoints", "gpu", "gpu_compile", "onnx", "record", "runs", "shaders")
+GROUPS = (
+    *CPU,
+    "checkpoints",
+    "gpu",
+    "gpu_compile",
+    "onnx",
+    "processes",
+    "record",
+    "runs",
+    "shaders",
+)
 NAMES = {
     "jax": "JAX",
     "onnxruntime": "ONNX Runtime",

@@ -117,8 +117,8 @@ def nodes_of(leaves: int, rank: int, size: int) -> tuple[TreeNode, ...]:
     return tuple(node for node, _ in found.parts())
 
 
-# Elements of a step of an exchange: its pieces are in the cache when they are added.
-CHUNK: Final = 1 << 21
+# Elements that a rank owns in one step of an exchange: few steps, and pieces that stay in caches.
+CHUNK: Final = 1 << 20
 
 
 def absent_of(dtype: Any) -> Any:

@@ -26,6 +26,10 @@ class Gradients(Protocol):
         """Return the new value for a constant that the loss came by."""
         ...
 
+    def proposals(self, tensor: Tensor[Any], /) -> tuple[Tensor[Any], ...]:
+        """Return all new values for a constant that the loss came by."""
+        ...
+
     def of(self, values: T, /) -> T:
         """Return a tree with the gradient of each leaf in its place."""
         ...

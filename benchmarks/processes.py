@@ -1,0 +1,147 @@
+"""Several processes: sums over ranks beside those of MPI, and a training on the same cores.
+
+The exchange is that of two ranks, beside ``MPI.Allreduce``, whose order is not ours. The training
+is the network of the demo by two processes of one thread, beside one process of two threads; both
+take the same steps to the bit. A job of MPI starts for each, in turns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import phlox as px
+from examples.mnist.model import DigitsConfig
+from examples.mnist.train import step
+from phlox import Autodiff, Cpu, distributed, optim, train
+from phlox_distributed._launch import starter
+from phlox_tensor.groups import nodes_of, share_of, tree_sum
+
+_MEGABYTES = (1, 25, 100)
+_TURNS, _JOBS, _STEPS = 9, 3, 30
+_BATCH, _PARTS = 512, 8
+_LIMIT = 1.4  # of Allreduce
+
+
+def report(*, with_torch: bool) -> list[dict[str, Any]]:
+    """Measure and print the table."""
+    del with_torch
+    rows = [*_exchange(), *_digits(), *_thousand()]
+    for name, value, wanted in rows:
+        mark = "" if wanted is None or value <= wanted else " !"
+        limit = "" if wanted is None else f" (≤ {wanted:g})"
+        print(f"{name:<64} {value:>9.3f}{mark}{limit}", flush=True)
+    return [{"group": "processes", "name": n, "value": v, "wanted": w} for n, v, w in rows]
+
+
+Row = tuple[str, float, float | None]
+
+
+def _exchange() -> list[Row]:
+    found = _job(2, 1, "exchange")
+    return [
+        (f"tree_sum of {size} MB on 2 ranks over MPI.Allreduce", ours / theirs, _LIMIT)
+        for size, (ours, theirs) in zip(_MEGABYTES, found, strict=True)
+    ]
+
+
+def _digits() -> list[Row]:
+    runs = [(_job(1, 2, "digits"), _job(2, 1, "digits")) for _ in range(_JOBS)]
+    one, two = (min(seconds for seconds, _ in each) for each in zip(*runs, strict=True))
+    assert len({bits for each in runs for _, bits in each}) == 1
+    return [
+        (f"ms of a step, digits, {_BATCH} images, 1 process of 2 threads", one * 1e3, None),
+        (f"ms of a step, digits, {_BATCH} images, 2 processes of 1 thread", two * 1e3, None),
+        ("2 processes over 1 process, time of a step", two / one, 1.0),
+    ]
+
+
+def _thousand() -> list[Row]:
+    """What a thousand ranks would have and send; nothing is run."""
+    rows: list[Row] = []
+    for parts, ranks in ((1000, 1000), (1024, 1000), (2048, 999), (4096, 1000), (2000, 1000)):
+        held = [len(nodes_of(parts, rank, ranks)) for rank in range(ranks)]
+        computed = [len(share_of(parts, rank, ranks)) for rank in range(ranks)]
+        sent = max(held) * (ranks - 1) / ranks + (ranks - 1) / ranks
+        name = f"{parts} parts on {ranks} ranks"
+        rows.append((f"{name}: sent by a rank, in sizes of the gradient", sent, None))
+        rows.append(
+            (f"{name}: most parts of a rank over the mean", max(computed) * ranks / parts, None)
+        )
+    return rows
+
+
+def _job(ranks: int, threads: int, what: str) -> Any:
+    """What rank 0 of a job prints."""
+    command = [sys.executable, "-m", "benchmarks.processes", what]
+    if ranks > 1:
+        command = [*starter(None, None), "-n", str(ranks), *command]
+    environment = {**os.environ, "PHLOX_NUM_THREADS": str(threads), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def exchange() -> list[tuple[float, float]]:
+    """Milliseconds of a sum by the tree and of MPI's, the median of several in turns."""
+    from mpi4py import MPI  # noqa: PLC0415 - in a job alone
+
+    group, found = distributed.init(), []
+    for size in _MEGABYTES:
+        held = np.ones((1, size * 250_000), np.float32)
+        whole = np.empty_like(held)
+        runs: list[Any] = [
+            lambda: tree_sum(group, group.size, held),  # noqa: B023 - called at once
+            lambda: MPI.COMM_WORLD.Allreduce(held, whole),  # noqa: B023 - called at once
+        ]
+        times: list[list[float]] = [[], []]
+        for _ in range(_TURNS):
+            for place, run in enumerate(runs):
+                group.barrier()
+                begin = time.perf_counter()
+                run()
+                group.barrier()
+                times[place].append(time.perf_counter() - begin)
+        found.append((median(times[0]) * 1e3, median(times[1]) * 1e3))
+    return found
+
+
+def digits() -> tuple[float, str]:
+    """Seconds of a step, and a hash of what the steps made."""
+    px.seed(0)
+    group = distributed.init()
+    learner = train.Learner(
+        DigitsConfig().init(Autodiff(Cpu())),
+        optim.AdamWConfig().init(),
+        1e-3,
+        microbatches=_PARTS,
+        compile=True,
+        group=group,
+        seed=0,
+    )
+    images = px.random.normal((_BATCH, 1, 28, 28)).numpy()
+    batch: Any = {"image": images, "label": np.arange(_BATCH) % 10}
+    times = []
+    for _ in range(_STEPS):
+        group.barrier()
+        begin = time.perf_counter()
+        out = learner.step(step, batch)
+        out["loss"].item()
+        times.append(time.perf_counter() - begin)
+    found = sha256()
+    for param in learner.model.param_list():
+        found.update(param.value.numpy().tobytes())
+    return median(times[_STEPS // 3 :]), found.hexdigest()
+
+
+if __name__ == "__main__":
+    result = {"exchange": exchange, "digits": digits}[sys.argv[1]]()
+    if distributed.init().rank == 0:
+        print(json.dumps(result))
