@@ -124,6 +124,14 @@ def wheels(arguments: Arguments) -> int:
     return job(arguments)
 
 
+def release(arguments: Arguments) -> int:
+    """Try all that must hold before a release with the wheels themselves: --dry-run."""
+    from tools.release import release as job  # noqa: PLC0415 - most commands need it never
+
+    steps.setup()
+    return job(arguments)
+
+
 def site(arguments: Arguments) -> int:
     """Build the documentation as a site: [--quick] [--serve]."""
     from tools.site import site as job  # noqa: PLC0415 - most commands need it never
@@ -191,6 +199,7 @@ COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "new-op": new_op,
     "isolate": isolate,
     "wheels": wheels,
+    "release": release,
     "site": site,
     "engine": engine,
     "doctor": doctor,
