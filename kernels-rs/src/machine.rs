@@ -4,6 +4,7 @@ pub mod amx;
 pub mod caches;
 #[cfg(all(test, unix))]
 pub mod child;
+pub mod fork;
 pub mod lanes;
 #[cfg(test)]
 pub mod needs;

@@ -122,9 +122,9 @@ pub fn check_rank(rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// The most elements of an array. No machine addresses more than 2^57 bytes, and with room to spare no count of bytes, of
+/// The most elements of an array. No machine addresses more than 2^57 bytes (2^32 with 32-bit addresses), and with room to spare no count of bytes, of
 /// operands or of steps over an array overflows.
-pub const MAX_ELEMENTS: usize = 1 << 56;
+pub const MAX_ELEMENTS: usize = 1 << if usize::BITS == 64 { 56 } else { 28 };
 
 /// Number of elements, at most [`MAX_ELEMENTS`]. Axes of length 0 do not save a shape that is too large without them, so that
 /// no product of some of the lengths of an array overflows.

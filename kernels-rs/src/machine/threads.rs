@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::fork::on_fork;
 use crate::error::Result;
 use std::any::Any;
 use std::cell::Cell;
@@ -16,7 +17,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,8 @@ struct Pool {
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 /// Held while a pool is being started.
 static STARTING: AtomicBool = AtomicBool::new(false);
+/// WebAssembly in a browser has one thread.
+const MOST: usize = if cfg!(target_family = "wasm") { 1 } else { 256 };
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -74,7 +77,7 @@ pub fn num_threads() -> usize {
         0 => {
             let asked = std::env::var("PHLOX_NUM_THREADS").ok().and_then(|text| text.parse().ok());
             let count =
-                asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).clamp(1, 256);
+                asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).clamp(1, MOST);
             LIMIT.store(count, Relaxed);
             count
         }
@@ -84,7 +87,7 @@ pub fn num_threads() -> usize {
 
 /// Changes the number of threads from now on.
 pub fn set_num_threads(count: usize) {
-    let count = count.clamp(1, 256);
+    let count = count.clamp(1, MOST);
     #[cfg(test)]
     OF_TEST.set(count);
     #[cfg(not(test))]
@@ -384,28 +387,16 @@ fn end_of(place: usize, tasks: usize, shares: usize) -> usize {
     (place + 1) * tasks / shares
 }
 
-#[cfg(unix)]
 pub(crate) fn install_fork_handlers() {
+    /// The workers are gone, and so may be the thread that was starting them: the next parallel call starts a new pool.
     extern "C" fn child() {
-        forget_workers();
+        POOL.store(std::ptr::null_mut(), SeqCst);
+        STARTING.store(false, SeqCst);
+        INSIDE.set(false);
     }
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| {
-        // SAFETY: the handlers only touch atomics and a thread-local flag.
-        unsafe { libc::pthread_atfork(None, None, Some(child)) };
-    });
-}
-
-#[cfg(not(unix))]
-pub(crate) fn install_fork_handlers() {}
-
-/// In a forked child the workers are gone, and so may be the thread that was starting them: the next parallel call starts a
-/// new pool.
-#[cfg(unix)]
-fn forget_workers() {
-    POOL.store(std::ptr::null_mut(), SeqCst);
-    STARTING.store(false, SeqCst);
-    INSIDE.set(false);
+    static ONCE: Once = Once::new();
+    // SAFETY: it touches atomics and a thread-local flag.
+    unsafe { on_fork(&ONCE, None, None, child) };
 }
 
 /// Reads what the environment sets, so that no fork falls into a first reading.

@@ -7,15 +7,16 @@
 //! than the watermark.
 
 use crate::error::{Error, Result};
+use crate::machine::fork::on_fork;
 use crate::memory::notes::BlockNotes;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
+use std::sync::{Once, OnceLock};
 
 /// Alignment of every block's data.
 pub const ALIGN: usize = 64;
@@ -26,9 +27,10 @@ const EXACT: bool = cfg!(feature = "exact-allocations");
 /// Blocks kept per small class and thread.
 const PER_THREAD: usize = 16;
 /// More bytes than any machine can address: the largest request, and what the last class holds.
-const LARGEST: usize = 1 << 57;
+const LARGEST: usize = 1 << LARGEST_POWER;
+const LARGEST_POWER: usize = if usize::BITS == 64 { 57 } else { 30 };
 /// Four classes per power of two, from 64 bytes up to [`LARGEST`].
-const CLASSES: usize = 4 * (57 - 6) + 1;
+const CLASSES: usize = 4 * (LARGEST_POWER - 6) + 1;
 
 /// Header of a piece of memory.
 #[repr(C, align(64))]
@@ -223,7 +225,7 @@ unsafe fn destroy(block: NonNull<Block>) {
     }
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, not(target_os = "emscripten")))]
 mod system {
     use super::HUGE;
     use std::ptr::{NonNull, null_mut};
@@ -269,7 +271,7 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(any(not(unix), target_os = "emscripten"))]
 mod system {
     use std::alloc::{Layout, alloc, dealloc};
     use std::ptr::NonNull;
@@ -407,7 +409,6 @@ impl Global {
 }
 
 /// Keeps the cache whole in a forked child: the lock is held over the fork, and free in parent and child.
-#[cfg(unix)]
 pub(crate) fn install_fork_handlers() {
     extern "C" fn prepare() {
         GLOBAL.lock();
@@ -415,15 +416,10 @@ pub(crate) fn install_fork_handlers() {
     extern "C" fn after() {
         GLOBAL.locked.store(false, Release);
     }
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| {
-        // SAFETY: the handlers only touch an atomic.
-        unsafe { libc::pthread_atfork(Some(prepare), Some(after), Some(after)) };
-    });
+    static ONCE: Once = Once::new();
+    // SAFETY: they touch one atomic.
+    unsafe { on_fork(&ONCE, Some(prepare), Some(after), after) };
 }
-
-#[cfg(not(unix))]
-pub(crate) fn install_fork_handlers() {}
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use super::columns::Columns;
 use super::line::Line;
 use super::real::Halves;
+use crate::machine::fork::on_fork;
 use crate::machine::lanes::Real;
 use rustfft::FftNum;
 use std::sync::atomic::AtomicPtr;
@@ -84,21 +85,15 @@ pub fn forget() {
 }
 
 /// A forked child plans anew: whoever held the lock of the plans is gone.
-#[cfg(unix)]
 pub fn install_fork_handlers() {
     extern "C" fn child() {
         f32::plans().store(std::ptr::null_mut(), SeqCst);
         f64::plans().store(std::ptr::null_mut(), SeqCst);
     }
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the handler only touches atomics.
-        unsafe { libc::pthread_atfork(None, None, Some(child)) };
-    });
+    // SAFETY: it touches atomics.
+    unsafe { on_fork(&ONCE, None, None, child) };
 }
-
-#[cfg(not(unix))]
-pub fn install_fork_handlers() {}
 
 /// Of complex lines.
 pub fn lines_plan<T: Transformed>(n: usize) -> Arc<Line<T>> {
