@@ -386,3 +386,5 @@ pub const ROUND: usize = 4 * LINES * LINES * LINE / 2;
 
 #[cfg(test)]
 pub mod model;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;

@@ -12,8 +12,6 @@ mod reflection;
 mod substitution;
 mod system;
 #[cfg(test)]
-mod system_tests;
-#[cfg(test)]
 mod tests;
 
 use crate::array::Array;

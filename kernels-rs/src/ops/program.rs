@@ -16,14 +16,10 @@
 
 mod code;
 mod data;
-#[cfg(test)]
-mod fold_tests;
 mod folded;
 mod handler;
 mod moves;
 mod run;
-#[cfg(test)]
-mod source_tests;
 mod sources;
 mod stages;
 mod table;

@@ -343,5 +343,3 @@ unsafe fn narrow(sums: *const f32, rows: usize, to: Matrix<BF16>, past: bool) {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod unit_tests;

@@ -118,3 +118,6 @@ pub fn determinants<T: Number + Into<f64>>(
 fn pivots<T: Number>(a: &[T], n: usize) -> impl Iterator<Item = T> + '_ {
     a.iter().step_by(n + 1).copied()
 }
+
+#[cfg(test)]
+mod tests;

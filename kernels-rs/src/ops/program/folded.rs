@@ -346,3 +346,6 @@ impl Walk<'_> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -101,3 +101,6 @@ pub fn streams(sources: &[Source], numbers: &[Scalar]) -> Result<Vec<Stream>> {
 pub fn chosen(numbers: &[Scalar], places: &[usize]) -> Vec<Scalar> {
     collected(places.iter().map(|&at| numbers[at]))
 }
+
+#[cfg(test)]
+mod tests;

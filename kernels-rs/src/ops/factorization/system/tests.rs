@@ -1,10 +1,10 @@
-use super::{det, inv, slogdet, solve};
 use crate::array::Array;
 use crate::array::view;
 use crate::dtype::DType;
 use crate::machine::threads::set_num_threads;
 use crate::ops::contraction::matmul;
 use crate::ops::elementwise::convert::cast;
+use crate::ops::factorization::{det, inv, slogdet, solve};
 use crate::ops::samples::{Rng, floats, view_of};
 
 const SIZES: [usize; 11] = [0, 1, 2, 5, 8, 16, 31, 33, 64, 67, 130];

@@ -1,9 +1,5 @@
 //! Programs that draw random numbers against the ops, bit for bit.
 
-use super::code::compile;
-use super::data::Program;
-use super::tests::{instr, program, same, there_is_code, values};
-use super::{Folds, run, staged};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
 use crate::dtype::DType;
@@ -11,6 +7,10 @@ use crate::machine::simd::level;
 use crate::machine::threads;
 use crate::ops::elementwise::kernel::{binary, unary};
 use crate::ops::elementwise::{self, Operand, choice};
+use crate::ops::program::code::compile;
+use crate::ops::program::data::Program;
+use crate::ops::program::tests::{instr, program, same, there_is_code, values};
+use crate::ops::program::{Folds, run, staged};
 use crate::ops::random::{Law, Stream};
 use crate::ops::samples::Rng;
 

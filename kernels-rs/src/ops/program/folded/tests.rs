@@ -1,9 +1,5 @@
 //! Programs with folds against the ops one by one, bit for bit.
 
-use super::data::{Instr, Program};
-use super::stages::{Folds, staged};
-use super::tests::{instr, one_nan, program, random_program, same, there_is_code};
-use super::{compile, run, run_stages};
 use crate::array::scalar::Scalar;
 use crate::array::shape::{Shape, broadcast};
 use crate::array::view::broadcast_to;
@@ -12,6 +8,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::simd::level;
 use crate::machine::threads;
+use crate::ops::program::data::{Instr, Program};
+use crate::ops::program::stages::{Folds, staged};
+use crate::ops::program::tests::{instr, one_nan, program, random_program, same, there_is_code};
+use crate::ops::program::{compile, run, run_stages};
 use crate::ops::reduction;
 use crate::ops::samples::{Rng, dense, view_of};
 
@@ -55,7 +55,8 @@ fn one_by_one(folds: &Folds, operands: &[&Array], numbers: &[Scalar]) -> Vec<Arr
             let types: Vec<DType> = own.iter().map(|&at| dtype(at)).collect();
             let number_types: Vec<DType> = own_numbers.iter().map(|&at| dtype(at)).collect();
             let only = vec![instr(&each.op, &args, each.dtype)];
-            let chain = super::tests::program(&types, &number_types, only, &[own.len() + own_numbers.len()]);
+            let chain =
+                crate::ops::program::tests::program(&types, &number_types, only, &[own.len() + own_numbers.len()]);
             let code = compile(&chain, level()).unwrap().unwrap();
             let given: Vec<&Array> = own.iter().map(|&at| array(at)).collect();
             let scalars: Vec<Scalar> = own_numbers.iter().map(|&at| numbers[at - inputs]).collect();
