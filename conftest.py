@@ -1,5 +1,6 @@
 """Settings of every test: how many examples hypothesis tries, and where random numbers start."""
 
+import gc
 import os
 
 from hypothesis import settings
@@ -14,6 +15,12 @@ for _name, _examples in (("quick", 10), ("default", 50), ("long", 1000)):
         f"phlox-{_name}", _PARENT, max_examples=_examples, deadline=None, print_blob=True
     )
 settings.load_profile(f"phlox-{os.environ.get('PHLOX_TEST_EXAMPLES', 'default')}")
+
+
+def pytest_collection_finish() -> None:
+    """Hide collected tests from the garbage collector: each `gc.collect()` would walk them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup() -> None:

@@ -34,11 +34,12 @@ def digest(out: Any) -> str:
 
 def every_op() -> Iterator[tuple[str, Any]]:
     for op in large.ops_of(DEVICE):
-        for call in large.large_calls(op, DEVICE, most=2):
-            for layout in ("contiguous", "transposed"):
-                operands = tuple(_place(o, DEVICE, LAYOUTS[layout]) for o in call.sample.operands)
-                out = call_by_signature(op, operands, dict(call.sample.attributes))
-                yield f"{call} {layout}", out
+        calls = list(large.large_calls(op, DEVICE, most=2))
+        # Two calls, one in each layout; an op with one case has it in both.
+        for call, layout in zip(calls * 2, ("contiguous", "transposed"), strict=False):
+            operands = tuple(_place(o, DEVICE, LAYOUTS[layout]) for o in call.sample.operands)
+            out = call_by_signature(op, operands, dict(call.sample.attributes))
+            yield f"{call} {layout}", out
 
 
 def around_limits() -> Iterator[tuple[str, Any]]:
