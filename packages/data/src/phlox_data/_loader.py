@@ -17,10 +17,10 @@ from ._dataset import Dataset, Sized, items_of, of
 from ._fetch import Fetch
 from ._items import words
 from ._plan import Plan, Plans
-from ._processes import Pool, Processes
+from ._processes import ProcessPool, Processes
 from ._sampler import InOrder, Sampler, Shuffled
-from ._threads import Crew
-from ._upload import Ahead, Finish
+from ._threads import ThreadPool
+from ._upload import Prefetcher, Finish
 
 
 @final
@@ -104,9 +104,9 @@ class DataLoader:
         self._fetch = Fetch(items_of(self.dataset), collate, seed)
         self._position = (0, 0)
         self._turn = 0
-        self._crew: Crew | None = None
-        self._ahead: Ahead | None = None
-        self._pool: Pool | None = None
+        self._threads: ThreadPool | None = None
+        self._prefetcher: Prefetcher | None = None
+        self._pool: ProcessPool | None = None
         self.waited = 0.0
         self.rows = 0
         if not len(self):
@@ -155,7 +155,7 @@ class DataLoader:
         self._mine(turn)
         epoch, first = self._position
         plans = (self._plans.of(epoch, number) for number in range(first, len(self)))
-        batches, crew, ahead = self._started(plans, epoch, first)
+        batches, threads, prefetcher = self._started(plans, epoch, first)
         try:
             for number in range(first, len(self)):
                 began = perf_counter()
@@ -168,28 +168,28 @@ class DataLoader:
                 del batch
                 self._mine(turn)
         finally:
-            _ended(crew, ahead)
+            _ended(threads, prefetcher)
 
     def _started(
         self, plans: Iterator[Plan], epoch: int, first: int
-    ) -> tuple[Iterator[Any], Crew | None, Ahead | None]:
+    ) -> tuple[Iterator[Any], ThreadPool | None, Prefetcher | None]:
         """The batches of a loop, and the threads that make them, which the loop has to end."""
         finish = self._finish
-        crew: Crew | None = None
+        threads: ThreadPool | None = None
         if isinstance(self._workers, Processes) and not self._fetch.gathers:
-            self._pool = self._pool or Pool(self._fetch, self._plans, self._workers.count)
+            self._pool = self._pool or ProcessPool(self._fetch, self._plans, self._workers.count)
             batches = self._pool.batches(plans, self._prefetch)
         elif isinstance(self._workers, int) and self._workers:
-            crew = self._crew = Crew(self._fetch, self._workers, self._prefetch)
-            batches = crew.batches(plans)
+            threads = self._threads = ThreadPool(self._fetch, self._workers, self._prefetch)
+            batches = threads.batches(plans)
         else:
             made = map(self._fetch.whole, plans)
             numbered = zip(made, itertools.count(first), strict=False)
             return (finish(batch, epoch, number) for batch, number in numbered), None, None
         if not finish.needed:
-            return batches, crew, None
-        ahead = self._ahead = Ahead(batches, finish, epoch, first)
-        return iter(ahead), crew, ahead
+            return batches, threads, None
+        prefetcher = self._prefetcher = Prefetcher(batches, finish, epoch, first)
+        return iter(prefetcher), threads, prefetcher
 
     def _mine(self, turn: int) -> None:
         """Refuse to go on where another loop has begun, or the position was set."""
@@ -217,8 +217,8 @@ class DataLoader:
 
     def _end_loop(self) -> None:
         self._turn += 1
-        _ended(self._crew, self._ahead)
-        self._crew = self._ahead = None
+        _ended(self._threads, self._prefetcher)
+        self._threads = self._prefetcher = None
 
     def __enter__(self) -> Self:
         return self
@@ -340,14 +340,14 @@ def needs_workers(loader: DataLoader) -> bool:
     return not loader._fetch.gathers
 
 
-def _ended(crew: Crew | None, ahead: Ahead | None) -> None:
+def _ended(threads: ThreadPool | None, prefetcher: Prefetcher | None) -> None:
     """End threads: the one that waits for the others is told first."""
-    if ahead:
-        ahead.stop()
-    if crew:
-        crew.close()
-    if ahead:
-        ahead.join()
+    if prefetcher:
+        prefetcher.stop()
+    if threads:
+        threads.close()
+    if prefetcher:
+        prefetcher.join()
 
 
 def _sampler(shuffle: object, sampler: object) -> Sampler:

@@ -78,7 +78,7 @@ class _Pending:
 
 
 @final
-class Pool:
+class ProcessPool:
     """Processes that live as long as their loader, and the batches that they have under way."""
 
     def __init__(self, fetch: Fetch, plans: Plans, count: int) -> None:

@@ -16,7 +16,6 @@ from ._plan import PATIENCE, Plan
 
 # So many items are one job: enough for two threads at a batch of 16, few enough to share evenly.
 _RUN: Final = 8
-# How long closing waits for an item that somebody's function is still making.
 
 
 @final
@@ -55,7 +54,7 @@ _Job = tuple[_Pending, int]
 
 
 @final
-class Crew:
+class ThreadPool:
     """The threads of one iteration; they know the dataset and nothing of the loader."""
 
     def __init__(self, fetch: Fetch, workers: int, prefetch: int) -> None:

@@ -61,7 +61,7 @@ class _Made(NamedTuple):
 
 
 @final
-class Ahead:
+class Prefetcher:
     """A thread that finishes the next batch while the last one is used."""
 
     def __init__(self, batches: Iterator[Any], finish: Finish, epoch: int, first: int) -> None:
