@@ -17,10 +17,10 @@ from ._dataset import Dataset, Sized, items_of, of
 from ._fetch import Fetch
 from ._items import words
 from ._plan import Plan, Plans
-from ._processes import ProcessPool, Processes
+from ._processes import Processes, ProcessPool
 from ._sampler import InOrder, Sampler, Shuffled
 from ._threads import ThreadPool
-from ._upload import Prefetcher, Finish
+from ._upload import Finish, Prefetcher
 
 
 @final
