@@ -1,6 +1,7 @@
 """What training by phlox_train costs beside a plain loop: a step, a row, a checkpoint, an epoch.
 
-Differences of two times are taken of the least of many samples, which take turns.
+Differences of short times are taken of the least of many samples, which take turns; of saves, the
+medians count.
 """
 
 from __future__ import annotations
