@@ -105,8 +105,7 @@ class Gradients(NoOperand):
                 expected="a model, a leaf, or a tree of them",
                 hint="grads.of(model)",
             )
-        made: T = tree.map(lambda x: self.get(x) if isinstance(x, Tensor) else None, values)
-        return made
+        return tree.map(lambda x: self.get(x) if isinstance(x, Tensor) else None, values)
 
     def proposed(self, tensor: Tensor[Any]) -> Tensor[Any] | None:
         """Return the new value for a constant that the loss came by.
@@ -162,8 +161,7 @@ class Gradients(NoOperand):
             if device.inner is None:
                 return None
             device, primitive = device.inner, device.lower(primitive)
-        node: Node | None = primitive.node
-        return node
+        return primitive.node
 
     def _absent(self, tensor: Tensor[Any]) -> GradientError:
         """Why there is no gradient of a tensor, and what to type."""

@@ -58,8 +58,7 @@ class Slices:
         if len(self._parts) > 1:
             start = tuple([i for item in self._starts for i in item])
             step = tuple([i for item in self._steps for i in item])
-            out: Tensor[Any] = ops.add_slices(self._parts, self._shape, start, step)
-            return out
+            return ops.add_slices(self._parts, self._shape, start, step)
         (part,), (start,), (step,) = self._parts, self._starts, self._steps
         if part.shape == self._shape and all(s == 1 for s in step):
             return part

@@ -35,7 +35,6 @@ def unchecked(op: Op, operands: tuple[Tensor[Any], ...], *attributes: Any) -> Te
     device = operands[0].device
     for x in operands:
         if x.device is not device:  # one has lanes, the others have none
-            out: Tensor[Any] = op(*operands, *attributes)
-            return out
+            return op(*operands, *attributes)
     entry = getattr(device.ops, op.name)
     return wrap(entry(*[x.primitive for x in operands], *attributes), device)

@@ -124,16 +124,16 @@ class Compiled(Generic[P, R]):
         if key is None:
             return self._called(*given, **kwargs)
         ready = self._versions.of(key)
-        waiting: list[Version] = []
+        to_record: list[Version] = []
         for version in ready:
             if version.replay is None:
-                waiting += [version] if version.unchanged() else []
+                to_record += [version] if version.unchanged() else []
                 continue
             if not version.unchanged():
                 continue
-            refuse_identical(version.seen.identities, (*given, *kwargs.values()), leaves)
+            refuse_identical(version.outside.identities, (*given, *kwargs.values()), leaves)
             if version.calls >= version.due and self._mode != "check":
-                waiting.append(version)
+                to_record.append(version)
                 continue
             out = self._replayed(version, given, kwargs, leaves)
             if out is not MISS:
@@ -142,7 +142,7 @@ class Compiled(Generic[P, R]):
                 version.calls += 1
                 self._versions.last = version
                 return out
-        return self._record(key, given, kwargs, ready, waiting)
+        return self._record(key, given, kwargs, ready, to_record)
 
     def _replayed(
         self, version: Version, given: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
@@ -282,34 +282,34 @@ class Compiled(Generic[P, R]):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         known: Sequence[Version],
-        waiting: list[Version],
+        to_record: list[Version],
     ) -> Any:
         """Run the function recorded; the second time a replay is made of it.
 
         Args:
             known: the versions of the key, of which none could serve the call.
-            waiting: those of them that are to be recorded again.
+            to_record: those of them that are to be recorded again.
         """
-        form, seen = self._seen(args, kwargs, waiting)
-        drawn = host_random_state(seen.generators)
-        like = [*known, *waiting][-1:]
-        pins = like[0].pins if like else frozenset({EVERY} if KINDS in seen.does else ())
-        catches = REFUSED in seen.does
+        form, outside = self._form_and_outside(args, kwargs, to_record)
+        drawn = host_random_state(outside.generators)
+        like = [*known, *to_record][-1:]
+        pins = like[0].pins if like else frozenset({EVERY} if KINDS in outside.does else ())
+        catches = REFUSED in outside.does
         found = _trace.run(self._called, args, kwargs, pins, catches=catches)
-        if host_random_state(seen.generators) != drawn:
+        if host_random_state(outside.generators) != drawn:
             raise refused.RANDOM.of()
-        name = first_change(seen.watches, own=True)
+        name = first_change(outside.watches, own=True)
         if name is not None:
             raise _trace.changes(name)
-        left = without_changed(seen.watches)
-        filled = len(left) < len(seen.watches) or not all(map(is_, left, seen.watches))
-        left_of_it = seen._replace(watches=left)
+        lasting = outside._replace(watches=without_changed(outside.watches))
+        same = len(lasting.watches) == len(outside.watches)
+        filled = not (same and all(map(is_, lasting.watches, outside.watches)))
         with KEEPING:
-            version, differed = self._alike(key, found, known, waiting)
+            version, differed = self._alike(key, found, known, to_record)
             if version is None:
                 # Where one differed that had filled a cache, the next run has to agree with this.
                 filled = filled and not differed
-                version = Version(left_of_it, found, form, filled_a_cache=filled)
+                version = Version(lasting, found, form, filled_a_cache=filled)
                 if found.joins:
                     check, order = self._mode == "check", _trace.order_of(args, kwargs)
                     version.join = Join(self._called, found, order, check=check)
@@ -319,12 +319,12 @@ class Compiled(Generic[P, R]):
                 self._versions.keep(key, version)
             else:
                 if version.replay is None:
-                    version.seen = left_of_it  # what both filled is there now
+                    version.outside = lasting  # what both filled is there now
                     self._agreed(version, args, kwargs)
                 else:
                     version.calls += 1
                     version.due = SPOT * version.calls - 1
-                place = first_change(seen.watches, own=False)
+                place = first_change(outside.watches, own=False)
                 if place is not None and not self._warned:
                     self._warned = True
                     self._warn(
@@ -349,26 +349,26 @@ class Compiled(Generic[P, R]):
             warn_thrown_away("compile", "model = step(model, batch)", stacklevel=4)
         return out
 
-    def _seen(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], waiting: list[Version]
+    def _form_and_outside(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], to_record: list[Version]
     ) -> tuple[Form, Outside]:
         """The form of arguments, and what the function reads besides, refused if too much."""
-        for version in waiting:
+        for version in to_record:
             if version.replay is not None:  # it is what it was, and has been looked at
-                return version.form, version.seen
+                return version.form, version.outside
         form = form_of(args, kwargs)
         refuse_arrays(form)
-        seen = outside_of(self._called, form.values())
-        refuse_reached(args, kwargs, seen.watches)
-        refuse_identical(seen.identities, (*args, *kwargs.values()), key_of(args, kwargs)[1])
-        return form, seen
+        outside = outside_of(self._called, form.values())
+        refuse_reached(args, kwargs, outside.watches)
+        refuse_identical(outside.identities, (*args, *kwargs.values()), key_of(args, kwargs)[1])
+        return form, outside
 
     def _alike(
-        self, key: Any, found: Run, known: Sequence[Version], waiting: list[Version]
+        self, key: Any, found: Run, known: Sequence[Version], to_record: list[Version]
     ) -> tuple[Version | None, bool]:
         """The version that a run has to agree with, and whether there was one that it need not."""
         meanwhile = [v for v in self._versions.of(key) if v not in known]  # of other threads
-        for version in (*waiting, *(v for v in meanwhile if v.unchanged())):
+        for version in (*to_record, *(v for v in meanwhile if v.unchanged())):
             if version.pins == found.pins and fits(version.trace, found.trace):
                 other = difference(version.trace, found.trace)
                 if other is None:
@@ -392,7 +392,7 @@ class Compiled(Generic[P, R]):
         _, leaves = key_of(args, kwargs)
         if self._mode != "check" and not MODES.entered and not twice(leaves):
             run = version.replay if version.join is None else version.join
-            version.probe = probe_of(args, kwargs, version.seen, run, version.kept)
+            version.probe = probe_of(args, kwargs, version.outside, run, version.kept)
 
 
 def _again(function: Callable[..., Any], check: bool, versions: int) -> Compiled[..., Any]:

@@ -100,8 +100,7 @@ class Source:
         code = compile(f"def {name}({parameters}):\n {body}\n", "<phlox_fusion>", "exec")
         space = {"__name__": __name__, **self._values}  # none of the user's functions
         exec(code, space)
-        made: Callable[..., Any] = space[name]
-        return made
+        return space[name]
 
     def __str__(self) -> str:
         return "\n".join(self._lines)

@@ -41,8 +41,7 @@ class CopiedIds(dict[str, str]):
     @staticmethod
     def of(memo: dict[int, Any]) -> CopiedIds:
         """Return those of the copy that a memo belongs to."""
-        found: CopiedIds = memo.setdefault(id(_KEY), CopiedIds())
-        return found
+        return memo.setdefault(id(_KEY), CopiedIds())
 
     def __missing__(self, old: str) -> str:
         new = self[old] = new_id()

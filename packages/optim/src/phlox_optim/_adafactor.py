@@ -62,8 +62,7 @@ class Adafactor(ConfiguredRule[AdafactorConfig]):
         def mean(name: str, squares: Tensor[Float]) -> Tensor[Float]:
             kept = squares * share
             new[name] = kept if state is None else kept + state[name] * (1.0 - share)
-            found: Tensor[Float] = new[name]
-            return found
+            return new[name]
 
         squares = grad.square()
         if grad.ndim > 1:

@@ -192,8 +192,7 @@ def _in_full_precision(
 ) -> tuple[Tensor[Float], State]:
     """A step, for which narrow floats are widened and the gradient gets the tensor's type."""
     if not (isinstance(tensor, Tensor) and isinstance(grad, Tensor) and _changes(tensor, grad)):
-        made: tuple[Tensor[Float], State] = step(rule, lr, tensor, grad, state)
-        return made
+        return step(rule, lr, tensor, grad, state)
     wide = tensor.to_full_precision()
     given = step(rule, lr, wide, grad.astype(wide.dtype), _wide(state))
     value, after = _checked_pair(rule, given)

@@ -115,8 +115,7 @@ def into_record(state: State) -> Record:
         return {_TUPLE: {"class": type(state).__qualname__, "parts": parts}}
     if isinstance(state, tuple):
         return {_TUPLE: [into_record(item) for item in state]}
-    plain: Record = state
-    return plain
+    return state
 
 
 def from_record(record: Any, rules: Sequence[object]) -> State:

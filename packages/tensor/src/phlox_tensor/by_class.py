@@ -34,8 +34,7 @@ class ByClass(Generic[V]):
         key = id(cls)
         known: Any = self.found.get(key, _NOTHING)
         if known is not _NOTHING:
-            found: V = known
-            return found
+            return known
         with self._lock:
             value = self._find(cls)
             self._refs[key] = ref(cls, lambda _: self._end(key))

@@ -60,8 +60,7 @@ def result_dtype(
     type, theirs; else Bool, or for Int the default.
     """
     if "dtype" in op.attribute_names:
-        chosen: DType = attributes[op.attribute_names.index("dtype")]
-        return chosen
+        return attributes[op.attribute_names.index("dtype")]
     for operand, dtype in zip(op.signature.operands, dtypes, strict=True):
         if dtype is not None and (
             operand.kind == kind or (dtype.kind == kind and op.signature.divides)

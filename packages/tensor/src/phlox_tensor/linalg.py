@@ -87,8 +87,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
         >>> cholesky(asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
         [[2.0, 0.0], [1.0, 2.0]]
     """
-    out: Tensor = ops.cholesky(x, upper)
-    return out
+    return ops.cholesky(x, upper)
 
 
 def cross(x1: Tensor[NumKind], x2: Tensor[NumKind], /, *, axis: int = -1) -> Tensor[NumKind]:
@@ -98,8 +97,7 @@ def cross(x1: Tensor[NumKind], x2: Tensor[NumKind], /, *, axis: int = -1) -> Ten
         >>> cross(asarray([1.0, 0.0, 0.0]), asarray([0.0, 1.0, 0.0])).tolist()
         [0.0, 0.0, 1.0]
     """
-    out: Tensor[NumKind] = matrices.cross(x1, x2, axis)
-    return out
+    return matrices.cross(x1, x2, axis)
 
 
 def det(x: Tensor, /) -> Tensor:
@@ -109,8 +107,7 @@ def det(x: Tensor, /) -> Tensor:
         >>> det(asarray([[2.0, 0.0], [0.0, 3.0]])).item()
         6.0
     """
-    out: Tensor = ops.det(x)
-    return out
+    return ops.det(x)
 
 
 def diagonal(x: Tensor[AnyKind], /, *, offset: int = 0) -> Tensor[AnyKind]:
@@ -143,8 +140,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
         >>> eigvalsh(asarray([[2.0, 0.0], [0.0, 1.0]])).tolist()
         [1.0, 2.0]
     """
-    out: Tensor = ops.eigvalsh(x)
-    return out
+    return ops.eigvalsh(x)
 
 
 def inv(x: Tensor, /) -> Tensor:
@@ -157,8 +153,7 @@ def inv(x: Tensor, /) -> Tensor:
         >>> inv(asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.25]]
     """
-    out: Tensor = ops.inv(x)
-    return out
+    return ops.inv(x)
 
 
 @as_called
@@ -205,8 +200,7 @@ def matrix_exp(x: Tensor, /) -> Tensor:
         >>> matrix_exp(asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
         [[1.0, 1.0], [0.0, 1.0]]
     """
-    out: Tensor = ops.matrix_exp(x)
-    return out
+    return ops.matrix_exp(x)
 
 
 @as_called
@@ -323,8 +317,7 @@ def pinv(x: Tensor, /, *, rtol: Tensor | float | None = None) -> Tensor:
     """
     if x.ndim < 2:
         raise ShapeError("pinv", "not a matrix", got=x.shape, expected="(…, m, n)")
-    out: Tensor = ops.pinv(x, _part(x, rtol))
-    return out
+    return ops.pinv(x, _part(x, rtol))
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QrResult:
@@ -428,8 +421,7 @@ def svdvals(x: Tensor, /) -> Tensor:
         >>> svdvals(asarray([[0.0, 2.0], [1.0, 0.0]])).tolist()
         [2.0, 1.0]
     """
-    out: Tensor = ops.svdvals(x)
-    return out
+    return ops.svdvals(x)
 
 
 @as_called
@@ -442,8 +434,7 @@ def trace(
         >>> trace(asarray([[1, 2], [3, 4]])).item()
         5
     """
-    out: Tensor[NumKind] = x.diagonal(offset).sum(axis=-1, dtype=dtype)
-    return out
+    return x.diagonal(offset).sum(axis=-1, dtype=dtype)
 
 
 @as_called

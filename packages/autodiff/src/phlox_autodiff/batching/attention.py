@@ -18,8 +18,7 @@ def _with_lanes(call: Call, tensors: int) -> list[Any]:
 
 
 def _attention(call: Call) -> Tensor[Any]:
-    out: Tensor[Any] = call.run(*_with_lanes(call, 3))
-    return out
+    return call.run(*_with_lanes(call, 3))
 
 
 def _attention_backward(call: Call) -> tuple[Tensor[Any], ...]:

@@ -18,8 +18,7 @@ def _take(call: Call) -> Tensor[Any]:
     x, indices = call.operands
     axis: int = call.attribute("axis")
     if not call.mapped[1]:
-        out: Tensor[Any] = call.run(x, indices, attributes=(axis + 1,))
-        return out
+        return call.run(x, indices, attributes=(axis + 1,))
     if not call.mapped[0]:
         return call.run(x, indices).moveaxis(axis, 0)
     lanes, length = x.shape[0], x.shape[axis + 1]

@@ -30,8 +30,7 @@ def _dft(
         shares = 1.0 / _shares(given, axis, n)
         back: Tensor = ops.irdft(real * shares, imag * (-shares if inverse else shares), axis, n)
         return back, None
-    pair: tuple[Tensor, Tensor] = ops.dft(real, imag, axis, not inverse, False)
-    return pair
+    return ops.dft(real, imag, axis, not inverse, False)
 
 
 def _irdft(g: Tensor, axis: int, n: int) -> tuple[Tensor, Tensor]:
@@ -47,8 +46,7 @@ def _shares(half: Tensor, axis: int, n: int) -> Tensor:
     if n % 2 == 0:
         counts[-1] = 1
     shape = (n // 2 + 1, *(1,) * (half.ndim - axis - 1))
-    out: Tensor = asarray(counts.reshape(shape), dtype=half.dtype, device=half.device)
-    return out
+    return asarray(counts.reshape(shape), dtype=half.dtype, device=half.device)
 
 
 SIGNAL: Final[dict[str, Rule]] = {

@@ -31,7 +31,7 @@ def compared(
     with _locked(cells):
         undo: list[Any] = []
         try:
-            found = seen(replay, leaves, undo, trace)
+            found = outcome_of(replay, leaves, undo, trace)
         except Exception as error:
             undo_all(undo)
             expected = function(*args, **kwargs)  # may raise from the line at fault, as unchecked
@@ -67,7 +67,7 @@ def _locked(cells: Sequence[Cell[Any]]) -> Iterator[None]:
         yield
 
 
-class Seen(NamedTuple):
+class Outcome(NamedTuple):
     """What one replay gave.
 
     Attributes:
@@ -80,16 +80,16 @@ class Seen(NamedTuple):
     after: dict[Cell[Any], Packed]
 
 
-def seen(replay: Replay, leaves: list[Any], undo: list[Any], trace: Trace) -> Seen:
+def outcome_of(replay: Replay, leaves: list[Any], undo: list[Any], trace: Trace) -> Outcome:
     """Run a replay while no other thread sets its cells."""
     cells = cells_of({**trace.opened, **trace.left}, trace.arguments, leaves)
     with _locked(cells):
         before = {cell: packed(cell) for cell in cells}
         out = replay(leaves, undo)
-        return Seen(out, before, {cell: packed(cell) for cell in cells})
+        return Outcome(out, before, {cell: packed(cell) for cell in cells})
 
 
-def agree_on_a_run(found: Seen, mine: Packed, run: Run, trace: Trace) -> None:
+def agree_on_a_run(found: Outcome, mine: Packed, run: Run, trace: Trace) -> None:
     """Compare the result of a replay, and what it left in cells, with a recorded run."""
     agree("the result", mine, run.trace.result.layout.pack(run.leaves), trace)
     for cell in {**found.after, **run.left}:

@@ -105,7 +105,7 @@ class Fusion(Decorator):
         def wait(*args: Any) -> Any:
             if folds and (type(args[0]) is not Deferred or args[0].stream is None):
                 return run(*args)
-            key = op, *map(_told, args)
+            key = op, *map(_deciding, args)
             try:
                 spec = shapes[key]
             except KeyError:
@@ -210,8 +210,7 @@ class Fusion(Decorator):
     def spec_of(self, primitive: Any, /) -> tuple[tuple[int, ...], DType]:
         """Return shape and element type at once, without making anything."""
         if type(primitive) is Deferred:
-            spec: Spec = primitive.spec
-            return spec
+            return primitive.spec
         return self._inner.spec_of(primitive)
 
     def upload(self, array: Any, dtype: DType, /) -> Any:
@@ -269,9 +268,9 @@ def _near(item: Any) -> bool:
     return type(item) not in (int, float) or -_FAR <= item <= _FAR
 
 
-def _told(item: Any) -> Any:
+def _deciding(item: Any) -> Any:
     """What decides the shape and element type of a result, of an argument."""
     if type(item) is Deferred:
         return item.spec
-    told = item is None or isinstance(item, DType | bool | tuple)
-    return item if told else type(item)
+    known = item is None or isinstance(item, DType | bool | tuple)
+    return item if known else type(item)

@@ -46,7 +46,7 @@ class _Kept:
     """
 
     def __init__(self, outside: Outside, formula: ElementFormula) -> None:
-        self.seen: Final = outside
+        self.outside: Final = outside
         self.same_objects: Final = watching(outside.watches)
         self.formula: Final = formula
         self.ops: Final = registry_mark()
@@ -108,21 +108,20 @@ class Kernel(Generic[P]):
             if out is MISS:
                 out = self._of_another_form(args, quick)
             if out is not MISS:
-                made: Tensor[Any] = out
-                return made
+                return out
         kept = self._known()
-        refuse_identical(kept.seen.identities, args, ())
-        refuse_kinds(self._name, kept.seen, (*args, *kwargs.values()))
-        if kept.seen.identities or kwargs or len(args) != self._count or not self._plain:
+        refuse_identical(kept.outside.identities, args, ())
+        refuse_kinds(self._name, kept.outside, (*args, *kwargs.values()))
+        if kept.outside.identities or kwargs or len(args) != self._count or not self._plain:
             return kept.formula(*self._bound(args, kwargs))
         found = kept.formula(*args)
         if not kept.slow:
-            self._warn_of(first_change(kept.seen.watches, own=False))
+            self._warn_of(first_change(kept.outside.watches, own=False))
         kept.slow += 1
         if len(kept.quick) < _MOST_QUICK or kept.slow % _RENEWED == 0:
             direct = kept.formula.direct(*args)
             if direct is not None:
-                self._quick = quick_of(direct, kept.seen.watches)
+                self._quick = quick_of(direct, kept.outside.watches)
                 kept.quick = [self._quick, *kept.quick[: _MOST_QUICK - 1]]
         return found
 
@@ -195,12 +194,12 @@ class Kernel(Generic[P]):
         if kept and kept[0].ops is ops and kept[0].same_objects():
             return kept[0]
         for at, found in enumerate(kept):
-            if found.ops is ops and unchanged(found.seen.watches):
+            if found.ops is ops and unchanged(found.outside.watches):
                 self._kept = [found, *kept[:at], *kept[at + 1 :]]
                 return found
-        seen = outside_of(self._own)
+        outside = outside_of(self._own)
         made = ElementFormula(self._name, self._function, strict=True)
-        self._kept = [_Kept(seen, made), *kept[: _MOST_KEPT - 1]]
+        self._kept = [_Kept(outside, made), *kept[: _MOST_KEPT - 1]]
         return self._kept[0]
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:

@@ -20,14 +20,14 @@ class Step(NamedTuple):
         before: the place of a parameter among the arguments.
         after: where in the result it is after the step; None where nobody gets it.
         model: the place of the argument that is another one whenever the parameter is.
-        told: notes the step, and refuses it where the result of the last one was dropped.
+        note: notes the step, and refuses it where the result of the last one was dropped.
     """
 
     optimizer: str | ref[Any]
     before: str
     after: str | None
     model: str
-    told: Callable[[Any, Any, Any], None]
+    note: Callable[[Any, Any, Any], None]
 
 
 def steps_of(
@@ -38,12 +38,12 @@ def steps_of(
     given |= {f"kwargs[{name!r}]": item for name, item in kwargs.items()}
     owners = [id(step[0]) for step in made.steps]
     found = []
-    for optimizer, before, after, told in made.steps:
+    for optimizer, before, after, note in made.steps:
         place, own = _place_of(before, given), _place_of(optimizer, given)
         left = _place_of(after, {"out": out})
         in_cell = left is None and _place_of(after, {"": [*made.outcomes.values()]}) is not None
         if place is not None and not in_cell and owners.count(id(optimizer)) == 1:
-            step = own[0] if own else ref(optimizer), place[0], left and left[0], place[1], told
+            step = own[0] if own else ref(optimizer), place[0], left and left[0], place[1], note
             found.append(Step(*step))
     made.steps.clear()  # which hold models
     return tuple(found)
@@ -82,10 +82,10 @@ class Kept:
         self._last: Final = [0 for _ in steps]  # ids of the models of the last call
         source = Source()
         for step in steps:
-            own, told = step.optimizer, source.held(step.told, "told")
+            own, note = step.optimizer, source.held(step.note, "note")
             source.line(f"own = {own if isinstance(own, str) else f'{source.held(own)}()'}")
-            source.line(f"if own is not None: {told}(own, {step.before}, {step.after})")
-        self._tell: Final = source.function("tell", "given, kwargs, out")
+            source.line(f"if own is not None: {note}(own, {step.before}, {step.after})")
+        self._note: Final = source.function("note_steps", "given, kwargs, out")
         source = Source()
         source.line(f"return [{', '.join(f'id({step.model})' for step in steps)}]")
         self._models: Final = source.function("models", "given, kwargs")
@@ -98,7 +98,7 @@ class Kept:
         """
         now = self._models(given, kwargs)
         if recorded or any(map(int.__eq__, now, self._last)):
-            self._tell(given, kwargs, out)
+            self._note(given, kwargs, out)
         self._last[:] = now
 
     def write(self, source: Source, miss: str) -> None:

@@ -20,7 +20,7 @@ from phlox_tensor.capture import (
 )
 
 from .. import refused
-from ..checking.check import agree, agree_on_a_run, in_parts, seen
+from ..checking.check import agree, agree_on_a_run, in_parts, outcome_of
 from ..locks import KEEPING
 from ..record import trace as _trace
 from ..record.agree import difference, fits, same_refs
@@ -172,7 +172,7 @@ class Join:
         for half in (*(h for h in halves if h.mask == halves[0].mask), None):
             replay = self._plain if half is None else half.forward
             assert replay is not None
-            found = seen(replay, leaves, undo, self._trace) if self._check else None
+            found = outcome_of(replay, leaves, undo, self._trace) if self._check else None
             out = replay(leaves, undo) if found is None else found.out
             if out is not MISS:
                 break

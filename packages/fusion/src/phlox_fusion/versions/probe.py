@@ -25,7 +25,7 @@ Probe = Callable[["tuple[Any, ...]", "dict[str, Any]", "list[Any]"], Any]
 def probe_of(
     args: tuple[Any, ...],
     named: Mapping[str, Any],
-    seen: Outside,
+    outside: Outside,
     run: Replay | Join,
     kept: Kept | None,
 ) -> Probe:
@@ -33,7 +33,7 @@ def probe_of(
 
     Args:
         args: arguments that the replay takes, of which no tensor comes twice.
-        seen: what the function reads besides them.
+        outside: what the function reads besides them.
         kept: whether a model that it steps may come again.
     """
     given = (*args, *named.values())
@@ -46,7 +46,7 @@ def probe_of(
     source.line(f"if {f'(*kwargs,) != {(*named,)}' if named else 'kwargs'}: {miss}")
     for ask in ALWAYS:
         source.line(f"if {source.held(ask, 'now')}() is not {source.held(ask())}: {miss}")
-    write(source, seen.watches, miss)
+    write(source, outside.watches, miss)
     if kept is not None:
         kept.write(source, miss)
     names = [f"a{place}" for place in range(len(given))]
@@ -56,11 +56,11 @@ def probe_of(
             source.line(f"{', '.join(some)}, = {values}")
     looks = [_look(source, name, item, miss) for name, item in zip(names, given, strict=True)]
     found = f"[{', '.join(text for text, _ in looks if text)}]"
-    if seen.identities:
+    if outside.identities:
         source.line(f"leaves = {found}")
         every = f"({', '.join(names)}, *leaves)"
-        told = source.held(frozenset(seen.identities), "told")
-        source.line(f"if not {told}.isdisjoint(map(id, {every})): {miss}")
+        identities = source.held(frozenset(outside.identities), "identities")
+        source.line(f"if not {identities}.isdisjoint(map(id, {every})): {miss}")
         found = "leaves"
     if sum(count for _, count in looks) > 1:  # one tensor at two places is another call
         source.line(f"leaves = {found}")

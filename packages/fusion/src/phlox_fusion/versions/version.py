@@ -30,13 +30,13 @@ class Version:
         filled_a_cache: the first run left something outside that the second one may find.
     """
 
-    def __init__(self, seen: Outside, found: Run, form: Form, *, filled_a_cache: bool) -> None:
+    def __init__(self, outside: Outside, found: Run, form: Form, *, filled_a_cache: bool) -> None:
         self.form: Final = form
         self.arguments: Final = found.arguments
         self.pins: Final = found.pins
         self.filled_a_cache: Final = filled_a_cache
         self.kept: Final = Kept(found.steps) if found.steps else None
-        self.seen = seen
+        self.outside = outside
         self.trace: Final = found.trace
         self.replay: Replay | None = None
         self.join: Join | None = None
@@ -48,8 +48,8 @@ class Version:
 
     def unchanged(self) -> bool:
         """Whether all that it read outside is as it was."""
-        return unchanged(self.seen.watches)
+        return unchanged(self.outside.watches)
 
     def what_changed(self) -> str:
         """The first place outside that is not as it was; empty where all is."""
-        return next((place for watch in self.seen.watches for place, _ in watch.changes()), "")
+        return next((place for watch in self.outside.watches for place, _ in watch.changes()), "")

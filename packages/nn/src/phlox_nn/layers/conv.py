@@ -95,8 +95,7 @@ class _Conv(Layer[C]):
         s: Any = self.settings
         padding = margins(s.padding, x.shape, s._axes, s.kernel_size, s.stride, s.dilation)
         weight, bias = self.weight.value, value_of(self.bias)
-        y: Tensor[Float] = _OPS[s._axes](x, weight, bias, s.stride, padding, s.dilation, s.groups)
-        return y
+        return _OPS[s._axes](x, weight, bias, s.stride, padding, s.dilation, s.groups)
 
 
 class Conv1dConfig(_ConvSettings["Conv1d", Single, Padding1d]):
@@ -184,8 +183,7 @@ class ConvTransposed(Layer[C]):
         s: Any = self.settings
         weight, bias, op = self.weight.value, value_of(self.bias), _TRANSPOSED[s._axes]
         sizes = (s.stride, s.padding, s.padding_out)
-        y: Tensor[Float] = op(x, weight, bias, *sizes, dilation=s.dilation, groups=s.groups)
-        return y
+        return op(x, weight, bias, *sizes, dilation=s.dilation, groups=s.groups)
 
 
 class ConvTranspose1dConfig(_TransposedSettings["ConvTranspose1d", Single]):

@@ -78,8 +78,7 @@ class Embedding(takes.Embedding, Layer[EmbeddingConfig], init=False):
             count = self.settings.n_embedding
             filled = logical_or(indices == filler % count, indices == filler % count - count)
             rows = where(filled[..., None], rows.detach(), rows)
-        found: Tensor[Float] = rows
-        return found
+        return rows
 
 
 class EmbeddingBagConfig(LayerConfig["EmbeddingBag"]):

@@ -58,6 +58,5 @@ class Linear(takes.Linear, Layer[LinearConfig], init=False):
         check_dtype(self, x, weight)
         bias = value_of(self.bias)
         if type(weight) is not Param:  # made of something else
-            found: Tensor[Float] = weight.linear(x, bias)
-            return found
+            return weight.linear(x, bias)
         return linear(x, weight.value, bias)

@@ -73,8 +73,7 @@ class _MaxPool(_Pool, Generic[Size, Pads], shared=True):
         Raises:
             ArgumentError: for a padding of more than half of what a window spans.
         """
-        y: Tensor[Float] = _MAX[self._axes](*room(self.settings, x, self._axes))
-        return y
+        return _MAX[self._axes](*room(self.settings, x, self._axes))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
         """Return what ``forward`` gives, and its places in each line, plane or volume.
@@ -83,8 +82,7 @@ class _MaxPool(_Pool, Generic[Size, Pads], shared=True):
             ArgumentError: for a padding of more than half a window.
         """
         window = max_window(self.settings, x, self._axes)
-        made: _Made = _MAX_INDICES[self._axes](x, *window)
-        return made
+        return _MAX_INDICES[self._axes](x, *window)
 
 
 class MaxPool1d(_MaxPool[Single, Padding1d]):
@@ -128,8 +126,7 @@ class _AvgPool(_Pool, Generic[Size, Pads], shared=True):
         Raises:
             ShapeError: for other axes, and windows that do not fit.
         """
-        y: Tensor[Float] = _AVG[self._axes](x, *avg_window(self.settings, x, self._axes))
-        return y
+        return _AVG[self._axes](x, *avg_window(self.settings, x, self._axes))
 
 
 class AvgPool1d(_AvgPool[Single, Padding1d]):
@@ -175,8 +172,7 @@ class _LpPool(_Pool, Generic[Size], shared=True):
             ShapeError: for other axes, and windows that do not fit.
         """
         s, op = self.settings, _LP[self._axes]
-        y: Tensor[Float] = op(x, s.kernel_size, p=s.p, stride=s.stride, ceil_mode=s.ceil_mode)
-        return y
+        return op(x, s.kernel_size, p=s.p, stride=s.stride, ceil_mode=s.ceil_mode)
 
 
 class LpPool1d(_LpPool[Single]):
@@ -217,8 +213,7 @@ class _AdaptiveAvg(_ToSize[Size], Generic[Size], shared=True):
         Raises:
             ShapeError: for other axes, and windows that do not fit.
         """
-        y: Tensor[Float] = _TO_AVG[self._axes](x, self._size(x))
-        return y
+        return _TO_AVG[self._axes](x, self._size(x))
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvg[Single]):
@@ -246,13 +241,11 @@ class _AdaptiveMax(_ToSize[Size], Generic[Size], shared=True):
         Raises:
             ShapeError: for other axes, and windows that do not fit.
         """
-        y: Tensor[Float] = _TO_MAX[self._axes](x, self._size(x))
-        return y
+        return _TO_MAX[self._axes](x, self._size(x))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:
         """Return what ``forward`` gives, and its places in each line, plane or volume."""
-        made: _Made = _TO_MAX_INDICES[self._axes](x, self._size(x))
-        return made
+        return _TO_MAX_INDICES[self._axes](x, self._size(x))
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax[Single]):

@@ -97,5 +97,4 @@ class MobileNetV2(Module):
     def forward(self, images: Tensor[Float]) -> Tensor[Float]:
         """Map (N, 3, H, W) to logits (N, classes)."""
         x: Tensor[Float] = run(self.features, images)
-        found: Tensor[Float] = run(self.classifier, x.mean(axis=(2, 3)))
-        return found
+        return run(self.classifier, x.mean(axis=(2, 3)))

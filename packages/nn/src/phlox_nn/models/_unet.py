@@ -59,8 +59,7 @@ class Double(Module):
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map (N, C, H, W) to (N, C', H, W)."""
-        found: Tensor[Float] = run(self.double_conv, x)
-        return found
+        return run(self.double_conv, x)
 
 
 class Down(Module):

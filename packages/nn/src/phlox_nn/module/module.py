@@ -159,8 +159,7 @@ class Module(_fields.ModuleNode, metaclass=ModuleType):
     @classmethod
     def from_fields(cls, **values: Any) -> Self:
         """Make the module from its fields, past the config."""
-        made: Self = constructed(cls, (), values)
-        return made
+        return constructed(cls, (), values)
 
     def field_names(self) -> list[str]:
         """Return the names of the fields in order."""

@@ -45,8 +45,7 @@ class Sequential(Module):
         """Return what the last layer gives; type checkers take it for a tensor."""
         for layer in self.layers:
             x = layer(x)
-        out: Tensor[Float] = x
-        return out
+        return x
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -93,8 +93,7 @@ def map_modules(module: M, function: Callable[[str, Module], Module]) -> M:
 
     visit_modules(module, lambda path, each: None, leave)
     made: Any = done[id(module)]
-    found: M = made
-    return found
+    return made
 
 
 def _with_inner(module: Module, new: dict[int, Module]) -> Module:

@@ -174,8 +174,7 @@ class Param(NoOperand):
                     self._value = made if late else as_leaf(self._promised(made), self.trainable)
                     self._make = None
                 value = self._value
-        found: Tensor[Float] = value
-        return found
+        return value
 
     @value.setter
     def value(self, value: Never) -> None:

@@ -21,8 +21,7 @@ def copied(module: W, memo: dict[int, Any]) -> W:
             values = _fields.fields_of(each)
             copies = {name: deepcopy(value, memo) for name, value in values.items()}
             memo[id(each)] = _walk.remade(each, copies)
-    made: W = memo[id(module)]
-    return made
+    return memo[id(module)]
 
 
 def reduced(module: _fields.ModuleNode) -> Any:

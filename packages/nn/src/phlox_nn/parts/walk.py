@@ -284,8 +284,7 @@ def changed(
         fields = fields_of(each)
         values = {name: field(join(path, name), value) for name, value in fields.items()}
         made[id(each)] = remade(each, values if on_fields is None else on_fields(values))
-    found: W = made[id(module)]
-    return found
+    return made[id(module)]
 
 
 def params(module: ModuleNode) -> list[tuple[str, Param]]:
@@ -410,8 +409,7 @@ def with_params_by_id(module: W, new: Mapping[str, Param]) -> W:
     after = [new.get(param.id, param) for param in found.params]
     if after == found.params:
         return module
-    made: W = _rebuilt(found, after)
-    return made
+    return _rebuilt(found, after)
 
 
 def _unfit(module: ModuleNode, key: object, given: object) -> ArgumentError:

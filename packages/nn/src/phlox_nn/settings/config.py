@@ -150,8 +150,7 @@ class Config(_settings.TypedFields, ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values that JSON holds."""
-        plain: dict[str, Any] = _settings.to_plain(self)
-        return plain
+        return _settings.to_plain(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -160,8 +159,7 @@ class Config(_settings.TypedFields, ABC):
         Raises:
             ConfigError: unknown or missing fields, values of the wrong type.
         """
-        made: Self = _settings.from_plain(cls, values, cls.__name__)
-        return made
+        return _settings.from_plain(cls, values, cls.__name__)
 
     def save(self, path: str | Path) -> Path:
         """Write the config as JSON and return the path.

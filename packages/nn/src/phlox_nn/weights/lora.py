@@ -60,8 +60,7 @@ class LoraWeight(MadeWeight):
     def source(self) -> Param:
         """The parameter that the weight is of."""
         base: Any = self.base
-        found: Param = base.source if isinstance(base, MadeWeight) else base
-        return found
+        return base.source if isinstance(base, MadeWeight) else base
 
     @property
     def value(self) -> Tensor[Float]:
@@ -239,8 +238,7 @@ def merge_lora(model: M) -> M:
 
     whole: Any = map_fields(model, merged)
     rest = frozen | {weight.id for weight in sums.values()}
-    out: M = whole.map(lambda _, p: p if p.id in rest else p.with_trainable(True))
-    return out
+    return whole.map(lambda _, p: p if p.id in rest else p.with_trainable(True))
 
 
 def _no_adapters(op: str, model: Module) -> ArgumentError:
@@ -399,5 +397,4 @@ def load_lora_record(model: M, record: Record) -> M:
             if param.id not in made:
                 made[param.id] = param.with_value(new[name].to_device(param.device))
     out: Any = model.map(lambda _, param: made.get(param.id, param))
-    found: M = out
-    return found
+    return out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 from phlox_tensor import Backend, DType, Float, Int, Tensor, linear, take
 
@@ -79,8 +78,7 @@ class MadeWeight(Module):
 
     def rows(self, indices: Tensor[Int]) -> Tensor[Float]:
         """Return rows of a matrix by index."""
-        found: Tensor[Any] = take(self.value, indices, axis=0)
-        return found
+        return take(self.value, indices, axis=0)
 
     def linear(self, x: Tensor[Float], bias: Tensor[Float] | None) -> Tensor[Float]:
         """Return ``x @ value + bias``."""

@@ -36,8 +36,7 @@ def map_fields(model: M, function: Callable[[str, Any, Module], Any]) -> M:
         return module.replace(**changes) if changes else module
 
     inner: Any = inside("", map_modules(model, inside))
-    found: M = inner
-    return found
+    return inner
 
 
 def inputs_first(path: str, owner: Module) -> bool:

@@ -34,8 +34,7 @@ class Inputs:
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments that the module is called with."""
-        found: tuple[Any, ...] = tree.rebuild(self.structure, leaves)
-        return found
+        return tree.rebuild(self.structure, leaves)
 
     @property
     def places(self) -> list[int]:
@@ -206,5 +205,4 @@ def _checked(dynamic: Any) -> Dynamic:
         expected = "for each input a name for each open axis"
         what = "dynamic says no sizes"
         raise ArgumentError("save", what, got=repr(dynamic), expected=expected, hint=HINT)
-    found: Dynamic = dynamic
-    return found
+    return dynamic

@@ -94,8 +94,7 @@ def conv(X: T, W: T, B: T | None = None, **how: Unpack[Windows]) -> T:
     auto_pad, pads = how.get("auto_pad", "NOTSET"), how.get("pads")
     padding = sides(X.shape[2:], W.shape[2:], stride, dilation, auto_pad, pads)
     function = _for(_CONV, "Conv", rank)
-    out: T = function(X, W, B, stride, padding, dilation, how.get("group", 1))
-    return out
+    return function(X, W, B, stride, padding, dilation, how.get("group", 1))
 
 
 def conv_transpose(

@@ -138,8 +138,7 @@ def refuse_sharing(op: str, got: str) -> NoReturn:
 
 def copied(x: Tensor[Any]) -> Tensor[Any]:
     """The same elements in memory of their own; gradients flow through."""
-    out: Tensor[Any] = x.logical_or(x) if x.dtype.kind == "Bool" else REGISTRY["positive"](x)
-    return out
+    return x.logical_or(x) if x.dtype.kind == "Bool" else REGISTRY["positive"](x)
 
 
 def from_numpy(array: np.ndarray[Any, Any], /, *, device: Device = None) -> Tensor[Any]:

@@ -137,8 +137,7 @@ def _repeated(
 
 def number(value: Any, name: str, op: str) -> Scalar:
     """Return a plain number, read from a tensor where no derivative is lost."""
-    found: Scalar = NORMALIZERS["Scalar"](value, name, op, 0)
-    return found
+    return NORMALIZERS["Scalar"](value, name, op, 0)
 
 
 def _plain(value: Any, name: str, op: str) -> bool | int | float:

@@ -57,11 +57,9 @@ def stacked(data: Any, op: str) -> Tensor[Any]:
             op, "ragged data", got=" and ".join(map(str, shapes)), expected="items of one shape"
         )
     (shape,) = shapes
-    joined: Tensor[Any] = REGISTRY["concat"]([part.reshape((1, *shape)) for part in parts], 0)
-    return joined
+    return REGISTRY["concat"]([part.reshape((1, *shape)) for part in parts], 0)
 
 
 def _meeting(tensors: list[Tensor[Any]], op: str) -> Tensor[Any]:
     """An empty tensor of the device and element type in which tensors meet."""
-    empty: Tensor[Any] = REGISTRY["concat"]([t.detach().reshape((t.size,))[:0] for t in tensors], 0)
-    return empty
+    return REGISTRY["concat"]([t.detach().reshape((t.size,))[:0] for t in tensors], 0)

@@ -149,8 +149,7 @@ class Decorator(Backend):
         if not self._inner.records:
             return self._inner if self.records else self
         inner = self._inner.without_recording()
-        made: Backend = of_settings(type(self), (inner, *self.settings[1:]))
-        return made
+        return of_settings(type(self), (inner, *self.settings[1:]))
 
     # What the inner device records
 

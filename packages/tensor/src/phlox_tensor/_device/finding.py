@@ -88,12 +88,10 @@ def as_device(device: Backend | str | None, op: str = "device") -> Backend:
         raise ArgumentError(op, "not a device", got=repr(device), expected='such as "wgpu:0"')
     cls = load_class(name)
     if not colon:
-        bare: Backend = cls()
-        return bare
+        return cls()
     if "index" not in signature(cls.__init__).parameters:
         raise ArgumentError(op, "the backend has one device", got=repr(device), expected=repr(name))
-    made: Backend = cls(int(index))
-    return made
+    return cls(int(index))
 
 
 def _no_device(device: Any, op: str) -> ArgumentError:

@@ -95,8 +95,7 @@ def einsum(equation: str, /, *arrays: Tensor[NumKind]) -> Tensor[NumKind]:
     if code := _as_equation(given):
         what, got = "no equation leads", ", ".join(map(type_name, given))
         raise WrongTypeError("einsum", what, got=got, expected="a str, tensors", hint=code)
-    out: Tensor[NumKind] = matrices.einsum(arrays, equation)
-    return out
+    return matrices.einsum(arrays, equation)
 
 
 def _as_equation(given: tuple[Any, ...]) -> str | None:

@@ -111,8 +111,7 @@ def unique_values(x: Tensor[AnyKind], /) -> Tensor[AnyKind]:
 
 def _order(flat: Tensor[Any]) -> Tensor[Int]:
     numbers = flat.astype(flat.device.default_int) if flat.dtype.kind == "Bool" else flat
-    order: Tensor[Int] = _argsort(numbers, 0, False)
-    return order
+    return _argsort(numbers, 0, False)
 
 
 def _sorted(flat: Tensor[Any]) -> Tensor[Any]:

@@ -48,8 +48,7 @@ def argsort(
     del stable
     if wrong:
         raise unknown_argument(_argsort, wrong)
-    out: Tensor[Int] = _argsort(x, axis, descending)
-    return out
+    return _argsort(x, axis, descending)
 
 
 def astype(
@@ -87,8 +86,7 @@ def concat(
         raise unknown_argument(movement.concat, wrong)
     if axis is None and not isinstance(arrays, Tensor):
         arrays, axis = [each.flatten() for each in arrays], 0
-    out: Tensor[AnyKind] = movement.concat(arrays, axis)
-    return out
+    return movement.concat(arrays, axis)
 
 
 def conj(x: Tensor[NumKind], /) -> Tensor[NumKind]:
@@ -246,8 +244,7 @@ def searchsorted(
     if wrong:
         raise unknown_argument(_searchsorted, wrong)
     line = x1 if sorter is None else x1.take(sorter, axis=0)
-    out: Tensor[Int] = _searchsorted(line, x2, side)
-    return out
+    return _searchsorted(line, x2, side)
 
 
 def sort(
@@ -269,5 +266,4 @@ def sort(
     del stable
     if wrong:
         raise unknown_argument(_sort, wrong)
-    out: Tensor[NumKind] = _sort(x, axis, descending)
-    return out
+    return _sort(x, axis, descending)

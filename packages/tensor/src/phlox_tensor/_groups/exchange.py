@@ -71,5 +71,4 @@ def _added(rows: NDArray[Any], nodes: Any) -> NDArray[Any]:
     total: TreeSum[Any] = TreeSum(add=lambda left, right: np.add(left, right, out=left))
     for node, row in zip((node for each in nodes for node in each), rows, strict=True):
         total.join(node, row)
-    found: NDArray[Any] = total.value()
-    return found
+    return total.value()

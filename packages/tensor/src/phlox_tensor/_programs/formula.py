@@ -60,8 +60,7 @@ class ElementFormula:
         found = self._entries.get((device, form))
         if found is None or found[0] is not device.ops:
             if isinstance(device.base, Sketch):  # a formula inside of another one
-                inside: Tensor[Any] = self.function(*given)
-                return inside
+                return self.function(*given)
             found = self._made(device, form, given)
         operands = []
         attributes = []
@@ -70,8 +69,7 @@ class ElementFormula:
                 operands.append(item.primitive)
             else:
                 attributes.append(item)
-        out: Tensor[Any] = wrap(found[1](*operands, *attributes), device)
-        return out
+        return wrap(found[1](*operands, *attributes), device)
 
     def direct(self, *args: Any) -> Direct | None:
         """Return what a call runs that is like one before; None where that is more than a kernel.

@@ -165,8 +165,7 @@ class Recording:
     def number(self, function: Callable[..., Any], args: tuple[Any, ...], value: Any) -> Number:
         """Keep a number that ``function`` gave."""
         if self._over:  # a number that somebody keeps
-            kept: Number = value
-            return kept
+            return value
         own = self._own(args)
         self._numbers.append(Formula(function, own))
         return Number(

@@ -116,8 +116,7 @@ def irfft(x: Complex, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     _require_length("irfft", count)
     factor = _factor("irfft", count, norm, inverse=True)
     real, imag = (_room(_sized("irfft", part, count // 2 + 1, place), factor) for part in given)
-    out: Tensor = _times(ops.irdft(real, imag, place, count), factor, given.dtype)
-    return out
+    return _times(ops.irdft(real, imag, place, count), factor, given.dtype)
 
 
 @as_called

@@ -110,11 +110,9 @@ class Cell(Generic[T]):
         if RECORDINGS.count:
             recording = recording_here.get()
             if recording is not None:
-                inside: T = recording.content(self)
-                return inside
+                return recording.content(self)
         value = self._value
-        found: T = self.current() if value is _ABSENT else value
-        return found
+        return self.current() if value is _ABSENT else value
 
     def current(self) -> T:
         """Return the value that stands here, whatever a recording would put in its place."""
@@ -127,8 +125,7 @@ class Cell(Generic[T]):
                     value = self._value = self._packed.make(
                         self._packed.layout, self._packed.leaves
                     )
-        found: T = value
-        return found
+        return value
 
     def set(self, value: T) -> None:
         """Put another value into the cell."""

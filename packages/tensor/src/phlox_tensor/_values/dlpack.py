@@ -99,8 +99,7 @@ class _Lender:
         return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        place: tuple[int, int] = self.given.__dlpack_device__()
-        return place
+        return self.given.__dlpack_device__()
 
 
 def array_of(given: Any, op: str) -> Array:

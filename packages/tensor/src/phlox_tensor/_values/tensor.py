@@ -338,8 +338,7 @@ class Tensor(TensorMethods[K], metaclass=_Constructor):
         """
         if wrong:
             raise refused("backward", wrong, known=("seed", "retain_graph"))
-        found: Gradients = self.device.backward(self, seed, retain_graph)
-        return found
+        return self.device.backward(self, seed, retain_graph)
 
     def grad(self, gradients: Any) -> Tensor[Float]:
         """Return this leaf's gradient out of ``gradients``, on the inner backend.
@@ -357,8 +356,7 @@ class Tensor(TensorMethods[K], metaclass=_Constructor):
                 expected="what backward() gave",
                 hint="x.grad(loss.backward())",
             )
-        found: Tensor[Float] = gradients[self]
-        return found
+        return gradients[self]
 
     def detach(self, *more: Never, **wrong: Never) -> Tensor[K]:
         """Return the same values without their history."""

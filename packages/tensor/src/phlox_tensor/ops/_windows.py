@@ -20,8 +20,7 @@ def padded(x: Tensor, padding: Sides, value: float, extra: Pair = (0, 0)) -> Ten
     """Return the images with a margin of ``value``, and ``extra`` at the end."""
     (top, bottom), (left, right) = padding
     sides = ((top, bottom + extra[0]), (left, right + extra[1]))
-    out: Tensor = x if sides == ((0, 0), (0, 0)) else pad(x, sides, value)
-    return out
+    return x if sides == ((0, 0), (0, 0)) else pad(x, sides, value)
 
 
 def _starts(kernel: Pair, dilation: Pair) -> Iterator[Pair]:
@@ -54,5 +53,4 @@ def added(
     whole = (n, c, height + top + bottom + extra[0], width + left + right + extra[1])
     starts = [v for start in _starts(kernel, dilation) for v in (0, 0, *start)]
     out = add_slices(parts, whole, tuple(starts), (1, 1, *stride) * len(parts))
-    cut: Tensor = slice_(out, (0, 0, top, left), shape, (1, 1, 1, 1))
-    return cut
+    return slice_(out, (0, 0, top, left), shape, (1, 1, 1, 1))

@@ -214,8 +214,7 @@ resize = window(
 
 
 def _interpolate(x: Tensor, *attributes: Any) -> Tensor:
-    out: Tensor = resize(x, *places.as_resize(*attributes))
-    return out
+    return resize(x, *places.as_resize(*attributes))
 
 
 interpolate = window(

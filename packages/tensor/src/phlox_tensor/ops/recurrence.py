@@ -30,8 +30,7 @@ def real_steps(lengths: Tensor[Int], steps: int) -> Tensor[Bool]:
     """(N, steps): True for the steps that count."""
     device, lengths = lengths.device, widened(lengths, steps)
     places = Tensor[Any](device.ops.arange(0, 1, steps, lengths.dtype), device)
-    found: Tensor[Bool] = binary.less(places, lengths.reshape((lengths.shape[0], 1)))
-    return found
+    return binary.less(places, lengths.reshape((lengths.shape[0], 1)))
 
 
 def walk(
@@ -199,8 +198,7 @@ def within_steps(op: str, x: Tensor, lengths: Tensor[Int] | None) -> Tensor[Int]
 
 def projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """What inputs give to the gates of all steps, in one product."""
-    found: Tensor = products.linear(x, weight, bias)
-    return found
+    return products.linear(x, weight, bias)
 
 
 def counted(states: Tensor, lengths: Tensor[Int] | None) -> Tensor:

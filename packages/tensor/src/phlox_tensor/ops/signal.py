@@ -131,8 +131,7 @@ def _irdft(re: Tensor, im: Tensor, axis: int, n: int) -> Tensor:
     behind = (*(slice(None),) * axis, slice(1, n - n // 2))
     re = movement.concat([re, re[behind].flip(axis)], axis=axis)
     im = movement.concat([im, -im[behind].flip(axis)], axis=axis)
-    out: Tensor = dft(re, im, axis, True, False)[0]
-    return out
+    return dft(re, im, axis, True, False)[0]
 
 
 irdft = transform(

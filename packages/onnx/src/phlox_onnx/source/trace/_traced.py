@@ -149,8 +149,7 @@ class Traced:
     @property
     def dtype(self) -> DType:
         """The element type."""
-        found: DType = self.cases[0].dtype
-        return found
+        return self.cases[0].dtype
 
     @property
     def device(self) -> TracedDevice:
