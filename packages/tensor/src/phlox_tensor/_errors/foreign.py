@@ -10,6 +10,7 @@ from typing import Final
 _PARTS: Final = (
     "autodiff",
     "data",
+    "distributed",
     "fusion",
     "kernels",
     "nn",
@@ -17,6 +18,7 @@ _PARTS: Final = (
     "optim",
     "record",
     "tensor",
+    "text",
     "train",
     "wgpu",
 )
