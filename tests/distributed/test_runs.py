@@ -81,6 +81,41 @@ def test_a_run_is_the_same_for_any_number_of_ranks(calm: Any, tmp_path: Path, si
     assert log_of(tmp_path) == calm[1]
 
 
+def test_states_of_an_optimizer_are_dealt_and_saved_whole(calm: Any, tmp_path: Path) -> None:
+    for size, stop in ((3, 2), (1, 5), (2, None)):
+        found = together(
+            size,
+            lambda group: run(group, tmp_path, stop, shard_optimizer=True),  # noqa: B023 - at once
+        )
+    assert found == [calm[0]] * 2
+    assert log_of(tmp_path) == calm[1]
+
+
+def test_each_rank_keeps_states_of_its_own() -> None:
+    def states(group: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        config = optim.AdamWConfig(grad_clipping=optim.ClipByGlobalNorm(0.1))
+        scaling = optim.LossScalingConfig(scale=8.0).init()
+        learner = train.Learner(
+            model, config.init(), 0.1, scaling=scaling, microbatches=4, seed=0,
+            group=group, shard_optimizer=True,
+        )  # fmt: skip
+        for batch in batches((12, 12)):
+            learner.step(forward, batch)
+        own: Any = learner.optimizer.into_record()["states"]
+        whole: Any = learner.into_record()["optimizer"]
+        return bits(learner.model), sorted(own), sorted(whole["states"])
+
+    (alone,) = together(1, states)
+    found = together(3, states)
+    assert [each[0] for each in found] == [alone[0]] * 3
+    everything = found[0][2]
+    assert len(everything) == len(alone[1]) == 6
+    assert sorted(key for each in found for key in each[1]) == everything
+    assert all(each[1] for each in found)
+
+
 def test_batches_that_do_not_come_apart_are_whole_on_each_rank() -> None:
     def feeds() -> list[Any]:
         noisy = data.DataLoader(

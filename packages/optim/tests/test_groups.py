@@ -207,6 +207,22 @@ def test_sums_of_gradients_are_divided_before_they_are_clipped() -> None:
     assert set(moved(model, after).values()) == {0.05}
 
 
+def test_parameters_that_others_step_are_clipped_together_and_left_alone() -> None:
+    model = net()
+    optimizer = optim.AdamConfig(grad_clipping=optim.ClipByGlobalNorm(1e-3)).init()
+    whole = optim.AdamConfig(grad_clipping=optim.ClipByGlobalNorm(1e-3)).init()
+    expected = whole.step(0.1, model, grads_of(model, 2.0))
+    chosen = {model.param_list()[0].id}
+    after = optimizer.step(0.1, model, grads_of(model, 2.0), only=chosen)
+    for param, new, all_ in zip(
+        model.param_list(), after.param_list(), expected.param_list(), strict=True
+    ):
+        same = all_ if param.id in chosen else param
+        assert new.value.tolist() == same.value.tolist()
+    states: Any = optimizer.into_record()["states"]
+    assert set(states) == chosen
+
+
 def test_a_scale_grows_after_good_steps_and_falls_after_bad_ones() -> None:
     scaling = optim.LossScalingConfig(scale=8.0, interval=2).init()
     optimizer = optim.SgdConfig().init()

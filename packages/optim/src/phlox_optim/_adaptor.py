@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from types import NoneType
 from typing import Any, Final, NamedTuple, final
@@ -171,6 +171,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         strict: bool = True,
         skip_nonfinite: bool = False,
         divide_by: float = 1.0,
+        only: Container[str] | None = None,
     ) -> M:
         """Return the module after a step; parameters without a gradient stay as they are.
 
@@ -187,6 +188,8 @@ class OptimizerAdaptor(Settled, Optimizer):
                 device at each step; without it such numbers reach the weights.
             divide_by: what gradients are divided by before all else: the number of backward passes
                 that they are a sum of, or the scale of the loss.
+            only: ids of the parameters that are stepped, such as those whose states this process
+                keeps. Gradients of all are clipped together, and have to be finite.
 
         Raises:
             ArgumentError: when a group fits no parameter; for a rate that is no finite number, and
@@ -207,6 +210,9 @@ class OptimizerAdaptor(Settled, Optimizer):
                 self._state.set(content._replace(skipped=content.skipped + 1))
             return module
         found = self._scaled(found, divide_by)
+        if only is not None:
+            rows = [row for row, param in enumerate(params) if param.id in only]
+            params, found = [params[row] for row in rows], [found[row] for row in rows]
         followed = recording()
         content = self._state.get()
         if strict and params and not followed:

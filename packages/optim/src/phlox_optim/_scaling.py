@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import inf
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from phlox_record import Record
 from phlox_tensor import Float, GradientError, Tensor, WrongTypeError
@@ -99,10 +100,19 @@ class LossScaling(Settled):
         """Return the loss times the scale."""
         return loss * self.scale
 
-    def step(self, optimizer: Optimizer, lr: float, module: M, grads: AnyGradients) -> M:
+    def step(
+        self,
+        optimizer: Optimizer,
+        lr: float,
+        module: M,
+        grads: AnyGradients,
+        *,
+        only: Container[str] | None = None,
+    ) -> M:
         """Return the module after a step by gradients of the scaled loss.
 
-        They are divided by the scale: those of another loss would be next to nothing.
+        They are divided by the scale: those of another loss would be next to nothing. ``only`` is
+        as of ``OptimizerAdaptor.step``.
 
         Raises:
             CompileError: inside of a compiled function, as it reads whether gradients are finite.
@@ -133,7 +143,8 @@ class LossScaling(Settled):
         )
         scale, good = self._state.get()
         before = optimizer.skipped
-        module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=scale)
+        more: Any = {} if only is None else {"only": only}  # others' optimizers do not take it
+        module = optimizer.step(lr, module, grads, skip_nonfinite=True, divide_by=scale, **more)
         if optimizer.skipped > before:
             state = _ScaleState(scale * self._config.backoff, 0)
         elif good + 1 >= self._config.interval:

@@ -380,12 +380,13 @@ class Run:
         self.reason = self.reason or asked.pop("stop", "") or signals.stop or ""
         if ended:
             self.reason = self.reason or asked.pop("end", "")
-        self.reason, signals.stop = self._ranks.agreed(self.reason, signals.stop)
         why = asked.pop("save", "") or signals.save or self._saver.due(seen, self.epoch)
         signals.save = None
+        wanted = saves and bool(self.reason or why) and self._saver.new(self._place)
+        wanted, self.reason, signals.stop = self._ranks.agreed(wanted, self.reason, signals.stop)
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.settle()
-            if saves and (self.reason or why):
+            if wanted:
                 self._save(self.reason or why, values or {})
         self._unsaved = not saves
         return bool(self.reason)
@@ -429,7 +430,7 @@ class Run:
             self._settle()
         self.reason = self.reason or "done"
         self._folder.rows.flush()
-        if not self._unsaved:
+        if self._ranks.agreed(not self._unsaved and self._saver.new(self._place))[0]:
             self._save(self.reason, {})
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.wait()
@@ -443,7 +444,7 @@ class Run:
     def _fail(self, error: BaseException) -> None:
         """Save what an error leaves whole: the last step that ended, unless a learner moved on."""
         self.reason = f"{type(error).__name__}: {error}"
-        whole = self._counts() == self._moved
+        whole = self._counts() == self._moved and not self._ranks.sharded
         if isinstance(error, RunError) or (self._inside and not isinstance(error, Exception)):
             whole = False
         try:

@@ -71,6 +71,11 @@ class Saver:
         chosen = [rule.wanted(all_, seen.better) for rule in self._best]
         return "best" if any(seen.step in steps for steps in chosen) else ""
 
+    def new(self, place: Place) -> bool:
+        """Whether there are checkpoints, and none of this moment."""
+        there = self._folder.checkpoints is not None
+        return there and self.last[:2] != (place.step, place.epoch)
+
     def save(
         self, moment: Moment, values: Mapping[str, float], saved: Callable[[int, Path], None]
     ) -> None:
@@ -82,7 +87,7 @@ class Saver:
             saved: called when the file is there.
         """
         place = moment.place
-        if self._folder.checkpoints is None or self.last[:2] == (place.step, place.epoch):
+        if not self.new(place):
             return
         record = {
             "parts": {name: part.into_record() for name, part in self._parts.items()},

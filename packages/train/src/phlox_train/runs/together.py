@@ -67,7 +67,21 @@ class Ranks:
             return found
         return _RECORDER.from_bytes(data, dtype="stored")
 
-    def agreed(self, *wish: Any) -> tuple[Any, ...]:
-        """Return what rank 0 says."""
-        agreed: tuple[Any, ...] = told(self.group, wish)
+    @property
+    def sharded(self) -> bool:
+        """Whether a record of what is trained takes all ranks."""
+        return any(learner.sharded for learner in self._learners)
+
+    def agreed(self, saves: bool, *wish: Any) -> tuple[Any, ...]:
+        """Return what rank 0 says.
+
+        Args:
+            saves: whether it begins to write a checkpoint now; others give what that lacks.
+            wish: all else.
+        """
+        agreed: tuple[Any, ...] = told(self.group, (saves, *wish))
+        if agreed[0] and not self.first:
+            for learner in self._learners:
+                if learner.sharded:
+                    learner.into_record()
         return agreed

@@ -12,6 +12,7 @@ from phlox_optim import (
     Gradients,
     LossScaling,
     Optimizer,
+    OptimizerAdaptor,
     PlateauScheduler,
     Scheduler,
 )
@@ -22,6 +23,7 @@ from phlox_tensor.groups import Group, TreeSum, told
 from phlox_tensor.random import Generator, generator
 
 from .batches import parts_of, placed, rows_of
+from .dealt import Dealt
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of
@@ -61,7 +63,7 @@ class Learner(Generic[M]):
         (True, 20)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice of its own, by name
         self,
         model: M,
         optimizer: Optimizer,
@@ -73,6 +75,7 @@ class Learner(Generic[M]):
         seed: int | None = None,
         compile: bool = False,
         group: Group | None = None,
+        shard_optimizer: bool = False,
     ) -> None:
         """Hold what a step changes.
 
@@ -89,6 +92,8 @@ class Learner(Generic[M]):
             compile: record steps, and repeat them: the same numbers sooner.
             group: processes that take each step together, such as ``distributed.init()``. The
                 model and seed of rank 0 are taken over.
+            shard_optimizer: deal parameters to ranks, of which each keeps the states of its own.
+                All ranks call ``into_record``, which is whole on rank 0.
 
         Raises:
             ArgumentError: for a number of parts below 1, and a seed that is none.
@@ -114,8 +119,12 @@ class Learner(Generic[M]):
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
         self.together: Together | None = None
+        self._dealt: Dealt | None = None
         if group is not None and ranks > 1:
             self.together = Together(group, microbatches, self.device)
+            if shard_optimizer:
+                _check(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
+                self._dealt = Dealt(group, self.device)
             model, self.seed = self.together.same(model), told(group, self.seed)
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
@@ -124,6 +133,11 @@ class Learner(Generic[M]):
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
         self._share = compiled(self._shared) if compile else self._shared
+
+    @property
+    def sharded(self) -> bool:
+        """Whether its record takes all ranks, as each has states of its own."""
+        return self._dealt is not None
 
     @property
     def model(self) -> M:
@@ -315,16 +329,20 @@ class Learner(Generic[M]):
 
     def _apply(self, grads: Gradients, total: float = 1.0) -> None:
         model, steps = self._now.get()
-        model = self.optimizer.step(self._next_rate(), model, grads, divide_by=total)
-        self._stepped(model, steps)
+        by_id: Any = grads
+        only: Any = {} if self._dealt is None else {"only": self._dealt.own(model)}
+        model = self.optimizer.step(self._next_rate(), model, grads, divide_by=total, **only)
+        self._stepped(model if self._dealt is None else self._dealt.spread(model, by_id), steps)
 
     def _apply_scaled(self, grads: Any, scaling: LossScaling) -> bool:
         """Step by scaled gradients, and say whether they were finite."""
         before = self.optimizer.skipped
-        model = scaling.step(self.optimizer, self.schedule.rate, self.model, grads)
+        dealt, rate = self._dealt, self.schedule.rate
+        own = None if dealt is None else dealt.own(self.model)
+        model = scaling.step(self.optimizer, rate, self.model, grads, only=own)
         if done := self.optimizer.skipped == before:
             self._next_rate()
-            self._stepped(model, self.steps)
+            self._stepped(model if dealt is None else dealt.spread(model, grads), self.steps)
         else:
             self._now.set((self.model, self.steps + 1))
         return done
@@ -340,6 +358,12 @@ class Learner(Generic[M]):
 
     def into_record(self) -> dict[str, Record]:
         """Return model, optimizer, schedule and counts as a tree."""
+        record = self._own_record()
+        if self._dealt is not None:
+            record["optimizer"] = self._dealt.whole(self.optimizer.into_record(), self.model)
+        return record
+
+    def _own_record(self) -> dict[str, Record]:
         record: dict[str, Record] = {
             "model": self.model.into_record(),
             "optimizer": self.optimizer.into_record(),
@@ -361,7 +385,7 @@ class Learner(Generic[M]):
             RecordError: when the record is not one of such a learner.
         """
         known = record if isinstance(record, dict) else {}
-        own = self.into_record()
+        own = self._own_record()
         if set(known) != set(own):
             got, expected = ", ".join(map(str, known)), ", ".join(own)
             raise RecordError("load_record", "not of such a learner", got=got, expected=expected)
@@ -375,7 +399,10 @@ class Learner(Generic[M]):
                     hint=f"Learner(..., {name}={known[name]!r})",
                 )
         model = self.model.load_record(known["model"])
-        self.optimizer.load_record(known["optimizer"])
+        states = known["optimizer"]
+        self.optimizer.load_record(
+            states if self._dealt is None else self._dealt.share(states, model)
+        )
         self.schedule.load_record(known["schedule"])
         if self.scaling is not None:
             self.scaling.load_record(known["scaling"])
