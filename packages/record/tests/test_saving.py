@@ -235,3 +235,16 @@ def test_shards_that_another_index_names_stay(tmp_path: Path) -> None:
     index.rename(tmp_path / "kept.mpk.index.json")
     recorder.record(tensors(1), tmp_path / "a", max_shard_size=16)
     assert values(recorder.load(tmp_path / "kept")) == values(tensors(2))
+
+
+def test_a_system_without_locks_of_files_saves_and_loads(tmp_path: Path) -> None:
+    code = (
+        "import sys\nsys.modules['fcntl'] = None\n"
+        "import phlox_tensor as pt, phlox_record as pr\n"
+        "recorder = pr.NamedMsgpackRecorder()\n"
+        "recorder.record({'a': pt.ones(3)}, sys.argv[1])\n"
+        "print(recorder.load(sys.argv[1])['a'].tolist())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "a")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "[1.0, 1.0, 1.0]\n", done.stderr

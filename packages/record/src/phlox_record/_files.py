@@ -16,8 +16,10 @@ from typing import Any, BinaryIO, Final, final
 
 from ._errors import Malformed
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # neither Windows nor Python in a browser has it
+    fcntl = None  # type: ignore[assignment]
 
 TEMPORARY: Final = ".phlox-*.tmp"  # what a killed process may leave behind
 _PORTION: Final = 1 << 22
@@ -144,7 +146,7 @@ def _remove_unlocked(path: Path) -> bool:
 
 def _lock(handle: int) -> bool:
     """Mark a file as being written until it is closed; False when somebody else did."""
-    if sys.platform != "win32":
+    if sys.platform != "win32" and fcntl is not None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # also where a network file system has no locks: then nothing is removed

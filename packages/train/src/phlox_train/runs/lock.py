@@ -13,7 +13,7 @@ from .errors import RunError
 
 if sys.platform == "win32":
     import msvcrt
-else:
+elif sys.platform != "emscripten":  # a browser has one process, and no locks
     import fcntl
 
 NAME: Final = "lock"
@@ -82,5 +82,5 @@ def _lock(file: int, *, shared: bool) -> None:
         os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which others may read
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         os.lseek(file, 0, os.SEEK_SET)
-    else:
+    elif sys.platform != "emscripten":
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
