@@ -139,6 +139,22 @@ def test_a_full_context_is_an_error_that_harms_nothing(model: text.LanguageModel
     assert other.send("And?", max_tokens=8, seed=2) == after
 
 
+def test_a_loaded_model_goes_on_with_text_itself(folder: Path, model: text.LanguageModel) -> None:
+    loaded: Any = nn.models.load(folder)
+    want = model.generate("Now is", max_tokens=9, seed=3)
+    pieces = loaded.generate("Now is", max_tokens=9, seed=3, stream=True)
+    assert "".join(pieces) == want
+    assert loaded.generate(["Now is"], max_tokens=9, seed=3) == [want]
+    assert text.load(loaded).generate("Now is", max_tokens=9, seed=3) == want
+    greedy = loaded.generate("Now is", max_tokens=9, temperature=0, top_k=3)
+    assert greedy == model.generate("Now is", max_tokens=9, temperature=0)
+    made: Any = nn.models.GptConfig(40, 64, 8, 1, 1).init(Cpu())
+    with pytest.raises(text.TextError, match=r"hint: text.LanguageModel\(model, tokenizer\)"):
+        made.generate("Now is", max_tokens=3)
+    with pytest.raises(px.UnknownArgumentError, match=r"hint: count=\.\.\."):
+        made.generate(px.asarray([[1]]), max_tokens=3)
+
+
 def test_wrong_calls_say_what_to_type(model: text.LanguageModel, tmp_path: Path) -> None:
     loose: Any = model
     with pytest.raises(px.UnknownArgumentError, match="max_tokens"):
@@ -165,7 +181,7 @@ def test_wrong_calls_say_what_to_type(model: text.LanguageModel, tmp_path: Path)
     (tmp_path / "generation_config.json").write_text(json.dumps({"do_sample": True, "top_p": "x"}))
     with pytest.raises(text.TextError, match="rules that are none"):
         text.load(tmp_path)
-    with pytest.raises(text.TextError, match=r"hint|there is no tokenizer"):
+    with pytest.raises(text.TextError, match="there is no model: got"):
         text.load(tmp_path / "nothing")
     with pytest.raises(AttributeError, match=r"text.Tokenizer.load"):
         _ = vars(px)["text"].AutoTokenizer

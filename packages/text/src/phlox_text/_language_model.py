@@ -221,20 +221,39 @@ def _compiled_step(sampling: Sampling) -> Any:
 
 
 def load(
-    path: str | Path, device: Backend | str | None = None, *, compile: bool = False
+    path: str | Path | CausalModel,
+    device: Backend | str | None = None,
+    *,
+    compile: bool = False,
 ) -> LanguageModel:
     """Return the language model of a folder: weights, tokenizer, rules and template.
 
     Args:
-        path: a folder with ``config.json``, weights and ``tokenizer.json``, as people share them.
+        path: a folder with ``config.json``, weights and ``tokenizer.json``, as people share them;
+            or the model that ``nn.models.load`` made of one.
         device: where the weights go; by default the default device.
         compile: whether a step is one compiled function over a cache of fixed size.
 
     Raises:
-        TextError: without a tokenizer, and for files beside it that cannot be read.
+        TextError: without a tokenizer, and for files beside it that cannot be read; for a model
+            that comes from no folder.
     """
-    place = Path(path)
-    sampling, ends = read_settings(place)
-    tokenizer = Tokenizer.load(place)
-    model: Any = load_model(place, device=device)
+    given = isinstance(path, CausalModel)
+    source = path.source if isinstance(path, CausalModel) else path
+    if source is None or (given and device is not None):
+        raise TextError(
+            "text",
+            "a model that was not loaded has no tokenizer" if source is None else "two devices",
+            got="a model" if source is None else device,
+            expected="a folder, or the model that nn.models.load made of one",
+            hint="text.LanguageModel(model, tokenizer)" if source is None else "text.load(model)",
+        )
+    place = Path(source)
+    if not place.exists():
+        expected = "a folder with config.json, weights and tokenizer.json"
+        raise TextError("text", "there is no model", got=str(place), expected=expected)
+    folder = place if place.is_dir() else place.parent
+    sampling, ends = read_settings(folder)
+    tokenizer = Tokenizer.load(folder)
+    model: Any = path if given else load_model(place, device=device)
     return LanguageModel(model, tokenizer, sampling=sampling, ends=ends, compile=compile)

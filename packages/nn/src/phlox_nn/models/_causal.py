@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import field
-from typing import Any
+from typing import Any, Final, overload
 
 from phlox_tensor import (
     ArgumentError,
@@ -16,6 +16,7 @@ from phlox_tensor import (
     WrongTypeError,
     concat,
 )
+from phlox_tensor.names import unknown_argument
 
 from ..generation.sampling import Sampling, Seed, numbers_of
 from ..generation.steps import Generation
@@ -23,6 +24,8 @@ from ..layers.attention import KeyValues
 from ..module.module import Module
 
 Caches = tuple[KeyValues, ...]
+# What others call the count.
+_WORDS: Final = dict.fromkeys(("max_length", "max_new_tokens", "max_tokens"), ("count",))
 
 
 class CausalModel(Module):
@@ -79,51 +82,89 @@ class CausalModel(Module):
         """Map tokens (N, length) to logits (N, length, words) of the tokens that follow."""
         return self.extend(tokens)[0]
 
+    @overload
     def generate(
         self,
         tokens: Tensor[Int],
         count: int,
         *,
-        temperature: float = 1.0,
+        temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
         min_p: float | None = None,
-        repetition_penalty: float = 1.0,
+        repetition_penalty: float | None = None,
         seed: Seed = None,
-    ) -> Tensor[Int]:
+    ) -> Tensor[Int]: ...
+
+    @overload
+    def generate(
+        self, tokens: str | list[str], *, max_tokens: int | None = None, **rules: Any
+    ) -> Any: ...
+
+    def generate(
+        self,
+        tokens: Tensor[Int] | str | list[str],
+        count: int | None = None,
+        *,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float | None = None,
+        seed: Seed = None,
+        **of_text: Any,
+    ) -> Any:
         """Return tokens (N, length) followed by ``count`` more, drawn from what is likely.
 
-        A model that trains neither drops values nor records here.
+        A model that trains neither drops values nor records here. Of a model that
+        ``nn.models.load`` read a text or several may be given in place of tokens, where the package
+        phlox-text is installed: ``model.generate("Once upon", max_tokens=50, stream=True)``, with
+        all that ``phlox_text.LanguageModel.generate`` takes.
 
         Args:
             tokens: at least one for each text.
             count: how many are added.
-            temperature: what logits are divided by; 0 for the likeliest token each time.
+            temperature: what logits are divided by; 0 for the likeliest token each time. None is 1,
+                and for text what the files of the model say.
             top_k: how many tokens there are to choose from; None for all.
             top_p: the likeliest tokens that have this share together are chosen from; None for
                 all. Holtzman et al., 2020.
             min_p: tokens of less than this part of the share of the likeliest are not chosen;
                 None for all. Nguyen et al., 2024.
             repetition_penalty: logits of tokens that are there already are divided by it where
-                they are positive, and multiplied where not. Keskar et al., 2019.
+                they are positive, and multiplied where not; None is 1. Keskar et al., 2019.
             seed: what the draws follow from, beside row and position, on all devices; one for
                 each text makes them independent of the others. None takes it from the stream of
                 random numbers.
+            of_text: for text, such as ``max_tokens`` and ``stream``.
 
         Raises:
             ArgumentError: for a temperature or a count below 0, a share that is none, no token to
-                choose from or to start with.
+                choose from or to start with; for text without the package.
             ShapeError: for a text longer than the positions.
             WrongTypeError: for tokens that are no tensor, and a count that is no int.
         """
-        check_start(tokens, count)
-        sampling = Sampling(repetition_penalty, temperature, top_k, top_p, min_p)
-        check_length(self, tokens.shape[1] + count - 1)
-        if not count:
-            return tokens
-        numbers = numbers_of(seed, tokens.shape[0], count)
-        following = Generation(self.with_training(False).freeze()).tokens(tokens, sampling, numbers)
-        return concat((tokens, *(new[:, None] for new in following)), axis=-1)
+        rules = {
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "repetition_penalty": repetition_penalty,
+        }
+        given: Any = {name: rule for name, rule in rules.items() if rule is not None}
+        if isinstance(tokens, str) or _are_texts(tokens):
+            return _with_text(self).generate(tokens, seed=seed, **given, **of_text)
+        wrong = unknown_argument("generate", of_text, ("tokens", "count", *rules, "seed"), _WORDS)
+        if wrong is not None:
+            raise wrong
+        first, more = check_start(tokens, count)
+        sampling = Sampling(**given)
+        check_length(self, first.shape[1] + more - 1)
+        if not more:
+            return first
+        numbers = numbers_of(seed, first.shape[0], more)
+        following = Generation(self.with_training(False).freeze()).tokens(first, sampling, numbers)
+        return concat((first, *(new[:, None] for new in following)), axis=-1)
 
 
 def check_length(model: CausalModel, length: int) -> None:
@@ -137,8 +178,8 @@ def check_length(model: CausalModel, length: int) -> None:
         raise ShapeError(type(model).__name__, "too long", got=got, expected=expected)
 
 
-def check_start(tokens: Any, count: object) -> None:
-    """Refuse what no text goes on from."""
+def check_start(tokens: Any, count: Any) -> tuple[Tensor[Int], int]:
+    """Return both; refuse what no text goes on from."""
     if not isinstance(tokens, Tensor) or type(count) is not int:
         raise WrongTypeError(
             "generate",
@@ -155,3 +196,23 @@ def check_start(tokens: Any, count: object) -> None:
             expected="tokens (N, length) with one each at least, count >= 0",
             hint="tokens[None] for a single text" if tokens.ndim == 1 else None,
         )
+    return tokens, count
+
+
+def _are_texts(given: Any) -> bool:
+    return isinstance(given, list | tuple) and any(isinstance(each, str) for each in given)
+
+
+def _with_text(model: CausalModel) -> Any:
+    """The model beside its tokenizer, by the package that knows of text."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and only text needs it
+
+    for point in entry_points(group="phlox.text"):
+        return point.load()(model)
+    raise ArgumentError(
+        "generate",
+        "text needs a package that is not installed",
+        got="no phlox-text",
+        expected="it, or tokens",
+        hint='pip install "phlox[text]"',
+    )
