@@ -10,6 +10,7 @@ from .._elsewhere import MODELS as _MODELS
 from ._bert import Bert as Bert
 from ._bert import BertConfig as BertConfig
 from ._causal import CausalModel as CausalModel
+from ._gguf import save_gguf as save_gguf
 from ._gpt import Gpt as Gpt
 from ._gpt import GptConfig as GptConfig
 from ._llama import Llama as Llama

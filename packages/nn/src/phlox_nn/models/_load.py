@@ -12,8 +12,10 @@ from phlox_record import recorder_for
 from phlox_tensor import Backend, RecordError, as_device, random
 from phlox_tensor.names import some
 
-from ..loading.report import LoadReport
+from ..loading.report import Layout, LoadReport
 from ..module.module import Module
+from ._blocks import with_blocks
+from ._gguf import GgufFile
 from ._parts import ModelConfig
 from ._public import Json, Published, published
 
@@ -25,24 +27,33 @@ _INDEX: Final = ".index.json"
 
 
 class _Source(NamedTuple):
-    """A model on a disk: its settings, and its tensors by name, unread."""
+    """A model on a disk: it with lazy parameters, its tensors by name, unread, and their layout."""
 
-    config: ModelConfig
+    model: Module
     record: dict[str, Any]
-    read: Published
+    layout: Layout
 
 
-def load(path: str | Path, device: Backend | str | None = None, *, partial: bool = False) -> Module:
-    """Return the model of a folder or file, as its ``config.json`` describes it.
+def load(
+    path: str | Path,
+    device: Backend | str | None = None,
+    *,
+    partial: bool = False,
+    quantized: bool = True,
+) -> Module:
+    """Return the model of a folder, as its ``config.json`` describes it, or of a GGUF file.
 
     Weights go from the mapped file to the device one after the other, in the device's float type;
     no first values are made. Of GPT and decoders of the Llama family ``model.source`` is the path.
 
     Args:
         path: a folder with ``config.json`` beside ``model.safetensors``, its shards and their
-            index, or ``pytorch_model.bin``; or one of these files, beside its ``config.json``.
+            index, or ``pytorch_model.bin``; or one of these files, beside its ``config.json``; or
+            a file of llama.cpp, ``.gguf``, alone.
         device: where the weights go; None is the default device.
         partial: leave what the file lacks at first values, and let go what the model lacks.
+        quantized: whether matrices in blocks of Q8_0 and Q4_0 stay integers with scales, as
+            ``nn.quantize_weights`` makes them; other blocks, and all with False, become floats.
 
     Raises:
         FileNotFoundError: there is no such folder, no config or no weights in it.
@@ -56,12 +67,9 @@ def load(path: str | Path, device: Backend | str | None = None, *, partial: bool
             ...
         FileNotFoundError: [Errno 2] No such file or directory: 'folder/of/a/model'
     """
-    place = Path(path)
-    config, record, read = _open(place)
-    target = as_device(device)
-    made = _described(config, target).load_record(
-        record, target, partial=partial, layout=read.layout
-    )
+    place, target = Path(path), as_device(device)
+    model, record, layout = _open(place, target, quantized=quantized)
+    made = model.load_record(record, target, partial=partial, layout=layout)
     return made.replace(source=str(place)) if "source" in made.field_names() else made
 
 
@@ -78,8 +86,8 @@ def load_report(path: str | Path) -> LoadReport:
             ...
         FileNotFoundError: [Errno 2] No such file or directory: 'folder/of/a/model'
     """
-    config, record, read = _open(Path(path))
-    return _described(config, as_device(None)).load_report(record, layout=read.layout)
+    model, record, layout = _open(Path(path), as_device(None), quantized=True)
+    return model.load_report(record, layout=layout)
 
 
 def _described(config: ModelConfig, device: Backend) -> Module:
@@ -89,11 +97,14 @@ def _described(config: ModelConfig, device: Backend) -> Module:
     return made
 
 
-def _open(place: Path) -> _Source:
+def _open(place: Path, device: Backend, *, quantized: bool) -> _Source:
     """Find settings and tensors of a model."""
     folder = place if place.is_dir() else place.parent
     if not place.exists():
         raise FileNotFoundError(2, "No such file or directory", str(place))
+    alone = place if place.is_file() else _only(folder, ".gguf")
+    if alone is not None and alone.suffix == ".gguf":
+        return _open_gguf(alone, device, quantized=quantized)
     given = _json(folder / _CONFIG)
     read = published(given)
     config = read.config(given)
@@ -103,7 +114,25 @@ def _open(place: Path) -> _Source:
     if layers > len(found):
         what = f"{_CONFIG} describes more layers than there are tensors"
         raise RecordError("load", what, got=layers, expected=f"at most {len(found)}")
-    return _Source(config, _needed(found, read, config), read)
+    return _Source(_described(config, device), _needed(found, read, config), read.layout)
+
+
+def _open_gguf(path: Path, device: Backend, *, quantized: bool) -> _Source:
+    file = GgufFile.open(path)
+    model = _described(file.config, device)
+    record = file.record(model.params())
+    if quantized:
+        maps = [path for path, p in model.params().items() if len(p.shape) == 2]
+        # The table of tokens is the last map too, by rows.
+        maps = [path for path in maps if "embed" not in path]
+        model, record = with_blocks(model, record, maps)
+    return _Source(model, record, "pytorch")
+
+
+def _only(folder: Path, suffix: str) -> Path | None:
+    """The one file of a kind in a folder without settings of its own."""
+    found = sorted(folder.glob(f"*{suffix}"))
+    return found[0] if len(found) == 1 and not (folder / _CONFIG).exists() else None
 
 
 def _without_index(weights: Path) -> Path:
