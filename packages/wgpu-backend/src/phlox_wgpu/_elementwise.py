@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -79,36 +79,33 @@ def run_program(
     Raises:
         Rejected: the shapes do not broadcast, or a number does not fit the element type it meets.
     """
-    key = (
-        program.token,
-        *[(x.shape, x.strides, x.offset & 3) if type(x) is GpuArray else None for x in operands],
-    )
+    inputs: list[GpuArray] = []
+    scalars: list[float] = []
+    layouts: list[Hashable] = [program.token]
+    for x, dtype in zip(operands, program.chain.inputs, strict=True):
+        if type(x) is GpuArray:
+            inputs.append(x)
+            layouts.append((x.shape, x.strides, x.offset & 3))
+        else:
+            scalars.append(scalar(x, dtype))
+            layouts.append(None)
+    key = tuple(layouts)
     plan: Plan = device.plans.get(key) or device.plans.find(
         key, lambda: _plan(device, program.chain, operands)
     )
-    if plan.pieces:
+    if plan.launch is None:
         return _run_pieces(device, program, plan, operands)
     if plan.copies:
         pairs = zip(operands, plan.copies, strict=True)
         dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
         return run_program(device, program, tuple(dense))
-    assert plan.launch is not None
+    shape, strides, size = plan.shape, plan.strides, plan.size
     outputs = tuple(
-        [
-            device.dense(plan.shape, plan.strides, plan.size, plan.size * ITEM_BYTES[t.name], t)
-            for t in program.dtypes
-        ]
+        [device.dense(shape, strides, size, size * ITEM_BYTES[t.name], t) for t in program.dtypes]
     )
     if not plan.contiguous:
         for out in outputs:
             out.contiguous = False
-    inputs: list[GpuArray] = []
-    scalars: list[float] = []
-    for x, dtype in zip(operands, program.chain.inputs, strict=True):
-        if type(x) is GpuArray:
-            inputs.append(x)
-        else:
-            scalars.append(scalar(x, dtype))
     plan.launch.run(device, inputs, outputs, scalars)
     return outputs
 

@@ -67,10 +67,12 @@ class Launch:
         changing: Sequence[float] = (),
     ) -> None:
         """Record the dispatch."""
-        params = [*self.head]
+        params = list(self.head)
         for (unit, behind), x in zip(self.operands, inputs, strict=False):
             params.append(x.offset // unit)
-            params += behind
+            if behind:
+                params += behind
         params += self.tail
-        params += changing
+        if changing:
+            params += changing
         device.record(self.pipeline, inputs, outputs, params, *self.grid)
