@@ -168,7 +168,7 @@ impl Engine {
         let ring = make(RING_BYTES as u64, "uniform");
         Ok(Self {
             errors: make(ERROR_BYTES, "storage"),
-            worker: Worker::start(device.clone(), queue.clone(), ring.clone()),
+            worker: Worker::start(device.clone(), queue.clone(), ring.clone(), faults.clone()),
             ring,
             record: Mutex::new(Record::new()),
             polling: Mutex::new(()),
@@ -352,8 +352,7 @@ impl Engine {
         self.flush()?;
         py.detach(|| {
             self.worker.reach();
-            let _one = self.polling.lock().unwrap();
-            let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+            self.poll(wgpu::PollType::wait_indefinitely());
         });
         self.check()
     }
@@ -363,7 +362,7 @@ impl Engine {
         py.detach(|| {
             self.worker.reach();
             self.device.destroy();
-            self.poll();
+            self.poll(wgpu::PollType::Poll);
         });
         self.faults.lose("it was given up");
     }
@@ -375,7 +374,7 @@ impl Engine {
         drop(record);
         py.detach(|| {
             self.worker.stop();
-            let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+            self.poll(wgpu::PollType::wait_indefinitely());
         });
     }
 }

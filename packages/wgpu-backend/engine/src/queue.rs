@@ -1,5 +1,6 @@
 //! The thread that hands work to the driver, in the order in which it was sent.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -77,16 +78,27 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn start(device: wgpu::Device, queue: wgpu::Queue, ring: wgpu::Buffer) -> Self {
+    pub fn start(device: wgpu::Device, queue: wgpu::Queue, ring: wgpu::Buffer, faults: Arc<Faults>) -> Self {
         let (jobs, received) = channel();
-        let run = move || work(&device, &queue, &ring, &received);
+        let run = move || {
+            let all = AssertUnwindSafe(|| work(&device, &queue, &ring, &received));
+            if catch_unwind(all).is_err() {
+                faults.lose("the driver failed on what was submitted");
+                received.into_iter().for_each(refuse);
+            }
+        };
         let thread = std::thread::Builder::new().name("phlox-wgpu".into()).spawn(run).ok();
         Self { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(thread) }
     }
 
     pub fn send(&self, job: Job) {
-        if let Some(jobs) = self.jobs.lock().unwrap().as_ref() {
-            let _ = jobs.send(job);
+        match self.jobs.lock().unwrap().as_ref() {
+            Some(jobs) => {
+                if let Err(unsent) = jobs.send(job) {
+                    refuse(unsent.0);
+                }
+            }
+            None => refuse(job),
         }
     }
 
@@ -103,6 +115,13 @@ impl Worker {
         if let Some(thread) = self.thread.lock().unwrap().take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Tell who waits for a job that it is never done.
+fn refuse(job: Job) {
+    if let Job::Batch(Batch { map: Some((_, _, state)), .. }) = job {
+        state.tell(false);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Bytes to and from the GPU, and the waits for them.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::buffer::PyBuffer;
@@ -21,9 +22,14 @@ const SPIN: Duration = Duration::from_micros(100);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 impl Engine {
-    pub fn poll(&self) {
-        let _one = self.polling.lock().unwrap();
-        let _ = self.device.poll(wgpu::PollType::Poll);
+    /// Let the driver tell what is done. No two threads do so at once, which it does not stand.
+    pub fn poll(&self, how: wgpu::PollType) {
+        let _one = self.polling.lock().unwrap_or_else(PoisonError::into_inner);
+        // The crate panics where the device is lost.
+        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(how)));
+        if polled.is_err() {
+            self.faults.lose("the driver failed on what it ran");
+        }
     }
 
     /// Block until the bytes of a ticket are here.
@@ -31,7 +37,7 @@ impl Engine {
         self.worker.reach();
         let start = Instant::now();
         let arrived = loop {
-            self.poll();
+            self.poll(wgpu::PollType::Poll);
             if let Some(arrived) = state.arrived() {
                 break arrived;
             }
@@ -40,9 +46,7 @@ impl Engine {
                 std::thread::yield_now();
                 continue;
             }
-            if waited > Duration::from_secs(1) {
-                self.check()?;
-            }
+            self.check()?;
             std::thread::sleep((waited / 16).min(LONGEST_SLEEP));
         };
         self.check()?;
@@ -132,7 +136,10 @@ impl Engine {
         self.send(&mut record, Batch::default());
         record.flush_at = usize::MAX;
         drop(record);
-        let called = call.call0();
+        if let Err(error) = call.call0() {
+            self.recorded().flush_at = LATER_FLUSH;
+            return Err(error);
+        }
         let queries = self.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: None,
             ty: wgpu::QueryType::Timestamp,
@@ -148,9 +155,11 @@ impl Engine {
         let clock = Some(Clock { queries, ticks });
         let mut record = self.recorded();
         record.flush_at = LATER_FLUSH;
+        if record.passes.is_empty() {
+            return Ok(0.0); // the clock of no pass is never told
+        }
         self.send(&mut record, Batch { copies, clock, map, ..Batch::default() });
         drop(record);
-        called?;
         py.detach(|| self.arrive(&state))?;
         let mapped = staging.slice(..16).get_mapped_range();
         let mapped = mapped.map_err(|error| DriverError::new_err(error.to_string()))?;

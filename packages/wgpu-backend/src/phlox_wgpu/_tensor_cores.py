@@ -9,6 +9,7 @@ from phlox_tensor import float16
 from ._runtime import GpuDevice
 from .wgsl.cooperative import SQUARE, Cooperative, CooperativeTile, cooperative_source
 
+_LARGE, _SMALL = (128, 128, 32, 64, 64), (64, 64, 32, 32, 32)
 _ENOUGH_GROUPS = 64  # workgroups of the large tile that keep a large GPU busy
 _LEAST = 32  # rows, columns and inner elements below which a tile is mostly padding
 
@@ -17,11 +18,14 @@ def tile_of(device: GpuDevice, m: int, n: int, k: int, batches: int) -> Cooperat
     """The tile for a product of float16; None where tensor cores do not take it."""
     if min(m, n, k) < _LEAST or n % 4 or not _lanes(device):
         return None
-    large = CooperativeTile(128, 128, 32, 64, 64, device.tensor_lanes or 0)
+    lanes, memory = device.tensor_lanes or 0, device.limits["max-compute-workgroup-storage-size"]
+    large, small = (CooperativeTile(*shape, lanes) for shape in (_LARGE, _SMALL))
     rows, columns = large.cut(m, n)
-    if rows * columns * batches >= _ENOUGH_GROUPS:
-        return large
-    return CooperativeTile(64, 64, 32, 32, 32, large.lanes)
+    enough = rows * columns * batches >= _ENOUGH_GROUPS
+    fitting = [tile for tile in (large, small) if tile.workgroup_bytes <= memory]
+    if not fitting:
+        return None
+    return fitting[0] if enough else fitting[-1]
 
 
 def _lanes(device: GpuDevice) -> int:
@@ -38,7 +42,7 @@ def _multiplies(device: GpuDevice) -> bool:
     """Whether a product of small whole numbers is the one of the host."""
     if not device.engine.lanes:
         return False
-    tile = CooperativeTile(64, 64, 32, 32, 32, device.engine.lanes)
+    tile = CooperativeTile(*_SMALL, device.engine.lanes)
     spec = Cooperative(tile, a_deep=True, b_deep=False, ragged=False, bias=False)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-8, 9, (64, 64)).astype(np.float16) for _ in range(2))
