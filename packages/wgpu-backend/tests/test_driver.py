@@ -73,7 +73,6 @@ def test_memory_of_dropped_tensors_serves_new_ones_of_other_sizes(gpu: Wgpu, run
         import resource
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
-from phlox_wgpu.wgpu_py import calls
 
         gpu = Wgpu()
 
@@ -115,7 +114,6 @@ def test_a_lost_device_says_so_at_every_call(run: Run) -> None:
         import numpy as np
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
-from phlox_wgpu.wgpu_py import calls
 
         if Wgpu.found():
             gpu = Wgpu()
@@ -148,7 +146,6 @@ def test_a_loss_ends_a_wait(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         """
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
-from phlox_wgpu.wgpu_py import calls
         from wgpu import GPUError
 
         if Wgpu.found():
@@ -201,7 +198,6 @@ def test_shaders_with_checks_give_the_same_bits(run: Run, monkeypatch: pytest.Mo
         import numpy as np
         import phlox_tensor as pt
         from phlox_wgpu import Wgpu
-from phlox_wgpu.wgpu_py import calls
 
         if Wgpu.found():
             gpu = Wgpu()
