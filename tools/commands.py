@@ -153,6 +153,13 @@ def doctor(arguments: Arguments) -> int:
     return call(script("phlox"), "doctor", *arguments)
 
 
+def versions(arguments: Arguments) -> int:
+    """Print the version of every package and what disagrees; X.Y.Z gives all of them that one."""
+    from tools.versions import versions as job  # noqa: PLC0415 - most commands need it never
+
+    return job(arguments)
+
+
 def lock(arguments: Arguments) -> int:
     """Resolve constraints/*.in again into hashed files."""
     _none("lock", arguments)
@@ -203,6 +210,7 @@ COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "site": site,
     "engine": engine,
     "doctor": doctor,
+    "versions": versions,
     "lock": lock,
     "clean": clean,
     "help": help_,

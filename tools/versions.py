@@ -1,4 +1,7 @@
-"""Versions that must agree: pyproject files, changelogs, Cargo.toml, requirements."""
+"""Versions that must agree: pyproject files, changelogs, Cargo.toml, requirements, sources.
+
+`./x versions` prints them, and `./x versions 0.3.0` gives every package that version.
+"""
 
 import re
 import tomllib
@@ -6,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.shell import ROOT
+from tools.shell import ROOT, fail
 
+_NEW = re.compile(r"\d+\.\d+\.\d+")
+_STATED = re.compile(r'^(__version__|VERSION: Final) = "([^"]+)"$', re.MULTILINE)
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*)")
 
 
@@ -66,6 +71,7 @@ def problems(root: Path = ROOT) -> list[str]:
     for project in found.values():
         lines += _changelog(project, root)
         lines += _cargo(project, root)
+        lines += _stated(project, root)
         for name, specifier in (project.requires | project.extras).items():
             if name in found:
                 lines += _pin(project, found[name], specifier)
@@ -94,6 +100,22 @@ def _cargo(project: Project, root: Path) -> list[str]:
     return [f"{file.relative_to(root)}: version: got {got}, expected {project.version}"]
 
 
+def _stated(project: Project, root: Path) -> list[str]:
+    """What sources say of themselves, as `phlox.__version__`."""
+    return [
+        f"{file.relative_to(root)}: {found[1]}: got {found[2]}, expected {project.version}"
+        for file in _sources(project)
+        for found in _STATED.finditer(file.read_text(encoding="utf-8"))
+        if found[2] != project.version
+    ]
+
+
+def _sources(project: Project) -> list[Path]:
+    """Files that may state a version."""
+    folder = project.folder / ("python" if project.native else "src") / project.module
+    return [file for name in ("__init__.py", "_version.py") if (file := folder / name).is_file()]
+
+
 def _pin(project: Project, other: Project, specifier: str) -> list[str]:
     """The meta-package pins the native wheel exactly; everything else asks for a minor range."""
     major, minor = (int(part) for part in other.version.split(".")[:2])
@@ -104,3 +126,53 @@ def _pin(project: Project, other: Project, specifier: str) -> list[str]:
         return []
     expected = " or ".join(sorted(allowed))
     return [f"{project.name}: {other.name}: got {specifier or 'any'}, expected {expected}"]
+
+
+def versions(words: list[str], root: Path = ROOT) -> int:
+    """Print every version and what disagrees, or give all packages a new one.
+
+    Raises:
+        CommandError: what is asked for is no version.
+    """
+    if len(words) > 1 or not all(_NEW.fullmatch(word) for word in words):
+        expected = "nothing or a version such as 0.3.0"
+        raise fail(f"versions: got {' '.join(words)}, expected {expected}", "./x versions 0.3.0")
+    if words:
+        for project in projects(root):
+            _change(project, words[0], root)
+    for project in projects(root):
+        print(f"{project.name:<20} {project.version}")
+    lines = problems(root)
+    print("\n".join(lines or ["all of them agree"]), flush=True)
+    return 1 if lines else 0
+
+
+def _change(project: Project, new: str, root: Path) -> None:
+    """Write a version into every file of a package that states it, and open its changelog."""
+    old = re.escape(project.version)
+    major, minor = (int(part) for part in new.split(".")[:2])
+    _edit(
+        project.folder / "pyproject.toml",
+        (rf'(?m)^version = "{old}"', f'version = "{new}"'),
+        (r'("phlox-[a-z]+)>=[^",]+,<[^"]+"', rf'\1>={new},<{major}.{minor + 1}"'),
+        (r'("phlox-[a-z]+)(==|~=)[^"]+"', rf'\1\g<2>{new}"'),
+    )
+    _edit(
+        project.folder / "CHANGELOG.md", (rf"(?m)^## {old}$", f"## {new}\n\n## {project.version}")
+    )
+    for file in _sources(project):
+        _edit(file, (_STATED.pattern, rf'\1 = "{new}"'))
+    if project.native:
+        _edit(project.folder / "Cargo.toml", (rf'(?m)^version = "{old}"', f'version = "{new}"'))
+        if (root / "Cargo.lock").is_file():
+            _edit(
+                root / "Cargo.lock",
+                (rf'(name = "{project.name}"\nversion = )"{old}"', rf'\1"{new}"'),
+            )
+
+
+def _edit(file: Path, *changes: tuple[str, str]) -> None:
+    text = file.read_text(encoding="utf-8")
+    for pattern, replacement in changes:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    file.write_text(text, encoding="utf-8")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.versions import problems
+from tools.shell import CommandError
+from tools.versions import problems, versions
 
 PROJECT = """[project]
 name = "{name}"
@@ -87,3 +88,33 @@ def test_a_disagreement_is_one_line(
 def test_a_missing_changelog_is_named(workspace: Path) -> None:
     (workspace / "CHANGELOG.md").unlink()
     assert problems(workspace) == ["CHANGELOG.md: missing, expected a heading '## 0.3.1'"]
+
+
+def test_sources_state_the_version_of_their_package(workspace: Path) -> None:
+    file = workspace / "packages/tensor/src/phlox_tensor/_version.py"
+    file.parent.mkdir(parents=True)
+    file.write_text('VERSION: Final = "0.3.0"\n')
+    where = file.relative_to(workspace)
+    assert problems(workspace) == [f"{where}: VERSION: Final: got 0.3.0, expected 0.3.1"]
+
+
+def test_a_new_version_is_written_everywhere(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = workspace / "src/phlox/__init__.py"
+    file.parent.mkdir(parents=True)
+    file.write_text('__version__ = "0.3.1"\n')
+    edit(workspace / "pyproject.toml", '"phlox-tensor >=0.3.1, <0.4"', '"phlox-tensor>=0.3.1,<0.4"')
+    assert versions(["0.4.0"], workspace) == 0
+    assert "phlox-kernels        0.4.0" in capsys.readouterr().out
+    assert file.read_text() == '__version__ = "0.4.0"\n'
+    assert (
+        '"phlox-kernels==0.4.0", "phlox-tensor>=0.4.0,<0.5"'
+        in (workspace / "pyproject.toml").read_text()
+    )
+    assert "## 0.4.0\n\n## 0.3.1" in (workspace / "CHANGELOG.md").read_text()
+    assert versions([], workspace) == 0
+    with pytest.raises(
+        CommandError, match=r"got v1, expected nothing or a version such as 0\.3\.0"
+    ):
+        versions(["v1"], workspace)
