@@ -121,6 +121,12 @@ def test_faults_of_archives_say_where_they_are(tmp_path: Path) -> None:
     other.write_bytes(whole.replace(b"3\n", b"4\n", 1))
     with pytest.raises(DataError, match=r"a/1\.cls is corrupt: got another checksum"):
         data.archive(other)[0]
+    files = {"a.txt": b"x", "b.txt": b"y"}
+    whole = tar(tmp_path / "f.tar", files).read_bytes()
+    for end in (1024, 1400, 2048):  # behind a file, within a header, behind the last file
+        (tmp_path / "f.tar").write_bytes(whole[:end])
+        with pytest.raises(DataError, match=r"f\.tar is no whole tar: .*\nhint: tar -rf"):
+            data.archive(tmp_path / "f.tar")
     packed = tmp_path / "a.tar.gz"
     with tarfile.open(packed, "w:gz") as made:
         made.addfile(tarfile.TarInfo("a.txt"))

@@ -119,6 +119,13 @@ def test_an_unknown_path_and_multiples_below_one_are_refused() -> None:
         data.pad(0, multiple=0)
 
 
+@pytest.mark.parametrize("value", [0.5, float("nan"), 256, -1])
+def test_what_whole_numbers_cannot_hold_fills_none(value: float) -> None:
+    items = [np.zeros(2, np.uint8), np.zeros(3, np.uint8)]
+    with pytest.raises(pt.ArgumentError, match=r"the items hold no such value: .*expected uint8"):
+        data.pad(value)(items)
+
+
 def test_types_and_axes_are_not_padded() -> None:
     for second in ([[1]], [1.0]):
         with pytest.raises(data.RaggedError):

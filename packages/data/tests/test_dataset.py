@@ -80,6 +80,8 @@ def test_samples_are_drawn_without_any_twice() -> None:
 def test_datasets_join() -> None:
     joined = numbers(3) + data.of(["a"]) + numbers(2)
     assert [*joined] == [0, 1, 2, "a", 0, 1]
+    others = ["a"]
+    assert [*numbers(2) + others] == [0, 1, "a"]
 
 
 def test_windows_are_stacked() -> None:

@@ -266,6 +266,11 @@ def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any]) -> Non
         data.DataLoader(range(8), **{"batch": 2, **settings})
 
 
+def test_whole_numbers_of_numpy_are_numbers() -> None:
+    loader = data.DataLoader(range(8), np.int64(2), workers=np.int32(2))  # type: ignore[arg-type]
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
 def test_an_epoch_without_a_batch_is_refused() -> None:
     with pytest.raises(pt.ArgumentError, match="got 0 items, expected 1 or more"):
         data.DataLoader([], 2)

@@ -268,6 +268,11 @@ def test_values_of_json_are_items_by_line(tmp_path: Path) -> None:
     assert values[1] == {"x": [3]}
     with pytest.raises(data.DataError, match=r"a\.jsonl:4 is no JSON"):
         values[2]
+    (tmp_path / "b.jsonl").write_text('[\n{"x": 1}\n]\n')
+    with pytest.raises(
+        data.DataError, match=r"b\.jsonl:1 is no JSON.*\nhint: data\.of\(json\.load"
+    ):
+        data.jsonl(tmp_path / "b.jsonl")[0]
     loader = data.DataLoader(values.select([0, 1]), 2, workers=2, collate=data.pad(0))
     assert [b["x"].tolist() for b in loader] == [[[1, 2], [3, 0]]]
 

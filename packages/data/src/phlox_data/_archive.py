@@ -109,6 +109,7 @@ def _members(path: str) -> list[tuple[str, _Place]]:
                 return [(each.filename, _zipped(path, each)) for each in opened.infolist()]
         with tarfile.open(path, "r:") as archive:
             files = [each for each in archive if each.isfile()]
+            _check_end(path, archive.offset)
             return [(each.name, _Place(each.offset_data, each.size)) for each in files]
     except (tarfile.TarError, zipfile.BadZipFile) as error:
         what, hint = f"{path} is no whole tar or zip", None
@@ -117,6 +118,16 @@ def _members(path: str) -> list[tuple[str, _Place]]:
                 what = f"{path} is compressed, so that no item can be found in it"
                 hint = "gunzip FILE.tar.gz, and give FILE.tar"
         raise DataError("archive", what, got=error, hint=hint) from error
+
+
+def _check_end(path: str, end: int) -> None:
+    """Refuse a tar that is cut off between two files, or within what is said of one."""
+    with open(path, "rb") as file:
+        file.seek(end)
+        if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+            what, expected = f"{path} is no whole tar", "empty blocks behind the last file"
+            hint = "tar -rf FILE.tar -T /dev/null, if nothing is missing"
+            raise DataError("archive", what, got="its end", expected=expected, hint=hint)
 
 
 def _zipped(path: str, member: zipfile.ZipInfo) -> _Place:

@@ -154,8 +154,11 @@ def _column(
 
 def _padded(arrays: list[_Array], value: float, multiple: int) -> _Array:
     first, *rest = (max(sizes) for sizes in zip(*(each.shape for each in arrays), strict=True))
-    shape = (len(arrays), -(-first // multiple) * multiple, *rest)
-    out = np.full(shape, value, arrays[0].dtype)
+    shape, kind = (len(arrays), -(-first // multiple) * multiple, *rest), arrays[0].dtype
+    with np.errstate(invalid="ignore"):  # nan among whole numbers is told here
+        if kind.kind in "biu" and np.asarray(value).astype(kind) != value:
+            raise ArgumentError("pad", "the items hold no such value", got=value, expected=kind)
+    out = np.full(shape, value, kind)
     for row, array in zip(out, arrays, strict=True):
         row[tuple(slice(size) for size in array.shape)] = array
     return out

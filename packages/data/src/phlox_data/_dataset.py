@@ -61,7 +61,8 @@ class Dataset(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return (self.item(index) for index in range(len(self)))
 
-    def __add__(self, other: Dataset[U]) -> Dataset[T | U]:
+    def __add__(self, other: Dataset[U] | Sized[U]) -> Dataset[T | U]:
+        other = of(other)
         classes = self.classes if self.classes == other.classes else ()
         return Dataset(Joined([self._items, other._items]), classes)
 

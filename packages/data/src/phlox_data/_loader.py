@@ -9,6 +9,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Self, final
 
+import numpy as np
+
 from phlox_tensor import ArgumentError, Backend, RecordError, as_device
 from phlox_tensor.arguments import require_callable
 
@@ -84,19 +86,25 @@ class DataLoader:
         self.dataset: Final[Dataset[Any]] = of(dataset)
         words(seed, 0, (0, 0, 0))
         count = workers.count if isinstance(workers, Processes) else workers
-        least = {"batch": (batch, 1), "workers": (count, 0), "prefetch": (prefetch, 0)}
+        least: dict[str, tuple[Any, int]] = {
+            "batch": (batch, 1),
+            "workers": (count, 0),
+            "prefetch": (prefetch, 0),
+        }
         for name, (value, limit) in least.items():
-            if type(value) is not int or value < limit:
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not whole or value < limit:
                 what, expected = f"{name} is no such number", f"{limit} or more"
                 raise ArgumentError("DataLoader", what, got=value, expected=expected)
         for name, function in (("collate", collate), ("transform", transform)):
             if function is not None:
                 require_callable("DataLoader", function, f"DataLoader(..., {name}=function)")
-        self._batch, self._drop_last = batch, drop_last
+        self._batch, self._drop_last = int(batch), drop_last
         given = _sampler(shuffle, sampler)
         self._plans = Plans(given, seed, len(self.dataset), batch)
         self._count = given.count(len(self.dataset))
-        self._workers, self._prefetch = workers, prefetch
+        self._workers = workers if isinstance(workers, Processes) else int(workers)
+        self._prefetch = int(prefetch)
         self._collate = collate
         self._transform = transform
         self._device = None if device is None else as_device(device, "DataLoader")

@@ -53,7 +53,10 @@ class Lines(Items):
         try:
             return json.loads(text)
         except ValueError as error:
-            raise DataError(self._op, f"{where} is no JSON", got=error) from error
+            hint = (
+                "data.of(json.load(file)), for a file that is one list" if text[:1] == "[" else None
+            )
+            raise DataError(self._op, f"{where} is no JSON", got=error, hint=hint) from error
 
 
 def _index(path: str, *, blank: bool) -> tuple[array[int], array[int], array[int]]:
