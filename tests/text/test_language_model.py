@@ -185,3 +185,36 @@ def test_wrong_calls_say_what_to_type(model: text.LanguageModel, tmp_path: Path)
         text.load(tmp_path / "nothing")
     with pytest.raises(AttributeError, match=r"text.Tokenizer.load"):
         _ = vars(px)["text"].AutoTokenizer
+
+
+def test_a_gguf_file_has_all_in_one(model: text.LanguageModel, tmp_path: Path) -> None:
+    told = json.loads(tokenizer().to_str())["model"]
+    tokens = sorted(told["vocab"], key=told["vocab"].__getitem__)
+    special = len([token for token in tokens if token.startswith("<|")])
+    header = {
+        "model": "gpt2",
+        "pre": "gpt-2",
+        "tokens": tokens,
+        "token_type": [3] * special + [1] * (len(tokens) - special),
+        "merges": [" ".join(pair) for pair in told["merges"]],
+        "eos_token_id": 0,
+        "eot_token_id": 2,
+    }
+    about: dict[str, Any] = {f"tokenizer.ggml.{name}": value for name, value in header.items()}
+    assert model.tokenizer.template is not None
+    about["tokenizer.chat_template"] = model.tokenizer.template.source
+    file = tmp_path / "model.gguf"
+    network: Any = model.model
+    nn.models.save_gguf(network, file, header=about)
+    for place in (file, tmp_path):
+        found = text.load(place)
+        assert found.ends == (0, 2)
+        found.sampling = model.sampling
+        assert found.generate("Now is", max_tokens=20, seed=1) == model.generate(
+            "Now is", max_tokens=20, seed=1
+        )
+        assert found.chat("Be brief.").send("Hi", max_tokens=9, temperature=0) == model.chat(
+            "Be brief."
+        ).send("Hi", max_tokens=9, temperature=0)
+    loaded: Any = nn.models.load(file)
+    assert text.load(loaded).ends == (0, 2)

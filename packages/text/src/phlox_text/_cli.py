@@ -57,7 +57,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
         "chat": "Hold a conversation; /new begins again, /exit ends.",
     }
     parser = argparse.ArgumentParser(prog=f"phlox {command}", description=told[command])
-    parser.add_argument("folder", help="config.json, weights and tokenizer.json")
+    parser.add_argument("folder", help="with config.json and tokenizer.json, or a GGUF file")
     if command == "run":
         parser.add_argument("--prompt", metavar="TEXT", help="by default what stdin gives")
     else:

@@ -229,8 +229,8 @@ def load(
     """Return the language model of a folder: weights, tokenizer, rules and template.
 
     Args:
-        path: a folder with ``config.json``, weights and ``tokenizer.json``, as people share them;
-            or the model that ``nn.models.load`` made of one.
+        path: a folder with ``config.json``, weights and ``tokenizer.json``, as people share them; a
+            GGUF file, which has all in one; or the model that ``nn.models.load`` made of either.
         device: where the weights go; by default the default device.
         compile: whether a step is one compiled function over a cache of fixed size.
 
@@ -250,10 +250,11 @@ def load(
         )
     place = Path(source)
     if not place.exists():
-        expected = "a folder with config.json, weights and tokenizer.json"
+        expected = "a folder with config.json and tokenizer.json, or a GGUF file"
         raise TextError("text", "there is no model", got=str(place), expected=expected)
-    folder = place if place.is_dir() else place.parent
-    sampling, ends = read_settings(folder)
+    alone = place.suffix == ".gguf" and place.is_file()
+    folder = place if alone or place.is_dir() else place.parent
+    sampling, ends = (GREEDY, ()) if alone else read_settings(folder)
     tokenizer = Tokenizer.load(folder)
     model: Any = path if given else load_model(place, device=device)
     return LanguageModel(model, tokenizer, sampling=sampling, ends=ends, compile=compile)

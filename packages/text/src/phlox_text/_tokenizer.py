@@ -12,6 +12,7 @@ from phlox_tensor import WrongTypeError
 
 from ._errors import TextError
 from ._files import read_bytes, read_json
+from ._gguf import ends_of, read_gguf, special_of, tokenizer_of
 from ._template import ChatTemplate
 
 _LOST = "\ufffd"  # what decoders give for bytes that are no character, or none yet
@@ -39,6 +40,7 @@ class Tokenizer:
         backend: tokenizers.Tokenizer,
         special: Mapping[str, str] | None = None,
         template: ChatTemplate | None = None,
+        ends: Sequence[int] = (),
     ) -> None:
         """Wrap a tokenizer, which neither cuts nor fills texts from now on."""
         backend.no_truncation()
@@ -47,12 +49,13 @@ class Tokenizer:
         self.special: Final = dict(special or {})
         end = self.special.get("eos_token")
         known = None if end is None else backend.token_to_id(end)
-        self.ends: Final[tuple[int, ...]] = () if known is None else (known,)
+        found = [*ends, *(() if known is None else (known,))]
+        self.ends: Final[tuple[int, ...]] = tuple(dict.fromkeys(found))
         self.template: Final = template
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the tokenizer of a folder, or of a ``tokenizer.json``.
+        """Return the tokenizer of a folder, of a ``tokenizer.json`` or of a GGUF file.
 
         Read are ``tokenizer.json``, ``tokenizer_config.json``, ``special_tokens_map.json`` and
         the template of ``chat_template.jinja``; no code of others is run.
@@ -62,12 +65,16 @@ class Tokenizer:
         """
         place = Path(path)
         file = place / "tokenizer.json" if place.is_dir() else place
+        if place.is_dir() and not file.exists():
+            file = next(iter(sorted(place.glob("*.gguf"))), file)
+        if file.suffix == ".gguf" and file.is_file():
+            return cls._of_gguf(file)
         if not file.is_file():
             raise TextError(
                 "tokenizer",
                 "there is no tokenizer",
                 got=str(place),
-                expected="a folder with tokenizer.json, or such a file",
+                expected="a folder with tokenizer.json, such a file, or a GGUF file",
             )
         try:
             backend = tokenizers.Tokenizer.from_buffer(read_bytes(file, "tokenizer"))
@@ -81,6 +88,14 @@ class Tokenizer:
         }
         special = dict(_special(settings))
         return cls(backend, special, ChatTemplate.beside(file.parent, settings, special))
+
+    @classmethod
+    def _of_gguf(cls, file: Path) -> Self:
+        about = read_gguf(file)
+        made, special = tokenizer_of(about, file), dict(special_of(about))
+        source = about.get("chat_template")
+        template = ChatTemplate(source, special) if isinstance(source, str) else None
+        return cls(made, special, template, ends_of(about))
 
     @property
     def words(self) -> int:
