@@ -328,6 +328,7 @@ def test_wrong_uses_say_what_to_type(tmp_path: Path) -> None:
         (train.MaxTime, "MaxTime"),
         (lambda: train.NoImprovement("a", 0), "NoImprovement"),
         (lambda: train.Checkpoints(tmp_path / "none").load(), "no such checkpoint"),
+        (lambda: train.Checkpoints(tmp_path / "none").save(1, one.model), "model.into_record"),  # type: ignore[arg-type]
     ]
     for make, message in cases[:1] + cases[2:]:
         with pytest.raises(px.PhloxError, match=message):

@@ -14,7 +14,7 @@ from threading import get_native_id
 from typing import Any, Final, final
 
 from phlox_record import NamedMsgpackRecorder, Record
-from phlox_tensor import ArgumentError
+from phlox_tensor import ArgumentError, WrongTypeError
 
 from .errors import RunError, path_of
 from .keep import KeepLast, KeepRule, Kept
@@ -102,7 +102,13 @@ class Checkpoints:
         Raises:
             ArgumentError: for a step before the newest.
             RunError: where the one before could not be written.
+            WrongTypeError: for what is no dict.
         """
+        given: Any = record
+        if not isinstance(given, Mapping):
+            hint = 'saves.save(step, {"model": model.into_record()})'
+            kind = f"a {type(given).__name__}"
+            raise WrongTypeError("save", "not a record", got=kind, expected="a dict", hint=hint)
         self.wait()
         if self.kept and step < self.kept[-1].step:
             got, expected = step, f"{self.kept[-1].step} or more"

@@ -29,7 +29,7 @@ def outputs_of(forward: Forward, model: Module, batch: Any) -> Outputs:
     if not isinstance(loss, Tensor) or loss.ndim:
         got = type(found).__name__
         if known:
-            got = ", ".join(map(str, out)) if loss is None else f"a loss {loss!r}"
+            got = ", ".join(map(str, out)) if loss is None else f"a loss that is a {_kind(loss)}"
         raise WrongTypeError(
             "step",
             "the function of model and batch gives no loss",
@@ -38,6 +38,11 @@ def outputs_of(forward: Forward, model: Module, batch: Any) -> Outputs:
             hint=_CODE,
         )
     return out
+
+
+def _kind(loss: Any) -> str:
+    name = type(loss).__name__
+    return f"{name} of shape {loss.shape}" if isinstance(loss, Tensor) else name
 
 
 def detached(out: Outputs) -> Outputs:
