@@ -128,7 +128,14 @@ def starter(by: str | None, hosts: str | None) -> list[str]:
         return [found, *([f"--nodefile={hosts}"] if hosts else [])]
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     if "open" in said.stdout.lower() and "hydra" not in said.stdout.lower():  # Open MPI
-        return [found, "--bind-to", "none", *(["--hostfile", hosts] if hosts else [])]
+        return [
+            found,
+            "--bind-to",
+            "none",
+            "--map-by",
+            ":OVERSUBSCRIBE",
+            *(["--hostfile", hosts] if hosts else []),
+        ]
     return [found, *(["-f", hosts] if hosts else [])]
 
 

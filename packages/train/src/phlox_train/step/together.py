@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 import numpy as np
 
 from phlox_nn import Module, Param, Updates
 from phlox_record import NamedMsgpackRecorder
-from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray
+from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray, concat
 from phlox_tensor.groups import Group, TreeSum, absent_of, gathered, share_of, told, tree_sum
 
 from .outputs import Outputs, joined_as, mean_of
@@ -137,19 +138,28 @@ class Together:
         for place in np.flatnonzero(there).tolist():
             kinds.setdefault(weights[place].dtype.numpy, []).append(place)
         for kind, places in kinds.items():
-            sizes = [int(np.prod(weights[place].shape)) for place in places]
-            ends = np.cumsum([0, *sizes]).tolist()
-            rows = np.empty((len(held), ends[-1]), kind)
-            for row, sums in zip(rows, held, strict=True):
-                for place, low, high in zip(places, ends, ends[1:], strict=False):
-                    grad = None if sums is None else sums[place]
-                    row[low:high] = absent_of(kind) if grad is None else grad.numpy().reshape(-1)
-            whole = tree_sum(self.group, leaves, rows)
-            for place, low, high in zip(places, ends, ends[1:], strict=False):
-                param = weights[place]
-                piece = whole[low:high].reshape(param.shape)
-                found[param.id] = asarray(piece, device=self._inner)
+            sizes = [prod(weights[place].shape) for place in places]
+            rows = [self._row(kind, sums, places, sizes) for sums in held]
+            joined = rows[0][None] if len(rows) == 1 else np.array(rows, kind)
+            whole = tree_sum(self.group, leaves, joined.reshape(len(rows), sum(sizes)))
+            sent = asarray(whole, device=self._inner)
+            high = 0
+            for place, size in zip(places, sizes, strict=True):
+                param, low, high = weights[place], high, high + size
+                found[param.id] = sent[low:high].reshape(param.shape)
         return found
+
+    def _row(self, kind: Any, sums: Any, places: list[int], sizes: list[int]) -> Any:
+        """One sum of gradients as one array, which is read from the device at once."""
+        if sums is None:
+            return np.full(sum(sizes), absent_of(kind))
+        pieces = [
+            asarray(np.full(size, absent_of(kind)), device=self._inner)
+            if sums[place] is None
+            else sums[place].reshape(-1)
+            for place, size in zip(places, sizes, strict=True)
+        ]
+        return (pieces[0] if len(pieces) == 1 else concat(pieces)).numpy()
 
     def _updates(self, model: Module, parts: list[list[list[Any]]]) -> Updates:
         """New values for state: of what all parts propose, in their order, as one process does."""
