@@ -168,6 +168,26 @@ def test_fit_takes_a_group() -> None:
     assert together(3, fitted) == [alone] * 3
 
 
+def test_a_rank_reads_the_batches_that_it_evaluates() -> None:
+    def evaluated(group: Any) -> Any:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        seen: list[int] = []
+
+        def noted(item: Any) -> Any:
+            seen.append(1)
+            return item
+
+        check = data.DataLoader(data.of(data.arrays(**rows(30))).map(noted), 8)
+        return train.evaluate(model, forward, check, [train.Accuracy()], group=group), len(seen)
+
+    (alone,) = together(1, evaluated)
+    assert alone[1] == 30
+    found = together(5, evaluated)  # the last one has no batch
+    assert [values for values, _ in found] == [alone[0]] * 5
+    assert [count for _, count in found] == [8, 8, 8, 6, 0]
+
+
 def train_rate() -> Any:
     return optim.PlateauSchedulerConfig(0.1, patience=0).init()
 

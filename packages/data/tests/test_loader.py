@@ -379,3 +379,17 @@ def test_the_end_of_an_iterator_in_a_function_is_told_with_its_item(workers: int
         list(data.DataLoader(items, 4, workers=workers))
     assert caught.value.__notes__[0].startswith("item 5, batch 1 of epoch 0")
     assert isinstance(caught.value.__cause__, StopIteration)
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_shards_have_all_batches_once(drop_last: bool, workers: int) -> None:
+    loader = data.DataLoader(range(23), 4, shuffle=True, drop_last=drop_last, workers=workers)
+    whole = [batch.tolist() for batch in loader.part(0, 1, 1)]
+    for of in (1, 2, 3, 5):
+        shards = [[b.tolist() for b in loader.shard(index, of)] for index in range(of)]
+        assert [shards[number % of][number // of] for number in range(len(whole))] == whole
+    with pytest.raises(pt.ArgumentError, match="no such batches"):
+        loader.shard(6, 9)
+    with pytest.raises(pt.ArgumentError, match="no such batches"):
+        data.DataLoader(range(8), 2, transform=abs).shard(0, 2)

@@ -20,7 +20,7 @@ from ._fetch import Fetch
 from ._items import words
 from ._plan import Plan, Plans
 from ._processes import Processes, ProcessPool
-from ._sampler import InOrder, Sampler, Shuffled
+from ._sampler import InOrder, Sampler, Shuffled, Turns
 from ._threads import ThreadPool
 from ._upload import Finish, Prefetcher
 
@@ -260,6 +260,22 @@ class DataLoader:
         made = self._like(self._workers)
         made._plans = replace(made._plans, parts=(first, last, of))
         made._position = self._position
+        return made
+
+    def shard(self, index: int, of: int) -> DataLoader:
+        """Return a loader of every so manieth batch, of which nobody reads the others.
+
+        Example:
+            >>> [batch.tolist() for batch in DataLoader(range(10), 2).shard(1, 3)]
+            [[2, 3], [8, 9]]
+        """
+        if not 0 <= index < min(of, len(self)) or not self.splits or self._plans.parts[2] != 1:
+            got, expected = (index, of), f"0 <= index < of, below {len(self)}, of whole batches"
+            raise ArgumentError("shard", "no such batches", got=got, expected=expected)
+        made = self._like(self._workers)
+        turns = Turns(self._plans.sampler, self._batch, len(self), index, of)
+        made._plans = replace(made._plans, sampler=turns)
+        made._count = turns.count(len(self.dataset))
         return made
 
     @property

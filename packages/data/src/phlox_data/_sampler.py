@@ -79,6 +79,24 @@ class Shuffled(Sampler):
 
 
 @final
+class Turns(Sampler):
+    """Every so manieth batch of another order, for processes that take turns."""
+
+    def __init__(self, order: Sampler, batch: int, batches: int, index: int, of: int) -> None:
+        self.order, self.batch, self.batches, self.index, self.of = order, batch, batches, index, of
+
+    def count(self, items: int) -> int:
+        numbers = range(self.index, self.batches, self.of)
+        ends = [min((number + 1) * self.batch, self.order.count(items)) for number in numbers[-1:]]
+        return (len(numbers) - 1) * self.batch + sum(end - numbers[-1] * self.batch for end in ends)
+
+    def indices(self, seed: int, epoch: int, items: int, places: Indices) -> Indices:
+        number, row = np.divmod(places, self.batch)
+        whole = (number * self.of + self.index) * self.batch + row
+        return self.order.indices(seed, epoch, items, whole)
+
+
+@final
 class Blocks(Sampler):
     """Shuffle for files that are read in blocks: blocks in a random order, items within a few.
 

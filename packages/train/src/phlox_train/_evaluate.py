@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -111,11 +112,21 @@ def _through(
     loader: Any = batches
     if hasattr(loader, "position"):
         loader.position = (0, 0)
-    for number, batch in enumerate(loader):
-        if number % group.size != group.rank:
-            continue
+    for number, batch in _turns(loader, group):
         there = placed(batch, devices[0]) if devices else batch
         yield drawing_from(Generator(key_of(0, 0, number)), function, model, there), there
+
+
+def _turns(loader: Any, group: Group) -> Iterator[tuple[int, Any]]:
+    """The batches of this rank with their numbers; a loader reads no others."""
+    if group.size > 1 and getattr(loader, "splits", False):
+        if group.rank < len(loader):
+            with loader.shard(group.rank, group.size) as own:
+                yield from zip(count(group.rank, group.size), own, strict=False)
+        return
+    for number, batch in enumerate(loader):
+        if number % group.size == group.rank:
+            yield number, batch
 
 
 def _read(leaf: Any) -> Any:
