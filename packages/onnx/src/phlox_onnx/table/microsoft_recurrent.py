@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
 from ._row import Host, Row, row
-from .recurrent import Floats, activations_of, check_weights, walked_lstm
+from .recurrent import LSTM, Recurrent, acts_of, walked_lstm
 
 T = Tensor[Any]
 
@@ -48,23 +48,14 @@ def dynamic_quantize_lstm(
     R_scale: T,
     R_zero_point: T,
     *,
-    activation_alpha: Floats = (),
-    activation_beta: Floats = (),
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
     input_forget: int = 0,
+    **how: Unpack[Recurrent],
 ) -> tuple[Any, ...]:
     """All inputs are rounded over one range, each row of a state over its own."""
     w, r = _floats(W, W_scale, W_zero_point), _floats(R, R_scale, R_zero_point)
-    check_weights("DynamicQuantizeLSTM", X, w, r, 4, direction, hidden_size)
-    names = activations or ("Sigmoid", "Tanh", "Tanh") * w.shape[0]
-    functions = activations_of(names, activation_alpha, activation_beta, clip)
+    acts = acts_of("DynamicQuantizeLSTM", X, w, r, 4, LSTM, how)
     weights, states = (_rounded_over(X, None), w, r, B), (initial_h, initial_c)
-    return walked_lstm(
-        weights, sequence_lens, states, P, functions, direction, input_forget, 0, False, _row
-    )
+    return walked_lstm(weights, sequence_lens, states, P, acts, input_forget, 0, _row)
 
 
 ROWS: Final[dict[str, Row]] = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
@@ -34,13 +34,39 @@ _ACTIVATIONS: Final[dict[str, tuple[Callable[[Any, float, float], Any], float, f
 _TAKES: Final = {
     "affine": 2, "elu": 1, "hardsigmoid": 2, "leakyrelu": 1, "scaledtanh": 2, "thresholdedrelu": 1,
 }  # fmt: skip
+LSTM: Final = ("sigmoid", "tanh", "tanh")
 
 
-def activations_of(
-    names: Sequence[str], alphas: Floats, betas: Floats, clip: float | None
-) -> list[Act]:
-    out: list[Act] = []
-    a, b = list(alphas), list(betas)
+class Recurrent(TypedDict, total=False):
+    """What recurrent nodes say of their directions."""
+
+    activation_alpha: Floats
+    activation_beta: Floats
+    activations: tuple[str, ...] | None
+    clip: float | None
+    direction: str
+    hidden_size: int
+
+
+class Acts(NamedTuple):
+    """The activations of all directions, and whether they are those of an op of phlox."""
+
+    functions: list[Act]
+    names: list[str]
+    usual: bool
+    direction: str
+
+
+def acts_of(
+    op: str, X: T, W: T, R: T, gates: int, default: tuple[str, ...], how: Recurrent
+) -> Acts:
+    """Return the activations of a node, after a look at what else it says of its weights."""
+    direction, clip = how.get("direction", "forward"), how.get("clip")
+    check_weights(op, X, W, R, gates, direction, how.get("hidden_size", 0))
+    usual = default * W.shape[0]
+    names = how.get("activations") or usual
+    functions: list[Act] = []
+    a, b = list(how.get("activation_alpha", ())), list(how.get("activation_beta", ()))
     for name in names:
         key = name.lower()
         if key not in _ACTIVATIONS:
@@ -50,8 +76,9 @@ def activations_of(
         takes = _TAKES.get(key, 0)
         alpha = a.pop(0) if takes > 0 and a else alpha
         beta = b.pop(0) if takes > 1 and b else beta
-        out.append(partial(_clipped, function=function, alpha=alpha, beta=beta, clip=clip))
-    return out
+        functions.append(partial(_clipped, function=function, alpha=alpha, beta=beta, clip=clip))
+    lower = [name.lower() for name in names]
+    return Acts(functions, lower, clip is None and lower == [*usual], direction)
 
 
 def _clipped(x: Any, *, function: Any, alpha: float, beta: float, clip: float | None) -> Any:
@@ -161,10 +188,6 @@ def _both_biases(b: T | None) -> T | None:
     return None if b is None else b[: b.shape[0] // 2] + b[b.shape[0] // 2 :]
 
 
-def _same(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    return [name.lower() for name in names] == [name.lower() for name in others]
-
-
 def check_weights(op: str, X: T, W: T, R: T, gates: int, direction: str, hidden_size: int) -> None:
     """Refuse attributes that contradict each other or the weights.
 
@@ -218,25 +241,19 @@ def rnn(
     sequence_lens: Host | None = None,
     initial_h: T | None = None,
     *,
-    activation_alpha: Floats = (),
-    activation_beta: Floats = (),
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
     layout: int = 0,
+    **how: Unpack[Recurrent],
 ) -> tuple[Any, ...]:
-    check_weights("RNN", X, W, R, 1, direction, hidden_size)
-    names = [name.lower() for name in activations or ("Tanh",) * W.shape[0]]
-    functions = activations_of(names, activation_alpha, activation_beta, clip)
+    acts = acts_of("RNN", X, W, R, 1, ("tanh",), how)
 
     def make(d: int, r: T, b: T | None) -> tuple[Step, T | None]:
         across = r.mT
-        return lambda gates, state: (functions[d](gates + state[0] @ across),), _both_biases(b)
+        return lambda gates, state: (acts.functions[d](gates + state[0] @ across),), _both_biases(b)
 
-    known = [name if clip is None and name in ("relu", "tanh") else "" for name in names]
+    whole = how.get("clip") is None
+    known = [name if whole and name in ("relu", "tanh") else "" for name in acts.names]
     matrices, states = (X, W, R, B), (initial_h,)
-    return _layer("RNN", matrices, sequence_lens, states, direction, layout, known, make)
+    return _layer("RNN", matrices, sequence_lens, states, acts.direction, layout, known, make)
 
 
 def gru(
@@ -247,23 +264,15 @@ def gru(
     sequence_lens: Host | None = None,
     initial_h: T | None = None,
     *,
-    activation_alpha: Floats = (),
-    activation_beta: Floats = (),
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
     layout: int = 0,
     linear_before_reset: int = 0,
+    **how: Unpack[Recurrent],
 ) -> tuple[Any, ...]:
-    check_weights("GRU", X, W, R, 3, direction, hidden_size)
-    default = ("Sigmoid", "Tanh") * W.shape[0]
-    names = activations or default
-    functions = activations_of(names, activation_alpha, activation_beta, clip)
+    acts = acts_of("GRU", X, W, R, 3, ("sigmoid", "tanh"), how)
 
     def make(d: int, r: T, b: T | None) -> tuple[Step, T | None]:
         n = r.shape[-1]
-        f, g = functions[2 * d : 2 * d + 2]
+        f, g = acts.functions[2 * d : 2 * d + 2]
         gate, candidate = r[: 2 * n].mT, r[2 * n :].mT
         whole = r.mT
         inner = None if b is None else b[5 * n :]
@@ -287,10 +296,9 @@ def gru(
             bias = px.concat([b[: 2 * n] + b[3 * n : 5 * n], b[2 * n : 3 * n]])
         return step, bias
 
-    usual = linear_before_reset and clip is None and _same(names, default)
-    known = ["usual" if usual else ""] * W.shape[0]
+    known = ["usual" if linear_before_reset and acts.usual else ""] * W.shape[0]
     matrices, states = (X, W, R, B), (initial_h,)
-    return _layer("GRU", matrices, sequence_lens, states, direction, layout, known, make)
+    return _layer("GRU", matrices, sequence_lens, states, acts.direction, layout, known, make)
 
 
 def lstm(
@@ -303,25 +311,14 @@ def lstm(
     initial_c: T | None = None,
     P: T | None = None,
     *,
-    activation_alpha: Floats = (),
-    activation_beta: Floats = (),
-    activations: tuple[str, ...] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int = 0,
     input_forget: int = 0,
     layout: int = 0,
+    **how: Unpack[Recurrent],
 ) -> tuple[Any, ...]:
     """Gates are input, output, forget, cell; ``P`` lets them see the cell."""
-    check_weights("LSTM", X, W, R, 4, direction, hidden_size)
-    default = ("Sigmoid", "Tanh", "Tanh") * W.shape[0]
-    names = activations or default
-    functions = activations_of(names, activation_alpha, activation_beta, clip)
-    usual = P is None and not input_forget and clip is None and _same(names, default)
+    acts = acts_of("LSTM", X, W, R, 4, LSTM, how)
     weights, states = (X, W, R, B), (initial_h, initial_c)
-    return walked_lstm(
-        weights, sequence_lens, states, P, functions, direction, input_forget, layout, usual
-    )
+    return walked_lstm(weights, sequence_lens, states, P, acts, input_forget, layout)
 
 
 def walked_lstm(
@@ -329,18 +326,16 @@ def walked_lstm(
     lengths: Host | None,
     states: tuple[T | None, T | None],
     P: T | None,
-    functions: list[Act],
-    direction: str,
+    acts: Acts,
     input_forget: int,
     layout: int,
-    usual: bool,
     seen: Act | None = None,
 ) -> tuple[Any, ...]:
-    """By the op where all is ``usual``; ``seen`` is what products make of the state first."""
+    """By the op where all is usual; ``seen`` is what products make of the state first."""
 
     def make(d: int, r: T, b: T | None) -> tuple[Step, T | None]:
         n = r.shape[-1]
-        f, g, h_act = functions[3 * d : 3 * d + 3]
+        f, g, h_act = acts.functions[3 * d : 3 * d + 3]
         across = r.mT
         peep = None if P is None else P[d]
 
@@ -363,8 +358,9 @@ def walked_lstm(
 
         return step, _both_biases(b)
 
+    usual = acts.usual and P is None and not input_forget and seen is None
     known = ["usual" if usual else ""] * weights[1].shape[0]
-    return _layer("LSTM", weights, lengths, states, direction, layout, known, make)
+    return _layer("LSTM", weights, lengths, states, acts.direction, layout, known, make)
 
 
 ROWS: Final[dict[str, Row]] = {
