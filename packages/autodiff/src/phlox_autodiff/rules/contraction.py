@@ -58,7 +58,8 @@ def _linear_weight(g: Tensor, x: Tensor) -> Tensor:
     return transposed(x) @ g
 
 
-def _linear_bias(g: Tensor) -> Tensor:
+def linear_bias(g: Tensor) -> Tensor:
+    """The cotangent of a bias: that of the result, summed over all axes in front."""
     rank = len(g.shape)
     if rank == 2:
         return summed(g, (0,))
@@ -66,7 +67,7 @@ def _linear_bias(g: Tensor) -> Tensor:
 
 
 CONTRACTION: Final[dict[str, Rule]] = {
-    "linear": (_linear_x, _linear_weight, _linear_bias),
+    "linear": (_linear_x, _linear_weight, linear_bias),
     "matmul": (_matmul_x1, _matmul_x2),
     "matmul_integer": none("the operands are not Float"),
     "prepacked": lambda g: g,

@@ -15,66 +15,6 @@ from .._rule import Rule, Second
 Shape = tuple[int, ...]
 
 
-def _conv2d_x(
-    g: Tensor,
-    weight: Tensor,
-    x_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_input_grad(g, weight, x_shape, stride, padding, dilation, groups)
-
-
-def _conv2d_weight(
-    g: Tensor,
-    x: Tensor,
-    weight_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_weight_grad(g, x, weight_shape, stride, padding, dilation, groups)
-
-
-def _input_grad_g(
-    gg: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Tensor:
-    return ops.conv2d(gg, weight, None, stride, padding, dilation, groups)
-
-
-def _input_grad_weight(
-    gg: Tensor,
-    g: Tensor,
-    weight_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_weight_grad(g, gg, weight_shape, stride, padding, dilation, groups)
-
-
-def _weight_grad_g(
-    gg: Tensor, x: Tensor, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Tensor:
-    return ops.conv2d(x, gg, None, stride, padding, dilation, groups)
-
-
-def _weight_grad_x(
-    gg: Tensor,
-    g: Tensor,
-    x_shape: Shape,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    return ops.conv2d_input_grad(g, gg, x_shape, stride, padding, dilation, groups)
-
-
 def _behind(g: Tensor, padding: Any, output_padding: Any) -> tuple[Tensor, Any]:
     """The cotangent without the zeros at the end, and the padding of the convolution."""
     sides, missing = ops.transposed_padding(padding, output_padding)
@@ -110,9 +50,31 @@ def _transposed_weight(
 
 
 CONVOLUTION: Final[dict[str, Rule]] = {
-    "conv2d": (_conv2d_x, _conv2d_weight, lambda g: g.sum(axis=(0, 2, 3))),
-    "conv2d_input_grad": (_input_grad_g, _input_grad_weight),
-    "conv2d_weight_grad": (_weight_grad_g, _weight_grad_x),
+    "conv2d": (  # lambdas whose parameters are names of what a rule gets
+        lambda g, weight, x_shape, stride, padding, dilation, groups: ops.conv2d_input_grad(  # noqa: PLW0108
+            g, weight, x_shape, stride, padding, dilation, groups
+        ),
+        lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv2d_weight_grad(  # noqa: PLW0108
+            g, x, weight_shape, stride, padding, dilation, groups
+        ),
+        lambda g: g.sum(axis=(0, 2, 3)),
+    ),
+    "conv2d_input_grad": (
+        lambda gg, weight, stride, padding, dilation, groups: ops.conv2d(
+            gg, weight, None, stride, padding, dilation, groups
+        ),
+        lambda gg, g, weight_shape, stride, padding, dilation, groups: ops.conv2d_weight_grad(
+            g, gg, weight_shape, stride, padding, dilation, groups
+        ),
+    ),
+    "conv2d_weight_grad": (
+        lambda gg, x, stride, padding, dilation, groups: ops.conv2d(
+            x, gg, None, stride, padding, dilation, groups
+        ),
+        lambda gg, g, x_shape, stride, padding, dilation, groups: ops.conv2d_input_grad(
+            g, gg, x_shape, stride, padding, dilation, groups
+        ),
+    ),
     "conv_transpose2d": (_transposed_x, _transposed_weight, lambda g: g.sum(axis=(0, 2, 3))),
 }
 

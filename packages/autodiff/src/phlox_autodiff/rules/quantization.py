@@ -9,6 +9,7 @@ from phlox_tensor import unpack_int4
 from phlox_tensor.ops.quantization import weight_of
 
 from .._rule import Rule, none
+from .contraction import linear_bias
 
 if TYPE_CHECKING:
     from phlox_tensor import DType, Int, Tensor
@@ -36,11 +37,7 @@ def _linear_scale(
     return parts.sum(axis=1).astype(scale_dtype)
 
 
-def _linear_bias(g: Tensor) -> Tensor:
-    return g.sum(axis=tuple(range(g.ndim - 1))) if g.ndim > 1 else g
-
-
 QUANTIZATION: Final[dict[str, Rule]] = {
     "quantize": none("the result is an integer; fake_quantize has a gradient"),
-    "quantized_linear": (_linear_x, None, _linear_scale, _linear_bias),
+    "quantized_linear": (_linear_x, None, _linear_scale, linear_bias),
 }
