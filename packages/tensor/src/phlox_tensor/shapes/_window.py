@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .._errors.classes import ShapeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._op.declaration import Op, Shape
 
 IMAGE_RANK = 4
-
-
-def image(op: Op, spec: Any, name: str = "x") -> None:
-    if len(spec.shape) != IMAGE_RANK:
-        raise ShapeError(
-            op.name,
-            f"{name} is not a batch of images",
-            got=spec.shape,
-            expected="(batch, channels, height, width)",
-            hint="x[None] for a single image",
-        )
 
 
 # By the number of axes that a window moves along: what it moves over.
@@ -43,20 +34,6 @@ def windowed(op: Op, spec: Any, count: int, name: str = "x") -> None:
             expected=expected,
             hint=hint,
         )
-
-
-def window_sizes(
-    op: str,
-    size: Shape,
-    kernel: Shape,
-    stride: Shape,
-    padding: tuple[tuple[int, int], ...],
-    dilation: Shape,
-    ceil_mode: bool = False,
-) -> tuple[int, int]:
-    """As ``sizes``, along height and width."""
-    height, width = sizes(op, size, kernel, stride, padding, dilation, ceil_mode)
-    return height, width
 
 
 def sizes(
@@ -88,6 +65,9 @@ def sizes(
             count += 1
         out.append(count)
     return tuple(out)
+
+
+window_sizes = cast("Callable[..., tuple[int, int]]", sizes)  # along height and width
 
 
 def overhang(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .._errors.classes import ArgumentError
 from ._equal import cotangent
-from ._window import image, window_sizes
+from ._window import window_sizes, windowed
 
 if TYPE_CHECKING:
     from .._device.backend import Backend
@@ -28,7 +28,7 @@ def prepare_pool(specs: Specs, attributes: Attributes, backend: Backend) -> Attr
 def max_pool2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, C, H', W'), once for each result."""
     kernel, stride, padding, dilation, ceil_mode = attributes
-    image(op, specs[0])
+    windowed(op, specs[0], 2)
     shape = specs[0].shape
     size = window_sizes(op.name, shape[2:], kernel, stride, padding, dilation, ceil_mode)
     return [(*shape[:2], *size)] * len(op.signature.results)
@@ -37,7 +37,7 @@ def max_pool2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 def avg_pool2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, C, H', W')."""
     kernel, stride, padding, ceil_mode, _ = attributes
-    image(op, specs[0])
+    windowed(op, specs[0], 2)
     shape = specs[0].shape
     size = window_sizes(op.name, shape[2:], kernel, stride, padding, (1, 1), ceil_mode)
     return [(*shape[:2], *size)]
@@ -47,8 +47,8 @@ def max_pool2d_backward(op: Op, specs: Specs, attributes: Attributes) -> list[Sh
     """The shape of the input; each element of g has an index."""
     g, indices = specs
     (shape,) = attributes
-    image(op, g, "g")
-    image(op, g._replace(shape=shape), "input_shape")
+    windowed(op, g, 2, "g")
+    windowed(op, g._replace(shape=shape), 2, "input_shape")
     cotangent(op, g.shape, (*shape[:2], *g.shape[2:]))
     cotangent(op, indices.shape, g.shape)
     return [shape]

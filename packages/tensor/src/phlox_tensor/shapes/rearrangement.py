@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.attributes import normalize_axis
-from ._window import image, window_sizes
+from ._window import window_sizes, windowed
 from .movement import concat
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def pixel_unshuffle(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]
 def unfold(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, C·kh·kw, L)."""
     kernel, stride, padding, dilation = attributes
-    image(op, specs[0])
+    windowed(op, specs[0], 2)
     n, c, *size = specs[0].shape
     height, width = window_sizes(op.name, tuple(size), kernel, stride, padding, dilation)
     return [(n, c * kernel[0] * kernel[1], height * width)]

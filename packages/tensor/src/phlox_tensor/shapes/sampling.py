@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
-from ._window import image, window_sizes
+from ._window import window_sizes, windowed
 
 if TYPE_CHECKING:
     from .._op.declaration import Attributes, Op, Shape, Specs
@@ -42,7 +42,7 @@ def grid_sample(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
         expected = ", ".join(PADDINGS)
         raise ArgumentError(op.name, "unknown padding_mode", got=padding_mode, expected=expected)
     if axes != 3:
-        image(op, specs[0])
+        windowed(op, specs[0], 2)
     if len(grid) != len(x) or grid[0] != x[0] or grid[-1] != axes or 0 in x[2:]:
         raise ShapeError(
             op.name,
@@ -61,8 +61,8 @@ def deform_conv2d(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(N, O, H', W')."""
     x, offset, weight, mask, bias = specs
     stride, padding, dilation, groups = attributes
-    image(op, x)
-    image(op, weight, "weight")
+    windowed(op, x, 2)
+    windowed(op, weight, 2, "weight")
     (n, channels), (out, inner) = x.shape[:2], weight.shape[:2]
     if groups < 1 or channels % groups or out % groups or inner * groups != channels:
         raise ShapeError(
@@ -90,7 +90,7 @@ def roi_align(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """(K, C, *size)."""
     x, boxes = specs[0].shape, specs[1].shape
     size, spatial_scale, sampling_ratio, _ = attributes
-    image(op, specs[0])
+    windowed(op, specs[0], 2)
     if len(boxes) != 2 or boxes[1] != 5:
         expected = "boxes (K, 5): the number of the image, x1, y1, x2, y2"
         raise ShapeError(op.name, "boxes do not fit", got=boxes, expected=expected)
