@@ -38,6 +38,7 @@ _ENOUGH_THREADS = ENOUGH_GROUPS * LARGE.threads
 _SOFTWARE_FROM = 1 << 23
 _THIN_SPLIT = 1024  # inner elements per part of a thin product, at least
 _REUSE = 64  # how often an operand is read again before a dense copy pays
+_TURNED = 256  # and one whose squares tensor cores would have to turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,9 +332,14 @@ def plan_cooperative(
     tile = tile_of(device, m, n, k, found.batches)
     if tile is None:
         return None
+    # Squares of turned operands come to subgroups at a third of the rate of others.
+    turned = (0, n, not a.k_contiguous), (1, m, b.k_contiguous)
+    copies = tuple(i for i, reuse, across in turned if across and reuse >= _TURNED)
+    if copies:
+        return Plan(shape, copies=copies)
     cut, tiles = tile.cut(m, n), -(-k // tile.depth)
-    ragged = k % tile.depth > 0
-    spec = Cooperative(tile, a.k_contiguous, b.k_contiguous, ragged, bias is not None)
+    ragged, whole = k % tile.depth > 0, not (m % tile.rows or n % tile.columns)
+    spec = Cooperative(tile, a.k_contiguous, b.k_contiguous, ragged, whole, bias is not None)
     groups = math.prod(cut) * found.batches
     head = (groups, *cut, found.batches, tiles, tiles, m, n, k, found.inner)
     operands = _operand(a, found.a, found.a_batch), _operand(b, found.b, found.b_batch)

@@ -43,7 +43,7 @@ def _multiplies(device: GpuDevice) -> bool:
     if not device.engine.lanes:
         return False
     tile = CooperativeTile(*_SMALL, device.engine.lanes)
-    spec = Cooperative(tile, a_deep=True, b_deep=False, ragged=False, bias=False)
+    spec = Cooperative(tile, a_deep=True, b_deep=False, ragged=False, whole=True, bias=False)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-8, 9, (64, 64)).astype(np.float16) for _ in range(2))
     out = device.empty((64, 64), float16)

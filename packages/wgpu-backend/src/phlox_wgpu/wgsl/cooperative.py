@@ -8,7 +8,7 @@ go down bands of eight tiles, so that neighbours share what they read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .._kernel import Kernel
 from .matmul import BASES, BIAS_PARAMS, SIZE_PARAMS
@@ -57,13 +57,15 @@ class Cooperative:
 
     ``a_deep``, ``b_deep``: neighbours along the inner dimension lie together in memory, else those
     along the rows of a or the columns of b. ``ragged``: the inner length is no multiple of the
-    tile's. ``bias``: a vector over the columns is added.
+    tile's. ``whole``: tiles cover no more than the result. ``bias``: a vector over the
+    columns is added.
     """
 
     tile: CooperativeTile
     a_deep: bool
     b_deep: bool
     ragged: bool
+    whole: bool
     bias: bool
 
 
@@ -75,12 +77,12 @@ class _Side:
     tile: CooperativeTile
     deep: bool
     ragged: bool
-    outer: int = field(init=False)
+    whole: bool
 
-    def __post_init__(self) -> None:
-        """Keep how many rows or columns a tile has."""
-        outer = self.tile.rows if self.name == "a" else self.tile.columns
-        object.__setattr__(self, "outer", outer)
+    @property
+    def outer(self) -> int:
+        """Rows or columns of a tile."""
+        return self.tile.rows if self.name == "a" else self.tile.columns
 
     @property
     def _near(self) -> int:
@@ -103,50 +105,59 @@ class _Side:
         """The declaration of the workgroup memory."""
         return f"var<workgroup> tile_{self.name}: array<vec4<f16>, {self._lines * self._pitch}>;"
 
+    @property
+    def _apart(self) -> int:
+        """Lines between two loads of a thread."""
+        return self.tile.threads // self._near
+
     def setup(self) -> list[str]:
         """Where each load starts; rows and columns past the end are the last ones."""
         name, first = self.name, "row_first" if self.name == "a" else "column_first"
         count = "p.m" if name == "a" else "p.n"
-        lines = [f"  let {name}_pitch = {self._pitch}u;"]
-        for slot in self._slots:
-            lines.append(f"  let {name}_e{slot} = lane + {slot * self.tile.threads};")
-            line, near = f"{name}_e{slot} / {self._near}", f"{name}_e{slot} % {self._near}"
-            if self.deep:
-                outer = f"min({first} + {line}, {count} - 1) * p.{name}_outer"
-                depth = near
-            else:
-                outer = f"min({first} + 4 * ({near}), {count} - 4) / 4"
-                depth = f"({line}) * p.{name}_depth"
-            lines.append(f"  var {name}_at{slot} = {name}_base + {outer} + {depth};")
-            lines.append(f"  var {name}{slot} = vec4<f16>();")
-        return lines
+        lines = [
+            f"  let {name}_pitch = {self._pitch}u;",
+            f"  let {name}_line = lane / {self._near};",
+            f"  let {name}_near = lane % {self._near};",
+            f"  let {name}_to = {name}_line * {self._pitch} + {name}_near;",
+        ]
+        if not self.deep:
+            outer = f"min({first} + 4 * {name}_near, {count} - 4) / 4"
+            lines.append(f"  var {name}_at = {name}_base + {outer} + {name}_line * p.{name}_depth;")
+        elif self.whole:
+            outer = f"({first} + {name}_line) * p.{name}_outer"
+            lines.append(f"  var {name}_at = {name}_base + {outer} + {name}_near;")
+        else:
+            lines.append(f"  var {name}_at = {name}_base + {name}_near;")
+            for slot in self._slots:
+                outer = f"min({first} + {name}_line + {slot * self._apart}, {count} - 1)"
+                lines.append(f"  let {name}_row{slot} = {outer} * p.{name}_outer;")
+        return lines + [f"  var {name}{slot} = vec4<f16>();" for slot in self._slots]
 
     def load(self) -> list[str]:
         """The next tile to registers; zeros past the end of the inner dimension."""
+        name, depth = self.name, self.tile.depth
+        buffer = "in0" if name == "a" else "in1"
         lines = []
-        depth = self.tile.depth
-        step = f"{depth // 4}" if self.deep else f"{depth} * p.{self.name}_depth"
         for slot in self._slots:
-            name = f"{self.name}{slot}"
-            at, element = f"{self.name}_at{slot}", f"{self.name}_e{slot}"
-            buffer = "in0" if self.name == "a" else "in1"
-            load = f"{name} = {buffer}[{at}];"
+            away = f"{slot * self._apart} * p.{name}_{'outer' if self.deep else 'depth'}"
+            if self.deep and not self.whole:
+                away = f"{name}_row{slot}"
+            load = f"{name}{slot} = {buffer}[{name}_at + {away}];"
             if self.ragged:
-                near, line = f"4 * ({element} % {self._near})", f"{element} / {self._near}"
-                inside = f"t * {depth} + {near if self.deep else line} < p.k"
-                load = f"{name} = vec4<f16>(); if ({inside}) {{ {load} }}"
+                line = f"{name}_line + {slot * self._apart}"
+                inside = f"t * {depth} + {f'4 * {name}_near' if self.deep else line} < p.k"
+                load = f"{name}{slot} = vec4<f16>(); if ({inside}) {{ {load} }}"
             lines.append(f"      {load}")
-            lines.append(f"      {at} += {step};")
-        return lines
+        step = f"{depth // 4}" if self.deep else f"{depth} * p.{name}_depth"
+        return [*lines, f"      {name}_at += {step};"]
 
     def store(self) -> list[str]:
         """Registers to workgroup memory."""
-        lines = []
-        for slot in self._slots:
-            element = f"{self.name}_e{slot}"
-            place = f"({element} / {self._near}) * {self._pitch} + {element} % {self._near}"
-            lines.append(f"      tile_{self.name}[{place}] = {self.name}{slot};")
-        return lines
+        name = self.name
+        return [
+            f"      tile_{name}[{name}_to + {slot * self._apart * self._pitch}] = {name}{slot};"
+            for slot in self._slots
+        ]
 
     def square(self, k: int, i: int) -> str:
         """Square `i` of this subgroup at inner index `k`; the index is a `let`, as naga asks."""
@@ -168,8 +179,8 @@ class _Side:
 def cooperative_source(spec: Cooperative) -> Kernel:
     """The kernel: inputs a, b and the bias where there is one; parameters as of `matmul_source`."""
     tile = spec.tile
-    a = _Side("a", tile, spec.a_deep, spec.ragged)
-    b = _Side("b", tile, spec.b_deep, spec.ragged)
+    a = _Side("a", tile, spec.a_deep, spec.ragged, spec.whole)
+    b = _Side("b", tile, spec.b_deep, spec.ragged, spec.whole)
     squares = [(i, j) for i in range(tile.own_rows // SQUARE) for j in _columns(tile)]
     sums = f"coop_mat{SQUARE}x{SQUARE}<f32,C>"
     lines = [
