@@ -87,8 +87,10 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gpu.device.plans.clear()
 
 
-@pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
-@pytest.mark.parametrize(("m", "n", "k"), [(40, 68, 36), (32, 32, 32)])
+@pytest.mark.parametrize(
+    ("turned", "m", "n", "k"),
+    [*[(turned, 40, 68, 36) for turned in ("", "a", "b", "ab")], ("ab", 32, 32, 32)],
+)
 def test_squares_come_from_where_operands_lie(
     gpu: Wgpu, up: Up, half: None, m: int, n: int, k: int, turned: str, dispatches: list[int]
 ) -> None:
