@@ -65,6 +65,7 @@ LAYERS: Final[dict[str, tuple[str, str]]] = {
     "LayerNorm": ("=", "="),
     "LearnedEncoding": ("", ""),
     "Linear": ("=", "="),
+    "LinearCrossEntropyLoss": ("=", ""),
     "LocalResponseNorm": ("LocalResponseNorm, CrossMapLRN2d", "="),
     "LogSoftmax": ("=", ""),
     "LpLoss": ("", "="),

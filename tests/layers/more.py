@@ -193,6 +193,8 @@ CASES: dict[str, Case] = {
     "kl-div": row(nn.KlDivLossConfig(reduction="batch_mean"), (ROWS, shares(3, 5)), lambda f, w, x, y: f.kl_div(x, y, reduction="batchmean")),
     "kl-div-log": row(nn.KlDivLossConfig(log_target=True), (ROWS, OTHERS), lambda f, w, x, y: (y.exp() * (y - x)).mean()),
     "l1": row(nn.L1LossConfig(), (ROWS, OTHERS), lambda f, w, x, y: f.l1_loss(x, y)),
+    "linear-cross-entropy": row(nn.LinearCrossEntropyLossConfig(rows=2), (normal(5, 4), normal(4, 3), classes(3, 5)), lambda f, w, x, v, n: f.cross_entropy(x @ v, n)),
+    "linear-cross-entropy-weighted": row(nn.LinearCrossEntropyLossConfig((1.0, 2.0, 0.5), 0.1, (1,), rows=3), (normal(2, 4, 4), normal(4, 3), classes(3, 2, 4)), lambda f, w, x, v, n: f.cross_entropy((x @ v).flatten(0, 1), n.flatten(), weight=x.new_tensor([1.0, 2.0, 0.5]), label_smoothing=0.1, ignore_index=1)),
     "local-response-norm": row(nn.LocalResponseNormConfig(3, 0.5, 0.7, 2.0), (IMAGES,), lambda f, w, x: f.local_response_norm(x, 3, 0.5, 0.7, 2.0)),
     "local-response-norm-even": row(nn.LocalResponseNormConfig(2, 1.0), (LINES,), lambda f, w, x: f.local_response_norm(x, 2, 1.0)),
     "log-softmax": row(nn.LogSoftmaxConfig(), (ROWS,), lambda f, w, x: f.log_softmax(x, -1)),

@@ -43,7 +43,6 @@ APART = {
     "FractionalMaxPool2d": _AT_RANDOM,
     "FractionalMaxPool3d": _AT_RANDOM,
     **{name: _LAZY for name in NAMES if name.startswith(("Lazy", "Uninitialized"))},
-    "LinearCrossEntropyLoss": "two layers in one",
     "ModuleDict": _PARTS,
     "ModuleList": _PARTS,
     "Parameter": _PARTS,

@@ -57,7 +57,6 @@ NAMES: Final[Mapping[str, str]] = {
     "Hardtanh": 'nn.Activation("hard_tanh", {"min": -1.0, "max": 1.0})',
     "LazyLinear": "nn.Linear(3, 8)  # sizes are given",
     "LeakyReLU": 'nn.Activation("leaky_relu", {"slope": 0.01})',
-    "LinearCrossEntropyLoss": "nn.CrossEntropyLoss()  # of what a linear layer gives",
     "LogSigmoid": 'nn.Activation("log_sigmoid")',
     "Mish": 'nn.Activation("mish")',
     "ModuleDict": "self.parts = {name: layer} in __init__",

@@ -100,6 +100,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "LayerNorm": ("nn.LayerNorm(5)(pt.ones((3, 5))).shape", "(3, 5)"),
     "LearnedEncoding": ("nn.LearnedEncoding(5, 4)(pt.ones((2, 3, 4))).shape", "(2, 3, 4)"),
     "Linear": ("nn.Linear(5, 2)(pt.ones((3, 5))).shape", "(3, 2)"),
+    "LinearCrossEntropyLoss": (
+        'nn.LinearCrossEntropyLoss(rows=2)(pt.ones((5, 4)), pt.ones((4, 3)), pt.ones((5,), dtype="int64")).shape',
+        "()",
+    ),
     "LocalResponseNorm": (
         "nn.LocalResponseNorm(2, alpha=1.0)(pt.ones((2, 4, 7))).shape",
         "(2, 4, 7)",

@@ -136,6 +136,7 @@ from .layers.window import (
 )
 from .losses.classes import CrossEntropyLoss, Reduction
 from .losses.ctc import CtcLoss
+from .losses.linear import LinearCrossEntropyLoss
 from .losses.margins import (
     CosineEmbeddingLoss,
     HingeEmbeddingLoss,
@@ -444,6 +445,15 @@ if TYPE_CHECKING:  # at run time configs are made of the fields of layers
         reduction: Reduction = "mean"
         zero_infinity: bool = False
 
+    class LinearCrossEntropyLossConfig(LayerConfig[LinearCrossEntropyLoss]):
+        """Settings of ``LinearCrossEntropyLoss``."""
+
+        weights: tuple[float, ...] | None = None
+        smoothing: float = 0.0
+        pad_tokens: tuple[int, ...] = ()
+        reduction: Reduction = "mean"
+        rows: int = 256
+
     class HingeEmbeddingLossConfig(LayerConfig[HingeEmbeddingLoss]):
         """Settings of ``HingeEmbeddingLoss``."""
 
@@ -596,6 +606,7 @@ else:
     from .layers.small import IdentityConfig
     from .losses.classes import CrossEntropyLossConfig
     from .losses.ctc import CtcLossConfig
+    from .losses.linear import LinearCrossEntropyLossConfig
     from .losses.margins import (
         CosineEmbeddingLossConfig,
         HingeEmbeddingLossConfig,
@@ -719,6 +730,8 @@ __all__ = [
     "LearnedEncodingConfig",
     "Linear",
     "LinearConfig",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyLossConfig",
     "LocalResponseNorm",
     "LocalResponseNormConfig",
     "LogSoftmax",

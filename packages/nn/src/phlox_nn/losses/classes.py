@@ -76,10 +76,8 @@ def check_classes(op: str, targets: Tensor[Any]) -> None:
         )
 
 
-class CrossEntropyLoss(Stateless):
-    """Negative log-likelihood of classes: ``-ln softmax(logits)[target]``.
-
-    Targets may be probabilities of all classes as well: ``-Σ target · ln softmax(logits)``.
+class OfClasses(Stateless, shared=True):
+    """Settings of losses of classes.
 
     Args:
         weights: factor per class, or None.
@@ -96,44 +94,10 @@ class CrossEntropyLoss(Stateless):
     def _check(self) -> None:
         self.require("smoothing", 0.0 <= self.smoothing <= 1.0, "a share: 0 <= smoothing <= 1")
 
-    def forward(self, logits: Tensor[Float], targets: Tensor[Int] | Tensor[Float]) -> Tensor[Float]:
-        """Return the loss of logits (…, classes) for class indices (…).
-
-        Floats are probabilities (…, classes), of which one below 0 gives nan. Their mean is over
-        examples, whatever the weights, as in PyTorch.
-
-        Raises:
-            ShapeError: when targets do not have the shape of logits without the last axis, or
-                there are not as many weights as classes.
-            KindError: when targets are neither integers nor probabilities of all classes.
-            IndexOutOfRangeError: when a target is no class and no pad token.
-            ArgumentError: for probabilities beside pad tokens.
-        """
-        if targets.dtype.kind == "Float" and targets.shape == logits.shape and logits.shape:
-            return self._of_shares(logits, cast("Tensor[Float]", targets))
-        return self._of_classes(logits, cast("Tensor[Int]", targets))
-
-    def _of_shares(self, logits: Tensor[Float], targets: Tensor[Float]) -> Tensor[Float]:
-        """The loss for probabilities."""
-        s, classes = self.settings, logits.shape[-1]
-        if s.pad_tokens:
-            raise ArgumentError(
-                "cross_entropy",
-                "pad tokens are class indices",
-                got="targets that are probabilities",
-                expected="pad_tokens=()",
-                hint='nn.CrossEntropyLoss(reduction="none"), and a mean over what counts',
-            )
-        _check_weights(s.weights, classes)
-        if s.smoothing:
-            targets = targets * (1 - s.smoothing) + s.smoothing / classes
-        log_p = log_softmax(logits, axis=-1)
-        log_p = log_p if s.weights is None else log_p * like(s.weights, logits)
-        losses = where(targets >= 0, targets * log_p, nan).sum(axis=-1)
-        return reduce(-losses, s.reduction)
-
-    def _of_classes(self, logits: Tensor[Float], targets: Tensor[Int]) -> Tensor[Float]:
-        """The loss for class indices."""
+    def _each(
+        self, logits: Tensor[Float], targets: Tensor[Int]
+    ) -> tuple[Tensor[Float], Tensor[Float] | None]:
+        """The loss of each class index, and how much it counts in a mean; None for all alike."""
         s = self.settings
         classes = _check(logits, targets, s.weights)
         wide = targets.device.default_int
@@ -160,9 +124,57 @@ class CrossEntropyLoss(Stateless):
         if counts is not None:
             losses = where(counts, losses, 0.0)
             shares = where(counts, 1.0 if shares is None else shares, 0.0).astype(losses.dtype)
-        if s.reduction == "mean" and shares is not None:
-            return (losses.sum() / shares.sum()).astype(logits.dtype)
-        return reduce(losses, s.reduction).astype(logits.dtype)
+        return losses, shares
+
+    def _reduced(self, losses: Tensor[Float], shares: Tensor[Float] | None) -> Tensor[Float]:
+        """One number of the losses, or the losses as they are."""
+        if self.settings.reduction == "mean" and shares is not None:
+            return losses.sum() / shares.sum()
+        return reduce(losses, self.settings.reduction)
+
+
+class CrossEntropyLoss(OfClasses):
+    """Negative log-likelihood of classes: ``-ln softmax(logits)[target]``.
+
+    Targets may be probabilities of all classes as well: ``-Σ target · ln softmax(logits)``.
+    """
+
+    def forward(self, logits: Tensor[Float], targets: Tensor[Int] | Tensor[Float]) -> Tensor[Float]:
+        """Return the loss of logits (…, classes) for class indices (…).
+
+        Floats are probabilities (…, classes), of which one below 0 gives nan. Their mean is over
+        examples, whatever the weights, as in PyTorch.
+
+        Raises:
+            ShapeError: when targets do not have the shape of logits without the last axis, or
+                there are not as many weights as classes.
+            KindError: when targets are neither integers nor probabilities of all classes.
+            IndexOutOfRangeError: when a target is no class and no pad token.
+            ArgumentError: for probabilities beside pad tokens.
+        """
+        if targets.dtype.kind == "Float" and targets.shape == logits.shape and logits.shape:
+            return self._of_shares(logits, cast("Tensor[Float]", targets))
+        each = self._each(logits, cast("Tensor[Int]", targets))
+        return self._reduced(*each).astype(logits.dtype)
+
+    def _of_shares(self, logits: Tensor[Float], targets: Tensor[Float]) -> Tensor[Float]:
+        """The loss for probabilities."""
+        s, classes = self.settings, logits.shape[-1]
+        if s.pad_tokens:
+            raise ArgumentError(
+                "cross_entropy",
+                "pad tokens are class indices",
+                got="targets that are probabilities",
+                expected="pad_tokens=()",
+                hint='nn.CrossEntropyLoss(reduction="none"), and a mean over what counts',
+            )
+        _check_weights(s.weights, classes)
+        if s.smoothing:
+            targets = targets * (1 - s.smoothing) + s.smoothing / classes
+        log_p = log_softmax(logits, axis=-1)
+        log_p = log_p if s.weights is None else log_p * like(s.weights, logits)
+        losses = where(targets >= 0, targets * log_p, nan).sum(axis=-1)
+        return reduce(-losses, s.reduction)
 
 
 def no_class(
