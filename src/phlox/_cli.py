@@ -20,6 +20,7 @@ _RUNS: Final = {
 _TEXT: Final = {
     "chat": "hold a conversation with a language model",
     "run": "let a language model go on with a text",
+    "serve": "answer programs in the form of OpenAI's API",
 }
 
 

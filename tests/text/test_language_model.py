@@ -71,7 +71,7 @@ def test_a_text_that_stops_ends_it(model: text.LanguageModel) -> None:
 def test_a_conversation_reads_what_is_new_alone(model: text.LanguageModel) -> None:
     chat = model.chat("Be brief.")
     first = chat.send("Hello", max_tokens=12, seed=1)
-    read = chat._generation.length
+    read = len(chat._reader.read)
     second = chat.send("And then?", max_tokens=12, seed=2)
     roles = ["system", "user", "assistant", "user", "assistant"]
     assert [each["role"] for each in chat.messages] == roles
@@ -81,7 +81,7 @@ def test_a_conversation_reads_what_is_new_alone(model: text.LanguageModel) -> No
     whole = template.render(chat.messages[:-1], answer=True)
     assert model.generate(whole, max_tokens=12, seed=2) == second
     tokens = model.tokenizer.encode(whole, special=False)
-    assert chat._read[: len(tokens)] == tokens
+    assert chat._reader.read[: len(tokens)] == tokens
     assert read < len(tokens)
     # What a reader leaves half read is what was said.
     answer = chat.send("More", max_tokens=50, seed=3, stream=True)

@@ -118,7 +118,7 @@ def test_cuts_of_newer_models_are_theirs(tmp_path: Path, pre: str) -> None:
     found = Tokenizer.load(written(tmp_path, header(made, "gpt2", pre=pre, add_bos_token=False)))
     cut: Any = found.backend.pre_tokenizer
     pieces = [piece for piece, _ in cut.pre_tokenize_str("Don'T pay 12345 (now)\n\n  ok ")]
-    shown = {"Ġ": " ", "Ċ": "\n"}
+    shown: Any = {"Ġ": " ", "Ċ": "\n"}
     plain = ["".join(shown.get(letter, letter) for letter in piece) for piece in pieces]
     numbers = ["123", "45"] if pre == "llama-bpe" else list("12345")
     head = ["Don", "'T", " pay", " ", *numbers, " (", "now", ")\n\n", " ", " ok", " "]

@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, Unpack, overload
-
-from phlox_nn.generation.steps import Generation
+from typing import Any, Literal, Unpack, overload
 
 from ._answer import Answer
 from ._errors import TextError
+from ._reader import Answers, Reader
 from ._settings import Rules, check_rules
-from ._tokenizer import Tokenizer
-
-
-class Answers(Protocol):
-    """What a conversation asks of a language model."""
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """What turns text into tokens."""
-        ...
-
-    def start(self) -> Generation:
-        """Return a text of which nothing was read."""
-        ...
-
-    def answer(
-        self,
-        generation: Generation,
-        whole: list[int],
-        new: list[int],
-        at_end: Callable[[Answer], object] | None = None,
-        **rules: Unpack[Rules],
-    ) -> Answer:
-        """Return what follows tokens, of which the last ones are new to a generation."""
-        ...
 
 
 class Chat:
@@ -61,9 +34,7 @@ class Chat:
         self._template = model.tokenizer.template
         self._model = model
         self._more = more
-        self._generation = model.start()
-        self._read: list[int] = []  # tokens whose keys and values are there
-        self._asked: list[int] = []
+        self._reader = Reader(model)
         self._answer: Answer | None = None
         self.messages: list[dict[str, Any]] = []
         if system is not None:
@@ -94,22 +65,10 @@ class Chat:
         asked = [*self.messages, {"role": "user", "content": text}]
         written = self._template.render(asked, answer=True, **self._more)
         whole = self._model.tokenizer.encode(written, special=False)
-        known = _common(self._read, whole[:-1])
-        self._generation.cut(known)
-        self._read = self._read[:known]
-        answer = self._model.answer(self._generation, whole, whole[known:], self._ended, **rules)
-        self._asked, self._answer, self.messages = whole, answer, asked
+        answer = self._reader.answer(whole, self._ended, **rules)
+        self._answer, self.messages = answer, asked
         return answer if stream else "".join(answer)
 
     def _ended(self, answer: Answer) -> None:
         self._answer = None
-        self._read = (self._asked + answer.tokens)[: self._generation.length]
         self.messages.append({"role": "assistant", "content": answer.text})
-
-
-def _common(known: list[int], asked: list[int]) -> int:
-    """How many tokens two texts begin with in common."""
-    for place, (left, right) in enumerate(zip(known, asked, strict=False)):
-        if left != right:
-            return place
-    return min(len(known), len(asked))

@@ -1,10 +1,11 @@
-"""`phlox run` and `phlox chat`: language models in a terminal."""
+"""`phlox run`, `phlox chat`, `phlox serve`: language models in a terminal, and for programs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import PhloxError
@@ -24,7 +25,9 @@ _RULES: Final = (
 
 
 def main(command: str, argv: Sequence[str]) -> int:
-    """Run `phlox run` or `phlox chat` with `argv`; return the exit status."""
+    """Run `phlox run`, `chat` or `serve` with `argv`; return the exit status."""
+    if command == "serve":
+        return _serve(argv)
     options = _parser(command).parse_args(argv)
     rules = {name: value for name in _names() if (value := getattr(options, name)) is not None}
     if options.stop:
@@ -44,6 +47,36 @@ def main(command: str, argv: Sequence[str]) -> int:
     except (PhloxError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+    return 0
+
+
+def _serve(argv: Sequence[str]) -> int:
+    """Answer requests in the form of OpenAI's API."""
+    parser = argparse.ArgumentParser(prog="phlox serve", description=_serve.__doc__)
+    parser.add_argument("folder", help="with config.json and tokenizer.json, or a GGUF file")
+    parser.add_argument("--host", default="127.0.0.1", help="127.0.0.1: this machine alone")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--max-tokens", type=int, default=1024, help="most tokens of an answer")
+    parser.add_argument("--waiting", type=int, default=16, help="most requests that wait")
+    parser.add_argument("--device", help="cpu, wgpu, numpy; by default the default device")
+    parser.add_argument("--compile", action="store_true", help="compile the step of a token")
+    options = parser.parse_args(argv)
+    try:
+        from ._serve import run  # noqa: PLC0415 - an extra, which this command alone needs
+    except ModuleNotFoundError as error:
+        if error.name not in {"anyio", "starlette", "uvicorn"}:
+            raise
+        what = f"[serve] a package is not installed: got no {error.name}"
+        print(f'{what}\nhint: pip install "phlox-text[serve]"', file=sys.stderr)
+        return 2
+    try:
+        model = load(options.folder, options.device, compile=options.compile)
+    except (PhloxError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    name = Path(options.folder).resolve().name
+    print(f"{name}: http://{options.host}:{options.port}/v1", file=sys.stderr)
+    run(model, name, options)
     return 0
 
 
