@@ -48,7 +48,7 @@ def resumed(folder: Path, device: str, kills: int, seed: int) -> int:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-@pytest.mark.parametrize("device", ["cpu", "wgpu"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("wgpu", marks=pytest.mark.long)])
 def test_a_killed_training_goes_on_to_the_same_bits(device: str, tmp_path: Path) -> None:
     assert resumed(tmp_path, device, kills=2, seed=1) == 2
 
