@@ -106,8 +106,11 @@ def convolutions(dtype: str) -> list[Problem]:
 def test_a_way_that_is_forced_is_taken_and_right(op: str, way: str, dtype: str) -> None:
     problems = (products if op == "matmul" else convolutions)(dtype)
     _native._force_way(op, way)
+    # Of a function only itself is asked; tables inside serve several.
+    own = getattr(_native, op, None)
     for function, given, want, terms in problems:
-        check(function(*given), want, dtype, terms)
+        if own in (None, function):
+            check(function(*given), want, dtype, terms)
     (taken,) = (taken for name, _, taken in _native._ways() if name == op)
     assert set(taken) <= {way, TABLES[op][-1]}
     if way == "tiles":
