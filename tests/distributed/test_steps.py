@@ -184,3 +184,17 @@ def test_a_batch_that_is_not_the_share_of_a_rank_is_refused() -> None:
             learner.step(forward, batches((24,))[0])
 
     together(2, run)
+
+
+def test_long_gradients_travel_in_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = trained(None)
+    monkeypatch.setattr(import_module("phlox_train.step.buckets"), "LIMIT", 40)
+    sent: list[int] = []
+
+    def run(group: Any) -> Any:
+        found = trained(group)
+        sent.append(sum(name == "all_to_all" for name, _ in group.calls))
+        return found
+
+    assert together(3, run) == [alone] * 3
+    assert sent == [4 * 5] * 3  # in each step 3, 48, 16 and 16, 16, and 128 numbers

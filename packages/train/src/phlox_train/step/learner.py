@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, cast, final
 
 from phlox_fusion import compile as compiled
@@ -23,6 +23,7 @@ from phlox_tensor.groups import Group, TreeSum, told
 from phlox_tensor.random import Generator, generator
 
 from .batches import parts_of, placed, rows_of
+from .buckets import Layout, split
 from .dealt import Dealt
 from .draws import go_to
 from .ema import Ema
@@ -132,6 +133,8 @@ class Learner(Generic[M]):
         self._now = Cell((model, 0))  # the model, and how many steps it took
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
+        self._compile = compile
+        self._bucketed: Any = None, None  # the layout of the last step, and what steps by it
         self._share = compiled(self._shared) if compile else self._shared
 
     @property
@@ -277,19 +280,29 @@ class Learner(Generic[M]):
         grads, total = whole.grads, whole.divisor
         if isinstance(total, Tensor):  # of the function's own counting
             divisor = total if self.device.inner is None else total.to_device(self.device.inner)
-            grads = {key: g / divisor.astype(g.dtype) for key, g in grads.items()}
-            total = 1.0
+            grads, total = [g / divisor.astype(g.dtype) for g in grads], 1.0
         new = whole.updates.params(self.model)
         if self.scaling is None:
             self.model = self.model.with_params(new)
-            self._apply(grads, total)
+            self._applied(whole.layout)(grads, total)
         else:
             if total != 1.0:
-                grads = {key: g / total for key, g in grads.items()}
-            if self._apply_scaled(grads, self.scaling):
+                grads = [g / total for g in grads]
+            if self._apply_scaled(split(whole.layout, grads), self.scaling):
                 self.model = self.model.with_params(new)
         if self.steps % CHECKED == 0:
             together.check(self.model)
+
+    def _applied(self, layout: Layout) -> Callable[[list[Tensor[Any]], float], None]:
+        """A function that steps by buckets of this layout; it may be compiled."""
+        if layout != self._bucketed[0]:
+
+            def apply(grads: list[Tensor[Any]], total: float) -> None:
+                self._apply(split(layout, grads), total)
+
+            plain = not self._compile or self._dealt is not None  # which talks to others meanwhile
+            self._bucketed = layout, apply if plain else compiled(apply)
+        return self._bucketed[1]
 
     def _gradients(self, forward: Forward, parts: list[Any], scale: float | None) -> Any:
         """The gradients of all parts together, their outputs, and a number to divide by."""
@@ -327,7 +340,7 @@ class Learner(Generic[M]):
         go_to(self._stream, self.seed, step, number)
         return drawing_from(self._stream, outputs_of, forward, model, part)
 
-    def _apply(self, grads: Gradients, total: float = 1.0) -> None:
+    def _apply(self, grads: Gradients | dict[str, Tensor[Any]], total: float = 1.0) -> None:
         model, steps = self._now.get()
         by_id: Any = grads
         only: Any = {} if self._dealt is None else {"only": self._dealt.own(model)}

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from math import prod
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 import numpy as np
 
 from phlox_nn import Module, Param, Updates
 from phlox_record import NamedMsgpackRecorder
-from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray, concat
-from phlox_tensor.groups import Group, TreeSum, absent_of, gathered, share_of, told, tree_sum
+from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray
+from phlox_tensor.groups import Group, TreeSum, gathered, share_of, told
 
+from .buckets import Buckets, Layout
 from .outputs import Outputs, joined_as, mean_of
 
 M = TypeVar("M", bound=Module)
@@ -47,12 +46,14 @@ class Whole(NamedTuple):
     """What all parts of all ranks give together.
 
     Attributes:
-        grads: by the id of their parameter.
+        grads: of all parameters that have any, in buckets.
+        layout: what is where in them.
         updates: of state.
         divisor: of the gradients, a number or a tensor.
     """
 
-    grads: dict[str, Tensor[Any]]
+    grads: list[Tensor[Any]]
+    layout: Layout
     updates: Updates
     out: Outputs
     divisor: Any
@@ -68,6 +69,7 @@ class Together:
         self.mine = share_of(parts, group.rank, group.size)
         self._device = device
         self._inner = device if device.inner is None else device.inner
+        self._buckets = Buckets(group, self._inner)
 
     def same(self, model: M) -> M:
         """Return the model of rank 0, ids of parameters included."""
@@ -120,46 +122,15 @@ class Together:
             for each in theirs:
                 any_ |= each
         there = np.unpackbits(any_, count=len(weights)).astype(bool)
-        grads = self._gradients(weights, there, held, leaves)
+        places = np.flatnonzero(there).tolist()
+        grads, layout = self._buckets.summed(weights, places, held, leaves)
         updates = self._updates(model, [states for states, _, _ in full])
         own = [part.out for part in seen if part is not None]
         if full[0][2] is None:  # whole batches, of which another rank may have none
             out = own[0] if own else {k: self._tensor(x) for k, x in full[0][1].items()}
-            return Whole(grads, updates, out, 1.0)
+            return Whole(grads, layout, updates, out, 1.0)
         out, divisor = self._outputs(own, parts, full)
-        return Whole(grads, updates, out, divisor)
-
-    def _gradients(
-        self, weights: Sequence[Param], there: Any, held: list[Any], leaves: int
-    ) -> dict[str, Tensor[Any]]:
-        """The sums of gradients over all parts: those of one element type travel together."""
-        found: dict[str, Tensor[Any]] = {}
-        kinds: dict[Any, list[int]] = {}
-        for place in np.flatnonzero(there).tolist():
-            kinds.setdefault(weights[place].dtype.numpy, []).append(place)
-        for kind, places in kinds.items():
-            sizes = [prod(weights[place].shape) for place in places]
-            rows = [self._row(kind, sums, places, sizes) for sums in held]
-            joined = rows[0][None] if len(rows) == 1 else np.array(rows, kind)
-            whole = tree_sum(self.group, leaves, joined.reshape(len(rows), sum(sizes)))
-            sent = asarray(whole, device=self._inner)
-            high = 0
-            for place, size in zip(places, sizes, strict=True):
-                param, low, high = weights[place], high, high + size
-                found[param.id] = sent[low:high].reshape(param.shape)
-        return found
-
-    def _row(self, kind: Any, sums: Any, places: list[int], sizes: list[int]) -> Any:
-        """One sum of gradients as one array, which is read from the device at once."""
-        if sums is None:
-            return np.full(sum(sizes), absent_of(kind))
-        pieces = [
-            asarray(np.full(size, absent_of(kind)), device=self._inner)
-            if sums[place] is None
-            else sums[place].reshape(-1)
-            for place, size in zip(places, sizes, strict=True)
-        ]
-        return (pieces[0] if len(pieces) == 1 else concat(pieces)).numpy()
+        return Whole(grads, layout, updates, out, divisor)
 
     def _updates(self, model: Module, parts: list[list[list[Any]]]) -> Updates:
         """New values for state: of what all parts propose, in their order, as one process does."""
