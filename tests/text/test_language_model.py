@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,30 @@ def test_a_gguf_file_has_all_in_one(model: text.LanguageModel, tmp_path: Path) -
         ).send("Hi", max_tokens=9, temperature=0)
     loaded: Any = nn.models.load(file)
     assert text.load(loaded).ends == (0, 2)
+    # A device without integers of 8 bits has floats of the same values.
+    nn.models.save_gguf(network, file, blocks="Q8_0", header=about)
+    kept = text.load(file, "cpu").generate("Now is", max_tokens=9)
+    assert text.load(file, "wgpu").generate("Now is", max_tokens=9) == kept
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_four_thousand_tokens_keep_memory_flat(compiled: bool) -> None:
+    px.seed(2)
+    network = nn.models.LlamaConfig(320, 4608, 64, 2, 4, 2, d_ff=128).init(Cpu())
+    endless = text.Tokenizer(tokenizer())  # no token ends a text
+    given = text.LanguageModel(network, endless, compile=compiled)
+    list(given.generate(TEXT, max_tokens=300, temperature=1.0, seed=1, stream=True))
+    before = _resident()
+    answer = given.generate(TEXT, max_tokens=4000, temperature=1.0, seed=1, stream=True)
+    list(answer)
+    assert len(answer.tokens) == 4000
+    # Keys and values of all layers are 2.1 MB; growing holds the old and the new beside each other.
+    assert _resident() - before < 30 << 20
+
+
+def _resident() -> int:
+    """Bytes of this process that are in memory."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * 4096

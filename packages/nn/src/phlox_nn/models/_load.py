@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from phlox_record import recorder_for
-from phlox_tensor import Backend, RecordError, as_device, random
+from phlox_tensor import Backend, RecordError, as_device, int8, random
 from phlox_tensor.names import some
 
 from ..loading.report import Layout, LoadReport
@@ -53,7 +53,8 @@ def load(
         device: where the weights go; None is the default device.
         partial: leave what the file lacks at first values, and let go what the model lacks.
         quantized: whether matrices in blocks of Q8_0 and Q4_0 stay integers with scales, as
-            ``nn.quantize_weights`` makes them; other blocks, and all with False, become floats.
+            ``nn.quantize_weights`` makes them; other blocks, and all with False or on a device
+            without integers of 8 bits, become floats.
 
     Raises:
         FileNotFoundError: there is no such folder, no config or no weights in it.
@@ -121,7 +122,7 @@ def _open_gguf(path: Path, device: Backend, *, quantized: bool) -> _Source:
     file = GgufFile.open(path)
     model = _described(file.config, device)
     record = file.record(model.params())
-    if quantized:
+    if quantized and int8 in device.dtypes:
         maps = [path for path, p in model.params().items() if len(p.shape) == 2]
         # The table of tokens is the last map too, by rows.
         maps = [path for path in maps if "embed" not in path]
