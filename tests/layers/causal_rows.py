@@ -40,6 +40,8 @@ _LOCAL: Final[dict[str, Any]] = {
     "full_attention": {"factor": 8.0, "rope_theta": 1e6, "rope_type": "linear"},
     "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"},
 }
+_PLAIN: Final = {"rope_theta": 1e6, "rope_type": "default"}
+_EXPERTS: Final = {"moe_intermediate_size": 12, "num_experts": 5, "num_experts_per_tok": 3}
 _GEMMA: Final[dict[str, Any]] = {"head_dim": 16, "query_pre_attn_scalar": 20, "sliding_window": 4}
 
 # Name -> what config.json says, of the class that its first word names.
@@ -50,10 +52,13 @@ _OWN: Final[dict[str, dict[str, Any]]] = {
     "Llama": {"attention_bias": True, "mlp_bias": True},
     "Llama-3": {"head_dim": 16, "rope_parameters": _LLAMA3, "tie_word_embeddings": True},
     "Mistral": {"head_dim": 8, "sliding_window": 5},
+    "Mixtral": {"num_local_experts": 4, "rope_parameters": _PLAIN},
     "Phi3": {"sliding_window": 6},
     "Phi3-long": {"original_max_position_embeddings": 8, "rope_parameters": _LONG},
     "Qwen2": {"max_window_layers": 1, "sliding_window": 4, "use_sliding_window": True},
+    "Qwen2Moe": {**_EXPERTS, "mlp_only_layers": [1], "shared_expert_intermediate_size": 8},
     "Qwen3": {"head_dim": 16},
+    "Qwen3Moe": {**_EXPERTS, "decoder_sparse_step": 2, "head_dim": 8, "norm_topk_prob": True},
 }
 ROWS: Final[Mapping[str, dict[str, Any]]] = {
     name: {**_USUAL, **own, "architectures": [f"{name.split('-')[0]}ForCausalLM"]}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import phlox as px
 from phlox import nn
@@ -41,18 +44,52 @@ def _shapes(record: Any, start: str = "") -> dict[str, tuple[int, ...]]:
     return found
 
 
-def logits_elsewhere(name: str) -> Array:
-    """The logits of the same decoder of ``transformers``."""
+def arrays(model: nn.Module, layout: Any = "pytorch", start: str = "") -> dict[str, Array]:
+    """The weights of a model by name, as files have them."""
+    found: dict[str, Array] = {}
+    work: list[Any] = [(start, model.into_record(layout=layout))]
+    for path, record in work:
+        for name, item in record.items():
+            if isinstance(item, dict):
+                work.append((f"{path}{name}.", item))
+            else:
+                found[path + name] = np.ascontiguousarray(item.tensor.numpy())
+    return found
+
+
+def written(
+    folder: Path,
+    config: dict[str, Any] | None,
+    weights: dict[str, Array],
+    words: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
+    """A folder of a model, in one file; names have the words of the published ones."""
+
+    def theirs(name: str) -> str:
+        if "experts" in name or ".gate." in name:
+            for there, here in words.items():
+                name = name.replace(here, there)
+        return name
+
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config))
+    named = {theirs(name): array for name, array in weights.items()}
+    save_file(named, folder / "model.safetensors", {"format": "pt"})
+    return folder
+
+
+def logits_elsewhere(name: str, folder: Path) -> Array:
+    """The logits of the same decoder of ``transformers``, which reads it from a folder."""
     torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     other: Any = pytest.importorskip("transformers", reason="it comes with ./x test --long")
     word = name.split("-", maxsplit=1)[0]
     kind = getattr(other, f"{word}TextConfig" if word == "Gemma3" else f"{word}Config")
-    model = other.AutoModelForCausalLM.from_config(kind(**ROWS[name]), attn_implementation="eager")
-    tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
-    named = sorted((k, v) for k, v in model.state_dict().items() if k not in tied)
+    kind(**ROWS[name]).save_pretrained(folder)
+    written(folder, None, arrays(decoder(name)), published(ROWS[name]).words)
+    model = other.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
     with torch.no_grad():
-        for place, (_, tensor) in enumerate(named):
-            tensor.copy_(torch.tensor(weight(place, tuple(tensor.shape))))
         found: Array = model.eval()(torch.tensor(TOKENS)).logits.numpy()
     return found
 
@@ -66,8 +103,8 @@ def test_logits_are_those_of_transformers(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
-def test_all_logits_are_those_of_transformers_here(name: str) -> None:
-    want = logits_elsewhere(name)
+def test_all_logits_are_those_of_transformers_here(name: str, tmp_path: Path) -> None:
+    want = logits_elsewhere(name, tmp_path)
     assert np.abs(decoder(name)(WORDS).numpy() - want).max() < 1e-4
 
 
@@ -117,6 +154,24 @@ def test_positions_in_a_cache_of_fixed_size_give_what_a_growing_one_does(name: s
         logits, cache = model.extend(WORDS[:, start:end], rooms, positions=positions)
         found.append(logits.numpy())
     assert np.abs(np.concatenate(found, axis=1) - model(WORDS).numpy()).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["Mixtral", "Qwen2Moe"])
+def test_experts_that_a_token_takes_give_what_all_do(name: str) -> None:
+    """Recorded ones run all with shares of 0; slopes are of those that are taken."""
+    model = decoder(name)
+    there = model.to_device(px.Autodiff(DEVICE))
+    logits = there(WORDS.to_device(px.Autodiff(DEVICE)))
+    assert np.abs(logits.numpy() - model(WORDS).numpy()).max() < 1e-5
+    grads = logits.square().mean().backward()
+    experts: Any = there.model.layers[2].mlp
+    slopes = [grads.get(each.up_proj.weight.value) for each in experts.experts]
+    assert all(slope is not None for slope in slopes)
+    gate: Any = grads.get(experts.gate.weight.value)
+    assert gate.abs().max().item() > 0
+    fast = px.compile(lambda model, words: model(words))
+    for _ in range(3):
+        assert np.abs(fast(model, WORDS).numpy() - model(WORDS).numpy()).max() < 1e-5
 
 
 def test_a_text_goes_on_and_one_that_is_too_long_is_refused() -> None:

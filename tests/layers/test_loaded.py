@@ -13,8 +13,9 @@ from safetensors.numpy import save_file
 import phlox as px
 from phlox import nn
 from phlox.nn import models
-from tests.layers.causal_rows import ROWS, TOKENS, Array
-from tests.layers.test_causal import DEVICE, WORDS, decoder
+from phlox_nn.models._public import published
+from tests.layers.causal_rows import ROWS, TOKENS
+from tests.layers.test_causal import DEVICE, WORDS, arrays, decoder, written
 
 GPT = {
     "architectures": ["GPT2LMHeadModel"],
@@ -35,27 +36,6 @@ BERT = {
 }
 
 
-def arrays(model: nn.Module, layout: Any = "pytorch", start: str = "") -> dict[str, Array]:
-    """The weights of a model by name, as files have them."""
-    found: dict[str, Array] = {}
-    work: list[Any] = [(start, model.into_record(layout=layout))]
-    for path, record in work:
-        for name, item in record.items():
-            if isinstance(item, dict):
-                work.append((f"{path}{name}.", item))
-            else:
-                tensor: Any = item
-                found[path + name] = np.ascontiguousarray(tensor.tensor.numpy())
-    return found
-
-
-def written(folder: Path, config: dict[str, Any], weights: dict[str, Array]) -> Path:
-    """A folder of a model, in one file."""
-    (folder / "config.json").write_text(json.dumps(config))
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    return folder
-
-
 def same(one: Any, other: Any) -> bool:
     return np.array_equal(one(WORDS).numpy(), other(WORDS).numpy())
 
@@ -69,6 +49,14 @@ def test_a_folder_becomes_the_model_that_it_describes(name: str, tmp_path: Path)
     assert loaded.source == str(folder)
     assert models.load_report(folder).complete
     assert same(models.load(folder / "model.safetensors", DEVICE), model)
+
+
+def test_the_words_of_mixtral_are_those_of_here(tmp_path: Path) -> None:
+    model, words = decoder("Mixtral"), published(ROWS["Mixtral"]).words
+    folder = written(tmp_path, ROWS["Mixtral"], arrays(model), words)
+    there = px.record.SafetensorsRecorder().open(folder / "model.safetensors")
+    assert "w1" in there["model"]["layers"]["0"]["block_sparse_moe"]["experts"]["3"]
+    assert same(models.load(folder, DEVICE), model)
 
 
 def test_shards_beside_an_index_and_a_pytorch_prefix(tmp_path: Path) -> None:
@@ -167,7 +155,7 @@ def test_folders_that_lack_something_say_what(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["Gemma2", "Gemma3", "Llama", "Mistral", "Phi3", "Qwen3", "GPT2"])
+@pytest.mark.parametrize("name", ["Gemma3", "Llama", "Mistral", "Phi3", "Qwen3Moe", "GPT2"])
 def test_a_folder_that_transformers_saved_gives_its_logits(name: str, tmp_path: Path) -> None:
     torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
     other: Any = pytest.importorskip("transformers", reason="it comes with ./x test --long")

@@ -363,6 +363,9 @@ def save_gguf(
         'Llama'
     """
     config = model.settings
+    if config.experts:
+        got = f"{config.experts} experts"
+        raise RecordError("save_gguf", "experts are not written", got=got, expected="none")
     kind = _architecture_of(config)
     tensors: Found = {}
     for ours, entry in _flat(model.into_record(layout="pytorch")):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from phlox_tensor import (
     Backend,
@@ -15,7 +14,6 @@ from phlox_tensor import (
     attention,
     concat,
     rms_norm,
-    swiglu,
     take,
 )
 
@@ -28,14 +26,10 @@ from ..layers.position import RotaryEncodingConfig, RotaryScalingConfig, turns
 from ..module.module import Module
 from ..param.param import Param
 from ._causal import Caches, CausalModel, check_length
+from ._experts import Gate, LlamaExperts, LlamaMlp
 from ._parts import ModelConfig, without_heads
 
 _SMALL = init.Normal(std=0.02)
-_GATES: Final[dict[str, Callable[..., Tensor[Float]]]] = {
-    "gelu": lambda gate, up: gate.gelu() * up,
-    "gelu_tanh": lambda gate, up: gate.gelu_tanh() * up,
-    "silu": swiglu,
-}
 
 
 class LlamaConfig(ModelConfig):
@@ -60,8 +54,7 @@ class LlamaConfig(ModelConfig):
         output_bias: whether the map of what is found has one.
         d_ff_bias: whether the maps after attention have one.
         head_norms: whether queries and keys are normalized: Qwen 3, Gemma 3.
-        fused: whether queries, keys and values come from one map, and both maps of the gate from
-            another: Phi-3.
+        fused: whether queries, keys and values come from one map, and both of the gate: Phi-3.
         activation: of the gate.
         window: how many tokens a layer looks at, the last one included; None for all: Mistral.
         sliding: which layers have that window; None for all of them: Gemma 2 and 3.
@@ -73,6 +66,12 @@ class LlamaConfig(ModelConfig):
         query_scale: what scores are multiplied by; None for 1 / √d_head.
         score_cap: scores s become cap · tanh(s / cap): Gemma 2.
         logit_cap: the same for logits.
+        experts: how many maps there are of which a token takes some: Mixtral, Qwen-MoE.
+        chosen: how many it takes.
+        normalized: whether the shares of those are divided by their sum.
+        expert_layers: which layers have experts; None for all.
+        d_expert: size between the maps of an expert; None for d_ff.
+        d_shared: the same of one that all tokens take; None for none.
     """
 
     words: int = 32000
@@ -93,7 +92,7 @@ class LlamaConfig(ModelConfig):
     d_ff_bias: bool = False
     head_norms: bool = False
     fused: bool = False
-    activation: Literal["silu", "gelu", "gelu_tanh"] = "silu"
+    activation: Gate = "silu"
     window: int | None = None
     sliding: tuple[bool, ...] | None = None
     local_theta: float | None = None
@@ -104,6 +103,12 @@ class LlamaConfig(ModelConfig):
     query_scale: float | None = None
     score_cap: float | None = None
     logit_cap: float | None = None
+    experts: int = 0
+    chosen: int = 2
+    normalized: bool = True
+    expert_layers: tuple[bool, ...] | None = None
+    d_expert: int | None = None
+    d_shared: int | None = None
 
     def validate(self) -> None:
         """Raise ConfigError for heads that divide nothing, and windows of other layers."""
@@ -118,6 +123,10 @@ class LlamaConfig(ModelConfig):
         self.require("window", self.window is None or self.window > 0, "at least 1, or None")
         known = self.sliding is None or len(self.sliding) == self.n_layers
         self.require("sliding", known, f"one for each of {self.n_layers} layers")
+        known = self.expert_layers is None or len(self.expert_layers) == self.n_layers
+        self.require("expert_layers", known, f"one for each of {self.n_layers} layers")
+        few = 0 < self.chosen <= (self.experts or self.chosen)
+        self.require("chosen", few, f"1 to {self.experts}")
         limit = self.long_scaling is None or self.long_scaling.original_length is not None
         self.require("long_scaling", limit, "one with original_length")
 
@@ -135,11 +144,11 @@ class LlamaConfig(ModelConfig):
 
     def init(self, device: Backend | str | None = None) -> Llama:
         """Return the decoder with lazy parameters."""
-        d, small = self.d_model, _SMALL
+        d = self.d_model
         return Llama(
             model=LlamaBody(
-                embed_tokens=Embedding(self.words, d, initializer=small, device=device),
-                layers=tuple(self._layer(device) for _ in range(self.n_layers)),
+                embed_tokens=Embedding(self.words, d, initializer=_SMALL, device=device),
+                layers=tuple(self._layer(i, device) for i in range(self.n_layers)),
                 norm=self._norm(d, device),
                 rotaries=self._rotaries(),
                 settings=self,
@@ -169,11 +178,11 @@ class LlamaConfig(ModelConfig):
         start = init.Zeros() if self.from_one else init.Ones()
         return LlamaNorm(start.param((size,), device), self.epsilon, self.from_one)
 
-    def _layer(self, device: Backend | str | None) -> LlamaLayer:
+    def _layer(self, layer: int, device: Backend | str | None) -> LlamaLayer:
         d, after = self.d_model, self.both_norms
         return LlamaLayer(
             self_attn=self._attention(device),
-            mlp=self._mlp(device),
+            mlp=self._maps(layer, device),
             input_layernorm=self._norm(d, device),
             post_attention_layernorm=self._norm(d, device),
             pre_feedforward_layernorm=self._norm(d, device) if after else None,
@@ -199,14 +208,30 @@ class LlamaConfig(ModelConfig):
             settings=self,
         )
 
-    def _mlp(self, device: Backend | str | None) -> LlamaMlp:
-        d, wide, bias, fused = self.d_model, self.d_ff, self.d_ff_bias, self.fused
+    def _maps(self, layer: int, device: Backend | str | None) -> LlamaMlp | LlamaExperts:
+        if self.experts and (self.expert_layers is None or self.expert_layers[layer]):
+            return self._experts(device)
+        return self._mlp(self.d_ff, device)
+
+    def _mlp(self, wide: int, device: Backend | str | None) -> LlamaMlp:
+        d, bias = self.d_model, self.d_ff_bias
         return LlamaMlp(
-            gate_proj=None if fused else self._linear(d, wide, bias, device),
-            up_proj=None if fused else self._linear(d, wide, bias, device),
-            gate_up_proj=self._linear(d, 2 * wide, bias, device) if fused else None,
+            gate_proj=None if self.fused else self._linear(d, wide, bias, device),
+            up_proj=None if self.fused else self._linear(d, wide, bias, device),
+            gate_up_proj=self._linear(d, 2 * wide, bias, device) if self.fused else None,
             down_proj=self._linear(wide, d, bias, device),
             activation=self.activation,
+        )
+
+    def _experts(self, device: Backend | str | None) -> LlamaExperts:
+        d, wide, shared = self.d_model, self.d_expert or self.d_ff, self.d_shared
+        return LlamaExperts(
+            gate=self._linear(d, self.experts, False, device),
+            experts=tuple(self._mlp(wide, device) for _ in range(self.experts)),
+            shared_expert=self._mlp(shared, device) if shared else None,
+            shared_expert_gate=self._linear(d, 1, False, device) if shared else None,
+            chosen=self.chosen,
+            normalized=self.normalized,
         )
 
 
@@ -313,32 +338,11 @@ class LlamaAttention(Module):
         ]
 
 
-class LlamaMlp(Module):
-    """A linear map, let through by another one, and a third. Shazeer, 2020."""
-
-    gate_proj: Linear | None
-    up_proj: Linear | None
-    gate_up_proj: Linear | None
-    down_proj: Linear
-    activation: Literal["silu", "gelu", "gelu_tanh"]
-
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (…, d) to the same shape."""
-        if self.gate_up_proj is None:
-            maps: Any = self.gate_proj, self.up_proj
-            gate, up = (each(x) for each in maps)
-        else:
-            both = self.gate_up_proj(x)
-            half = both.shape[-1] // 2
-            gate, up = both[..., :half], both[..., half:]
-        return self.down_proj(_GATES[self.activation](gate, up))
-
-
 class LlamaLayer(Module):
     """Attention and maps, each after a norm and added to its input; in Gemma normalized again."""
 
     self_attn: LlamaAttention
-    mlp: LlamaMlp
+    mlp: LlamaMlp | LlamaExperts
     input_layernorm: LlamaNorm
     post_attention_layernorm: LlamaNorm
     pre_feedforward_layernorm: LlamaNorm | None

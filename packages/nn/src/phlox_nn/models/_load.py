@@ -186,8 +186,14 @@ def _needed(found: dict[str, Any], read: Published, config: ModelConfig) -> dict
     """The tensors that a model may need, by its names."""
     unused = re.compile(read.unused)
     tied = getattr(config, "tied", False)
+
+    def ours(name: str) -> str:
+        for theirs, here in read.words.items():
+            name = name.replace(theirs, here)
+        return name.removeprefix(read.prefix)
+
     return {
-        name.removeprefix(read.prefix): entry
+        ours(name): entry
         for name, entry in found.items()
         if not unused.search(name) and not (tied and name == "lm_head.weight")
     }

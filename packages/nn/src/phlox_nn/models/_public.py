@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import log, sqrt
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from phlox_tensor import RecordError
@@ -133,6 +134,38 @@ def _qwen_windows(given: Json, usual: LlamaConfig) -> dict[str, Any]:
     return {"window": given["sliding_window"], "sliding": later, **_sliding(given)}
 
 
+def _mixtral(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    return {
+        "chosen": given.get("num_experts_per_tok", 2),
+        "experts": given.get("num_local_experts", 8),
+        "window": given.get("sliding_window"),
+    }
+
+
+def _qwen_experts(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    """Experts in every layer, every so many, or all but some."""
+    step, without = given.get("decoder_sparse_step", 1), given.get("mlp_only_layers") or ()
+    layers = tuple((i + 1) % step == 0 and i not in without for i in range(usual.n_layers))
+    return {
+        "chosen": _need(given, "num_experts_per_tok"),
+        "d_expert": _need(given, "moe_intermediate_size"),
+        "expert_layers": None if all(layers) else layers,
+        "experts": _need(given, "num_experts"),
+        "normalized": bool(given.get("norm_topk_prob", False)),
+    }
+
+
+def _qwen2_moe(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    own = {**_qwen2(given, usual), **_qwen_experts(given, usual)}
+    own |= {"bias": bool(given.get("qkv_bias", True))}
+    return {**own, "d_shared": _need(given, "shared_expert_intermediate_size")}
+
+
+def _qwen3_moe(given: Json, usual: LlamaConfig) -> dict[str, Any]:
+    own = {**_qwen_windows(given, usual), **_qwen_experts(given, usual)}
+    return {**own, "d_head": given.get("head_dim"), "head_norms": True}
+
+
 def _phi3(given: Json, usual: LlamaConfig) -> dict[str, Any]:
     return {"fused": True, "window": given.get("sliding_window")}
 
@@ -250,12 +283,14 @@ class Published(NamedTuple):
         layout: of the weights.
         prefix: what names may begin with, other than here.
         unused: pattern of names that files hold and no model needs.
+        words: parts of names there, and what they are here.
     """
 
     config: Callable[[Json], ModelConfig]
     layout: Layout = "pytorch"
     prefix: str = ""
     unused: str = r"rotary_emb\.inv_freq$"
+    words: Mapping[str, str] = MappingProxyType({})
 
 
 def _llama(own: _Own | None = None) -> Published:
@@ -268,6 +303,13 @@ def _llama(own: _Own | None = None) -> Published:
     return Published(config)
 
 
+# Mixtral's own words for what others call as in Llama.
+_MIXTRAL: Final = {
+    ".block_sparse_moe.": ".mlp.",
+    ".w1.": ".gate_proj.",
+    ".w2.": ".down_proj.",
+    ".w3.": ".up_proj.",
+}
 _BERT: Final = Published(_bert, prefix="bert.", unused=r"position_ids$")
 
 ARCHITECTURES: Final[Mapping[str, Published]] = {
@@ -280,9 +322,12 @@ ARCHITECTURES: Final[Mapping[str, Published]] = {
     "GemmaForCausalLM": _llama(_gemma),
     "LlamaForCausalLM": _llama(),
     "MistralForCausalLM": _llama(_mistral),
+    "MixtralForCausalLM": _llama(_mixtral)._replace(words=_MIXTRAL),
     "Phi3ForCausalLM": _llama(_phi3),
     "Qwen2ForCausalLM": _llama(_qwen2),
+    "Qwen2MoeForCausalLM": _llama(_qwen2_moe),
     "Qwen3ForCausalLM": _llama(_qwen3),
+    "Qwen3MoeForCausalLM": _llama(_qwen3_moe),
 }
 
 
