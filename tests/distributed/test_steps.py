@@ -58,6 +58,7 @@ def test_any_number_of_ranks_ends_in_the_bits_of_one(compile: bool) -> None:
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:.*have no part")
 def test_weights_scaling_and_few_parts(settings: dict[str, Any]) -> None:
     def run(group: Any) -> Any:
         own = dict(settings)
@@ -66,6 +67,16 @@ def test_weights_scaling_and_few_parts(settings: dict[str, Any]) -> None:
         return trained(group, **own)
 
     assert together(3, run) == [run(None)] * 3
+
+
+def test_ranks_without_a_part_are_told() -> None:
+    def run(group: Any) -> None:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=2, group=group, seed=0)
+
+    with pytest.warns(UserWarning, match=r"1 of 3 ranks have no part(.|\n)*microbatches=3"):
+        together(3, run)
 
 
 def test_parts_are_as_many_as_ranks_by_default() -> None:

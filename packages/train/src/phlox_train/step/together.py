@@ -8,6 +8,7 @@ rank takes the step that one process alone would take, to the bit.
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections import Counter
 from typing import Any, Final, NamedTuple, TypeVar, final
 
@@ -67,6 +68,10 @@ class Together:
         """Note which parts of a batch are this rank's."""
         self.group, self.parts = group, parts
         self.mine = share_of(parts, group.rank, group.size)
+        if parts < group.size and group.rank == 0:
+            text = f"{group.size - parts} of {group.size} ranks have no part of a batch"
+            hint = f"Learner(..., microbatches={group.size}), or a multiple of it"
+            warnings.warn(f"[Learner] {text}\nhint: {hint}", stacklevel=3)
         self._device = device
         self._inner = device if device.inner is None else device.inner
         self._buckets = Buckets(group, self._inner)
