@@ -38,6 +38,8 @@ _ENOUGH_THREADS = ENOUGH_GROUPS * LARGE.threads
 _SOFTWARE_FROM = 1 << 23
 _THIN_SPLIT = 1024  # inner elements per part of a thin product, at least
 _REUSE = 64  # how often an operand is read again before a dense copy pays
+# Inner elements from which tensor cores store float32, which a second kernel narrows.
+_PARTIAL_FROM = 512
 _TURNED = 256  # and one whose squares tensor cores would have to turn
 
 
@@ -65,7 +67,8 @@ class Plan:
 
     ``copies``: the operands to make dense first, by position, over the whole batch if ``spread``
     gives it. ``order``: the positions of the operands as they are bound. ``bias``: what follows the
-    offset of the bias, if there is one to add in the launch.
+    offset of the bias, if there is one to add in the launch. ``partial``: it gives parts in float32
+    to be added, though there may be one.
     """
 
     shape: Shape
@@ -75,6 +78,7 @@ class Plan:
     order: tuple[int, int] = (0, 1)
     bias: tuple[int, ...] = ()
     parts: int = 1
+    partial: bool = False
 
 
 def matmul(device: GpuDevice, x1: Any, x2: Any) -> GpuArray:
@@ -144,7 +148,7 @@ def _run(
         return out
     assert plan.launch is not None
     inputs = [pair[i] for i in plan.order]
-    if plan.parts == 1:
+    if plan.parts == 1 and not plan.partial:
         place: Shape = ()
         if bias is not None:
             inputs.append(bias)
@@ -339,14 +343,24 @@ def plan_cooperative(
         return Plan(shape, copies=copies)
     cut, tiles = tile.cut(m, n), -(-k // tile.depth)
     ragged, whole = k % tile.depth > 0, not (m % tile.rows or n % tile.columns)
-    spec = Cooperative(tile, a.k_contiguous, b.k_contiguous, ragged, whole, bias is not None)
+    partial = whole and k >= _PARTIAL_FROM
     groups = math.prod(cut) * found.batches
-    head = (groups, *cut, found.batches, tiles, tiles, m, n, k, found.inner)
+    parts = 1
+    if partial and groups < ENOUGH_GROUPS:
+        parts = max(1, min(2 * ENOUGH_GROUPS // groups, tiles // 8))
+    per_split = -(-tiles // parts)
+    parts = -(-tiles // per_split)
+    groups *= parts
+    with_bias = bias is not None and not partial
+    spec = Cooperative(tile, a.k_contiguous, b.k_contiguous, ragged, whole, with_bias, partial)
+    head = (groups, *cut, found.batches, tiles, per_split, m, n, k, found.inner)
     operands = _operand(a, found.a, found.a_batch), _operand(b, found.b, found.b_batch)
     return Plan(
         shape,
         launch=Launch.of(device, (cooperative_source, spec), groups, head, operands),
         bias=() if bias is None else (bias,),
+        parts=parts,
+        partial=partial,
     )
 
 

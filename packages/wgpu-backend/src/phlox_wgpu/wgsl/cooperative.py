@@ -48,7 +48,12 @@ class CooperativeTile:
     def workgroup_bytes(self) -> int:
         """Workgroup memory at most: two tiles of lines along the inner dimension, and results."""
         lines = (self.rows + self.columns) * (self.depth // 4 + _FREE)
-        return 8 * lines + 4 * self.subgroups * SQUARE * self.own_columns
+        return 8 * lines + 4 * self.results
+
+    @property
+    def results(self) -> int:
+        """Elements of the result that a workgroup has in its memory at once."""
+        return self.subgroups * SQUARE * self.own_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Cooperative:
     ``a_deep``, ``b_deep``: neighbours along the inner dimension lie together in memory, else those
     along the rows of a or the columns of b. ``ragged``: the inner length is no multiple of the
     tile's. ``whole``: tiles cover no more than the result. ``bias``: a vector over the
-    columns is added.
+    columns is added. ``partial``: float32 results per split, of whole tiles, for `sum_parts`.
     """
 
     tile: CooperativeTile
@@ -67,6 +72,7 @@ class Cooperative:
     ragged: bool
     whole: bool
     bias: bool
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,11 @@ class _Side:
         return f"var<workgroup> tile_{self.name}: array<vec4<f16>, {self._lines * self._pitch}>;"
 
     @property
+    def _step(self) -> str:
+        depth = self.tile.depth
+        return str(depth // 4) if self.deep else f"{depth} * {self.name}_stride"
+
+    @property
     def _apart(self) -> int:
         """Lines between two loads of a thread."""
         return self.tile.threads // self._near
@@ -119,18 +130,21 @@ class _Side:
             f"  let {name}_line = lane / {self._near};",
             f"  let {name}_near = lane % {self._near};",
             f"  let {name}_to = {name}_line * {self._pitch} + {name}_near;",
+            f"  let {name}_stride = p.{name}_{'outer' if self.deep else 'depth'};",
+            f"  let {name}_step = {self._step};",
         ]
+        start = f"{name}_base + tile_first * {name}_step"
         if not self.deep:
             outer = f"min({first} + 4 * {name}_near, {count} - 4) / 4"
-            lines.append(f"  var {name}_at = {name}_base + {outer} + {name}_line * p.{name}_depth;")
+            lines.append(f"  var {name}_at = {start} + {outer} + {name}_line * {name}_stride;")
         elif self.whole:
-            outer = f"({first} + {name}_line) * p.{name}_outer"
-            lines.append(f"  var {name}_at = {name}_base + {outer} + {name}_near;")
+            outer = f"({first} + {name}_line) * {name}_stride"
+            lines.append(f"  var {name}_at = {start} + {outer} + {name}_near;")
         else:
-            lines.append(f"  var {name}_at = {name}_base + {name}_near;")
+            lines.append(f"  var {name}_at = {start} + {name}_near;")
             for slot in self._slots:
                 outer = f"min({first} + {name}_line + {slot * self._apart}, {count} - 1)"
-                lines.append(f"  let {name}_row{slot} = {outer} * p.{name}_outer;")
+                lines.append(f"  let {name}_row{slot} = {outer} * {name}_stride;")
         return lines + [f"  var {name}{slot} = vec4<f16>();" for slot in self._slots]
 
     def load(self) -> list[str]:
@@ -139,7 +153,7 @@ class _Side:
         buffer = "in0" if name == "a" else "in1"
         lines = []
         for slot in self._slots:
-            away = f"{slot * self._apart} * p.{name}_{'outer' if self.deep else 'depth'}"
+            away = f"{slot * self._apart} * {name}_stride"
             if self.deep and not self.whole:
                 away = f"{name}_row{slot}"
             load = f"{name}{slot} = {buffer}[{name}_at + {away}];"
@@ -148,8 +162,7 @@ class _Side:
                 inside = f"t * {depth} + {f'4 * {name}_near' if self.deep else line} < p.k"
                 load = f"{name}{slot} = vec4<f16>(); if ({inside}) {{ {load} }}"
             lines.append(f"      {load}")
-        step = f"{depth // 4}" if self.deep else f"{depth} * p.{name}_depth"
-        return [*lines, f"      {name}_at += {step};"]
+        return [*lines, f"      {name}_at += {name}_step;"]
 
     def store(self) -> list[str]:
         """Registers to workgroup memory."""
@@ -186,7 +199,7 @@ def cooperative_source(spec: Cooperative) -> Kernel:
     lines = [
         a.memory(),
         b.memory(),
-        f"var<workgroup> results: array<f32, {tile.subgroups * SQUARE * tile.own_columns}>;",
+        *([] if spec.partial else [f"var<workgroup> results: array<f32, {tile.results}>;"]),
         SIGNATURE.format(threads=tile.threads).rstrip(),
         # Groups past the end do again what the last one does: products ask that none returns.
         "  let id = i32(min(linear_group(group, groups), p.groups - 1));",
@@ -195,32 +208,34 @@ def cooperative_source(spec: Cooperative) -> Kernel:
         *a.setup(),
         *b.setup(),
         *[f"  var c{i}_{j} = {sums}();" for i, j in squares],
-        "  var t = 0;",
+        "  var t = tile_first;",
         *a.load(),
         *b.load(),
         *a.store(),
         *b.store(),
         "  workgroupBarrier();",
-        "  for (t = 1; t <= p.tiles; t++) {",
-        "    if (t < p.tiles) {",
+        "  for (t = tile_first + 1; t <= tile_last; t++) {",
+        "    let more = t < tile_last;",
+        "    if (more) {",
         *a.load(),
         *b.load(),
         "    }",
         *_products(tile, a, b, squares),
         "    workgroupBarrier();",
-        "    if (t < p.tiles) {",
+        "    if (more) {",
         *a.store(),
         *b.store(),
         "    }",
         "    workgroupBarrier();",
         "  }",
-        *_epilogue(spec),
+        *(_squares_out(squares) if spec.partial else _epilogue(spec)),
         "}\n",
     ]
     inputs = ("vec4<f16>", "vec4<f16>", *(("f16",) if spec.bias else ()))
     params = (*TILE_PARAMS, *SIZE_PARAMS, *(BIAS_PARAMS if spec.bias else ()))
     enables = ("wgpu_cooperative_matrix",)
-    return Kernel("\n".join(lines), inputs, ("vec4<f16>",), params, enables=enables)
+    out = "f32" if spec.partial else "vec4<f16>"
+    return Kernel("\n".join(lines), inputs, (out,), params, enables=enables)
 
 
 def _columns(tile: CooperativeTile) -> range:
@@ -230,8 +245,12 @@ def _columns(tile: CooperativeTile) -> range:
 def _place(tile: CooperativeTile) -> list[str]:
     across = tile.columns // tile.own_columns
     return [
-        "  let batch = id / (p.row_tiles * p.column_tiles);",
+        "  let above = id / (p.row_tiles * p.column_tiles);",
         "  let within = id % (p.row_tiles * p.column_tiles);",
+        "  let batch = above % p.batches;",
+        "  let split = above / p.batches;",
+        "  let tile_first = split * p.tiles_per_split;",
+        "  let tile_last = min(tile_first + p.tiles_per_split, p.tiles);",
         f"  let band = within / ({_BAND} * p.column_tiles);",
         f"  let high = min({_BAND}, p.row_tiles - {_BAND} * band);",
         f"  let rest = within - band * {_BAND} * p.column_tiles;",
@@ -254,6 +273,19 @@ def _products(
             f"      c{i}_{j} = coopMultiplyAdd(a_s{k}_{i}, b_s{k}_{j}, c{i}_{j});"
             for i, j in squares
         ]
+    return lines
+
+
+def _squares_out(squares: list[tuple[int, int]]) -> list[str]:
+    """Squares to the result, the part of each split behind the one before."""
+    lines = [
+        "  let out_base = (split * p.batches + batch) * p.m * p.n;",
+        "  let out_first = out_base + (row_first + own_row) * p.n + column_first + own_column;",
+        "  let out_pitch = u32(p.n);",
+    ]
+    for i, j in squares:
+        lines.append(f"  let at{i}_{j} = out_first + {SQUARE * i} * p.n + {SQUARE * j};")
+        lines.append(f"  coopStoreT(c{i}_{j}, &out0[at{i}_{j}], out_pitch);")
     return lines
 
 
