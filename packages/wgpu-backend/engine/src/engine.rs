@@ -1,5 +1,6 @@
 //! One open device, as Python calls it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -58,8 +59,9 @@ impl Engine {
     pub fn told<T>(&self, act: impl FnOnce() -> T) -> PyResult<T> {
         let filters = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal];
         let mut scopes: Vec<_> = filters.iter().map(|filter| self.device.push_error_scope(*filter)).collect();
-        let made = act();
-        let mut message = None;
+        // The compiler of shaders panics on some that it does not take.
+        let made = catch_unwind(AssertUnwindSafe(act));
+        let mut message = made.is_err().then(|| "the driver's crate failed on this call".to_owned());
         while let Some(scope) = scopes.pop() {
             if let Some(error) = pollster::block_on(scope.pop()) {
                 message = Some(match error {
@@ -69,7 +71,10 @@ impl Engine {
             }
         }
         self.check()?;
-        message.map_or(Ok(made), |text| Err(DriverError::new_err(text)))
+        match (made, message) {
+            (Ok(made), None) => Ok(made),
+            (_, message) => Err(DriverError::new_err(message.unwrap_or_default())),
+        }
     }
 
     pub fn make(&self, nbytes: u64, kind: &str) -> PyResult<wgpu::Buffer> {
