@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from string import ascii_lowercase
 from typing import Any, Final
 
+import ml_dtypes
+import numpy as np
 from numpy.typing import NDArray
+
+from phlox_tensor import as_dtype
 
 from ._content import LAYOUT, Content, Form, check_writer, header_too_large
 from ._errors import Malformed, shown
@@ -20,13 +24,19 @@ from ._layout import DTYPE_CODES, Descriptor, as_array, describe, descriptor
 from ._limits import Limits
 from ._skeleton import PRECISION, TREE, WRITER, join, nested, split
 from ._source import Source, Write
-from ._tree import TensorEntry, unsupported
+from ._tree import Stored, TensorEntry, unsupported
 
 _WORDS: Final = {"bfloat16": "BF16", "bool": "BOOL"}
 _CODES: Final = {
     name: _WORDS.get(name, name[0].upper() + name.strip(ascii_lowercase)) for name in DTYPE_CODES
 }
 DTYPES: Final = {code: name for name, code in _CODES.items()}
+# Types of 8 bits -> those of NumPy, and the one here that holds all their numbers.
+_WIDENED: Final = {
+    "F8_E4M3": (ml_dtypes.float8_e4m3fn, "float16"),
+    "F8_E5M2": (ml_dtypes.float8_e5m2, "float16"),
+    "F8_E8M0": (ml_dtypes.float8_e8m0fnu, "float32"),
+}
 _LENGTH: Final = 8
 _ALIGNMENT: Final = 64
 _FIELDS: Final = {"dtype": 0, "shape": 0, "data_offsets": 0}.keys()
@@ -117,7 +127,7 @@ def _entries(
         what = found[name] = descriptor(DTYPES.get(code, "uint8"), row["shape"])
         got = offsets[1] - offsets[0]
         # Of a type that is not read, the size is what the offsets say.
-        if got != what.nbytes if code in DTYPES else got < 0:
+        if got != what.nbytes if code in DTYPES or code in _WIDENED else got < 0:
             raise Malformed(f"the size of {shown(name)} is wrong", got=got, expected=what.nbytes)
         spans.append((offsets[0], offsets[1], name))
     end = 0
@@ -127,11 +137,12 @@ def _entries(
         end = stop
     for start, stop, name in spans:
         code, what = header[name]["dtype"], found[name]
-        read = (
-            _lazy(source, what, base + start)
-            if code in DTYPES
-            else _unsupported(code, what, stop - start)
-        )
+        if code in DTYPES:
+            read = _lazy(source, what, base + start)
+        elif code in _WIDENED:
+            read = _widened(source, code, what, base + start)
+        else:
+            read = _unsupported(code, what, stop - start)
         yield name, read, base + stop
 
 
@@ -141,6 +152,22 @@ def _unsupported(code: str, what: Descriptor, size: int) -> TensorEntry:
     hint += "px.record.SafetensorsRecorder().open(path), which reads all else"
     itemsize = size // max(1, math.prod(what.shape))
     return unsupported(code, what.shape, itemsize=itemsize, hint=hint)
+
+
+def _widened(source: Source, code: str, what: Descriptor, start: int) -> TensorEntry:
+    """A tensor of 8 bits an element, which no device has: its numbers in a wider type."""
+    narrow, wide = _WIDENED[code]
+    dtype = as_dtype(wide)
+
+    def raw() -> NDArray[Any]:
+        return np.frombuffer(source.read(start, what.nbytes), np.uint8)
+
+    def read() -> NDArray[Any]:
+        return raw().view(narrow).astype(dtype.numpy).reshape(what.shape)
+
+    stored = Stored(code, what.nbytes, raw)
+    drop = lambda: source.drop(start, what.nbytes)  # noqa: E731
+    return TensorEntry(what.shape, dtype, read, drop=drop, stored=stored)
 
 
 def _lazy(source: Source, what: Descriptor, start: int) -> TensorEntry:
