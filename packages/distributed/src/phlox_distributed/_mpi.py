@@ -9,6 +9,8 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from phlox_tensor import WrongTypeError
+
 from ._watchdog import Watchdog
 
 _HINT: Final = (
@@ -34,7 +36,16 @@ class Mpi:
 
         Raises:
             ModuleNotFoundError: without mpi4py.
+            WrongTypeError: for what is no communicator.
         """
+        if communicator is not None and not hasattr(communicator, "Split_type"):
+            raise WrongTypeError(
+                "Mpi",
+                "not a communicator",
+                got=f"a {type(communicator).__name__}",
+                expected="one of mpi4py",
+                hint="distributed.Mpi(MPI.COMM_WORLD)",
+            )
         self._mpi = mpi = load_mpi()
         self._world = (mpi.COMM_WORLD if communicator is None else communicator).Dup()
         machine = self._world.Split_type(mpi.COMM_TYPE_SHARED)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import capture as capture
 from . import fft as fft
+from . import groups as groups
 from . import linalg as linalg
 from . import ops as ops
 from . import random as random
