@@ -104,3 +104,11 @@ def test_the_site_builds_strictly_and_search_finds_names() -> None:
     titles = " ".join(item["title"] for item in items)
     for word in ("cross_entropy", "freeze", "ONNX", "AdamWConfig", "DataLoader"):
         assert word in titles, word
+
+
+def test_the_gallery_has_every_example() -> None:
+    page = (ROOT / "docs/gallery.md").read_text()
+    folders = [file.parent.name for file in (ROOT / "examples").glob("*/__main__.py")]
+    assert len(folders) >= 8
+    missing = [name for name in folders if f"examples.{name}" not in page and name != "mnist"]
+    assert missing == []
