@@ -259,6 +259,11 @@ def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
         pr.gguf_metadata(tmp_path / "a.gguf")
 
 
+def test_a_path_that_is_none_is_refused() -> None:
+    with pytest.raises(pr.RecordError, match="the path has a NUL character"):
+        pr.gguf_metadata("a\0.gguf")
+
+
 @pytest.mark.parametrize("code", [9, 16, 41])
 def test_a_form_that_is_not_read_spoils_only_itself(code: int) -> None:
     form = BLOCKS[code]

@@ -195,8 +195,10 @@ def map_file(path: Path) -> memoryview:
 
     Raises:
         FileNotFoundError: there is none.
-        Malformed: a folder, pipe or device, which could block or have no end.
+        Malformed: a folder, pipe or device, which could block or have no end; no path at all.
     """
+    if "\0" in str(path):
+        raise Malformed("the path has a NUL character", got=repr(str(path)))
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise Malformed("not a regular file", got=stat.filemode(mode))
