@@ -1,0 +1,175 @@
+"""Low-rank adapters in the files of PEFT: a folder with names and settings that others read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from math import sqrt
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from phlox_record import SafetensorsRecorder
+from phlox_tensor import ArgumentError, RecordError
+from phlox_tensor.names import some
+
+from ..layers.linear import Linear
+from ..module.module import Module
+from ..module.visit import modules
+from ..parts.dropped import kept
+from .lora import apply_lora, load_lora_record, lora_record
+
+M = TypeVar("M", bound=Module)
+_FILE: Final = "adapter_model.safetensors"
+_CONFIG: Final = "adapter_config.json"
+_MOST_BYTES: Final = 1 << 20
+_BEFORE: Final = "base_model.model."  # the model inside of two classes of PEFT's
+# What changes the product or what is beside it, and the values that ask for nothing.
+_REFUSED: Final[Mapping[str, tuple[Any, ...]]] = {
+    "alpha_pattern": (None, {}),
+    "bias": (None, "none"),
+    "layer_replication": (None, []),
+    "lora_bias": (None, False),
+    "modules_to_save": (None, []),
+    "rank_pattern": (None, {}),
+    "use_dora": (None, False),
+}
+
+
+def save_adapters(model: Module, folder: str | Path) -> Path:
+    """Write the adapters of linear layers into a folder, as PEFT does; return its path.
+
+    Names are those of the layers, so those of models of ``nn.models`` fit the models of others.
+
+    Raises:
+        ArgumentError: when the model has no adapters, others than of linear layers, or of several
+            ranks or scales; and for what is trained beside them, which has no place there.
+
+    Example:
+        >>> import tempfile, phlox_nn as nn
+        >>> tuned = nn.apply_lora(nn.Sequential(nn.Linear(4, 4)), 2)
+        >>> folder = nn.save_adapters(tuned, tempfile.mkdtemp())
+        >>> sorted(each.name for each in folder.iterdir())
+        ['adapter_config.json', 'adapter_model.safetensors']
+    """
+    record: Any = lora_record(model)
+    linear = {path for path, layer in modules(model) if isinstance(layer, Linear)}
+    wrong = [path for path in record if path not in linear or "down" not in record[path]]
+    if wrong:
+        raise ArgumentError(
+            "save_adapters",
+            "what is no adapter of a linear layer has no place in the file",
+            got=some(wrong),
+            expected="adapters of linear layers alone",
+            hint='recorder.record(nn.lora_record(model), "adapters")',
+        )
+    kinds = {(each["down"].shape[1], float(each["scale"])) for each in record.values()}
+    if len(kinds) != 1:
+        got = ", ".join(f"rank {rank}, scale {scale:g}" for rank, scale in sorted(kinds))
+        raise ArgumentError("save_adapters", "adapters differ", got=got, expected="one rank, scale")
+    rank, scale = kinds.pop()
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    whole: dict[str, Any] = {}
+    for path, each in record.items():
+        inside = whole
+        for name in f"{_BEFORE}{path}".split("."):
+            inside = inside.setdefault(name, {})
+        inside["lora_A"] = {"weight": each["down"].mT}
+        inside["lora_B"] = {"weight": each["up"].mT}
+    SafetensorsRecorder().record(whole, place / _FILE)
+    about = {
+        "base_model_name_or_path": getattr(model, "source", None),
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+        "lora_alpha": scale * rank,
+        "lora_dropout": 0.0,
+        "peft_type": "LORA",
+        "r": rank,
+        "target_modules": sorted(_targets(set(record), linear)),
+        "task_type": None,
+    }
+    (place / _CONFIG).write_text(json.dumps(about, indent=2) + "\n")
+    return place
+
+
+def _targets(adapted: set[str], linear: set[str]) -> set[str]:
+    """Last names of layers, or whole paths where a layer of such a name has no adapter."""
+    names = {path.rpartition(".")[2] for path in adapted}
+    meant = {path for path in linear if path.rpartition(".")[2] in names}
+    return names if meant == adapted else adapted
+
+
+@kept("model = nn.load_adapters(model, folder)")
+def load_adapters(model: M, folder: str | Path) -> M:
+    """Return the model frozen, with the adapters of a folder of PEFT's beside its weights.
+
+    Raises:
+        RecordError: when the files are damaged, of adapters of another kind, or of another model.
+
+    Example:
+        >>> import tempfile, phlox_nn as nn
+        >>> model = nn.Sequential(nn.Linear(4, 4))
+        >>> folder = nn.save_adapters(nn.apply_lora(model, 2), tempfile.mkdtemp())
+        >>> tuned = nn.load_adapters(model, folder)
+    """
+    place = Path(folder)
+    about = _settings(place / _CONFIG)
+    rank: Any
+    alpha: Any
+    rank, alpha = about.get("r"), about.get("lora_alpha")
+    if type(rank) is not int or rank < 1 or type(alpha) not in (int, float):
+        got = f"r {rank}, lora_alpha {alpha}"
+        raise RecordError("load_adapters", "no rank and scale", got=got, expected="two numbers")
+    found = dict(_pairs(SafetensorsRecorder().load(place / _FILE)))
+    linear = {path for path, layer in modules(model) if isinstance(layer, Linear)}
+    strange = [path for path in found if path not in linear]
+    if strange or not found:
+        raise RecordError(
+            "load_adapters",
+            "the adapters are of another model",
+            got=some(strange) if strange else "no adapter",
+            expected=f"linear layers, such as {some(sorted(linear)[:2])}",
+        )
+    scaled: float = alpha * sqrt(rank) if about.get("use_rslora") is True else alpha
+    tuned = apply_lora(model, rank, *(f"{path}.weight" for path in found), alpha=scaled)
+    return load_lora_record(tuned, found)
+
+
+def _settings(file: Path) -> dict[str, Any]:
+    size = file.stat().st_size
+    if size > _MOST_BYTES:
+        got, expected = f"{size:,} bytes", f"at most {_MOST_BYTES:,}"
+        raise RecordError("load_adapters", f"{file.name} is too large", got=got, expected=expected)
+    try:
+        about: Any = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise RecordError("load_adapters", f"{file.name} is no JSON", got=error) from None
+    if not isinstance(about, dict) or about.get("peft_type") != "LORA":
+        kind: Any = about.get("peft_type") if isinstance(about, dict) else type(about).__name__
+        raise RecordError("load_adapters", "adapters of another kind", got=kind, expected="LORA")
+    for name, nothing in _REFUSED.items():
+        if about.get(name) not in nothing:
+            what = f"{name} of adapters is not built"
+            raise RecordError("load_adapters", what, got=about[name], expected="none")
+    return about
+
+
+def _pairs(record: Any) -> Iterator[tuple[str, Any]]:
+    """Paths of layers, and the two matrices of each as they are here."""
+    work: list[tuple[str, Any]] = [("", record)]
+    while work:
+        path, node = work.pop()
+        if not isinstance(node, Mapping):
+            raise RecordError("load_adapters", "no adapter", got=path, expected="lora_A, lora_B")
+        if set(node) == {"lora_A", "lora_B"}:
+            a, b = (node[name] for name in ("lora_A", "lora_B"))
+            pair: list[Any] = [
+                each.get("weight") if isinstance(each, Mapping) else each for each in (a, b)
+            ]
+            if not all(getattr(each, "ndim", 0) == 2 for each in pair):
+                raise RecordError("load_adapters", f"{path} has no two matrices")
+            down, up = (each.mT for each in pair)
+            yield path.removeprefix(_BEFORE), {"down": down, "up": up}
+            continue
+        work += [(f"{path}.{key}" if path else str(key), node[key]) for key in node]
