@@ -110,25 +110,37 @@ def test_parts_weigh_as_their_examples() -> None:
         assert values == pytest.approx(found[1], rel=1e-5), parts
 
 
-def test_a_weight_says_what_the_mean_is_over() -> None:
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("scaling", [False, True])
+def test_a_weight_says_what_the_mean_is_over(compile: bool, scaling: bool) -> None:
     device = Autodiff(Cpu())
     x = np.arange(12, dtype=np.float32).reshape(6, 2)
-    mask = np.array([1, 0, 0, 0, 0, 1], np.float32)  # two tokens, one in each half
+    mask = np.array([1, 0, 0, 0, 0, 1], bool)  # two tokens; of six parts, four have none
 
     def masked(model: nn.Module, batch: Any) -> dict[str, Any]:
+        rows = model(batch["x"])[:, 0].square() * batch["mask"].astype(px.float32)
         count = batch["mask"].sum()
-        rows = model(batch["x"])[:, 0].square() * batch["mask"]
-        return {"loss": rows.sum() / count, "weight": count}
+        return {"loss": rows.sum() / count.astype(px.float32), "weight": count}
 
     px.seed(0)
     layer = nn.Linear(2, 1, device=device)
     found = []
-    for parts in (1, 2):
-        one = train.Learner(layer, optim.SgdConfig().init(), 1e-3, microbatches=parts)
+    for parts in (1, 2, 6):
+        given: Any = {"scaling": optim.LossScalingConfig().init()} if scaling else {}
+        rule = optim.SgdConfig().init()
+        one = train.Learner(layer, rule, 1e-3, microbatches=parts, compile=compile, **given)
         out = one.step(masked, {"x": x, "mask": mask})
         assert float(out["weight"]) == 2.0
         found.append([float(out["loss"]), *one.model.weight.value.tolist()[0]])
-    assert found[1] == pytest.approx(found[0], rel=1e-6)
+    for parts in found[1:]:
+        assert parts == pytest.approx(found[0], rel=1e-6)
+
+
+def test_a_batch_without_examples_has_no_parts() -> None:
+    one = learner(microbatches=4)
+    empty = px.tree.map(lambda x: x[:0], batches()[0])
+    with pytest.raises(px.ArgumentError, match=r"\[step\] an empty batch: got no examples"):
+        one.step(forward, empty)
 
 
 def test_statistics_of_parts_move_by_their_mean() -> None:

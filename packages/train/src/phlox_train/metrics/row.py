@@ -58,8 +58,9 @@ class Row(Config):
 
     @property
     def better(self) -> Better:
-        """Which values are better."""
-        return self.direction
+        """Which values are better; of an array by class none is."""
+        by_class = getattr(self, "average", "macro") is None
+        return "none" if by_class and getattr(self, "task", None) != "binary" else self.direction
 
     def state(self, *given: Any) -> State:
         """Return the state of one batch, as a step would give it; arrays will do."""

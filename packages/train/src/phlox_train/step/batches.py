@@ -58,12 +58,15 @@ def parts_of(
         whole: how many rows the whole batch has, where this has only those of ``mine``.
 
     Raises:
-        ArgumentError: where it has others.
+        ArgumentError: where it has others, and for a batch of no examples.
     """
     mine = range(parts) if mine is None else mine
     if not mine:
         return []
     rows = rows_of(batch)
+    if not (rows if whole is None else whole):
+        got, expected = "no examples", "one or more"
+        raise ArgumentError("step", "an empty batch", got=got, expected=expected)
     edges = [v * (rows if whole is None else whole) // parts for v in [*mine, mine.stop]]
     if whole is not None:
         edges = [edge - edges[0] for edge in edges]

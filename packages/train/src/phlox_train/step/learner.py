@@ -17,17 +17,17 @@ from phlox_optim import (
     Scheduler,
 )
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError
+from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError, where
 from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import Group, TreeSum, told
 from phlox_tensor.random import Generator, generator
 
-from .batches import parts_of, placed, rows_of
+from .batches import parts_of, placed
 from .buckets import Layout, split
 from .dealt import Dealt
 from .draws import go_to
 from .ema import Ema
-from .outputs import Forward, Outputs, detached, joined, outputs_of
+from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
 from .together import CHECKED, Part, Together, Whole, states_of, weights_of
 
 M = TypeVar("M", bound=Module)
@@ -252,12 +252,8 @@ class Learner(Generic[M]):
                 seen.append(None)
                 continue
             out = self._forward(forward, model, part, step, number)
-            weight, loss = None, out["loss"]
-            if self.microbatches > 1:
-                weight = out.get("weight", rows_of(part))
-                weight = weight.detach() if isinstance(weight, Tensor) else weight
-                loss = loss * weight
-            grads: Any = (loss if scale is None else loss * scale).backward()
+            weight = weight_of(out, part) if self.microbatches > 1 else None
+            grads = _gradients_of(out["loss"], weight, scale)
             sums.add(grads)
             seen.append(
                 ([grads.proposals(p.value) for p in states_of(model)], detached(out), weight)
@@ -320,10 +316,8 @@ class Learner(Generic[M]):
                 total.add(None)
                 continue
             out = self._forward(forward, model, part, step, number)
-            weight = out.get("weight", rows_of(part))
-            weight = weight.detach() if isinstance(weight, Tensor) else weight
-            loss = out["loss"] * weight
-            grads.add((loss if scale is None else loss * scale).backward())
+            weight = weight_of(out, part)
+            grads.add(_gradients_of(out["loss"], weight, scale))
             total.add(weight)
             outs.append(detached(out))
             weights.append(weight)
@@ -437,6 +431,18 @@ def _check(value: object, kind: Any, name: str, hint: str) -> None:
             expected="what the hint gives",
             hint=hint,
         )
+
+
+def _gradients_of(loss: Tensor[Any], weight: Any, scale: float | None) -> Any:
+    """The gradients of a loss that counts so much; those of one that counts nothing are 0."""
+    loss = loss if weight is None else loss * weight
+    grads: Any = (loss if scale is None else loss * scale).backward()
+    if not isinstance(weight, Tensor):
+        return grads
+    inner = weight.device.inner
+    empty = (weight if inner is None else weight.to_device(inner)) == 0
+    # Such as a mean over no tokens, which is nan: times 0 it stays nan.
+    return grads.map(lambda gradient: where(empty, 0.0, gradient))
 
 
 def _by_weight(model: Module, grads: Any) -> list[Any] | None:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from phlox_nn import Module
-from phlox_tensor import Tensor, WrongTypeError, concat
+from phlox_tensor import Tensor, WrongTypeError, concat, where
 from phlox_tensor.groups import TreeSum
+
+from .batches import rows_of
 
 Outputs: TypeAlias = dict[str, Any]
 Forward: TypeAlias = Callable[[Any, Any], "Mapping[str, Any] | Tensor[Any]"]
@@ -50,6 +52,22 @@ def detached(out: Outputs) -> Outputs:
     return {k: v.detach() if isinstance(v, Tensor) else v for k, v in out.items()}
 
 
+def weight_of(out: Outputs, part: Any) -> Any:
+    """Return how much the loss of a part counts: what the function says, or its examples."""
+    weight = out.get("weight")
+    if not isinstance(weight, Tensor):
+        return rows_of(part) if weight is None else weight
+    dtype = out["loss"].dtype
+    return weight.detach().astype(weight.dtype if weight.dtype.kind == dtype.kind else dtype)
+
+
+def weighted(value: Tensor[Any], weight: Any) -> Tensor[Any]:
+    """Return a value times its weight, which is 0 for a weight of 0 whatever the value."""
+    if not isinstance(weight, Tensor):
+        return value * weight
+    return where(weight == 0, 0.0, value * weight)
+
+
 def joined(outs: Sequence[Outputs], weights: Sequence[Any], total: Any) -> Outputs:
     """Return the outputs of a batch from those of its parts.
 
@@ -62,7 +80,7 @@ def _joined(name: str, values: list[Any], weights: Sequence[Any], total: Any) ->
     if name == "weight":
         return total
     if isinstance(values[0], Tensor) and not values[0].ndim:
-        return mean_of([v * weight for v, weight in zip(values, weights, strict=True)], total)
+        return mean_of(list(map(weighted, values, weights)), total)
     return joined_as(name, values)
 
 

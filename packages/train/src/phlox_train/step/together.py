@@ -20,7 +20,7 @@ from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray
 from phlox_tensor.groups import Group, TreeSum, gathered, share_of, told
 
 from .buckets import Buckets, Layout
-from .outputs import Outputs, joined_as, mean_of
+from .outputs import Outputs, joined_as, mean_of, weighted
 
 M = TypeVar("M", bound=Module)
 
@@ -182,7 +182,7 @@ def _small(part: Part) -> tuple[list[list[Any]], dict[str, Any], Any]:
     """A part as what travels: arrays of what it proposes, weighted values without axes, weight."""
     states = [[value.detach().numpy() for value in values] for values in part.states]
     scalars = {
-        name: (value if part.weight is None else value * part.weight).numpy()
+        name: (value if part.weight is None else weighted(value, part.weight)).numpy()
         for name, value in part.out.items()
         if isinstance(value, Tensor) and not value.ndim and name != "weight"
     }
