@@ -38,6 +38,7 @@ class Right:
 
 
 METRIC = Right()
+RULE = optim.SgdConfig()
 
 
 def loader(count: int = 30, **more: Any) -> data.DataLoader:
@@ -235,3 +236,28 @@ def test_what_would_never_do_anything_is_refused(settings: Any, message: str) ->
 def test_a_dataset_is_not_evaluated() -> None:
     with pytest.raises(px.WrongTypeError, match=r"\[evaluate\] a dataset gives items"):
         train.evaluate(net(), forward, data.arrays(**rows(9)))
+
+
+def test_another_training_begins_at_the_first_batch_of_a_loader() -> None:
+    shared = loader(shuffle=True)
+    next(iter(shared))  # a look at it, which leaves it in the middle of its epoch
+    found = []
+    for batches_ in (shared, shared, loader(shuffle=True)):
+        done = train.fit(
+            net(),
+            forward,
+            batches_,
+            optimizer=optim.SgdConfig().init(),
+            lr=0.1,
+            epochs=2,
+            show=False,
+        )
+        found.append((done.learner.steps, bits(done.model)))
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == 8
+
+
+def test_what_a_metric_gives_by_class_has_no_best() -> None:
+    assert train.FBeta(average=None).better == "none"
+    assert train.FBeta().better == "higher"
+    assert train.FBeta(task="binary", average=None).better == "higher"

@@ -58,6 +58,11 @@ class Feed:
         """Whether an epoch has no batch behind so many; False where nobody knows."""
         return self.epoch > epoch if self._places else 0 < len(self) <= number
 
+    def begin(self) -> None:
+        """Go to the first batch of the first epoch, wherever another training left the loader."""
+        if self._places:
+            self._batches.position = (0, 0)
+
     def leave(self, epoch: int) -> None:
         """Go to the next epoch, where a loop left one early."""
         if self._places and self.epoch <= epoch:

@@ -158,7 +158,7 @@ class Run:
             devices = [part.device for part in parts if hasattr(part, "device")]
             self._system = System(self._every if self.folder else None, devices)
             if found is None:
-                self._place.epoch = self._feed.epoch
+                self._feed.begin()
             else:
                 self._folder.take(found)
                 self._place = self._saver.load(found, self._feed)
