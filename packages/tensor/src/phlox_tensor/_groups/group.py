@@ -112,7 +112,7 @@ def gathered(group: Group, value: Any) -> list[Any]:
     receive = np.empty(sum(counts), np.uint8)
     group.all_gather(send, receive, counts)
     ends = np.cumsum(lengths)
-    return [pickle.loads(receive[end - n : end]) for n, end in zip(counts, ends, strict=True)]
+    return [pickle.loads(receive[end - n : end].data) for n, end in zip(counts, ends, strict=True)]
 
 
 def told(group: Group, value: Any, root: int = 0) -> Any:
@@ -129,4 +129,4 @@ def told(group: Group, value: Any, root: int = 0) -> Any:
     group.broadcast(length, root)
     buffer = np.empty(int(length[0]), np.uint8) if send is None else send.copy()
     group.broadcast(buffer, root)
-    return value if mine else pickle.loads(buffer)
+    return value if mine else pickle.loads(buffer.data)

@@ -1,6 +1,6 @@
 """Sums in one fixed order: a binary tree over numbered leaves, whoever computes them.
 
-A node of level k and index i is the sum of leaves i·2**k to (i+1)·2**k. Nodes come together in
+A node of level k and place i is the sum of leaves i·2**k to (i+1)·2**k. Nodes come together in
 pairs as long as they can; what is left at the end of the leaves is added from the right.
 """
 
@@ -20,7 +20,7 @@ class TreeNode(NamedTuple):
     """A place in the tree."""
 
     level: int
-    index: int
+    place: int
 
 
 @final
@@ -37,7 +37,7 @@ class TreeSum(Generic[T]):
     'abde'
     """
 
-    def __init__(self, first: int = 0, *, add: Callable[[T, T], T] = plus) -> None:
+    def __init__(self, first: int = 0, *, add: Callable[[Any, Any], Any] = plus) -> None:
         """Start without leaves.
 
         Args:
@@ -57,15 +57,15 @@ class TreeSum(Generic[T]):
         Raises:
             ArgumentError: for a node that does not follow.
         """
-        if node.index << node.level != self._next:
-            got, expected = f"leaf {node.index << node.level}", f"leaf {self._next}"
+        if node.place << node.level != self._next:
+            got, expected = f"leaf {node.place << node.level}", f"leaf {self._next}"
             raise ArgumentError("join", "a sum of other leaves", got=got, expected=expected)
-        self._next = (node.index + 1) << node.level
+        self._next = (node.place + 1) << node.level
         held = self._held
         held.append((node, value))
         while len(held) > 1 and _siblings(held[-2][0], held[-1][0]):
             (_, right), (left_node, left) = held.pop(), held.pop()
-            parent = TreeNode(left_node.level + 1, left_node.index >> 1)
+            parent = TreeNode(left_node.level + 1, left_node.place >> 1)
             held.append((parent, self._sum(left, right)))
 
     def parts(self) -> list[tuple[TreeNode, T | None]]:
@@ -92,7 +92,7 @@ class TreeSum(Generic[T]):
 
 
 def _siblings(left: TreeNode, right: TreeNode) -> bool:
-    return left.level == right.level and left.index % 2 == 0
+    return left.level == right.level and left.place % 2 == 0
 
 
 def share_of(leaves: int, rank: int, size: int) -> range:

@@ -130,7 +130,7 @@ class Learner(Generic[M]):
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self._stream = Generator(self.seed)
-        self._now = Cell((model, 0))  # the model, and how many steps it took
+        self._now: Cell[tuple[M, int]] = Cell((model, 0))  # the model, and how many steps it took
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
         self._compile = compile

@@ -24,9 +24,9 @@ def outputs_of(forward: Forward, model: Module, batch: Any) -> Outputs:
         WrongTypeError: where there is no loss of no axes.
     """
     found: Any = forward(model, batch)
-    out = {"loss": found} if isinstance(found, Tensor) else found
+    out: Any = {"loss": found} if isinstance(found, Tensor) else found
     # Most give a dict, and to ask for its class takes a tenth of asking for any mapping.
-    known = type(out) is dict or isinstance(out, Mapping)
+    known = type(out) is dict or isinstance(found, Mapping)
     loss = out.get("loss") if known else None
     if not isinstance(loss, Tensor) or loss.ndim:
         got = type(found).__name__
