@@ -82,7 +82,9 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         pytest.skip("this adapter has no float16")
     gpu.device.plans.clear()
     monkeypatch.setattr(gpu.device, "software", False)
-    monkeypatch.setattr(_matmul, "tile_of", lambda *_: TINY)
+    monkeypatch.setattr(
+        _matmul, "tile_of", lambda _, m, n, k, __: (TINY, k > 512 and not (m % 32 or n % 32))
+    )
     monkeypatch.setattr(_matmul, "cooperative_source", played)
     yield
     gpu.device.plans.clear()
@@ -130,14 +132,16 @@ def test_tiles_need_tensor_cores_and_room(monkeypatch: pytest.MonkeyPatch) -> No
         limits = {"max-compute-workgroup-storage-size": memory}
         return SimpleNamespace(tensor_lanes=lanes, limits=limits)
 
-    def shape(device: Any, *sizes: int) -> tuple[int, int] | None:
-        tile = tile_of(device, *sizes)
-        return None if tile is None else (tile.rows, tile.columns)
+    def shape(device: Any, *sizes: int) -> tuple[int, int, bool] | None:
+        found = tile_of(device, *sizes)
+        return None if found is None else (found[0].rows, found[0].columns, found[1])
 
-    assert shape(device(32), 4096, 4096, 4096, 1) == (128, 128)
-    assert shape(device(32), 512, 512, 512, 1) == (64, 64)
-    assert shape(device(32, 32_768), 4096, 4096, 4096, 1) == (64, 64)
-    assert shape(device(32, 16_384), 4096, 4096, 4096, 1) is None
+    assert shape(device(32), 4096, 4096, 4096, 1) == (128, 256, True)
+    assert shape(device(32), 4096, 4096, 256, 1) == (128, 128, False)
+    assert shape(device(32), 4096, 4100, 4096, 1) == (128, 128, False)
+    assert shape(device(32), 512, 512, 512, 1) == (64, 64, True)
+    assert shape(device(32, 32_768), 4096, 4096, 256, 1) == (64, 64, False)
+    assert shape(device(32, 16_384), 4096, 4096, 256, 1) is None
     for sizes in ((4096, 4098, 64, 1), (16, 4096, 64, 1), (64, 64, 16, 1)):
         assert shape(device(32), *sizes) is None
     assert shape(device(0), 4096, 4096, 4096, 1) is None

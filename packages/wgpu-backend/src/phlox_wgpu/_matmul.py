@@ -38,8 +38,6 @@ _ENOUGH_THREADS = ENOUGH_GROUPS * LARGE.threads
 _SOFTWARE_FROM = 1 << 23
 _THIN_SPLIT = 1024  # inner elements per part of a thin product, at least
 _REUSE = 64  # how often an operand is read again before a dense copy pays
-# Inner elements from which tensor cores store float32, which a second kernel narrows.
-_PARTIAL_FROM = 512
 _TURNED = 256  # and one whose squares tensor cores would have to turn
 
 
@@ -333,9 +331,10 @@ def plan_cooperative(
     b = _walk(found.b, found.b_batch, offsets[1], n, k)
     if not (a.vector and b.vector):
         return None
-    tile = tile_of(device, m, n, k, found.batches)
-    if tile is None:
+    chosen = tile_of(device, m, n, k, found.batches)
+    if chosen is None:
         return None
+    tile, partial = chosen
     # Squares of turned operands come to subgroups at a third of the rate of others.
     turned = (0, n, not a.k_contiguous), (1, m, b.k_contiguous)
     copies = tuple(i for i, reuse, across in turned if across and reuse >= _TURNED)
@@ -343,7 +342,6 @@ def plan_cooperative(
         return Plan(shape, copies=copies)
     cut, tiles = tile.cut(m, n), -(-k // tile.depth)
     ragged, whole = k % tile.depth > 0, not (m % tile.rows or n % tile.columns)
-    partial = whole and k >= _PARTIAL_FROM
     groups = math.prod(cut) * found.batches
     parts = 1
     if partial and groups < ENOUGH_GROUPS:

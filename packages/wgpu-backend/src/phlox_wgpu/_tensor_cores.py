@@ -9,23 +9,34 @@ from phlox_tensor import float16
 from ._runtime import GpuDevice
 from .wgsl.cooperative import SQUARE, Cooperative, CooperativeTile, cooperative_source
 
-_LARGE, _SMALL = (128, 128, 32, 64, 64), (64, 64, 32, 32, 32)
-_ENOUGH_GROUPS = 64  # workgroups of the large tile that keep a large GPU busy
+_SMALL = (64, 64, 32, 32, 32)
+# The workgroups that keep a large GPU busy, and the tiles that are faster then, best first. The
+# first one has no room for results in workgroup memory: it stores whole squares.
+_ENOUGH_GROUPS = 128
+_LARGE = ((128, 256, 32, 64, 64), (128, 128, 32, 64, 64))
+_PARTIAL_FROM = 512  # inner elements from which a second kernel may narrow what is stored whole
 _LEAST = 32  # rows, columns and inner elements below which a tile is mostly padding
 
 
-def tile_of(device: GpuDevice, m: int, n: int, k: int, batches: int) -> CooperativeTile | None:
-    """The tile for a product of float16; None where tensor cores do not take it."""
+def tile_of(
+    device: GpuDevice, m: int, n: int, k: int, batches: int
+) -> tuple[CooperativeTile, bool] | None:
+    """The tile for a product of float16, and whether it gives whole squares of float32.
+
+    None where tensor cores do not take the product.
+    """
     if min(m, n, k) < _LEAST or n % 4 or not _lanes(device):
         return None
-    lanes, memory = device.tensor_lanes or 0, device.limits["max-compute-workgroup-storage-size"]
-    large, small = (CooperativeTile(*shape, lanes) for shape in (_LARGE, _SMALL))
-    rows, columns = large.cut(m, n)
-    enough = rows * columns * batches >= _ENOUGH_GROUPS
-    fitting = [tile for tile in (large, small) if tile.workgroup_bytes <= memory]
-    if not fitting:
-        return None
-    return fitting[0] if enough else fitting[-1]
+    memory = device.limits["max-compute-workgroup-storage-size"]
+    for shape in (*_LARGE, _SMALL):
+        tile = CooperativeTile(*shape, device.tensor_lanes or 0)
+        rows, columns = tile.cut(m, n)
+        if shape is not _SMALL and rows * columns * batches < _ENOUGH_GROUPS:
+            continue
+        partial = k >= _PARTIAL_FROM and not (m % tile.rows or n % tile.columns)
+        if (partial or shape is not _LARGE[0]) and tile.workgroup_bytes(partial=partial) <= memory:
+            return tile, partial
+    return None
 
 
 def _lanes(device: GpuDevice) -> int:

@@ -44,11 +44,10 @@ class CooperativeTile:
         """How many of it cover so many rows and columns."""
         return -(-rows // self.rows), -(-columns // self.columns)
 
-    @property
-    def workgroup_bytes(self) -> int:
-        """Workgroup memory at most: two tiles of lines along the inner dimension, and results."""
+    def workgroup_bytes(self, *, partial: bool) -> int:
+        """Workgroup memory at most: lines along the inner dimension, and results that wait."""
         lines = (self.rows + self.columns) * (self.depth // 4 + _FREE)
-        return 8 * lines + 4 * self.results
+        return 8 * lines + 4 * self.results * (not partial)
 
     @property
     def results(self) -> int:
@@ -133,22 +132,24 @@ class _Side:
             f"  let {name}_stride = p.{name}_{'outer' if self.deep else 'depth'};",
             f"  let {name}_step = {self._step};",
         ]
-        start = f"{name}_base + tile_first * {name}_step"
         if not self.deep:
             outer = f"min({first} + 4 * {name}_near, {count} - 4) / 4"
-            lines.append(f"  var {name}_at = {start} + {outer} + {name}_line * {name}_stride;")
+            lines.append(f"  let {name}_at = {name}_base + {outer} + {name}_line * {name}_stride;")
         elif self.whole:
             outer = f"({first} + {name}_line) * {name}_stride"
-            lines.append(f"  var {name}_at = {start} + {outer} + {name}_near;")
+            lines.append(f"  let {name}_at = {name}_base + {outer} + {name}_near;")
         else:
-            lines.append(f"  var {name}_at = {start} + {name}_near;")
+            lines.append(f"  let {name}_at = {name}_base + {name}_near;")
             for slot in self._slots:
                 outer = f"min({first} + {name}_line + {slot * self._apart}, {count} - 1)"
                 lines.append(f"  let {name}_row{slot} = {outer} * {name}_stride;")
         return lines + [f"  var {name}{slot} = vec4<f16>();" for slot in self._slots]
 
     def load(self) -> list[str]:
-        """The next tile to registers; zeros past the end of the inner dimension."""
+        """Tile `t` to registers; zeros past the end of the inner dimension.
+
+        Addresses are made anew from `t`: counters beside them would not fit the registers.
+        """
         name, depth = self.name, self.tile.depth
         buffer = "in0" if name == "a" else "in1"
         lines = []
@@ -156,13 +157,13 @@ class _Side:
             away = f"{slot * self._apart} * {name}_stride"
             if self.deep and not self.whole:
                 away = f"{name}_row{slot}"
-            load = f"{name}{slot} = {buffer}[{name}_at + {away}];"
+            load = f"{name}{slot} = {buffer}[u32({name}_at + t * {name}_step + {away})];"
             if self.ragged:
                 line = f"{name}_line + {slot * self._apart}"
                 inside = f"t * {depth} + {f'4 * {name}_near' if self.deep else line} < p.k"
                 load = f"{name}{slot} = vec4<f16>(); if ({inside}) {{ {load} }}"
             lines.append(f"      {load}")
-        return [*lines, f"      {name}_at += {name}_step;"]
+        return lines
 
     def store(self) -> list[str]:
         """Registers to workgroup memory."""
