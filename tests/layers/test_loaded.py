@@ -51,6 +51,35 @@ def test_a_folder_becomes_the_model_that_it_describes(name: str, tmp_path: Path)
     assert same(models.load(folder / "model.safetensors", DEVICE), model)
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_a_folder_that_was_saved_becomes_the_same_model(name: str, tmp_path: Path) -> None:
+    model = decoder(name)
+    folder = models.save(model, tmp_path / "new", max_shard_size=20_000)
+    assert models.load_report(folder).complete
+    assert same(models.load(folder, DEVICE), model)
+
+
+def test_settings_that_no_architecture_has_are_refused(tmp_path: Path) -> None:
+    model = models.LlamaConfig(9, 9, 8, 1, 2, d_ff=8, score_cap=2.0).init(DEVICE)
+    with pytest.raises(px.RecordError, match=r"no published architecture has this score_cap"):
+        models.save(model, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ROWS)
+def test_transformers_reads_what_was_saved(name: str, tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
+    other: Any = pytest.importorskip("transformers", reason="it comes with ./x test --long")
+    model = decoder(name)
+    there = other.AutoModelForCausalLM.from_pretrained(
+        models.save(model, tmp_path), dtype=torch.float32, attn_implementation="eager"
+    )
+    with torch.no_grad():
+        want = there.eval()(torch.tensor(TOKENS)).logits.numpy()
+    assert np.abs(model(WORDS).numpy() - want).max() < 1e-4
+
+
 def test_the_words_of_mixtral_are_those_of_here(tmp_path: Path) -> None:
     model, words = decoder("Mixtral"), published(ROWS["Mixtral"]).words
     folder = written(tmp_path, ROWS["Mixtral"], arrays(model), words)

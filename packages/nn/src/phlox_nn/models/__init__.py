@@ -23,6 +23,7 @@ from ._resnet import ResNet as ResNet
 from ._resnet import ResNetConfig as ResNetConfig
 from ._resnet import resnet18 as resnet18
 from ._resnet import resnet50 as resnet50
+from ._save import save as save
 from ._tagger import Tagger as Tagger
 from ._tagger import TaggerConfig as TaggerConfig
 from ._unet import UNet as UNet

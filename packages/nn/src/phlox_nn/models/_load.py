@@ -110,7 +110,7 @@ def _open(place: Path, device: Backend, *, quantized: bool) -> _Source:
     read = published(given)
     config = read.config(given)
     weights = _weights(place) if place.is_dir() else place
-    found = dict(_named(recorder_for(_without_index(weights)).open(weights)))
+    found = dict(named(recorder_for(_without_index(weights)).open(weights)))
     layers = getattr(config, "n_layers", 0)
     if layers > len(found):
         what = f"{_CONFIG} describes more layers than there are tensors"
@@ -171,8 +171,8 @@ def _weights(folder: Path) -> Path:
     raise FileNotFoundError(2, what, str(folder))
 
 
-def _named(record: Any) -> Iterator[tuple[str, Any]]:
-    """Tensors by dotted name."""
+def named(record: Any) -> Iterator[tuple[str, Any]]:
+    """Yield tensors by dotted name."""
     work: list[tuple[str, Any]] = [("", record)]
     while work:
         path, node = work.pop()

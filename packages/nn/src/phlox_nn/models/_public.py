@@ -134,10 +134,15 @@ def _qwen_windows(given: Json, usual: LlamaConfig) -> dict[str, Any]:
     return {"window": given["sliding_window"], "sliding": later, **_sliding(given)}
 
 
+def _experts(given: Json) -> Any:
+    """How many experts there are; newer files of Qwen have the word of Mixtral."""
+    return _need(given, "num_experts" if "num_experts" in given else "num_local_experts")
+
+
 def _mixtral(given: Json, usual: LlamaConfig) -> dict[str, Any]:
     return {
         "chosen": given.get("num_experts_per_tok", 2),
-        "experts": given.get("num_local_experts", 8),
+        "experts": _experts(given),
         "window": given.get("sliding_window"),
     }
 
@@ -150,7 +155,7 @@ def _qwen_experts(given: Json, usual: LlamaConfig) -> dict[str, Any]:
         "chosen": _need(given, "num_experts_per_tok"),
         "d_expert": _need(given, "moe_intermediate_size"),
         "expert_layers": None if all(layers) else layers,
-        "experts": _need(given, "num_experts"),
+        "experts": _experts(given),
         "normalized": bool(given.get("norm_topk_prob", False)),
     }
 
