@@ -24,9 +24,11 @@ use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::machine::amx::Processor;
 use crate::machine::lanes::{Block, Lanes, Real, lane_count};
+use crate::machine::threads;
 use heads::Heads;
 use hidden::Changes;
 use scores::Score;
+use std::ops::Range;
 use tile::Turn;
 
 pub use gradient::attention_backward;
@@ -184,10 +186,48 @@ impl<T: RowElement<Wide: Score>> Job<T> {
         self.settings.softcap.map(|cap| cap * std::f64::consts::LOG2_E)
     }
 
+    /// Runs tasks of some blocks of `width` queries each, at most `most`, of heads that share a head of keys; `tasks` to aim for.
+    fn in_blocks(&self, width: usize, (most, tasks): (usize, usize), task: &(dyn Fn(usize, Range<usize>) + Sync)) {
+        let count = self.queries.div_ceil(width) * (self.heads / self.shared);
+        let heads = self.batch * self.shared;
+        let per = (heads * count / tasks).clamp(1, most.min(count));
+        let chunks = count.div_ceil(per);
+        let work = |index: usize| {
+            // Later queries see more keys where attention is causal: they go first.
+            let (shared, chunk) = (index / chunks, chunks - 1 - index % chunks);
+            task(shared, chunk * per..((chunk + 1) * per).min(count));
+        };
+        self.spread(heads * chunks, &work);
+    }
+
+    /// Runs tasks, on one thread where there is little to do.
+    fn spread(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) {
+        if self.work() < SERIAL { (0..tasks).for_each(work) } else { threads::parallel(tasks, work) }
+    }
+
+    /// The block of this number, of the heads that share a head of keys.
+    fn place(&self, width: usize, shared: usize, block: usize) -> Place {
+        let blocks = self.queries.div_ceil(width);
+        let first = block % blocks * width;
+        let head = shared * (self.heads / self.shared) + block / blocks;
+        let count = width.min(self.queries - first);
+        Place { head, first, count, seen: self.changes.seen(first + count - 1, self.keys) }
+    }
+
     /// Multiply-adds.
     fn work(&self) -> usize {
         (self.batch * self.heads * self.queries).saturating_mul(self.keys * (self.size + self.values))
     }
+}
+
+/// One block of queries of a head.
+#[derive(Clone, Copy)]
+struct Place {
+    head: usize,
+    first: usize,
+    count: usize,
+    /// Keys that some of the queries see.
+    seen: usize,
 }
 
 /// Rows of a group of the left side of a product.

@@ -11,7 +11,7 @@ mod sides;
 use super::hidden::Part;
 use super::scores::{self, State};
 use super::tile::Turn;
-use super::{Job, SERIAL};
+use super::{Job, Place};
 use crate::array::Array;
 use crate::array::float::RowElement;
 use crate::dtype::BF16;
@@ -45,8 +45,6 @@ pub fn pulls(job: &Job<BF16>) -> bool {
 
 /// The cut of the work, and the sizes of a task.
 struct Plan {
-    /// Blocks per head.
-    blocks: usize,
     /// Steps along a query, and along a tile of keys.
     steps: (usize, usize),
     /// Blocks of 32 values.
@@ -58,25 +56,12 @@ pub use backward::run as pull;
 /// Fills the result, which is row-major `[.., heads, queries, values]`.
 pub fn run<U: Unit>(job: &Job<BF16>, out: &mut Array) {
     let out = SharedMut::new(out.mut_ptr::<BF16>());
-    let blocks = job.queries.div_ceil(SIDE);
-    let count = blocks * (job.heads / job.shared);
-    let heads = job.batch * job.shared;
-    // No sum goes over queries, so the cut may follow the threads.
-    let per = (heads * count / (2 * threads::num_threads())).clamp(1, BLOCKS.min(count));
     let steps = (job.size.div_ceil(DEEP), TILE.min(job.keys).div_ceil(DEEP));
-    let plan = Plan { blocks, steps, across: job.values.div_ceil(SIDE) };
-    let chunks = count.div_ceil(per);
-    let work = |index: usize| {
-        // Later queries see more keys where attention is causal: they go first.
-        let (head, chunk) = (index / chunks, chunks - 1 - index % chunks);
-        let range = chunk * per..((chunk + 1) * per).min(count);
-        Task::<U> { job, plan: &plan, out, unit: PhantomData }.run(head, range);
-    };
-    if job.work() < SERIAL {
-        (0..heads * chunks).for_each(work);
-    } else {
-        threads::parallel(heads * chunks, &work);
-    }
+    let plan = Plan { steps, across: job.values.div_ceil(SIDE) };
+    // No sum goes over queries, so the cut may follow the threads.
+    job.in_blocks(SIDE, (BLOCKS, 2 * threads::num_threads()), &|shared, range| {
+        Task::<U> { job, plan: &plan, out, unit: PhantomData }.run(shared, range);
+    });
 }
 
 struct Task<'a, U> {
@@ -106,22 +91,7 @@ struct Buffers<'a> {
     changes: &'a mut [f32],
 }
 
-/// One block of queries of a head.
-#[derive(Clone, Copy)]
-struct Place {
-    head: usize,
-    first: usize,
-    count: usize,
-}
-
 impl<U: Unit> Task<'_, U> {
-    fn place(&self, shared: usize, block: usize) -> Place {
-        let (plan, job) = (self.plan, self.job);
-        let first = block % plan.blocks * SIDE;
-        let head = shared * (job.heads / job.shared) + block / plan.blocks;
-        Place { head, first, count: SIDE.min(job.queries - first) }
-    }
-
     fn run(&self, shared: usize, range: Range<usize>) {
         let (job, plan, count) = (self.job, self.plan, range.len());
         let (deep, long) = plan.steps;
@@ -147,24 +117,23 @@ impl<U: Unit> Task<'_, U> {
     /// All keys, tile by tile, against some blocks of queries.
     unsafe fn all(&self, shared: usize, range: Range<usize>, mut buffers: Buffers<'_>) {
         let job = self.job;
-        let mut last = 0;
+        let mut seen = 0;
         for (slot, block) in range.clone().enumerate() {
-            let place = self.place(shared, block);
+            let place = job.place(SIDE, shared, block);
             // SAFETY: the block lies inside the operand.
             self.load(slot, place, &mut buffers);
-            last = last.max(place.first + place.count - 1);
+            seen = seen.max(place.seen);
         }
-        let seen = job.changes.seen(last, job.keys);
         for first in (0..seen).step_by(TILE) {
             let keys = (first, TILE.min(seen - first));
             // SAFETY: the rows lie inside the operands, the buffers are as large as planned.
             self.pack(shared, keys, &mut buffers);
             for (slot, block) in range.clone().enumerate() {
-                self.step(slot, self.place(shared, block), keys, &mut buffers);
+                self.step(slot, job.place(SIDE, shared, block), keys, &mut buffers);
             }
         }
         for (slot, block) in range.enumerate() {
-            self.store(slot, self.place(shared, block), seen == 0, &mut buffers);
+            self.store(slot, job.place(SIDE, shared, block), seen == 0, &mut buffers);
         }
     }
 
@@ -193,7 +162,7 @@ impl<U: Unit> Task<'_, U> {
     /// One block of queries against one tile of keys.
     unsafe fn step(&self, slot: usize, place: Place, keys: (usize, usize), buffers: &mut Buffers<'_>) {
         let (job, deep) = (self.job, self.plan.steps.0);
-        let count = job.changes.seen(place.first + place.count - 1, job.keys).saturating_sub(keys.0).min(keys.1);
+        let count = place.seen.saturating_sub(keys.0).min(keys.1);
         if count == 0 {
             return;
         }
@@ -235,7 +204,7 @@ impl<U: Unit> Task<'_, U> {
         let total = &mut buffers.state[(slot * 3 + 1) * SIDE..][..SIDE];
         let size = self.plan.across * SIDE * SIDE;
         let sums = &mut buffers.sums[slot * size..][..size];
-        if unseen || job.changes.seen(place.first + place.count - 1, job.keys) == 0 {
+        if unseen || place.seen == 0 {
             sums.fill(0.0);
         }
         for total in total.iter_mut() {

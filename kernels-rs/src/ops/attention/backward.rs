@@ -5,7 +5,7 @@ use super::heads::Heads;
 use super::hidden::Part;
 use super::scores::{self, Pull, Score, State, Weights};
 use super::tile::{Left, Onto, Panels, Product, Turn};
-use super::{Job, SERIAL, pack, rows_per_group};
+use super::{Job, Place, pack, rows_per_group};
 use crate::array::Array;
 use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
@@ -88,23 +88,22 @@ impl<T: RowElement<Wide: Score>> Targets<T> {
 /// Fills the cotangents from that of the result.
 pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, g: &Heads<T>, out: Cotangents<'_>) -> crate::error::Result<()> {
     let width = 4 * lane_count::<T::Wide>();
-    let blocks = job.queries.div_ceil(width);
-    in_tasks(job, blocks, out, |targets, share| {
+    in_tasks(job, width, out, |targets, share| {
         let group = rows_per_group::<T::Wide>();
-        let shared = Shared { job, g: *g, targets, width, blocks, group };
+        let shared = Shared { job, g: *g, targets, width, group };
         let bytes = shared.scratch() * size_of::<T::Wide>();
         Arena::with([bytes], |parts| shared.task(&share, parts));
     })
 }
 
-/// Cuts the work, of so many blocks of queries a head, by shape alone, and adds up what tasks sum for the same keys.
+/// Cuts the work, of blocks of `width` queries, by shape alone, and adds up what tasks sum for the same keys.
 pub fn in_tasks<T: RowElement<Wide: Score>>(
     job: &Job<T>,
-    blocks: usize,
+    width: usize,
     out: Cotangents<'_>,
     task: impl Fn(&Targets<T>, Share) + Sync,
 ) -> crate::error::Result<()> {
-    let count = blocks * (job.heads / job.shared);
+    let count = job.queries.div_ceil(width) * (job.heads / job.shared);
     let heads = job.batch * job.shared;
     let per = count.div_ceil(TASKS.div_ceil(heads).min(count));
     let chunks = count.div_ceil(per);
@@ -128,11 +127,7 @@ pub fn in_tasks<T: RowElement<Wide: Score>>(
         let (head, chunk) = (index / chunks, index % chunks);
         task(&targets, Share { index, head, blocks: chunk * per..((chunk + 1) * per).min(count) });
     };
-    if job.work() < SERIAL {
-        (0..heads * chunks).for_each(work);
-    } else {
-        threads::parallel(heads * chunks, &work);
-    }
+    job.spread(heads * chunks, &work);
     if let Some((key, value)) = parts {
         let merge = |head: usize| {
             let rows = head * chunks..(head + 1) * chunks;
@@ -173,8 +168,6 @@ struct Shared<'a, T: RowElement> {
     targets: &'a Targets<T>,
     /// Lanes of a block: two panels of two registers.
     width: usize,
-    /// Blocks per head.
-    blocks: usize,
     /// Rows per group of the left side of a product.
     group: usize,
 }
@@ -199,16 +192,6 @@ struct Buffers<'a, W> {
     state: &'a mut [W],
     stage: &'a mut [W],
     changes: &'a mut [W],
-}
-
-/// One block of queries of a head.
-#[derive(Clone, Copy)]
-struct Place {
-    head: usize,
-    first: usize,
-    count: usize,
-    /// Keys that some of the queries see.
-    seen: usize,
 }
 
 impl<T: RowElement<Wide: Score>> Shared<'_, T> {
@@ -269,12 +252,8 @@ impl<T: RowElement<Wide: Score>> Shared<'_, T> {
         let job = self.job;
         let mut buffers = self.buffers(share.head, parts);
         for block in share.blocks.clone() {
-            let first = block % self.blocks * self.width;
-            let count = self.width.min(job.queries - first);
-            let seen = job.changes.seen(first + count - 1, job.keys);
-            let head = share.head * (job.heads / job.shared) + block / self.blocks;
-            let place = Place { head, first, count, seen };
-            if seen == 0 {
+            let place = job.place(self.width, share.head, block);
+            if place.seen == 0 {
                 self.clear(place);
                 continue;
             }

@@ -1,14 +1,14 @@
 //! Few queries (decoding): each key and value is read once, as it lies, and the speed is that of memory. Long key axes
 //! are cut into pieces, whose results are merged in order.
 
+use super::Job;
 use super::scores::{Score, powers};
-use super::{Job, SERIAL};
 use crate::array::Array;
 use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
-use crate::machine::threads::{self, SharedMut};
+use crate::machine::threads::SharedMut;
 use crate::memory::scratch::{Arena, filled};
 
 /// Queries of all heads that share a head of keys, at most: with more, blocks of queries are faster.
@@ -37,11 +37,7 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<
         let bytes = scratch(job, rows) * size_of::<T::Wide>();
         Arena::with([bytes], |parts| part(job, head, (first, piece.min(job.keys - first)), parts, to));
     };
-    if job.work() < SERIAL {
-        (0..heads * pieces).for_each(task);
-    } else {
-        threads::parallel(heads * pieces, &task);
-    }
+    job.spread(heads * pieces, &task);
     let parts = parts.as_slice::<T::Wide>().expect("row-major");
     let out = out.as_mut_slice::<T>().chunks_exact_mut(rows * job.values);
     for (out, parts) in out.zip(parts.chunks_exact(pieces * len)) {

@@ -6,7 +6,7 @@
 use super::hidden::Part;
 use super::scores::{self, Score, State, Weights};
 use super::tile::{Left, Onto, Panels, Product, Turn};
-use super::{Job, SERIAL, pack, rows_per_group};
+use super::{Job, Place, pack, rows_per_group};
 use crate::array::Array;
 use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
@@ -32,10 +32,6 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) {
 struct Plan {
     /// Lanes of a block.
     width: usize,
-    /// Blocks per head.
-    blocks: usize,
-    /// Blocks per task.
-    per: usize,
     /// Keys per tile, whole groups.
     tile: usize,
     /// Rows per group of packed keys.
@@ -45,34 +41,21 @@ struct Plan {
 fn blocks<T: RowElement<Wide: Score>, const REGS: usize>(job: &Job<T>, out: SharedMut<T>) {
     let width = REGS * lane_count::<T::Wide>();
     let group = rows_per_group::<T::Wide>();
-    let blocks = job.queries.div_ceil(width);
-    let count = blocks * (job.heads / job.shared);
-    let heads = job.batch * job.shared;
-    let per = (heads * count / threads::tasks(TASKS)).clamp(1, BLOCKS.min(count));
     let tile = job.keys.div_ceil(job.keys.div_ceil(TILE)).next_multiple_of(group);
-    let plan = Plan { width, blocks, per, tile, group };
-    let chunks = count.div_ceil(per);
-    let work = |index: usize| {
-        // Later queries see more keys where attention is causal: they go first.
-        let (head, chunk) = (index / chunks, chunks - 1 - index % chunks);
-        let range = chunk * per..((chunk + 1) * per).min(count);
-        let bytes = plan.scratch(job) * size_of::<T::Wide>();
-        Arena::with([bytes], |parts| Task::<T, REGS> { job, plan: &plan, out }.run(head, range, parts));
-    };
-    if job.work() < SERIAL {
-        (0..heads * chunks).for_each(work);
-    } else {
-        threads::parallel(heads * chunks, &work);
-    }
+    let plan = Plan { width, tile, group };
+    job.in_blocks(width, (BLOCKS, threads::tasks(TASKS)), &|shared, range| {
+        let bytes = plan.scratch(job, range.len()) * size_of::<T::Wide>();
+        Arena::with([bytes], |parts| Task::<T, REGS> { job, plan: &plan, out }.run(shared, range, parts));
+    });
 }
 
 impl Plan {
     /// Elements of scratch, with room for the starts of parts to be rounded up.
-    fn scratch<T: RowElement<Wide: Score>>(&self, job: &Job<T>) -> usize {
+    fn scratch<T: RowElement<Wide: Score>>(&self, job: &Job<T>, blocks: usize) -> usize {
         let block = self.width * (job.size + job.values + 3);
         let stage = self.tile.max(self.width) * job.size.max(job.values);
         let rows = self.tile * (self.width + job.size + job.values);
-        self.per * block + stage + rows + job.changes.buffer(self.tile, self.width) + 16 * 9
+        blocks * block + stage + rows + job.changes.buffer(self.tile, self.width) + 16 * 9
     }
 }
 
@@ -97,22 +80,7 @@ struct Buffers<'a, W> {
     changes: &'a mut [W],
 }
 
-/// One block of queries of a head.
-#[derive(Clone, Copy)]
-struct Place {
-    head: usize,
-    first: usize,
-    count: usize,
-}
-
 impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
-    fn place(&self, shared: usize, block: usize) -> Place {
-        let (plan, job) = (self.plan, self.job);
-        let first = block % plan.blocks * plan.width;
-        let head = shared * (job.heads / job.shared) + block / plan.blocks;
-        Place { head, first, count: plan.width.min(job.queries - first) }
-    }
-
     fn run(&self, shared: usize, range: Range<usize>, mut parts: Arena<'_>) {
         let (job, plan) = (self.job, self.plan);
         let count = range.len();
@@ -126,13 +94,12 @@ impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
             stage: parts.take(plan.tile.max(plan.width) * job.size.max(job.values)),
             changes: parts.take(job.changes.buffer(plan.tile, plan.width)),
         };
-        let mut last = 0;
+        let mut seen = 0;
         for (slot, block) in range.clone().enumerate() {
-            let place = self.place(shared, block);
+            let place = job.place(plan.width, shared, block);
             self.load(slot, place, &mut buffers);
-            last = last.max(place.first + place.count - 1);
+            seen = seen.max(place.seen);
         }
-        let seen = job.changes.seen(last, job.keys);
         for first in (0..seen).step_by(plan.tile) {
             let keys = (first, plan.tile.min(seen - first));
             // SAFETY: the rows lie inside the operands, the buffers are as large as planned.
@@ -144,11 +111,11 @@ impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
             };
             for (slot, block) in range.clone().enumerate() {
                 // SAFETY: `values` are the rows of these keys, just read.
-                unsafe { self.step(slot, self.place(shared, block), keys, values, &mut buffers) };
+                unsafe { self.step(slot, job.place(plan.width, shared, block), keys, values, &mut buffers) };
             }
         }
         for (slot, block) in range.enumerate() {
-            self.store(slot, self.place(shared, block), seen == 0, &mut buffers);
+            self.store(slot, job.place(plan.width, shared, block), seen == 0, &mut buffers);
         }
     }
 
@@ -183,7 +150,7 @@ impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
     ) {
         let (job, plan) = (self.job, self.plan);
         let width = plan.width;
-        let count = job.changes.seen(place.first + place.count - 1, job.keys).saturating_sub(keys.0).min(keys.1);
+        let count = place.seen.saturating_sub(keys.0).min(keys.1);
         if count == 0 {
             return;
         }
@@ -230,7 +197,7 @@ impl<T: RowElement<Wide: Score>, const REGS: usize> Task<'_, T, REGS> {
         let (width, values) = (plan.width, job.values);
         let total = &buffers.state[slot * 3 * width + width..][..width];
         let sums = &mut buffers.sums[slot * width * values..][..width * values];
-        if unseen || job.changes.seen(place.first + place.count - 1, job.keys) == 0 {
+        if unseen || place.seen == 0 {
             sums.fill(T::Wide::ZERO);
         }
         let from = Block { at: sums.as_ptr(), pitch: width, rows: values, cols: width };

@@ -175,28 +175,8 @@ pub fn forward<T: Element>(
     out: &mut [T],
     way: Way<T>,
 ) -> Result<()> {
-    let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
-    let taps = window.row.kernel * window.col.kernel;
     let (row_axis, col_axis) = (Axis::forward(window.row), Axis::forward(window.col));
-    let call = Correlation {
-        batch: window.batch,
-        groups: window.groups,
-        channels,
-        outputs,
-        source_size: (window.row.input, window.col.input),
-        out_size: (window.row.output, window.col.output),
-        source: x,
-        weight: Weights {
-            data: weight,
-            group: outputs * channels * taps,
-            output: channels * taps,
-            channel: taps,
-            kernel_cols: window.col.kernel,
-        },
-        bias,
-        row_axis: &row_axis,
-        col_axis: &col_axis,
-    };
+    let call = correlation(window, true, (x, weight, bias), (&row_axis, &col_axis));
     assert_eq!(out.len(), window.batch * window.outputs * window.row.output * window.col.output);
     // SAFETY: `out` has the size of the result and is ours.
     unsafe { way(&call, SharedMut::new(out.as_mut_ptr())) }
@@ -211,8 +191,6 @@ pub fn input_grad<T: Element + Default>(
     out: &mut [T],
     way: Way<T>,
 ) -> Result<()> {
-    let (channels, outputs) = (window.inputs / window.groups, window.outputs / window.groups);
-    let taps = window.row.kernel * window.col.kernel;
     assert_eq!(out.len(), window.batch * window.inputs * window.row.input * window.col.input);
     let (row_axes, col_axes) = (Axis::adjoint(window.row), Axis::adjoint(window.col));
     let missed = |axes: &[Axis]| axes.iter().any(|axis| axis.taps.is_empty());
@@ -222,30 +200,39 @@ pub fn input_grad<T: Element + Default>(
     let out = SharedMut::new(out.as_mut_ptr());
     for row_axis in row_axes.iter().filter(|axis| !axis.taps.is_empty()) {
         for col_axis in col_axes.iter().filter(|axis| !axis.taps.is_empty()) {
-            let call = Correlation {
-                batch: window.batch,
-                groups: window.groups,
-                channels: outputs,
-                outputs: channels,
-                source_size: (window.row.output, window.col.output),
-                out_size: (window.row.input, window.col.input),
-                source: g,
-                weight: Weights {
-                    data: weight,
-                    group: outputs * channels * taps,
-                    output: taps,
-                    channel: channels * taps,
-                    kernel_cols: window.col.kernel,
-                },
-                bias,
-                row_axis,
-                col_axis,
-            };
+            let call = correlation(window, false, (g, weight, bias), (row_axis, col_axis));
             // SAFETY: `out` has the size of the input and is ours; each pair of axes writes its own positions.
             unsafe { way(&call, out)? };
         }
     }
     Ok(())
+}
+
+/// Source, weight and bias: `ahead` from the input to the output of a convolution, or back.
+fn correlation<'a, T>(
+    window: &Window,
+    ahead: bool,
+    (source, data, bias): (&'a [T], &'a [T], Option<&'a [T]>),
+    (row_axis, col_axis): (&'a Axis, &'a Axis),
+) -> Correlation<'a, T> {
+    let taps = window.row.kernel * window.col.kernel;
+    let turned = |pair: [usize; 2]| if ahead { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
+    let (channels, outputs) = turned([window.inputs / window.groups, window.outputs / window.groups]);
+    let (output, channel) = turned([window.inputs / window.groups * taps, taps]);
+    let (rows, cols) = (turned([window.row.input, window.row.output]), turned([window.col.input, window.col.output]));
+    Correlation {
+        batch: window.batch,
+        groups: window.groups,
+        channels,
+        outputs,
+        source_size: (rows.0, cols.0),
+        out_size: (rows.1, cols.1),
+        source,
+        weight: Weights { data, group: outputs * channels * taps, output, channel, kernel_cols: window.col.kernel },
+        bias,
+        row_axis,
+        col_axis,
+    }
 }
 
 /// Fills the planes of an input gradient with what is added to them.

@@ -5,13 +5,14 @@
 //! A row per key and a lane per query suits them all: weights and cotangents of scores are left sides as they are, 32 queries
 //! along the depth, for the sums of keys and values; those of queries, which lie turned over, take them woven in pairs of rows.
 
+use super::super::Place;
 use super::super::backward::{Cotangents, Of, Share, Targets, in_tasks};
 use super::super::heads::Heads;
 use super::super::hidden::Part;
 use super::super::scores::{self, State};
 use super::super::tile::Turn;
 use super::super::{Job, heads};
-use super::{Place, changed, finite, lanes, scale, sides};
+use super::{changed, finite, lanes, scale, sides};
 use crate::array::float::RowElement;
 use crate::dtype::BF16;
 use crate::error::Result;
@@ -34,8 +35,6 @@ const SUMS: usize = SIDE * SIDE;
 
 /// The sizes of a task.
 struct Plan {
-    /// Blocks of queries per head.
-    blocks: usize,
     /// Steps along a query, and along a value.
     deep: (usize, usize),
     /// Blocks of 32 keys.
@@ -49,13 +48,12 @@ struct Plan {
 pub fn run<U: Unit>(job: &Job<BF16>, g: &Heads<BF16>, out: Cotangents<'_>) -> Result<()> {
     let held = job.keys <= HELD;
     let plan = Plan {
-        blocks: job.queries.div_ceil(SIDE),
         deep: (job.size.div_ceil(DEEP), job.values.div_ceil(DEEP)),
         long: job.keys.div_ceil(SIDE),
         tile: if held { job.keys } else { TILE },
         held,
     };
-    in_tasks(job, plan.blocks, out, |targets, share| {
+    in_tasks(job, SIDE, out, |targets, share| {
         Task::<U> { job, g, plan: &plan, targets, unit: PhantomData }.run(&share);
     })
 }
@@ -102,17 +100,6 @@ struct Buffers<'a> {
 }
 
 impl<U: Unit> Task<'_, U> {
-    fn place(&self, share: &Share, block: usize) -> Place {
-        let first = block % self.plan.blocks * SIDE;
-        let head = share.head * (self.job.heads / self.job.shared) + block / self.plan.blocks;
-        Place { head, first, count: SIDE.min(self.job.queries - first) }
-    }
-
-    /// Keys that some of the queries of a block see.
-    fn seen(&self, place: Place) -> usize {
-        self.job.changes.seen(place.first + place.count - 1, self.job.keys)
-    }
-
     fn run(&self, share: &Share) {
         let (job, Plan { deep: (deep, across), long, tile, held, .. }) = (self.job, self.plan);
         let (group, tall) = (GROUP.min(share.blocks.len()), tile.div_ceil(SIDE));
@@ -168,16 +155,15 @@ impl<U: Unit> Task<'_, U> {
     /// Some blocks of queries against all keys; `fresh`: the first ones of the task.
     unsafe fn group(&self, share: &Share, blocks: Range<usize>, fresh: bool, buffers: &mut Buffers<'_>) {
         let (job, plan, slots) = (self.job, self.plan, blocks.len());
-        let places = || blocks.clone().map(|block| self.place(share, block)).enumerate();
+        let places = || blocks.clone().map(|block| job.place(SIDE, share.head, block)).enumerate();
         let (mut seen_by, mut most) = ([0; GROUP], 0);
         buffers.finite_group = true;
         for (slot, place) in places() {
-            let seen = self.seen(place);
-            (seen_by[slot], most) = (seen, most.max(seen));
+            (seen_by[slot], most) = (place.seen, most.max(place.seen));
             // SAFETY: the rows of a block lie inside the operands.
             self.load(slot, place, buffers);
-            for first in (0..seen).step_by(plan.tile) {
-                self.survey(slot, place, (first, plan.tile.min(seen - first)), buffers);
+            for first in (0..place.seen).step_by(plan.tile) {
+                self.survey(slot, place, (first, plan.tile.min(place.seen - first)), buffers);
             }
         }
         for first in (0..job.keys).step_by(plan.tile) {
@@ -217,7 +203,7 @@ impl<U: Unit> Task<'_, U> {
         let state = &mut buffers.state[slot * 3 * SIDE..][..3 * SIDE];
         state[..SIDE].fill(f32::NEG_INFINITY);
         state[SIDE..].fill(0.0);
-        let seen = self.seen(place);
+        let seen = place.seen;
         if seen == 0 {
             buffers.dquery[slot * deep * SUMS..][..deep * SUMS].fill(0.0);
         }
@@ -284,7 +270,7 @@ impl<U: Unit> Task<'_, U> {
         buffers: &mut Buffers<'_>,
     ) {
         let (job, deep) = (self.job, self.plan.deep.0);
-        let count = self.seen(place).saturating_sub(keys.0).min(keys.1);
+        let count = place.seen.saturating_sub(keys.0).min(keys.1);
         let (all, pitch, kept) = (keys.1.next_multiple_of(SIDE), slots * 2 * STEP, self.kept(slot, count));
         if count > 0 {
             let unit = (!self.plan.held).then(|| self.products(slot, place, (keys.0, count), buffers));
