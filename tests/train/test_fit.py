@@ -168,6 +168,14 @@ def test_predictions_are_those_of_all_batches() -> None:
     np.testing.assert_allclose(found["p"], model.valid()(px.asarray(whole["x"])).numpy(), rtol=1e-5)
 
 
+def test_predictions_in_another_order_are_warned_of() -> None:
+    for settings in ({"shuffle": True}, {"drop_last": True}):
+        with pytest.warns(
+            UserWarning, match=r"\[predict\] the loader shuffles or leaves out items"
+        ):
+            train.predict(net(), lambda model, batch: model(batch["x"]), loader(20, **settings))
+
+
 def test_a_trial_of_rates_changes_nothing() -> None:
     def small(**more: Any) -> train.Learner[Any]:
         return train.Learner(net(), optim.SgdConfig().init(), 1e-3, ema=0.9, **more)

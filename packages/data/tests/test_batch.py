@@ -85,6 +85,12 @@ def test_the_hint_at_padding_is_for_what_can_be_padded() -> None:
     with pytest.raises(data.RaggedError) as caught:
         data.stack([[1, 2], [1.5, 2]])
     assert caught.value.hint is None
+    items = data.of([{"price": 3}, {"price": 3.5}])
+    with pytest.raises(data.RaggedError) as mixed:
+        data.stack(list(items))
+    assert mixed.value.hint is not None
+    mapped = eval(mixed.value.hint, {"dataset": items})
+    assert data.stack(list(mapped))["price"].tolist() == [3.0, 3.5]
 
 
 @pytest.mark.parametrize("second", [{"a": 1}, {"a": 1, "c": 2}, [1, 2], 3])
@@ -103,6 +109,14 @@ def test_padding_fills_up_to_the_largest() -> None:
     assert batch.shape == (2, 8, 3)
     assert batch[0].sum() == 2 - 22
     assert batch[1].sum() == 15 - 9
+
+
+def test_an_empty_list_is_padded_as_the_others() -> None:
+    for items in ([[], [1.5, 2]], [[1.5, 2], []]):
+        batch = data.pad(0)(items)
+        assert batch.dtype == np.float32
+        assert sorted(batch.tolist()) == [[0, 0], [1.5, 2]]
+    assert data.pad(0)([[], []]).shape == (2, 0)
 
 
 def test_only_named_paths_are_padded() -> None:

@@ -49,6 +49,17 @@ def test_drafts_are_nearly_the_same(tmp_path: Path) -> None:
         data.images(tmp_path, draft=True)
 
 
+def test_masks_of_one_bit_are_0_and_1(tmp_path: Path) -> None:
+    shape = np.array([[True, False], [False, True]])
+    picture(tmp_path / "images" / "a.png", np.ones((2, 2)))
+    (tmp_path / "masks").mkdir()
+    Image.fromarray(shape).save(tmp_path / "masks" / "a.png")
+    for size in (None, (2, 2)):
+        (pair,) = data.segmentation(tmp_path / "images", tmp_path / "masks", size=size)
+        assert pair["mask"].dtype == np.uint8
+        assert pair["mask"].tolist() == shape.astype(int).tolist()
+
+
 def test_masks_go_with_their_pictures(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     masks = {}

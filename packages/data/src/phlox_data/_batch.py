@@ -136,20 +136,30 @@ def _column(
             if type(leaf) is not Tensor or leaf.shape != leaves[0].shape:
                 raise _ragged(op, path, place, leaf, leaves[0])
         return _stack_tensors(leaves)
-    first = array_of(leaves[0])
-    if first is None:
+    arrays: list[Any] = [array_of(leaves[0])]
+    if arrays[0] is None:
         return leaves
-    arrays = [first]
-    for place, leaf in enumerate(leaves[1:], 1):
-        array = array_of(leaf)
+    arrays += map(array_of, leaves[1:])
+    if fill is not None:
+        arrays = _empty_as_others(arrays)
+    first: _Array = arrays[0]
+    for place, (leaf, array) in enumerate(zip(leaves, arrays, strict=True)):
         if array is None or array.dtype != first.dtype or array.ndim != first.ndim:
             raise _ragged(op, path, place, leaf if array is None else array, first)
         if fill is None and array.shape != first.shape:
             raise _ragged(op, path, place, array, first)
-        arrays.append(array)
     if fill is None or not first.ndim:
         return np.stack(arrays, out=empty((len(arrays), *first.shape), first.dtype))
     return _padded(arrays, *fill)
+
+
+def _empty_as_others(arrays: list[Any]) -> list[Any]:
+    """Arrays of which those without elements, such as of ``[]``, have the type of the others."""
+    kinds = {each.dtype for each in arrays if each is not None and each.size}
+    if len(kinds) != 1:
+        return arrays
+    (kind,) = kinds
+    return [each if each is None or each.size else each.astype(kind) for each in arrays]
 
 
 def _padded(arrays: list[_Array], value: float, multiple: int) -> _Array:
@@ -205,15 +215,20 @@ def _ragged(op: str, path: str, place: int, got: Any, expected: Any) -> RaggedEr
         f"items do not stack {where}(item {place} of the batch against the first)",
         got=_shown(got),
         expected=_shown(expected),
-        hint=_HINT if _fillable(got, expected) else None,
+        hint=_ragged_hint(path, got, expected),
     )
     error.place = place
     return error
 
 
-def _fillable(got: Any, expected: Any) -> bool:
-    both = isinstance(got, np.ndarray) and isinstance(expected, np.ndarray)
-    return both and got.ndim == expected.ndim and got.dtype == expected.dtype
+def _ragged_hint(path: str, got: Any, expected: Any) -> str | None:
+    if not (isinstance(got, np.ndarray) and isinstance(expected, np.ndarray)):
+        return None
+    if got.dtype == expected.dtype:
+        return _HINT if got.ndim == expected.ndim else None
+    if {got.dtype.kind, expected.dtype.kind} != {"i", "f"} or got.ndim or not path.isidentifier():
+        return None
+    return f'dataset.map(lambda item: {{**item, "{path}": float(item["{path}"])}})'
 
 
 def _shown(value: Any) -> str:

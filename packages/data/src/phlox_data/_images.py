@@ -105,7 +105,9 @@ def classes_in(file: Path, size: tuple[int, int] | None) -> NDArray[np.uint8]:
         if opened.mode not in ("1", "L", "P"):
             what, expected = f"{file} is no mask", "gray or a palette: a class for each pixel"
             raise DataError("segmentation", what, got=opened.mode, expected=expected)
-        image = opened.convert("L") if opened.mode == "1" else opened.copy()
+        # Pillow makes 255 of 1 where it converts; the file says 1.
+        bits = opened.mode == "1"
+        image = Image.fromarray(np.array(opened, np.uint8)) if bits else opened.copy()
     if size is not None:
         image = image.resize((size[1], size[0]), Image.Resampling.NEAREST)
     return np.array(image)

@@ -130,6 +130,11 @@ class DataLoader:
         return f"<DataLoader at batch {number} of {len(self)} in epoch {epoch}>"
 
     @property
+    def ordered(self) -> bool:
+        """Whether an epoch gives all items, in the order of the dataset."""
+        return isinstance(self._plans.sampler, InOrder) and not self._drop_last
+
+    @property
     def position(self) -> tuple[int, int]:
         """The epoch, and how many of its batches were handed out; may be set."""
         return self._position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, TypeVar
@@ -69,7 +70,8 @@ def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[
     Args:
         model: in training or not: it is ``model.valid()`` that is asked.
         function: gives a tensor, or a tree of them, whose first axis is that of the examples.
-        batches: a loader, or anything that gives batches.
+        batches: a loader, or anything that gives batches. One that shuffles is warned of, as its
+            rows come in its order.
 
     Raises:
         ArgumentError: without batches, and for a tensor without axes.
@@ -81,6 +83,10 @@ def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[
         >>> predict(model, lambda model, x: model(x)[:, 0], rows).tolist()
         [1.0, 2.0, 3.0]
     """
+    if not getattr(batches, "ordered", True):
+        text = "the loader shuffles or leaves out items, so rows are not those of its dataset"
+        hint = "data.DataLoader(dataset, 512)"
+        warnings.warn(f"[predict] {text}\nhint: {hint}", stacklevel=2)
     found = [tree.map(_read, out) for out, _ in _through(model, function, batches, Solo())]
     if not found:
         hint = "predict(model, lambda model, batch: model(batch['x']), batches)"
