@@ -113,7 +113,7 @@ def _settings(s: LlamaConfig) -> dict[str, Any]:
         "num_local_experts": s.experts or None,
         "partial_rotary_factor": s.rotary_share,
         "qkv_bias": s.bias,
-        "query_pre_attn_scalar": None if s.query_scale is None else s.query_scale**-2,
+        "query_pre_attn_scalar": s.query_scale and round(s.query_scale**-2),
         "rms_norm_eps": s.epsilon,
         "rope_local_base_freq": s.local_theta,
         "rope_theta": s.theta,
@@ -124,7 +124,8 @@ def _settings(s: LlamaConfig) -> dict[str, Any]:
     }
     said = {name: value for name, value in rows.items() if value is not None}
     caps = {name: rows[name] for name in ("attn_logit_softcapping", "final_logit_softcapping")}
-    return {**said, **caps, "sliding_window": s.window, **_rotary(s)}
+    own = {"pad_token_id": None, "sliding_window": s.window}  # null where there is none
+    return {**said, **caps, **own, **_rotary(s)}
 
 
 _TYPES: Final = {"Gemma3": "gemma3_text", "Qwen2Moe": "qwen2_moe", "Qwen3Moe": "qwen3_moe"}
