@@ -125,6 +125,60 @@ def test_wrong_orders_are_refused(make: Any, says: str) -> None:
         make()
 
 
+class Given(data.Sampler):
+    """An order made from anything."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.marked = 0
+
+    def count(self, items: int) -> int:
+        return items
+
+    def indices(self, seed: int, epoch: int, items: int, places: Any) -> Any:
+        return places
+
+
+class Other(Given):
+    """Another order, which is made from the same."""
+
+
+def test_marks_tell_orders_apart_and_are_those_of_another_process() -> None:
+    long, changed = np.arange(5000), np.arange(5000)
+    changed[2500] = 0
+    made: list[Any] = [Given(1), Other(1), Given(long), Given(changed), Given([long])]
+    made += [Given([changed]), Given(data.Blocks(3)), Given(data.Blocks(4)), Given([Other(1)])]
+    assert len({each.mark() for each in made}) == len(made)
+    assert Given(data.Blocks(3)).mark() == Given(data.Blocks(3)).mark()
+    assert (
+        Given(test_wrong_orders_are_refused).mark() == Given(test_wrong_orders_are_refused).mark()
+    )
+    assert Given(Fetching()).mark() == Given(Fetching()).mark()  # wherever they lie
+
+
+def test_a_shard_goes_on_from_the_record_of_another_one() -> None:
+    def shard() -> data.DataLoader:
+        return data.DataLoader(range(10), 2, shuffle=True).shard(0, 2)
+
+    first, *rest = shard()
+    own = shard()
+    assert next(iter(own)).tolist() == first.tolist()
+    again = shard().load_record(own.into_record())
+    assert [batch.tolist() for batch in again] == [batch.tolist() for batch in rest]
+
+
+def test_a_mark_is_computed_once() -> None:
+    class Counted(Given):
+        def mark(self) -> int:
+            self.marked += 1
+            return 7
+
+    order = Counted(0)
+    loader = data.DataLoader(range(6), 2, sampler=order)
+    assert [loader.into_record()["order"] for _ in loader] == [7, 7, 7]
+    assert order.marked == 1
+
+
 class Fetching:
     """A dataset that fetches many items at once, as PyTorch's loader asks for."""
 

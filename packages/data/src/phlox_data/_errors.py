@@ -16,7 +16,7 @@ class WorkerError(PhloxError, RuntimeError):
 
 
 def require_missing(op: str, missing: str) -> None:
-    """Refuse another choice of what values that lack become than an error or NaN."""
+    """Refuse a ``missing`` that is neither ``"error"`` nor ``"nan"``."""
     if missing not in ("error", "nan"):
         what, expected = "no such choice of missing", '"error", "nan"'
         raise ArgumentError(op, what, got=missing, expected=expected)

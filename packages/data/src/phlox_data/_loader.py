@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Self, final
@@ -35,8 +36,7 @@ class DataLoader:
 
     Attributes:
         waited: seconds that ``for`` loops have waited for batches.
-        rows: how many rows the whole batch has that was handed out last, where this loader gives
-            some of them.
+        rows: how many rows the last batch has; of a ``part``, how many the whole batch has.
 
     Example:
         >>> loader = DataLoader(range(10), 4, shuffle=True)
@@ -268,7 +268,7 @@ class DataLoader:
         return made
 
     def shard(self, index: int, of: int) -> DataLoader:
-        """Return a loader of every so manieth batch, of which nobody reads the others.
+        """Return a loader of batches ``index``, ``index + of``, …; the others are not read.
 
         Example:
             >>> [batch.tolist() for batch in DataLoader(range(10), 2).shard(1, 3)]
@@ -320,9 +320,12 @@ class DataLoader:
             (0, 0, 7, 10)
         """
         epoch, number = self._position
+        return {"epoch": epoch, "number": number, **self._meaning}
+
+    @cached_property
+    def _meaning(self) -> dict[str, int]:
+        """What a position depends on. A run asks at each step, and a mark may read all weights."""
         return {
-            "epoch": epoch,
-            "number": number,
             "seed": self._plans.seed,
             "items": len(self.dataset),
             "batch": self._batch,
@@ -346,7 +349,7 @@ class DataLoader:
         if set(record) != set(own):
             got, expected = ", ".join(map(str, record)), ", ".join(own)
             raise RecordError("load_record", "not of a loader", got=got, expected=expected)
-        for name in ("seed", "items", "batch", "order", "drop_last"):
+        for name in self._meaning:
             if record[name] != own[name]:
                 raise RecordError(
                     "load_record",

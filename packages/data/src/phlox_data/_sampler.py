@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
@@ -45,8 +47,23 @@ class Sampler(ABC):
         """Return the items that stand at some places of an epoch."""
 
     def mark(self) -> int:
-        """Return a number that tells this order from others, for the record of a loader."""
-        return crc32(repr(sorted(vars(self).items())).encode()) + 2
+        """Return a number that tells this order from others, for the record of a loader.
+
+        It follows from the class and the attributes; override it where those change meanwhile.
+        """
+        told = [(name, _told(value)) for name, value in sorted(vars(self).items())]
+        return crc32(f"{type(self).__qualname__} {told}".encode()) + 2
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__qualname__} {self.mark()}>"
+
+
+def _told(value: object) -> str:
+    """A value as text that is the same in the next process, and another for another value."""
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return f"{value.dtype} {value.shape} {crc32(value.tobytes())}"
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))  # where it lies in memory
 
 
 @final
@@ -80,7 +97,7 @@ class Shuffled(Sampler):
 
 @final
 class Turns(Sampler):
-    """Every so manieth batch of another order, for processes that take turns."""
+    """Batches ``index``, ``index + of``, … of another order, for processes that take turns."""
 
     def __init__(self, order: Sampler, batch: int, batches: int, index: int, of: int) -> None:
         self.order, self.batch, self.batches, self.index, self.of = order, batch, batches, index, of

@@ -39,7 +39,7 @@ class Totals:
         """Start without batches.
 
         Args:
-            group: ranks of which each takes every so manieth batch.
+            group: ranks, of which rank ``r`` of ``n`` takes batches ``r``, ``r + n``, …
 
         Raises:
             ArgumentError: for two metrics of one name.
