@@ -106,7 +106,7 @@ def test_shards_beside_an_index_and_a_pytorch_prefix(tmp_path: Path) -> None:
     )
     loaded = models.load(tmp_path, DEVICE).with_training(False)
     assert same(loaded, model)
-    (tmp_path / file).unlink()
+    (tmp_path / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(px.RecordError, match="a file of the record is missing"):
         models.load(tmp_path, DEVICE)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes: TypeAlias = "NDArray[Any]"  # of uint8, which NumPy's types lose in arithmetic
-Floats: TypeAlias = "NDArray[np.float32]"
+Floats: TypeAlias = "NDArray[Any]"  # of float32, likewise
 
 _NIBBLES: Final = np.array([[[0], [4]]], np.uint8)  # shifts of low and high half of a byte
 _PAIRS: Final = np.array([[[0], [2], [4], [6]]], np.uint8)
