@@ -149,6 +149,28 @@ def test_evaluation_leaves_models_and_random_numbers_alone() -> None:
     assert model.dropout.training
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_compiled_evaluations_record_each_size_of_batches_once(shuffle: bool) -> None:
+    def noisy(model: Any, batch: Any) -> Any:
+        logits = model(batch["x"]) + px.random.uniform((3,))
+        return {"loss": LOSS(logits, batch["y"]), "logits": logits, "targets": batch["y"]}
+
+    def doubled(model: Any, batch: Any) -> Any:
+        train.evaluate(model, noisy, [batch])  # draws from numbers of its own
+        return noisy(model, batch)["logits"] * 2
+
+    compiled, logits = px.compile(noisy), px.compile(lambda m, b: noisy(m, b)["logits"] * 2)
+    batches = loader(100, shuffle=shuffle)  # 8 and 4 rows
+    for seed in (0, 1):
+        px.seed(seed)
+        model = net()
+        found = train.evaluate(model, compiled, batches, [METRIC])
+        assert found == train.evaluate(model, noisy, batches, [METRIC])
+        rows_found = train.predict(model, logits, batches)
+        assert (rows_found == train.predict(model, doubled, batches)).all()
+    assert (compiled.versions, logits.versions) == (2, 2)
+
+
 def test_a_weight_counts_in_evaluations() -> None:
     def weighed(model: Any, batch: Any) -> dict[str, Any]:
         return {"loss": batch["x"].mean(), "weight": batch["w"].sum()}

@@ -213,6 +213,13 @@ def test_a_function_that_is_recorded_ever_again_is_told() -> None:
     text = str(told[0].message)
     assert "argument 0 was float32[9] on Numpy(), then float32[10] on Numpy()" in text
     assert fast.versions == 10
+    drawn = compile(lambda x: x + pt.random.uniform(()))
+    for number in range(9):
+        with pt.random.use_generator(pt.random.Generator(number)):
+            drawn(pt.ones(1 + number % 2))
+    told_why = pytest.warns(UserWarning, match="the generator or default device in use")
+    with told_why, pt.random.use_generator(pt.random.Generator(9)):
+        drawn(pt.ones(1))
     slowed: Any = compile(lambda x, rate=1.0: x * rate)
     for n in range(9):
         slowed(pt.ones(1), rate=np.float32(n))

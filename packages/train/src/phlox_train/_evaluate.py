@@ -11,15 +11,13 @@ import numpy as np
 
 from phlox_nn import Module
 from phlox_tensor import ArgumentError, ShapeError, Tensor, tree
-from phlox_tensor.capture import drawing_from
 from phlox_tensor.groups import Group, Solo
-from phlox_tensor.random import Generator
 
 from .metrics.metric import Metric
 from .metrics.totals import Results, Totals
 from .runs.feed import refuse_items
 from .step.batches import placed
-from .step.draws import key_of
+from .step.draws import drawing_at
 from .step.outputs import Forward, outputs_of
 
 R = TypeVar("R")
@@ -120,7 +118,7 @@ def _through(
         loader.position = (0, 0)
     for number, batch in _turns(loader, group):
         there = placed(batch, devices[0]) if devices else batch
-        yield drawing_from(Generator(key_of(0, 0, number)), function, model, there), there
+        yield drawing_at(number, function, model, there), there
 
 
 def _turns(loader: Any, group: Group) -> Iterator[tuple[int, Any]]:

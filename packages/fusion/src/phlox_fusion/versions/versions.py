@@ -70,6 +70,12 @@ class Versions:
         changed = most_changed([*(version.form for version in self), made.form])
         asked = [guard.line for guard in made.trace.graph.guards]
         name = known[-1].what_changed() if known else ""
+        around = {k[0] for k in (*self._by_key, key) if k[1:] == key[1:]}
+        if len(around) > 2:  # that of all else; shapes may change too
+            return (
+                "the generator or default device in use keeps changing\n"
+                "hint: with px.random.use_generator(stream): stream.set_state(seed); step(batch)"
+            )
         if changed and len(known) < 2:
             return f"shapes, types or structure of the arguments keep changing{changed}"
         if name:

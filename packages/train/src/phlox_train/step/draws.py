@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from phlox_tensor.capture import Packed, call, recording
+from phlox_tensor.capture import Packed, call, drawing_from, recording
 from phlox_tensor.random import Generator
+
+R = TypeVar("R")
+# Streams that nobody draws from now. Compiled functions are recorded anew for each other stream.
+_FREE: Final[list[Generator]] = []
 
 
 def key_of(seed: int, step: int, part: int) -> int:
@@ -29,3 +34,13 @@ def go_to(stream: Generator, seed: int, step: int, part: int) -> None:
 
 def _start(_: Any, at: tuple[int, int, int]) -> tuple[int, int]:
     return key_of(*at), 0
+
+
+def drawing_at(number: int, function: Callable[..., R], *args: Any) -> R:
+    """Call a function with the random numbers of one batch, in a stream that is used again."""
+    stream = _FREE.pop() if _FREE else Generator()
+    try:
+        go_to(stream, 0, 0, number)
+        return drawing_from(stream, function, *args)
+    finally:
+        _FREE.append(stream)
