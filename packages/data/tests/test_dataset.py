@@ -9,6 +9,8 @@ import pytest
 
 import phlox_data as data
 import phlox_tensor as pt
+from phlox_data._loader import needs_workers
+from phlox_tensor import TreeError, tree
 
 
 def numbers(count: int = 10) -> data.Dataset[int]:
@@ -209,3 +211,36 @@ def test_a_map_of_memory_is_not_read_whole(tmp_path: Any) -> None:
     batch = data.DataLoader(rows, 4, shuffle=True).at(0, 1)
     assert type(batch["x"]) is np.ndarray
     assert batch["x"].shape == (2, 2)
+
+
+def test_arrays_side_by_side_and_one_behind_the_other_are_gathered_as_their_items() -> None:
+    def rows(first: int, count: int) -> Any:
+        there = np.arange(first, first + count)
+        return data.arrays(x=there[:, None] * np.ones(3), name=[str(each) for each in there])
+
+    three = rows(0, 5) + rows(5, 1) + rows(6, 4)
+    for whole in (three, data.zip(three, three), three[::-1] + rows(10, 3)):
+        order = [*range(len(whole))][::-2]
+        loader = data.DataLoader(whole.select(order), len(order))
+        assert not needs_workers(loader)
+        batch = loader.at(0, 0)
+        wanted = data.stack([whole[place] for place in order])
+        for got, expected in zip(tree.leaves(batch), tree.leaves(wanted), strict=True):
+            assert type(got) is type(expected)
+            assert np.asarray(got).dtype == np.asarray(expected).dtype
+            assert np.asarray(got).tolist() == np.asarray(expected).tolist()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [np.zeros((2, 4)), np.zeros((2, 3), np.int64), np.zeros(2)],
+    ids=["size", "type", "axes"],
+)
+def test_arrays_of_other_shapes_do_not_stack_though_they_are_gathered(other: Any) -> None:
+    mixed = data.arrays(x=np.zeros((2, 3))) + data.arrays(x=other)
+    with pytest.raises(data.RaggedError, match=r"at 'x' \(item 2 of the batch") as caught:
+        data.DataLoader(mixed, 4).at(0, 0)
+    assert "item 2, batch 0 of epoch 0" in caught.value.__notes__[0]
+    named = data.arrays(x=np.zeros((2, 3))) + data.arrays(y=np.zeros((2, 3)))
+    with pytest.raises(TreeError, match="item 2 of the batch has other parts"):
+        data.DataLoader(named, 4).at(0, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import Parameter, signature
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from typing import Any, final
 
 import numpy as np
@@ -105,6 +105,7 @@ class Joined(Items):
         self._parts = tuple(parts)
         self._ends = [*accumulate(len(part) for part in parts)]
         self.draws = max(part.draws for part in parts)
+        self.gathers = all(part.gathers for part in parts)
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -112,6 +113,41 @@ class Joined(Items):
     def get(self, index: int, key: int, draw: Draw) -> Any:
         part, row = part_of(self._ends, index)
         return self._parts[part].get(row, key, draw)
+
+    def gather(self, indices: Indices) -> Any:
+        parts = np.searchsorted(self._ends, indices, "right")
+        order = np.argsort(parts, kind="stable")
+        begins = np.flatnonzero(np.diff(parts[order], prepend=-1)).tolist()
+        batches = []
+        for first, last in pairwise([*begins, len(order)]):
+            part = int(parts[order[first]])
+            start = self._ends[part - 1] if part else 0
+            batches.append(self._parts[part].gather(indices[order[first:last]] - start))
+        back = np.argsort(order)
+        joined = _joined(batches)
+        if joined is None:  # parts are not alike: stack says how
+            return stack([self.get(index, index, Draw(0, 0)) for index in indices.tolist()])
+        return tree.map(lambda leaf: _taken(leaf, back), joined, leaf=list)
+
+
+def _joined(batches: Sequence[Any]) -> Any:
+    """Batches as one; None where their structures, shapes or types differ."""
+    flat = [tree.flatten(batch, leaf=list) for batch in batches]
+    kinds, structure = [*map(_kind, flat[0][0])], flat[0][1]
+    if any(own != structure or [*map(_kind, leaves)] != kinds for leaves, own in flat):
+        return None
+    columns = zip(*(leaves for leaves, _ in flat), strict=True)
+    return structure.rebuild(
+        [[*chain(*each)] if isinstance(each[0], list) else np.concatenate(each) for each in columns]
+    )
+
+
+def _kind(leaf: Any) -> Any:
+    return list if isinstance(leaf, list) else (leaf.dtype, leaf.shape[1:])
+
+
+def _taken(leaf: Any, rows: Indices) -> Any:
+    return [leaf[row] for row in rows.tolist()] if isinstance(leaf, list) else leaf[rows]
 
 
 @final
@@ -121,6 +157,7 @@ class Zipped(Items):
     def __init__(self, parts: Sequence[Items]) -> None:
         self._parts = tuple(parts)
         self.draws = max(part.draws for part in parts)
+        self.gathers = all(part.gathers for part in parts)
 
     def __len__(self) -> int:
         return len(self._parts[0])
@@ -128,6 +165,9 @@ class Zipped(Items):
     def get(self, index: int, key: int, draw: Draw) -> Any:
         own = key * len(self._parts)  # each part draws numbers of its own
         return tuple(part.get(index, own + at, draw) for at, part in enumerate(self._parts))
+
+    def gather(self, indices: Indices) -> Any:
+        return tuple(part.gather(indices) for part in self._parts)
 
 
 @final
