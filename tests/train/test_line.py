@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from phlox import optim, train
-from phlox_train.show import line
+from phlox_train.runs import line
 from tests.train.nets import batches, forward, net
 
 

@@ -133,7 +133,7 @@ __version__ = "0.1.0"
 _explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
 
 # Rooms of this package are no part of what it offers: their names do not show.
-for _room in ("metrics", "runs", "show", "step"):
+for _room in ("metrics", "runs", "step"):
     del globals()[_room]
 
 

@@ -77,7 +77,6 @@ class Folder:
             raise
         self.checkpoints = there
         if found is not None:
-            self.take(found)
             known = {k["step"]: Kept(k["step"], k["epoch"], k["values"]) for k in found["kept"]}
             there.kept = [known[kept.step] for kept in there.kept if kept.step in known]
         return found

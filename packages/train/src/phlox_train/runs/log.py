@@ -124,11 +124,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def number(value: Any) -> float:
-    """Return the number that a row holds, NaN and infinities among them."""
-    return float(value)
-
-
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     """Return those values that are numbers."""
     return {k: float(v) for k, v in values.items() if isinstance(v, int | float)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from phlox_tensor import ArgumentError
 
 from .better import Direction, improves
-from .log import Row, number
+from .log import Row
 from .rows import PLACE
 
 
@@ -67,7 +67,7 @@ def series(rows: Iterable[Row], name: str) -> Series:
             if isinstance(row[key], list):
                 what, hint = f"{name} is no curve", "the rows of log.jsonl hold its arrays"
                 raise ArgumentError("history", what, got="arrays", expected="numbers", hint=hint)
-            found.append((row["step"], row["epoch"], number(row[key]), row["time"]))
+            found.append((row["step"], row["epoch"], float(row[key]), row["time"]))
     if not found:
         known = [n for n in names if n.rpartition("/")[2] not in PLACE]
         raise ArgumentError(

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, Self, final
 from phlox_nn import Config
 from phlox_tensor import ArgumentError, WrongTypeError
 
-from ..show.line import Facts, Line
 from .better import Direction, direction
 from .configs import config_of
 from .control import Control
@@ -32,6 +31,7 @@ from .events import (
 from .feed import Feed
 from .folder import Folder
 from .keep import Every, KeepLast, KeepRule
+from .line import Facts, Line
 from .place import Place
 from .results import Best, Series, best_of, series
 from .rows import check_values

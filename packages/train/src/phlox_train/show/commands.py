@@ -11,10 +11,11 @@ from typing import Any, Final
 from phlox_tensor import PhloxError
 
 from .._needed import needed
+from ..runs.card import NAME
 from ..runs.errors import RunError
 from ..runs.folder import LOG, read_json
+from ..runs.line import clock
 from .export import FORMATS, export
-from .line import clock
 from .report import write_report
 from .view import View, last_row, views
 
@@ -52,7 +53,7 @@ def main(command: str, words: Sequence[str]) -> int:
 def _runs(options: argparse.Namespace) -> str:
     rows = [["run", "state", "step", "epoch", "time", "best", "age"]]
     for view in sorted(views([options.folder]), key=lambda view: view.age):
-        view.card = read_json(view.folder / "run.json")
+        view.card = read_json(view.folder / NAME)
         row = last_row(view.folder / LOG)
         time = clock(row["time"]) if row else ""
         place = [f"{row.get('step', 0):,}", f"{row.get('epoch', -1) + 1}", time]

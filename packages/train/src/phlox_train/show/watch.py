@@ -23,7 +23,7 @@ from textual_plot import AxisFormatter, HiResMode, NumericAxisFormatter, PlotWid
 from phlox_tensor import PhloxError
 
 from ..runs.control import Wish, ask
-from .line import clock
+from ..runs.line import clock
 from .view import Top, View, views
 
 COLORS: Final = ("#5b8def", "#e2703a", "#2fb380", "#c65bb5", "#d4b13c", "#35b5ca", "#e05a6d")
