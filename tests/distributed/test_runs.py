@@ -81,7 +81,7 @@ def test_a_run_is_the_same_for_any_number_of_ranks(calm: Any, tmp_path: Path, si
     assert log_of(tmp_path) == calm[1]
 
 
-def test_states_of_an_optimizer_are_dealt_and_saved_whole(calm: Any, tmp_path: Path) -> None:
+def test_states_of_an_optimizer_are_sharded_and_saved_whole(calm: Any, tmp_path: Path) -> None:
     for size, stop in ((3, 2), (1, 5), (2, None)):
         found = together(
             size,

@@ -33,13 +33,13 @@ from .folder import Folder
 from .keep import Every, KeepLast, KeepRule
 from .line import Facts, Line
 from .place import Place
+from .ranks import Ranks
 from .results import Best, Series, best_of, series
 from .rows import check_values
 from .saver import Moment, Saver
 from .signals import Signals
 from .stop import NotFinite, Seen, StopRule
 from .system import System, interval_of
-from .together import Ranks
 from .waits import check_waits
 
 Callback = Callable[[Event, "Run"], None]
@@ -129,7 +129,7 @@ class Run:
         self._ranks = Ranks(self._parts.values())
         if not self._ranks.first:
             folder, show = None, False
-        self._feed = Feed(self._ranks.dealt(batches))
+        self._feed = Feed(self._ranks.share(batches))
         self._config = config_of(config)
         self._stop = (NotFinite(),) if stop is None else tuple(stop)
         self._callbacks, self._resume = tuple(callbacks), resume

@@ -24,10 +24,10 @@ from phlox_tensor.random import Generator, generator
 
 from .batches import parts_of, placed
 from .buckets import Layout, split
-from .dealt import Dealt
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
+from .shards import Shards
 from .together import CHECKED, Part, Together, Whole, states_of, weights_of
 
 M = TypeVar("M", bound=Module)
@@ -93,7 +93,7 @@ class Learner(Generic[M]):
             compile: record steps, and repeat them: the same numbers sooner.
             group: processes that take each step together, such as ``distributed.init()``. The
                 model and seed of rank 0 are taken over.
-            shard_optimizer: deal parameters to ranks, of which each keeps the states of its own.
+            shard_optimizer: each rank keeps the states of its own share of parameters (ZeRO-1).
                 All ranks call ``into_record``, which is whole on rank 0.
 
         Raises:
@@ -120,12 +120,12 @@ class Learner(Generic[M]):
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
         self.together: Together | None = None
-        self._dealt: Dealt | None = None
+        self._shards: Shards | None = None
         if group is not None and ranks > 1:
             self.together = Together(group, microbatches, self.device)
             if shard_optimizer:
                 _check(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
-                self._dealt = Dealt(group, self.device)
+                self._shards = Shards(group, self.device)
             model, self.seed = self.together.same(model), told(group, self.seed)
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
@@ -140,7 +140,7 @@ class Learner(Generic[M]):
     @property
     def sharded(self) -> bool:
         """Whether its record takes all ranks, as each has states of its own."""
-        return self._dealt is not None
+        return self._shards is not None
 
     @property
     def model(self) -> M:
@@ -296,7 +296,7 @@ class Learner(Generic[M]):
             def apply(grads: list[Tensor[Any]], total: float) -> None:
                 self._apply(split(layout, grads), total)
 
-            plain = not self._compile or self._dealt is not None  # which talks to others meanwhile
+            plain = not self._compile or self._shards is not None  # which talks to others meanwhile
             self._bucketed = layout, apply if plain else compiled(apply)
         return self._bucketed[1]
 
@@ -337,19 +337,19 @@ class Learner(Generic[M]):
     def _apply(self, grads: Gradients | dict[str, Tensor[Any]], total: float = 1.0) -> None:
         model, steps = self._now.get()
         by_id: Any = grads
-        only: Any = {} if self._dealt is None else {"only": self._dealt.own(model)}
+        only: Any = {} if self._shards is None else {"only": self._shards.own(model)}
         model = self.optimizer.step(self._next_rate(), model, grads, divide_by=total, **only)
-        self._stepped(model if self._dealt is None else self._dealt.spread(model, by_id), steps)
+        self._stepped(model if self._shards is None else self._shards.spread(model, by_id), steps)
 
     def _apply_scaled(self, grads: Any, scaling: LossScaling) -> bool:
         """Step by scaled gradients, and say whether they were finite."""
         before = self.optimizer.skipped
-        dealt, rate = self._dealt, self.schedule.rate
-        own = None if dealt is None else dealt.own(self.model)
+        shards, rate = self._shards, self.schedule.rate
+        own = None if shards is None else shards.own(self.model)
         model = scaling.step(self.optimizer, rate, self.model, grads, only=own)
         if done := self.optimizer.skipped == before:
             self._next_rate()
-            self._stepped(model if dealt is None else dealt.spread(model, grads), self.steps)
+            self._stepped(model if shards is None else shards.spread(model, grads), self.steps)
         else:
             self._now.set((self.model, self.steps + 1))
         return done
@@ -366,8 +366,8 @@ class Learner(Generic[M]):
     def into_record(self) -> dict[str, Record]:
         """Return model, optimizer, schedule and counts as a tree."""
         record = self._own_record()
-        if self._dealt is not None:
-            record["optimizer"] = self._dealt.whole(self.optimizer.into_record(), self.model)
+        if self._shards is not None:
+            record["optimizer"] = self._shards.whole(self.optimizer.into_record(), self.model)
         return record
 
     def _own_record(self) -> dict[str, Record]:
@@ -408,7 +408,7 @@ class Learner(Generic[M]):
         model = self.model.load_record(known["model"])
         states = known["optimizer"]
         self.optimizer.load_record(
-            states if self._dealt is None else self._dealt.share(states, model)
+            states if self._shards is None else self._shards.share(states, model)
         )
         self.schedule.load_record(known["schedule"])
         if self.scaling is not None:

@@ -1,4 +1,4 @@
-"""Optimizer states dealt to ranks: each steps its parameters, and gets the values of the others.
+"""Optimizer states sharded over ranks: each steps its own parameters, and gets the others.
 
 Rajbhandari et al., 2020, https://arxiv.org/abs/1910.02054, of which this is the first stage.
 """
@@ -27,11 +27,11 @@ _BY_PARAMETER: Final = ("states", "owners")
 
 
 @final
-class Dealt:
+class Shards:
     """Which rank steps which parameter: the largest first, each to the rank that has least."""
 
     def __init__(self, group: Group, device: Backend) -> None:
-        """Deal when there is a model."""
+        """Shard when there is a model."""
         self._group = group
         self._inner = device if device.inner is None else device.inner
         self._ranks: dict[str, int] = {}

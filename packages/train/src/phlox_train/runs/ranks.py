@@ -25,7 +25,7 @@ class Ranks:
         self.first: Final = self.group.rank == 0
         self._loader: Any = None
 
-    def dealt(self, batches: Any) -> Any:
+    def share(self, batches: Any) -> Any:
         """Return a loader of what this rank has of each batch, where batches come apart."""
         counts = {learner.microbatches for learner in self._learners}
         if len(counts) != 1 or not getattr(batches, "splits", False):
