@@ -170,3 +170,21 @@ def test_memory_of_batches_is_used_again_when_nobody_has_them() -> None:
 def test_whole_numbers_out_of_range_are_told() -> None:
     with pytest.raises(pt.ArgumentError, match=f"out of range: got {2**63}, expected int64"):
         data.stack([{"x": 1}, {"x": 2**63}])
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [(1, 2.0), (3, 4.0)],
+        [{"a": np.ones(2), 7: "x"}, {7: "y", "a": np.zeros(2)}],
+        [{"a": [1, 2], "b": None}, {"a": [3, 4], "b": None}],
+        [(np.int64(1), True, b"x"), (np.int64(2), False, b"y")],
+        [(1, (2, 3)), (4, (5, 6))],
+        [(), ()],
+        [{"same": (one := np.ones(3)), "again": one}] * 2,
+    ],
+)
+def test_flat_items_stack_as_those_that_are_walked(items: list[Any]) -> None:
+    flat, walked = data.stack(items), data.stack([{"whole": item} for item in items])
+    assert type(flat) is type(walked["whole"])
+    assert repr(flat) == repr(walked["whole"])

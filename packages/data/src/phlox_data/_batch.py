@@ -13,6 +13,7 @@ from phlox_tensor import stack as _stack_tensors
 
 _Array = NDArray[Any]
 Empty = Callable[[tuple[int, ...], np.dtype[Any]], _Array]
+_LEAVES: Final = (np.ndarray, np.generic, int, float, str, bytes, list)
 _HINT: Final = "DataLoader(..., collate=data.pad(0))"
 
 
@@ -99,6 +100,33 @@ def _combined(
     if not items:
         raise ArgumentError(op, "a batch of nothing has no structure", got="no items")
     leaves, structure = tree.flatten(items[0], leaf=list)
+    columns = _alike(items, leaves) or _walked(items, leaves, structure, op)
+    paths = [path for path, _ in tree.leaves_with_paths(items[0], leaf=list)]
+    rows = zip(paths, columns, strict=True)
+    return structure.rebuild([_column(c, op, path, fill(path), empty) for path, c in rows])
+
+
+def _alike(items: Sequence[Any], leaves: list[Any]) -> list[list[Any]] | None:
+    """The columns of flat tuples and dicts, half of the time of a walk; None for other items."""
+    first = items[0]
+    kind, size = type(first), len(leaves)
+    if kind not in (dict, tuple) or any(type(x) is not kind or len(x) != size for x in items):
+        return None
+    try:
+        columns = [
+            [item[key] for item in items] for key in (first if kind is dict else range(size))
+        ]
+    except KeyError:
+        return None
+    for column, leaf in zip(columns, leaves, strict=True):
+        if column[0] is not leaf or not isinstance(leaf, _LEAVES) or len({*map(type, column)}) > 1:
+            return None
+    return columns
+
+
+def _walked(
+    items: Sequence[Any], leaves: list[Any], structure: tree.Structure, op: str
+) -> list[list[Any]]:
     columns: list[list[Any]] = [[leaf] for leaf in leaves]
     for place, item in enumerate(items[1:], 1):
         leaves, own = tree.flatten(item, leaf=list)
@@ -106,9 +134,7 @@ def _combined(
             leaves = _reordered(op, place, item, items[0])
         for column, leaf in zip(columns, leaves, strict=True):
             column.append(leaf)
-    paths = [path for path, _ in tree.leaves_with_paths(items[0], leaf=list)]
-    rows = zip(paths, columns, strict=True)
-    return structure.rebuild([_column(c, op, path, fill(path), empty) for path, c in rows])
+    return columns
 
 
 def _reordered(op: str, place: int, item: Any, first: Any) -> list[Any]:
