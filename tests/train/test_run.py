@@ -173,7 +173,7 @@ def test_ctrl_c_says_what_it_does(tmp_path: Path, capfd: pytest.CaptureFixture[s
                 if run.steps == 1:
                     signal.raise_signal(signal.SIGINT)
     out, error = capfd.readouterr()
-    assert error == "\n[run] Ctrl-C: ends behind this step; again: at once\n"
+    assert error == "\n[run] Ctrl-C: ends after this step; again: at once\n"
     assert out == "stopped at step 2: Ctrl-C\n"
 
 

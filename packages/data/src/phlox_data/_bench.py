@@ -24,13 +24,13 @@ class Speed(NamedTuple):
 
     workers: str
     first: float  # seconds until the first batch
-    rate: float  # items a second behind it
+    rate: float  # items a second after it
 
 
 def measure(loader: DataLoader, seconds: float) -> Iterator[Speed | str]:
     """Yield the speed of a loader with each kind of workers, or why there is none.
 
-    Each runs for so many seconds behind its first batch, or an epoch if that is over sooner.
+    Each runs for so many seconds after its first batch, or an epoch if that is over sooner.
     """
     count = max(2, os.cpu_count() or 2)
     kinds: list[int | Processes] = [0, count]

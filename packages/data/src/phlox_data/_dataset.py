@@ -20,7 +20,7 @@ U = TypeVar("U")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Sized(Protocol[T_co]):
+class Indexed(Protocol[T_co]):
     """What ``of`` takes: a length, and items by their index."""
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class Dataset(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return (self.item(index) for index in range(len(self)))
 
-    def __add__(self, other: Dataset[U] | Sized[U]) -> Dataset[T | U]:
+    def __add__(self, other: Dataset[U] | Indexed[U]) -> Dataset[T | U]:
         other = of(other)
         classes = self.classes if self.classes == other.classes else ()
         return Dataset(Joined([self._items, other._items]), classes)
@@ -105,7 +105,7 @@ class Dataset(Generic[T]):
         """Return the items for which a function is true; it is asked for all of them at once.
 
         Raises:
-            ArgumentError: behind a random ``map``, whose items differ in each epoch.
+            ArgumentError: after a random ``map``, whose items differ in each epoch.
 
         Example:
             >>> [*of([1, 2, 3, 4]).filter(lambda x: x % 2 == 0)]
@@ -188,7 +188,7 @@ class Dataset(Generic[T]):
         """Return the same items, each made once and then kept in memory.
 
         Raises:
-            ArgumentError: behind a random ``map``, whose items differ in each epoch.
+            ArgumentError: after a random ``map``, whose items differ in each epoch.
 
         Example:
             >>> kept = of([1, 2]).map(lambda x: object()).cache()
@@ -209,7 +209,7 @@ def items_of(dataset: Dataset[Any]) -> Items:
     return dataset._items
 
 
-def zip(*parts: Sized[Any] | Dataset[Any]) -> Dataset[tuple[Any, ...]]:
+def zip(*parts: Indexed[Any] | Dataset[Any]) -> Dataset[tuple[Any, ...]]:
     """Return the items of several datasets of one length side by side, as tuples.
 
     Random maps of the parts draw numbers of their own. What has to fit, such as the crop of a
@@ -232,7 +232,7 @@ def zip(*parts: Sized[Any] | Dataset[Any]) -> Dataset[tuple[Any, ...]]:
     return Dataset(Zipped([items_of(part) for part in given]))
 
 
-def of(data: Sized[T] | Dataset[T]) -> Dataset[T]:
+def of(data: Indexed[T] | Dataset[T]) -> Dataset[T]:
     """Return any sequence as a dataset: a list, or what has a length and items by index.
 
     Where it has ``__getitems__`` too, a loader asks that for the items of a batch, as PyTorch's

@@ -55,7 +55,7 @@ class Items(ABC):
 
 
 def part_of(ends: Sequence[int], index: int) -> tuple[int, int]:
-    """Return in which of several sequences, one behind the other, an item stands, and where."""
+    """Return in which of several sequences, one after the other, an item stands, and where."""
     part = bisect_right(ends, index)
     return part, index - (ends[part - 1] if part else 0)
 

@@ -16,7 +16,7 @@ from phlox_tensor import ArgumentError, Backend, RecordError, as_device
 from phlox_tensor.arguments import require_callable
 
 from ._batch import stack
-from ._dataset import Dataset, Sized, items_of, of
+from ._dataset import Dataset, Indexed, items_of, of
 from ._fetch import Fetch
 from ._items import words
 from ._plan import Plan, Plans
@@ -48,7 +48,7 @@ class DataLoader:
 
     def __init__(  # noqa: PLR0913 - what PyTorch's loader is asked for, too
         self,
-        dataset: Dataset[Any] | Sized[Any],
+        dataset: Dataset[Any] | Indexed[Any],
         batch: int,
         *,
         shuffle: bool | Sampler = False,

@@ -71,7 +71,7 @@ def tokens(
     take one more than it sees: ``x, y = batch[:, :-1], batch[:, 1:]``, and ``step=length - 1``.
 
     Args:
-        path: numbers one behind the other, as ``array.tofile`` writes them, or a ``.npy`` file.
+        path: numbers one after the other, as ``array.tofile`` writes them, or a ``.npy`` file.
         length: tokens in a window.
         step: from a window to the next one; as many as a window has by default.
         dtype: of the numbers in the file; a ``.npy`` file says it itself.

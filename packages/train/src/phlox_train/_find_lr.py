@@ -60,7 +60,7 @@ def find_lr(
 ) -> RateTrial:
     """Try rates from the lowest to the highest, and say at which one the loss falls fastest.
 
-    The learner and a loader are as before behind it. Smith, 2015.
+    Afterwards the learner and a loader are as before. Smith, 2015.
 
     Args:
         learner: what is to be trained; its schedule does not count.

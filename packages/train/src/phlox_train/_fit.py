@@ -168,7 +168,7 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
 
 
 def _check(metrics: Sequence[Metric], valid: Iterable[Any] | None) -> None:
-    """Refuse before the first epoch what would fail behind it."""
+    """Refuse before the first epoch what would fail after it."""
     Totals(metrics)
     if valid is not None:
         Feed(valid)

@@ -95,7 +95,7 @@ def bordered(op: str, sides: Sequence[int], fill: Fill, mask_fill: int, mode: Mo
 
 
 def both(first: Move, second: Move) -> Move:
-    """One move behind another one; the second tells its own size."""
+    """One move after another one; the second tells its own size."""
     return Move(
         lambda planes, mask: second.pixels(first.pixels(planes, mask), mask),
         lambda points, size: second.points(first.points(points, size), size),

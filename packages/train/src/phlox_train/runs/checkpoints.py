@@ -30,7 +30,7 @@ class Checkpoints:
 
     ``save`` takes a snapshot, which costs nothing since tensors never change, and a thread writes
     it. A file takes its name when it is complete, so a process that is killed at any moment
-    leaves whole ones. Files that no rule wants are removed behind the one that takes their place.
+    leaves whole ones. Files that no rule wants are removed after the one that takes their place.
 
     Example:
         >>> import tempfile

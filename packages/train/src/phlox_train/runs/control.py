@@ -13,7 +13,7 @@ _EVERY: Final = 1.0  # seconds
 
 
 def ask(folder: Path, wish: Wish) -> None:
-    """Ask a run to save, to end behind its epoch, or to stop behind its step.
+    """Ask a run to save, to end after its epoch, or to stop after its step.
 
     Raises:
         OSError: where the folder cannot be written to.

@@ -41,7 +41,7 @@ class Validated:
 
 @dataclass(frozen=True)
 class EpochEnded:
-    """An epoch ended, what comes behind its batches included."""
+    """An epoch ended, what comes after its batches included."""
 
     step: int
     epoch: int

@@ -51,11 +51,11 @@ class Feed:
         return len(self._batches) if isinstance(self._batches, Sized) else 0
 
     def after(self, number: int) -> Iterator[Any]:
-        """Yield the batches of the epoch behind so many."""
+        """Yield the batches of the epoch after so many."""
         return iter(self._batches) if self._places else islice(self._batches, number, None)
 
     def over(self, epoch: int, number: int) -> bool:
-        """Whether an epoch has no batch behind so many; False where nobody knows."""
+        """Whether an epoch has no batch after so many; False where nobody knows."""
         return self.epoch > epoch if self._places else 0 < len(self) <= number
 
     def begin(self) -> None:

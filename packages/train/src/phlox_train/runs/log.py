@@ -24,7 +24,7 @@ class Log:
     """Rows in a file, or in memory where there is none. Each is on its way to the disk at once."""
 
     def __init__(self, path: Path | None, length: int) -> None:
-        """Open the file, and cut off what came behind a length: rows of steps made anew.
+        """Open the file, and cut off what came after a length: rows of steps made anew.
 
         Raises:
             RunError: for a file that is shorter.

@@ -14,7 +14,7 @@ class Place:
         step: steps that were made, of all epochs.
         epoch: the epoch that is under way.
         number: how many of its batches are done.
-        over: whether these are all; what comes behind them, such as validation, is not done.
+        over: whether these are all; what comes after them, such as validation, is not done.
         seconds: how long the run took before this start.
     """
 

@@ -55,7 +55,7 @@ class Run:
     anywhere and started again leaves the same log and checkpoints as one that was not. What the
     machine did is not a part of that: ``system.jsonl`` goes on.
 
-    Ctrl-C and SIGTERM end it behind the step that is under way, with a checkpoint; SIGUSR1 saves.
+    Ctrl-C and SIGTERM end it after the step that is under way, with a checkpoint; SIGUSR1 saves.
 
     Where the learner is one of several processes, that of rank 0 has the folder and decides when
     to end, and each gets its share of the batches.
@@ -237,12 +237,12 @@ class Run:
             self._emit(Validated(step, place.epoch, split, given))
 
     def save(self, reason: str = "asked") -> None:
-        """Write a checkpoint behind the step that is under way."""
+        """Write a checkpoint after the step that is under way."""
         self._require()
         self._asked["save"] = reason
 
     def stop(self, reason: str = "asked") -> None:
-        """End the run behind the step that is under way, or the epoch whose batches are done."""
+        """End the run after the step that is under way, or the epoch whose batches are done."""
         self._require()
         self._asked["stop"] = reason
 
@@ -331,7 +331,7 @@ class Run:
             raise _Ended(self)
 
     def _end_epoch(self) -> None:
-        """Count an epoch, what came behind its batches included."""
+        """Count an epoch, what came after its batches included."""
         place = self._place
         self._feed.leave(place.epoch)
         ended = place.epoch
@@ -348,7 +348,7 @@ class Run:
         self._boundary(values)
 
     def _note(self) -> None:
-        """Remember where everything is, for a checkpoint behind an error."""
+        """Remember where everything is, for a checkpoint after an error."""
         self._at = self._feed.into_record()
         self._moved = self._counts()
 

@@ -52,4 +52,4 @@ class Signals:
         self.stop = _STOPS[name]
         signal.signal(number, self._before.pop(number))
         if self._show:  # by a call that may interrupt another one that writes
-            os.write(2, f"\n[run] {self.stop}: ends behind this step; again: at once\n".encode())
+            os.write(2, f"\n[run] {self.stop}: ends after this step; again: at once\n".encode())

@@ -33,7 +33,7 @@ _SMOOTH: Final = (0.0, 0.6, 0.9, 0.97)
 
 
 def watch(paths: Sequence[Path]) -> str:
-    """Show runs until a key ends it, and return what to print behind it.
+    """Show runs until a key ends it, and return what to print after it.
 
     Raises:
         ArgumentError: where there is no run.

@@ -16,7 +16,7 @@ from phlox_tensor.groups import Group, absent_of, tree_sum
 # Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network.
 LIMIT: Final = 1 << 21
 
-# By bucket the ids and shapes of what is in it, one behind the other.
+# By bucket the ids and shapes of what is in it, one after the other.
 Layout: TypeAlias = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
 

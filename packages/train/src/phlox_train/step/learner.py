@@ -50,8 +50,8 @@ class Learner(Generic[M]):
         ema: an average of the model that steps keep; or None.
         microbatches: parts of a batch whose gradients are added up.
         seed: of the random numbers of steps.
-        rows: how many examples the whole batch has of which the next one is this rank's share, as
-            ``run.batches()`` gives them; None where batches are whole.
+        rows: how many examples the whole batch has, where the next batch is this rank's share of
+            one, as ``run.batches()`` gives them; None where batches are whole.
 
     Example:
         >>> learner = Learner(nn.Linear(2, 1, device="cpu").train(px.Autodiff("cpu")),
