@@ -56,7 +56,7 @@ def test_any_number_of_ranks_ends_in_the_bits_of_one(compile: bool) -> None:
         {"scaling": "init"},
         {"microbatches": 2},
     ],
-    ids=str,
+    ids=["tokens", "one", "scaled", "two"],
 )
 @pytest.mark.filterwarnings("ignore:.*have no part")
 def test_weights_scaling_and_few_parts(settings: dict[str, Any]) -> None:
