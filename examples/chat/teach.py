@@ -61,7 +61,7 @@ def make_tokenizer() -> tokenizers.Tokenizer:
 def examples_of(tokenizer: text.Tokenizer) -> list[dict[str, Any]]:
     """Return the tokens of each talk, and its targets: those of the answer, else -1."""
     template = text.ChatTemplate(TEMPLATE)
-    found = []
+    found: list[dict[str, Any]] = []
     for question, answer in talks():
         asked = [{"role": "user", "content": question}]
         told = [*asked, {"role": "assistant", "content": answer}]

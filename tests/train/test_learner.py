@@ -132,8 +132,8 @@ def test_a_weight_says_what_the_mean_is_over(compile: bool, scaling: bool) -> No
         out = one.step(masked, {"x": x, "mask": mask})
         assert float(out["weight"]) == 2.0
         found.append([float(out["loss"]), *one.model.weight.value.tolist()[0]])
-    for parts in found[1:]:
-        assert parts == pytest.approx(found[0], rel=1e-6)
+    for values in found[1:]:
+        assert values == pytest.approx(found[0], rel=1e-6)
 
 
 def test_a_batch_without_examples_has_no_parts() -> None:
