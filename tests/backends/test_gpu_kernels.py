@@ -34,6 +34,7 @@ def test_timing_leaves_the_recorder_as_it_was(gpu: Wgpu) -> None:
     device = gpu.device
     measure(gpu, kernels(small=True)[0], turns=2)
     assert device.engine.counts[0] == 0
+    measured = None
     for _ in range(1000):
         device.empty((1,), pt.float32)
         measured = gpu.ops.full((1,), 1.0, pt.float32)

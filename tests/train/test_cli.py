@@ -91,6 +91,8 @@ class Based(nn.Config):
     )
 
 
+# Pages of the documentation define configs of the same names in this process.
+@pytest.mark.filterwarnings("ignore:Duplicate subcommand")
 def test_bases_of_optim_are_any_of_its_configs() -> None:
     def main(settings: Based) -> Based:
         return settings

@@ -149,6 +149,7 @@ def test_evaluation_leaves_models_and_random_numbers_alone() -> None:
     assert model.dropout.training
 
 
+@pytest.mark.filterwarnings(r"ignore:\[predict\]")
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_compiled_evaluations_record_each_size_of_batches_once(shuffle: bool) -> None:
     def noisy(model: Any, batch: Any) -> Any:

@@ -100,7 +100,7 @@ def test_the_extension_names_the_recorder(kind: type[pr.Recorder]) -> None:
 
 
 def test_pieces_are_the_bytes_of_a_tensor() -> None:
-    array = np.arange(100_000, dtype=np.float32).reshape(100, 1000)
+    array = np.arange(200_000, dtype=np.float32).reshape(200, 1000)
     pieces = [bytes(p) for p in pr.TensorEntry.from_numpy(array).pieces()]
     assert len(pieces) > 1
     assert b"".join(pieces) == array.tobytes()

@@ -17,7 +17,7 @@ from phlox_tensor import DType, WrongTypeError, bfloat16, finfo, float16, float3
 from ._errors import Malformed
 
 _BLOCK: Final = 1 << 16  # elements that are cast at once, within the caches
-_SAME: Final = 1 << 20  # those that stay as they are: fewer turns with the threads beside
+_SAME: Final = 1 << 17  # those that stay as they are: fewer turns with the threads beside
 _SHOWN: Final = 4
 # Bits without the sign from which on a number is not finite: NumPy tests these types slowly.
 _INFINITE: Final = {"bfloat16": 0x7F80, "float16": 0x7C00}

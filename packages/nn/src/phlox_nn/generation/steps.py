@@ -133,7 +133,8 @@ class Generation:
 
     def read(self, tokens: Tensor[Int]) -> Tensor[Float]:
         """Read tokens (N, length) behind what was read; return the logits (N, words) after them."""
-        for start in range(0, tokens.shape[1], self._chunk):
+        logits = self._read(tokens[:, : self._chunk])
+        for start in range(self._chunk, tokens.shape[1], self._chunk):
             logits = self._read(tokens[:, start : start + self._chunk])
         return logits[:, -1]
 

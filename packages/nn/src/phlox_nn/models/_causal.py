@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, overload
 
@@ -25,7 +26,9 @@ from ..module.module import Module
 
 Caches = tuple[KeyValues, ...]
 # What others call the count.
-_WORDS: Final = dict.fromkeys(("max_length", "max_new_tokens", "max_tokens"), ("count",))
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+    ("max_length", "max_new_tokens", "max_tokens"), ("count",)
+)
 
 
 class CausalModel(Module):
