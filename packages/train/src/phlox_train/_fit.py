@@ -112,7 +112,8 @@ def fit(  # noqa: PLR0913 - what a learner and a run take, by name
         step: a function of a model and a batch, which gives a loss, or a dict with ``"loss"`` and
             what metrics take.
         batches: a loader.
-        optimizer: such as ``optim.AdamWConfig().init()``.
+        optimizer: such as ``optim.AdamWConfig().init()``. It keeps its states, and a schedule its
+            place: another training takes new ones.
         lr: a schedule, or a rate.
         epochs: how often to go through the batches.
         valid: batches to evaluate after each epoch; they are logged as ``"valid/loss"``.
