@@ -91,7 +91,7 @@ def _steps() -> list[Line]:
         _least(pair, 3, _SMALL)
         one, other = _least(pair, _TURNS, _SMALL)
         name = f"learner.step over the plain {'compiled ' if compiled else ''}loop"
-        lines.append((name, (other - one) * 1e6, 20.0 if compiled else 10.0, "µs"))
+        lines.append((name, (other - one) * 1e6, 10.0, "µs"))
     return lines
 
 
