@@ -324,9 +324,7 @@ class Learner(Generic[M]):
         whole = total.value()
         out = joined(outs, weights, whole)
         if isinstance(whole, Tensor):  # of the function's own counting: it stays on the device
-            inner = self.device.inner
-            divisor = whole if inner is None else whole.to_device(inner)
-            return grads.value() / divisor, out, 1.0
+            return grads.value() / whole, out, 1.0
         return grads.value(), out, whole
 
     def _forward(self, forward: Forward, model: M, part: Any, step: int, number: int) -> Outputs:
