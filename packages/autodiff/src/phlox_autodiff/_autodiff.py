@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from phlox_tensor import Backend, DType, Entry, Op, Pull, Standing, Tensor
+    from phlox_tensor import Backend, DType, Entry, Op, Pull, Ready, Standing, Tensor
 
 
 @final
@@ -223,10 +223,14 @@ class Autodiff(Decorator):
         return how == "result" or (how == "leaf" and is_argument(self, primitive.node))
 
     def backward(
-        self, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool
+        self,
+        tensor: Tensor[Any],
+        seed: Tensor[Any] | None,
+        retain_graph: bool,
+        ready: Ready | None = None,
     ) -> Gradients:
         """Return the gradients of a tensor; see ``Tensor.backward``."""
-        return backward(self, tensor, seed, retain_graph)
+        return backward(self, tensor, seed, retain_graph, ready)
 
     def as_one_step(
         self, name: str, operands: Sequence[Any], values: Sequence[Any], pull: Pull

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from math import prod
 from numbers import Real
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, final
 
@@ -23,7 +23,9 @@ from ._slices import Slices, whole
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from phlox_tensor import Backend
+    from phlox_tensor import Backend, Ready
+
+    Told = list[tuple[list["Node | None"], Callable[[list["Tensor[Any] | None"]], object]]]
 
 _by_id = attrgetter("id")
 
@@ -311,7 +313,11 @@ def _mapped(function: Callable[[Tensor[Any]], Any], gradient: Tensor[Any]) -> Te
 
 
 def backward(
-    device: Backend, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool
+    device: Backend,
+    tensor: Tensor[Any],
+    seed: Tensor[Any] | None,
+    retain_graph: bool,
+    ready: Ready | None = None,
 ) -> Gradients:
     """Run the pass of a Tensor and return its gradients.
 
@@ -328,7 +334,12 @@ def backward(
             hint="w = w.require_grad(); a model that is frozen: model = model.unfreeze(); one made "
             f"elsewhere: model = model.train({device!r})",
         )
-    found = run({node: start(device, tensor, seed)}, retain_graph=retain_graph)
+    pending = {node: start(device, tensor, seed)}
+    told = None
+    if ready is not None:
+        of = Gradients({}, device)._node
+        told = [([of(leaf) for leaf in leaves], function) for leaves, function in ready]
+    found = run(pending, retain_graph=retain_graph, told=told)
     return Gradients(found, device, found.pop(PROPOSED, NO_PROPOSALS))
 
 
@@ -394,14 +405,19 @@ def reachable(roots: list[Node], after: int) -> tuple[list[Node], set[Node]]:
     return found, seen
 
 
-def run(pending: Pending, *, retain_graph: bool, after: int = -1) -> Pending:
+def run(
+    pending: Pending, *, retain_graph: bool, after: int = -1, told: Told | None = None
+) -> Pending:
     """Carry cotangents from the nodes in ``pending`` to the leaves, which stay in it.
 
-    Nodes with numbers up to ``after`` count as leaves. Proposals stay in it too.
+    Nodes with numbers up to ``after`` count as leaves. Proposals stay in it too. ``told`` has
+    leaves, and a function that is called when the cotangents of all of them are there.
     """
     with _TAKING:
         nodes, seen = reachable(list(pending), after)
         steps = [(node, node.plan) for node in nodes]
+        # A leaf has all of its cotangent behind the last step that passes one to it.
+        ends = {} if told is None else {p: k for k, n in enumerate(nodes, 1) for p in n.parents}
         if retain_graph:
             _READING.append(seen)
         else:
@@ -409,17 +425,38 @@ def run(pending: Pending, *, retain_graph: bool, after: int = -1) -> Pending:
                 _refuse_shared(seen)
             for node in nodes:
                 node.plan = USED
-    if retain_graph:
-        try:
-            _carry(steps, pending, Memo(node.saved for node in nodes))
-        finally:
+    memo = Memo(node.saved for node in nodes) if retain_graph else None
+    try:
+        begin = 0
+        for end, leaves, function in _ended(told or [], ends):
+            _carry(steps[begin:end], pending, memo)
+            begin = end
+            function([_final(pending, leaf) for leaf in leaves])
+        _carry(steps[begin:], pending, memo)
+    finally:
+        if retain_graph:
             with _TAKING:
                 _READING.remove(seen)
-    else:
-        _carry(steps, pending, None)
     if Slices in map(type, pending.values()):
         pending.update({node: whole(cotangent) for node, cotangent in pending.items()})
     return pending
+
+
+def _ended(told: Told, ends: dict[Node | None, int]) -> list[Any]:
+    """For each of ``told``, in their order, behind how many steps it has all of its leaves."""
+    found = [
+        (max((ends.get(leaf, 0) for leaf in leaves), default=0), leaves, function)
+        for leaves, function in told
+    ]
+    return sorted(found, key=itemgetter(0))
+
+
+def _final(pending: Pending, leaf: Node | None) -> Tensor[Any] | None:
+    """The whole cotangent of a leaf; None where there is none."""
+    if leaf is None or leaf not in pending:
+        return None
+    pending[leaf] = whole(pending[leaf])
+    return pending[leaf]
 
 
 def _refuse_shared(seen: set[Node]) -> None:

@@ -15,7 +15,7 @@ from .batching import lanes_rule
 if TYPE_CHECKING:
     import numpy as np
 
-    from phlox_tensor import Backend, DType, Entry, Op, Standing
+    from phlox_tensor import Backend, DType, Entry, Op, Ready, Standing
 
     from ._backward import Gradients
 
@@ -240,10 +240,14 @@ class Batched(Decorator):
         return self._inner.is_tracked(primitive.value)
 
     def backward(
-        self, tensor: Tensor[Any], seed: Tensor[Any] | None, retain_graph: bool
+        self,
+        tensor: Tensor[Any],
+        seed: Tensor[Any] | None,
+        retain_graph: bool,
+        ready: Ready | None = None,
     ) -> Gradients:
         """Refuse: the lanes of a loss are not one loss."""
-        del tensor, seed, retain_graph
+        del tensor, seed, retain_graph, ready
         raise BatchingError(
             "backward",
             "backward() inside of vmap would mix the lanes",

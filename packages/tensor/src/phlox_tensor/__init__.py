@@ -135,6 +135,7 @@ from ._values.dtype import uint8 as uint8
 from ._values.dtype import uint16 as uint16
 from ._values.dtype import uint32 as uint32
 from ._values.dtype import uint64 as uint64
+from ._values.gradients import Ready as Ready
 from ._values.kinds import Bool as Bool
 from ._values.kinds import Float as Float
 from ._values.kinds import Int as Int

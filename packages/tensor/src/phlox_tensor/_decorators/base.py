@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .._values.dtype import DType
+    from .._values.gradients import Ready
 
 
 class Decorator(Backend):
@@ -180,8 +181,14 @@ class Decorator(Backend):
         """
         return "constant" if type(self).lift is Decorator.lift else "result"
 
-    def backward(self, tensor: Tensor, seed: Tensor | None, retain_graph: bool) -> Any:
+    def backward(
+        self,
+        tensor: Tensor,
+        seed: Tensor | None,
+        retain_graph: bool,
+        ready: Ready | None = None,
+    ) -> Any:
         """Return the gradients of a tensor, which the inner device recorded."""
         inside = None if seed is None else seed.to_device(self._inner)
         lowered: Tensor = Tensor(self.lower(tensor.primitive), self._inner)
-        return self._inner.backward(lowered, inside, retain_graph)
+        return self._inner.backward(lowered, inside, retain_graph, ready)

@@ -273,7 +273,7 @@ class Backend(metaclass=_Interned):
         """Make a leaf of this decorator from a primitive of ``inner``, which is a Float."""
         return self.require_grad(self.lift(primitive))
 
-    def backward(self, tensor: Tensor, seed: Tensor | None, retain_graph: bool) -> Any:
+    def backward(self, tensor: Tensor, seed: Any, retain_graph: bool, ready: Any = None) -> Any:
         """Return the gradients of a scalar tensor."""
         raise GradientError(
             "backward",

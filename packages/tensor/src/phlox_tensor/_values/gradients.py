@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from .kinds import Float
 from .tensor import Tensor
 
 T = TypeVar("T")
+
+# Leaves, and what a backward pass calls with their gradients as soon as it has them all.
+Ready: TypeAlias = Sequence[tuple[Sequence[Tensor[Any]], Callable[[list[Any]], object]]]
 
 
 class Gradients(Protocol):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .._device.backend import Backend
     from .._functions.methods import TensorMethods
-    from .gradients import Gradients
+    from .gradients import Gradients, Ready
 else:
     # The generated methods are put on the class when the package has loaded (see _install).
     class TensorMethods(Generic[K]):
@@ -324,6 +324,7 @@ class Tensor(TensorMethods[K], metaclass=_Constructor):
         seed: Tensor[Float] | None = None,
         *,
         retain_graph: bool = False,
+        ready: Ready | None = None,
         **wrong: Never,
     ) -> Gradients:
         """Return the gradients of this tensor as a value; ``w.grad(grads)`` reads one.
@@ -331,14 +332,18 @@ class Tensor(TensorMethods[K], metaclass=_Constructor):
         Args:
             seed: the cotangent to start from; 1 by default, for a tensor of one element.
             retain_graph: keep what the pass needs, so that it can run again.
+            ready: pairs of leaves and a function, which the pass calls with their gradients as
+                soon as it has all of them, None where there is none. The pass goes on behind it.
 
         Raises:
             GradientError: when nothing was recorded, or the graph was used already.
             ShapeError: without a seed, when there is more than one element.
         """
         if wrong:
-            raise refused("backward", wrong, known=("seed", "retain_graph"))
-        return self.device.backward(self, seed, retain_graph)
+            raise refused("backward", wrong, known=("seed", "retain_graph", "ready"))
+        if ready is None:
+            return self.device.backward(self, seed, retain_graph)
+        return self.device.backward(self, seed, retain_graph, ready)
 
     def grad(self, gradients: Any) -> Tensor[Float]:
         """Return this leaf's gradient out of ``gradients``, on the inner backend.
