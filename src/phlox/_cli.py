@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from ._extras import MissingExtraError, of_extra
+from ._extras import of_extra
 
 # Those of phlox_train, which is loaded when one of them is asked for.
 _RUNS: Final = {
@@ -28,7 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     try:
         return _chosen(list(sys.argv[1:] if argv is None else argv))
-    except MissingExtraError as error:
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        return 0
+    except ModuleNotFoundError as error:
+        if not getattr(error, "hint", ""):  # no MissingPackageError
+            raise
         print(error, file=sys.stderr)
         return 2
 
@@ -79,11 +84,7 @@ def _chosen(words: list[str]) -> int:
     for name, line in {**_RUNS, **_TEXT}.items():
         commands.add_parser(name, help=line, add_help=False)
     options = parser.parse_args(words)
-    try:
-        return _run(options, parser)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        sys.stderr.close()
-        return 0
+    return _run(options, parser)
 
 
 def _by_name(command: str, words: list[str]) -> int:

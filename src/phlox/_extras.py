@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Final
 
@@ -18,24 +17,13 @@ EXTRAS: Final = {
 }
 
 
-class MissingExtraError(ModuleNotFoundError):
-    """A part of phlox was used that an extra brings; its text ends with what to type."""
-
-
 def installed(extra: str) -> bool:
     """Whether the package of an extra is there; it is not loaded."""
     return find_spec(EXTRAS[extra][0]) is not None
 
 
-@contextmanager
-def of_extra(extra: str) -> Iterator[None]:
+def of_extra(extra: str) -> AbstractContextManager[None]:
     """Imports inside say which extra brings what is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        name = (error.name or "").partition(".")[0]
-        if name not in EXTRAS[extra] or find_spec(name):
-            raise
-        what = f"[{extra}] a package is not installed: got no {name}"
-        text = f'{what}, expected it by an extra\nhint: pip install "phlox[{extra}]"'
-        raise MissingExtraError(text, name=name) from None
+    from phlox_tensor.needed import needing  # noqa: PLC0415 - `import phlox` loads no package
+
+    return needing(extra, f"phlox[{extra}]", *EXTRAS[extra])

@@ -9,7 +9,8 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from phlox import _doctor
-from phlox._extras import EXTRAS, MissingExtraError, of_extra
+from phlox._extras import EXTRAS, of_extra
+from phlox_tensor.needed import MissingPackageError
 
 OWN = [names[0] for names in EXTRAS.values()]
 ALONE = f"import sys\nsys.modules |= dict.fromkeys({OWN!r})\n"
@@ -59,4 +60,4 @@ def test_doctor_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_missing_module_stays_its_own_error() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module") as caught, of_extra("data"):
         import no_such_module  # type: ignore[import-not-found]  # noqa: F401
-    assert not isinstance(caught.value, MissingExtraError)
+    assert not isinstance(caught.value, MissingPackageError)

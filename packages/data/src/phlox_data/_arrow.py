@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import ArgumentError
+from phlox_tensor.needed import MissingPackageError, needing
 
 from ._dataset import Dataset
 from ._errors import DataError, require_missing
@@ -172,7 +173,7 @@ class Blocks(Items):
         return found
 
 
-class _NotInstalledError(DataError, ModuleNotFoundError):
+class _NotInstalledError(DataError, MissingPackageError):
     """An extra is missing, which is caught by either name."""
 
 
@@ -181,11 +182,8 @@ def _plain(column: NDArray[Any]) -> Any:
 
 
 def _pyarrow(op: str) -> ModuleType:
-    try:
+    with needing(op, "phlox-data[arrow]", "pyarrow", error=_NotInstalledError):
         import pyarrow as pa  # noqa: PLC0415 - an extra, and slow to load
-    except ModuleNotFoundError as error:
-        what, hint = "a package is not installed", 'pip install "phlox-data[arrow]"'
-        raise _NotInstalledError(op, what, got="no pyarrow", hint=hint) from error
     return pa
 
 

@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import WrongTypeError
+from phlox_tensor.needed import needed
 
 from ._watchdog import Watchdog
-
-_HINT: Final = (
-    'pip install "phlox-distributed[mpi]"; where a cluster has its own MPI, mpi4py beside it'
-)
 
 
 @final
@@ -35,7 +32,8 @@ class Mpi:
             communicator: one of mpi4py, such as ``MPI.COMM_WORLD.Split(color)``.
 
         Raises:
-            ModuleNotFoundError: without mpi4py.
+            ModuleNotFoundError: without mpi4py; where a cluster has its own MPI, it goes beside it.
+            RuntimeError: of mpi4py, without a library of MPI.
             WrongTypeError: for what is no communicator.
         """
         if communicator is not None and not hasattr(communicator, "Split_type"):
@@ -46,7 +44,8 @@ class Mpi:
                 expected="one of mpi4py",
                 hint="distributed.Mpi(MPI.COMM_WORLD)",
             )
-        self._mpi = mpi = load_mpi()
+        # Importing it joins the job, and some clusters end processes that do.
+        self._mpi = mpi = needed("distributed", "phlox-distributed[mpi]", "mpi4py.MPI")
         self._world = (mpi.COMM_WORLD if communicator is None else communicator).Dup()
         machine = self._world.Split_type(mpi.COMM_TYPE_SHARED)
         self.rank: Final[int] = self._world.rank
@@ -110,20 +109,3 @@ class Mpi:
 
 def _bytes(buffer: NDArray[Any]) -> NDArray[Any]:
     return buffer.reshape(-1).view(np.uint8)
-
-
-def load_mpi() -> Any:
-    """Return ``mpi4py.MPI``, which joins the job when it is imported.
-
-    Raises:
-        ModuleNotFoundError: without mpi4py, with the line that installs it.
-        RuntimeError: of mpi4py, without a library of MPI.
-    """
-    try:
-        from mpi4py import MPI  # noqa: PLC0415 - some clusters end processes that import it
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("mpi4py"):
-            raise
-        text = f"[distributed] a package is not installed: got no mpi4py\nhint: {_HINT}"
-        raise ModuleNotFoundError(text, name=error.name) from None
-    return MPI

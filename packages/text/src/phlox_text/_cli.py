@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import PhloxError
+from phlox_tensor.needed import needing
 
 from ._answer import Answer
 from ._language_model import LanguageModel, load
@@ -61,14 +62,8 @@ def _serve(argv: Sequence[str]) -> int:
     parser.add_argument("--device", help="cpu, wgpu, numpy; by default the default device")
     parser.add_argument("--compile", action="store_true", help="compile the step of a token")
     options = parser.parse_args(argv)
-    try:
+    with needing("serve", "phlox-text[serve]", "anyio", "starlette", "uvicorn"):
         from ._serve import run  # noqa: PLC0415 - an extra, which this command alone needs
-    except ModuleNotFoundError as error:
-        if error.name not in {"anyio", "starlette", "uvicorn"}:
-            raise
-        what = f"[serve] a package is not installed: got no {error.name}"
-        print(f'{what}\nhint: pip install "phlox-text[serve]"', file=sys.stderr)
-        return 2
     try:
         model = load(options.folder, options.device, compile=options.compile)
     except (PhloxError, OSError) as error:

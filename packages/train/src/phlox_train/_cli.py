@@ -15,8 +15,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from phlox_nn import Config
 from phlox_optim import OptimizerConfig
 from phlox_tensor import PhloxError, WrongTypeError
-
-from ._needed import needed
+from phlox_tensor.needed import needed
 
 R = TypeVar("R")
 _HINT = "def main(settings: Settings) -> None, where Settings is a class over nn.Config"
@@ -47,7 +46,7 @@ def cli(main: Callable[[Any], R], words: Sequence[str] | None = None) -> R:
         1.0
     """
     config = _config_of(main)
-    tyro: Any = needed("tyro", "phlox-train[cli]", "cli")
+    tyro: Any = needed("cli", "phlox-train[cli]", "tyro")
     given = [*(sys.argv[1:] if words is None else words)]
     try:
         default = _default(config, given)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Final, NamedTuple, final
 
-from .._needed import needed
+from phlox_tensor.needed import needed
 
 _LIVE: Final = 0.5  # seconds between two pictures of the line; one takes about a millisecond
 _PLAIN: Final = 30.0
@@ -125,7 +125,7 @@ class _Cell:
     """A line below the cell of a notebook that changes; that of rich needs widgets."""
 
     def __init__(self) -> None:
-        shown = needed("IPython.display", "ipython", "run")  # notebooks have it
+        shown = needed("run", "ipython", "IPython.display")  # notebooks have it
         self._handle: Any = shown.display({"text/plain": ""}, raw=True, display_id=True)
 
     def update(self, text: str, *, refresh: bool) -> None:

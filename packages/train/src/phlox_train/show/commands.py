@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import PhloxError
+from phlox_tensor.needed import needed
 
-from .._needed import needed
 from ..runs.card import NAME
 from ..runs.errors import RunError
 from ..runs.folder import LOG, read_json
@@ -43,7 +43,7 @@ def main(command: str, words: Sequence[str]) -> int:
     options = parser.parse_args(words)
     try:
         print(_COMMANDS[command](options))
-    except (PhloxError, ModuleNotFoundError, OSError) as error:
+    except (PhloxError, OSError) as error:
         text = f"[{command}] a file cannot be used: got {error}"
         print(text if isinstance(error, OSError) else error, file=sys.stderr)
         return 2
@@ -89,7 +89,7 @@ def _export(options: argparse.Namespace) -> str:
 
 def _watch(options: argparse.Namespace) -> str:
     for module in ("textual", "textual_plot"):
-        needed(module, "phlox-train[watch]", "watch")
+        needed("watch", "phlox-train[watch]", module)
     from .watch import watch  # noqa: PLC0415 - loads both
 
     return watch(options.runs)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from phlox_tensor import ArgumentError
+from phlox_tensor.needed import needed
 
-from .._needed import needed
 from ..runs.rows import PLACE
 from .report import flat
 from .view import View
@@ -49,8 +49,8 @@ def _csv(view: View, path: Path) -> None:
 
 
 def _parquet(view: View, path: Path) -> None:
-    arrow = needed("pyarrow", "pyarrow", "export")
-    parquet = needed("pyarrow.parquet", "pyarrow", "export")
+    arrow = needed("export", "pyarrow", "pyarrow")
+    parquet = needed("export", "pyarrow", "pyarrow.parquet")
     rows = [{name: _number(value) for name, value in row.items()} for row in view.rows()]
     names = dict.fromkeys([*PLACE, *(name for row in rows for name in row)])
     columns = {name: [row.get(name) for row in rows] for name in names}
@@ -64,7 +64,7 @@ def _parquet(view: View, path: Path) -> None:
 
 
 def _tensorboard(view: View, path: Path) -> None:
-    library = needed("tensorboardX", "phlox-train[tensorboard]", "export")
+    library = needed("export", "phlox-train[tensorboard]", "tensorboardX")
     with library.SummaryWriter(str(path)) as writer:
         for row, values in _numbers(view):
             for name, value in values.items():
@@ -75,7 +75,7 @@ def _tensorboard(view: View, path: Path) -> None:
 
 
 def _wandb(view: View, path: Path) -> None:
-    wandb = needed("wandb", "wandb", "export")
+    wandb = needed("export", "wandb", "wandb")
     path.mkdir(parents=True, exist_ok=True)
     with wandb.init(
         project="phlox", name=view.name, config=view.config, dir=str(path), mode="offline"
@@ -86,7 +86,7 @@ def _wandb(view: View, path: Path) -> None:
 
 
 def _mlflow(view: View, path: Path) -> None:
-    mlflow = needed("mlflow", "mlflow", "export")
+    mlflow = needed("export", "mlflow", "mlflow")
     client = mlflow.MlflowClient(f"sqlite:///{path.resolve()}")
     found = client.get_experiment_by_name("phlox")
     experiment = found.experiment_id if found else client.create_experiment("phlox")
