@@ -114,13 +114,13 @@ def _install(venv: Path, scratch: Path) -> None:
     run(script("python"), "-m", "venv", venv, cwd=scratch)
     folders = [word for folder in (wheels.DIST, OTHERS) for word in ("--find-links", folder)]
     pip = (script("python", venv), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    run(*pip, "--no-index", *folders, "phlox[all]", cwd=scratch, venv=venv)
+    run(*pip, "--no-index", *folders, "phlox[all]", "phlox-wgpu[native]", cwd=scratch, venv=venv)
     print(read(script("python", venv), "-m", "pip", "list", cwd=scratch, venv=venv), flush=True)
 
 
 def _fetch_others() -> None:
     """Fetch the wheels that ours need, of the versions that constraints/dev.txt pins."""
-    found = versions.projects()
+    found = versions.released()
     key = digest([_LOCKED, *(project.folder / "pyproject.toml" for project in found)])
     if fresh("others", key) and OTHERS.is_dir():
         return

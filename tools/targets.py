@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tools.shell import CommandError, fail
 
 _NO_STRIP = {"CARGO_PROFILE_RELEASE_STRIP": "none"}  # Rust asks for tools of that system
+_METAL = {"phlox-wgpu-engine": "it links Apple's Metal, which macOS has; on a Mac: ./x wheels"}
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Target:
         options: what maturin is given besides.
         settings: variables of the environment besides.
         linked: libraries that the linker asks for and that are empty files.
+        lacking: packages that are linked on that system alone, and why.
     """
 
     triple: str
@@ -29,6 +31,7 @@ class Target:
     options: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     linked: tuple[str, ...] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 _LINUX = ("--compatibility", "manylinux2014")
@@ -36,8 +39,12 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         "linux-x86_64": Target("x86_64-unknown-linux-gnu", "manylinux2014_x86_64", _LINUX),
         "linux-arm64": Target("aarch64-unknown-linux-gnu", "manylinux2014_aarch64", _LINUX),
-        "macos-arm64": Target("aarch64-apple-darwin", "macosx_11_0_arm64", (), _NO_STRIP),
-        "macos-x86_64": Target("x86_64-apple-darwin", "macosx_10_12_x86_64", (), _NO_STRIP),
+        "macos-arm64": Target(
+            "aarch64-apple-darwin", "macosx_11_0_arm64", (), _NO_STRIP, lacking=_METAL
+        ),
+        "macos-x86_64": Target(
+            "x86_64-apple-darwin", "macosx_10_12_x86_64", (), _NO_STRIP, lacking=_METAL
+        ),
         "windows-x86_64": Target(
             "x86_64-pc-windows-gnu",
             "win_amd64",

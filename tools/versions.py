@@ -59,14 +59,23 @@ def _specifiers(requirements: list[str]) -> dict[str, str]:
 
 def projects(root: Path = ROOT) -> list[Project]:
     """Every distribution of the workspace, sorted by name."""
-    files = [root / "pyproject.toml", *root.glob("packages/*/pyproject.toml")]
-    files += root.glob("kernels-rs/pyproject.toml")
+    return _found(root, "pyproject.toml", "packages/*/pyproject.toml", "kernels-rs/pyproject.toml")
+
+
+def released(root: Path = ROOT) -> list[Project]:
+    """What is released together: the workspace, and the engine that nothing in it needs."""
+    apart = _found(root, "packages/*/engine/pyproject.toml")
+    return sorted([*projects(root), *apart], key=lambda project: project.name)
+
+
+def _found(root: Path, *patterns: str) -> list[Project]:
+    files = [file for pattern in patterns for file in root.glob(pattern)]
     return sorted((read_project(file) for file in files), key=lambda project: project.name)
 
 
 def problems(root: Path = ROOT) -> list[str]:
     """One line for each disagreement; an empty list is a pass."""
-    found = {project.name: project for project in projects(root)}
+    found = {project.name: project for project in released(root)}
     lines: list[str] = []
     for project in found.values():
         lines += _changelog(project, root)
@@ -138,9 +147,9 @@ def versions(words: list[str], root: Path = ROOT) -> int:
         expected = "nothing or a version such as 0.3.0"
         raise fail(f"versions: got {' '.join(words)}, expected {expected}", "./x versions 0.3.0")
     if words:
-        for project in projects(root):
+        for project in released(root):
             _change(project, words[0], root)
-    for project in projects(root):
+    for project in released(root):
         print(f"{project.name:<20} {project.version}")
     lines = problems(root)
     print("\n".join(lines or ["all of them agree"]), flush=True)
@@ -154,8 +163,8 @@ def _change(project: Project, new: str, root: Path) -> None:
     _edit(
         project.folder / "pyproject.toml",
         (rf'(?m)^version = "{old}"', f'version = "{new}"'),
-        (r'("phlox-[a-z]+)>=[^",]+,<[^"]+"', rf'\1>={new},<{major}.{minor + 1}"'),
-        (r'("phlox-[a-z]+)(==|~=)[^"]+"', rf'\1\g<2>{new}"'),
+        (r'("phlox-[a-z-]+)>=[^",]+,<[^"]+"', rf'\1>={new},<{major}.{minor + 1}"'),
+        (r'("phlox-[a-z-]+)(==|~=)[^"]+"', rf'\1\g<2>{new}"'),
     )
     _edit(
         project.folder / "CHANGELOG.md", (rf"(?m)^## {old}$", f"## {new}\n\n## {project.version}")
@@ -164,11 +173,10 @@ def _change(project: Project, new: str, root: Path) -> None:
         _edit(file, (_STATED.pattern, rf'\1 = "{new}"'))
     if project.native:
         _edit(project.folder / "Cargo.toml", (rf'(?m)^version = "{old}"', f'version = "{new}"'))
-        if (root / "Cargo.lock").is_file():
-            _edit(
-                root / "Cargo.lock",
-                (rf'(name = "{project.name}"\nversion = )"{old}"', rf'\1"{new}"'),
-            )
+        locked = rf'(name = "{project.name}"\nversion = )"{old}"'
+        for folder in (root, project.folder):
+            if (folder / "Cargo.lock").is_file():
+                _edit(folder / "Cargo.lock", (locked, rf'\1"{new}"'))
 
 
 def _edit(file: Path, *changes: tuple[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""`./x wheels`: wheels of every package, those of the kernels for each machine that it can.
+"""`./x wheels`: wheels of every package, those of machine code for each machine that it can.
 
 `./x wheels` builds for all targets, `./x wheels linux-arm64` for one, `./x wheels --fetch` first
 fetches Debian's Rust. What cannot be built here is said with the line that changes it.
@@ -52,13 +52,17 @@ def wheels(words: list[str]) -> int:
         except CommandError as error:
             left[name] = targets.reason(error)
             continue
-        start = time.perf_counter()
-        try:
-            built.append(native(target, how, name, tools))
-        except CommandError as error:
-            say(f"{error}")
-            failed.append(name)
-        say(f"{name}: {time.perf_counter() - start:.0f} s")
+        for project in (each for each in versions.released() if each.native):
+            if project.name in target.lacking and not name.startswith(system()):
+                left[f"{project.name} for {name}"] = target.lacking[project.name]
+                continue
+            start = time.perf_counter()
+            try:
+                built.append(native(project, target, how, name, tools))
+            except CommandError as error:
+                say(f"{error}")
+                failed.append(f"{project.name} for {name}")
+            say(f"{project.name} for {name}: {time.perf_counter() - start:.0f} s")
     print_table(built)
     for name, why in left.items():
         say(f"not built: {name}: {why}")
@@ -68,15 +72,19 @@ def wheels(words: list[str]) -> int:
     return 1 if failed else 0
 
 
+def system() -> str:
+    """What the names of targets for the system of this machine start with."""
+    return {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "other")
+
+
 def here() -> str:
     """Name of the target that this machine is.
 
     Raises:
         CommandError: the table has no such machine.
     """
-    system = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "")
     machine = platform.machine().lower()
-    name = f"{system}-{ {'aarch64': 'arm64', 'amd64': 'x86_64'}.get(machine, machine) }"
+    name = f"{system()}-{ {'aarch64': 'arm64', 'amd64': 'x86_64'}.get(machine, machine) }"
     if name not in targets.TARGETS:
         raise fail(f"no target is this machine: {name}", "./x setup")
     return name
@@ -97,13 +105,19 @@ def _pure(uv: Path, project: versions.Project) -> Path:
     return _only(out, "py3-none-any")
 
 
-def native(target: targets.Target, how: targets.Compiler, name: str, tools: Path) -> Path:
-    """Build the kernels for one target into dist/.
+def native(
+    project: versions.Project,
+    target: targets.Target,
+    how: targets.Compiler,
+    name: str,
+    tools: Path,
+) -> Path:
+    """Build a package of machine code for one target into dist/.
 
     Raises:
-        CommandError: they do not compile, or the wheel has another name than the table says.
+        CommandError: it does not compile, or the wheel has another name than the table says.
     """
-    out = _BUILDS / name
+    out = _BUILDS / f"{name}-{project.name}"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     for library in target.linked:
@@ -116,9 +130,9 @@ def native(target: targets.Target, how: targets.Compiler, name: str, tools: Path
     words = ["--release", "--quiet", "--zig", "--target", target.triple, *target.options]
     words += ["--out", str(out), *how.options]
     words += ["--", "-C", f"link-arg=-L{out}"] if target.linked else []
-    say(f"building the kernels for {name}; minutes the first time")
+    say(f"building {project.name} for {name}; minutes the first time")
     maturin = script("maturin", tools)
-    run(maturin, "build", *words, cwd=setup.KERNELS, venv=tools, extra=settings)
+    run(maturin, "build", *words, cwd=project.folder, venv=tools, extra=settings)
     return _only(out, target.tag)
 
 

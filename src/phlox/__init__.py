@@ -9,6 +9,7 @@ brings every one.
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,8 +33,13 @@ __version__ = "0.1.0"
 
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
 _MODULES = ("data", "distributed", "nn", "onnx", "optim", "record", "testing", "text", "train")
-# Searched in this order for any other name.
+# Searched in this order for any other name, but for modules that are their own.
 _LAYERS = ("phlox_tensor", "phlox_autodiff", "phlox_fusion")
+_SPACES = ("capture", "fft", "linalg", "ops", "random", "tree")
+
+
+def _shared(name: str, space: dict[str, Any]) -> Any:  # `bool` is that of tensors here
+    return name in space and (name in _SPACES or not isinstance(space[name], ModuleType))
 
 
 def _optional(backend: str) -> Any:
@@ -55,7 +61,7 @@ if not TYPE_CHECKING:
         if not name.startswith("_") or name.startswith("__array_"):
             for layer in (_BACKENDS[name],) if name in _BACKENDS else _LAYERS:
                 module = _optional(layer) if name == "Wgpu" else import_module(layer)
-                if name in vars(module):
+                if _shared(name, vars(module)):
                     value = getattr(module, name)
                     globals()[name] = value
                     return value
@@ -74,5 +80,6 @@ def __dir__() -> list[str]:
     absent = {extra for extra in EXTRAS if not installed(extra)}
     names -= {name for name in names if name.lower() in absent}
     for layer in _LAYERS:
-        names.update(name for name in vars(import_module(layer)) if not name.startswith("_"))
+        space = vars(import_module(layer))
+        names.update(name for name in space if not name.startswith("_") and _shared(name, space))
     return sorted(names)

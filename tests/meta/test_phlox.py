@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -73,6 +75,16 @@ def test_names_of_a_namespace_are_imported_and_keep_their_hints() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"\[no_such_name\] no such name in phlox"):
         _ = phlox.no_such_name  # type: ignore[attr-defined]
+
+
+def test_modules_of_other_packages_are_no_names() -> None:
+    """`px.device` was a module of the fusing backend, which no name of PyTorch led past."""
+    with pytest.raises(AttributeError, match=r'hint: px\.as_device\("cpu"\)'):
+        _ = phlox.device  # type: ignore[attr-defined]
+    modules = {name for name in dir(phlox) if isinstance(getattr(phlox, name), ModuleType)}
+    assert {"fft", "linalg", "nn", "optim"} < modules
+    files = {file.stem for file in Path(phlox.__file__).parent.glob("*.py")}
+    assert modules <= files
 
 
 def test_a_star_import_takes_every_name() -> None:

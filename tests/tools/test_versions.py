@@ -85,6 +85,21 @@ def test_a_disagreement_is_one_line(
     assert problems(workspace) == [line]
 
 
+def test_an_engine_beside_a_package_goes_with_the_others(workspace: Path) -> None:
+    folder = workspace / "packages/gpu/engine"
+    write(folder, "phlox-gpu-engine", '"phlox-tensor~=0.3.1"', "maturin")
+    (folder / "Cargo.toml").write_text('[package]\nversion = "0.3.1"\n')
+    locked = '[[package]]\nname = "phlox-gpu-engine"\nversion = "0.3.1"\n'
+    (folder / "Cargo.lock").write_text(locked)
+    edit(
+        workspace / "pyproject.toml", '"phlox-tensor >', '"phlox-gpu-engine~=0.3.1", "phlox-tensor>'
+    )
+    edit(workspace / "pyproject.toml", "=0.3.1, <0.4", "=0.3.1,<0.4")
+    assert versions(["0.4.0"], workspace) == 0
+    assert (folder / "Cargo.lock").read_text() == locked.replace("0.3.1", "0.4.0")
+    assert '"phlox-gpu-engine~=0.4.0"' in (workspace / "pyproject.toml").read_text()
+
+
 def test_a_missing_changelog_is_named(workspace: Path) -> None:
     (workspace / "CHANGELOG.md").unlink()
     assert problems(workspace) == ["CHANGELOG.md: missing, expected a heading '## 0.3.1'"]

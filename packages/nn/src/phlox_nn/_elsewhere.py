@@ -121,6 +121,7 @@ INITIALIZERS: Final[Mapping[str, str]] = {
 
 # Names of a module of PyTorch -> what to type.
 METHODS: Final[Mapping[str, str]] = {
+    "add": "model = nn.Sequential(*model.layers, layer)",
     "add_module": "model = model.replace(name=layer)",
     "append": "model = nn.Sequential(*model.layers, layer)",
     "apply": "nn.visit_modules(model, function)",
@@ -133,6 +134,7 @@ METHODS: Final[Mapping[str, str]] = {
     "device": "model.devices",
     "double": 'model = model.to_device(px.Cpu(float="float64"))',
     "eval": "model = model.valid()",
+    "evaluate": "model.valid()(x)  # then a loss, or a metric of px.train",
     "extend": "model = nn.Sequential(*model.layers, *layers)",
     "fit": "px.train.fit(model, step, batches, optimizer=optimizer, lr=0.1)",
     "float": "model = model.to_device(px.Cpu())",
@@ -140,10 +142,12 @@ METHODS: Final[Mapping[str, str]] = {
     "layer = layer.replace(weight=nn.Param(table))",
     "get_parameter": 'model.path("layers.0.weight")',
     "get_submodule": 'model.path("layers.0")',
+    "get_weights": "model.params()",
     "half": 'model = model.to_device(px.Mixed(device, "float16"))',
     "insert": "model = nn.Sequential(*model.layers[:i], layer, *model.layers[i:])",
     "load": "model = model.load_file(path)",
     "load_state_dict": 'model = model.load_record(record, layout="pytorch")',
+    "load_weights": "model = model.load_file(path)",
     "modules": "nn.modules(model)",
     "named_buffers": 'model.params(role="state").items()',
     "named_children": "nn.modules(model)  # all of them, by their paths",
@@ -157,8 +161,12 @@ METHODS: Final[Mapping[str, str]] = {
     "register_parameter": "self.weight = nn.Param(x) in __init__",
     "requires_grad_": "model = model.freeze(), or model.unfreeze()",
     "save": "model.save_file(path)",
+    "save_weights": "model.save_file(path)",
+    "set_weights": "model = model.load_record(record)",
     "state_dict": "model.into_record()",
+    "summary": "nn.summary(model, x)",
     "to": "model = model.to_device(device)",
+    "trainable": "model = model.freeze(), or model.unfreeze()",
     "zero_grad": "grads = loss.backward(): gradients are values, and there is nothing to reset",
 }
 

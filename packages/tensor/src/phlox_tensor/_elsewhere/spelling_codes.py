@@ -6,6 +6,7 @@ from typing import Final
 
 # Sorted by the name of the others.
 IDIOMS: Final = {
+    "PRNGKey": "{ns}.random.Generator(0)  # or px.seed(0), once",
     "Variable": "x.require_grad()",
     "absolute": "x.abs()",
     "add_": "x = x + y",
@@ -33,6 +34,7 @@ IDIOMS: Final = {
     "blackman": '{ns}.fft.window("blackman", 256, periodic=False)',
     "blackman_window": '{ns}.fft.window("blackman", 256)',
     "block_diag": "scipy.linalg.block_diag(x.numpy(), y.numpy())",
+    "block_until_ready": "x.numpy()  # waits for what computes x",
     "bmm": "x @ y",
     "bool": "x.astype({ns}.bool)",
     "bucketize": "edges.searchsorted(x)",
