@@ -28,7 +28,7 @@ from tools.shell import (
 
 WHEELS = PRIVATE / "wheels"
 LOCKED = ROOT / "constraints" / "dev.txt"
-_TEST_TOOLS = ("hypothesis", "pytest", "pytest-timeout")
+_TEST_TOOLS = ("hypothesis", "ml-dtypes", "pytest", "pytest-timeout")
 # Programs that a package must run when it is installed alone, before any test tool is there.
 _PROGRAMS = {
     "phlox-tensor": ROOT / "tests" / "isolation" / "tensor_alone.py",

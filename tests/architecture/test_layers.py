@@ -47,7 +47,7 @@ OPTIONAL = {"phlox-tensor": {"hypothesis", "pytest"}}
 IMPORTED_AS = {"pillow": "PIL"}
 # Type checkers bring these themselves; `./x isolate` sees a package that imports them when run.
 CHECKERS = {"typing_extensions"}
-TEST_TOOLS = {"conftest", "hypothesis", "pytest"}
+TEST_TOOLS = {"conftest", "hypothesis", "ml_dtypes", "pytest"}
 PROJECTS = {project.name: project for project in projects()}
 
 

@@ -25,6 +25,7 @@ OTHERS = (
     "wgpu",
 )
 assert not any(importlib.util.find_spec(f"phlox_{name}") for name in OTHERS), "not alone"
+assert not importlib.util.find_spec("ml_dtypes"), "bfloat16 alone needs it"
 
 x = pt.asarray([[1.0, 2.0], [3.0, 4.0]])
 y = (x @ x.T + 1).sum(axis=0, keepdims=True)

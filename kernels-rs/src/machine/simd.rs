@@ -238,7 +238,14 @@ fn ask<const HINT: i32>(at: *const i8) {
     let _ = at;
 }
 
+/// As the one below, where inline assembly is not stable.
+#[cfg(target_arch = "wasm32")]
+pub fn opaque<T>(at: *const T) -> *const T {
+    std::hint::black_box(at)
+}
+
 /// The same address, of which the compiler knows nothing: not what lies beside it either.
+#[cfg(not(target_arch = "wasm32"))]
 #[inline(always)]
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "what lies there is not looked at")]
 pub fn opaque<T>(at: *const T) -> *const T {

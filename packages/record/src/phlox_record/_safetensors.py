@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from string import ascii_lowercase
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,12 +30,21 @@ _CODES: Final = {
     name: _WORDS.get(name, name[0].upper() + name.strip(ascii_lowercase)) for name in DTYPE_CODES
 }
 DTYPES: Final = {code: name for name, code in _CODES.items()}
-# Types of 8 bits -> those of NumPy, and the one here that holds all their numbers.
-_WIDENED: Final = {
-    "F8_E4M3": (ml_dtypes.float8_e4m3fn, "float16"),
-    "F8_E5M2": (ml_dtypes.float8_e5m2, "float16"),
-    "F8_E8M0": (ml_dtypes.float8_e8m0fnu, "float32"),
-}
+
+
+def _widened_numbers() -> dict[str, NDArray[Any]]:
+    """Types of 8 bits -> the numbers of all their bytes, in the type here that holds them."""
+    byte = np.arange(256)
+    # The least exponent of float16 is 256 times as small.
+    finer = (byte << 8 & 0x8000 | (byte & 0x7F) << 7).astype(np.uint16).view(np.float16) * 256
+    finer[[0x7F, 0xFF]] = np.nan, -np.nan
+    powers = np.ldexp(np.float32(1), byte[:-1] - 127)
+    powers = np.append(powers, np.float32(np.nan))
+    upper = (byte << 8).astype(np.uint16).view(np.float16)
+    return {"F8_E4M3": finer, "F8_E5M2": upper, "F8_E8M0": powers}
+
+
+_WIDENED: Final = _widened_numbers()
 _LENGTH: Final = 8
 _ALIGNMENT: Final = 64
 _FIELDS: Final = {"dtype": 0, "shape": 0, "data_offsets": 0}.keys()
@@ -156,18 +164,17 @@ def _unsupported(code: str, what: Descriptor, size: int) -> TensorEntry:
 
 def _widened(source: Source, code: str, what: Descriptor, start: int) -> TensorEntry:
     """A tensor of 8 bits an element, which no device has: its numbers in a wider type."""
-    narrow, wide = _WIDENED[code]
-    dtype = as_dtype(wide)
+    numbers = _WIDENED[code]
 
     def raw() -> NDArray[Any]:
         return np.frombuffer(source.read(start, what.nbytes), np.uint8)
 
     def read() -> NDArray[Any]:
-        return raw().view(narrow).astype(dtype.numpy).reshape(what.shape)
+        return numbers[raw()].reshape(what.shape)
 
     stored = Stored(code, what.nbytes, raw)
     drop = lambda: source.drop(start, what.nbytes)  # noqa: E731
-    return TensorEntry(what.shape, dtype, read, drop=drop, stored=stored)
+    return TensorEntry(what.shape, as_dtype(numbers.dtype), read, drop=drop, stored=stored)
 
 
 def _lazy(source: Source, what: Descriptor, start: int) -> TensorEntry:

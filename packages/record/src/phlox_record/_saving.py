@@ -32,8 +32,12 @@ class Saving:
             key = os.path.realpath(place)
             work = (write, _NEWEST.get(key), self._outcome, self._left)
             self._thread = Thread(target=_run, args=work, name="phlox-saving", daemon=False)
-            _NEWEST[key] = self._thread
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # no thread can be had, as in a browser: it is written now
+                _run(*work)
+            else:
+                _NEWEST[key] = self._thread
 
     @property
     def done(self) -> bool:
@@ -47,7 +51,8 @@ class Saving:
             RecordError: as ``Recorder.record``.
             OSError: the file cannot be written.
         """
-        self._thread.join()
+        if not self._outcome:
+            self._thread.join()
         outcome = self._outcome[0]
         self._told = True
         if isinstance(outcome, BaseException):

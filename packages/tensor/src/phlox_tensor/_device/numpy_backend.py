@@ -8,13 +8,12 @@ from typing import Any, final
 import numpy as np
 
 from .._op.declaration import REGISTRY, Op
-from .._values.dtype import DTYPES, DType, DTypeLike, default_dtype
+from .._values.dtype import BY_NUMPY, DTYPES, DType, DTypeLike, default_dtype
 from ..inference import result_dtype
 from .backend import Backend
 from .table import Entry
 
 Array = np.ndarray[Any, Any]
-_BY_NUMPY = {d.numpy: d for d in DTYPES.values()}
 
 
 @final
@@ -51,7 +50,7 @@ class Numpy(Backend):
 
     def dtype_of(self, primitive: Array, /) -> DType:
         """Return the element type of an array."""
-        return _BY_NUMPY[primitive.dtype]
+        return BY_NUMPY[primitive.dtype]
 
     def strides_of(self, primitive: Array, /) -> tuple[int, ...]:
         """Return how many elements lie between neighbors along each axis."""
@@ -108,4 +107,4 @@ def _placed(args: tuple[Any, ...], kinds: list[str]) -> list[Any]:
 def _dtype_of(operand: Any) -> DType | None:
     if isinstance(operand, tuple):
         operand = operand[0] if operand else None
-    return _BY_NUMPY[operand.dtype] if isinstance(operand, np.ndarray) else None
+    return BY_NUMPY[operand.dtype] if isinstance(operand, np.ndarray) else None

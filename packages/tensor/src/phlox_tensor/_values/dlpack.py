@@ -22,7 +22,6 @@ _NARROW: Final = {
     *("float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
     *("int2", "int4", "uint2", "uint4"),
 }
-_NATIVE: Final = {dtype.numpy for dtype in DTYPES.values()}
 _UINT: Final = 1
 _BFLOAT: Final = 4
 
@@ -158,7 +157,7 @@ def item_of(given: Any) -> Any:
 def advice(given: Any) -> str:
     """What to type to take over an array that lends no data as it is."""
     named = str(getattr(given, "dtype", "")).rpartition(".")[2]
-    if isinstance(given, np.ndarray) and given.dtype.newbyteorder("=") in _NATIVE:
+    if isinstance(given, np.ndarray) and given.dtype.name in DTYPES:
         return "px.asarray(x)"  # such as numbers of the other byte order
     if named.startswith("key"):
         return "px.asarray(jax.random.key_data(x))"

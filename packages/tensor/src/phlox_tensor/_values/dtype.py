@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, Final, Literal, Protocol, cast, final
 
-import ml_dtypes
 import numpy as np
 
 from .._errors.classes import DTypeError, KindError
@@ -28,13 +28,27 @@ class DType:
 
     __slots__ = ("_hash", "itemsize", "kind", "name", "numpy")
 
+    numpy: np.dtype[Any]
+
     def __init__(self, name: str, kind: KindName, numpy_dtype: np.dtype[Any]) -> None:
         """Make the one object of this type; users take it from the package."""
         self.name: Final = name
         self._hash = hash(name)  # that of what is equal
         self.kind: Final = kind
-        self.numpy: Final = numpy_dtype
         self.itemsize: Final = numpy_dtype.itemsize
+        if name != "bfloat16":  # see __getattr__
+            self.numpy = numpy_dtype
+
+    def __getattr__(self, name: str) -> Any:
+        """Give the NumPy dtype of bfloat16, which another package has, at its first use alone.
+
+        Raises:
+            DTypeError: that package is not installed.
+        """
+        if name != "numpy":
+            raise AttributeError(f"a DType has no {name}", name=name, obj=self)
+        self.numpy = np.dtype(_bfloat16_package().bfloat16)
+        return self.numpy
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is str and other == self.name)
@@ -54,9 +68,17 @@ class DType:
         return self.kind == "Float" or self.name.startswith("int")
 
 
+def _bfloat16_package() -> Any:  # it carries no annotations
+    try:
+        return import_module("ml_dtypes")
+    except ImportError as error:
+        what = "NumPy has no bfloat16, and the package that has is not installed"
+        hint = "pip install ml_dtypes"
+        raise DTypeError("bfloat16", what, got=str(error), hint=hint) from None
+
+
 def _make(name: str, kind: KindName) -> DType:
-    base = ml_dtypes.bfloat16 if name == "bfloat16" else name
-    return DType(name, kind, np.dtype(base))
+    return DType(name, kind, np.dtype("uint16" if name == "bfloat16" else name))
 
 
 bfloat16: Final = _make("bfloat16", "Float")
@@ -91,7 +113,16 @@ DTYPES: Final[dict[str, DType]] = {
         bool_,
     )
 }
-_BY_NUMPY: Final = {d.numpy: d for d in DTYPES.values()}
+
+
+class _ByNumpy(dict[np.dtype[Any], DType]):
+    def __missing__(self, key: np.dtype[Any]) -> DType:
+        if key.name != "bfloat16":
+            raise KeyError(key)
+        return self.setdefault(key, bfloat16)
+
+
+BY_NUMPY: Final = _ByNumpy({d.numpy: d for d in DTYPES.values() if d is not bfloat16})
 
 DTypeLike = DType | str | type | np.dtype[Any]
 
@@ -130,7 +161,7 @@ def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
     try:
         if value is None:  # float64 to NumPy
             raise TypeError
-        return _BY_NUMPY[np.dtype(value).newbyteorder("=")]
+        return BY_NUMPY[np.dtype(value).newbyteorder("=")]
     except (TypeError, KeyError, ValueError):
         given: object = value
         is_complex = "complex" in repr(given) or isinstance(given, complex)
@@ -234,9 +265,6 @@ def number_for(value: Scalar, dtype: DType, op: str) -> Any:
     return whole
 
 
-_finfo: Final[Any] = ml_dtypes.finfo  # carries no annotations of its own
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class FloatLimits:
@@ -277,7 +305,7 @@ def finfo(type: DTypeLike | HasDType, /) -> FloatLimits:
 
 @cache  # formulas ask in each call
 def _limits_of(dtype: DType) -> FloatLimits:
-    found = _finfo(dtype.numpy)
+    found = (_bfloat16_package() if dtype is bfloat16 else np).finfo(dtype.numpy)
     return FloatLimits(
         8 * dtype.itemsize,
         float(found.eps),
