@@ -30,6 +30,9 @@ class TreeSum(Generic[T]):
     The order follows from the number of leaves alone. At most log2 of it sums are held, twice as
     many where the first leaf is not number 0: these are a part of a sum, for others to finish.
 
+    Attributes:
+        first: the number of the leaf that comes first.
+
     >>> total = TreeSum()
     >>> for leaf in ("a", "b", None, "d", "e"):
     ...     total.add(leaf)
@@ -44,7 +47,7 @@ class TreeSum(Generic[T]):
             first: the number of the leaf that comes first.
             add: what adds two sums, the left one first.
         """
-        self._next, self._add = first, add
+        self.first, self._next, self._add = first, first, add
         self._held: list[tuple[TreeNode, T | None]] = []
 
     def add(self, leaf: T | None) -> None:

@@ -1,76 +1,170 @@
-"""Gradients on their way to other ranks: in buckets, of which one travels while others are read."""
+"""Gradients on their way to other ranks: in buckets, which travel while the rest is computed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from math import prod
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
 from phlox_nn import Param
-from phlox_tensor import Backend, Tensor, asarray, concat
-from phlox_tensor.groups import Group, absent_of, tree_sum
+from phlox_tensor import Backend, Ready, Tensor, asarray, concat
+from phlox_tensor.groups import Group, TreeSum, absent_of, gathered, tree_sum
 
 # Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network.
 LIMIT: Final = 1 << 21
 
-# By bucket the ids and shapes of what is in it, one after the other.
+# By bucket the ids and shapes of what is in it, one after the other; no id is an absent gradient.
 Layout: TypeAlias = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
 
 @final
-class Buckets:
-    """Sums of gradients over ranks, by one thread that carries bytes while this one reads on."""
+class Exchange:
+    """One thread that talks to other ranks, while the others compute; it starts when needed."""
 
-    def __init__(self, group: Group, inner: Backend) -> None:
+    def __init__(self, group: Group) -> None:
         """Begin without a thread."""
-        self._group, self._inner = group, inner
+        self.group = group
         self._thread: ThreadPoolExecutor | None = None
 
-    def summed(
-        self, weights: Sequence[Param], there: Sequence[int], held: list[Any], leaves: int
-    ) -> tuple[list[Tensor[Any]], Layout]:
+    def begin(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Call a function behind those that were begun before."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="phlox-exchange")
+        return self._thread.submit(function, *args)
+
+    def gathered(self, value: Any) -> list[Any]:
+        """Return what each rank gives, behind all that was begun."""
+        if self._thread is None:
+            return gathered(self.group, value)
+        found: list[Any] = self.begin(gathered, self.group, value).result()
+        return found
+
+
+@final
+class Buckets:
+    """The gradients of one step, which leave for the other ranks bucket by bucket.
+
+    Buckets are those of the parameters, so that all ranks send the same ones in one order, whatever
+    a rank has gradients of. Absent ones travel as minus zero, which changes no sum.
+
+    Attributes:
+        there: which parameters have a gradient here.
+    """
+
+    def __init__(
+        self, exchange: Exchange, inner: Backend, weights: Sequence[Param], leaves: int
+    ) -> None:
+        """Begin a step.
+
+        Args:
+            exchange: what carries them.
+            inner: the device of gradients.
+            weights: all parameters, in an order that ranks share.
+            leaves: how many parts all ranks have.
+        """
+        self._exchange, self._inner, self._leaves = exchange, inner, leaves
+        self._weights = weights
+        self._places = _buckets(weights)
+        self._ready: dict[int, list[Any]] = {}
+        self._sent: list[Future[Any]] = []
+        self.there = np.zeros(len(weights), bool)
+
+    def ready(self, sums: TreeSum[Any], behind: int) -> Ready:
+        """Return what the backward pass of the last part is told, so that buckets leave in it.
+
+        Args:
+            sums: gradients of the parts before it.
+            behind: how many empty parts come after it.
+        """
+        return [
+            (self._values(places), partial(self._last, number, sums, behind))
+            for number, places in enumerate(self._places)
+        ]
+
+    def rest(self, sums: TreeSum[Any]) -> None:
+        """Send what the parts of this rank gave, if no pass has."""
+        held = [None if g is None else self._of_all(g) for _, g in sums.parts()]
+        self.send_all(held)
+
+    def send_all(self, held: Sequence[list[Any] | None]) -> None:
+        """Send all buckets, of gradients by parameter for each sum of this rank."""
+        for number, places in enumerate(self._places):
+            if number not in self._ready:
+                self._send(number, [each and [each[p] for p in places] for each in held])
+
+    def _of_all(self, grads: Any) -> list[Any]:
+        return [grads.get(param.value) for param in self._weights]
+
+    def _values(self, places: list[int]) -> list[Tensor[Any]]:
+        return [self._weights[place].value for place in places]
+
+    def _last(self, number: int, sums: TreeSum[Any], behind: int, grads: list[Any]) -> None:
+        """Add the gradients of the last part to those of a bucket, and send it."""
+        values = self._values(self._places[number])
+        before = sums.parts()
+        total: TreeSum[Any] = TreeSum(sums.first, add=_plus)
+        for node, each in before:
+            total.join(node, None if each is None else [each.get(value) for value in values])
+        total.add(grads)
+        for _ in range(behind):
+            total.add(None)
+        self._send(number, [each for _, each in total.parts()])
+
+    def _send(self, number: int, held: list[Any]) -> None:
+        """Send a bucket when those before it were sent."""
+        places = self._places[number]
+        for each in held:
+            if each is not None:
+                self.there[places] |= [gradient is not None for gradient in each]
+        self._ready[number] = [each and self._row(places, each) for each in held]
+        while (following := len(self._sent)) in self._ready and len(self._places) > 1:
+            rows = self._ready[following]
+            self._ready[following] = []  # those of this rank go with their last use
+            self._sent.append(self._exchange.begin(self._summed, self._places[following], rows))
+
+    def found(self, there: Sequence[bool]) -> tuple[list[Tensor[Any]], Layout]:
         """Return the sums over all parts, a tensor for each bucket, and what is where.
 
         Args:
-            weights: all parameters, in an order that ranks share.
-            there: the places of those that have a gradient on any rank.
-            held: sums of gradients of this rank by place, None for those of empty parts.
-            leaves: how many parts all ranks have.
+            there: which parameters have a gradient on any rank.
         """
-        buckets = _buckets(weights, there)
-        rows = [[self._row(weights, places, sums) for sums in held] for places in buckets]
-        if len(buckets) == 1:
-            wholes = [tree_sum(self._group, leaves, _read(weights, buckets[0], rows[0]))]
-        else:
-            if self._thread is None:
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix="phlox-exchange")
-            waiting = [
-                self._thread.submit(tree_sum, self._group, leaves, _read(weights, places, each))
-                for places, each in zip(buckets, rows, strict=True)
-            ]
-            wholes = (each.result() for each in waiting)  # type: ignore[assignment]
+        wholes: Any = (each.result() for each in self._sent)
+        if len(self._places) == 1:
+            wholes = [self._summed(self._places[0], self._ready[0])]
         layout = tuple(
-            tuple((weights[place].id, weights[place].shape) for place in places)
-            for places in buckets
+            tuple((self._weights[p].id if there[p] else "", self._weights[p].shape) for p in places)
+            for places in self._places
         )
         return [asarray(whole, device=self._inner) for whole in wholes], layout
 
-    def _row(self, weights: Sequence[Param], places: list[int], sums: Any) -> Any:
+    def _summed(self, places: list[int], rows: list[Any]) -> Any:
+        return tree_sum(self._exchange.group, self._leaves, self._read(places, rows))
+
+    def _row(self, places: list[int], sums: list[Any]) -> Any:
         """One sum of the gradients of a bucket in one tensor, which is read from there at once."""
-        if sums is None:
-            return None
         pieces = [
-            self._absent(weights[place]) if sums[place] is None else sums[place].reshape(-1)
-            for place in places
+            self._absent(self._weights[place]) if gradient is None else gradient.reshape(-1)
+            for place, gradient in zip(places, sums, strict=True)
         ]
         return pieces[0] if len(pieces) == 1 else concat(pieces)
 
     def _absent(self, param: Param) -> Tensor[Any]:
         kind = param.dtype.numpy
         return asarray(np.full(prod(param.shape), absent_of(kind), kind), device=self._inner)
+
+    def _read(self, places: list[int], rows: list[Any]) -> Any:
+        """The rows of a bucket as an array."""
+        kind = self._weights[places[0]].dtype.numpy
+        size = sum(prod(self._weights[place].shape) for place in places)
+        if len(rows) == 1 and rows[0] is not None:
+            return rows[0].numpy()[None]
+        absent = absent_of(kind)
+        held = [np.full(size, absent, kind) if row is None else row.numpy() for row in rows]
+        return np.array(held, kind).reshape(len(rows), size)
 
 
 def split(layout: Layout, tensors: Sequence[Tensor[Any]]) -> dict[str, Tensor[Any]]:
@@ -80,16 +174,22 @@ def split(layout: Layout, tensors: Sequence[Tensor[Any]]) -> dict[str, Tensor[An
         high = 0
         for key, shape in bucket:
             low, high = high, high + prod(shape)
-            found[key] = tensor[low:high].reshape(shape)
+            if key:
+                found[key] = tensor[low:high].reshape(shape)
     return found
 
 
-def _buckets(weights: Sequence[Param], there: Sequence[int]) -> list[list[int]]:
+def _plus(left: list[Any], right: list[Any]) -> list[Any]:
+    pairs = zip(left, right, strict=True)
+    return [a if b is None else b if a is None else a + b for a, b in pairs]
+
+
+def _buckets(weights: Sequence[Param]) -> list[list[int]]:
     """Places in buckets of one element type, the last parameters first, as a backward pass goes."""
     buckets: list[list[int]] = []
     open_: dict[Any, tuple[list[int], int]] = {}
-    for place in reversed(there):
-        kind, size = weights[place].dtype, prod(weights[place].shape)
+    for place, weight in reversed([*enumerate(weights)]):
+        kind, size = weight.dtype, prod(weight.shape)
         bucket, used = open_.get(kind, ([], LIMIT))
         if not bucket or used + size > LIMIT:
             bucket, used = [], 0
@@ -97,14 +197,3 @@ def _buckets(weights: Sequence[Param], there: Sequence[int]) -> list[list[int]]:
         bucket.append(place)
         open_[kind] = bucket, used + size
     return buckets
-
-
-def _read(weights: Sequence[Param], places: list[int], rows: list[Any]) -> Any:
-    """The rows of a bucket as an array."""
-    kind = weights[places[0]].dtype.numpy
-    size = sum(prod(weights[place].shape) for place in places)
-    if len(rows) == 1 and rows[0] is not None:
-        return rows[0].numpy()[None]
-    absent = absent_of(kind)
-    held = [np.full(size, absent, kind) if row is None else row.numpy() for row in rows]
-    return np.array(held, kind).reshape(len(rows), size)

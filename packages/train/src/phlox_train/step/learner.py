@@ -17,13 +17,13 @@ from phlox_optim import (
     Scheduler,
 )
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError, where
+from phlox_tensor import ArgumentError, Backend, Ready, RecordError, Tensor, WrongTypeError, where
 from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import Group, TreeSum, told
 from phlox_tensor.random import Generator, generator
 
 from .batches import parts_of, placed
-from .buckets import Layout, split
+from .buckets import Buckets, Layout, split
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
@@ -233,19 +233,46 @@ class Learner(Generic[M]):
         batch = placed(batch, self.device) if mine else None
         parts = [batch] * len(mine) if count == 1 else parts_of(batch, count, mine, self.rows)
         scale = None if self.scaling is None else self.scaling.scale
-        held, seen = self._share(forward, parts, mine.start, scale)
-        parts_seen = [None if part is None else Part(*part) for part in seen]
-        whole = together.summed(self.model, held, parts_seen, count)
+        buckets = together.buckets(self.model, count)
+        if self._compile:  # gradients are there at once
+            held, seen = self._share(forward, parts, mine.start, scale)
+            buckets.send_all(held)
+            seen = [None if part is None else Part(*part) for part in seen]
+        else:
+            sums, seen = self._over(forward, parts, mine.start, scale, buckets)
+            buckets.rest(sums)
+        whole = together.summed(self.model, buckets, seen)
         self._apply_whole(together, whole)
         return whole.out
 
     def _shared(
         self, forward: Forward, parts: Sequence[Any], first: int, scale: float | None
     ) -> Any:
-        """Sums of gradients over some parts, and what each gave besides; it may be compiled."""
+        """Sums of gradients over some parts, and what each gave besides; it is compiled."""
+        sums, seen = self._over(forward, parts, first, scale)
+        held = [
+            None if grads is None else [grads.get(p.value) for p in weights_of(self.model)]
+            for _, grads in sums.parts()
+        ]
+        return held, [None if part is None else tuple(part) for part in seen]
+
+    def _over(
+        self,
+        forward: Forward,
+        parts: Sequence[Any],
+        first: int,
+        scale: float | None,
+        buckets: Buckets | None = None,
+    ) -> tuple[TreeSum[Any], list[Part | None]]:
+        """Sums of gradients over some parts, and what each gave besides.
+
+        With ``buckets``, the pass of the last part sends all sums, and does not add to them.
+        """
         model, step = self._now.get()
+        states = [] if self.together is None else states_of(model)
+        last = max((k for k, part in enumerate(parts) if part is not None), default=-1)
         sums: TreeSum[Any] = TreeSum(first)
-        seen: list[Any] = []
+        seen: list[Part | None] = []
         for number, part in enumerate(parts, first):
             if part is None:
                 sums.add(None)
@@ -253,22 +280,27 @@ class Learner(Generic[M]):
                 continue
             out = self._forward(forward, model, part, step, number)
             weight = weight_of(out, part) if self.microbatches > 1 else None
-            grads = _gradients_of(out["loss"], weight, scale)
-            sums.add(grads)
-            seen.append(
-                ([grads.proposals(p.value) for p in states_of(model)], detached(out), weight)
-            )
-        return [_by_weight(model, grads) for _, grads in sums.parts()], seen
+            ready = None
+            if buckets is not None and number - first == last:
+                ready = buckets.ready(sums, len(parts) - 1 - last)
+            grads = _gradients_of(out["loss"], weight, scale, ready)
+            sums.add(grads if ready is None else None)
+            seen.append(Part([grads.proposals(p.value) for p in states], detached(out), weight))
+        return sums, seen
 
     def _update_with_others(self, together: Together, loss: Any) -> None:
         """A step by the mean of what all ranks give."""
-        grads = loss
+        size, grads = together.group.size, loss
+        buckets = together.buckets(self.model, size)
+        sums: TreeSum[Any] = TreeSum(together.group.rank)
         if isinstance(loss, Tensor):
-            grads = (loss if self.scaling is None else self.scaling.scaled(loss)).backward()
+            scaled = loss if self.scaling is None else self.scaling.scaled(loss)
+            grads = scaled.backward(ready=buckets.ready(sums, 0))
+        else:
+            sums.add(grads)
+            buckets.rest(sums)
         states = [grads.proposals(p.value) for p in states_of(self.model)]
-        size = together.group.size
-        held = [_by_weight(self.model, grads)]
-        whole = together.summed(self.model, held, [Part(states, {}, None)], size)
+        whole = together.summed(self.model, buckets, [Part(states, {}, None)])
         self._apply_whole(together, whole._replace(divisor=size))
 
     def _apply_whole(self, together: Together, whole: Whole) -> None:
@@ -302,27 +334,15 @@ class Learner(Generic[M]):
 
     def _gradients(self, forward: Forward, parts: list[Any], scale: float | None) -> Any:
         """The gradients of all parts together, their outputs, and a number to divide by."""
-        model, step = self._now.get()
-        if len(parts) == 1:
-            out = self._forward(forward, model, parts[0], step, 0)
-            loss = out["loss"] if scale is None else out["loss"] * scale
-            return loss.backward(), detached(out), 1.0
-        grads: TreeSum[Any] = TreeSum()
+        grads, seen = self._over(forward, parts, 0, scale)
+        there = [part for part in seen if part is not None]
+        if self.microbatches == 1:
+            return grads.value(), there[0].out, 1.0
         total: TreeSum[Any] = TreeSum()
-        outs, weights = [], []
-        for number, part in enumerate(parts):
-            if part is None:
-                grads.add(None)
-                total.add(None)
-                continue
-            out = self._forward(forward, model, part, step, number)
-            weight = weight_of(out, part)
-            grads.add(_gradients_of(out["loss"], weight, scale))
-            total.add(weight)
-            outs.append(detached(out))
-            weights.append(weight)
+        for part in seen:
+            total.add(None if part is None else part.weight)
         whole = total.value()
-        out = joined(outs, weights, whole)
+        out = joined([part.out for part in there], [part.weight for part in there], whole)
         if isinstance(whole, Tensor):  # of the function's own counting: it stays on the device
             return grads.value() / whole, out, 1.0
         return grads.value(), out, whole
@@ -431,21 +451,26 @@ def _check(value: object, kind: Any, name: str, hint: str) -> None:
         )
 
 
-def _gradients_of(loss: Tensor[Any], weight: Any, scale: float | None) -> Any:
+def _gradients_of(
+    loss: Tensor[Any], weight: Any, scale: float | None, ready: Ready | None = None
+) -> Any:
     """The gradients of a loss that counts so much; those of one that counts nothing are 0."""
     loss = loss if weight is None else loss * weight
-    grads: Any = (loss if scale is None else loss * scale).backward()
+    loss = loss if scale is None else loss * scale
     if not isinstance(weight, Tensor):
-        return grads
+        return loss.backward(ready=ready)
     inner = weight.device.inner
     empty = (weight if inner is None else weight.to_device(inner)) == 0
-    # Such as a mean over no tokens, which is nan: times 0 it stays nan.
-    return grads.map(lambda gradient: where(empty, 0.0, gradient))
 
+    def cleaned(gradient: Any) -> Any:
+        # Such as of a mean over no tokens, which is nan: times 0 it stays nan.
+        return None if gradient is None else where(empty, 0.0, gradient)
 
-def _by_weight(model: Module, grads: Any) -> list[Any] | None:
-    """The gradient of each trained parameter; None for no part at all."""
-    return None if grads is None else [grads.get(param.value) for param in weights_of(model)]
+    def after(function: Callable[[list[Any]], object]) -> Callable[[list[Any]], object]:
+        return lambda grads: function([cleaned(gradient) for gradient in grads])
+
+    clean = None if ready is None else [(leaves, after(function)) for leaves, function in ready]
+    return loss.backward(ready=clean).map(cleaned)
 
 
 def _recording(model: Module) -> Backend:

@@ -19,7 +19,7 @@ from phlox_record import NamedMsgpackRecorder
 from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray
 from phlox_tensor.groups import Group, TreeSum, gathered, share_of, told
 
-from .buckets import Buckets, Layout
+from .buckets import Buckets, Exchange, Layout
 from .outputs import Outputs, joined_as, mean_of, weighted
 
 M = TypeVar("M", bound=Module)
@@ -74,7 +74,7 @@ class Together:
             warnings.warn(f"[Learner] {text}\nhint: {hint}", stacklevel=3)
         self._device = device
         self._inner = device if device.inner is None else device.inner
-        self._buckets = Buckets(group, self._inner)
+        self._exchange = Exchange(group)
 
     def same(self, model: M) -> M:
         """Return the model of rank 0, ids of parameters included."""
@@ -105,30 +105,24 @@ class Together:
                 hint="its memory or processor may be damaged; versions that differ: init() says so",
             )
 
-    def summed(self, model: Module, held: list[Any], seen: list[Part | None], leaves: int) -> Whole:
+    def buckets(self, model: Module, leaves: int) -> Buckets:
+        """Return what carries the gradients of a step with so many parts."""
+        return Buckets(self._exchange, self._inner, weights_of(model), leaves)
+
+    def summed(self, model: Module, buckets: Buckets, seen: list[Part | None]) -> Whole:
         """Return what the parts of all ranks give together.
 
         Args:
             model: the one whose gradients they are.
-            held: sums of gradients of this rank, in the order of ``weights_of``.
+            buckets: with all gradients of this rank.
             seen: what else its parts gave, None for empty ones.
-            leaves: how many parts all ranks have.
         """
-        weights = weights_of(model)
-        bits = [
-            np.packbits([g is not None for g in sums or [None] * len(weights)]) for sums in held
-        ]
         others = [None if part is None else _small(part) for part in seen]
-        found = gathered(self.group, (bits, others))
+        found = self._exchange.gathered((np.packbits(buckets.there), others))
         parts = [part for _, theirs in found for part in theirs]
         full = [part for part in parts if part is not None]
-        any_ = np.zeros(-(-len(weights) // 8), np.uint8)
-        for theirs, _ in found:
-            for each in theirs:
-                any_ |= each
-        there = np.unpackbits(any_, count=len(weights)).astype(bool)
-        places = np.flatnonzero(there).tolist()
-        grads, layout = self._buckets.summed(weights, places, held, leaves)
+        bits = np.bitwise_or.reduce([bits for bits, _ in found])
+        grads, layout = buckets.found(np.unpackbits(bits, count=buckets.there.size).tolist())
         updates = self._updates(model, [states for states, _, _ in full])
         own = [part.out for part in seen if part is not None]
         if full[0][2] is None:  # whole batches, of which another rank may have none
