@@ -209,3 +209,31 @@ def test_long_gradients_travel_in_buckets(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert together(3, run) == [alone] * 3
     assert sent == [4 * 5] * 3  # in each step 3, 48, 16 and 16, 16, and 128 numbers
+
+
+def test_gradients_leave_while_the_backward_pass_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("phlox_train.step.buckets"), "LIMIT", 40)
+    waited: list[bool] = []
+
+    def run(group: Any) -> None:
+        left = threading.Event()
+        exchange = group.all_to_all
+
+        def all_to_all(*args: Any) -> None:
+            left.set()
+            exchange(*args)
+
+        group.all_to_all = all_to_all
+
+        def step(model: Any, batch: Any) -> Any:
+            hidden = model.norm(model.first(batch["x"]))  # back here, the last layer is done with
+            hidden = px.register_hook(hidden, lambda _: waited.append(left.wait(20)))
+            return model.last(model.dropout(hidden)).square().mean()
+
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, group=group, seed=0)
+        learner.step(step, batches((12,))[0])
+
+    together(2, run)
+    assert waited == [True, True]
