@@ -1,8 +1,7 @@
 """Modules, configs, layers, losses and initializers: everything of phlox_nn."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from phlox_nn import *
 
-if not _TYPE_CHECKING:
-    from phlox_nn import __getattr__  # noqa: F401 - says what names of PyTorch are called here
+from ._mirror import mirror as _mirror
+
+_mirror(__name__, "phlox_nn")

@@ -1,8 +1,7 @@
 """Optimizers, schedules and gradient clipping: everything of phlox_optim."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from phlox_optim import *
 
-if not _TYPE_CHECKING:
-    from phlox_optim import __getattr__  # noqa: F401 - says what names of PyTorch are called here
+from ._mirror import mirror as _mirror
+
+_mirror(__name__, "phlox_optim")

@@ -10,7 +10,7 @@ import pytest
 
 import phlox as px
 from phlox import nn
-from phlox_tensor._elsewhere.spellings import COMPLEX, FOREIGN, NAMES, SPELLINGS
+from phlox_tensor._elsewhere.spellings import COMPLEX, FOREIGN, NAMES
 from tests.names.given import GIVEN
 from tests.names.idioms import (
     APART,
@@ -23,11 +23,12 @@ from tests.names.idioms import (
     USED,
     VALUES,
 )
+from tools.generate.spelling_rows import ROWS
 
 CODES = {name: code.format(ns="px") for name, (_, code) in FOREIGN.items()}
 # Names of Burn alone, which no library here has.
-BURN = {row.burn.rpartition(".")[2] for row in SPELLINGS} - {
-    name.rpartition(".")[2] for row in SPELLINGS for name in (row.numpy, row.torch)
+BURN = {row.burn.rpartition(".")[2] for row in ROWS} - {
+    name.rpartition(".")[2] for row in ROWS for name in (row.numpy, row.torch)
 }
 
 

@@ -7,18 +7,43 @@ from typing import Any
 
 import pytest
 
+import phlox_tensor as pt
 from phlox_tensor import REGISTRY
-from phlox_tensor._elsewhere.spellings import SPELLINGS, Spelling
+from phlox_tensor._elsewhere.spellings import Spelling
 from tests.names.given import GIVEN
 from tests.names.rows import APART, BY_KINDS, OTHER, SAME, Line
 from tools.generate.spelling_notes import NOTES
+from tools.generate.spelling_rows import ROWS as SPELLING_ROWS
 
-ROWS = {row.ours: row for row in SPELLINGS if (row.numpy, row.torch) != ("", "")}
+ROWS = {row.ours: row for row in SPELLING_ROWS if (row.numpy, row.torch) != ("", "")}
 # What the calls here cannot show.
 UNSEEN = {
     "remainder": "of ONNX",
     "scatter": "of Burn",
 }
+
+
+# Functions of devices, settings and storage, which have no like elsewhere, and names of types.
+UNLIKE = {
+    "Entry", "Pull", "Ready", "Standing", "as_device", "as_dtype", "batch_norm_train", "default_device",
+    "devices", "empty_cache", "is_inside", "pack_int4", "prepacked",
+    "printoptions", "quantized_linear", "random.generator", "random.use_generator",
+    "set_printoptions", "unpack_int4",
+}  # fmt: skip
+
+
+def test_every_public_function_stands_in_the_table() -> None:
+    ours = {row.ours for row in SPELLING_ROWS}
+    spaces = {"": pt, "fft.": pt.fft, "linalg.": pt.linalg, "random.": pt.random}
+    found = {
+        prefix + name
+        for prefix, space in spaces.items()
+        for name in getattr(space, "__all__", dir(space))
+        if not name.startswith("_") and callable(getattr(space, name)) and name not in ours
+        if not isinstance(getattr(space, name), type)
+    }
+    assert found - ours == UNLIKE
+    assert len(ours) == len(SPELLING_ROWS)
 
 
 def lines(name: str) -> list[Line]:

@@ -10,10 +10,10 @@ import numpy as np
 
 import phlox_tensor as pt
 from phlox_tensor._elsewhere.spelling_codes import IDIOMS
-from phlox_tensor._elsewhere.spellings import SPELLINGS
 from phlox_tensor._errors.keywords import KEYWORDS
 from phlox_tensor._op.declaration import Op
 from tools.generate.spelling_notes import NOTES, ONNX
+from tools.generate.spelling_rows import ROWS as SPELLING_ROWS
 
 from . import namespaces
 from .code import module_of, own_ops, parameters, result_type
@@ -84,7 +84,7 @@ def spellings() -> str:
         f"| `{row.ours}` | {_cell(row.numpy, row.ours)} | {_cell(row.torch, row.ours)} "
         f"| {_cell(row.burn, row.ours)} | {_cell(ONNX.get(row.ours, ''), row.ours)} "
         f"| {NOTES.get(row.ours, '')} |"
-        for row in SPELLINGS
+        for row in SPELLING_ROWS
     )
     idioms = "\n".join(f"| `{name}` | `{code.format(ns='px')}` |" for name, code in IDIOMS.items())
     keywords = "\n".join(

@@ -133,28 +133,6 @@ def named(ours: str) -> object:
     return value
 
 
-# Functions of devices, settings and storage, which have no like elsewhere, and names of types.
-UNLIKE = {
-    "Entry", "Pull", "Standing", "as_device", "as_dtype", "batch_norm_train", "default_device",
-    "devices", "empty_cache", "is_inside", "pack_int4", "prepacked",
-    "printoptions", "quantized_linear", "random.generator", "random.use_generator",
-    "set_printoptions", "unpack_int4",
-}  # fmt: skip
-
-
-def test_every_public_function_stands_in_the_table() -> None:
-    ours = {row.ours for row in SPELLINGS}
-    spaces = {"": pt, "fft.": pt.fft, "linalg.": pt.linalg, "random.": pt.random}
-    found = {
-        prefix + name
-        for prefix, space in spaces.items()
-        for name in getattr(space, "__all__", dir(space))
-        if not name.startswith("_") and callable(getattr(space, name)) and name not in ours
-        if not isinstance(getattr(space, name), type)
-    }
-    assert found - ours == UNLIKE
-
-
 def test_rows_of_the_table_are_sorted_and_name_what_there_is() -> None:
     ours = [row.ours for row in SPELLINGS]
     assert ours == sorted(ours)

@@ -1,9 +1,6 @@
 """Derivatives of any order for any phlox backend."""
 
-import sys as _sys
-
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
+from phlox_tensor.public import publish as _publish
 
 from ._autodiff import Autodiff as Autodiff
 from ._autodiff import rule_kind as rule_kind
@@ -34,4 +31,4 @@ from ._watch import register_hook as register_hook
 from ._watch import retain_grad as retain_grad
 from .batching import batching_kind as batching_kind
 
-_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
+_publish(__name__)

@@ -6,13 +6,10 @@ learner = train.Learner(model, optimizer, 1e-3, microbatches=8, group=group)
 ```
 """
 
-import sys as _sys
-
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
 from phlox_tensor.groups import Group as Group
 from phlox_tensor.groups import Solo as Solo
 from phlox_tensor.groups import tree_sum as tree_sum
+from phlox_tensor.public import publish as _publish
 
 from ._errors import DistributedError as DistributedError
 from ._init import init as init
@@ -20,4 +17,4 @@ from ._mpi import Mpi as Mpi
 
 __version__ = "0.1.0"
 
-_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
+_publish(__name__)

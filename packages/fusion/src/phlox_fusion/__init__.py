@@ -1,9 +1,6 @@
 """Compiled functions: recorded once, replayed without Python per op; functions that are kernels."""
 
-import sys as _sys
-
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _say_arguments
+from phlox_tensor.public import publish as _publish
 
 from .compiled import Compiled as Compiled
 from .compiled import compile as compile
@@ -13,4 +10,4 @@ from .kernels.kernel import kernel as kernel
 
 __all__ = ["Compiled", "Fusion", "Kernel", "compile", "kernel"]
 
-_say_arguments(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
+_publish(__name__)

@@ -2,12 +2,11 @@
 
 import re as _re
 import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from collections.abc import Mapping as _Mapping
 
 import phlox_tensor as _tensor
 from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
-from phlox_tensor.names import unknown_name as _unknown_name
+from phlox_tensor.public import publish as _publish
 
 from . import initializers as initializers
 from . import models as models
@@ -67,36 +66,23 @@ __version__ = "0.1.0"
 _parts = [
     c for c in _classes_of(_sys.modules[__name__]) if c is Module or not issubclass(c, Module)
 ]
-_explain(_sys.modules[__name__], *_parts, models.Gpt)
 
 
-# Rooms of this package are no part of what it offers: their names do not show.
-for _room in ("layers", "loading", "losses", "module", "param", "parts", "settings", "weights"):
-    del globals()[_room]
-
-
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Say what a name of PyTorch is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_nn", {**_of_functions(name), **_NAMES}, __dir__())
-
-
-def _of_functions(name: str) -> dict[str, str]:
-    """What to type for a function of ``torch.nn.functional``, which is one of px."""
-    if not name.islower():
-        return {}
+def _meant_by(name: str) -> _Mapping[str, str]:
+    """What to type for a name of PyTorch; functions of ``torch.nn.functional`` are in px."""
+    if not name.islower() or name in _NAMES:
+        return _NAMES
     try:
         getattr(_tensor, name)
     except _tensor.UnknownNameError as error:
         known = "otherwise" in error.what or "calls this" in error.what
-        return {name: _re.sub(r"\bpt\b", "px", str(error.hint))} if known else {}
+        return {name: _re.sub(r"\bpt\b", "px", str(error.hint))} if known else _NAMES
     return {name: f"px.{name}"}
 
 
-def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+_publish(
+    __name__,
+    _meant_by,
+    rooms=("layers", "loading", "losses", "module", "param", "parts", "settings", "weights"),
+    explained=(*_parts, models.Gpt),
+)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from phlox_tensor import ArgumentError, Backend, Float, Tensor, as_device, diagonal, full, where
 from phlox_tensor.capture import drawing_once
 from phlox_tensor.linalg import qr
-from phlox_tensor.names import unknown_name
+from phlox_tensor.public import publish
 from phlox_tensor.random import (
     Generator,
     generator,
@@ -237,14 +237,9 @@ def _orthonormal(columns: Tensor[Float]) -> Tensor[Float]:
     return q * where(diagonal(r) < 0, -1.0, 1.0)
 
 
-# Type checkers would take any name for one that exists.
-if not TYPE_CHECKING:
+def _elsewhere(name: str) -> Mapping[str, str]:
+    made = MADE.get(squeezed(name))
+    return {name: made, **INITIALIZERS} if made else INITIALIZERS
 
-    def __getattr__(name: str) -> object:
-        """Say what a name of PyTorch is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        made = MADE.get(squeezed(name))
-        others = {name: made, **INITIALIZERS} if made else INITIALIZERS
-        public = [word for word in globals() if not word.startswith("_")]
-        raise unknown_name(name, "nn.initializers", others, public)
+
+publish(__name__, _elsewhere, owner="nn.initializers")

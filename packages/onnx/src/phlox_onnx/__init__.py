@@ -6,9 +6,7 @@ write("model.onnx", "mymodel")  # a Python package of layers, with its weights
 ```
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from phlox_tensor.names import unknown_name as _unknown_name
+from phlox_tensor.public import publish as _publish
 
 from ._elsewhere import NAMES as _NAMES
 from ._errors import OnnxError as OnnxError
@@ -24,16 +22,4 @@ from .source import write as write
 
 __version__ = "0.1.0"
 
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Say what a name of others is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_onnx", _NAMES, __dir__())
-
-
-def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+_publish(__name__, _NAMES)

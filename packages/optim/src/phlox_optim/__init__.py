@@ -1,11 +1,6 @@
 """Optimizers, the adaptor from tensors to modules, gradient clipping, learning-rate schedules."""
 
-import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
-from phlox_tensor.names import unknown_name as _unknown_name
+from phlox_tensor.public import publish as _publish
 
 from ._adafactor import Adafactor as Adafactor
 from ._adafactor import AdafactorConfig as AdafactorConfig
@@ -64,18 +59,4 @@ from ._sgd import SgdConfig as SgdConfig
 
 __version__ = "0.1.0"
 
-_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
-
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Say what a name of PyTorch is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_optim", _NAMES, __dir__())
-
-
-def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+_publish(__name__, _NAMES)

@@ -7,11 +7,8 @@ record = recorder.load("checkpoint", device=gpu)
 ```
 """
 
-import sys as _sys
-
 from phlox_tensor import RecordError as RecordError
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
+from phlox_tensor.public import publish as _publish
 
 from ._checkpoint import Checkpointer as Checkpointer
 from ._compare import Statistics as Statistics
@@ -57,4 +54,4 @@ from ._version import VERSION
 
 __version__ = VERSION
 
-_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
+_publish(__name__)

@@ -157,7 +157,7 @@ __version__ = "0.1.0"
 
 _install()
 _install_pickle()
-_install_hints(Tensor)
+_install_hints(Tensor, globals())
 _explain(_sys.modules[__name__], fft, linalg, random, tree, _At, _AtIndex)
 
 

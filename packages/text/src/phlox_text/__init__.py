@@ -7,13 +7,8 @@ for piece in model.generate("Once upon a time", max_tokens=50, stream=True):
 ```
 """
 
-import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
 from phlox_nn.generation.sampling import Sampling as Sampling
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
-from phlox_tensor.names import unknown_name as _unknown_name
+from phlox_tensor.public import publish as _publish
 
 from ._answer import Answer as Answer
 from ._chat import Chat as Chat
@@ -28,19 +23,4 @@ from ._tokenizer import TokenStream as TokenStream
 
 __version__ = "0.1.0"
 
-_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
-
-
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Say what a name of others is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_text", _NAMES, __dir__())
-
-
-def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+_publish(__name__, _NAMES)

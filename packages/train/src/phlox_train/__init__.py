@@ -7,13 +7,10 @@ for batch in batches:
 ```
 """
 
-import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
-from phlox_tensor.names import unknown_name as _unknown_name
+from phlox_tensor.public import publish as _publish
 
 from ._cli import cli as cli
 from ._elsewhere import NAMES as _NAMES
@@ -130,31 +127,11 @@ if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
 
 __version__ = "0.1.0"
 
-_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
-
-# Rooms of this package are no part of what it offers: their names do not show.
-for _room in ("metrics", "runs", "step"):
-    del globals()[_room]
-
-
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Load a metric, or say what a name of others is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name in (rows := _metrics()):
-            return rows[name]
-        raise _unknown_name(name, "phlox_train", _NAMES, __dir__())
-
-
-def __dir__() -> list[str]:
-    """Every public name, metrics among them."""
-    return sorted({*_metrics(), *(name for name in globals() if not name.startswith("_"))})
-
 
 def _metrics() -> dict[str, _Any]:
     from .metrics.rows import ROWS  # noqa: PLC0415 - slow, and not every training has metrics
 
     return ROWS
+
+
+_publish(__name__, _NAMES, rooms=("metrics", "runs", "step"), later=_metrics)

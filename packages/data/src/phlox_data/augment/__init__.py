@@ -9,12 +9,7 @@ What moves pixels moves ``mask`` (height, width), ``masks`` (count, height, widt
 (count, 4: left, top, right, bottom) of a dict, too.
 """
 
-import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from phlox_tensor.arguments import classes_of as _classes_of
-from phlox_tensor.arguments import explain as _explain
-from phlox_tensor.names import unknown_name as _unknown_name
+from phlox_tensor.public import publish as _publish
 
 from ._auto import RandAugment as RandAugment
 from ._auto import TrivialAugmentWide as TrivialAugmentWide
@@ -43,24 +38,10 @@ from ._noise import GaussianBlur as GaussianBlur
 from ._noise import Normalize as Normalize
 from ._noise import RandomErasing as RandomErasing
 
-_explain(_sys.modules[__name__], *_classes_of(_sys.modules[__name__]))
-
 # Names of torchvision that are something else here -> what to type.
 _NAMES = {
     "Compose": "dataset.map(augment.RandomHorizontalFlip()).map(augment.RandomGrayscale())",
     "ToTensor": "dataset.map(augment.Normalize((0.0,), (1.0,)))",
 }
 
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Say which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_data.augment", _NAMES, __dir__())
-
-
-def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+_publish(__name__, _NAMES)

@@ -1,10 +1,6 @@
 """Models from papers, with the parameter names of their PyTorch versions."""
 
-import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-
-from phlox_tensor.arguments import explain as _explain
-from phlox_tensor.names import unknown_name as _unknown_name
+from phlox_tensor.public import publish as _publish
 
 from .._elsewhere import MODELS as _MODELS
 from ._bert import Bert as Bert
@@ -34,19 +30,4 @@ from ._vae import VaeResult as VaeResult
 from ._vit import ViT as ViT
 from ._vit import ViTConfig as ViTConfig
 
-_explain(_sys.modules[__name__])
-
-
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Say what a model of others is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "phlox_nn.models", _MODELS, __dir__())
-
-
-def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+_publish(__name__, _MODELS)

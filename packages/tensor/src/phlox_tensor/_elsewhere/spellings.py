@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, Never
+from inspect import CO_VARARGS, unwrap
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .spelling_codes import IDIOMS, OTHERS
 from .spelling_rows import NETWORK_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class Spelling(NamedTuple):
@@ -30,17 +31,9 @@ class Spelling(NamedTuple):
 _MATH: Final = tuple(
     Spelling(*row)
     for row in (
-        ("abs", "=", "=", "="),
         ("acos", "arccos", "=", "=", "x.acos()"),
         ("acosh", "arccosh", "=", "=", "x.acosh()"),
-        ("add", "=", "=", "="),
-        ("all", "=", "=", "="),
         ("allclose", "=", "=", "all_close", "{ns}.allclose(x, y)"),
-        ("any", "=", "=", "="),
-        ("arange", "=", "=", "="),
-        ("argmax", "=", "=", "="),
-        ("argmin", "=", "=", "="),
-        ("argsort", "=", "=", "="),
         ("asarray", "array", "tensor", "from_data", "{ns}.asarray([1.0, 2.0])"),
         ("asin", "arcsin", "=", "=", "x.asin()"),
         ("asinh", "arcsinh", "=", "=", "x.asinh()"),
@@ -57,99 +50,57 @@ _MATH: Final = tuple(
         ),
         ("avg_pool2d", "", "=", "=", "{ns}.avg_pool2d(x, 2)"),
         ("batch_norm", "", "=", "", "nn.BatchNorm(channels)"),
-        ("bitwise_and", "=", "=", "="),
         ("bitwise_invert", "invert", "bitwise_not", "bitwise_not", "~x"),
         ("bitwise_left_shift", "left_shift", "=", "=", "x << 1"),
-        ("bitwise_or", "=", "=", "="),
         ("bitwise_right_shift", "right_shift", "=", "=", "x >> 1"),
-        ("bitwise_xor", "=", "=", "="),
         ("broadcast_arrays", "=", "broadcast_tensors", "", "{ns}.broadcast_arrays(x, y)"),
         ("broadcast_to", "=", "expand", "expand", "x.broadcast_to(2, 3)"),
-        ("ceil", "=", "=", "="),
         ("chunk", "", "=", "=", "{ns}.chunk(x, 3, axis=0)"),
         ("clip", "=", "clamp", "clamp", "x.clip(0.0, 1.0)"),
         ("concat", "concatenate", "cat", "cat", "{ns}.concat([x, y], axis=0)"),
         ("contiguous", "ascontiguousarray", "=", "", "x.contiguous()"),
         ("conv2d", "", "=", "=", "{ns}.conv2d(x, weight, bias)"),
         ("conv_transpose2d", "", "=", "=", "{ns}.conv_transpose2d(x, weight, bias)"),
-        ("cos", "=", "=", "="),
-        ("cosh", "=", "=", "="),
         ("cross_entropy", "", "=", "", "{ns}.cross_entropy(logits, targets)"),
-        ("cumsum", "=", "=", "="),
         ("cumulative_prod", "cumprod", "cumprod", "cumprod", "{ns}.cumulative_prod(x, axis=0)"),
         ("divide", "=", "div", "div", "x / y"),
-        ("elu", "", "=", "="),
-        ("empty", "=", "=", "="),
-        ("empty_like", "=", "=", "="),
         ("equal", "=", "eq", "=", "x == y"),
-        ("erf", "", "=", "="),
-        ("exp", "=", "=", "="),
         ("expand_dims", "=", "unsqueeze", "unsqueeze_dim", "{ns}.expand_dims(x, 0)"),
-        ("expm1", "=", "=", ""),
         ("eye", "identity", "=", "", "{ns}.eye(3)"),
         ("flatten", "ravel", "=", "=", "x.flatten()"),
-        ("flip", "=", "=", "="),
-        ("floor", "=", "=", "="),
         ("floor_divide", "=", "=", "", "x // y"),
-        ("fmod", "=", "=", "="),
-        ("from_dlpack", "=", "=", ""),
         ("from_numpy", "asarray", "=", "", "{ns}.from_numpy(array)"),
-        ("full", "=", "=", "="),
-        ("full_like", "=", "=", "="),
-        ("fused_linear", "", "", ""),
-        ("gelu", "", "=", "="),
         ("gelu_tanh", "", "", "gelu_approximate", "x.gelu_tanh()"),
         ("greater", "=", "gt", "=", "x > y"),
         ("greater_equal", "=", "ge", "=", "x >= y"),
-        ("hypot", "=", "=", "="),
         ("index_add", "", "=", "select_assign", "x.index_add(indices, update, axis=0)"),
         ("interpolate2d", "", "interpolate", "interpolate", "{ns}.interpolate2d(x, (64, 64))"),
         ("isfinite", "=", "=", "is_finite", "x.isfinite()"),
         ("isinf", "=", "=", "is_inf", "x.isinf()"),
         ("isnan", "=", "=", "is_nan", "x.isnan()"),
-        ("layer_norm", "", "=", ""),
-        ("leaky_relu", "", "=", "="),
         ("less", "=", "lt", "lower", "x < y"),
         ("less_equal", "=", "le", "lower_equal", "x <= y"),
-        ("linear", "", "=", "="),
-        ("linspace", "=", "=", ""),
-        ("log", "=", "=", "="),
-        ("log10", "=", "=", ""),
-        ("log1p", "=", "=", "="),
-        ("log2", "=", "=", ""),
         ("log_sigmoid", "", "logsigmoid", "=", "x.log_sigmoid()"),
-        ("log_softmax", "", "=", "="),
-        ("logaddexp", "=", "=", ""),
         ("logical_and", "=", "=", "bool_and", "x & y"),
         ("logical_not", "=", "=", "bool_not", "~x"),
         ("logical_or", "=", "=", "bool_or", "x | y"),
         ("logical_xor", "=", "=", "bool_xor", "x ^ y"),
-        ("logsumexp", "", "=", ""),
         ("masked_select", "extract", "=", "mask_select", "x[mask]"),
         ("matmul", "=", "mm", "=", "x @ y"),
         ("matmul_integer", "", "_int_mm", "", "{ns}.matmul_integer(x, y)"),
         ("matrix_transpose", "=", "adjoint", "transpose", "x.mT"),
         ("max", "amax", "amax", "max_dim", "x.max(axis=1)"),
         ("max_pool2d", "", "=", "=", "{ns}.max_pool2d(x, 2)"),
-        ("max_pool2d_with_indices", "", "=", "="),
         ("maximum", "=", "=", "max_pair", "x.maximum(y)"),
-        ("mean", "=", "=", "="),
-        ("meshgrid", "=", "=", "="),
         ("min", "amin", "amin", "min_dim", "x.min(axis=1)"),
         ("minimum", "=", "=", "min_pair", "x.minimum(y)"),
         ("moveaxis", "=", "movedim", "movedim", "{ns}.moveaxis(x, 0, -1)"),
         ("multiply", "=", "mul", "mul", "x * y"),
         ("negative", "=", "neg", "neg", "-x"),
-        ("nonzero", "=", "=", "="),
         ("not_equal", "=", "ne", "=", "x != y"),
-        ("ones", "=", "=", "="),
-        ("ones_like", "=", "=", "="),
         ("outer", "=", "ger", "", "{ns}.outer(x, y)"),
-        ("pad", "=", "=", "="),
         ("permute_dims", "transpose", "permute", "permute", "x.permute_dims(1, 0)"),
-        ("positive", "=", "=", ""),
         ("pow", "power", "=", "powf", "x ** 2"),
-        ("prod", "=", "=", "="),
         ("random.bernoulli", "", "bernoulli", "", "{ns}.random.bernoulli(3)"),
         ("random.normal", "random.normal", "randn", "", "{ns}.random.normal((2, 3))"),
         (
@@ -162,48 +113,22 @@ _MATH: Final = tuple(
         ("random.randint", "random.integers", "randint", "", "{ns}.random.randint((3,), 0, 10)"),
         ("random.uniform", "random.random", "rand", "random", "{ns}.random.uniform((2, 3))"),
         ("reciprocal", "=", "=", "recip", "1 / x"),
-        ("relu", "", "=", "="),
-        ("remainder", "=", "=", "="),
         ("repeat", "=", "repeat_interleave", "", "x.repeat(2)  # flat; axis=0 for dim=0"),
         ("reshape", "=", "view", "=", "x.reshape(2, 3)"),
-        ("rms_norm", "", "=", ""),
-        ("roll", "=", "=", "="),
         ("round", "around", "=", "=", "x.round()"),
-        ("rsqrt", "", "=", ""),
         ("scatter", "put_along_axis", "=", "", "x.scatter(indices, update, axis=0)"),
         ("seed", "random.seed", "manual_seed", "=", "{ns}.seed(0)"),
-        ("sigmoid", "", "=", "="),
-        ("sign", "=", "=", "="),
-        ("silu", "", "=", "="),
-        ("sin", "=", "=", "="),
-        ("sinh", "=", "=", "="),
-        ("slice", "", "", "="),
         ("slice_scatter", "", "=", "slice_assign", "x.at[1:3].set(y)"),
-        ("softmax", "", "=", "="),
-        ("softplus", "", "=", "="),
-        ("sort", "=", "=", "="),
         ("split", "=", "=", "split_with_sizes", "{ns}.split(x, [2, 3])"),
-        ("sqrt", "=", "=", "="),
-        ("square", "=", "=", "="),
         ("squeeze", "=", "=", "squeeze_dims", "x.squeeze(0)"),
-        ("stack", "=", "=", "="),
-        ("std", "=", "=", ""),
         ("subtract", "=", "sub", "sub", "x - y"),
-        ("sum", "=", "=", "="),
         ("swapaxes", "=", "swapdims", "swap_dims", "x.swapaxes(0, 1)"),
         ("take", "=", "index_select", "select", "x.take(indices, axis=0)"),
         ("take_along_axis", "=", "gather", "gather", "x.take_along_axis(indices, axis=0)"),
-        ("tan", "=", "=", "="),
-        ("tanh", "=", "=", "="),
-        ("tensordot", "=", "=", ""),
         ("tile", "=", "=", "repeat", "{ns}.tile(x, (2, 1))"),
         ("topk", "", "=", "topk_with_indices", "x.topk(3)"),
-        ("tril", "=", "=", "="),
-        ("triu", "=", "=", "="),
-        ("trunc", "=", "=", "="),
         ("unstack", "=", "unbind", "iter_dim", "{ns}.unstack(x, axis=0)"),
         ("use_device", "", "set_default_device", "", "with {ns}.use_device(device): ..."),
-        ("var", "=", "=", "="),
         ("vecdot", "=", "=", "dot", "{ns}.vecdot(x, y)"),
         (
             "vector_norm",
@@ -213,8 +138,6 @@ _MATH: Final = tuple(
             "{ns}.vector_norm(x)  # of a matrix by ord {ns}.linalg.matrix_norm(x, ord=2)",
         ),
         ("where", "=", "=", "mask_where", "{ns}.where(condition, x, y)"),
-        ("zeros", "=", "=", "="),
-        ("zeros_like", "=", "=", "="),
     )
 )
 SPELLINGS: Final = tuple(sorted((*_MATH, *(Spelling(*row) for row in NETWORK_ROWS))))
@@ -358,6 +281,12 @@ def unknown_member(name: str, module: str, known: Sequence[str]) -> AttributeErr
     return unknown_name(name, owner, "px" if is_ours else owner, known)
 
 
+def _takes(function: Any) -> bool:
+    """Whether a function may be called with a tensor."""
+    code = getattr(unwrap(function), "__code__", None)
+    return code is not None and bool(code.co_argcount or code.co_flags & CO_VARARGS)
+
+
 class Hint:
     """Stands on a class for a name that it lacks: reading it raises the error that says more.
 
@@ -377,10 +306,15 @@ class Hint:
         raise unknown_name(self.name, owner.__name__, "px", ())
 
 
-def install(cls: type) -> None:
-    """Put a hint on a class of tensors for each name of others, and function of ours, it lacks."""
+def install(cls: type, space: Mapping[str, Any]) -> None:
+    """Put a hint on a class of tensors for each name of others, and function of ours, it lacks.
+
+    Args:
+        cls: the class.
+        space: the functions, by name.
+    """
     names = {n for n, (_, code) in FOREIGN.items() if _X.search(code)}
-    names |= {row.ours for row in SPELLINGS if "." not in row.ours and row.ours not in FOREIGN}
+    names |= {n for n, f in space.items() if n[0] != "_" and n not in FOREIGN and _takes(f)}
     names |= {f"{n}_" for n in (*names, *REGISTRY) if hasattr(cls, n) or n in FOREIGN}
     names -= {n for n in names if hasattr(cls, n)}
     for name in names:

@@ -3,12 +3,11 @@
 ``conformance(MyBackend())`` runs everything; ``checks(MyBackend())`` gives pytest parameters.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Final as _Final
 
 from .._device.backend import lacks as lacks
 from .._device.compare import disagreement as disagreement
-from ..names import unknown_name as _unknown_name
+from ..public import publish as _publish
 from ._close import assert_close as assert_close
 from ._conformance import Check as Check
 from ._conformance import check as check
@@ -35,16 +34,4 @@ _NAMES: _Final = {
 }
 
 
-# Type checkers would take any name for one that exists.
-if not _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        """Say what a name of another library is called here, or which name is near."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _unknown_name(name, "px.testing", _NAMES, __dir__())
-
-
-def __dir__() -> list[str]:
-    """Every public name."""
-    return sorted(name for name in globals() if not name.startswith("_"))
+_publish(__name__, _NAMES, owner="px.testing")
