@@ -25,7 +25,8 @@ UNSEEN = {
 
 # Functions of devices, settings and storage, which have no like elsewhere, and names of types.
 UNLIKE = {
-    "Entry", "Pull", "Ready", "Standing", "as_device", "as_dtype", "batch_norm_train", "default_device",
+    "Entry", "Pull", "Ready", "Standing", "as_device", "as_dtype", "batch_norm_train",
+    "default_device",
     "devices", "empty_cache", "is_inside", "pack_int4", "prepacked",
     "printoptions", "quantized_linear", "random.generator", "random.use_generator",
     "set_printoptions", "unpack_int4",
