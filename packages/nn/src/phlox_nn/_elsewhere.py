@@ -296,6 +296,7 @@ MODELS: Final[Mapping[str, str]] = {
     "GPT2LMHeadModel": "nn.models.GptConfig().init()",
     "LlamaForCausalLM": "nn.models.LlamaConfig().init()",
     "VisionTransformer": "nn.models.ViTConfig().init()",
+    "WhisperForConditionalGeneration": "nn.models.WhisperConfig().init()",
     "mobilenet_v2": "nn.models.MobileNetV2Config().init()",
     "resnet101": "nn.models.ResNetConfig((3, 4, 23, 3), True).init()",
     "resnet34": "nn.models.ResNetConfig((3, 4, 6, 3)).init()",

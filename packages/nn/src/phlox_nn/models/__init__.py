@@ -20,6 +20,10 @@ from ._resnet import ResNetConfig as ResNetConfig
 from ._resnet import resnet18 as resnet18
 from ._resnet import resnet50 as resnet50
 from ._save import save as save
+from ._speech import Segment as Segment
+from ._speech import SpeechTokens as SpeechTokens
+from ._speech import Transcript as Transcript
+from ._speech import transcribe as transcribe
 from ._tagger import Tagger as Tagger
 from ._tagger import TaggerConfig as TaggerConfig
 from ._unet import UNet as UNet
@@ -29,5 +33,8 @@ from ._vae import VaeConfig as VaeConfig
 from ._vae import VaeResult as VaeResult
 from ._vit import ViT as ViT
 from ._vit import ViTConfig as ViTConfig
+from ._whisper import Whisper as Whisper
+from ._whisper import WhisperConfig as WhisperConfig
+from ._whisper import log_mel as log_mel
 
 _publish(__name__, _MODELS)

@@ -17,7 +17,8 @@ from ..module.module import Module
 from ._blocks import with_blocks
 from ._gguf import GgufFile
 from ._parts import ModelConfig
-from ._public import Json, Published, published
+from ._public import published
+from ._published import Json, Published
 
 _CONFIG: Final = "config.json"
 _CONFIG_BYTES: Final = 16 << 20

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import log, sqrt
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from phlox_tensor import RecordError
-from phlox_tensor.names import some
 
 from ..layers.position import RotaryScalingConfig
-from ..loading.report import Layout
 from ._bert import BertConfig
 from ._gpt import GptConfig
 from ._llama import LlamaConfig
-from ._parts import ModelConfig
+from ._media import MEDIA
+from ._published import Json, Published, need, number, word
 
-Json = Mapping[str, Any]
 _Own = Callable[[Json, "LlamaConfig"], dict[str, Any]]
 
 _ACTIVATIONS: Final = {
@@ -34,22 +31,22 @@ _THETA: Final = 10000.0
 
 
 def _common(given: Json) -> LlamaConfig:
-    heads, d_model = _need(given, "num_attention_heads"), _need(given, "hidden_size")
+    heads, d_model = need(given, "num_attention_heads"), need(given, "hidden_size")
     act = given.get("hidden_activation") or given.get("hidden_act") or "silu"
     config = LlamaConfig(
-        words=_need(given, "vocab_size"),
+        words=need(given, "vocab_size"),
         positions=given.get("max_position_embeddings", 2048),
         d_model=d_model,
-        n_layers=_need(given, "num_hidden_layers"),
+        n_layers=need(given, "num_hidden_layers"),
         n_heads=heads,
         n_heads_kv=given.get("num_key_value_heads"),
         d_head=given.get("head_dim"),
-        d_ff=_need(given, "intermediate_size"),
+        d_ff=need(given, "intermediate_size"),
         epsilon=given.get("rms_norm_eps", _EPSILON),
         bias=bool(given.get("attention_bias")),
         output_bias=bool(given.get("attention_bias")),
         d_ff_bias=bool(given.get("mlp_bias")),
-        activation=_word("hidden_act", act, _ACTIVATIONS),
+        activation=word("hidden_act", act, _ACTIVATIONS),
         tied=bool(given.get("tie_word_embeddings", False)),
     )
     return config.replace(**_rotary(given, _turning(given), config.head))
@@ -67,7 +64,7 @@ def _rotary(given: Json, said: Json, head: int) -> dict[str, Any]:
     theta = float(said.get("rope_theta", given.get("rope_theta", _THETA)))
     found = {"theta": theta, "rotary_share": float(share)}
     kind = said.get("rope_type", said.get("type", "default"))
-    scaled = _word("rope_type", kind, _SCALED)
+    scaled = word("rope_type", kind, _SCALED)
     return {**found, **scaled(given, said, int(head * share) // 2)}
 
 
@@ -76,13 +73,13 @@ def _no_scaling(given: Json, said: Json, pairs: int) -> dict[str, Any]:
 
 
 def _slower(given: Json, said: Json, pairs: int) -> dict[str, Any]:
-    return {"scaling": RotaryScalingConfig(_number(said, "factor"))}
+    return {"scaling": RotaryScalingConfig(number(said, "factor"))}
 
 
 def _llama3(given: Json, said: Json, pairs: int) -> dict[str, Any]:
-    before = int(_number(said, "original_max_position_embeddings"))
-    low, high = _number(said, "low_freq_factor"), _number(said, "high_freq_factor")
-    return {"scaling": RotaryScalingConfig(_number(said, "factor"), before, low, high)}
+    before = int(number(said, "original_max_position_embeddings"))
+    low, high = number(said, "low_freq_factor"), number(said, "high_freq_factor")
+    return {"scaling": RotaryScalingConfig(number(said, "factor"), before, low, high)}
 
 
 def _long_rope(given: Json, said: Json, pairs: int) -> dict[str, Any]:
@@ -96,7 +93,7 @@ def _long_rope(given: Json, said: Json, pairs: int) -> dict[str, Any]:
         amplitude = 1.0 if factor <= 1.0 else sqrt(1.0 + log(factor) / log(before))
     both = []
     for name in ("short_factor", "long_factor"):
-        factors = tuple(map(float, _need(said, name)))
+        factors = tuple(map(float, need(said, name)))
         if len(factors) != pairs:
             raise RecordError("load", name, got=len(factors), expected=f"{pairs} factors")
         both.append(RotaryScalingConfig(1.0, before, factors=factors, amplitude=float(amplitude)))
@@ -136,7 +133,7 @@ def _qwen_windows(given: Json, usual: LlamaConfig) -> dict[str, Any]:
 
 def _experts(given: Json) -> Any:
     """How many experts there are; newer files of Qwen have the word of Mixtral."""
-    return _need(given, "num_experts" if "num_experts" in given else "num_local_experts")
+    return need(given, "num_experts" if "num_experts" in given else "num_local_experts")
 
 
 def _mixtral(given: Json, usual: LlamaConfig) -> dict[str, Any]:
@@ -152,8 +149,8 @@ def _qwen_experts(given: Json, usual: LlamaConfig) -> dict[str, Any]:
     step, without = given.get("decoder_sparse_step", 1), given.get("mlp_only_layers") or ()
     layers = tuple((i + 1) % step == 0 and i not in without for i in range(usual.n_layers))
     return {
-        "chosen": _need(given, "num_experts_per_tok"),
-        "d_expert": _need(given, "moe_intermediate_size"),
+        "chosen": need(given, "num_experts_per_tok"),
+        "d_expert": need(given, "moe_intermediate_size"),
         "expert_layers": None if all(layers) else layers,
         "experts": _experts(given),
         "normalized": bool(given.get("norm_topk_prob", False)),
@@ -163,7 +160,7 @@ def _qwen_experts(given: Json, usual: LlamaConfig) -> dict[str, Any]:
 def _qwen2_moe(given: Json, usual: LlamaConfig) -> dict[str, Any]:
     own = {**_qwen2(given, usual), **_qwen_experts(given, usual)}
     own |= {"bias": bool(given.get("qkv_bias", True))}
-    return {**own, "d_shared": _need(given, "shared_expert_intermediate_size")}
+    return {**own, "d_shared": need(given, "shared_expert_intermediate_size")}
 
 
 def _qwen3_moe(given: Json, usual: LlamaConfig) -> dict[str, Any]:
@@ -178,7 +175,7 @@ def _phi3(given: Json, usual: LlamaConfig) -> dict[str, Any]:
 def _gemma(given: Json, usual: LlamaConfig) -> dict[str, Any]:
     act = given.get("hidden_activation") or "gelu_pytorch_tanh"  # files say "gelu" and mean it
     return {
-        "activation": _word("hidden_activation", act, _ACTIVATIONS),
+        "activation": word("hidden_activation", act, _ACTIVATIONS),
         "d_head": given.get("head_dim", 256),
         "embedding_scale": sqrt(usual.d_model),
         "from_one": True,
@@ -223,79 +220,40 @@ def _sliding(given: Json) -> dict[str, Any]:
     if not kinds:
         return {}
     words = {"full_attention": False, "sliding_attention": True}
-    return {"sliding": tuple(_word("layer_types", kind, words) for kind in kinds)}
-
-
-def _need(given: Json, name: str) -> Any:
-    if name not in given:
-        known = some(sorted(map(str, given))) or "nothing"
-        raise RecordError("load", f"config.json has no {name}", got=known)
-    return given[name]
-
-
-def _number(given: Json, name: str) -> float:
-    value = _need(given, name)
-    if not isinstance(value, int | float):
-        raise RecordError("load", f"{name} is no number", got=repr(value), expected="a number")
-    return float(value)
-
-
-def _word(name: str, value: Any, known: Mapping[Any, Any]) -> Any:
-    if isinstance(value, list | dict) or value not in known:
-        expected = ", ".join(sorted(map(str, known)))
-        raise RecordError("load", f"{name} is not built", got=repr(value), expected=expected)
-    return known[value]
+    return {"sliding": tuple(word("layer_types", kind, words) for kind in kinds)}
 
 
 def _bert(given: Json) -> BertConfig:
     act = given.get("hidden_act", "gelu")
-    _word("hidden_act", act, {"gelu": "gelu"})
+    word("hidden_act", act, {"gelu": "gelu"})
     return BertConfig(
-        words=_need(given, "vocab_size"),
-        positions=_need(given, "max_position_embeddings"),
+        words=need(given, "vocab_size"),
+        positions=need(given, "max_position_embeddings"),
         kinds=given.get("type_vocab_size", 2),
-        d_model=_need(given, "hidden_size"),
-        n_layers=_need(given, "num_hidden_layers"),
-        n_heads=_need(given, "num_attention_heads"),
-        d_ff=_need(given, "intermediate_size"),
+        d_model=need(given, "hidden_size"),
+        n_layers=need(given, "num_hidden_layers"),
+        n_heads=need(given, "num_attention_heads"),
+        d_ff=need(given, "intermediate_size"),
         dropout=given.get("hidden_dropout_prob", 0.1),
         epsilon=given.get("layer_norm_eps", 1e-12),
     )
 
 
 def _gpt2(given: Json) -> GptConfig:
-    _word("activation_function", given.get("activation_function", "gelu_new"), _TANH)
-    _word("tie_word_embeddings", given.get("tie_word_embeddings", True), {True: True})
-    wide, d_model = given.get("n_inner"), _need(given, "n_embd")
+    word("activation_function", given.get("activation_function", "gelu_new"), _TANH)
+    word("tie_word_embeddings", given.get("tie_word_embeddings", True), {True: True})
+    wide, d_model = given.get("n_inner"), need(given, "n_embd")
     if wide not in (None, 4 * d_model):
         raise RecordError("load", "n_inner is not built", got=wide, expected=4 * d_model)
     return GptConfig(
-        words=_need(given, "vocab_size"),
-        positions=_need(given, "n_positions"),
+        words=need(given, "vocab_size"),
+        positions=need(given, "n_positions"),
         d_model=d_model,
-        n_layers=_need(given, "n_layer"),
-        n_heads=_need(given, "n_head"),
+        n_layers=need(given, "n_layer"),
+        n_heads=need(given, "n_head"),
         dropout=given.get("resid_pdrop", 0.1),
         epsilon=given.get("layer_norm_epsilon", 1e-5),
     )
-
-
-class Published(NamedTuple):
-    """How files of an architecture are read.
-
-    Attributes:
-        config: makes the settings of ``config.json``.
-        layout: of the weights.
-        prefix: what names may begin with, other than here.
-        unused: pattern of names that files hold and no model needs.
-        words: parts of names there, and what they are here.
-    """
-
-    config: Callable[[Json], ModelConfig]
-    layout: Layout = "pytorch"
-    prefix: str = ""
-    unused: str = r"rotary_emb\.inv_freq$"
-    words: Mapping[str, str] = MappingProxyType({})
 
 
 def _llama(own: _Own | None = None) -> Published:
@@ -318,6 +276,7 @@ _MIXTRAL: Final = {
 _BERT: Final = Published(_bert, prefix="bert.", unused=r"position_ids$")
 
 ARCHITECTURES: Final[Mapping[str, Published]] = {
+    **MEDIA,
     "BertModel": _BERT,
     "GPT2LMHeadModel": Published(
         _gpt2, "phlox", "transformer.", r"\.attn\.(masked_)?bias$|^lm_head\.weight$"

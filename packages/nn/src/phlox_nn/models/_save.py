@@ -1,4 +1,4 @@
-"""Decoders into folders such as other programs read: ``config.json`` beside the weights."""
+"""Models into folders such as other programs read: ``config.json`` beside the weights."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from phlox_tensor import RecordError
 
 from ._llama import Llama, LlamaConfig
 from ._load import named
+from ._media import described
+from ._parts import ModelConfig
 from ._public import published
+from ._whisper import Whisper
 
 _ACTIVATIONS: Final = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "silu": "silu"}
 
 
 def save(
-    model: Llama,
+    model: Llama | Whisper,
     folder: str | Path,
     *,
     precision: PrecisionSettings = KeepPrecision,
     max_shard_size: int | None = None,
 ) -> Path:
-    """Write a decoder of the Llama family as published ones are, and return the folder.
+    """Write a model as published ones are, and return the folder.
 
     Names and settings are those of the architecture in ``transformers``, which reads the folder; so
     does ``load``. The tokenizer is not the model's: its files are copied beside it.
 
     Args:
-        model: which; weights that are stored as integers become floats by
-            ``nn.dequantize_weights`` first.
+        model: a decoder of the Llama family or ``Whisper``; weights that are stored as integers
+            become floats by ``nn.dequantize_weights`` first.
         folder: made when it is not there.
         precision: the element type of the weights, such as ``px.record.BFloat16Precision``.
         max_shard_size: most bytes of a file; then there are several beside an index.
@@ -49,11 +52,12 @@ def save(
         True
     """
     config, place = model.settings, Path(folder)
-    given = _settings(config)
+    given = _settings(config) if isinstance(config, LlamaConfig) else described(config)
     read = published(given)
     again: Any = read.config(given)
     _check_same(config, again)
-    tensors = dict(named(model.into_record(layout="pytorch")))
+    found = named(model.into_record(layout="pytorch"))
+    tensors = {f"{read.prefix}{name}": entry for name, entry in found}
     for theirs, here in reversed(list(read.words.items())):
         tensors = {_theirs(name, here, theirs): entry for name, entry in tensors.items()}
     place.mkdir(parents=True, exist_ok=True)
@@ -148,7 +152,7 @@ def _rotary(s: LlamaConfig) -> dict[str, Any]:
     return {"rope_scaling": {"rope_type": "llama3", "factor": short.factor, **bounds, **before}}
 
 
-def _check_same(config: LlamaConfig, again: LlamaConfig) -> None:
+def _check_same(config: ModelConfig, again: ModelConfig) -> None:
     """Refuse settings that would be others when the folder is read.
 
     Raises:

@@ -1,0 +1,69 @@
+"""Small models of sound and images, by the settings of their published configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+import phlox as px
+from phlox import nn
+from phlox_nn.models._load import named
+from phlox_nn.models._public import published
+
+Array = np.ndarray[Any, Any]
+DEVICE: Final = px.Cpu()
+
+# Name -> what config.json says.
+ROWS: Final[Mapping[str, dict[str, Any]]] = {
+    "Whisper": {
+        "architectures": ["WhisperForConditionalGeneration"],
+        "bos_token_id": 40,
+        "d_model": 16,
+        "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 24,
+        "decoder_layers": 3,
+        "decoder_start_token_id": 41,
+        "encoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "encoder_layers": 2,
+        "eos_token_id": 40,
+        "max_source_positions": 50,
+        "max_target_positions": 30,
+        "num_mel_bins": 8,
+        "pad_token_id": 40,
+        "vocab_size": 220,
+    },
+}
+_DRAWN = np.random.default_rng(0)
+TOKENS: Final = _DRAWN.integers(0, 40, (2, 7))
+# Name -> what is mapped, by the names of transformers.
+INPUTS: Final[Mapping[str, dict[str, Array]]] = {
+    "Whisper": {
+        "input_features": _DRAWN.normal(size=(2, 8, 100)).astype("f"),
+        "decoder_input_ids": TOKENS,
+    },
+}
+
+
+def model_of(name: str) -> Any:
+    """The model of a row, whose weights follow from the order of their names."""
+    model: nn.Module = published(ROWS[name]).config(ROWS[name]).init(DEVICE)
+    found = dict(named(model.into_record(layout="pytorch")))
+    record: Any = {
+        path: _weight(path, place, found[path].tensor.shape)
+        for place, path in enumerate(sorted(found))
+    }
+    return model.load_record(record, layout="pytorch")
+
+
+def _weight(path: str, place: int, shape: tuple[int, ...]) -> Array:
+    """The weight at a place in the order of names, as PyTorch has it."""
+    drawn = (np.random.default_rng(place).standard_normal(shape) * 0.3).astype(np.float32)
+    return np.abs(drawn) if path.endswith("running_var") else drawn
+
+
+def given(name: str) -> list[Any]:
+    """What is mapped, on the device."""
+    return [px.asarray(each, device=DEVICE) for each in INPUTS[name].values()]
