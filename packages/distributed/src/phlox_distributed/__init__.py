@@ -6,6 +6,7 @@ learner = train.Learner(model, optimizer, 1e-3, microbatches=8, group=group)
 ```
 """
 
+from phlox_tensor import Distributed as Distributed
 from phlox_tensor.groups import Group as Group
 from phlox_tensor.groups import Solo as Solo
 from phlox_tensor.groups import tree_sum as tree_sum

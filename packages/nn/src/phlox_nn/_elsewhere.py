@@ -78,7 +78,7 @@ NAMES: Final[Mapping[str, str]] = {
     "Softplus": 'nn.Activation("softplus")',
     "Softshrink": 'nn.Activation("soft_shrink", {"threshold": 0.5})',
     "Softsign": 'nn.Activation("softsign")',
-    "SyncBatchNorm": "nn.BatchNorm(channels)",
+    "SyncBatchNorm": "nn.BatchNorm(channels, synchronized=True)",
     "Tanh": 'nn.Activation("tanh")',
     "Tanhshrink": 'nn.Activation("tanh_shrink")',
     "Threshold": 'nn.Activation("threshold", {"threshold": 0.1, "value": 20.0})',

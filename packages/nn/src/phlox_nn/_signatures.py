@@ -284,6 +284,7 @@ if TYPE_CHECKING:
             affine: bool = True,
             track_running_stats: bool = True,
             bias: bool = True,
+            synchronized: bool = False,
             *,
             device: Backend | str | None = None,
         ) -> None: ...

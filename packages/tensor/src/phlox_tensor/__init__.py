@@ -36,6 +36,7 @@ from ._data.creation import zeros as zeros
 from ._data.creation import zeros_like as zeros_like
 from ._decorators.base import Decorator as Decorator
 from ._decorators.checked import Checked as Checked
+from ._decorators.distributed import Distributed as Distributed
 from ._decorators.meta import Meta as Meta
 from ._decorators.mixed import Mixed as Mixed
 from ._decorators.profile import Profile as Profile

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .._lanes import NoLanes
 from ._classes import first_only, leading, sequences
 
 if TYPE_CHECKING:
-    from .._lanes import LanesRule
+    from .._lanes import Call, LanesRule
+
+
+def _along(call: Call) -> Any:
+    """The axis is one further; lanes stay in front."""
+    return call.run(call.full(0), attributes=call.replaced(axis=call.attribute("axis") + 1))
+
 
 FEW: Final[dict[str, LanesRule | NoLanes]] = {
+    "all_gather": _along,
+    "all_reduce": leading,
     "argwhere": NoLanes("how many places there are depends on the values"),
     "bincount": NoLanes("how many counts there are depends on the values"),
+    "broadcast": leading,
+    "broadcast_backward": leading,
     "gru_steps": sequences,
     "gru_steps_backward": sequences,
     "layer_norm": first_only,
@@ -21,6 +31,7 @@ FEW: Final[dict[str, LanesRule | NoLanes]] = {
     "nms": NoLanes("how many boxes stay depends on the values"),
     "pixel_shuffle": leading,
     "pixel_unshuffle": leading,
+    "reduce_scatter": _along,
     "resize": leading,
     "rms_norm": first_only,
     "rnn_steps": sequences,

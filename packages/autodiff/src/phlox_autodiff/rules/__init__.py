@@ -10,6 +10,7 @@ from ._few import FEW
 from .activation import ACTIVATION
 from .attention import ATTENTION
 from .binary import BINARY
+from .collective import COLLECTIVE
 from .contraction import CONTRACTION
 from .convolution import CONVOLUTION, CONVOLUTION_FORWARD
 from .factorization import FACTORIZATION
@@ -30,6 +31,7 @@ TABLES: Final = (
     ACTIVATION,
     ATTENTION,
     BINARY,
+    COLLECTIVE,
     CONTRACTION,
     CONVOLUTION,
     FACTORIZATION,

@@ -9,9 +9,11 @@ from phlox_tensor import (
     Backend,
     Float,
     Tensor,
+    all_reduce,
     as_device,
     batch_norm,
     batch_norm_train,
+    concat,
     float32,
     full,
     layer_norm,
@@ -38,6 +40,8 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
         track_running_stats: whether there are running statistics; inference is by those of the
             batch without.
         bias: whether there is a shift, where ``affine``.
+        synchronized: whether the statistics are those of all processes, or of all parts of a step,
+            on a device ``Distributed(device, group)``.
     """
 
     num_features: int
@@ -46,6 +50,7 @@ class BatchNormConfig(LayerConfig["BatchNorm"]):
     affine: bool = True
     track_running_stats: bool = True
     bias: bool = True
+    synchronized: bool = False
 
     def validate(self) -> None:
         """Raise ConfigError unless ``momentum`` is a share."""
@@ -72,7 +77,7 @@ class BatchNorm(takes.BatchNorm, Layer[BatchNormConfig], init=False):
     inference by the running ones. weight, bias, running_mean, running_var: (num_features,), or
     None. As in PyTorch the running variance is the unbiased one, n / (n - 1) times that of the
     batch; an empty batch moves nothing. num_batches_tracked: (), how many batches there were, where
-    ``momentum`` is None.
+    ``momentum`` is None. ``synchronized``: statistics are those of the batches of all processes.
     Ioffe and Szegedy, 2015, https://arxiv.org/abs/1502.03167
     """
 
@@ -94,17 +99,27 @@ class BatchNorm(takes.BatchNorm, Layer[BatchNormConfig], init=False):
         mean, var, epsilon = self.running_mean, self.running_var, self.settings.epsilon
         if self.settings.track_running_stats and not self.training:
             return batch_norm(x, weight, bias, mean=mean.value, var=var.value, epsilon=epsilon)
+        if self.settings.synchronized:
+            y, new_mean, new_var, count = _synchronized(x, weight, bias, epsilon)
+            unbiased = new_var * (count / (count - 1.0).clip(min=1.0))
+            return self._moving(y, new_mean, unbiased)
         check_several(self, x)
         if not x.size:  # it has no mean: it moves nothing, and its slopes are 0
             zeros, ones = self._vector(None, x, 0.0), self._vector(None, x, 1.0)
             return batch_norm(x, weight, bias, mean=zeros, var=ones, epsilon=epsilon)
         y, new_mean, new_var = batch_norm_train(x, weight, bias, epsilon)
+        size = x.size // x.shape[1]
+        return self._moving(y, new_mean, new_var * (size / (size - 1)))
+
+    def _moving(
+        self, y: Tensor[Float], new_mean: Tensor[Float], new_var: Tensor[Float]
+    ) -> Tensor[Float]:
+        """The result, by which the running statistics move, where there are any."""
         if not self.settings.track_running_stats:
             return y
         y, share = self._share(y)
-        y = propose(y, mean, _moved(mean, new_mean, share))
-        count = x.size // x.shape[1]
-        return propose(y, var, _moved(var, new_var * (count / (count - 1)), share))
+        y = propose(y, self.running_mean, _moved(self.running_mean, new_mean, share))
+        return propose(y, self.running_var, _moved(self.running_var, new_var, share))
 
     def _share(self, y: Tensor[Float]) -> tuple[Tensor[Float], float | Tensor[Float]]:
         """How much of the statistics the batch is; of a mean of all it counts, which y carries."""
@@ -118,6 +133,23 @@ class BatchNorm(takes.BatchNorm, Layer[BatchNormConfig], init=False):
         if param is not None:
             return param.value
         return full((self.settings.num_features,), value, dtype=x.dtype, device=x.device)
+
+
+def _synchronized(
+    x: Tensor[Float], weight: Tensor[Float], bias: Tensor[Float], epsilon: float
+) -> tuple[Tensor[Float], Tensor[Float], Tensor[Float], Tensor[Float]]:
+    """Batch norm by the mean and variance of all processes; they, and how many values had them."""
+    wide = x.to_full_precision()
+    axes, shape = (0, *range(2, x.ndim)), (1, x.shape[1], *(1,) * (x.ndim - 2))
+    size = full((1,), float(x.size // max(1, x.shape[1])), dtype=wide.dtype, device=x.device)
+    sums = all_reduce(concat([wide.sum(axis=axes), size]))
+    count = sums[-1].detach().clip(min=1.0)
+    mean = sums[:-1] / count
+    gaps = wide - mean.reshape(shape)
+    var = all_reduce(gaps.square().sum(axis=axes)) / count
+    scale = weight * (var + epsilon).rsqrt()
+    y = gaps * scale.reshape(shape) + bias.reshape(shape)
+    return y.astype(x.dtype), mean, var, count
 
 
 def _counter(device: Backend) -> Param:

@@ -105,10 +105,7 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
         'layer = layer.replace(weight=nn.Param(x)); of a loss, reduction="none", then a weighted '
         "mean",
     ),
-    **dict.fromkeys(
-        ("process_group", "synchronized"),
-        "updates.map(mean): statistics of processes are averaged as values",
-    ),
+    "process_group": "synchronized=True, on a device px.Distributed(device, group)",
     **dict.fromkeys(("key", "rngs", "seed"), "px.seed(0) before it: layers draw from one stream"),
     **dict.fromkeys(
         ("kernel_init", "kernel_initializer"),

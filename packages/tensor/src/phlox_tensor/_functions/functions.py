@@ -58,6 +58,10 @@ from ..ops.binary import pow_ as _pow
 from ..ops.binary import remainder as _remainder
 from ..ops.binary import subtract as _subtract
 from ..ops.binary import where as _where
+from ..ops.collective import all_gather as _all_gather
+from ..ops.collective import all_reduce as _all_reduce
+from ..ops.collective import broadcast as _broadcast
+from ..ops.collective import reduce_scatter as _reduce_scatter
 from ..ops.contraction import fused_linear as _fused_linear
 from ..ops.contraction import linear as _linear
 from ..ops.contraction import matmul as _matmul
@@ -275,6 +279,8 @@ __all__ = [
     "add",
     "affine_grid",
     "all",
+    "all_gather",
+    "all_reduce",
     "any",
     "append",
     "argmax",
@@ -298,6 +304,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "broadcast",
     "broadcast_to",
     "cartesian_prod",
     "cdist",
@@ -446,6 +453,7 @@ __all__ = [
     "quiet_softmax",
     "rad2deg",
     "reciprocal",
+    "reduce_scatter",
     "relu",
     "relu6",
     "remainder",
@@ -734,6 +742,39 @@ def all(
             keepdims,
         ),
     )
+
+
+def all_gather(
+    x: Tensor[AnyKind], /, axis: int = 0, ranks: int = 0, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
+    """Equal shares of all processes, one behind the other along an axis; x itself where there is
+    one. ``ranks`` is their number, which the device tells.
+
+    Example:
+        px.all_gather(px.asarray([1.0, 2.0]))
+    """
+    if wrong or more:
+        raise unknown_argument(_all_gather, wrong, more)
+    return single(
+        _all_gather,
+        x,
+        (
+            axis,
+            ranks,
+        ),
+    )
+
+
+def all_reduce(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:
+    """The sum over all processes, on each of them; x itself where there is one. It is added in
+    the order of a binary tree.
+
+    Example:
+        px.all_reduce(px.asarray([1.0, 2.0]))
+    """
+    if wrong or more:
+        raise unknown_argument(_all_reduce, wrong, more)
+    return single(_all_reduce, x, ())
 
 
 def any(
@@ -1192,6 +1233,20 @@ def bitwise_xor(
     if wrong or more:
         raise unknown_argument(_bitwise_xor, wrong, more)
     return _fast.binary(_bitwise_xor, x1, x2)
+
+
+def broadcast(
+    x: Tensor[AnyKind], /, root: int = 0, *more: Never, **wrong: Never
+) -> Tensor[AnyKind]:
+    """The x of process ``root``, on all of them. Shapes, which do not travel, are equal.
+    ``broadcast_to`` is what changes a shape.
+
+    Example:
+        px.broadcast(px.asarray([1.0, 2.0]))
+    """
+    if wrong or more:
+        raise unknown_argument(_broadcast, wrong, more)
+    return single(_broadcast, x, (root,))
 
 
 def broadcast_to(
@@ -4122,6 +4177,27 @@ def reciprocal(x: Tensor[Float], /, *more: Never, **wrong: Never) -> Tensor[Floa
     if wrong or more:
         raise unknown_argument(_reciprocal, wrong, more)
     return x.reciprocal() if type(x) is Tensor else call(_reciprocal, (x,), ())
+
+
+def reduce_scatter(
+    x: Tensor[NumKind], /, axis: int = 0, ranks: int = 0, *more: Never, **wrong: Never
+) -> Tensor[NumKind]:
+    """The sum over all processes, of which each gets its share along an axis; x itself where
+    there is one. ``ranks`` is their number, which the device tells.
+
+    Example:
+        px.reduce_scatter(px.asarray([1.0, 2.0]))
+    """
+    if wrong or more:
+        raise unknown_argument(_reduce_scatter, wrong, more)
+    return single(
+        _reduce_scatter,
+        x,
+        (
+            axis,
+            ranks,
+        ),
+    )
 
 
 def relu(x: Tensor[NumKind], /, *more: Never, **wrong: Never) -> Tensor[NumKind]:

@@ -11,6 +11,7 @@ from .._op.declaration import Op as _Op
 from . import (
     activation,
     binary,
+    collective,
     contraction,
     convolution,
     convolution_nd,
@@ -49,6 +50,7 @@ __all__ = [
     "activation",
     "attention",
     "binary",
+    "collective",
     "contraction",
     "convolution",
     "convolution_nd",

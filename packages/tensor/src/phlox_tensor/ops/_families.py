@@ -1,8 +1,8 @@
 """The classes of ops, and one function per class to declare an op of it.
 
-``contraction``, ``factorization``, ``indexing``, ``movement``, ``quantization``, ``row``, ``step``,
-``transform``, ``view`` and ``window`` ops bring a shape rule and test cases of their own; the
-other classes have them for all.
+``collective``, ``contraction``, ``factorization``, ``indexing``, ``movement``, ``quantization``,
+``row``, ``step``, ``transform``, ``view`` and ``window`` ops bring a shape rule and test cases of
+their own; the other classes have them for all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..shapes.reduction import reduction as reduced
 from ._cases import broadcasting, casts, lines, reductions, wrong_axes, wrong_shapes
 
 CAST: Final = OpClass("cast", same, casts, diagonal=True, memory_bound=True, takes_numbers=True)
+COLLECTIVE: Final = OpClass("collective")
 CONTRACTION: Final = OpClass("contraction", checking=True, contracts=True)
 CREATION: Final = OpClass("creation", from_attribute, memory_bound=True)
 ELEMENTWISE: Final = OpClass(
@@ -67,6 +68,7 @@ def elementwise(name: str, signature: str, *, doc: str, **fields: Any) -> Op:
 
 Declare = Callable[..., Op]
 cast: Final[Declare] = partial(declare, CAST)
+collective: Final[Declare] = partial(declare, COLLECTIVE)
 contraction: Final[Declare] = partial(declare, CONTRACTION)
 creation: Final[Declare] = partial(declare, CREATION)
 factorization: Final[Declare] = partial(declare, FACTORIZATION)

@@ -106,7 +106,7 @@ class Buckets:
         """Add the gradients of the last part to those of a bucket, and send it."""
         values = self._values(self._places[number])
         before = sums.parts()
-        total: TreeSum[Any] = TreeSum(sums.first, add=_plus)
+        total: TreeSum[Any] = TreeSum(sums.first, add=added)
         for node, each in before:
             total.join(node, None if each is None else [each.get(value) for value in values])
         total.add(grads)
@@ -126,7 +126,7 @@ class Buckets:
             self._ready[following] = []  # those of this rank go with their last use
             self._sent.append(self._exchange.begin(self._summed, self._places[following], rows))
 
-    def found(self, there: Sequence[bool]) -> tuple[list[Tensor[Any]], Layout]:
+    def found(self, there: Sequence[int]) -> tuple[list[Tensor[Any]], Layout]:
         """Return the sums over all parts, a tensor for each bucket, and what is where.
 
         Args:
@@ -179,7 +179,8 @@ def split(layout: Layout, tensors: Sequence[Tensor[Any]]) -> dict[str, Tensor[An
     return found
 
 
-def _plus(left: list[Any], right: list[Any]) -> list[Any]:
+def added(left: list[Any], right: list[Any]) -> list[Any]:
+    """Return sums of gradients by parameter, where None is absent."""
     pairs = zip(left, right, strict=True)
     return [a if b is None else b if a is None else a + b for a, b in pairs]
 

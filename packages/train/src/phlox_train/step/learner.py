@@ -17,18 +17,18 @@ from phlox_optim import (
     Scheduler,
 )
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, Ready, RecordError, Tensor, WrongTypeError, where
+from phlox_tensor import ArgumentError, Backend, Distributed, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import Group, TreeSum, told
 from phlox_tensor.random import Generator, generator
 
-from .batches import parts_of, placed
+from .batches import parts_of, placed, rows_of
 from .buckets import Buckets, Layout, split
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
 from .shards import Shards
-from .together import CHECKED, Part, Together, Whole, states_of, weights_of
+from .together import CHECKED, Part, Together, Whole, gradients_of, states_of, weights_of
 
 M = TypeVar("M", bound=Module)
 
@@ -108,6 +108,12 @@ class Learner(Generic[M]):
             given = ConstantSchedulerConfig(float(given)).init()
         kinds = Scheduler | PlateauScheduler
         _check(given, kinds, "schedule", "optim.CosineSchedulerConfig(1e-3, steps=1000).init()")
+        over = _over_group(_recording(model))
+        if over is not None:
+            if group is not None and group is not over:
+                both = f"{group!r} and {over!r}"
+                raise ArgumentError("Learner", "two groups", got=both, expected="one group")
+            group = over
         ranks = 1 if group is None else group.size
         microbatches = ranks if microbatches is None else microbatches
         if type(microbatches) is not int or microbatches < 1:
@@ -121,7 +127,7 @@ class Learner(Generic[M]):
         self.seed: int = generator().state()[0] if seed is None else seed
         self.together: Together | None = None
         self._shards: Shards | None = None
-        if group is not None and ranks > 1:
+        if group is not None and (ranks > 1 or over is not None):
             self.together = Together(group, microbatches, self.device)
             if shard_optimizer:
                 _check(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
@@ -129,13 +135,16 @@ class Learner(Generic[M]):
             model, self.seed = self.together.same(model), told(group, self.seed)
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
-        self._stream = Generator(self.seed)
         self._now: Cell[tuple[M, int]] = Cell((model, 0))  # the model, and how many steps it took
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
         self._compile = compile
         self._bucketed: Any = None, None  # the layout of the last step, and what steps by it
-        self._share = compiled(self._shared) if compile else self._shared
+        # One for each part where parts meet: they are in it at the same time.
+        count = 1 if over is None else max(1, len(self.together.mine if self.together else ()))
+        self._meets = over is not None
+        self._streams = [Generator(self.seed) for _ in range(count)]
+        self._shares = [compiled(self._shared) if compile else self._shared for _ in range(count)]
 
     @property
     def sharded(self) -> bool:
@@ -229,13 +238,17 @@ class Learner(Generic[M]):
 
     def _with_others(self, together: Together, forward: Forward, batch: Any) -> Outputs:
         """A step of which other ranks compute the other parts."""
-        mine, count = together.mine, self.microbatches
+        mine, count, given = together.mine, self.microbatches, batch
         batch = placed(batch, self.device) if mine else None
         parts = [batch] * len(mine) if count == 1 else parts_of(batch, count, mine, self.rows)
         scale = None if self.scaling is None else self.scaling.scale
         buckets = together.buckets(self.model, count)
-        if self._compile:  # gradients are there at once
-            held, seen = self._share(forward, parts, mine.start, scale)
+        if self._meets:
+            rows = None if count == 1 else self.rows or rows_of(given)
+            held, seen = together.met(self._shares, forward, parts, rows, scale)
+            buckets.send_all(held)
+        elif self._compile:  # gradients are there at once
+            held, seen = self._shares[0](forward, parts, mine.start, scale)
             buckets.send_all(held)
             seen = [None if part is None else Part(*part) for part in seen]
         else:
@@ -246,10 +259,15 @@ class Learner(Generic[M]):
         return whole.out
 
     def _shared(
-        self, forward: Forward, parts: Sequence[Any], first: int, scale: float | None
+        self,
+        forward: Forward,
+        parts: Sequence[Any],
+        first: int,
+        scale: float | None,
+        stream: int = 0,
     ) -> Any:
-        """Sums of gradients over some parts, and what each gave besides; it is compiled."""
-        sums, seen = self._over(forward, parts, first, scale)
+        """Sums of gradients over some parts, and what each gave besides; it may be compiled."""
+        sums, seen = self._over(forward, parts, first, scale, stream=stream)
         held = [
             None if grads is None else [grads.get(p.value) for p in weights_of(self.model)]
             for _, grads in sums.parts()
@@ -263,6 +281,7 @@ class Learner(Generic[M]):
         first: int,
         scale: float | None,
         buckets: Buckets | None = None,
+        stream: int = 0,
     ) -> tuple[TreeSum[Any], list[Part | None]]:
         """Sums of gradients over some parts, and what each gave besides.
 
@@ -278,12 +297,14 @@ class Learner(Generic[M]):
                 sums.add(None)
                 seen.append(None)
                 continue
-            out = self._forward(forward, model, part, step, number)
+            numbers = self._streams[stream]
+            go_to(numbers, self.seed, step, number)
+            out = drawing_from(numbers, outputs_of, forward, model, part)
             weight = weight_of(out, part) if self.microbatches > 1 else None
             ready = None
             if buckets is not None and number - first == last:
                 ready = buckets.ready(sums, len(parts) - 1 - last)
-            grads = _gradients_of(out["loss"], weight, scale, ready)
+            grads = gradients_of(out["loss"], weight, scale, ready)
             sums.add(grads if ready is None else None)
             seen.append(Part([grads.proposals(p.value) for p in states], detached(out), weight))
         return sums, seen
@@ -346,11 +367,6 @@ class Learner(Generic[M]):
         if isinstance(whole, Tensor):  # of the function's own counting: it stays on the device
             return grads.value() / whole, out, 1.0
         return grads.value(), out, whole
-
-    def _forward(self, forward: Forward, model: M, part: Any, step: int, number: int) -> Outputs:
-        """Call the function with random numbers of its own."""
-        go_to(self._stream, self.seed, step, number)
-        return drawing_from(self._stream, outputs_of, forward, model, part)
 
     def _apply(self, grads: Gradients | dict[str, Tensor[Any]], total: float = 1.0) -> None:
         model, steps = self._now.get()
@@ -451,26 +467,12 @@ def _check(value: object, kind: Any, name: str, hint: str) -> None:
         )
 
 
-def _gradients_of(
-    loss: Tensor[Any], weight: Any, scale: float | None, ready: Ready | None = None
-) -> Any:
-    """The gradients of a loss that counts so much; those of one that counts nothing are 0."""
-    loss = loss if weight is None else loss * weight
-    loss = loss if scale is None else loss * scale
-    if not isinstance(weight, Tensor):
-        return loss.backward(ready=ready)
-    inner = weight.device.inner
-    empty = (weight if inner is None else weight.to_device(inner)) == 0
-
-    def cleaned(gradient: Any) -> Any:
-        # Such as of a mean over no tokens, which is nan: times 0 it stays nan.
-        return None if gradient is None else where(empty, 0.0, gradient)
-
-    def after(function: Callable[[list[Any]], object]) -> Callable[[list[Any]], object]:
-        return lambda grads: function([cleaned(gradient) for gradient in grads])
-
-    clean = None if ready is None else [(leaves, after(function)) for leaves, function in ready]
-    return loss.backward(ready=clean).map(cleaned)
+def _over_group(device: Backend) -> Group | None:
+    """The group of a device whose parts meet; None where they do not."""
+    inside: Backend | None = device
+    while inside is not None and not isinstance(inside, Distributed):
+        inside = inside.inner
+    return None if inside is None else inside.processes
 
 
 def _recording(model: Module) -> Backend:

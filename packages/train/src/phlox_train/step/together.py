@@ -10,16 +10,18 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, final
 
 import numpy as np
 
 from phlox_nn import Module, Param, Updates
 from phlox_record import NamedMsgpackRecorder
-from phlox_tensor import Backend, DisagreementError, Proposed, Tensor, asarray
-from phlox_tensor.groups import Group, TreeSum, gathered, share_of, told
+from phlox_tensor import Backend, DisagreementError, Proposed, Ready, Tensor, asarray, where
+from phlox_tensor.groups import Group, Meeting, TreeSum, gathered, share_of, told
 
-from .buckets import Buckets, Exchange, Layout
+from .buckets import Buckets, Exchange, Layout, added
 from .outputs import Outputs, joined_as, mean_of, weighted
 
 M = TypeVar("M", bound=Module)
@@ -109,6 +111,35 @@ class Together:
         """Return what carries the gradients of a step with so many parts."""
         return Buckets(self._exchange, self._inner, weights_of(model), leaves)
 
+    def met(
+        self, shares: Sequence[Any], forward: Any, parts: list[Any], rows: int | None, scale: Any
+    ) -> tuple[list[Any], list[Part | None]]:
+        """Return what parts give that meet in collectives, all of them at work at once.
+
+        Args:
+            shares: what computes a part, one for each of them.
+            forward: of the step.
+            parts: of this rank, None for empty ones.
+            rows: of the whole batch; None where it is one part.
+            scale: of the loss.
+        """
+        count, size = self.parts, self.group.size
+        full = [rows is None or v * rows // count < (v + 1) * rows // count for v in range(count)]
+        counts = [sum(full[v] for v in share_of(count, rank, size)) for rank in range(size)]
+        there = [k for k, part in enumerate(parts) if part is not None]
+        calls = [
+            partial(shares[k], forward, parts[k : k + 1], self.mine.start + k, scale, k)
+            for k in there
+        ]
+        found = dict(zip(there, Meeting(self.group, counts).run(calls), strict=True))
+        sums: TreeSum[Any] = TreeSum(self.mine.start, add=added)
+        seen: list[Part | None] = []
+        for k in range(len(parts)):
+            (held,), (one,) = found.get(k, ([None], [None]))
+            sums.add(held)
+            seen.append(None if one is None else Part(*one))
+        return [each for _, each in sums.parts()], seen
+
     def summed(self, model: Module, buckets: Buckets, seen: list[Part | None]) -> Whole:
         """Return what the parts of all ranks give together.
 
@@ -160,6 +191,28 @@ class Together:
 
     def _tensor(self, array: Any) -> Tensor[Any]:
         return asarray(array, device=self._device)
+
+
+def gradients_of(
+    loss: Tensor[Any], weight: Any, scale: float | None, ready: Ready | None = None
+) -> Any:
+    """Return the gradients of a loss that counts so much; 0 where it counts nothing."""
+    loss = loss if weight is None else loss * weight
+    loss = loss if scale is None else loss * scale
+    if not isinstance(weight, Tensor):
+        return loss.backward(ready=ready)
+    inner = weight.device.inner
+    empty = (weight if inner is None else weight.to_device(inner)) == 0
+
+    def cleaned(gradient: Any) -> Any:
+        # Such as of a mean over no tokens, which is nan: times 0 it stays nan.
+        return None if gradient is None else where(empty, 0.0, gradient)
+
+    def after(function: Callable[[list[Any]], object]) -> Callable[[list[Any]], object]:
+        return lambda grads: function([cleaned(gradient) for gradient in grads])
+
+    clean = None if ready is None else [(leaves, after(function)) for leaves, function in ready]
+    return loss.backward(ready=clean).map(cleaned)
 
 
 def weights_of(model: Module) -> list[Param]:
