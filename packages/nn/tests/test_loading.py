@@ -13,6 +13,7 @@ import pytest
 import phlox_nn as nn
 import phlox_record as pr
 import phlox_tensor as pt
+from phlox_nn.loading import foreign
 from phlox_nn.loading import report as of_report
 from phlox_tensor import RecordError, tree
 
@@ -409,3 +410,24 @@ def test_two_arrays_for_one_parameter_are_refused_unless_they_are_equal() -> Non
         assert found is not None
         loaded = tied.load_record(record, remap=ast.literal_eval(found[1]), layout="phlox")
         assert loaded.head.weight.value.tolist()[1] == [3.0, 4.0]
+
+
+def test_a_layout_looks_at_each_entry_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of modules: it was once for each of them."""
+    looked, moved = [0], foreign._moved
+
+    def counted(*paths: str) -> str:
+        looked[0] += 1
+        return moved(*paths)
+
+    def steps(layers: int) -> int:
+        attention = [nn.MultiHeadAttention(4, 2) for _ in range(layers)]
+        model = nn.Sequential(*attention).to_device(pt.Numpy())
+        record = model.into_record(layout="pytorch")
+        looked[0] = 0
+        again = model.load_record(record, layout="pytorch").into_record(layout="pytorch")
+        assert list(again) == list(record)
+        return looked[0]
+
+    monkeypatch.setattr(foreign, "_moved", counted)
+    assert steps(20) < 12 * steps(2)

@@ -17,7 +17,6 @@ from phlox_tensor import RecordError, Tensor
 
 from ..parts import fields as _fields
 from ..parts import walk as _walk
-from .branches import Branches
 from .report import Entry, Found, shape_of, tensor_of
 
 # State that PyTorch always keeps, and we where a mean of all batches asks for it.
@@ -27,35 +26,44 @@ _FUSED: Final = "in_proj"
 
 def from_pytorch(module: _fields.ModuleNode, found: Found) -> Found:
     """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
-    known = {path for path, _ in _walk.params(module)}
-    found = {
-        path: entry
-        for path, entry in found.items()
-        if path in known or path.rpartition(".")[2] != _UNKNOWN_HERE
-    }
-    branches, turned = Branches(found.items()), set[str]()
-    for path, part in _walk.modules(module):
-        for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
-            if theirs or not branches.holds_below(_fields.join(path, ours)):
-                branches.move(_fields.join(path, theirs), _fields.join(path, ours))
-        for inside, forms in _beside(path, part).items():
-            for form in forms:
-                branches.move(form, inside)
-        _part(branches, path, getattr(type(part), "fused_in_pytorch", ()))
-        turned |= _turned(path, part)
-    entries = branches.entries()
-    return {path: _transposed(e) if path in turned else e for path, e in entries.items()}
+    parts = dict(_walk.modules(module))
+    known = {path: None for path, _ in _walk.params(module)} | _walk.tensors(module)
+    names: dict[str, str] = {}
+    around: dict[str, str] = {}  # what is around parameters, the inner over the outer
+    for path in known:
+        for theirs in _names_of(path, parts):
+            names.setdefault(theirs, path)
+        for end in [at for at, letter in enumerate(path) if letter == "."]:
+            around[_names_of(path[:end], parts)[0]] = path[:end]
+    halves = {}
+    for path, part in parts.items():
+        if maps := getattr(type(part), "fused_in_pytorch", ()):
+            for name in maps:
+                alone = _names_of(_fields.join(path, f"{name[0]}_proj_weight"), parts)[0]
+                names[alone] = _fields.join(path, f"{name}.weight")
+            for kind in ("weight", "bias"):
+                whole = _names_of(_fields.join(path, f"{_FUSED}_{kind}"), parts)[0]
+                halves[whole] = [_fields.join(path, f"{name}.{kind}") for name in maps]
+    turned = {name for path, part in parts.items() for name in _turned(path, part)}
+    result: Found = {}
+    for path, entry in found.items():
+        if path.rpartition(".")[2] == _UNKNOWN_HERE and path not in known:
+            continue
+        several = halves.get(path, ())
+        if several and _rows(entry, len(several)):
+            made: Found = {p: _rows_of(entry, i, len(several)) for i, p in enumerate(several)}
+        else:
+            made = {names.get(path) or _inside(path, around): entry}
+        result |= {p: _transposed(e) if p in turned else e for p, e in made.items()}
+    return result
 
 
 def to_pytorch(module: _fields.ModuleNode, record: dict[str, Record]) -> dict[str, Record]:
     """Return a record as the ``state_dict`` of the same layers in PyTorch."""
     found = dict(_flat(record))
     seen: dict[int, Entry] = {}
-    for path, part in _walk.modules(module):
-        for name in _turned(path, part) & found.keys():
-            found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
-    branches = Branches(found.items())
-    for path, part in reversed(_walk.modules(module)):
+    parts = dict(_walk.modules(module))
+    for path, part in parts.items():
         if hasattr(type(part), "hint_for_pytorch"):
             raise RecordError(
                 "into_record",
@@ -64,21 +72,55 @@ def to_pytorch(module: _fields.ModuleNode, record: dict[str, Record]) -> dict[st
                 expected="parameters",
                 hint=type(part).hint_for_pytorch,
             )
-        for inside, (form, *_) in _beside(path, part).items():
-            branches.move(inside, form)
-        _join(branches, path, getattr(type(part), "fused_in_pytorch", ()))
-        for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
-            branches.move(_fields.join(path, ours), _fields.join(path, theirs))
+        for name in _turned(path, part) & found.keys():
+            found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
+    for path, part in parts.items():
+        _join(found, path, getattr(type(part), "fused_in_pytorch", ()))
     result: dict[str, Any] = {}
     marked: dict[int, Entry] = {}
-    for path, entry in branches.entries().items():
+    for path, entry in found.items():
         value = marked.setdefault(id(entry), _marked(entry))
-        *owners, last = path.split(".")
+        *owners, last = _names_of(path, parts)[0].split(".")
         at = result
         for owner in owners:
             at = at.setdefault(owner, {})
         at[last] = value
     return result
+
+
+def _names_of(path: str, parts: dict[str, Any]) -> list[str]:
+    """What PyTorch may call what is at a path, the usual name first.
+
+    Args:
+        path: ours.
+        parts: all modules by path; each has a word in the names of what is inside.
+    """
+    found, names = [path], path.split(".")
+    for count in range(len(names) - 1, -1, -1):  # the innermost first
+        owner = ".".join(names[:count])
+        part = parts.get(owner)
+        found = _beside(owner, part).get(path, found)
+        for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
+            before, after = _fields.join(owner, ours), _fields.join(owner, theirs)
+            other = [_moved(each, before, after) for each in found]
+            found = other if theirs or other == found else [*other, *found]
+    return found
+
+
+def _moved(path: str, before: str, after: str) -> str:
+    if path == before:
+        return after
+    inside = path.removeprefix(f"{before}.")
+    return path if inside == path else _fields.join(after, inside)
+
+
+def _inside(path: str, around: dict[str, str]) -> str:
+    """Our path of an entry that no parameter has, inside of what is known around it."""
+    ends = [at for at, letter in enumerate(path) if letter == "."]
+    for end in reversed(ends):
+        if path[:end] in around:
+            return _fields.join(around[path[:end]], path[end + 1 :])
+    return _fields.join(around.get("", ""), path)
 
 
 def _flat(record: dict[str, Record]) -> Iterator[tuple[str, Any]]:
@@ -108,43 +150,23 @@ def _beside(path: str, part: Any) -> dict[str, list[str]]:
     }
 
 
-def _part(branches: Branches, path: str, maps: tuple[str, ...]) -> None:
-    """Take weight and bias of several maps out of those of the one in PyTorch."""
-    for name in maps:
-        alone = branches.pop(_fields.join(path, f"{name[0]}_proj_weight"))
-        if alone is not None:
-            branches.add(_fields.join(path, f"{name}.weight"), *alone)
-    for kind in ("weight", "bias") if maps else ():
-        place = _fields.join(path, f"{_FUSED}_{kind}")
-        taken = branches.pop(place)
-        if taken is None:
-            continue
-        entry, before = taken
-        if not _rows(entry, len(maps)):
-            branches.add(place, entry, before)
-            continue
-        for i, name in enumerate(maps):
-            part = _rows_of(entry, i, len(maps))
-            branches.add(_fields.join(path, f"{name}.{kind}"), part, (*before, i))
-
-
-def _join(branches: Branches, path: str, maps: tuple[str, ...]) -> None:
+def _join(found: dict[str, Any], path: str, maps: tuple[str, ...]) -> None:
     """Put weight and bias of several maps together, as those of one.
 
     PyTorch has no layer whose heads share keys and values: there they stay as they are.
     """
     names = {kind: [_fields.join(path, f"{n}.{kind}") for n in maps] for kind in ("weight", "bias")}
-    weights = [w for w in map(branches.get, names["weight"]) if w is not None]
+    weights = [found[name] for name in names["weight"] if name in found]
     if not maps or len(weights) < len(maps) or len({shape_of(w)[0] for w in weights}) > 1:
         return
     alone = len({shape_of(w) for w in weights}) > 1  # made from inputs of other sizes
     for kind, places in names.items():
-        entries = [taken[0] for taken in map(branches.pop, places) if taken is not None]
+        entries = [found.pop(place) for place in places if place in found]
         if kind == "weight" and alone:
             for name, entry in zip(maps, entries, strict=True):
-                branches.add(_fields.join(path, f"{name[0]}_proj_weight"), entry)
+                found[_fields.join(path, f"{name[0]}_proj_weight")] = entry
         elif entries:
-            branches.add(_fields.join(path, f"{_FUSED}_{kind}"), _concatenated(entries))
+            found[_fields.join(path, f"{_FUSED}_{kind}")] = _concatenated(entries)
 
 
 def _rows(entry: Entry, count: int) -> bool:
