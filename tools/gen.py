@@ -43,6 +43,7 @@ def _code() -> dict[Path, str]:
 
 def _pages() -> dict[Path, str]:
     from tools.generate import (  # noqa: PLC0415 - run the generated functions
+        charts,
         examples,
         learning,
         namespaces,
@@ -53,6 +54,7 @@ def _pages() -> dict[Path, str]:
     )
 
     drawn = {LEARNING: learning.page(), SCHEDULES: schedules.page(), readme.FILE: readme.page()}
+    drawn |= charts.files()
     drawn[examples.FILE] = _format(examples.FILE, examples.file())
     return pages.files(DOCS) | namespaces.files(DOCS) | onnx_ops.files(DOCS.parent) | drawn
 

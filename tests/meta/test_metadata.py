@@ -12,7 +12,7 @@ from phlox._extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [ROOT / "pyproject.toml", *sorted(ROOT.glob("packages/*/pyproject.toml"))]
-FILES += [ROOT / "kernels-rs/pyproject.toml"]
+FILES += [ROOT / "kernels-rs/pyproject.toml", *ROOT.glob("packages/*/engine/pyproject.toml")]
 # Beside "Operating System", which differs for the one package with machine code.
 CLASSIFIERS = {
     "Development Status :: 3 - Alpha",
