@@ -74,7 +74,9 @@ class CausalModel(Module):
             tokens: what follows what the cache has.
             cache: what the call before gave; None at the start.
             padding: (N, K), True for places before the first of a text, of all with the new ones.
+                Positions count from that first token, so that answers stay the same.
             positions: (length,), where a cache of fixed size is written; None for one that grows.
+                It has as many keys, filled or not, of which later ones are hidden.
             last: whether to give the logits of the last token alone, (N, 1, words).
 
         Raises:

@@ -168,7 +168,7 @@ class Gpt(CausalModel):
         positions: Tensor[Int] | None = None,
         last: bool = False,
     ) -> tuple[Tensor[Float], Caches]:
-        """Map the next tokens (N, length) to logits, and to what the blocks have to keep.
+        """Map the next tokens to logits, as ``CausalModel.extend``.
 
         Raises:
             ShapeError: for a text longer than the positions.

@@ -470,17 +470,7 @@ class Llama(CausalModel):
         positions: Tensor[Int] | None = None,
         last: bool = False,
     ) -> tuple[Tensor[Float], Caches]:
-        """Map the next tokens (N, length) to logits, and to what the layers have to keep.
-
-        Args:
-            tokens: indices of words.
-            cache: what the call before gave; None at the start.
-            padding: (N, keys), True for what is no token, in front of texts that are shorter than
-                others. Positions count relative to each other, so that answers stay the same.
-            positions: (length,), where in a cache of fixed size the tokens are; None for those that
-                follow. Such a cache has ``length`` keys, filled or not, of which later ones are
-                hidden.
-            last: whether the logits of the last token alone are asked for, (N, 1, words).
+        """Map the next tokens to logits, as ``CausalModel.extend``.
 
         Raises:
             ShapeError: for a text longer than the positions.
