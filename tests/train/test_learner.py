@@ -247,4 +247,4 @@ def test_wrong_uses_say_what_to_type(make: Any, message: str) -> None:
 
 def test_names_of_others_say_what_to_type() -> None:
     with pytest.raises(AttributeError, match=r"scaling=optim\.LossScalingConfig"):
-        train.GradScaler  # noqa: B018 - that it fails is the test
+        train.GradScaler  # type: ignore[attr-defined]  # noqa: B018 - that it fails is the test
