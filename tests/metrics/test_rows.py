@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,24 @@ def test_evaluate_takes_several_rows_of_one_kind() -> None:
     assert found.better == {"loss": "lower", "f_beta": "higher", "wer": "lower"}
     with pytest.raises(TypeError, match=r"said, which accuracy takes, is no tensor: got a list"):
         train.evaluate(model, step, batches, [train.Accuracy(takes=("said", "targets"))])
+
+
+@pytest.mark.parametrize("kind", ["Accuracy", "AUROC", "CalibrationError", "FBeta"])
+def test_scores_of_what_does_not_count_may_be_nan(kind: str) -> None:
+    scores = np.float32([[2, 1, 0], [0, 0, 0], [0, 1, 3], [1, 2, 0]])
+    targets, metric = px.asarray([0, -1, 2, 1]), ROWS[kind](ignore_index=-1)
+    want = metric(px.asarray(scores), targets)
+    scores[1] = np.nan
+    assert metric(px.asarray(scores), targets) == want
+    with pytest.raises(ValueError, match="scores are not numbers"):
+        metric(px.asarray(scores), px.asarray([0, 1, 2, 1]))
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("learning_rate", "lr=..."), ("validation_data", "valid=..."), ("verbose", "show=...")],
+)
+def test_words_of_keras_are_told(word: str, hint: str) -> None:
+    fit: Any = train.fit
+    with pytest.raises(TypeError, match=rf"hint: {re.escape(hint)}$"):
+        fit(None, None, None, **{word: 1})

@@ -258,3 +258,9 @@ def test_files_of_other_things_are_refused(tmp_path: Path) -> None:
         data.tokens(tmp_path / "b.npy", 1)
     with pytest.raises(pt.ArgumentError, match="length is no such number"):
         data.tokens(tmp_path / "a.bin", 0)
+
+
+@pytest.mark.parametrize("size", [4, (0, 4), (4.0, 4), (4,)])
+def test_a_size_that_is_none_is_refused_before_the_first_picture(size: Any, tmp_path: Path) -> None:
+    with pytest.raises(pt.ArgumentError, match=r"no such size: .* expected \(height, width\)"):
+        data.images(tmp_path, size=size)

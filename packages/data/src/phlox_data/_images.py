@@ -32,6 +32,17 @@ class Look(NamedTuple):
     mode: str
     draft: bool = False
 
+    def checked(self, op: str) -> Look:
+        """Refuse a size that is none before the first picture, and return the look itself."""
+        sizes = self.size if isinstance(self.size, tuple | list) else ()
+        if self.size is not None and not (
+            len(sizes) == 2 and all(type(n) is int and n > 0 for n in sizes)
+        ):
+            hint = f"size=({self.size}, {self.size})" if type(self.size) is int else None
+            expected = "(height, width) above 0"
+            raise ArgumentError(op, "no such size", got=self.size, expected=expected, hint=hint)
+        return self
+
 
 @final
 class Pictures(Items):
@@ -157,7 +168,7 @@ def images(
         what, hint = "a draft needs a size", 'data.images("folder", size=(64, 64), draft=True)'
         raise ArgumentError("images", what, got="draft=True", hint=hint)
     root = Path(checked_path(folder, "images"))
-    look = Look(size, mode, draft)
+    look = Look(size, mode, draft).checked("images")
     if labels is not None:
         return _multilabel(root, labels, look)
     names, files, places = by_class(root, "images", is_picture)
@@ -219,7 +230,7 @@ def segmentation(
         raise DataError("segmentation", what, got=got, expected=expected)
     names = sorted(files)
     pairs = [files[name] for name in names], [others[name] for name in names]
-    return Dataset(Pictures(pairs[0], Look(size, mode), None, pairs[1]))
+    return Dataset(Pictures(pairs[0], Look(size, mode).checked("segmentation"), None, pairs[1]))
 
 
 def _pictures(root: Path) -> list[Path]:

@@ -41,6 +41,11 @@ _FILE: Final = 'model = model.load_file(path, layout="pytorch"), of a file that 
 # Arguments that only functions of others have: what to type instead.
 _ADVICE: Final = {
     "batch_size": "data.DataLoader(dataset, 64)",
+    "fit.class_weight": "nn.CrossEntropyLoss(weights=(1.0, 2.0)) in the step",
+    "fit.learning_rate": "lr=...",
+    "fit.loss": "the step gives it: def step(model, batch), which returns a loss",
+    "fit.validation_data": "valid=...",
+    "fit.verbose": "show=...",
     "generator": USE,
     "in_dims": "in_axes=...",
     "max_new_tokens": "count=...",

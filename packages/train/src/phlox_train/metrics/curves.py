@@ -47,12 +47,14 @@ class Curve(Labeled):
     def tally(self, part: State) -> Mapping[str, Any]:
         """Return scores and which are right, or how many are at each threshold."""
         scores, targets = part["scores"], part["targets"].astype(np.int64)
-        wide, classes = np.asarray(scores, np.float64), scores.shape[1]
-        if wide.size:
-            self.refuse({"low": wide.min(), "high": wide.max()})
+        classes = scores.shape[1]
         counts = self.counted(targets, classes)
         if self.task == "multiclass":
             counts, targets = counts[:, None], targets[:, None] == np.arange(classes)
+        scores = np.where(counts, scores, scores.dtype.type(0.5))  # others may be nan
+        wide = np.asarray(scores, np.float64)
+        if wide.size:
+            self.refuse({"low": wide.min(), "high": wide.max()})
         right = np.where(counts, targets, -1).astype(np.int8)  # -1 does not count
         if self.thresholds is None:
             return {"scores": scores, "right": right}

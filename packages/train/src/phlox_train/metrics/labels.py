@@ -94,10 +94,14 @@ class Labeled(Row, takes=("logits", "targets")):
             )
         return int(classes)
 
-    def extremes(self, scores: Tensor[Any]) -> Parts:
-        """Return the least score, which is nan where one is, and the largest, for ``refuse``."""
+    def extremes(self, scores: Tensor[Any], targets: Tensor[Any]) -> Parts:
+        """Return the least score that counts, nan where one is, and the largest, for ``refuse``."""
         if not scores.size:
             return {}
+        if self.ignore_index is not None:
+            counts = targets != self.ignore_index
+            counts = counts.expand_dims(axis=-1) if self.task == "multiclass" else counts
+            scores = counts.where(scores, 0.5)
         more = {"high": scores.max()} if self.scores == "probabilities" else {}
         return {"low": scores.min(), **more}
 
@@ -179,7 +183,7 @@ class Decided(Labeled):
         else:
             said = topk(logits, min(self.top_k, classes))[1]
         found = {"predicted": said, "targets": targets, "classes": classes}
-        return {**found, **self.extremes(logits)}
+        return {**found, **self.extremes(logits, targets)}
 
     def _given(self, predicted: Tensor[Any], targets: Tensor[Any]) -> int:
         """Return how many classes there are, of decisions."""

@@ -39,7 +39,7 @@ class Penalty(Labeled, better="lower"):
         else:
             costs = self._two(scores, _ones(targets))
         # Costs of logits that are nan are nan themselves.
-        more = self.extremes(scores) if self.scores == "probabilities" else {}
+        more = self.extremes(scores, targets) if self.scores == "probabilities" else {}
         return {"costs": costs, "targets": targets, "classes": classes, **more}
 
     def tally(self, part: State) -> Mapping[str, Any]:
@@ -184,7 +184,7 @@ class CalibrationError(Labeled, better="lower"):
         p, several = self.probabilities(logits), self.task == "multiclass"
         right = p.argmax(axis=-1) == targets if several else _ones(targets)
         found = {"sure": p.max(axis=-1) if several else p, "right": right}
-        return {**found, "targets": targets, "classes": classes, **self.extremes(logits)}
+        return {**found, "targets": targets, "classes": classes, **self.extremes(logits, targets)}
 
     def tally(self, part: State) -> Mapping[str, Any]:
         """Return counts, sums of probabilities, and how often they came true, of each bin."""
