@@ -15,8 +15,39 @@ from phlox_nn.models._public import published
 Array = np.ndarray[Any, Any]
 DEVICE: Final = px.Cpu()
 
-# Name -> what config.json says.
+# Name -> what config.json says, of parts and of all.
+_TEXT: Final[dict[str, Any]] = {
+    "eos_token_id": 30,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "max_position_embeddings": 12,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "projection_dim": 20,
+    "vocab_size": 40,
+}
+_VISION: Final[dict[str, Any]] = {
+    "hidden_size": 18,
+    "image_size": 16,
+    "intermediate_size": 26,
+    "num_attention_heads": 3,
+    "num_hidden_layers": 3,
+    "patch_size": 4,
+    "projection_dim": 20,
+}
+_CLIP: Final[dict[str, Any]] = {
+    "architectures": ["CLIPModel"],
+    "projection_dim": 20,
+    "text_config": _TEXT,
+    "vision_config": _VISION,
+}
 ROWS: Final[Mapping[str, dict[str, Any]]] = {
+    "CLIP": _CLIP,
+    "CLIP-old": {
+        **_CLIP,
+        "text_config": {**_TEXT, "eos_token_id": 2, "hidden_act": "gelu"},
+        "vision_config": {**_VISION, "hidden_act": "gelu"},
+    },
     "Whisper": {
         "architectures": ["WhisperForConditionalGeneration"],
         "bos_token_id": 40,
@@ -38,8 +69,12 @@ ROWS: Final[Mapping[str, dict[str, Any]]] = {
 }
 _DRAWN = np.random.default_rng(0)
 TOKENS: Final = _DRAWN.integers(0, 40, (2, 7))
+_TEXTS: Final = np.array([[1, 30, 7, 39, 30], [5, 8, 2, 1, 30], [3, 35, 30, 30, 30]])
+_IMAGES: Final = _DRAWN.normal(size=(2, 3, 16, 16)).astype("f")
 # Name -> what is mapped, by the names of transformers.
 INPUTS: Final[Mapping[str, dict[str, Array]]] = {
+    "CLIP": {"input_ids": _TEXTS, "pixel_values": _IMAGES},
+    "CLIP-old": {"input_ids": _TEXTS, "pixel_values": _IMAGES},
     "Whisper": {
         "input_features": _DRAWN.normal(size=(2, 8, 100)).astype("f"),
         "decoder_input_ids": TOKENS,
@@ -60,7 +95,7 @@ def model_of(name: str) -> Any:
 
 def _weight(path: str, place: int, shape: tuple[int, ...]) -> Array:
     """The weight at a place in the order of names, as PyTorch has it."""
-    drawn = (np.random.default_rng(place).standard_normal(shape) * 0.3).astype(np.float32)
+    drawn = np.asarray(np.random.default_rng(place).standard_normal(shape) * 0.3, np.float32)
     return np.abs(drawn) if path.endswith("running_var") else drawn
 
 

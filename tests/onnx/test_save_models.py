@@ -142,11 +142,28 @@ def steps(n: int, length: int) -> Any:
 STATES: Final = {"x": SEQUENCE["x"], "hidden": {1: "batch"}, "cell": {1: "batch"}}
 WORDS: Final = {"x": SEQUENCE["x"], "padding": SEQUENCE["x"]}
 SMALL: Final = models.GptConfig(words=20, positions=32, d_model=16, n_layers=1, n_heads=2)
+CLIP: Final = models.ClipConfig(
+    20, 12, 16, 1, 2, 24, 8, 4, d_image=12, n_layers_image=1, n_heads_image=2, d_ff_image=20
+)
+WHISPER: Final = models.WhisperConfig(20, 12, 8, 10, 16, 1, 1, 2, 24)
+HEARD: Final = {"frames": {0: "batch"}, "tokens": SEQUENCE["x"]}
+
+
+def heard(n: int, length: int) -> Any:
+    return np.random.default_rng(0).normal(size=(n, 8, 20)).astype("f"), tokens(n, length)
+
+
+def seen(n: int, length: int) -> Any:
+    """Two texts for some images."""
+    return tokens(2, length), np.random.default_rng(0).normal(size=(n, 3, 8, 8)).astype("f")
+
+
 # A model, what it is called with for a batch and a length, and what stays open.
 MODELS: Final[dict[str, tuple[Callable[[], nn.Module], Callable[[int, int], Any], Any]]] = {
     "autoencoder": (coder, sized(1, 8, 8), BATCH),
     "autoencoder of lines": (line, sized(2, 8), BATCH),
     "bag": (lambda: nn.EmbeddingBag(20, 4), lambda n, k: (tokens(n, k),), SEQUENCE),
+    "clip": (CLIP.init, seen, {"tokens": {1: "length"}, "images": {0: "batch"}}),
     "encoder": (encoder, lambda n, k: (tokens(n, k), missing(n, k)), WORDS),
     "four bits": (four_bits, sized(16), BATCH),
     "gpt": (SMALL.init, lambda n, k: (tokens(n, k),), SEQUENCE),
@@ -166,6 +183,7 @@ MODELS: Final[dict[str, tuple[Callable[[], nn.Module], Callable[[int, int], Any]
     "rnn, counted": (lambda: Counted(nn.Rnn(4, 3, reverse=True)), counted, COUNTED),
     "shifts": (lambda: Of(shifted), lambda n, k: (tokens(n, k) - 20,), SEQUENCE),
     "unet": (models.UNetConfig(channels_in=3, width=4).init, sized(3, 16, 16), BATCH),
+    "whisper": (WHISPER.init, heard, HEARD),
 }  # fmt: skip
 
 

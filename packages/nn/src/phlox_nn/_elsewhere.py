@@ -293,6 +293,7 @@ def no_forward(module: Any) -> WrongTypeError:
 # Models of torchvision and transformers -> what to type.
 MODELS: Final[Mapping[str, str]] = {
     "BertModel": "nn.models.BertConfig().init()",
+    "CLIPModel": "nn.models.ClipConfig().init()",
     "GPT2LMHeadModel": "nn.models.GptConfig().init()",
     "LlamaForCausalLM": "nn.models.LlamaConfig().init()",
     "VisionTransformer": "nn.models.ViTConfig().init()",

@@ -6,6 +6,10 @@ from .._elsewhere import MODELS as _MODELS
 from ._bert import Bert as Bert
 from ._bert import BertConfig as BertConfig
 from ._causal import CausalModel as CausalModel
+from ._clip import CLIP_MEAN as CLIP_MEAN
+from ._clip import CLIP_STD as CLIP_STD
+from ._clip import Clip as Clip
+from ._clip import ClipConfig as ClipConfig
 from ._gguf import save_gguf as save_gguf
 from ._gpt import Gpt as Gpt
 from ._gpt import GptConfig as GptConfig

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from phlox_tensor import RecordError
 
+from ._clip import ClipConfig
 from ._parts import ModelConfig
 from ._published import Json, Published, word
 from ._whisper import WhisperConfig
@@ -52,6 +53,56 @@ class _Names(NamedTuple):
         return {"model_type": self.kind, **self.filler, **self.fixed, **found}
 
 
+_CLIP_TEXT: Final = {
+    "hidden_size": "d_model",
+    "intermediate_size": "d_ff",
+    "max_position_embeddings": "positions",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+    "vocab_size": "words",
+}
+_CLIP_IMAGE: Final = {
+    "hidden_size": "d_image",
+    "image_size": "image",
+    "intermediate_size": "d_ff_image",
+    "num_attention_heads": "n_heads_image",
+    "num_channels": "channels_in",
+    "num_hidden_layers": "n_layers_image",
+    "patch_size": "patch",
+}
+# In both halves.
+_CLIP_BOTH: Final = {"hidden_act": "activation", "layer_norm_eps": "epsilon"}
+_END: Final = 49407  # where a file does not say
+_OLD_END: Final = 2  # what the first files say, and mean the largest token
+
+
+def _clip(given: Json) -> ClipConfig:
+    """The settings of both halves, which newer files hold inside of the whole."""
+    halves = (given.get("text_config") or {}, given.get("vision_config") or {})
+    own = {"d_shared": given.get("projection_dim", ClipConfig().d_shared)}
+    for half, names in zip(halves, (_CLIP_TEXT, _CLIP_IMAGE), strict=True):
+        own |= {here: half[theirs] for theirs, here in names.items() if theirs in half}
+        for theirs, here in _CLIP_BOTH.items():
+            value = half.get(theirs, getattr(ClipConfig(), here))
+            if own.setdefault(here, value) != value:
+                raise RecordError("load", f"{theirs} is not built", got=value, expected=own[here])
+    word("hidden_act", own["activation"], {"gelu": "gelu", "quick_gelu": "quick_gelu"})
+    end = halves[0].get("eos_token_id", _END)
+    return ClipConfig(**own, end=None if end == _OLD_END else end)
+
+
+def _clip_settings(config: ClipConfig) -> dict[str, Any]:
+    """The settings in the words of ``config.json``."""
+    text, images = (
+        {theirs: getattr(config, here) for theirs, here in {**names, **_CLIP_BOTH}.items()}
+        for names in (_CLIP_TEXT, _CLIP_IMAGE)
+    )
+    text["eos_token_id"] = _OLD_END if config.end is None else config.end
+    shared = {"projection_dim": config.d_shared}
+    halves = {"text_config": {**text, **shared}, "vision_config": {**images, **shared}}
+    return {"model_type": "clip", **shared, **halves}
+
+
 _WHISPER: Final = _Names(
     "whisper",
     WhisperConfig,
@@ -73,23 +124,27 @@ _WHISPER: Final = _Names(
     dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),  # else those of full size
 )
 
-_ROWS: Final = {"WhisperForConditionalGeneration": _WHISPER}
-
 MEDIA: Final[Mapping[str, Published]] = {
+    "CLIPModel": Published(_clip, unused=r"\.position_ids$"),
     "WhisperForConditionalGeneration": Published(
         _WHISPER.read, prefix="model.", unused=r"^proj_out\.weight$"
     ),
 }
+# Class of settings -> the architecture, and what writes them.
+_WRITTEN: Final[Mapping[type[ModelConfig], tuple[str, Callable[[Any], dict[str, Any]]]]] = {
+    ClipConfig: ("CLIPModel", _clip_settings),
+    WhisperConfig: ("WhisperForConditionalGeneration", _WHISPER.write),
+}
 
 
-def described(config: ModelConfig) -> dict[str, Any]:
+def described(config: Any) -> dict[str, Any]:
     """Return the settings of a model as a ``config.json`` has them.
 
     Raises:
         RecordError: for a model that no published architecture is.
     """
-    for architecture, names in _ROWS.items():
-        if type(config) is names.config:
-            return {"architectures": [architecture], **names.write(config)}
-    expected = ", ".join(sorted(names.config.__name__ for names in _ROWS.values()))
-    raise RecordError("save", "not built", got=type(config).__name__, expected=expected)
+    if type(config) not in _WRITTEN:
+        expected = ", ".join(sorted(each.__name__ for each in _WRITTEN))
+        raise RecordError("save", "not built", got=type(config).__name__, expected=expected)
+    architecture, write = _WRITTEN[type(config)]
+    return {"architectures": [architecture], **write(config)}

@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from phlox_tensor import Backend, Float, Tensor
+from phlox_tensor import Backend, Float, Tensor, attention
 
 from .. import initializers as init
 from ..layers.activation import ActivationConfig, Name
+from ..layers.attention import KeyValues
 from ..layers.conv import Conv2dConfig
+from ..layers.linear import Linear
 from ..layers.norm import BatchNormConfig
+from ..module.module import Module
 from ..settings.config import Config
 from ..settings.fields import check_sizes
 
@@ -54,6 +57,28 @@ def without_heads(x: Tensor[Float]) -> Tensor[Float]:
     """(N, heads, length, size) as (N, length, heads · size)."""
     n, heads, length, size = x.shape
     return x.swapaxes(1, 2).reshape(n, length, heads * size)
+
+
+class ProjectedAttention(Module):
+    """Heads of a linear map each for keys, values and queries."""
+
+    k_proj: Linear
+    v_proj: Linear
+    q_proj: Linear
+    out_proj: Linear
+    heads: int
+
+    def keys(self, x: Tensor[Float]) -> KeyValues:
+        """Map (N, length, d) to keys and values (N, heads, length, d / heads)."""
+        return KeyValues(heads_of(self.k_proj(x), self.heads), heads_of(self.v_proj(x), self.heads))
+
+    def forward(
+        self, x: Tensor[Float], seen: KeyValues, *, is_causal: bool = False
+    ) -> Tensor[Float]:
+        """Map (N, length, d) to the same shape, by what is seen."""
+        query = heads_of(self.q_proj(x), self.heads)
+        found = attention(query, seen.keys, seen.values, is_causal=is_causal)
+        return self.out_proj(without_heads(found))
 
 
 def run(parts: Any, x: Any) -> Any:

@@ -12,7 +12,6 @@ from phlox_tensor import (
     ShapeError,
     Tensor,
     arange,
-    attention,
     concat,
     fft,
 )
@@ -26,7 +25,7 @@ from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
 from ._causal import Caches
-from ._parts import ModelConfig, heads_of, require_heads, without_heads
+from ._parts import ModelConfig, ProjectedAttention, require_heads
 
 RATE = 16000  # samples in a second, of all published models
 HOP = 160  # from one frame to the next
@@ -123,11 +122,11 @@ class WhisperConfig(ModelConfig):
         )
         return Whisper(encoder, decoder, self)
 
-    def _attention(self, device: Backend | str | None) -> WhisperAttention:
+    def _attention(self, device: Backend | str | None) -> ProjectedAttention:
         d = self.d_model
         query, value, out = (_linear(d, d, device) for _ in range(3))
         key = LinearConfig(d, d, bias=False, initializer=_SMALL).init(device)
-        return WhisperAttention(key, value, query, out, self.n_heads)
+        return ProjectedAttention(key, value, query, out, self.n_heads)
 
     def _layer(self, device: Backend | str | None, *, hears: bool = False) -> WhisperLayer:
         d = self.d_model
@@ -164,28 +163,6 @@ class Waves(init.Initializer):
         return concat((angles.sin(), angles.cos()), axis=-1)
 
 
-class WhisperAttention(Module):
-    """Heads whose keys are made without a shift."""
-
-    k_proj: Linear
-    v_proj: Linear
-    q_proj: Linear
-    out_proj: Linear
-    heads: int
-
-    def keys(self, x: Tensor[Float]) -> KeyValues:
-        """Map (N, length, d) to keys and values (N, heads, length, d / heads)."""
-        return KeyValues(heads_of(self.k_proj(x), self.heads), heads_of(self.v_proj(x), self.heads))
-
-    def forward(
-        self, x: Tensor[Float], seen: KeyValues, *, is_causal: bool = False
-    ) -> Tensor[Float]:
-        """Map (N, length, d) to the same shape, by what is seen."""
-        query = heads_of(self.q_proj(x), self.heads)
-        found = attention(query, seen.keys, seen.values, is_causal=is_causal)
-        return self.out_proj(without_heads(found))
-
-
 class WhisperLayer(Module):
     """Attention and maps, each after a norm and added to its input; a decoder looks at sound too.
 
@@ -193,9 +170,9 @@ class WhisperLayer(Module):
         encoder_attn: over what the encoder gives; None in the encoder.
     """
 
-    self_attn: WhisperAttention
+    self_attn: ProjectedAttention
     self_attn_layer_norm: LayerNorm
-    encoder_attn: WhisperAttention | None
+    encoder_attn: ProjectedAttention | None
     encoder_attn_layer_norm: LayerNorm | None
     fc1: Linear
     fc2: Linear
