@@ -30,8 +30,11 @@ def demo(arguments: Arguments) -> int:
 
 
 def test(arguments: Arguments) -> int:
-    """Run every test; --long adds the slow ones and PyTorch's, the rest goes to pytest alone."""
+    """Run every test; --long adds slow ones, --browser asks Chromium, the rest goes to pytest."""
     steps.setup()
+    if "--browser" in arguments:
+        words = [word for word in arguments if word != "--browser"]
+        return call(script("python"), "-m", "tools.browser", *words)
     long = "--long" in arguments
     chosen = [word for word in arguments if word != "--long"]
     program = steps.peers() if long else script("python")

@@ -36,6 +36,11 @@ _INSTALL_HINT = (
     "install a Vulkan driver: `apt install mesa-vulkan-drivers` (Debian, Ubuntu: AMD, Intel and "
     "software), `dnf install mesa-vulkan-drivers` (Fedora), or the vendor's; then `phlox doctor`"
 )
+if sys.platform == "emscripten":
+    _INSTALL_HINT = (
+        "open the page in a browser with WebGPU and JavaScript Promise Integration, such as Chrome "
+        "or Edge from 137 on, and call Python by pyodide.runPythonAsync"
+    )
 
 
 def adapters(power: Power) -> list[Any]:

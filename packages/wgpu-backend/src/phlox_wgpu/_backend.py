@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -199,7 +200,9 @@ class Wgpu(Backend):
         return self.device.read(packed(self.device, primitive))
 
     async def read_async(self, primitive: GpuArray, /) -> np.ndarray[Any, Any]:
-        """Return the data as a NumPy array; another thread waits for the GPU."""
+        """Return the data as a NumPy array; another thread waits for the GPU, if there are some."""
+        if sys.platform == "emscripten":  # where the event loop goes on while Python waits
+            return self.read(primitive)
         return await asyncio.to_thread(self.read, primitive)
 
     def sync(self) -> None:

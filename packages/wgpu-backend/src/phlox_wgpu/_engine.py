@@ -1,12 +1,13 @@
 """What records and submits: wgpu-py and Python, or the package phlox-wgpu-engine where it is there.
 
 Both give the same bits. The second one, in Rust, records an op in less time, and hands work to the
-driver in a thread of its own.
+driver in a thread of its own. In a browser it is navigator.gpu.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, cast
@@ -171,6 +172,10 @@ def _driver() -> Driver:
     Raises:
         BackendUnavailableError: it names none that is here.
     """
+    if sys.platform == "emscripten":
+        from . import browser  # noqa: PLC0415 - needs Pyodide
+
+        return cast("Driver", browser)
     wanted = os.environ.get("PHLOX_WGPU_ENGINE", "")
     if wanted not in ("", "native", "wgpu-py"):
         expected = '"native" or "wgpu-py"'

@@ -18,7 +18,7 @@ def checked(op: str, indices: Array, size: int) -> Array:
     Raises:
         IndexOutOfRangeError: when one points outside the axis.
     """
-    # Before they are int64, which 2**64 - 1 would leave as -1.
+    # Before they are signed, which 2**64 - 1 would leave as -1.
     bad = indices >= size if indices.dtype.kind == "u" else (indices < -size) | (indices >= size)
     if bad.any():
         raise IndexOutOfRangeError(
@@ -27,7 +27,7 @@ def checked(op: str, indices: Array, size: int) -> Array:
             got=int(indices[bad].flat[0]),
             expected=f"{-size} <= index < {size}",
         )
-    wide = indices.astype(np.int64)
+    wide = indices.astype(np.intp)  # of 32 bits in a browser, where NumPy takes no other
     return np.where(wide < 0, wide + size, wide)
 
 

@@ -1,0 +1,1 @@
+"""A page that trains the digit classifier in a browser, on the visitor's GPU."""

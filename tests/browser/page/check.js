@@ -1,0 +1,20 @@
+// Runs check.py in Python and sends what it tells.
+import { loadPyodide } from "./pyodide/pyodide.mjs";
+
+try {
+  const python = await loadPyodide();
+  await python.loadPackage("numpy", { messageCallback: () => {} });
+  const [archive, program] = await Promise.all(
+    ["phlox.zip", "check.py"].map(async (name) =>
+      new Uint8Array(await (await fetch(new URL(name, location))).arrayBuffer()),
+    ),
+  );
+  python.unpackArchive(archive, "zip");
+  python.FS.writeFile("check.py", program);
+  python.globals.set("part", new URLSearchParams(location.search).get("part"));
+  python.globals.set("told", (text) => postMessage(JSON.parse(text)));
+  await python.runPythonAsync("import check\ncheck.run(part, told)");
+  postMessage({ event: "end" });
+} catch (error) {
+  postMessage({ event: "failed", error: String(error.message ?? error) });
+}

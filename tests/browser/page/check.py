@@ -1,0 +1,110 @@
+"""Checks inside of a browser, one part for each page: `run(part, told)`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import phlox as px
+from phlox import nn, optim
+from phlox_tensor.testing import checks
+
+# Families of kernels and of references, a few ops of each.
+OPS = (
+    *("add", "argmax", "argsort", "atan2", "avg_pool2d", "batch_norm", "concat", "conv2d"),
+    *("cross_entropy", "cumsum", "erf", "exp", "floor_divide", "gelu", "index_add"),
+    *("layer_norm", "less", "log_softmax", "matmul", "max", "max_pool2d", "mean", "multiply"),
+    *("remainder", "rms_norm", "scatter", "sin", "softmax", "sort", "sum", "take", "topk"),
+    *("take_along_axis", "permute_dims", "pow", "var", "where"),
+)
+
+
+def conformance(device: px.Backend, tell: Callable[..., None]) -> None:
+    """Run the suite for some ops, in the types that this Python has."""
+    start, count, failed = time.perf_counter(), 0, 0
+    for check in checks(device, [*OPS]):
+        count += 1
+        try:
+            check()
+        except Exception as error:  # the page is told of each
+            failed += 1
+            tell("check failed", check=str(check), error=str(error)[:600])
+    seconds = round(time.perf_counter() - start, 1)
+    tell("conformance", device=repr(device), checks=count, failed=failed, seconds=seconds)
+
+
+def costs(tell: Callable[..., None]) -> None:
+    """Time a dispatch and a read, and see errors of indices and of forward mode in reverse."""
+    device = px.Wgpu()
+    x = px.asarray(np.ones(64, np.float32), device=device)
+    for _ in range(20):
+        x = x + 1.0
+    x.numpy()
+    start = time.perf_counter()
+    for _ in range(500):
+        x = x + 1.0
+    recorded = time.perf_counter()
+    assert x.numpy()[0] == 521.0
+    waited = time.perf_counter()
+    reads = 50
+    for _ in range(reads):
+        (x + 1.0).numpy()
+    done = time.perf_counter()
+    tell(
+        "costs",
+        record_us=round((recorded - start) / 500 * 1e6, 1),
+        dispatch_us=round((waited - start) / 500 * 1e6, 1),
+        read_ms=round((done - waited) / reads * 1e3, 2),
+    )
+    compiled = px.compile(lambda x: px.softmax(x * 2.0 + 1.0).sum())
+    found = [compiled(px.asarray(np.arange(n, n + 8, dtype="f"), device=device)) for n in range(4)]
+    assert all(abs(each.item() - 1) < 1e-6 for each in found)
+    try:
+        px.take(x, px.asarray([99], device=device), axis=0).numpy()
+    except px.IndexOutOfRangeError as error:
+        tell("index", text=str(error).splitlines()[0])
+    else:
+        raise AssertionError("an index out of range was taken")
+    slope = px.grad(lambda x: px.jvp(px.sin, (x,), (px.ones_like(x),))[1].sum())
+    point = px.asarray(np.float32([0.3]), device=device)
+    assert abs(slope(point).item() + np.sin(0.3)) < 1e-5
+    large = np.arange(20_000_000, dtype=np.float32)
+    assert np.array_equal((px.asarray(large, device=device) + 1.0).numpy(), large + 1)
+
+
+def records(device: px.Backend) -> None:
+    """Train a little, save, and load what was saved."""
+    px.seed(0)
+    own = px.Autodiff(device)
+    model, rule = nn.Linear(2, 1, device=own), optim.AdamWConfig().init()
+    x = px.random.normal((64, 2), device=own)
+    y = (x * px.asarray([2.0, -3.0], device=own)).sum(axis=1, keepdims=True) + 1.0
+    for _ in range(200):
+        model = rule.step(0.05, model, (model(x) - y).square().mean().backward())
+    assert np.allclose(model.weight.value.numpy().ravel(), [2, -3], atol=0.1)
+    path = model.save_file("line")
+    loaded = nn.Linear(2, 1, device=own).load_file(path)
+    assert loaded.weight.value.tolist() == model.weight.value.tolist()
+
+
+def run(part: str, told: Any) -> None:
+    """Run one part: "numpy", "cpu" or "wgpu"; `told` takes what was seen as JSON."""
+
+    def tell(event: str, **more: Any) -> None:
+        told(json.dumps({"event": event, **more}))
+
+    tell("python", version=sys.version.split()[0], part=part)
+    # Its package has no wheel for browsers.
+    px.Numpy.dtypes -= {px.bfloat16}  # type: ignore[misc]
+    device = getattr(px, part.capitalize())()
+    if part == "wgpu":
+        found = px.Wgpu.describe()[0]
+        tell("adapter", **{key: found[key] for key in ("name", "software", "features")})
+        costs(tell)
+    records(device)
+    conformance(device, tell)

@@ -1,0 +1,46 @@
+"""`./x test --browser`: what pages tell decides, and nothing is hidden."""
+
+from __future__ import annotations
+
+import queue
+from urllib.parse import urlsplit
+
+import pytest
+
+from tools import browser
+from tools.shell import ROOT
+
+END = {"event": "end"}
+
+
+@pytest.mark.parametrize(
+    ("told", "passed"),
+    [
+        ([{"event": "step", "loss": 2.0}, END], True),
+        ([{"event": "conformance", "failed": 0}, END], True),
+        ([{"event": "conformance", "failed": 1}, END], False),
+        ([{"event": "check failed", "check": "add"}, END], False),
+        ([{"event": "failed", "error": "no such file"}], False),
+    ],
+)
+def test_a_page_passes_that_tells_of_no_failure(
+    told: list[browser.Told], passed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found: queue.Queue[browser.Told] = queue.Queue()
+    for what in told:
+        found.put(dict(what))
+    assert browser.listen(found) == passed
+    assert told[0]["event"] in capsys.readouterr().out
+
+
+def test_a_page_that_says_nothing_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser, "SILENCE", 0.01)
+    assert not browser.listen(queue.Queue())
+
+
+def test_every_page_is_there_and_names_no_other_address() -> None:
+    folders = (ROOT / "tests/browser/page", ROOT / "examples/browser/page")
+    files = {file.name: file for folder in folders for file in folder.iterdir()}
+    assert {urlsplit(address).path for address in browser.PAGES.values()} <= files.keys()
+    texts = {name: file.read_text() for name, file in files.items() if file.is_file()}
+    assert not [name for name, text in texts.items() if "http://" in text or "https://" in text]

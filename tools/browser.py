@@ -1,0 +1,145 @@
+"""`./x test --browser`: phlox in a headless Chromium, with WebGPU on a processor.
+
+Makes the page of examples/browser, shows it and the pages of tests/browser to the browser, and
+prints what they tell. What is missing on this machine is said, and is no failure.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tools.shell import ROOT, which
+
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+# SwiftShader, a GPU that is played by the processor, is part of Chromium.
+_OPTIONS = (
+    *("--headless", "--no-sandbox", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--disable-quic", "--disable-dev-shm-usage"),
+    *("--enable-unsafe-webgpu", "--enable-features=Vulkan", "--use-vulkan=swiftshader"),
+    *("--use-webgpu-adapter=swiftshader", "--use-angle=swiftshader"),
+)
+SILENCE = 240  # seconds after which a page that tells nothing has failed
+_STEPS = 30
+PAGES = {
+    "conformance on Numpy": "check.html?part=numpy",
+    "kernels of the GPU": "check.html?part=wgpu",
+    "kernels in WebAssembly": "check.html?part=cpu",
+    "the page": f"index.html?steps={_STEPS}#check",
+}
+
+Told = dict[str, Any]
+
+
+class _Server(ThreadingHTTPServer):
+    """Shows a folder, and takes what its pages tell."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(folder)))
+        self.told: queue.Queue[Told] = queue.Queue()
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def do_POST(self) -> None:
+        """Take what a page tells."""
+        length = int(self.headers["Content-Length"])
+        assert isinstance(self.server, _Server)
+        self.server.told.put(json.loads(self.rfile.read(length)))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing of each request."""
+
+
+def skipped() -> str:
+    """Why nothing can run here, or nothing."""
+    if not any(which(name) for name in _PROGRAMS):
+        return "no Chromium is installed: apt-get install chromium"
+    return ""
+
+
+def main(words: list[str]) -> int:
+    """Run the pages whose names hold one of the words, or all; returns an exit status."""
+    reason = skipped()
+    if reason:
+        print(f"browser: skipped: {reason}")
+        return 0
+    from examples.browser.folder import DataError, make  # noqa: PLC0415 - needs phlox
+
+    with tempfile.TemporaryDirectory(prefix="phlox-") as scratch:
+        folder = Path(scratch) / "page"
+        try:
+            make(folder)
+        except DataError as error:
+            print(f"browser: skipped: {error}")
+            return 0
+        shutil.copytree(ROOT / "tests" / "browser" / "page", folder, dirs_exist_ok=True)
+        with _Server(folder) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            failed = 0
+            for name, address in PAGES.items():
+                if words and not any(word in name for word in words):
+                    continue
+                if "cpu" in address and not list(folder.glob("*.wasm")):
+                    print(f"{name}: skipped: the wheel is not built: ./x wheels browser")
+                    continue
+                failed += not _passes(name, address, server, Path(scratch) / "profile")
+            server.shutdown()
+    return 1 if failed else 0
+
+
+def _passes(name: str, address: str, server: _Server, profile: Path) -> bool:
+    """Show a page and print what it tells; whether it came to its end without a failure."""
+    program = next(found for each in _PROGRAMS if (found := which(each)))
+    url = f"http://127.0.0.1:{server.server_port}/{address}"
+    start = time.perf_counter()
+    print(f"{name}:", flush=True)
+    with tempfile.TemporaryFile() as output:
+        command = [program, *_OPTIONS, f"--user-data-dir={profile}", url]
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            passed = listen(server.told)
+        finally:
+            process.terminate()
+            process.wait()
+        print(f"  {'passed' if passed else 'FAILED'} in {time.perf_counter() - start:.0f} s")
+        if not passed:
+            output.seek(0)
+            print(output.read().decode(errors="replace")[-2000:])
+    return passed
+
+
+def listen(told: queue.Queue[Told]) -> bool:
+    """Print what a page tells until its end; whether it told of no failure."""
+    passed = True
+    while True:
+        try:
+            what = told.get(timeout=SILENCE)
+        except queue.Empty:
+            print(f"  nothing was told for {SILENCE} s")
+            return False
+        event = what.pop("event")
+        if event == "end":
+            return passed
+        words = ", ".join(f"{key} {value}" for key, value in what.items())
+        print(f"  {event}: {words}", flush=True)
+        passed = passed and "failed" not in event and not what.get("failed")
+        if event == "failed":
+            return False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
