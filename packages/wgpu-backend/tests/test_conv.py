@@ -11,7 +11,7 @@ import pytest
 
 from phlox_tensor.reference import convolution
 from phlox_tensor.shapes._window import window_sizes
-from phlox_wgpu import Wgpu, _conv, _matmul
+from phlox_wgpu import Wgpu, _conv, _plans
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
 from phlox_wgpu.wgsl.conv import Conv, WeightGrad, conv_source, weight_source
@@ -244,7 +244,7 @@ def test_tiles_are_not_filled_with_padding(
     gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, channels: int
 ) -> None:
     monkeypatch.setattr(gpu.device, "software", False)
-    tile, parts = _matmul.choose_tile(gpu.device, channels, 32 * 56 * 56, 576, 1)
+    tile, parts = _plans.choose_tile(gpu.device, channels, 32 * 56 * 56, 576, 1)
     assert (tile.columns, parts) == (128, 1)
     rows, _ = tile.cut(channels, 1)
     assert rows * tile.rows < channels + 32

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu, _matmul
+from phlox_wgpu import Wgpu, _matmul, _plans
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
 from phlox_wgpu.wgsl.matmul import Matmul, Reading, matmul_source
@@ -18,7 +18,7 @@ from phlox_wgpu.wgsl.tile import Tile
 
 Array = np.ndarray[Any, Any]
 Up = Callable[[Any], GpuArray]
-Make = Callable[..., _matmul.Plan]
+Make = Callable[..., _plans.Plan]
 
 TINY = Tile(16, 16, 8, 4, 4)
 TOLERANCE = {"float16": 2e-2, "float32": 2e-5}
@@ -60,11 +60,11 @@ def run(gpu: Wgpu, make: Make, a: GpuArray, b: GpuArray, bias: GpuArray | None) 
 
 
 def tiled(gpu: Wgpu, tile: Tile, parts: int) -> Make:
-    return lambda found, *rest: _matmul.plan_tiled(gpu.device, found, tile, parts, *rest)
+    return lambda found, *rest: _plans.plan_tiled(gpu.device, found, tile, parts, *rest)
 
 
 def thin(gpu: Wgpu) -> Make:
-    return lambda *rest: _matmul.plan_thin(gpu.device, *rest)
+    return lambda *rest: _plans.plan_thin(gpu.device, *rest)
 
 
 def draw(rng: np.random.Generator, *shape: int, dtype: str = "float32") -> Array:
@@ -102,7 +102,7 @@ def test_tiles_and_their_edges(
     check(gpu, up, rng, tiled(gpu, TINY, 3), sizes, turn, batch=(2,))
 
 
-@pytest.mark.parametrize("tile", _matmul.RATES, ids=lambda t: f"{t.rows}x{t.columns}")
+@pytest.mark.parametrize("tile", _plans.RATES, ids=lambda t: f"{t.rows}x{t.columns}")
 def test_the_tiles_of_a_gpu(gpu: Wgpu, up: Up, rng: np.random.Generator, tile: Tile) -> None:
     check(gpu, up, rng, tiled(gpu, tile, 1), (tile.rows + 4, tile.columns + 8, 68), (False, False))
 
@@ -217,10 +217,10 @@ def test_a_bias_of_any_stride(gpu: Wgpu, up: Up, rng: np.random.Generator, hardw
 
 def test_tiles_are_chosen_by_size(gpu: Wgpu, hardware: None) -> None:
     del hardware
-    chosen = [_matmul.choose_tile(gpu.device, n, n, n, 1) for n in (64, 1024, 4096)]
-    assert chosen == [(_matmul.HALF, 1), (_matmul.MEDIUM, 1), (_matmul.WIDE, 1)]
-    assert _matmul.choose_tile(gpu.device, 256, 1568, 2304, 1) == (_matmul.LARGE, 9)
-    assert _matmul.choose_tile(gpu.device, 64, 256, 784, 1)[1] > 1
+    chosen = [_plans.choose_tile(gpu.device, n, n, n, 1) for n in (64, 1024, 4096)]
+    assert chosen == [(_plans.HALF, 1), (_plans.MEDIUM, 1), (_plans.WIDE, 1)]
+    assert _plans.choose_tile(gpu.device, 256, 1568, 2304, 1) == (_plans.LARGE, 9)
+    assert _plans.choose_tile(gpu.device, 64, 256, 784, 1)[1] > 1
 
 
 def test_a_tile_that_its_threads_do_not_fit_is_refused() -> None:
@@ -234,7 +234,7 @@ def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
         Reading(k_contiguous=True, vector=True),
         Reading(k_contiguous=False, vector=True),
     )
-    spec = Matmul(_matmul.MEDIUM, "f32", rows, columns, False, True, False, False)
+    spec = Matmul(_plans.MEDIUM, "f32", rows, columns, False, True, False, False)
     golden("matmul_medium", source(matmul_source(spec)))
     spec = Matmul(
         TINY, "f16", Reading(False, False), Reading(True, False), True, False, True, False

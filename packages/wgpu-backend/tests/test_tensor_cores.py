@@ -16,31 +16,35 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu, _matmul, _tensor_cores
+from phlox_wgpu import Wgpu, _matmul, _tensor_cores, _tensor_plans
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import Kernel
 from phlox_wgpu._tensor_cores import tile_of
 from phlox_wgpu.wgsl.cooperative import Cooperative, CooperativeTile, cooperative_source
+from phlox_wgpu.wgsl.tile import Tile
 
 Up = Callable[[Any], GpuArray]
 TINY = CooperativeTile(32, 32, 16, 32, 16, 16)  # each thread of a subgroup has a row of squares
-SQUARES = 5  # that one subgroup has at a time: two sums, two of a, one of b
-PLAYED = f"""
-var<workgroup> squares: array<f32, {256 * SQUARES * TINY.subgroups}>;
+TINIER = CooperativeTile(16, 32, 16, 16, 16, 16)
+PLAYED = """
 var<private> row: i32;
-fn zero(z: i32) {{ for (var i = 0; i < 16; i++) {{ squares[z + 16 * row + i] = 0.0; }} }}
-fn multiply(x: i32, y: i32, z: i32) {{
+fn zero(z: i32) { for (var i = 0; i < 16; i++) { squares[z + 16 * row + i] = 0.0; } }
+fn multiply(x: i32, y: i32, z: i32) {
   workgroupBarrier();
-  for (var i = 0; i < 16; i++) {{
-    for (var k = 0; k < 16; k++) {{
+  for (var i = 0; i < 16; i++) {
+    for (var k = 0; k < 16; k++) {
       squares[z + 16 * row + i] += squares[x + 16 * row + k] * squares[y + 16 * k + i];
-    }}
-  }}
+    }
+  }
   workgroupBarrier();
-}}
-fn store(z: i32, at: i32, pitch: i32) {{
-  for (var i = 0; i < 16; i++) {{ results[at + row * pitch + i] = squares[z + 16 * row + i]; }}
-}}
+}
+fn store(z: i32, at: i32, pitch: i32) {
+  for (var i = 0; i < 16; i++) { results[at + row * pitch + i] = squares[z + 16 * row + i]; }
+}
+fn scale(z: i32, by: f32) { for (var i = 0; i < 16; i++) { squares[z + 16 * row + i] *= by; } }
+fn add(z: i32, x: i32) {
+  for (var i = 0; i < 16; i++) { squares[z + 16 * row + i] += squares[x + 16 * row + i]; }
+}
 """
 LOAD = """
 fn load{how}_{side}(z: i32, at: i32, pitch: i32) {{
@@ -55,22 +59,26 @@ def played(spec: Cooperative) -> Kernel:
     """The kernel of a product, with a place in workgroup memory for each square."""
     kernel = cooperative_source(spec)
     body = re.sub(
-        r"let (\w+) = coopLoad(T?)<\S+>\(&tile_(.)\[(\w+)\], (\w+)\)",
+        r"let (\w+) = coopLoad(T?)<\S+>\(&tile_(\w+)\[(\w+)\], (\w+)\)",
         r"load\2_\3(\1, \4, i32(\5))",
         kernel.body,
     )
     body = re.sub(r"var (\w+) = coop_mat16x16<f32,C>\(\)", r"zero(\1)", body)
     body = re.sub(r"\w+ = coopMultiplyAdd", "multiply", body)
+    body = re.sub(r"(t\d_0) = \1 \* (\S+);", r"scale(\1, \2);", body)
+    body = re.sub(r"(c\d_0) = \1 \+ (t\d_0)", r"add(\1, \2)", body)
     out = "out0" if spec.partial else "results"
     body = re.sub(r"coopStoreT\((\w+), &\w+\[(\w+)\], (\w+)", r"store(\1, \2, i32(\3)", body)
-    names = sorted(set(re.findall(r"\b(?:c\d_0|[ab]_s0_\d)\b", body)))
-    assert len(names) == SQUARES
-    places = [f"let {x} = 256 * ({SQUARES} * subgroup + {i});" for i, x in enumerate(names)]
+    names = sorted(set(re.findall(r"\b(?:[ct]\d_0|[ab]_s(?:_low)?0_\d)\b", body)))
+    count = len(names)
+    assert count == (6 if spec.halves else 5)
+    places = [f"let {x} = 256 * ({count} * subgroup + {i});" for i, x in enumerate(names)]
     body = re.sub(
         r"(let subgroup = .*\n)", "\\1row = lane % 16;\n" + "\n".join(places) + "\n", body
     )
     assert "coop" not in body
-    for side in "ab":
+    body += f"var<workgroup> squares: array<f32, {256 * count * spec.tile.subgroups}>;\n"
+    for side in ("a", "b", *(("a_low", "b_low") if spec.halves else ())):
         for how, place in (("T", "16 * row + i"), ("", "16 * i + row")):
             body += LOAD.format(how=how, side=side, place=place)
     return replace(kernel, body=body + PLAYED.replace("results", out), enables=())
@@ -83,9 +91,9 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gpu.device.plans.clear()
     monkeypatch.setattr(gpu.device, "software", False)
     monkeypatch.setattr(
-        _matmul, "tile_of", lambda _, m, n, k, __: (TINY, k > 512 and not (m % 32 or n % 32))
+        _tensor_plans, "tile_of", lambda _, m, n, k, __: (TINY, k > 512 and not (m % 32 or n % 32))
     )
-    monkeypatch.setattr(_matmul, "cooperative_source", played)
+    monkeypatch.setattr(_tensor_plans, "cooperative_source", played)
     yield
     gpu.device.plans.clear()
 
@@ -125,6 +133,73 @@ def test_batches_and_biases(gpu: Wgpu, up: Up, half: None) -> None:
     every_other = up(bias).view((36,), (-2,), 71)
     got = gpu.read(_matmul.linear(gpu.device, up(x), up(weight), every_other))
     np.testing.assert_array_equal(got, x.astype("f8") @ weight + bias[::-2])
+
+
+@pytest.fixture
+def halves(half: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    del half
+    monkeypatch.setattr(_tensor_plans, "halves_tile", lambda *_: TINIER)
+    monkeypatch.setattr(_tensor_plans, "choose_tile", lambda *_: (Tile(16, 16, 16, 4, 4), 1))
+
+
+def _spread(rng: np.random.Generator, *shape: int) -> Any:
+    return rng.standard_normal(shape) * 10 ** rng.uniform(-20, 15, shape)
+
+
+HARD: dict[str, Callable[[np.random.Generator], tuple[Any, Any]]] = {
+    "normal": lambda rng: (rng.standard_normal((40, 264)), rng.standard_normal((264, 36))),
+    "positive": lambda rng: (rng.random((40, 264)), rng.random((264, 36))),
+    "cancelling": lambda rng: (
+        np.tile(rng.standard_normal((40, 132)), 2),
+        np.concatenate([y := rng.standard_normal((132, 36)), -y * (1 + 1e-6)]),
+    ),
+    "an outlier": lambda rng: (
+        np.where(np.arange(264) == 7, 3e5, rng.standard_normal((40, 264))),
+        rng.standard_normal((264, 36)),
+    ),
+    "lines of all sizes": lambda rng: (
+        rng.standard_normal((40, 264)) * np.float64(2.0) ** np.arange(-57, 58, 2.9)[:, None],
+        rng.standard_normal((264, 36)) * np.float64(2.0) ** np.arange(57, -58, -3.2)[None],
+    ),
+    "numbers of all sizes": lambda rng: (_spread(rng, 40, 264), _spread(rng, 264, 36)),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_halves_are_as_exact_as_float32(
+    gpu: Wgpu, up: Up, halves: None, kind: str, rng: np.random.Generator
+) -> None:
+    del halves
+    a, b = (x.astype(np.float32) for x in HARD[kind](rng))
+    got = gpu.read(gpu.ops.matmul(up(a), up(b)))
+    wide, other = a.astype("f8"), b.astype("f8")
+    plain = np.zeros((40, 36), np.float32)
+    for column, row in zip(a.T, b, strict=True):
+        plain += column[:, None] * row
+
+    def error(product: Any) -> float:
+        return float((np.abs(product - wide @ other) / (np.abs(wide) @ np.abs(other))).max())
+
+    assert error(got) <= error(plain)
+
+
+def test_lines_that_halves_would_spoil_are_multiplied_as_they_are(
+    gpu: Wgpu, up: Up, halves: None, rng: np.random.Generator, dispatches: list[int]
+) -> None:
+    del halves
+    a, b = (rng.standard_normal(s).astype("f4") for s in ((3, 1, 40, 72), (2, 72, 36)))
+    a[0, 0, 3, 5], a[1, 0, 7, 0], a[2, 0, 11], b[1, 3, 9] = np.inf, np.nan, 0, 1e30
+    a[2, 0, 20, :2] = 1e-12, 1
+    want = np.matmul(a.astype("f8"), b.astype("f8")).astype("f4")
+    got = gpu.read(gpu.ops.matmul(up(a), up(b)))
+    assert len(dispatches) == 5
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    bias = rng.standard_normal(72).astype("f4")
+    every_other = up(bias).view((36,), (-2,), 71)
+    got = gpu.read(_matmul.linear(gpu.device, up(a[1, 0]), up(b[0]), every_other))
+    want = a[1, 0].astype("f8") @ b[0] + bias[::-2]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 def test_tiles_need_tensor_cores_and_room(monkeypatch: pytest.MonkeyPatch) -> None:

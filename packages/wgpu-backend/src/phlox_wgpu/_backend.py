@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._runtime import GpuDevice
 
 Power = Literal["high", "low"]
+Products = Literal["plain", "tensor"]
 
 _ALWAYS = frozenset({bool_, float32, int32, uint32})
 
@@ -47,6 +48,9 @@ class Wgpu(Backend):
     Args:
         index: which adapter, best first, as ``Wgpu.found()`` lists them.
         power: ``"high"`` puts discrete GPUs first, ``"low"`` integrated ones.
+        products: ``"tensor"`` computes large products of float32 by three of float16 on tensor
+            cores, where the adapter has some: other bits, about as exact, and faster (see
+            docs/numerics.md). ``"plain"`` never does.
     """
 
     name = "wgpu"
@@ -56,25 +60,31 @@ class Wgpu(Backend):
     strict = False  # and it may flush denormals and drop the sign of a zero
 
     @explained
-    def __init__(self, index: int = 0, power: Power = "high") -> None:
+    def __init__(self, index: int = 0, power: Power = "high", products: Products = "plain") -> None:
         """Name an adapter.
 
         Raises:
-            ArgumentError: for a negative index or an unknown power.
+            ArgumentError: for a negative index, an unknown power or unknown products.
         """
         if index < 0:
             raise ArgumentError("Wgpu", "no such adapter", got=index, expected="0, 1, ...")
         if power not in ("high", "low"):
             raise ArgumentError("Wgpu", "no such power", got=power, expected='"high" or "low"')
+        if products not in ("plain", "tensor"):
+            expected = '"plain" or "tensor"'
+            raise ArgumentError("Wgpu", "no such products", got=products, expected=expected)
         self.index = index
         self.power: Power = power
-        self.settings = (index, power)
+        self.products: Products = products
+        self.settings = (index, power, products)
         self._opening = threading.Lock()
         self._open: GpuDevice | None = None
 
     def __repr__(self) -> str:
-        power = "" if self.power == "high" else f", power={self.power!r}"
-        return f"Wgpu({self.index}{power})" if self.index or power else "Wgpu()"
+        named = [str(self.index)] * (self.index > 0)
+        named += [f"power={self.power!r}"] * (self.power != "high")
+        named += [f"products={self.products!r}"] * (self.products != "plain")
+        return f"Wgpu({', '.join(named)})"
 
     @property
     def device(self) -> GpuDevice:
@@ -92,7 +102,11 @@ class Wgpu(Backend):
                 if self._open is None:
                     adapter = _adapter.find(self.index, self.power)
                     engine = _adapter.request_device(adapter)
-                    self._open = GpuDevice(engine, software=_adapter.is_software(adapter.info))
+                    self._open = GpuDevice(
+                        engine,
+                        software=_adapter.is_software(adapter.info),
+                        by_halves=self.products == "tensor",
+                    )
                 opened = self._open
         return opened
 

@@ -15,7 +15,8 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy
 from ._launch import LONGEST_LOOP, Launch, Operand
 from ._layout import Shape
-from ._matmul import ENOUGH_GROUPS, add_parts, choose_tile, matmul
+from ._matmul import add_parts, matmul
+from ._plans import ENOUGH_GROUPS, choose_tile
 from ._runtime import GpuDevice
 from .wgsl import conv as kernels
 from .wgsl.matmul import Reading

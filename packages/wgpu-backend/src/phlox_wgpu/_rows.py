@@ -14,7 +14,8 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, full
 from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
-from ._matmul import ENOUGH_GROUPS, add_parts
+from ._matmul import add_parts
+from ._plans import ENOUGH_GROUPS
 from ._row_programs import (
     COSINE,
     LOG_SOFTMAX,

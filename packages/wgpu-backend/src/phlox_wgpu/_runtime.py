@@ -83,7 +83,7 @@ def grid(groups: int | tuple[int, int, int]) -> tuple[int, int, int]:
 class GpuDevice:
     """One device: memory pool, kernels, and what its engine records. Thread-safe."""
 
-    def __init__(self, engine: Engine, *, software: bool) -> None:
+    def __init__(self, engine: Engine, *, software: bool, by_halves: bool = False) -> None:
         self.engine = engine
         self.limits = dict(engine.limits)
         self.features = frozenset(engine.features)
@@ -100,6 +100,7 @@ class GpuDevice:
         self.tape: Tape | None = None
         self.scratch = Scratch()
         self.tensor_lanes: int | None = None  # see _tensor_cores, which asks at the first product
+        self.by_halves = by_halves  # products of float32 as three of float16, see _halves
         # Buffers that one kernel may bind; the uniform with its parameters is none of them.
         self.max_bindings: int = self.limits["max-storage-buffers-per-shader-stage"]
         if hasattr(os, "register_at_fork"):

@@ -1,6 +1,8 @@
-"""Products of float16 on tensor cores: whether there are some, and which tile they take."""
+"""Products on tensor cores: whether there are some, and which tile they take."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -14,6 +16,7 @@ _SMALL = (64, 64, 32, 32, 32)
 # first one has no room for results in workgroup memory: it stores whole squares.
 _ENOUGH_GROUPS = 128
 _LARGE = ((128, 256, 32, 64, 64), (128, 128, 32, 64, 64))
+_HALVES = (128, 128, 32, 64, 32)  # sums of a tile beside sums of all: twice the registers
 _PARTIAL_FROM = 512  # inner elements from which a second kernel may narrow what is stored whole
 _LEAST = 32  # rows, columns and inner elements below which a tile is mostly padding
 
@@ -37,6 +40,16 @@ def tile_of(
         if (partial or shape is not _LARGE[0]) and tile.workgroup_bytes(partial=partial) <= memory:
             return tile, partial
     return None
+
+
+def halves_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> CooperativeTile | None:
+    """The tile for a product of float32 by halves; None where a plain product is done first."""
+    if not device.by_halves or n % 4 or k < _PARTIAL_FROM or not _lanes(device):
+        return None
+    tile = CooperativeTile(*_HALVES, device.tensor_lanes or 0)
+    memory = device.limits["max-compute-workgroup-storage-size"]
+    enough = math.prod(tile.cut(m, n)) * batches >= _ENOUGH_GROUPS and min(m, n) >= tile.rows
+    return tile if enough and tile.workgroup_bytes(partial=True, halves=True) <= memory else None
 
 
 def _lanes(device: GpuDevice) -> int:

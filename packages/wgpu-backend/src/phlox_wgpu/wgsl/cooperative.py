@@ -1,9 +1,14 @@
-"""Products of float16 on tensor cores, with sums in float32.
+"""Products on tensor cores, of float16 or of float32 by halves, with sums in float32.
 
 A subgroup holds squares of the result of 16 by 16 and multiplies with squares of the operands.
 These come from workgroup memory, as lines of the operands as they lie: rows or columns, whichever
 are contiguous. The next tile is fetched into registers during the products of this one. Workgroups
 go down bands of eight tiles, so that neighbours share what they read.
+
+By halves: a number x, scaled by its row or column, is high + low / 2048 in float16, to 22 bits.
+The product is high high + (high low + low high) / 2048. Tensor cores cut sums off where others
+round them, so each tile of the inner dimension is summed for itself and then added. Ootomo and
+Yokota, "Recovering single precision accuracy from Tensor Cores", 2022.
 """
 
 from __future__ import annotations
@@ -15,7 +20,9 @@ from .matmul import BASES, BIAS_PARAMS, SIZE_PARAMS
 from .tile import SIGNATURE, TILE_PARAMS
 
 SQUARE = 16
+_SUMS = f"coop_mat{SQUARE}x{SQUARE}<f32,C>"
 _BAND = 8
+LOW = 2048  # what the low half is multiplied by, so that it is no denormal
 _FREE = 2  # vectors of a line that stay empty, against bank conflicts
 
 
@@ -44,10 +51,10 @@ class CooperativeTile:
         """How many of it cover so many rows and columns."""
         return -(-rows // self.rows), -(-columns // self.columns)
 
-    def workgroup_bytes(self, *, partial: bool) -> int:
+    def workgroup_bytes(self, *, partial: bool, halves: bool = False) -> int:
         """Workgroup memory at most: lines along the inner dimension, and results that wait."""
         lines = (self.rows + self.columns) * (self.depth // 4 + _FREE)
-        return 8 * lines + 4 * self.results * (not partial)
+        return 8 * lines * (1 + halves) + 4 * self.results * (not partial)
 
     @property
     def results(self) -> int:
@@ -57,12 +64,12 @@ class CooperativeTile:
 
 @dataclass(frozen=True, slots=True)
 class Cooperative:
-    """A product of float16.
+    """A product of float16, or with ``halves`` of float32, which two more inputs scale by lines.
 
     ``a_deep``, ``b_deep``: neighbours along the inner dimension lie together in memory, else those
     along the rows of a or the columns of b. ``ragged``: the inner length is no multiple of the
     tile's. ``whole``: tiles cover no more than the result. ``bias``: a vector over the
-    columns is added. ``partial``: float32 results per split, of whole tiles, for `sum_parts`.
+    columns is added. ``partial``: float32 results per split, of whole tiles, for a second kernel.
     """
 
     tile: CooperativeTile
@@ -72,6 +79,7 @@ class Cooperative:
     whole: bool
     bias: bool
     partial: bool = False
+    halves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,7 @@ class _Side:
     deep: bool
     ragged: bool
     whole: bool
+    halves: bool
 
     @property
     def outer(self) -> int:
@@ -108,7 +117,14 @@ class _Side:
 
     def memory(self) -> str:
         """The declaration of the workgroup memory."""
-        return f"var<workgroup> tile_{self.name}: array<vec4<f16>, {self._lines * self._pitch}>;"
+        size = self._lines * self._pitch
+        tiles = (f"tile_{self.name}{half}" for half in ("", "_low")[: 1 + self.halves])
+        return "\n".join(f"var<workgroup> {tile}: array<vec4<f16>, {size}>;" for tile in tiles)
+
+    @property
+    def kind(self) -> str:
+        """What it is read by."""
+        return "vec4<f32>" if self.halves else "vec4<f16>"
 
     @property
     def _step(self) -> str:
@@ -143,7 +159,21 @@ class _Side:
             for slot in self._slots:
                 outer = f"min({first} + {name}_line + {slot * self._apart}, {count} - 1)"
                 lines.append(f"  let {name}_row{slot} = {outer} * {name}_stride;")
-        return lines + [f"  var {name}{slot} = vec4<f16>();" for slot in self._slots]
+        lines += [f"  var {name}{slot} = {self.kind}();" for slot in self._slots]
+        return lines + self._scales(first, count) * self.halves
+
+    def _scales(self, first: str, count: str) -> list[str]:
+        """What each load is multiplied by."""
+        name, scales = self.name, "in2" if self.name == "a" else "in3"
+        if not self.deep:
+            near = f"batch * {count} + min({first} + 4 * {name}_near, {count} - 4)"
+            four = ", ".join(f"{scales}[{name}_four + {q}]" for q in range(4))
+            return [f"  let {name}_four = {near};", f"  let {name}_scale = vec4<f32>({four});"]
+        lines = []
+        for slot in self._slots:
+            line = f"min({first} + {name}_line + {slot * self._apart}, {count} - 1)"
+            lines.append(f"  let {name}_scale{slot} = {scales}[batch * {count} + {line}];")
+        return lines
 
     def load(self) -> list[str]:
         """Tile `t` to registers; zeros past the end of the inner dimension.
@@ -161,19 +191,29 @@ class _Side:
             if self.ragged:
                 line = f"{name}_line + {slot * self._apart}"
                 inside = f"t * {depth} + {f'4 * {name}_near' if self.deep else line} < p.k"
-                load = f"{name}{slot} = vec4<f16>(); if ({inside}) {{ {load} }}"
+                load = f"{name}{slot} = {self.kind}(); if ({inside}) {{ {load} }}"
             lines.append(f"      {load}")
         return lines
 
     def store(self) -> list[str]:
         """Registers to workgroup memory."""
-        name = self.name
-        return [
-            f"      tile_{name}[{name}_to + {slot * self._apart * self._pitch}] = {name}{slot};"
-            for slot in self._slots
-        ]
+        name, lines = self.name, []
+        for slot in self._slots:
+            to, x = f"[{name}_to + {slot * self._apart * self._pitch}]", f"{name}{slot}"
+            if not self.halves:
+                lines.append(f"      tile_{name}{to} = {x};")
+                continue
+            scale, high = f"{name}_scale{slot if self.deep else ''}", f"{name}_high{slot}"
+            lines += [
+                f"      let {name}_x{slot} = {x} * {scale};",
+                f"      let {high} = vec4<f16>({name}_x{slot});",
+                f"      tile_{name}{to} = {high};",
+                f"      tile_{name}_low{to} ="
+                f" vec4<f16>(({name}_x{slot} - vec4<f32>({high})) * {LOW}.0);",
+            ]
+        return lines
 
-    def square(self, k: int, i: int) -> str:
+    def square(self, k: int, i: int, half: str = "") -> str:
         """Square `i` of this subgroup at inner index `k`; the index is a `let`, as naga asks."""
         name, own = self.name, "own_row" if self.name == "a" else "own_column"
         role = "A" if name == "a" else "B"
@@ -185,18 +225,18 @@ class _Side:
         # By rows of the square: of a those lie along the inner dimension, of b across.
         load = "coopLoadT" if self.deep == (name == "a") else "coopLoad"
         kind = f"coop_mat{SQUARE}x{SQUARE}<f16,{role}>"
-        at = f"{name}_i{k}_{i}"
-        value = f"{load}<{kind}>(&tile_{name}[{at}], {name}_pitch)"
-        return f"      let {at} = {index}; let {name}_s{k}_{i} = {value};"
+        at = f"{name}_i{half}{k}_{i}"
+        value = f"{load}<{kind}>(&tile_{name}{half}[{at}], {name}_pitch)"
+        return f"      let {at} = {index}; let {name}_s{half}{k}_{i} = {value};"
 
 
 def cooperative_source(spec: Cooperative) -> Kernel:
     """The kernel: inputs a, b and the bias where there is one; parameters as of `matmul_source`."""
     tile = spec.tile
-    a = _Side("a", tile, spec.a_deep, spec.ragged, spec.whole)
-    b = _Side("b", tile, spec.b_deep, spec.ragged, spec.whole)
+    a = _Side("a", tile, spec.a_deep, spec.ragged, spec.whole, spec.halves)
+    b = _Side("b", tile, spec.b_deep, spec.ragged, spec.whole, spec.halves)
     squares = [(i, j) for i in range(tile.own_rows // SQUARE) for j in _columns(tile)]
-    sums = f"coop_mat{SQUARE}x{SQUARE}<f32,C>"
+    products = _products_of_halves if spec.halves else _products
     lines = [
         a.memory(),
         b.memory(),
@@ -208,7 +248,7 @@ def cooperative_source(spec: Cooperative) -> Kernel:
         *BASES,
         *a.setup(),
         *b.setup(),
-        *[f"  var c{i}_{j} = {sums}();" for i, j in squares],
+        *[f"  var c{i}_{j} = {_SUMS}();" for i, j in squares],
         "  var t = tile_first;",
         *a.load(),
         *b.load(),
@@ -221,7 +261,7 @@ def cooperative_source(spec: Cooperative) -> Kernel:
         *a.load(),
         *b.load(),
         "    }",
-        *_products(tile, a, b, squares),
+        *products(tile, a, b, squares),
         "    workgroupBarrier();",
         "    if (more) {",
         *a.store(),
@@ -229,10 +269,10 @@ def cooperative_source(spec: Cooperative) -> Kernel:
         "    }",
         "    workgroupBarrier();",
         "  }",
-        *(_squares_out(squares) if spec.partial else _epilogue(spec)),
+        *(_squares_out(tile, squares) if spec.partial else _epilogue(spec)),
         "}\n",
     ]
-    inputs = ("vec4<f16>", "vec4<f16>", *(("f16",) if spec.bias else ()))
+    inputs = (a.kind, b.kind, *(("f16",) if spec.bias else ()), *(("f32", "f32") * spec.halves))
     params = (*TILE_PARAMS, *SIZE_PARAMS, *(BIAS_PARAMS if spec.bias else ()))
     enables = ("wgpu_cooperative_matrix",)
     out = "f32" if spec.partial else "vec4<f16>"
@@ -277,15 +317,40 @@ def _products(
     return lines
 
 
-def _squares_out(squares: list[tuple[int, int]]) -> list[str]:
-    """Squares to the result, the part of each split behind the one before."""
+def _products_of_halves(
+    tile: CooperativeTile, a: _Side, b: _Side, squares: list[tuple[int, int]]
+) -> list[str]:
+    """Mixed products of the tile first, to be scaled, then those of the high halves."""
+    lines = [f"      var t{i}_{j} = {_SUMS}();" for i, j in squares]
+
+    def add(k: int, a_half: str, b_half: str) -> list[str]:
+        return [
+            f"      t{i}_{j} = coopMultiplyAdd(a_s{a_half}{k}_{i}, b_s{b_half}{k}_{j}, t{i}_{j});"
+            for i, j in squares
+        ]
+
+    depths = range(0, tile.depth, SQUARE)
+    for k in depths:
+        for half in ("", "_low"):
+            lines += [a.square(k, i, half) for i in range(tile.own_rows // SQUARE)]
+            lines += [b.square(k, j, half) for j in _columns(tile)]
+        lines += add(k, "_low", "") + add(k, "", "_low")
+    lines += [f"      t{i}_{j} = t{i}_{j} * {1 / LOW};" for i, j in squares]
+    for k in depths:
+        lines += add(k, "", "")
+    return lines + [f"      c{i}_{j} = c{i}_{j} + t{i}_{j};" for i, j in squares]
+
+
+def _squares_out(tile: CooperativeTile, squares: list[tuple[int, int]]) -> list[str]:
+    """Squares to whole tiles, the part of each split behind the one before."""
     lines = [
-        "  let out_base = (split * p.batches + batch) * p.m * p.n;",
-        "  let out_first = out_base + (row_first + own_row) * p.n + column_first + own_column;",
-        "  let out_pitch = u32(p.n);",
+        f"  let out_columns = p.column_tiles * {tile.columns};",
+        f"  let out_row = (split * p.batches + batch) * p.row_tiles * {tile.rows} + row_first;",
+        "  let out_first = (out_row + own_row) * out_columns + column_first + own_column;",
+        "  let out_pitch = u32(out_columns);",
     ]
     for i, j in squares:
-        lines.append(f"  let at{i}_{j} = out_first + {SQUARE * i} * p.n + {SQUARE * j};")
+        lines.append(f"  let at{i}_{j} = out_first + {SQUARE * i} * out_columns + {SQUARE * j};")
         lines.append(f"  coopStoreT(c{i}_{j}, &out0[at{i}_{j}], out_pitch);")
     return lines
 

@@ -34,7 +34,8 @@ class Matmul:
 
     ``ragged``: the inner length is no multiple of the tile's. ``vector``: the result is stored
     four columns at a time. ``bias``: a vector over the columns is added. ``partial``: f32 results
-    per split, which `sum_parts` adds up.
+    per split, which `sum_parts` adds up. ``unscaled``: only tiles with a row or column that
+    `line_scales` gave no scale; those of all rows and columns are the last two inputs.
     """
 
     tile: Tile
@@ -45,6 +46,7 @@ class Matmul:
     vector: bool
     bias: bool
     partial: bool
+    unscaled: bool = False
 
 
 class PlacedLoader:
@@ -150,12 +152,39 @@ def matmul_source(spec: Matmul) -> Kernel:
     a = MatrixLoader("a", tile, spec.a, spec.stored, spec.ragged)
     b = MatrixLoader("b", tile, spec.b, spec.stored, spec.ragged)
     target = "f32" if spec.partial else spec.stored
-    text = tile_source(tile, a, b, BASES, dense_epilogue(tile, target, spec.vector, spec.bias))
+    epilogue = dense_epilogue(tile, target, spec.vector, spec.bias)
     inputs = [f"vec4<{spec.stored}>" if walk.vector else spec.stored for walk in (spec.a, spec.b)]
     if spec.bias:
         inputs.append(spec.stored)
+    prologue, memory = BASES, ""
+    if spec.unscaled:
+        prologue = [*_unscaled(tile, len(inputs)), *BASES]
+        memory = "var<workgroup> found: atomic<u32>;\nvar<workgroup> needed: u32;\n"
+        inputs += ["f32", "f32"]
+    text = memory + tile_source(tile, a, b, prologue, epilogue)
     params = (*TILE_PARAMS, *SIZE_PARAMS, *(BIAS_PARAMS if spec.bias else ()))
     return Kernel(text, tuple(inputs), (f"vec4<{target}>" if spec.vector else target,), params)
+
+
+def _unscaled(tile: Tile, first: int) -> list[str]:
+    """End a workgroup whose rows and columns all have scales, in inputs from the `first` on."""
+    lines = ["  if (lane == 0) { atomicStore(&found, 0u); }", "  workgroupBarrier();"]
+    for outer, start, count, scales in (
+        (tile.rows, "row_first", "p.m", f"in{first}"),
+        (tile.columns, "column_first", "p.n", f"in{first + 1}"),
+    ):
+        scale = f"{scales}[batch * {count} + min({start} + i, {count} - 1)]"
+        lines += [
+            f"  for (var i = lane; i < {outer}; i += {tile.threads}) {{",
+            f"    if ({scale} == 0.0) {{ atomicStore(&found, 1u); }}",
+            "  }",
+        ]
+    return [
+        *lines,
+        "  workgroupBarrier();",
+        "  if (lane == 0) { needed = atomicLoad(&found); }",
+        "  if (workgroupUniformLoad(&needed) == 0u) { return; }",
+    ]
 
 
 def dense_epilogue(tile: Tile, target: str, vector: bool, bias: bool) -> list[str]:
