@@ -15,6 +15,7 @@ from ._device.program import (
 )
 from ._errors.foreign import is_ours
 from ._op.declaration import registry_mark
+from ._op.expansion import expansion
 from ._programs.foreach import run_together
 from ._programs.formula import Direct, ElementFormula
 from ._programs.interpreter import interpreted

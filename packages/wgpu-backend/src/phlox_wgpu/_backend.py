@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 
 from phlox_tensor import (
+    REGISTRY,
     ArgumentError,
     Backend,
     BackendUnavailableError,
@@ -27,7 +28,7 @@ from phlox_tensor import (
     uint32,
 )
 from phlox_tensor.arguments import explained
-from phlox_tensor.capture import Kernel, Program, ProgramLimits, Run
+from phlox_tensor.capture import Kernel, Program, ProgramLimits, Run, expansion
 
 if TYPE_CHECKING:
     from ._array import GpuArray
@@ -149,12 +150,15 @@ class Wgpu(Backend):
 
     def entry(self, name: str) -> Entry | None:
         """Return the function of the op of this name, or None."""
-        from ._table import table  # noqa: PLC0415 - loads wgpu
+        from ._table import partial_table, table  # noqa: PLC0415 - loads wgpu
 
         function = table().get(name)
+        if function is not None:
+            return partial(function, self.device)
+        function = partial_table().get(name)
         if function is None:
             return None
-        return partial(function, self.device)
+        return partial(function, self.device, expansion(REGISTRY[name], self))
 
     @property
     def limits(self) -> ProgramLimits:  # type: ignore[override]

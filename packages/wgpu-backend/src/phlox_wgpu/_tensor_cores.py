@@ -52,6 +52,11 @@ def halves_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> Coop
     return tile if enough and tile.workgroup_bytes(partial=True, halves=True) <= memory else None
 
 
+def has_tensor_cores(device: GpuDevice) -> bool:
+    """Whether products of float16 may run on them."""
+    return _lanes(device) > 0
+
+
 def _lanes(device: GpuDevice) -> int:
     """Threads of a subgroup that multiplies; 0 where none does, or a first product was wrong."""
     if device.tensor_lanes is None:

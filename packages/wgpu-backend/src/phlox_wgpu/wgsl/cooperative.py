@@ -23,6 +23,7 @@ SQUARE = 16
 _SUMS = f"coop_mat{SQUARE}x{SQUARE}<f32,C>"
 _BAND = 8
 LOW = 2048  # what the low half is multiplied by, so that it is no denormal
+_HALF_UNIT, _KEPT = "vec4(0x1000u)", "vec4(0xffffe000u)"  # of float32 as float16 has it
 _FREE = 2  # vectors of a line that stay empty, against bank conflicts
 
 
@@ -204,12 +205,14 @@ class _Side:
                 lines.append(f"      tile_{name}{to} = {x};")
                 continue
             scale, high = f"{name}_scale{slot if self.deep else ''}", f"{name}_high{slot}"
+            rest = f"{name}_x{slot} - {high}"
             lines += [
                 f"      let {name}_x{slot} = {x} * {scale};",
-                f"      let {high} = vec4<f16>({name}_x{slot});",
-                f"      tile_{name}{to} = {high};",
-                f"      tile_{name}_low{to} ="
-                f" vec4<f16>(({name}_x{slot} - vec4<f32>({high})) * {LOW}.0);",
+                # To 11 bits, on the bits: compilers drop a conversion to float16 and back.
+                f"      let {name}_bits{slot} = bitcast<vec4<u32>>({name}_x{slot}) + {_HALF_UNIT};",
+                f"      let {high} = bitcast<vec4<f32>>({name}_bits{slot} & {_KEPT});",
+                f"      tile_{name}{to} = vec4<f16>({high});",
+                f"      tile_{name}_low{to} = vec4<f16>(({rest}) * {LOW}.0);",
             ]
         return lines
 

@@ -1,0 +1,121 @@
+"""Attention by tiles of queries and keys, without scores in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._array import GpuArray
+from ._copy import contiguous, full
+from ._launch import Launch
+from ._layout import broadcast_strides, merge_axes
+from ._runtime import GpuDevice
+from ._tensor_cores import has_tensor_cores
+from .wgsl.attention import Attention, AttentionTile, attention_source
+
+if TYPE_CHECKING:
+    from ._table import Entries
+
+_TILES = (AttentionTile(64, 32), AttentionTile(32, 32))
+_WIDEST = 128  # elements of a head, whose sums stay in registers
+_FEW = 16  # queries below which most of a tile would be padding
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is remembered of operands of one layout."""
+
+    launch: Launch | None
+
+
+def attention(
+    device: GpuDevice,
+    formula: Callable[..., GpuArray],
+    query: GpuArray,
+    key: GpuArray,
+    value: GpuArray,
+    mask: GpuArray | None,
+    bias: GpuArray | None,
+    *scoring: Any,
+) -> GpuArray:
+    """Scaled dot-product attention; by the formula where no tile fits."""
+    scale, softcap, is_causal = scoring
+    shape = (*query.shape[:-1], value.shape[-1])
+    if not math.prod(shape) or not key.shape[-2]:
+        return full(device, shape, 0.0, query.dtype)
+    tile = _tile(device, query, key, value)
+    if tile is None:
+        return formula(query, key, value, mask, bias, *scoring)
+    heads = [x if _by_vectors(x) else contiguous(device, x) for x in (query, key, value)]
+    given = [x for x in (mask, bias) if x is not None]
+    spec = Attention(
+        tile,
+        query.wgsl,
+        query.shape[-1],
+        value.shape[-1],
+        is_causal,
+        mask is not None,
+        bias is not None,
+        softcap is not None,
+    )
+    at = (spec, *((x.shape, x.strides) for x in (*heads, *given)))
+    found: Plan = device.plans.get(at) or device.plans.find(
+        at, lambda: Plan(_launch(device, spec, heads, given))
+    )
+    if found.launch is None:
+        return formula(query, key, value, mask, bias, *scoring)
+    out = device.empty(shape, query.dtype)
+    found.launch.run(device, [*heads, *given], [out], (scale, softcap or 0.0))
+    return out
+
+
+def _tile(
+    device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray
+) -> AttentionTile | None:
+    depth, columns = query.shape[-1], value.shape[-1]
+    if depth % 4 or columns % 4 or not 0 < max(depth, columns) <= _WIDEST or not depth:
+        return None
+    if device.software or query.shape[-2] < _FEW or key.dtype is not query.dtype:
+        return None
+    # Products of float16 on tensor cores are faster, though their scores go to memory.
+    if query.wgsl == "f16" and has_tensor_cores(device):
+        return None
+    memory = device.limits["max-compute-workgroup-storage-size"]
+    fits = (tile for tile in _TILES if tile.workgroup_bytes(depth, columns) <= memory)
+    return next(fits, None)
+
+
+def _by_vectors(x: GpuArray) -> bool:
+    """Whether rows of an array can be read by fours."""
+    return x.strides[-1] == 1 and not any(at % 4 for at in (x.offset, *x.strides[:-1]))
+
+
+def _launch(
+    device: GpuDevice, spec: Attention, heads: list[GpuArray], given: list[GpuArray]
+) -> Launch | None:
+    """The launch; None where batches take more than one stride."""
+    query, key, _ = heads
+    scores = (*query.shape[:-1], key.shape[-2])
+    steps = [broadcast_strides(x.shape, x.strides, scores) for x in given]
+    outer = len(scores) - 3
+    lengths, batches = merge_axes(
+        scores[:outer], [x.strides[:outer] for x in heads] + [own[:outer] for own in steps]
+    )
+    if len(lengths) > 1:
+        return None
+    batch = [own[0] if own else 0 for own in batches]
+    tiles = -(-scores[-2] // spec.tile.queries)
+    groups = tiles * math.prod(scores[:-2])
+    tail: list[float] = [groups, tiles, scores[-3], scores[-3] // key.shape[-3], *scores[-2:]]
+    for x, own in zip(heads, batch, strict=False):
+        tail += [own // 4, x.strides[-3] // 4, x.strides[-2] // 4]
+    for strides, own in zip(steps, batch[3:], strict=True):
+        tail += [own, *strides[-3:]]
+    operands = (((4, ()),) * 3) + ((1, ()),) * len(given)
+    kernel = (attention_source, spec)
+    return Launch.of(device, kernel, groups, (), operands, tuple(tail))
+
+
+PARTIAL: Entries = {"attention": attention}

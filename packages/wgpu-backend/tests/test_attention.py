@@ -1,0 +1,112 @@
+"""Attention by tiles: as the formula gives it, in one kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import phlox_tensor as pt
+from phlox_wgpu import Wgpu, _attention
+from phlox_wgpu._array import GpuArray
+from phlox_wgpu.wgsl.attention import AttentionTile
+
+Up = Callable[[Any], GpuArray]
+
+
+@pytest.fixture
+def tiled(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take tiles here too, of which a small one compiles soon."""
+    gpu.device.plans.clear()
+    monkeypatch.setattr(gpu.device, "software", False)
+    monkeypatch.setattr(_attention, "_TILES", (AttentionTile(16, 8),))
+    yield
+    gpu.device.plans.clear()
+
+
+def check(
+    gpu: Wgpu, up: Up, dispatches: list[int], *operands: Any, **scoring: Any
+) -> np.ndarray[Any, Any]:
+    given = (scoring.get("scale", 0.5), scoring.get("softcap"), scoring.get("is_causal", False))
+    arrays = [None if x is None else x if type(x) is GpuArray else up(x) for x in operands]
+    before = len(dispatches)
+    got = gpu.ops.attention(*arrays, *given)
+    assert len(dispatches) == before + 1
+    values = [None if x is None else gpu.read(x) if type(x) is GpuArray else x for x in operands]
+    wide = [x.astype("f8") if x is not None and x.dtype.kind == "f" else x for x in values]
+    want = pt.Numpy().ops.attention(*wide, *given)
+    found = gpu.read(got)
+    assert found.shape == want.shape
+    epsilon = float(np.finfo(found.dtype).eps)
+    np.testing.assert_allclose(found, want, rtol=16 * epsilon, atol=16 * epsilon)
+    return found
+
+
+def test_tiles_and_what_hides_keys(
+    gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
+) -> None:
+    del tiled
+
+    def heads(*shape: int) -> np.ndarray[Any, Any]:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    q, k, v = heads(2, 4, 37, 8), heads(2, 2, 29, 8), heads(2, 2, 29, 12)
+    check(gpu, up, dispatches, q, k, v, None, None)
+    check(gpu, up, dispatches, q, k, v, None, None, is_causal=True)
+    found = check(gpu, up, dispatches, q[..., :20, :], k, v, None, None, is_causal=True)
+    assert np.isfinite(found).all()
+    mask = rng.random((2, 1, 37, 29)) < 0.5
+    mask[:, :, 5] = True
+    bias = np.where(rng.random((4, 1, 29)) < 0.2, -np.inf, heads(4, 1, 29)).astype(np.float32)
+    found = check(gpu, up, dispatches, q, k, v, mask, bias, is_causal=True, softcap=1.5)
+    assert not found[:, :, 5].any(), "a query that sees nothing gives zeros"
+    check(gpu, up, dispatches, q * 40, k, v, None, bias, is_causal=True, softcap=1.5)
+    if pt.float16 in gpu.dtypes:
+        halves = (x.astype(np.float16) for x in (q, k, v))
+        check(gpu, up, dispatches, *halves, None, None, is_causal=True)
+    q[0, 1, 3, 2] = np.nan
+    nan = np.isnan(gpu.read(gpu.ops.attention(*map(up, (q, k, v)), None, None, 0.5, None, False)))
+    assert nan[0, 1, 3].all()
+    assert nan.sum() == 12
+
+
+def test_heads_are_read_where_they_lie(
+    gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
+) -> None:
+    del tiled
+    x = up(rng.standard_normal((2, 33, 3, 4, 8)).astype(np.float32))
+    q, k, v = (
+        gpu.ops.permute_dims(x.view((2, 33, 4, 8), (33 * 96, 96, 8, 1), 32 * i), (0, 2, 1, 3))
+        for i in range(3)
+    )
+    check(gpu, up, dispatches, q, k, v, None, None, is_causal=True)
+
+
+def test_the_formula_takes_the_rest(
+    gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
+) -> None:
+    del tiled
+    for queries, depth in ((15, 8), (16, 6), (16, 132)):
+        x = up(rng.standard_normal((1, queries, depth)).astype(np.float32))
+        before = len(dispatches)
+        got = gpu.read(gpu.ops.attention(x, x, x, None, None, 0.1, None, True))
+        want = pt.Numpy().ops.attention(*[gpu.read(x)] * 3, None, None, 0.1, None, True)
+        assert len(dispatches) > before + 1
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    keys = up(np.ones((1, 0, 132), np.float32))
+    nothing = gpu.read(gpu.ops.attention(x, keys, keys, None, None, 1.0, None, False))
+    assert nothing.shape == (1, 16, 132)
+    assert not nothing.any()
+
+
+def test_tiles_need_room() -> None:
+    for tile in _attention._TILES:
+        assert tile.threads in (64, 128)
+        assert math.prod((tile.queries // 4, tile.keys // 4)) == tile.threads
+    sizes = [tile.workgroup_bytes(64, 64) for tile in _attention._TILES]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] <= 49_152
+    assert sizes[1] <= 32_768
