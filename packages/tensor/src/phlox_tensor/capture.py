@@ -83,6 +83,7 @@ __all__ = [
     "drawing_once",
     "each_primitive",
     "error_of",
+    "expansion",
     "filled",
     "fold_of",
     "host_random_state",
