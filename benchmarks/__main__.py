@@ -1,8 +1,8 @@
 """The command: python -m benchmarks [GROUP…] [--vs PEER[,PEER…]] [--busy] [--json FILE].
 
-``cpu`` stands for all groups that run on the CPU; beside PyTorch it also writes its table to
-docs/performance. The group ``onnx`` is compared with ONNX Runtime, ``record`` with safetensors,
-the others with PyTorch, ``compile`` with JAX too.
+``cpu`` stands for all groups that run on the CPU, ``gpu`` for those of a GPU, with each engine;
+beside PyTorch both also write their table to docs/performance. The group ``onnx`` is compared with
+ONNX Runtime, ``record`` with safetensors, the others with PyTorch, ``compile`` with JAX too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from benchmarks import machine, page
+from benchmarks import gpu, machine, page
 from benchmarks.case import Case
 from benchmarks.timing import CLOCKS, interleaved, least
 
@@ -44,6 +44,7 @@ GROUPS = (
     "checkpoints",
     "gpu",
     "gpu_compile",
+    "gpu_steps",
     "onnx",
     "processes",
     "record",
@@ -81,7 +82,8 @@ def main() -> int:
     unknown = [g for g in options.groups if g not in (*GROUPS, "cpu")]
     if unknown:
         parser.error(f"no such group: {', '.join(unknown)}; choose from cpu, {', '.join(GROUPS)}")
-    groups = [g for name in options.groups or GROUPS for g in (CPU if name == "cpu" else (name,))]
+    wanted = options.groups or [name for name in GROUPS if name not in gpu.GROUPS]
+    groups = [g for name in wanted for g in (CPU if name == "cpu" else (name,))]
     if options.busy:
         machine.use_one_thread()
     facts = _facts(options.vs, busy=options.busy)

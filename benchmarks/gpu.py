@@ -1,106 +1,77 @@
-"""Training steps on each GPU adapter, as written and compiled; beside PyTorch where it has CUDA."""
+"""The whole table of a GPU: ops and training steps with each engine; beside PyTorch its page too.
+
+An engine is chosen when a process starts, so each has one of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import datetime
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
+from benchmarks import page
 
-import phlox as px
-from benchmarks import compile as compiled
-from benchmarks import networks, train
-from benchmarks.case import Case, Run
-from examples.mnist.model import DigitsConfig
-from phlox import optim
-
-TURNS = 16
-"""Calls between two reads: a read costs tens of microseconds, and training seldom reads."""
-
-Op = Callable[[], Any]
+GROUPS = ("shaders", "gpu_steps", "gpu_compile")
+ENGINES = ("wgpu-py", "native")
 
 
-def cases(*, with_torch: bool) -> list[Case]:
-    """Return the benchmarks of the group, for every adapter found."""
-    out: list[Case] = []
-    for device in px.Wgpu.found():
-        given = _inputs(software=device.is_software)
-        twins = _cuda(given) if with_torch and not device.is_software else {}
-        for name, op in _steps(px.Autodiff(device), given).items():
-            twin = twins.get(name.removesuffix(", compiled"))
-            ours = read_back(op, lambda last: last.numpy())
-            theirs = None if twin is None else read_back(twin, lambda last: last.detach().cpu())
-            out.append(Case(f"{device!r} {name}, x{TURNS}", ours, theirs))
-    return out
+def report(*, with_torch: bool) -> list[dict[str, Any]]:
+    """Measure with every engine that is installed; write the page of the card beside PyTorch."""
+    found = [e for e in ENGINES if e != "native" or importlib.util.find_spec("phlox_wgpu_engine")]
+    if found != list(ENGINES):
+        print("the native engine is not installed: pip install phlox-wgpu-engine")
+    rows = [row for engine in found for row in _measured(engine, with_torch=with_torch)]
+    if with_torch and rows:
+        page.put(_card(), _section(rows, found))
+    return rows
 
 
-def read_back(op: Op, read: Callable[[Any], object]) -> Run:
-    """Return what calls an op several times, then reads from the last result."""
-
-    def run() -> object:
-        for _ in range(TURNS - 1):
-            op()
-        return read(op())
-
-    return run
-
-
-def _inputs(*, software: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Rows or pictures and their classes, by the name of the step."""
-    rng = np.random.default_rng(1)
-
-    def draw(*shape: int) -> tuple[np.ndarray, np.ndarray]:
-        return rng.standard_normal(shape, np.float32), rng.integers(0, 10, shape[0])
-
-    return {
-        "MLP 64-32-10, b32, AdamW": draw(32, 64),
-        "MLP 784-256-10, b64, AdamW": draw(64, 784),
-        **{
-            f"digits CNN, b{count}, AdamW": draw(count, 1, 28, 28)
-            for count in ((8,) if software else (64, 512, 4096))
-        },
-    }
+def _measured(engine: str, *, with_torch: bool) -> list[dict[str, Any]]:
+    print(f"\nwith the engine {engine}:", flush=True)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.json"
+        peer = ["--vs", "torch"] if with_torch else []
+        command = [sys.executable, "-m", "benchmarks", *GROUPS, *peer, "--json", str(file)]
+        subprocess.run(command, check=True, env=os.environ | {"PHLOX_WGPU_ENGINE": engine})
+        rows: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["rows"]
+    return [row | {"engine": engine} for row in rows]
 
 
-def _steps(device: px.Backend, given: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Op]:
-    found: dict[str, Op] = {}
-    for name, (x, labels) in given.items():
-        for kind, classify in (("", train.classify), (", compiled", compiled.classify)):
-            model = _model(name, device)
-            found[name + kind] = classify(model, x, labels, optim.AdamWConfig(), device)
-    return found
+def _card() -> str:
+    from phlox_wgpu import Wgpu  # noqa: PLC0415 - opens the driver
+
+    return str(Wgpu.describe()[0]["name"])
 
 
-def _model(name: str, device: Any) -> Any:
-    if name.startswith("digits"):
-        return DigitsConfig().init(device)
-    return networks.mlp(*_sizes(name), device)
-
-
-def _sizes(name: str) -> tuple[int, int, int]:
-    return train.TINY if "64-32-10" in name else train.MLP
-
-
-def _cuda(given: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Op]:
-    """The same steps in PyTorch on the first CUDA device; empty without one."""
+def _section(rows: list[dict[str, Any]], engines: list[str]) -> list[str]:
+    """Lines of the table: a row for each case, with the time of each engine."""
     import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
-    if not torch.cuda.is_available():
-        return {}
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-
-    def step(name: str, x: np.ndarray, labels: np.ndarray) -> Op:
-        make = train.torch_demo if name.startswith("digits") else partial(_mlp, *_sizes(name))
-        model = make().cuda()
-        rule = torch.optim.AdamW(model.parameters(), lr=1e-3)
-        return train.torch_classify(model, x, labels, rule)
-
-    return {name: step(name, *arrays) for name, arrays in given.items()}
-
-
-def _mlp(d_input: int, d_hidden: int, d_output: int) -> Any:
-    from torch.nn import Linear, ReLU, Sequential  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
-
-    return Sequential(Linear(d_input, d_hidden), ReLU(), Linear(d_hidden, d_output))
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    out = [
+        f"{_card()}, PyTorch {torch.__version__}, TF32 off, {today}: `./x bench gpu --vs torch`."
+    ]
+    for group in GROUPS:
+        cases: dict[str, dict[str, dict[str, Any]]] = {}
+        for row in rows:
+            if row["group"] == group:
+                cases.setdefault(row["name"], {})[row["engine"]] = row
+        out += [
+            "",
+            f"| {group} | {' | '.join(engines)} | PyTorch | times PyTorch | rate |",
+            f"| {' | '.join(['---'] * (len(engines) + 4))} |",
+        ]
+        for name, by_engine in cases.items():
+            best = page.cells(min(by_engine.values(), key=lambda row: row["phlox_seconds"]))
+            times = [
+                page.duration(by_engine[e]["phlox_seconds"]) if e in by_engine else ""
+                for e in engines
+            ]
+            out.append(f"| {' | '.join((name, *times, best.other, best.times, best.rate))} |")
+    return out

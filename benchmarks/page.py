@@ -61,9 +61,13 @@ def _limited(row: dict[str, Any]) -> str:
 
 def write(facts: dict[str, Any], rows: list[dict[str, Any]], pages: Path = PAGES) -> None:
     """Put the table between the marks of this kind of CPU, or onto a page of its own."""
-    kind = facts["cpu"]
+    put(facts["cpu"], _section(facts, rows), pages)
+
+
+def put(kind: str, lines: list[str], pages: Path = PAGES) -> None:
+    """Put lines between the marks of a kind of processor, or onto a page of its own."""
     begin, end = f"<!-- table: {kind} -->", f"<!-- end: {kind} -->"
-    block = "\n".join((begin, *_section(facts, rows), end))
+    block = "\n".join((begin, *lines, end))
     for path in pages.glob("*.md"):
         text = path.read_text()
         if begin in text:
