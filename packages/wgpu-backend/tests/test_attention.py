@@ -89,16 +89,16 @@ def test_the_formula_takes_the_rest(
     gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
 ) -> None:
     del tiled
-    for queries, depth in ((15, 8), (16, 6), (16, 132)):
+    for queries, depth in ((15, 8), (16, 6), (16, 68)):
         x = up(rng.standard_normal((1, queries, depth)).astype(np.float32))
         before = len(dispatches)
         got = gpu.read(gpu.ops.attention(x, x, x, None, None, 0.1, None, True))
         want = pt.Numpy().ops.attention(*[gpu.read(x)] * 3, None, None, 0.1, None, True)
         assert len(dispatches) > before + 1
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
-    keys = up(np.ones((1, 0, 132), np.float32))
+    keys = up(np.ones((1, 0, 68), np.float32))
     nothing = gpu.read(gpu.ops.attention(x, keys, keys, None, None, 1.0, None, False))
-    assert nothing.shape == (1, 16, 132)
+    assert nothing.shape == (1, 16, 68)
     assert not nothing.any()
 
 
@@ -109,4 +109,4 @@ def test_tiles_need_room() -> None:
     sizes = [tile.workgroup_bytes(64, 64) for tile in _attention._TILES]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] <= 49_152
-    assert sizes[1] <= 32_768
+    assert sizes[-1] <= 32_768

@@ -11,9 +11,10 @@ import pytest
 
 from phlox_tensor.reference import convolution
 from phlox_tensor.shapes._window import window_sizes
-from phlox_wgpu import Wgpu, _conv, _plans
+from phlox_wgpu import Wgpu, _conv
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
+from phlox_wgpu.products import plans as _plans
 from phlox_wgpu.wgsl.conv import Conv, WeightGrad, conv_source, weight_source
 from phlox_wgpu.wgsl.matmul import Reading
 from phlox_wgpu.wgsl.tile import Tile

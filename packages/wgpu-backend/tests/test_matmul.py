@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu, _matmul, _plans
+from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
+from phlox_wgpu.products import matmul as _matmul
+from phlox_wgpu.products import plans as _plans
 from phlox_wgpu.wgsl.matmul import Matmul, Reading, matmul_source
 from phlox_wgpu.wgsl.tile import Tile
 

@@ -8,8 +8,8 @@ import pytest
 
 from phlox_wgpu import Wgpu
 from phlox_wgpu._kernel import Kernel, source
-from phlox_wgpu._plans import choose_tile
 from phlox_wgpu._row_programs import SOFTMAX, norm_backward_program
+from phlox_wgpu.products.plans import choose_tile
 from phlox_wgpu.wgsl.rows import RowProgram, row_stages
 from phlox_wgpu.wgsl.stages import Rows, stages_source
 

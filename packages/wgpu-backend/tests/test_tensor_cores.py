@@ -16,10 +16,19 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu, _matmul, _tensor_cores, _tensor_plans
+from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import Kernel
-from phlox_wgpu._tensor_cores import tile_of
+from phlox_wgpu.products import (
+    matmul as _matmul,
+)
+from phlox_wgpu.products import (
+    tensor_cores as _tensor_cores,
+)
+from phlox_wgpu.products import (
+    tensor_plans as _tensor_plans,
+)
+from phlox_wgpu.products.tensor_cores import tile_of
 from phlox_wgpu.wgsl.cooperative import Cooperative, CooperativeTile, cooperative_source
 from phlox_wgpu.wgsl.tile import Tile
 

@@ -82,10 +82,9 @@ class Wgpu(Backend):
         self._open: GpuDevice | None = None
 
     def __repr__(self) -> str:
-        named = [str(self.index)] * (self.index > 0)
-        named += [f"power={self.power!r}"] * (self.power != "high")
-        named += [f"products={self.products!r}"] * (self.products != "plain")
-        return f"Wgpu({', '.join(named)})"
+        named = "" if self.power == "high" else f", power={self.power!r}"
+        named += "" if self.products == "plain" else f", products={self.products!r}"
+        return f"Wgpu({self.index}{named})" if self.index or named else "Wgpu()"
 
     @property
     def device(self) -> GpuDevice:

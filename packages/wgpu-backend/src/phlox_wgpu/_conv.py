@@ -15,9 +15,9 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy
 from ._launch import LONGEST_LOOP, Launch, Operand
 from ._layout import Shape
-from ._matmul import add_parts, matmul
-from ._plans import ENOUGH_GROUPS, choose_tile
 from ._runtime import GpuDevice
+from .products.matmul import add_parts, matmul
+from .products.plans import ENOUGH_GROUPS, choose_tile
 from .wgsl import conv as kernels
 from .wgsl.matmul import Reading
 from .wgsl.tile import Tile

@@ -10,10 +10,10 @@ from phlox_tensor import float32
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy, full
 from ._elementwise import cast
-from ._plans import ENOUGH_GROUPS
 from ._row_programs import STD, VAR
 from ._rows import Axes, axes_last, reduced, run
 from ._runtime import GpuDevice
+from .products.plans import ENOUGH_GROUPS
 from .wgsl import channels as kernels
 
 if TYPE_CHECKING:

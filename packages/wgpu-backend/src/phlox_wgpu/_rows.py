@@ -14,8 +14,6 @@ from ._array import GpuArray, dense_strides
 from ._copy import contiguous, full
 from ._launch import Launch
 from ._layout import Shape, broadcast_strides, merge_axes
-from ._matmul import add_parts
-from ._plans import ENOUGH_GROUPS
 from ._row_programs import (
     COSINE,
     LOG_SOFTMAX,
@@ -30,6 +28,8 @@ from ._row_programs import (
     rms_norm_program,
 )
 from ._runtime import GpuDevice
+from .products.matmul import add_parts
+from .products.plans import ENOUGH_GROUPS
 from .wgsl.channels import COLUMNS, column_sums
 from .wgsl.rows import RowProgram, row_stages
 from .wgsl.stages import Rows, Stages, stages_source

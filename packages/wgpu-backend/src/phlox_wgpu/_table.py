@@ -21,7 +21,6 @@ _MODULES = (
     "_copy",
     "_elementwise",
     "_indexing",
-    "_matmul",
     "_norms",
     "_pooling",
     "_random",
@@ -31,6 +30,7 @@ _MODULES = (
     "_sort",
     "_step",
     "_views",
+    "products.matmul",
 )
 
 

@@ -15,7 +15,7 @@ from .._kernel import Kernel
 from .tile import SIGNATURE
 
 _LANES = "xyzw"
-_LEAST = "-3.4028234e38"  # stands for what is hidden: no score is less, but -inf
+LEAST = "-3.4028234e38"  # stands for what is hidden: no score is less, but -inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,11 @@ class Attention:
     softcap: bool
 
     @property
+    def given(self) -> tuple[str, ...]:
+        """What is read beside the heads."""
+        return tuple(name for name in ("mask", "bias") if getattr(self, name))
+
+    @property
     def parts(self) -> range:
         """The vectors of the result that a thread has in each of its rows."""
         return range(-(-self.columns // 4 // self.tile.across))
@@ -73,14 +78,8 @@ def attention_source(spec: Attention) -> Kernel:
 
     Parameters: offsets of the inputs, in vectors where they are read by those; the grid; strides.
     """
-    given = [name for name in ("mask", "bias") if getattr(spec, name)]
+    given = spec.given
     inputs = [f"vec4<{spec.stored}>"] * 3 + [{"mask": "u32", "bias": spec.stored}[x] for x in given]
-    params = [(f"{x}_offset", "i32") for x in ("q", "k", "v", *given)]
-    params += [("groups", "u32")]
-    params += [(x, "i32") for x in ("query_tiles", "heads", "share", "queries", "keys")]
-    params += NEAR
-    params += [(f"{x}_{field}", "i32") for x in given for field in _SCORES]
-    params += [("scale", "f32"), ("softcap", "f32")]
     lines = [
         *_memory(spec),
         SIGNATURE.format(threads=spec.tile.threads).rstrip(),
@@ -103,7 +102,20 @@ def attention_source(spec: Attention) -> Kernel:
         *_result(spec),
         "}\n",
     ]
-    return Kernel("\n".join(lines), tuple(inputs), (f"vec4<{spec.stored}>",), tuple(params))
+    return Kernel(
+        "\n".join(lines), tuple(inputs), (f"vec4<{spec.stored}>",), attention_params(given)
+    )
+
+
+def attention_params(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The parameters, with what is given beside the heads."""
+    params = [(f"{x}_offset", "i32") for x in ("q", "k", "v", *given)]
+    params += [("groups", "u32")]
+    params += [(x, "i32") for x in ("query_tiles", "heads", "share", "queries", "keys")]
+    params += NEAR
+    params += [(f"{x}_{field}", "i32") for x in given for field in _SCORES]
+    params += [("scale", "f32"), ("softcap", "f32")]
+    return tuple(params)
 
 
 def _memory(spec: Attention) -> list[str]:
@@ -117,7 +129,7 @@ def _memory(spec: Attention) -> list[str]:
     ]
 
 
-def _place(spec: Attention, given: list[str]) -> list[str]:
+def _place(spec: Attention, given: tuple[str, ...]) -> list[str]:
     tile = spec.tile
     lines = [
         "  let id = linear_group(group, groups);",
@@ -143,7 +155,7 @@ def _place(spec: Attention, given: list[str]) -> list[str]:
         last = f"query_first + {tile.queries} + p.keys - p.queries"
         lines.append(f"  tiles = min(tiles, max({last} + {tile.keys - 1}, 0) / {tile.keys});")
     for i in range(4):
-        lines += [f"  var high{i} = {_LEAST};", f"  var sum{i} = 0.0;"]
+        lines += [f"  var high{i} = {LEAST};", f"  var sum{i} = 0.0;"]
         lines += [f"  var o{i}_{j} = vec4<f32>();" for j in spec.parts]
     return lines
 
@@ -215,7 +227,7 @@ def _unrolled(length: int) -> int:
     return next(n for n in (16, 8, 4) if length % n == 0)
 
 
-def _scores(spec: Attention, given: list[str]) -> list[str]:
+def _scores(spec: Attention, given: tuple[str, ...]) -> list[str]:
     """Four rows of four scores, and the largest of each row to workgroup memory."""
     tile, step = spec.tile, _unrolled(spec.depth)
     lines = [f"    var s{i} = vec4<f32>();" for i in range(4)]
@@ -232,27 +244,27 @@ def _scores(spec: Attention, given: list[str]) -> list[str]:
         if spec.softcap:
             four = ", ".join(f"tanh_f(s{i}.{x} / p.softcap)" for x in _LANES)
             lines.append(f"    s{i} = vec4({four}) * p.softcap;")
-        lines += [x for j in range(4) for x in _score(spec, given, i, j)]
+        for j, lane in enumerate(_LANES):
+            key = f"(key_first + 4 * tx + {j})"
+            lines += hide(spec, given, f"s{i}.{lane}", key, f"row{i}")
         four = f"max(max(s{i}.x, s{i}.y), max(s{i}.z, s{i}.w))"
         lines.append(f"    largest[(4 * ty + {i}) * {tile.across} + tx] = {four};")
     return lines
 
 
-def _score(spec: Attention, given: list[str], i: int, j: int) -> list[str]:
-    """Hide one score or shift it by the bias."""
-    key, lane = f"(key_first + 4 * tx + {j})", _LANES[j]
+def hide(spec: Attention, given: tuple[str, ...], score: str, key: str, row: str) -> list[str]:
+    """Shift one score by the bias, or hide it."""
     hidden, lines = [f"{key} >= p.keys"], []
-    place = "row{} * p.{}_row + min({}, p.keys - 1) * p.{}_column"
     for position, name in enumerate(given):
-        at = f"in{3 + position}[{name}_base + {place.format(i, name, key, name)}]"
+        column = f"min({key}, p.keys - 1) * p.{name}_column"
+        at = f"in{3 + position}[{name}_base + {row} * p.{name}_row + {column}]"
         if name == "mask":
             hidden.append(f"{at} != 0u")
         else:
-            lines.append(f"    s{i}.{lane} += f32({at});")
+            lines.append(f"    {score} += f32({at});")
     if spec.is_causal:
-        hidden.append(f"{key} > row{i} + p.keys - p.queries")
-    lines.append(f"    if ({' || '.join(hidden)}) {{ s{i}.{lane} = {_LEAST}; }}")
-    return lines
+        hidden.append(f"{key} > {row} + p.keys - p.queries")
+    return [*lines, f"    if ({' || '.join(hidden)}) {{ {score} = {LEAST}; }}"]
 
 
 def _weights(spec: Attention) -> list[str]:
@@ -268,7 +280,7 @@ def _weights(spec: Attention) -> list[str]:
             f"    let scale{i} = exp(high{i} - now{i});",
             f"    high{i} = now{i};",
             # A row may have seen nothing so far: then it has no largest score to subtract.
-            f"    let w{i} = select(exp(s{i} - now{i}), vec4<f32>(), s{i} <= vec4({_LEAST}));",
+            f"    let w{i} = select(exp(s{i} - now{i}), vec4<f32>(), s{i} <= vec4({LEAST}));",
             f"    sum{i} = sum{i} * scale{i} + (w{i}.x + w{i}.y) + (w{i}.z + w{i}.w);",
             *[f"    o{i}_{j} *= scale{i};" for j in spec.parts],
         ]

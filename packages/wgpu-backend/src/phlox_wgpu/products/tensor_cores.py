@@ -8,8 +8,8 @@ import numpy as np
 
 from phlox_tensor import float16
 
-from ._runtime import GpuDevice
-from .wgsl.cooperative import SQUARE, Cooperative, CooperativeTile, cooperative_source
+from .._runtime import GpuDevice
+from ..wgsl.cooperative import SQUARE, Cooperative, CooperativeTile, cooperative_source
 
 _SMALL = (64, 64, 32, 32, 32)
 # The workgroups that keep a large GPU busy, and the tiles that are faster then, best first. The

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from ._halves import Halves
-from ._launch import Launch
-from ._layout import Shape
-from ._plans import ENOUGH_GROUPS, Matrices, Plan, choose_tile, operand_of, plan_tiled, walk_of
-from ._runtime import GpuDevice
-from ._tensor_cores import halves_tile, tile_of
-from .wgsl import matmul as kernels
-from .wgsl.cooperative import Cooperative, cooperative_source
-from .wgsl.halves import line_scales, lines_of_group, scaled_sum
+from .._launch import Launch
+from .._layout import Shape
+from .._runtime import GpuDevice
+from ..wgsl import matmul as kernels
+from ..wgsl.cooperative import Cooperative, cooperative_source
+from ..wgsl.halves import line_scales, lines_of_group, scaled_sum
+from .halves import Halves
+from .plans import ENOUGH_GROUPS, Matrices, Plan, choose_tile, operand_of, plan_tiled, walk_of
+from .tensor_cores import halves_tile, tile_of
 
 _TURNED = 256  # how often an operand is read again before turning its squares costs more
 

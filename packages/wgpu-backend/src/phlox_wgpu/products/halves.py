@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from phlox_tensor import float32
 
-from ._array import GpuArray
-from ._launch import Launch
-from ._layout import Shape
-from ._runtime import GpuDevice
+from .._array import GpuArray
+from .._launch import Launch
+from .._layout import Shape
+from .._runtime import GpuDevice
 
 
 @dataclass(frozen=True, slots=True)

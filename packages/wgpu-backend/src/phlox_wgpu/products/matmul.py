@@ -9,18 +9,18 @@ import numpy as np
 
 from phlox_tensor import Rejected, bool_, float32
 
-from ._array import GpuArray
-from ._copy import copy
-from ._launch import LONGEST_LOOP, check_turns
-from ._layout import Shape, broadcast_strides, merge_axes
-from ._plans import Matrices, Plan, choose_tile, plan_plain, plan_thin, plan_tiled
-from ._runtime import GpuDevice
-from ._tensor_plans import plan_cooperative, plan_halves
-from .wgsl import matmul as kernels
-from .wgsl import thin
+from .._array import GpuArray
+from .._copy import copy
+from .._launch import LONGEST_LOOP, check_turns
+from .._layout import Shape, broadcast_strides, merge_axes
+from .._runtime import GpuDevice
+from ..wgsl import matmul as kernels
+from ..wgsl import thin
+from .plans import Matrices, Plan, choose_tile, plan_plain, plan_thin, plan_tiled
+from .tensor_plans import plan_cooperative, plan_halves
 
 if TYPE_CHECKING:
-    from ._table import Entries
+    from .._table import Entries
 
 # Multiplications on a software adapter from which a tile, three times as fast as the plain kernel
 # on llvmpipe, is worth its second of compiling.

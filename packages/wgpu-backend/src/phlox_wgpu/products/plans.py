@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from ._halves import Halves
-from ._launch import LONGEST_LOOP, Launch
-from ._layout import Shape
-from ._runtime import GpuDevice
-from .wgsl import matmul as kernels
-from .wgsl import thin
-from .wgsl.tile import Tile
+from .._launch import LONGEST_LOOP, Launch
+from .._layout import Shape
+from .._runtime import GpuDevice
+from ..wgsl import matmul as kernels
+from ..wgsl import thin
+from ..wgsl.tile import Tile
+from .halves import Halves
 
 LARGE, MEDIUM, SMALL = Tile(128, 128, 16, 8, 8), Tile(64, 64, 16, 8, 4), Tile(32, 32, 32, 4, 4)
 WIDE, FLAT = Tile(64, 128, 16, 8, 8), Tile(32, 128, 16, 4, 8)  # for results of few rows

@@ -1,0 +1,1 @@
+"""Products of matrices: plans by size and layout, and their launches."""
