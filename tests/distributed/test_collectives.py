@@ -79,7 +79,7 @@ def test_derivatives_are_those_of_the_sum_over_ranks(name: str, way: str) -> Non
     def whole(*xs: Any) -> Any:  # of all ranks in one process
         squares = [x * x for x in xs]
         total = squares[0] + squares[1] + squares[2]
-        each = {
+        each: Any = {
             "all_reduce": lambda rank: total,
             "all_gather": lambda rank: px.concat(squares, axis=1),
             "reduce_scatter": lambda rank: total[2 * rank : 2 * rank + 2],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from phlox import Autodiff, Cpu, data, optim, train
+from phlox_tensor.groups import Solo
 from tests.distributed.test_steps import MAKING
 from tests.distributed.threads import together
 from tests.train.nets import batches, bits, forward, net, rows
@@ -82,12 +85,64 @@ def test_a_run_is_the_same_for_any_number_of_ranks(calm: Any, tmp_path: Path, si
 
 
 def test_states_of_an_optimizer_are_sharded_and_saved_whole(calm: Any, tmp_path: Path) -> None:
+    names = []
     for size, stop in ((3, 2), (1, 5), (2, None)):
         found = together(
             size,
             lambda group: run(group, tmp_path, stop, shard_optimizer=True),  # noqa: B023 - at once
         )
+        names.append(sorted(path.name for path in (tmp_path / "checkpoints").iterdir()))
+    assert [len(each) for each in names] == [3, 2, 4]  # of two steps, old ones removed
+    assert sum("-1-of-2" in name for name in names[-1]) == 2
     assert found == [calm[0]] * 2
+    assert log_of(tmp_path) == calm[1]
+
+
+def test_a_shard_that_is_lost_is_missed(calm: Any, tmp_path: Path) -> None:
+    def go(group: Any) -> Any:
+        return run(group, tmp_path, 3 if group.size == 3 else None, shard_optimizer=True)
+
+    together(3, go)
+    shard = next((tmp_path / "checkpoints").glob("step-000000003.*-2-of-3.*"))
+    data = shard.read_bytes()
+    shard.unlink()
+    with pytest.raises(train.RunError, match="is damaged: got a shard is not there"):
+        run(Solo(), tmp_path)
+    shard.write_bytes(data)
+    assert together(2, go) == [calm[0]] * 2
+
+
+def test_a_shard_that_cannot_be_written_ends_all_ranks(
+    calm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = import_module("phlox_train.runs.shards")
+    write = shards._RECORDER.record
+
+    def full(record: Any, path: Path) -> Path:
+        if "-1-of-2" in path.name and "step-000000003" not in path.name:
+            raise OSError(28, "No space left on device")
+        return write(record, path)
+
+    monkeypatch.setattr(
+        shards,
+        "_RECORDER",
+        SimpleNamespace(record=full, load=shards._RECORDER.load, extension=".mpk"),
+    )
+    errors: list[Any] = []
+
+    def go(group: Any, stop: int) -> None:
+        try:
+            run(group, tmp_path, stop, shard_optimizer=True)
+        except train.RunError as error:
+            errors.append(str(error.got))
+
+    together(2, lambda group: go(group, 3))
+    assert errors == []
+    together(2, lambda group: go(group, 6))
+    assert len(errors) == 2
+    assert all("rank 1: [Errno 28] No space left" in error for error in errors)
+    monkeypatch.undo()
+    assert together(3, lambda group: run(group, tmp_path, shard_optimizer=True)) == [calm[0]] * 3
     assert log_of(tmp_path) == calm[1]
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, final
 from phlox_record import NamedMsgpackRecorder, Record
 from phlox_tensor import ArgumentError, WrongTypeError
 
+from . import shards
 from .errors import RunError, path_of
 from .keep import KeepLast, KeepRule, Kept
 
@@ -66,6 +67,7 @@ class Checkpoints:
         self.kept: list[Kept] = [Kept(step, 0, {}) for step in self.steps]
         self._thread = ThreadPoolExecutor(1, "phlox-checkpoint", initializer=_let_others_go_first)
         self._before = self.kept
+        self.lost = ""  # why a shard of another rank will not come
         self._saving: Future[Path] | None = None
         self._done: Callable[[Path], None] | None = None
 
@@ -118,6 +120,7 @@ class Checkpoints:
         def write() -> Path:
             if before is not None:
                 before()
+            shards.wait_for(self.folder, tree, lambda: self.lost)
             return _RECORDER.record(tree, path)
 
         # Its thread ends with the object, and the program only when the file is complete.
@@ -170,6 +173,7 @@ class Checkpoints:
         for kept in self.kept:
             if kept.step not in wanted:
                 self.path(kept.step).unlink(missing_ok=True)
+        shards.remove(self.folder, wanted)
         self.kept = [kept for kept in self.kept if kept.step in wanted]
 
     def load(self, step: int | None = None) -> Any:
@@ -183,7 +187,8 @@ class Checkpoints:
         chosen = step if step is not None else steps[-1] if steps else None
         if chosen not in steps:
             raise RunError("load", "no such checkpoint", got=chosen, expected=f"one of {steps}")
-        return _RECORDER.load(self.path(chosen), dtype="stored")
+        found: Any = _RECORDER.load(self.path(chosen), dtype="stored")
+        return shards.with_shards(self.folder, found)
 
     def close(self) -> None:
         """End the thread, when what it writes is written; the object can be used no more."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, final
+from collections.abc import Mapping
+from typing import Any, Final, cast, final
 
 from phlox_record import NamedMsgpackRecorder
 from phlox_tensor.groups import Group, Solo, gathered, told
 
+from .checkpoints import Checkpoints
 from .configs import differences
 from .errors import RunError
+from .shards import ShardFiles
 
 _RECORDER: Final = NamedMsgpackRecorder()
 
@@ -18,12 +20,14 @@ _RECORDER: Final = NamedMsgpackRecorder()
 class Ranks:
     """The processes that a run is of, which are those of its learners."""
 
-    def __init__(self, parts: Iterable[Any]) -> None:
+    def __init__(self, parts: Mapping[str, Any]) -> None:
         """Ask the learners."""
-        self._learners = [p for p in parts if getattr(p, "together", None) is not None]
+        self._parts, self._checkpoints = parts, cast("Checkpoints | None", None)
+        self._learners = [p for p in parts.values() if getattr(p, "together", None) is not None]
         self.group: Group = self._learners[0].together.group if self._learners else Solo()
         self.first: Final = self.group.rank == 0
         self._loader: Any = None
+        self.files: ShardFiles | None = None
 
     def share(self, batches: Any) -> Any:
         """Return a loader of what this rank has of each batch, where batches come apart."""
@@ -72,16 +76,54 @@ class Ranks:
         """Whether a record of what is trained takes all ranks."""
         return any(learner.sharded for learner in self._learners)
 
-    def agreed(self, saves: bool, *wish: Any) -> tuple[Any, ...]:
+    def find_files(self, checkpoints: Checkpoints | None) -> None:
+        """See whether all ranks see the folder of checkpoints, where they have shards of one."""
+        self._checkpoints = checkpoints
+        if self.sharded:
+            files = ShardFiles(self.group, None if checkpoints is None else checkpoints.folder)
+            self.files = None if files.folder is None else files
+
+    def agreed(self, step: int, saves: bool, *wish: Any) -> tuple[Any, ...]:
         """Return what rank 0 says.
 
         Args:
+            step: the one that was done.
             saves: whether it begins to write a checkpoint now; others give what that lacks.
             wish: all else.
+
+        Raises:
+            RunError: on all ranks, where one could not write its shard of the checkpoint before.
         """
         agreed: tuple[Any, ...] = told(self.group, (saves, *wish))
-        if agreed[0] and not self.first:
+        if agreed[0] and self.files is not None:
+            own = {k: p.own_shard() for k, p in self._parts.items() if getattr(p, "sharded", False)}
+            self._require(self.files.begin(step, {"parts": own}))
+        elif agreed[0] and not self.first:
             for learner in self._learners:
                 if learner.sharded:
                     learner.into_record()
         return agreed
+
+    def finish(self) -> None:
+        """Wait for the own shard.
+
+        Raises:
+            RunError: on all ranks, where one could not write its own.
+        """
+        if self.files is not None:
+            self._require(self.files.lost())
+
+    def _require(self, lost: str) -> None:
+        if not lost:
+            return
+        if self._checkpoints is not None:
+            self._checkpoints.lost = lost
+            self._checkpoints.wait()  # which says what is lost
+        hint = "run it again when there is: it goes on from the newest"
+        what, expected = "a checkpoint cannot be written", "room on the disk"
+        raise RunError("save", what, got=lost, expected=expected, hint=hint)
+
+    def record_of(self, part: Any) -> Any:
+        """Return the record of what is trained, without what other ranks write to files."""
+        apart = self.files is not None and getattr(part, "sharded", False)
+        return part.own_record() if apart else part.into_record()

@@ -126,7 +126,7 @@ class Run:
         if not isinstance(given, Every) or resume not in (True, False, "anyway"):
             got, expected = f"save={save!r}, resume={resume!r}", 'an Every, and a bool or "anyway"'
             raise WrongTypeError("run", "when to save or go on", got=got, expected=expected)
-        self._ranks = Ranks(self._parts.values())
+        self._ranks = Ranks(self._parts)
         if not self._ranks.first:
             folder, show = None, False
         self._feed = Feed(self._ranks.share(batches))
@@ -134,7 +134,7 @@ class Run:
         self._stop = (NotFinite(),) if stop is None else tuple(stop)
         self._callbacks, self._resume = tuple(callbacks), resume
         self._folder = Folder(None if folder is None else path_of(folder, "run"), tuple(keep))
-        self._saver = Saver(self._folder, self._parts, self._stop, tuple(keep), save)
+        self._saver = Saver(self._folder, self._parts, self._stop, tuple(keep), save, self._ranks)
         self._line = Line(show)
         self._signals = Signals(show=show)
         self._place, self._every = Place(), interval_of(system)
@@ -154,6 +154,7 @@ class Run:
         try:
             self._ranks.check(self._config)
             found = self._ranks.checkpoint(found)
+            self._ranks.find_files(self._folder.checkpoints)
             self._control = Control(self.folder)
             devices = [part.device for part in parts if hasattr(part, "device")]
             self._system = System(self._every if self.folder else None, devices)
@@ -383,7 +384,8 @@ class Run:
         why = asked.pop("save", "") or signals.save or self._saver.due(seen, self.epoch)
         signals.save = None
         wanted = saves and bool(self.reason or why) and self._saver.new(self._place)
-        wanted, self.reason, signals.stop = self._ranks.agreed(wanted, self.reason, signals.stop)
+        agreed = self._ranks.agreed(self.steps, wanted, self.reason, signals.stop)
+        wanted, self.reason, signals.stop = agreed
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.settle()
             if wanted:
@@ -430,8 +432,10 @@ class Run:
             self._settle()
         self.reason = self.reason or "done"
         self._folder.rows.flush()
-        if self._ranks.agreed(not self._unsaved and self._saver.new(self._place))[0]:
+        new = not self._unsaved and self._saver.new(self._place)
+        if self._ranks.agreed(self.steps, new)[0]:
             self._save(self.reason, {})
+        self._ranks.finish()
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.wait()
         self._folder.tell("done" if self.reason == "done" else "stopped", self.reason, self.steps)

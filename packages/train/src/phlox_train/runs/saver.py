@@ -15,6 +15,8 @@ from .feed import Feed
 from .folder import Folder
 from .keep import Every, KeepBest, KeepRule, Kept
 from .place import Place
+from .ranks import Ranks
+from .shards import SHARDS
 from .stop import Seen, StopRule
 
 
@@ -45,9 +47,11 @@ class Saver:
         stop: Sequence[StopRule],
         keep: Sequence[KeepRule],
         every: Every,
+        ranks: Ranks,
     ) -> None:
         """Hold what is saved, where, and when."""
         self._folder, self._parts, self._every = folder, parts, every
+        self._ranks = ranks
         self._best = [rule for rule in keep if isinstance(rule, KeepBest)]
         self._rules: dict[str, StopRule] = {}  # by what the next start calls them: kind and number
         for rule in stop:
@@ -89,8 +93,10 @@ class Saver:
         place = moment.place
         if not self.new(place):
             return
+        files = self._ranks.files
         record = {
-            "parts": {name: part.into_record() for name, part in self._parts.items()},
+            "parts": {name: self._ranks.record_of(part) for name, part in self._parts.items()},
+            SHARDS: [] if files is None else files.names(place.step),
             "data": moment.batches,
             "place": {**place.into_record(), "seconds": moment.seconds},
             "rules": {name: rule.into_record() for name, rule in self._rules.items()},

@@ -27,7 +27,7 @@ from .buckets import Buckets, Layout, split
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
-from .shards import Shards
+from .shards import BY_PARAMETER, Shards
 from .together import CHECKED, Part, Together, Whole, gradients_of, states_of, weights_of
 
 M = TypeVar("M", bound=Module)
@@ -399,12 +399,18 @@ class Learner(Generic[M]):
 
     def into_record(self) -> dict[str, Record]:
         """Return model, optimizer, schedule and counts as a tree."""
-        record = self._own_record()
+        record = self.own_record()
         if self._shards is not None:
             record["optimizer"] = self._shards.whole(self.optimizer.into_record(), self.model)
         return record
 
-    def _own_record(self) -> dict[str, Record]:
+    def own_shard(self) -> dict[str, Record]:
+        """Return what this rank alone keeps, where it is ``sharded``: states of the optimizer."""
+        record = self.optimizer.into_record()
+        return {"optimizer": {key: record[key] for key in BY_PARAMETER if key in record}}
+
+    def own_record(self) -> dict[str, Record]:
+        """Return the record with the states that this rank keeps; of no other where sharded."""
         record: dict[str, Record] = {
             "model": self.model.into_record(),
             "optimizer": self.optimizer.into_record(),
@@ -426,7 +432,7 @@ class Learner(Generic[M]):
             RecordError: when the record is not one of such a learner.
         """
         known = record if isinstance(record, dict) else {}
-        own = self._own_record()
+        own = self.own_record()
         if set(known) != set(own):
             got, expected = ", ".join(map(str, known)), ", ".join(own)
             raise RecordError("load_record", "not of such a learner", got=got, expected=expected)

@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Module)
 
 _RECORDER: Final = NamedMsgpackRecorder()
 # What an optimizer keeps by parameter; all else in its record is the same on all ranks.
-_BY_PARAMETER: Final = ("states", "owners")
+BY_PARAMETER: Final = ("states", "owners")
 
 
 @final
@@ -93,7 +93,7 @@ class Shards:
         parts: list[Any] = [_RECORDER.from_bytes(each, dtype="stored") for each in found]
         order = [param.id for param in weights_of(model)]
         whole = dict(record)
-        for name in _BY_PARAMETER:
+        for name in BY_PARAMETER:
             if name in whole:
                 joined = {key: value for part in parts for key, value in part[name].items()}
                 rest = [key for key in joined if key not in order]
@@ -104,7 +104,7 @@ class Shards:
     def share(self, record: Any, model: Module) -> Any:
         """Return what this rank keeps of the whole record of an optimizer."""
         own, found = self.own(model), dict(record)
-        for name in _BY_PARAMETER:
+        for name in BY_PARAMETER:
             if name in found:
                 mine = {key: value for key, value in found[name].items() if key in own}
                 found[name] = Keyed(mine)
