@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from phlox_distributed._rank import threads
 from phlox_tensor.groups import Solo
 from tests.distributed.test_mpi import MPIEXEC
 from tests.distributed.test_runs import log_of
-from tests.distributed.training import whole
+from tests.distributed.training import FILLER, whole
 from tools.shell import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -59,6 +62,7 @@ def ended_well(folder: Path, ranks: int, calm: Any) -> None:
     [
         ("SIGKILL", "ended with status 9"),
         pytest.param("raise", "rank 1 failed: ValueError: harm at step 7", marks=LONG),
+        pytest.param("memory", "rank 1 failed: ", marks=LONG),
     ],
 )
 def test_a_rank_that_dies_is_done_without(tmp_path: Path, calm: Any, kind: str, why: str) -> None:
@@ -123,26 +127,45 @@ def test_what_cannot_be_started_is_refused(
     assert threads(1) >= threads(2) >= threads(10_000) == 1
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("to mount a small disk takes root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
 @pytest.mark.parametrize(
-    ("way", "kills"), [pytest.param(way, 50, marks=LONG) for way in ("eager", "compiled", "wgpu")]
+    ("way", "kills"),
+    [pytest.param(way, 50, marks=LONG) for way in ("eager", "compiled", "sharded", "wgpu")],
 )
-def test_many_deaths_at_random_steps_change_no_bit(tmp_path: Path, way: str, kills: int) -> None:
+def test_many_deaths_at_random_steps_change_no_bit(
+    tmp_path: Path, small_disk: Path, way: str, kills: int
+) -> None:
     """Each start has another number of ranks, and one of them dies in some way at some step."""
     chance = random.Random(kills)
     script = str(ROOT / "tests/distributed/training.py")
     expected = b"".join(whole(Solo(), tmp_path / "calm", way))
-    died = 0
+    died: Counter[str] = Counter()
     for turn in range(kills):
-        folder = tmp_path / f"run-{turn // 5}"
+        folder = small_disk / f"run-{turn // 5}"
         if turn % 5 == 4:
             code, said = launched(tmp_path / "logs", "-n", "3", script, str(folder), way)
             assert code == 0, said
             assert Path(f"{folder}-2.bits").read_bytes() == expected
+            shutil.rmtree(folder)
             continue
-        ranks = chance.choice([1, 2, 3, 4, 5])
-        kind = chance.choice(["SIGKILL", "raise", "exit", "SIGKILL"])
+        ranks = chance.choice([2, 3, 4, 5])
+        kind = chance.choice(["SIGKILL", "SIGSTOP", "raise", "exit", "memory", "disk"])
         words = [script, str(folder), way, kind, str(chance.randrange(ranks))]
         step = str(turn % 5 * 7 + chance.randrange(1, 8))
-        code, _ = launched(tmp_path / "logs", "-n", str(ranks), "--restarts", "0", *words, step)
-        died += code != 0
-    assert died > kills // 2
+        how = ["-n", str(ranks), "--restarts", "0", "--hang", "15"]
+        code, _ = launched(tmp_path / "logs", *how, *words, step)
+        died[kind] += code != 0
+        (small_disk / FILLER).unlink(missing_ok=True)
+    assert died.total() > kills // 2
+    assert len(died) == 6

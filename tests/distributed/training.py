@@ -5,7 +5,9 @@ phlox launch -n 3 training.py FOLDER WAY HARM RANK STEP
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import phlox as px
 from phlox import Autodiff, Cpu, Wgpu, data, distributed, optim, train
 from phlox_tensor.groups import Group
 from tests.train.nets import bits, forward, net, rows
@@ -36,6 +39,7 @@ def whole(group: Group, folder: Path, way: str = "eager", harm: Any = None) -> l
         seed=5,
         compile=way == "compiled",
         group=group,
+        shard_optimizer=way == "sharded",
     )
     loader = data.DataLoader(data.of(data.arrays(**rows(90))).map(shifted), 24, shuffle=True)
     check = data.DataLoader(data.arrays(**rows(50)), 8)
@@ -57,6 +61,26 @@ def whole(group: Group, folder: Path, way: str = "eager", harm: Any = None) -> l
     return [*bits(learner.model), *bits(learner.ema.model)]
 
 
+FILLER = "filler"  # the file that fills a disk
+
+
+def out_of_memory() -> None:
+    """Allow this process 64 MB more than it has, and take what there is."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + (1 << 26)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    blocks = []
+    while True:
+        blocks.append(px.ones((1 << 20,), device=Cpu()) * 2.0)
+
+
+def fill(path: Path) -> None:
+    """Fill the disk."""
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 16))
+
+
 class Harm:
     """What happens to one rank behind a step, once for a folder."""
 
@@ -75,6 +99,11 @@ class Harm:
             raise ValueError(f"harm at step {self.step}")
         if self.kind == "exit":
             sys.exit(3)
+        if self.kind == "memory":
+            out_of_memory()
+        if self.kind == "disk":
+            fill(self.mark.with_name(FILLER))
+            return  # what it does comes with the next checkpoint
         os.kill(os.getpid(), getattr(signal, self.kind))
 
 
