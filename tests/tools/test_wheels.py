@@ -9,8 +9,9 @@ import pytest
 
 from tools import wheels
 from tools.commands import main
-from tools.shell import CommandError
+from tools.shell import CommandError, fail
 from tools.targets import TARGETS, chosen, compiler, reason
+from tools.versions import Project
 
 MAC = TARGETS["macos-arm64"]
 
@@ -80,3 +81,32 @@ def test_a_wheel_takes_the_place_of_the_older_one_of_its_kind(
     new.touch()
     with pytest.raises(CommandError, match=r"got phlox_kernels-0\.2\.0.*, expected win_amd64"):
         wheels._only(out, "win_amd64")
+
+
+def test_every_native_package_is_built_but_where_its_system_alone_links_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def native(project: Project, _target: object, _how: object, name: str, _tools: object) -> Path:
+        asked.append((project.name, name))
+        if name.startswith("windows"):
+            raise fail("it does not link", "./x wheels")
+        return tmp_path
+
+    monkeypatch.setattr(wheels, "system", lambda: "linux")
+    monkeypatch.setattr(wheels, "native", native)
+    monkeypatch.setattr(wheels, "pure", list)
+    for name in ("print_table", "audit"):
+        monkeypatch.setattr(wheels, name, lambda *_: None)
+    monkeypatch.setattr("tools.setup.own", lambda _: tmp_path)
+    monkeypatch.setattr(wheels, "read", lambda *_: "")
+    monkeypatch.setattr("tools.targets.compiler", lambda *_: None)
+    names = ["linux-x86_64", "macos-arm64", "windows-x86_64"]
+    assert wheels.wheels(names) == 1
+    both = [(package, name) for name in names for package in ("phlox-kernels", "phlox-wgpu-engine")]
+    assert asked == [pair for pair in both if pair != ("phlox-wgpu-engine", "macos-arm64")]
+    said = capsys.readouterr().out
+    assert "not built: phlox-wgpu-engine for macos-arm64: it links Apple's Metal" in said
+    failed = "phlox-kernels for windows-x86_64, phlox-wgpu-engine for windows-x86_64"
+    assert f"wheels failed: {failed}" in said
