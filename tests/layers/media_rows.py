@@ -48,6 +48,25 @@ ROWS: Final[Mapping[str, dict[str, Any]]] = {
         "text_config": {**_TEXT, "eos_token_id": 2, "hidden_act": "gelu"},
         "vision_config": {**_VISION, "hidden_act": "gelu"},
     },
+    "ConvNext": {
+        "architectures": ["ConvNextForImageClassification"],
+        "depths": [1, 2],
+        "hidden_sizes": [6, 10],
+        "id2label": {str(i): str(i) for i in range(5)},
+        "layer_scale_init_value": 0.5,
+        "num_stages": 2,
+        "patch_size": 2,
+    },
+    "ConvNext-plain": {
+        "architectures": ["ConvNextForImageClassification"],
+        "depths": [1],
+        "hidden_sizes": [6],
+        "id2label": {str(i): str(i) for i in range(5)},
+        "layer_scale_init_value": 0.0,
+        "num_stages": 1,
+    },
+    "Lite": {"architecture": "efficientnet_lite0", "num_classes": 5},
+    "Lite-tf": {"architecture": "tf_efficientnet_lite1", "num_classes": 5},
     "Whisper": {
         "architectures": ["WhisperForConditionalGeneration"],
         "bos_token_id": 40,
@@ -71,10 +90,15 @@ _DRAWN = np.random.default_rng(0)
 TOKENS: Final = _DRAWN.integers(0, 40, (2, 7))
 _TEXTS: Final = np.array([[1, 30, 7, 39, 30], [5, 8, 2, 1, 30], [3, 35, 30, 30, 30]])
 _IMAGES: Final = _DRAWN.normal(size=(2, 3, 16, 16)).astype("f")
+_WIDE: Final = _DRAWN.normal(size=(2, 3, 65, 46)).astype("f")
 # Name -> what is mapped, by the names of transformers.
 INPUTS: Final[Mapping[str, dict[str, Array]]] = {
     "CLIP": {"input_ids": _TEXTS, "pixel_values": _IMAGES},
     "CLIP-old": {"input_ids": _TEXTS, "pixel_values": _IMAGES},
+    "ConvNext": {"pixel_values": _IMAGES},
+    "ConvNext-plain": {"pixel_values": _IMAGES},
+    "Lite": {"x": _WIDE},
+    "Lite-tf": {"x": _WIDE},
     "Whisper": {
         "input_features": _DRAWN.normal(size=(2, 8, 100)).astype("f"),
         "decoder_input_ids": TOKENS,
@@ -96,7 +120,7 @@ def model_of(name: str) -> Any:
 def _weight(path: str, place: int, shape: tuple[int, ...]) -> Array:
     """The weight at a place in the order of names, as PyTorch has it."""
     drawn = np.asarray(np.random.default_rng(place).standard_normal(shape) * 0.3, np.float32)
-    return np.abs(drawn) if path.endswith("running_var") else drawn
+    return np.abs(drawn) + 0.5 if path.endswith("running_var") else drawn
 
 
 def given(name: str) -> list[Any]:

@@ -18,7 +18,7 @@ STORED = Path(__file__).with_name("media.json")
 
 @pytest.mark.parametrize("name", ROWS)
 def test_answers_are_those_of_transformers(name: str) -> None:
-    """The last logits of the second input, as they are there."""
+    """The last logits of the last input; of EfficientNet-lite as timm 1.0.31 has them."""
     answers = model_of(name)(*given(name)).numpy()
     want = np.array(json.loads(STORED.read_text())[name])
     found = answers.reshape(answers.shape[0], -1)[-1, -len(want) :]
@@ -26,7 +26,7 @@ def test_answers_are_those_of_transformers(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [name for name in ROWS if "architectures" in ROWS[name]])
 def test_transformers_reads_what_was_saved_and_gives_the_same(name: str, tmp_path: Path) -> None:
     """Another folder, which it saves, comes back too."""
     torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")

@@ -164,6 +164,8 @@ MODELS: Final[dict[str, tuple[Callable[[], nn.Module], Callable[[int, int], Any]
     "autoencoder of lines": (line, sized(2, 8), BATCH),
     "bag": (lambda: nn.EmbeddingBag(20, 4), lambda n, k: (tokens(n, k),), SEQUENCE),
     "clip": (CLIP.init, seen, {"tokens": {1: "length"}, "images": {0: "batch"}}),
+    "convnext": (models.ConvNextConfig(3, 2, (4, 6), (1, 1), 5).init, sized(3, 8, 8), BATCH),
+    "efficientnet": (models.EfficientNetLiteConfig(0.1, classes=5).init, sized(3, 33, 32), BATCH),
     "encoder": (encoder, lambda n, k: (tokens(n, k), missing(n, k)), WORDS),
     "four bits": (four_bits, sized(16), BATCH),
     "gpt": (SMALL.init, lambda n, k: (tokens(n, k),), SEQUENCE),

@@ -294,10 +294,13 @@ def no_forward(module: Any) -> WrongTypeError:
 MODELS: Final[Mapping[str, str]] = {
     "BertModel": "nn.models.BertConfig().init()",
     "CLIPModel": "nn.models.ClipConfig().init()",
+    "ConvNextForImageClassification": "nn.models.ConvNextConfig().init()",
     "GPT2LMHeadModel": "nn.models.GptConfig().init()",
     "LlamaForCausalLM": "nn.models.LlamaConfig().init()",
     "VisionTransformer": "nn.models.ViTConfig().init()",
     "WhisperForConditionalGeneration": "nn.models.WhisperConfig().init()",
+    "convnext_tiny": "nn.models.ConvNextConfig().init()",
+    "efficientnet_lite0": "nn.models.EfficientNetLiteConfig().init()",
     "mobilenet_v2": "nn.models.MobileNetV2Config().init()",
     "resnet101": "nn.models.ResNetConfig((3, 4, 23, 3), True).init()",
     "resnet34": "nn.models.ResNetConfig((3, 4, 6, 3)).init()",

@@ -10,6 +10,10 @@ from ._clip import CLIP_MEAN as CLIP_MEAN
 from ._clip import CLIP_STD as CLIP_STD
 from ._clip import Clip as Clip
 from ._clip import ClipConfig as ClipConfig
+from ._convnext import ConvNext as ConvNext
+from ._convnext import ConvNextConfig as ConvNextConfig
+from ._efficientnet import EfficientNetLite as EfficientNetLite
+from ._efficientnet import EfficientNetLiteConfig as EfficientNetLiteConfig
 from ._gguf import save_gguf as save_gguf
 from ._gpt import Gpt as Gpt
 from ._gpt import GptConfig as GptConfig

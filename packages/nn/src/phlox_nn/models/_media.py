@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 from phlox_tensor import RecordError
 
 from ._clip import ClipConfig
+from ._convnext import ConvNextConfig
+from ._efficientnet import EfficientNetLiteConfig
 from ._parts import ModelConfig
 from ._published import Json, Published, word
 from ._whisper import WhisperConfig
@@ -124,8 +126,60 @@ _WHISPER: Final = _Names(
     dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),  # else those of full size
 )
 
+_CONVNEXT: Final = _Names(
+    "convnext",
+    ConvNextConfig,
+    {
+        "depths": "depths",
+        "hidden_sizes": "widths",
+        "layer_norm_eps": "epsilon",
+        "layer_scale_init_value": "scale",
+        "num_channels": "channels_in",
+        "patch_size": "patch",
+    },
+    {"hidden_act": "gelu"},
+    {},
+)
+_USUAL_CLASSES: Final = 2  # where a file of transformers names none
+
+
+def _convnext(given: Json) -> ModelConfig:
+    """The settings, of which the classes are counted by their names."""
+    classes = len(given.get("id2label") or ()) or given.get("num_labels", _USUAL_CLASSES)
+    return _CONVNEXT.read(given).replace(classes=classes)
+
+
+def _convnext_settings(config: ConvNextConfig) -> dict[str, Any]:
+    names = [f"LABEL_{i}" for i in range(config.classes)]
+    labels = {"id2label": dict(enumerate(names)), "label2id": {k: i for i, k in enumerate(names)}}
+    return {**_CONVNEXT.write(config), **labels, "num_stages": len(config.widths)}
+
+
+# The factors of width and depth by the last letter of the name.
+_LITE: Final = {"0": (1.0, 1.0), "1": (1.0, 1.1), "2": (1.1, 1.2), "3": (1.2, 1.4), "4": (1.4, 1.8)}
+_LITE_NAME: Final = "efficientnet_lite"
+
+
+def _lite(given: Json) -> EfficientNetLiteConfig:
+    """The settings of a folder of timm, whose architecture is a name with a size."""
+    name = given["architecture"]
+    width, depth = _LITE[name[-1]]
+    classes = given.get("num_classes", 1000)
+    return EfficientNetLiteConfig(width, depth, classes, like_tensorflow=name.startswith("tf_"))
+
+
+def _lite_settings(config: EfficientNetLiteConfig) -> dict[str, Any]:
+    """The same, of timm; other factors than its own are those of the first."""
+    factors = {pair: size for size, pair in _LITE.items()}
+    size = factors.get((config.width, config.depth), "0")
+    name = f"{'tf_' if config.like_tensorflow else ''}{_LITE_NAME}{size}"
+    return {"architecture": name, "num_classes": config.classes, "num_features": 1280}
+
+
 MEDIA: Final[Mapping[str, Published]] = {
+    **{f"{kind}{_LITE_NAME}{size}": Published(_lite) for size in _LITE for kind in ("", "tf_")},
     "CLIPModel": Published(_clip, unused=r"\.position_ids$"),
+    "ConvNextForImageClassification": Published(_convnext),
     "WhisperForConditionalGeneration": Published(
         _WHISPER.read, prefix="model.", unused=r"^proj_out\.weight$"
     ),
@@ -133,6 +187,8 @@ MEDIA: Final[Mapping[str, Published]] = {
 # Class of settings -> the architecture, and what writes them.
 _WRITTEN: Final[Mapping[type[ModelConfig], tuple[str, Callable[[Any], dict[str, Any]]]]] = {
     ClipConfig: ("CLIPModel", _clip_settings),
+    ConvNextConfig: ("ConvNextForImageClassification", _convnext_settings),
+    EfficientNetLiteConfig: ("", _lite_settings),
     WhisperConfig: ("WhisperForConditionalGeneration", _WHISPER.write),
 }
 
@@ -147,4 +203,5 @@ def described(config: Any) -> dict[str, Any]:
         expected = ", ".join(sorted(each.__name__ for each in _WRITTEN))
         raise RecordError("save", "not built", got=type(config).__name__, expected=expected)
     architecture, write = _WRITTEN[type(config)]
-    return {"architectures": [architecture], **write(config)}
+    named = {"architectures": [architecture]} if architecture else {}  # timm has its own word
+    return {**named, **write(config)}

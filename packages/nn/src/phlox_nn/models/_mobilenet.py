@@ -11,7 +11,7 @@ from ..layers.dropout import Dropout
 from ..layers.linear import LinearConfig
 from ..layers.norm import BatchNormConfig
 from ..module.module import Module
-from ._parts import ModelConfig, conv, conv_norm, run
+from ._parts import ModelConfig, conv, conv_norm, even, run
 
 # Table 2 of the paper: how much wider a block is inside, channels, blocks, stride of the first.
 _STAGES = (
@@ -40,22 +40,16 @@ class MobileNetV2Config(ModelConfig):
 
     def init(self, device: Backend | str | None = None) -> MobileNetV2:
         """Return the network with lazy parameters."""
-        channels, last = _even(32 * self.width), _even(1280 * max(1.0, self.width))
+        channels, last = even(32 * self.width), even(1280 * max(1.0, self.width))
         parts: list[Any] = [conv_norm(3, channels, 3, device, stride=2, activation="relu6")]
         for wider, wanted, count, stride in _STAGES:
-            after = _even(wanted * self.width)
+            after = even(wanted * self.width)
             for i in range(count):
                 parts.append(_block(channels, after, stride if not i else 1, wider, device))
                 channels = after
         parts.append(conv_norm(channels, last, 1, device, activation="relu6"))
         linear = LinearConfig(last, self.classes, initializer=init.Normal(std=0.01)).init(device)
         return MobileNetV2(tuple(parts), (Dropout(self.dropout, device=device), linear))
-
-
-def _even(channels: float) -> int:
-    """The nearest multiple of 8 that is no more than a tenth below."""
-    near = max(8, int(channels + 4) // 8 * 8)
-    return near if near >= 0.9 * channels else near + 8
 
 
 def _block(before: int, after: int, stride: int, wider: int, device: Any) -> InvertedResidual:

@@ -90,6 +90,12 @@ def run(parts: Any, x: Any) -> Any:
     return parts(x)
 
 
+def even(channels: float) -> int:
+    """The nearest multiple of 8 that is no more than a tenth below."""
+    near = max(8, int(channels + 4) // 8 * 8)
+    return near if near >= 0.9 * channels else near + 8
+
+
 def conv(
     channels_in: int,
     channels_out: int,

@@ -301,7 +301,8 @@ def published(given: Json) -> Published:
     Raises:
         RecordError: for an architecture that is not built.
     """
-    names = given.get("architectures") or ()
+    timm = given.get("architecture")  # its word for one
+    names = given.get("architectures") or ([] if timm is None else [timm])
     known = [name for name in names if name in ARCHITECTURES]
     if not known:
         got = ", ".join(map(str, names)) or f"model_type {given.get('model_type')!r}"

@@ -12,6 +12,8 @@ from phlox_record import KeepPrecision, PrecisionSettings, SafetensorsRecorder
 from phlox_tensor import RecordError
 
 from ._clip import Clip
+from ._convnext import ConvNext
+from ._efficientnet import EfficientNetLite
 from ._llama import Llama, LlamaConfig
 from ._load import named
 from ._media import described
@@ -23,7 +25,7 @@ _ACTIVATIONS: Final = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "silu":
 
 
 def save(
-    model: Llama | Clip | Whisper,
+    model: Llama | Clip | ConvNext | EfficientNetLite | Whisper,
     folder: str | Path,
     *,
     precision: PrecisionSettings = KeepPrecision,
@@ -35,8 +37,9 @@ def save(
     does ``load``. The tokenizer is not the model's: its files are copied beside it.
 
     Args:
-        model: a decoder of the Llama family, ``Clip`` or ``Whisper``; weights that are stored as
-            integers become floats by ``nn.dequantize_weights`` first.
+        model: a decoder of the Llama family, ``Clip``, ``ConvNext``, ``EfficientNetLite`` or
+            ``Whisper``; weights that are stored as integers become floats by
+            ``nn.dequantize_weights`` first.
         folder: made when it is not there.
         precision: the element type of the weights, such as ``px.record.BFloat16Precision``.
         max_shard_size: most bytes of a file; then there are several beside an index.
