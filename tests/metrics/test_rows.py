@@ -165,8 +165,8 @@ def test_evaluate_takes_several_rows_of_one_kind() -> None:
 
 @pytest.mark.parametrize("kind", ["Accuracy", "AUROC", "CalibrationError", "FBeta"])
 def test_scores_of_what_does_not_count_may_be_nan(kind: str) -> None:
-    scores = np.float32([[2, 1, 0], [0, 0, 0], [0, 1, 3], [1, 2, 0]])
-    targets, metric = px.asarray([0, -1, 2, 1]), ROWS[kind](ignore_index=-1)
+    scores = np.asarray([[2, 1, 0], [0, 0, 0], [0, 1, 3], [1, 2, 0]], np.float32)
+    targets, metric = px.asarray([0, -1, 2, 1]), made(kind, ignore_index=-1)
     want = metric(px.asarray(scores), targets)
     scores[1] = np.nan
     assert metric(px.asarray(scores), targets) == want
