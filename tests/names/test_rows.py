@@ -23,13 +23,12 @@ UNSEEN = {
 }
 
 
-# Functions of devices, settings and storage, which have no like elsewhere, and names of types.
+# Functions of devices, processes, settings and storage, which have no like elsewhere, and names of types.
 UNLIKE = {
-    "Entry", "Pull", "Ready", "Standing", "as_device", "as_dtype", "batch_norm_train",
-    "default_device",
-    "devices", "empty_cache", "is_inside", "pack_int4", "prepacked",
-    "printoptions", "quantized_linear", "random.generator", "random.use_generator",
-    "set_printoptions", "unpack_int4",
+    "Entry", "Pull", "Ready", "Standing", "all_gather", "all_reduce", "as_device", "as_dtype",
+    "batch_norm_train", "broadcast", "default_device", "devices", "empty_cache", "is_inside",
+    "pack_int4", "prepacked", "printoptions", "quantized_linear", "random.generator",
+    "random.use_generator", "reduce_scatter", "set_printoptions", "unpack_int4",
 }  # fmt: skip
 
 

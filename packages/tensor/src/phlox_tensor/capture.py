@@ -1,117 +1,72 @@
 """What compiled functions are made of: graphs of ops, programs, numbers, cells, recordings."""
 
-from ._call.dispatch import wrap
-from ._device.backend import Watcher, watch
-from ._device.compare import same_bits
-from ._device.program import (
-    Call,
-    CallSequence,
-    Instr,
-    Kernel,
-    Program,
-    ProgramLimits,
-    Run,
-    SequenceRun,
-)
-from ._errors.foreign import is_ours
-from ._op.declaration import registry_mark
-from ._op.expansion import expansion
-from ._programs.foreach import run_together
-from ._programs.formula import Direct, ElementFormula
-from ._programs.interpreter import interpreted
-from ._programs.lowering import Lowered, Taken, arguments_of, fold_of, lowered, source_of
-from ._random.state import drawing_by_lane, drawing_from, drawing_once, host_random_state, is_stream
-from ._recording.active import recorded, unrecorded
-from ._recording.graph import (
-    Formula,
-    Graph,
-    Guard,
-    Node,
-    Value,
-    filled,
-    needed,
-    shown,
-    values_of,
-    written,
-)
-from ._recording.raises import may_be_of_values
-from ._recording.record import Recording, line_of_user, recording, refuse
-from ._values.ambient import ALWAYS, EAGER, MODES, ambient, depend_on, runs_eagerly
-from ._values.cell import RECORDINGS, STATEFUL, Cell, Packed, register_state
-from ._values.kinds import KIND_SETS
-from ._values.number import NOBODY, NeedsValue, Number, call, error_of, itself, plain, same
-from ._values.primitives import each_primitive, on_primitives
-from .inference import infer_prepared
-
-__all__ = [
-    "ALWAYS",
-    "EAGER",
-    "KIND_SETS",
-    "MODES",
-    "NOBODY",
-    "RECORDINGS",
-    "STATEFUL",
-    "Call",
-    "CallSequence",
-    "Cell",
-    "Direct",
-    "ElementFormula",
-    "Formula",
-    "Graph",
-    "Guard",
-    "Instr",
-    "Kernel",
-    "Lowered",
-    "NeedsValue",
-    "Node",
-    "Number",
-    "Packed",
-    "Program",
-    "ProgramLimits",
-    "Recording",
-    "Run",
-    "SequenceRun",
-    "Taken",
-    "Value",
-    "Watcher",
-    "ambient",
-    "arguments_of",
-    "call",
-    "depend_on",
-    "drawing_by_lane",
-    "drawing_from",
-    "drawing_once",
-    "each_primitive",
-    "error_of",
-    "expansion",
-    "filled",
-    "fold_of",
-    "host_random_state",
-    "infer_prepared",
-    "interpreted",
-    "is_ours",
-    "is_stream",
-    "itself",
-    "line_of_user",
-    "lowered",
-    "may_be_of_values",
-    "needed",
-    "on_primitives",
-    "plain",
-    "recorded",
-    "recording",
-    "refuse",
-    "register_state",
-    "registry_mark",
-    "run_together",
-    "runs_eagerly",
-    "same",
-    "same_bits",
-    "shown",
-    "source_of",
-    "unrecorded",
-    "values_of",
-    "watch",
-    "wrap",
-    "written",
-]
+from ._call.dispatch import wrap as wrap
+from ._device.backend import Watcher as Watcher
+from ._device.backend import watch as watch
+from ._device.compare import same_bits as same_bits
+from ._device.program import Call as Call
+from ._device.program import CallSequence as CallSequence
+from ._device.program import Instr as Instr
+from ._device.program import Kernel as Kernel
+from ._device.program import Program as Program
+from ._device.program import ProgramLimits as ProgramLimits
+from ._device.program import Run as Run
+from ._device.program import SequenceRun as SequenceRun
+from ._errors.foreign import is_ours as is_ours
+from ._op.declaration import registry_mark as registry_mark
+from ._op.expansion import expansion as expansion
+from ._programs.foreach import run_together as run_together
+from ._programs.formula import Direct as Direct
+from ._programs.formula import ElementFormula as ElementFormula
+from ._programs.interpreter import interpreted as interpreted
+from ._programs.lowering import Lowered as Lowered
+from ._programs.lowering import Taken as Taken
+from ._programs.lowering import arguments_of as arguments_of
+from ._programs.lowering import fold_of as fold_of
+from ._programs.lowering import lowered as lowered
+from ._programs.lowering import source_of as source_of
+from ._random.state import drawing_by_lane as drawing_by_lane
+from ._random.state import drawing_from as drawing_from
+from ._random.state import drawing_once as drawing_once
+from ._random.state import host_random_state as host_random_state
+from ._random.state import is_stream as is_stream
+from ._recording.active import recorded as recorded
+from ._recording.active import unrecorded as unrecorded
+from ._recording.graph import Formula as Formula
+from ._recording.graph import Graph as Graph
+from ._recording.graph import Guard as Guard
+from ._recording.graph import Node as Node
+from ._recording.graph import Value as Value
+from ._recording.graph import filled as filled
+from ._recording.graph import needed as needed
+from ._recording.graph import shown as shown
+from ._recording.graph import values_of as values_of
+from ._recording.graph import written as written
+from ._recording.raises import may_be_of_values as may_be_of_values
+from ._recording.record import Recording as Recording
+from ._recording.record import line_of_user as line_of_user
+from ._recording.record import recording as recording
+from ._recording.record import refuse as refuse
+from ._values.ambient import ALWAYS as ALWAYS
+from ._values.ambient import EAGER as EAGER
+from ._values.ambient import MODES as MODES
+from ._values.ambient import ambient as ambient
+from ._values.ambient import depend_on as depend_on
+from ._values.ambient import runs_eagerly as runs_eagerly
+from ._values.cell import RECORDINGS as RECORDINGS
+from ._values.cell import STATEFUL as STATEFUL
+from ._values.cell import Cell as Cell
+from ._values.cell import Packed as Packed
+from ._values.cell import register_state as register_state
+from ._values.kinds import KIND_SETS as KIND_SETS
+from ._values.number import NOBODY as NOBODY
+from ._values.number import NeedsValue as NeedsValue
+from ._values.number import Number as Number
+from ._values.number import call as call
+from ._values.number import error_of as error_of
+from ._values.number import itself as itself
+from ._values.number import plain as plain
+from ._values.number import same as same
+from ._values.primitives import each_primitive as each_primitive
+from ._values.primitives import on_primitives as on_primitives
+from .inference import infer_prepared as infer_prepared

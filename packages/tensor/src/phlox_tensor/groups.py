@@ -5,22 +5,15 @@ transport writes its four calls. Sums are made here, so that none depends on how
 are or how their messages travel.
 """
 
-from ._groups.exchange import tree_sum
-from ._groups.group import Group, Solo, gathered, told
-from ._groups.meeting import Meeting, part_here
-from ._groups.sums import TreeNode, TreeSum, absent_of, nodes_of, share_of
-
-__all__ = [
-    "Group",
-    "Meeting",
-    "Solo",
-    "TreeNode",
-    "TreeSum",
-    "absent_of",
-    "gathered",
-    "nodes_of",
-    "part_here",
-    "share_of",
-    "told",
-    "tree_sum",
-]
+from ._groups.exchange import tree_sum as tree_sum
+from ._groups.group import Group as Group
+from ._groups.group import Solo as Solo
+from ._groups.group import gathered as gathered
+from ._groups.group import told as told
+from ._groups.meeting import Meeting as Meeting
+from ._groups.meeting import part_here as part_here
+from ._groups.sums import TreeNode as TreeNode
+from ._groups.sums import TreeSum as TreeSum
+from ._groups.sums import absent_of as absent_of
+from ._groups.sums import nodes_of as nodes_of
+from ._groups.sums import share_of as share_of

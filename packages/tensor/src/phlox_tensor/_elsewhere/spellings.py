@@ -14,7 +14,7 @@ from .spelling_codes import IDIOMS, OTHERS
 from .spelling_rows import NETWORK_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 
 class Spelling(NamedTuple):
@@ -272,13 +272,14 @@ def _others(name: str) -> bool:
     return name in OTHERS or any(hasattr(room, name) for room in (np, np.fft, np.linalg))
 
 
-def unknown_member(name: str, module: str, known: Sequence[str]) -> AttributeError:
+def unknown_member(name: str, module: str, known: Iterable[str]) -> AttributeError:
     """Return the error for a name that ``px.linalg``, ``px.fft`` or the like lacks."""
     if name.startswith("_"):  # what copying, pickling and the import system ask for
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     owner = f"px.{module.rpartition('.')[2]}"
     is_ours = name in COMPLEX or name in FOREIGN
-    return unknown_name(name, owner, "px" if is_ours else owner, known)
+    public = [each for each in known if not each.startswith("_")]
+    return unknown_name(name, owner, "px" if is_ours else owner, public)
 
 
 def _takes(function: Any) -> bool:

@@ -4,85 +4,43 @@ The modules of this package declare the ops, one family each. Where a family and
 the attribute is the op.
 """
 
-from __future__ import annotations
-
 from .._op.declaration import REGISTRY as _REGISTRY
 from .._op.declaration import Op as _Op
-from . import (
-    activation,
-    binary,
-    collective,
-    contraction,
-    convolution,
-    convolution_nd,
-    creation,
-    factorization,
-    gathering,
-    indexing,
-    interpolation,
-    matrices,
-    movement,
-    piecewise,
-    pooling,
-    pooling_nd,
-    quantization,
-    random,
-    rearrangement,
-    recurrence,
-    recurrence_backward,
-    reduction,
-    repetition,
-    rows,
-    sampling,
-    scan,
-    selection,
-    signal,
-    special,
-    statistics,
-    step,
-    unary,
-)
-from ._families import elementwise
-from .attention import attention
-from .sort import sort_ as sort
-
-__all__ = [
-    "activation",
-    "attention",
-    "binary",
-    "collective",
-    "contraction",
-    "convolution",
-    "convolution_nd",
-    "creation",
-    "elementwise",
-    "factorization",
-    "gathering",
-    "indexing",
-    "interpolation",
-    "matrices",
-    "movement",
-    "piecewise",
-    "pooling",
-    "pooling_nd",
-    "quantization",
-    "random",
-    "rearrangement",
-    "recurrence",
-    "recurrence_backward",
-    "reduction",
-    "repetition",
-    "rows",
-    "sampling",
-    "scan",
-    "selection",
-    "signal",
-    "sort",
-    "special",
-    "statistics",
-    "step",
-    "unary",
-]
+from . import activation as activation
+from . import binary as binary
+from . import collective as collective
+from . import contraction as contraction
+from . import convolution as convolution
+from . import convolution_nd as convolution_nd
+from . import creation as creation
+from . import factorization as factorization
+from . import gathering as gathering
+from . import indexing as indexing
+from . import interpolation as interpolation
+from . import matrices as matrices
+from . import movement as movement
+from . import piecewise as piecewise
+from . import pooling as pooling
+from . import pooling_nd as pooling_nd
+from . import quantization as quantization
+from . import random as random
+from . import rearrangement as rearrangement
+from . import recurrence as recurrence
+from . import recurrence_backward as recurrence_backward
+from . import reduction as reduction
+from . import repetition as repetition
+from . import rows as rows
+from . import sampling as sampling
+from . import scan as scan
+from . import selection as selection
+from . import signal as signal
+from . import special as special
+from . import statistics as statistics
+from . import step as step
+from . import unary as unary
+from ._families import elementwise as elementwise
+from .attention import attention as attention
+from .sort import sort_ as sort  # noqa: F401 - the op, in the place of its module
 
 
 def __getattr__(name: str) -> _Op:
