@@ -23,7 +23,7 @@ UNSEEN = {
 }
 
 
-# Functions of devices, processes, settings and storage, which have no like elsewhere, and names of types.
+# Functions of devices, processes and settings, which have no like elsewhere, and names of types.
 UNLIKE = {
     "Entry", "Pull", "Ready", "Standing", "all_gather", "all_reduce", "as_device", "as_dtype",
     "batch_norm_train", "broadcast", "default_device", "devices", "empty_cache", "is_inside",

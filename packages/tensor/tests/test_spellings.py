@@ -147,7 +147,7 @@ def test_a_foreign_name_has_code_to_type_and_that_code_names_what_there_is() -> 
         assert row.code or not foreign, row.ours
     for name, (_, code) in FOREIGN.items():
         text = code.format(ns="pt")
-        for word in re.findall(r"\bpt\.([a-z0-9_.]+)", text):
+        for word in re.findall(r"\bpt\.([A-Za-z0-9_.]+)", text):
             named(word)
         for word in re.findall(r"\bx\.([A-Za-z0-9_]+)", text):
             assert hasattr(pt.ones((2, 2)), word), (name, word)

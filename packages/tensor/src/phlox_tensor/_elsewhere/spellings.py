@@ -252,7 +252,7 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
     if code := _in_place(name, ns):
         return UnknownNameError(name, "tensors never change", hint=code)
     # A slip leaves the first letter and the digits; of fewer letters anything may be meant.
-    alike = [n for n in known if n[0] == name[0] and _DIGIT.findall(n) == _DIGIT.findall(name)]
+    alike = [n for n in known if n[0] == name[:1] and _DIGIT.findall(n) == _DIGIT.findall(name)]
     near = None if len(name) < _SHORTEST or _others(name) else nearest(name, alike, 0.8)
     return UnknownNameError(name, f"no such name in {owner}", hint=near and f"{ns}.{near}")
 
