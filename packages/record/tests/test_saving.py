@@ -248,3 +248,22 @@ def test_a_system_without_locks_of_files_saves_and_loads(tmp_path: Path) -> None
     command = [sys.executable, "-c", code, str(tmp_path / "a")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "[1.0, 1.0, 1.0]\n", done.stderr
+
+
+def test_many_may_save_to_one_folder_at_once(tmp_path: Path) -> None:
+    errors: list[OSError] = []
+
+    def save(name: str) -> None:
+        try:
+            for turn in range(60):  # each of which tidies up the folder first
+                pr.NamedMsgpackRecorder().record({"turn": turn}, tmp_path / name)
+        except OSError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save, args=(f"file-{k}",)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"file-{k}.mpk" for k in range(6)]

@@ -45,10 +45,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.replace(temporary, path)
-        except OSError as error:
-            raise _of_path(error, path) from None
+            if os.name == "posix":  # as long as it is marked: else who tidies up may take it away
+                _replace(temporary, path)
+        if os.name != "posix":  # where an open file keeps its name
+            _replace(temporary, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -58,14 +58,23 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
+def _replace(temporary: Path, path: Path) -> None:
+    try:
+        os.replace(temporary, path)
+    except OSError as error:
+        raise _of_path(error, path) from None
+
+
 def _temporary(path: Path) -> tuple[Path, int]:
     """A new file beside another one, open and marked as being written."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    for last in (False, False, True):  # where a file system has no locks, the last one will do
+    # Where a file system has no locks, the last one will do. Ranks that write to one folder at once
+    # also tidy it up at once, so that two or three may come in between.
+    for last in (*(False,) * 8, True):
         place = path.with_name(TEMPORARY.replace("*", os.urandom(8).hex()))
         handle = os.open(place, flags, 0o666)
         # Somebody who tidies up may have come between making it and marking it.
-        if last or (_lock(handle) and os.fstat(handle).st_nlink):
+        if (_lock(handle) and os.fstat(handle).st_nlink) or last:
             break
         os.close(handle)
         place.unlink(missing_ok=True)

@@ -192,6 +192,7 @@ class Checkpoints:
 
     def close(self) -> None:
         """End the thread, when what it writes is written; the object can be used no more."""
+        self.lost = self.lost or "the run is over"
         self._thread.shutdown()
 
     def __repr__(self) -> str:

@@ -456,6 +456,7 @@ class Run:
             if whole and not self._unsaved:
                 self._save(self.reason, {})
             if self._folder.checkpoints is not None:
+                self._folder.checkpoints.lost = "a rank failed meanwhile"  # which may have had one
                 self._folder.checkpoints.wait()
             self._folder.rows.flush()
             self._folder.tell("failed", self.reason, self.steps)
