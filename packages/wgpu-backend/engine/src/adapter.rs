@@ -12,9 +12,10 @@ static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
 pub struct Adapter(pub wgpu::Adapter);
 
 /// Features that kernels ask for, under the names of `WebGPU`.
-pub const FEATURES: [(&str, wgpu::Features); 4] = [
+pub const FEATURES: [(&str, wgpu::Features); 5] = [
     ("shader-f16", wgpu::Features::SHADER_F16),
     ("subgroup", wgpu::Features::SUBGROUP),
+    ("subgroup-barrier", wgpu::Features::SUBGROUP_BARRIER),
     ("timestamp-query", wgpu::Features::TIMESTAMP_QUERY),
     ("cooperative-matrix", wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
 ];

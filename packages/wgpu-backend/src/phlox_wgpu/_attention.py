@@ -14,6 +14,11 @@ from ._layout import broadcast_strides, merge_axes
 from ._runtime import GpuDevice
 from .products.tensor_cores import has_tensor_cores
 from .wgsl.attention import Attention, AttentionTile, attention_source
+from .wgsl.cooperative_attention import (
+    LANES,
+    CooperativeAttentionTile,
+    cooperative_attention_source,
+)
 
 if TYPE_CHECKING:
     from ._table import Entries
@@ -21,6 +26,9 @@ if TYPE_CHECKING:
 # The fastest first, on an H200: 24, 21 and 20 TFLOP/s for heads of 64.
 _TILES = (AttentionTile(128, 16), AttentionTile(64, 32), AttentionTile(32, 32))
 _WIDEST = 64  # elements of a head: of 128, sums leave the registers (12 TFLOP/s, the formula 32)
+# Of float16 on tensor cores. The second one is for heads of 128.
+_COOPERATIVE = (CooperativeAttentionTile(4, 64), CooperativeAttentionTile(4, 32))
+_WIDEST_COOPERATIVE = 128
 _FEW = 16  # queries below which most of a tile would be padding
 
 
@@ -49,9 +57,10 @@ def attention(
     tile = _tile(device, query, key, value)
     if tile is None:
         return formula(query, key, value, mask, bias, *scoring)
-    heads = [x if _by_vectors(x) else contiguous(device, x) for x in (query, key, value)]
+    together = 4 if type(tile) is AttentionTile else 8  # products load sixteen bytes
+    heads = [x if _by(together, x) else contiguous(device, x) for x in (query, key, value)]
     given = [x for x in (mask, bias) if x is not None]
-    spec = Attention(
+    spec: Attention[Any] = Attention(
         tile,
         query.wgsl,
         query.shape[-1],
@@ -74,27 +83,31 @@ def attention(
 
 def _tile(
     device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray
-) -> AttentionTile | None:
-    depth, columns = query.shape[-1], value.shape[-1]
-    if depth % 4 or columns % 4 or not 0 < max(depth, columns) <= _WIDEST or not depth:
+) -> AttentionTile | CooperativeAttentionTile | None:
+    depth, columns, widest = query.shape[-1], value.shape[-1], max(query.shape[-1], value.shape[-1])
+    if device.software or query.shape[-2] < _FEW or key.dtype is not query.dtype or not depth:
         return None
-    if device.software or query.shape[-2] < _FEW or key.dtype is not query.dtype:
-        return None
-    # Products of float16 on tensor cores are faster, though their scores go to memory.
+    tiles: tuple[AttentionTile | CooperativeAttentionTile, ...] = _TILES
     if query.wgsl == "f16" and has_tensor_cores(device):
+        # Without a kernel of their own, products with scores in memory are faster than tiles.
+        features = {"subgroup", "subgroup-barrier"} <= device.features
+        if not features or device.tensor_lanes != LANES or depth % 16 or columns % 16:
+            return None
+        tiles = _COOPERATIVE if widest <= _WIDEST_COOPERATIVE else ()
+    elif depth % 4 or columns % 4 or widest > _WIDEST:
         return None
     memory = device.limits["max-compute-workgroup-storage-size"]
-    fits = (tile for tile in _TILES if tile.workgroup_bytes(depth, columns) <= memory)
+    fits = (tile for tile in tiles if tile.workgroup_bytes(depth, columns) <= memory)
     return next(fits, None)
 
 
-def _by_vectors(x: GpuArray) -> bool:
-    """Whether rows of an array can be read by fours."""
-    return x.strides[-1] == 1 and not any(at % 4 for at in (x.offset, *x.strides[:-1]))
+def _by(count: int, x: GpuArray) -> bool:
+    """Whether rows of an array lie at multiples of a count."""
+    return x.strides[-1] == 1 and not any(at % count for at in (x.offset, *x.strides[:-1]))
 
 
 def _launch(
-    device: GpuDevice, spec: Attention, heads: list[GpuArray], given: list[GpuArray]
+    device: GpuDevice, spec: Attention[Any], heads: list[GpuArray], given: list[GpuArray]
 ) -> Launch | None:
     """The launch; None where batches take more than one stride."""
     query, key, _ = heads
@@ -115,7 +128,8 @@ def _launch(
     for strides, own in zip(steps, batch[3:], strict=True):
         tail += [own, *strides[-3:]]
     operands = (((4, ()),) * 3) + ((1, ()),) * len(given)
-    kernel = (attention_source, spec)
+    tiled = type(spec.tile) is AttentionTile
+    kernel = (attention_source if tiled else cooperative_attention_source, spec)
     return Launch.of(device, kernel, groups, (), operands, tuple(tail))
 
 

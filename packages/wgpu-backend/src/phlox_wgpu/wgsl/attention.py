@@ -10,6 +10,7 @@ Milakov and Gimelshein, 2018; Dao et al., 2022.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from .._kernel import Kernel
 from .tile import SIGNATURE
@@ -42,14 +43,17 @@ class AttentionTile:
         return 16 * vectors + 4 * self.queries * self.across
 
 
+Tile = TypeVar("Tile")
+
+
 @dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Generic[Tile]):
     """Attention over heads of `depth` elements with values of `columns`, multiples of four.
 
     ``mask`` and ``bias``: there is one, read element by element. ``softcap``: scores are capped.
     """
 
-    tile: AttentionTile
+    tile: Tile
     stored: str
     depth: int
     columns: int
@@ -63,17 +67,15 @@ class Attention:
         """What is read beside the heads."""
         return tuple(name for name in ("mask", "bias") if getattr(self, name))
 
-    @property
-    def parts(self) -> range:
-        """The vectors of the result that a thread has in each of its rows."""
-        return range(-(-self.columns // 4 // self.tile.across))
+
+Tiled = Attention[AttentionTile]
 
 
 NEAR = tuple((f"{x}_{field}", "i32") for x in "qkv" for field in ("batch", "head", "row"))
 _SCORES = ("batch", "head", "row", "column")
 
 
-def attention_source(spec: Attention) -> Kernel:
+def attention_source(spec: Tiled) -> Kernel:
     """The kernel: inputs query, key and value by vectors, then the mask and the bias there are.
 
     Parameters: offsets of the inputs, in vectors where they are read by those; the grid; strides.
@@ -118,7 +120,7 @@ def attention_params(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(params)
 
 
-def _memory(spec: Attention) -> list[str]:
+def _memory(spec: Tiled) -> list[str]:
     tile = spec.tile
     held = max(spec.depth * (tile.keys // 4 + 1), tile.keys * (spec.columns // 4))
     return [
@@ -129,7 +131,12 @@ def _memory(spec: Attention) -> list[str]:
     ]
 
 
-def _place(spec: Attention, given: tuple[str, ...]) -> list[str]:
+def _parts(spec: Tiled) -> range:
+    """The vectors of the result that a thread has in each of its rows."""
+    return range(-(-spec.columns // 4 // spec.tile.across))
+
+
+def _place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     tile = spec.tile
     lines = [
         "  let id = linear_group(group, groups);",
@@ -156,11 +163,11 @@ def _place(spec: Attention, given: tuple[str, ...]) -> list[str]:
         lines.append(f"  tiles = min(tiles, max({last} + {tile.keys - 1}, 0) / {tile.keys});")
     for i in range(4):
         lines += [f"  var high{i} = {LEAST};", f"  var sum{i} = 0.0;"]
-        lines += [f"  var o{i}_{j} = vec4<f32>();" for j in spec.parts]
+        lines += [f"  var o{i}_{j} = vec4<f32>();" for j in _parts(spec)]
     return lines
 
 
-def _queries(spec: Attention) -> list[str]:
+def _queries(spec: Tiled) -> list[str]:
     """Queries to workgroup memory, turned, so that a vector has one element of four of them."""
     near, pitch = spec.depth // 4, spec.tile.queries // 4 + 1
     return [
@@ -176,12 +183,12 @@ def _queries(spec: Attention) -> list[str]:
     ]
 
 
-def _slots(spec: Attention, side: str) -> range:
+def _slots(spec: Tiled, side: str) -> range:
     near = (spec.depth if side == "k" else spec.columns) // 4
     return range(-(-spec.tile.keys * near // spec.tile.threads))
 
 
-def _load(spec: Attention, side: str) -> list[str]:
+def _load(spec: Tiled, side: str) -> list[str]:
     """A tile of keys or values to registers; past the end the last one, whose weight is 0."""
     near = (spec.depth if side == "k" else spec.columns) // 4
     buffer, lines = {"k": "in1", "v": "in2"}[side], []
@@ -193,7 +200,7 @@ def _load(spec: Attention, side: str) -> list[str]:
     return lines
 
 
-def _guarded(spec: Attention, side: str, slot: int, stores: list[str]) -> list[str]:
+def _guarded(spec: Tiled, side: str, slot: int, stores: list[str]) -> list[str]:
     """Stores of a slot; the last one may be past the tile."""
     near = (spec.depth if side == "k" else spec.columns) // 4
     size = spec.tile.keys * near
@@ -202,7 +209,7 @@ def _guarded(spec: Attention, side: str, slot: int, stores: list[str]) -> list[s
     return [f"    if (lane + {slot * spec.tile.threads} < {size}) {{", *stores, "    }"]
 
 
-def _store_keys(spec: Attention) -> list[str]:
+def _store_keys(spec: Tiled) -> list[str]:
     near, pitch, lines = spec.depth // 4, spec.tile.keys // 4 + 1, []
     for slot in _slots(spec, "k"):
         e = f"(lane + {slot * spec.tile.threads})"
@@ -215,7 +222,7 @@ def _store_keys(spec: Attention) -> list[str]:
     return lines
 
 
-def _store_values(spec: Attention) -> list[str]:
+def _store_values(spec: Tiled) -> list[str]:
     lines = []
     for slot in _slots(spec, "v"):
         store = f"    held[lane + {slot * spec.tile.threads}] = v{slot};"
@@ -227,7 +234,7 @@ def _unrolled(length: int) -> int:
     return next(n for n in (16, 8, 4) if length % n == 0)
 
 
-def _scores(spec: Attention, given: tuple[str, ...]) -> list[str]:
+def _scores(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     """Four rows of four scores, and the largest of each row to workgroup memory."""
     tile, step = spec.tile, _unrolled(spec.depth)
     lines = [f"    var s{i} = vec4<f32>();" for i in range(4)]
@@ -252,7 +259,7 @@ def _scores(spec: Attention, given: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def hide(spec: Attention, given: tuple[str, ...], score: str, key: str, row: str) -> list[str]:
+def hide(spec: Attention[Any], given: tuple[str, ...], score: str, key: str, row: str) -> list[str]:
     """Shift one score by the bias, or hide it."""
     hidden, lines = [f"{key} >= p.keys"], []
     for position, name in enumerate(given):
@@ -267,7 +274,7 @@ def hide(spec: Attention, given: tuple[str, ...], score: str, key: str, row: str
     return [*lines, f"    if ({' || '.join(hidden)}) {{ {score} = {LEAST}; }}"]
 
 
-def _weights(spec: Attention) -> list[str]:
+def _weights(spec: Tiled) -> list[str]:
     """Raise the largest score of each row, scale what is summed, and store the weights, turned."""
     tile, lines = spec.tile, []
     for i in range(4):
@@ -282,7 +289,7 @@ def _weights(spec: Attention) -> list[str]:
             # A row may have seen nothing so far: then it has no largest score to subtract.
             f"    let w{i} = select(exp(s{i} - now{i}), vec4<f32>(), s{i} <= vec4({LEAST}));",
             f"    sum{i} = sum{i} * scale{i} + (w{i}.x + w{i}.y) + (w{i}.z + w{i}.w);",
-            *[f"    o{i}_{j} *= scale{i};" for j in spec.parts],
+            *[f"    o{i}_{j} *= scale{i};" for j in _parts(spec)],
         ]
     for j, lane in enumerate(_LANES):
         four = ", ".join(f"w{i}.{lane}" for i in range(4))
@@ -290,20 +297,20 @@ def _weights(spec: Attention) -> list[str]:
     return lines
 
 
-def _add_values(spec: Attention) -> list[str]:
+def _add_values(spec: Tiled) -> list[str]:
     tile, step = spec.tile, _unrolled(spec.tile.keys)
     near = spec.columns // 4
     lines = [f"    for (var k = 0; k < {tile.keys}; k += {step}) {{"]
     for u in range(step):
         lines.append(f"      let w{u} = weights[(k + {u}) * {tile.queries // 4} + ty];")
-        for j in spec.parts:
+        for j in _parts(spec):
             column = f"min(tx + {j * tile.across}, {near - 1})"
             lines.append(f"      let y{u}_{j} = held[(k + {u}) * {near} + {column}];")
             lines += [f"      o{i}_{j} += w{u}.{_LANES[i]} * y{u}_{j};" for i in range(4)]
     return [*lines, "    }"]
 
 
-def _result(spec: Attention) -> list[str]:
+def _result(spec: Tiled) -> list[str]:
     """Divide by the sum of the weights; a query that sees nothing gives zeros."""
     tile, near = spec.tile, spec.columns // 4
     lines = [f"  largest[(4 * ty + {i}) * {tile.across} + tx] = sum{i};" for i in range(4)]
@@ -318,7 +325,7 @@ def _result(spec: Attention) -> list[str]:
             f"    let at = (above * p.queries + row{i}) * {near};",
             f"    let by = select(1.0 / all{i}, 0.0, all{i} == 0.0);",
         ]
-        for j in spec.parts:
+        for j in _parts(spec):
             store = f"out0[at + tx + {j * tile.across}] = vec4<{spec.stored}>(o{i}_{j} * by);"
             lines.append(f"    if (tx + {j * tile.across} < {near}) {{ {store} }}")
         lines.append("  }")

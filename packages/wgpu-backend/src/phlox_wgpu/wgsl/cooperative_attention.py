@@ -45,6 +45,9 @@ class CooperativeAttentionTile:
         return 8 * self.keys * ((depth + columns) // 4 + 2 * _FREE) + self.subgroups * own
 
 
+Cooperative = Attention[CooperativeAttentionTile]
+
+
 @dataclass(frozen=True, slots=True)
 class _Lines:
     """Keys or values: how a tile of them comes to workgroup memory."""
@@ -96,9 +99,9 @@ class _Lines:
         return lines
 
 
-def cooperative_attention_source(spec: Attention, tile: CooperativeAttentionTile) -> Kernel:
-    """The kernel: inputs and parameters as of `attention_source`; the spec's tile is not used."""
-    given = spec.given
+def cooperative_attention_source(spec: Cooperative) -> Kernel:
+    """The kernel: inputs and parameters as of `attention_source`."""
+    tile, given = spec.tile, spec.given
     keys = _Lines("k", "in1", tile, spec.depth)
     values = _Lines("v", "in2", tile, spec.columns)
     own = tile.keys * _PITCH
@@ -108,7 +111,7 @@ def cooperative_attention_source(spec: Attention, tile: CooperativeAttentionTile
         f"var<workgroup> scores: array<f32, {tile.subgroups * own}>;",
         f"var<workgroup> weights: array<vec4<f16>, {tile.subgroups * _weights_of(tile)}>;",
         SIGNATURE.format(threads=tile.threads).rstrip(),
-        *_place(spec, tile),
+        *_place(spec),
         *keys.setup(),
         *values.setup(),
         *_queries(spec),
@@ -125,9 +128,9 @@ def cooperative_attention_source(spec: Attention, tile: CooperativeAttentionTile
         *values.load(),
         "    }",
         f"    let key_first = (t - 1) * {tile.keys};",
-        *_scores(spec, tile, keys),
-        *_softmax(spec, tile, given),
-        *_add_values(spec, tile, values),
+        *_scores(spec, keys),
+        *_softmax(spec, given),
+        *_add_values(spec, values),
         "  }",
         *_result(spec),
         "}\n",
@@ -143,7 +146,8 @@ def _weights_of(tile: CooperativeAttentionTile) -> int:
     return SQUARE * (tile.keys // 4 + _FREE)
 
 
-def _place(spec: Attention, tile: CooperativeAttentionTile) -> list[str]:
+def _place(spec: Cooperative) -> list[str]:
+    tile = spec.tile
     lines = [
         # Groups past the end do again what the last one does: products ask that none returns.
         "  let id = i32(min(linear_group(group, groups), p.groups - 1));",
@@ -181,7 +185,7 @@ def _load(name: str, role: str, kind: str, array: str, index: str, pitch: str, t
     return f"    let {name}_at = {index}; let {name} = {value};"
 
 
-def _queries(spec: Attention) -> list[str]:
+def _queries(spec: Cooperative) -> list[str]:
     lines = ["  let q_pitch = u32(p.q_row);"]
     for d in range(spec.depth // SQUARE):
         index = f"q_base + row_first * p.q_row + {SQUARE // 4 * d}"
@@ -189,8 +193,9 @@ def _queries(spec: Attention) -> list[str]:
     return lines
 
 
-def _scores(spec: Attention, tile: CooperativeAttentionTile, keys: _Lines) -> list[str]:
+def _scores(spec: Cooperative, keys: _Lines) -> list[str]:
     """Squares of scores, by keys and queries, to workgroup memory."""
+    tile = spec.tile
     lines = []
     for j in range(tile.keys // SQUARE):
         lines.append(f"    var s{j} = {_SUMS}();")
@@ -203,8 +208,9 @@ def _scores(spec: Attention, tile: CooperativeAttentionTile, keys: _Lines) -> li
     return [*lines, "    subgroupBarrier();"]
 
 
-def _softmax(spec: Attention, tile: CooperativeAttentionTile, given: tuple[str, ...]) -> list[str]:
+def _softmax(spec: Cooperative, given: tuple[str, ...]) -> list[str]:
     """Scores of a thread, four of each eight keys, to weights."""
+    tile = spec.tile
     lines, fours = [], range(tile.keys // 8)
     for e in fours:
         first = f"({8 * e} + 4 * half)"
@@ -222,9 +228,10 @@ def _softmax(spec: Attention, tile: CooperativeAttentionTile, given: tuple[str, 
     ]
     lines += [
         f"    found = max(found, subgroupShuffleXor(found, {SQUARE}u));",
-        # All of a subgroup go the same way, which naga believes of variables alone.
+        # All of a subgroup go the same way, which naga does not know: it lets loops pass.
         f"    var grows = subgroupAny(found > high + {_GROWTH});",
-        "    if (grows) {",
+        "    while (grows) {",
+        "      grows = false;",
         "      let now = max(high, found);",
         "      let by = exp(high - now);",
         "      high = now;",
@@ -246,7 +253,7 @@ def _softmax(spec: Attention, tile: CooperativeAttentionTile, given: tuple[str, 
 _MINE = f"let mine = own_scores + own_lane % {SQUARE} * {_PITCH} + 8 * half;"
 
 
-def _scaled(spec: Attention) -> list[str]:
+def _scaled(spec: Cooperative) -> list[str]:
     """What is summed times `by`, row by row, through workgroup memory."""
     lines = [f"      {_MINE}", "      let at = own_scores;"]
     for j in range(spec.columns // SQUARE):
@@ -261,7 +268,8 @@ def _scaled(spec: Attention) -> list[str]:
     return [*lines, "      subgroupBarrier();"]
 
 
-def _add_values(spec: Attention, tile: CooperativeAttentionTile, values: _Lines) -> list[str]:
+def _add_values(spec: Cooperative, values: _Lines) -> list[str]:
+    tile = spec.tile
     lines = []
     for k in range(tile.keys // SQUARE):
         index = f"own_weights + {SQUARE // 4 * k}"
@@ -273,7 +281,7 @@ def _add_values(spec: Attention, tile: CooperativeAttentionTile, values: _Lines)
     return lines
 
 
-def _result(spec: Attention) -> list[str]:
+def _result(spec: Cooperative) -> list[str]:
     """Divide by the sum of the weights; a query that sees nothing gives zeros."""
     lines = [
         f"  let all = sum + subgroupShuffleXor(sum, {SQUARE}u);",
