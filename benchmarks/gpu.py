@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,7 +29,8 @@ def report(*, with_torch: bool) -> list[dict[str, Any]]:
         print("the native engine is not installed: pip install phlox-wgpu-engine")
     rows = [row for engine in found for row in _measured(engine, with_torch=with_torch)]
     if with_torch and rows:
-        page.put(_card(), _section(rows, found))
+        card = _card()
+        page.put(card, section(rows, found, f"{card}, PyTorch {version('torch')}, TF32 off"))
     return rows
 
 
@@ -49,14 +51,10 @@ def _card() -> str:
     return str(Wgpu.describe()[0]["name"])
 
 
-def _section(rows: list[dict[str, Any]], engines: list[str]) -> list[str]:
+def section(rows: list[dict[str, Any]], engines: list[str], measured: str) -> list[str]:
     """Lines of the table: a row for each case, with the time of each engine."""
-    import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
-
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    out = [
-        f"{_card()}, PyTorch {torch.__version__}, TF32 off, {today}: `./x bench gpu --vs torch`."
-    ]
+    out = [f"{measured}, {today}: `./x bench gpu --vs torch`."]
     for group in GROUPS:
         cases: dict[str, dict[str, dict[str, Any]]] = {}
         for row in rows:

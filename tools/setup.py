@@ -191,7 +191,7 @@ def _build_kernels() -> None:
 
 def build_engine() -> int:
     """Build the native engine of the GPU backend, which nothing needs; its exit status."""
-    return call("maturin", "develop", "--release", "--uv", "--quiet", cwd=ENGINE)
+    return call("maturin", "develop", "--release", "--locked", "--uv", "--quiet", cwd=ENGINE)
 
 
 def _find_adapter() -> None:
