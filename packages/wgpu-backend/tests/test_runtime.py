@@ -377,3 +377,21 @@ def test_work_left_queued_does_not_hang_the_exit(run: Run) -> None:
                 x = gpu.ops.add(x, x)
         """
     )
+
+
+def test_the_time_of_a_part_is_not_told_as_that_of_all(gpu: Wgpu) -> None:
+    x = gpu.upload(np.ones(1 << 20, np.float32), pt.float32)
+    buffer, engine = x.storage.buffer, gpu.device.engine
+
+    def in_between() -> None:
+        gpu.ops.exp(x)
+        engine.write(buffer, bytearray(4))  # behind what reads it, which is submitted first
+        gpu.ops.exp(x)
+
+    with gpu.device.lock:
+        whole = engine.seconds(lambda: gpu.ops.exp(x))
+        part = engine.seconds(in_between)
+    if "timestamp-query" not in gpu.device.features:
+        pytest.skip("this adapter has no clock")
+    assert whole > 0
+    assert part == 0

@@ -135,6 +135,7 @@ impl Engine {
         let mut record = self.recorded();
         self.send(&mut record, Batch::default());
         record.flush_at = usize::MAX;
+        let batch = record.batch;
         drop(record);
         if let Err(error) = call.call0() {
             self.recorded().flush_at = LATER_FLUSH;
@@ -155,8 +156,9 @@ impl Engine {
         let clock = Some(Clock { queries, ticks });
         let mut record = self.recorded();
         record.flush_at = LATER_FLUSH;
-        if record.passes.is_empty() {
-            return Ok(0.0); // the clock of no pass is never told
+        // The clock of no pass is never told, and that of the last of several tells a part.
+        if record.passes.is_empty() || record.batch != batch {
+            return Ok(0.0);
         }
         self.send(&mut record, Batch { copies, clock, map, ..Batch::default() });
         drop(record);

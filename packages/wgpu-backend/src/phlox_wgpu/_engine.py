@@ -145,7 +145,10 @@ class Engine(Protocol):
         ...
 
     def seconds(self, call: Callable[[], object], /) -> float:
-        """How long the GPU works, by its clock, on what a function records; 0 where it has none."""
+        """How long the GPU works, by its clock, on what a function records.
+
+        0 where it has none, or where the function had work submitted before it was done.
+        """
         ...
 
     def lose(self) -> None:
