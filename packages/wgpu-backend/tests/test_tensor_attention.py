@@ -108,7 +108,7 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gpu.device, "tensor_lanes", 32)
     features = gpu.device.features | {"subgroup", "subgroup-barrier"}
     monkeypatch.setattr(gpu.device, "features", features)
-    monkeypatch.setattr(_attention, "_COOPERATIVE", (TILE,))
+    monkeypatch.setattr(_attention, "_COOPERATIVE", {64: TILE})
     monkeypatch.setattr(_attention, "cooperative_attention_source", played)
     yield
     gpu.device.plans.clear()
@@ -163,6 +163,6 @@ def test_heads_are_read_where_they_lie(
 
 
 def test_tiles_need_room() -> None:
-    first, second = _attention._COOPERATIVE
-    assert first.workgroup_bytes(64, 64) <= 49_152 < first.workgroup_bytes(128, 128)
-    assert second.workgroup_bytes(128, 128) <= 49_152
+    for width, tile in _attention._COOPERATIVE.items():
+        assert tile.workgroup_bytes(width, width) <= 49_152
+        assert tile.threads == 256

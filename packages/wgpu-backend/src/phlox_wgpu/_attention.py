@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 # The fastest first, on an H200: 24, 21 and 20 TFLOP/s for heads of 64.
 _TILES = (AttentionTile(128, 16), AttentionTile(64, 32), AttentionTile(32, 32))
 _WIDEST = 64  # elements of a head: of 128, sums leave the registers (12 TFLOP/s, the formula 32)
-# Of float16 on tensor cores. The second one is for heads of 128.
-_COOPERATIVE = (CooperativeAttentionTile(4, 64), CooperativeAttentionTile(4, 32))
-_WIDEST_COOPERATIVE = 128
+# Of float16 on tensor cores, by the widest head: 116 and 144 TFLOP/s on an H200.
+_COOPERATIVE = {64: CooperativeAttentionTile(8, 16), 128: CooperativeAttentionTile(8, 32)}
 _FEW = 16  # queries below which most of a tile would be padding
 
 
@@ -93,7 +92,7 @@ def _tile(
         features = {"subgroup", "subgroup-barrier"} <= device.features
         if not features or device.tensor_lanes != LANES or depth % 16 or columns % 16:
             return None
-        tiles = _COOPERATIVE if widest <= _WIDEST_COOPERATIVE else ()
+        tiles = tuple(tile for width, tile in _COOPERATIVE.items() if widest <= width)
     elif depth % 4 or columns % 4 or widest > _WIDEST:
         return None
     memory = device.limits["max-compute-workgroup-storage-size"]
