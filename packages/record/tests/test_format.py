@@ -24,7 +24,10 @@ NOTES = {"note": "golden"}
 
 
 @pytest.mark.parametrize("kind", [*PLAIN_KINDS, pr.NpzRecorder, pr.SafetensorsRecorder])
-def test_golden_bytes(kind: type[pr.Recorder], small: dict[str, Any]) -> None:
+def test_golden_bytes(
+    kind: type[pr.Recorder], small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phlox_record._recorder.WRITER", "phlox-record 0.1.0")  # that wrote them
     golden = (GOLDEN / "2" / f"small{kind.extension}").read_bytes()
     assert kind(pr.FullPrecision).to_bytes(small, metadata=NOTES) == golden
 
