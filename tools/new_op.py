@@ -118,8 +118,7 @@ def _with_wgsl(text: str, op: NewOp) -> str:
 def _with_rule(text: str, op: NewOp) -> str:
     used = [n for n in ("g", "x", "y", "axis") if re.search(rf"\b{n}\b", op.gradient)]
     row = f'    "{op.name}": lambda {", ".join(used)}: {op.gradient},'
-    table = f"{op.family.upper()}: "
-    return _insert_row(text, table, "\n}", op.name, row, r' {4}"(\w+)":')
+    return _insert_row(text, "RULES: ", "\n}", op.name, row, r' {4}"(\w+)":')
 
 
 def _edits(op: NewOp) -> dict[Path, Callable[[str], str]]:

@@ -10,30 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._lanes import LanesRule, NoLanes
+from . import _few, attention, contraction, convolution, indexing, movement, random
 from ._classes import class_rule
-from ._few import FEW
-from .attention import ATTENTION
-from .contraction import CONTRACTION
-from .convolution import CONVOLUTION
-from .factorization import FACTORIZATION
-from .indexing import INDEXING
-from .movement import MOVEMENT
-from .random import RANDOM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from phlox_tensor import Op
 
-TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = (
-    ATTENTION,
-    CONTRACTION,
-    CONVOLUTION,
-    FACTORIZATION,
-    FEW,
-    INDEXING,
-    MOVEMENT,
-    RANDOM,
+TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = tuple(
+    family.LANES
+    for family in (_few, attention, contraction, convolution, indexing, movement, random)
 )
 LANES: Final[dict[str, LanesRule | NoLanes]] = {
     name: row for table in TABLES for name, row in table.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .._lanes import NoLanes
-from ._classes import first_only, leading, sequences
+from ._classes import each_as_its_lane, first_only, leading, sequences
 
 if TYPE_CHECKING:
     from .._lanes import Call, LanesRule
@@ -16,7 +16,15 @@ def _along(call: Call) -> Any:
     return call.run(call.full(0), attributes=call.replaced(axis=call.attribute("axis") + 1))
 
 
-FEW: Final[dict[str, LanesRule | NoLanes]] = {
+def _bounded(call: Call) -> Any:
+    """The last operand is a number for each matrix: it has the axes of the batch alone."""
+    *matrices, bound = range(len(call.operands))
+    rank = max(len(call.shape(i)) for i in matrices)
+    given = [call.full(i, rank) for i in matrices]
+    return each_as_its_lane(call, [*given, call.full(bound, rank - 2)])
+
+
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "all_gather": _along,
     "all_reduce": leading,
     "argwhere": NoLanes("how many places there are depends on the values"),
@@ -28,7 +36,9 @@ FEW: Final[dict[str, LanesRule | NoLanes]] = {
     "layer_norm": first_only,
     "lstm_steps": sequences,
     "lstm_steps_backward": sequences,
+    "lstsq": _bounded,
     "nms": NoLanes("how many boxes stay depends on the values"),
+    "pinv": _bounded,
     "pixel_shuffle": leading,
     "pixel_unshuffle": leading,
     "reduce_scatter": _along,

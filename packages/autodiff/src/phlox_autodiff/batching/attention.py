@@ -28,7 +28,7 @@ def _attention_backward(call: Call) -> tuple[Tensor[Any], ...]:
     return (*grads, dbias.reshape((call.size, *call.shape(5))))
 
 
-ATTENTION: Final[dict[str, LanesRule | NoLanes]] = {
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "attention": _attention,
     "attention_backward": _attention_backward,
 }

@@ -46,7 +46,7 @@ def _fused_linear(call: Call) -> Any:
     return call.run(call.full(0), weight, bias, call.full(3)) if call.only(0, 3) else None
 
 
-CONTRACTION: Final[dict[str, LanesRule | NoLanes]] = {
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "fused_linear": _fused_linear,
     "linear": first_only,
     "matmul": _matmul,

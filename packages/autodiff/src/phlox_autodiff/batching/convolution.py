@@ -75,7 +75,7 @@ def _conv2d_weight_grad(call: Call) -> Any:
     return grad.reshape((call.size, out, *rest))
 
 
-CONVOLUTION: Final[dict[str, LanesRule | NoLanes]] = {
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "conv2d": _of_some(_conv2d),
     "conv2d_input_grad": _of_some(_conv2d_input_grad),
     "conv2d_weight_grad": _of_some(_conv2d_weight_grad),

@@ -57,7 +57,7 @@ def _index_add(call: Call) -> Any:
     return call.run(x, call.operands[1], values, attributes=attributes)
 
 
-INDEXING: Final[dict[str, LanesRule | NoLanes]] = {
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "index_add": _index_add,
     "masked_select": NoLanes("the shape of its result depends on the values"),
     "nonzero": NoLanes("the shape of its result depends on the values"),

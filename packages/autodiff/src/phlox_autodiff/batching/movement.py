@@ -67,7 +67,7 @@ def _add_slices(call: Call) -> Any:
     return call.run(parts, attributes=attributes)
 
 
-MOVEMENT: Final[dict[str, LanesRule | NoLanes]] = {
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "add_slices": _add_slices,
     "broadcast_to": _broadcast_to,
     "concat": _concat,

@@ -41,7 +41,7 @@ def _random(call: Call) -> Any:
     return every[:, : prod(shape)].reshape((call.size, *shape))
 
 
-RANDOM: Final[dict[str, LanesRule | NoLanes]] = {
+LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "random_bits": _random,
     "random_normal": _random,
     "random_uniform": _random,

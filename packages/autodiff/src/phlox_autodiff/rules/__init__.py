@@ -6,57 +6,41 @@ How rows are written is said in ``phlox_autodiff._rule``.
 from typing import Final
 
 from .._rule import Rule, Second
-from ._few import FEW
-from .activation import ACTIVATION
-from .attention import ATTENTION
-from .binary import BINARY
-from .collective import COLLECTIVE
-from .contraction import CONTRACTION
-from .convolution import CONVOLUTION, CONVOLUTION_FORWARD
-from .factorization import FACTORIZATION
-from .indexing import INDEXING, INDEXING_FORWARD
-from .interpolation import INTERPOLATION
-from .movement import MOVEMENT, MOVEMENT_FORWARD
-from .piecewise import PIECEWISE
-from .pooling import POOLING, POOLING_FORWARD
-from .quantization import QUANTIZATION
-from .recurrence import RECURRENCE
-from .reduction import REDUCTION
-from .rows import ROWS
-from .signal import SIGNAL
-from .sort import SORT
-from .unary import UNARY
-
-TABLES: Final = (
-    ACTIVATION,
-    ATTENTION,
-    BINARY,
-    COLLECTIVE,
-    CONTRACTION,
-    CONVOLUTION,
-    FACTORIZATION,
-    FEW,
-    INDEXING,
-    INTERPOLATION,
-    MOVEMENT,
-    PIECEWISE,
-    POOLING,
-    QUANTIZATION,
-    RECURRENCE,
-    REDUCTION,
-    ROWS,
-    SIGNAL,
-    SORT,
-    UNARY,
+from . import (
+    _few,
+    activation,
+    attention,
+    binary,
+    collective,
+    contraction,
+    convolution,
+    factorization,
+    indexing,
+    movement,
+    piecewise,
+    pooling,
+    quantization,
+    recurrence,
+    reduction,
+    rows,
+    signal,
+    unary,
 )
+
+_FAMILIES: Final = (
+    activation, attention, binary, collective, contraction, convolution, factorization, _few,
+    indexing, movement, piecewise, pooling, quantization, recurrence, reduction, rows, signal,
+    unary,
+)  # fmt: skip
+TABLES: Final = tuple(family.RULES for family in _FAMILIES)
 RULES: Final[dict[str, Rule]] = {name: row for table in TABLES for name, row in table.items()}
 # Second lines, for forward mode: of ops whose rule does not say how tangents move, which are not
 # declared linear, and which have no expansion to follow.
 SECOND: Final[dict[str, Second]] = {
-    **CONVOLUTION_FORWARD,
-    **INDEXING_FORWARD,
-    **MOVEMENT_FORWARD,
-    **POOLING_FORWARD,
+    **convolution.FORWARD,
+    **indexing.FORWARD,
+    **movement.FORWARD,
+    **pooling.FORWARD,
 }
 
 __all__ = ["RULES", "SECOND", "TABLES"]

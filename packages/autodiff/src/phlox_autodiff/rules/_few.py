@@ -6,11 +6,14 @@ from math import pi, sqrt
 from typing import TYPE_CHECKING, Final
 
 from phlox_tensor import Tensor
+from phlox_tensor.ops import interpolation
 
 from .._rule import Rule, none
 
 if TYPE_CHECKING:
-    from phlox_tensor import DType
+    from phlox_tensor import DType, Int
+
+Shape = tuple[int, ...]
 
 _INDEX = none("the result is an index")
 _SOURCE = none("no operands")
@@ -21,8 +24,22 @@ def _cumsum(g: Tensor, x_dtype: DType, axis: int) -> Tensor:
     return g.astype(x_dtype).flip(axis=axis).cumsum(axis=axis).flip(axis=axis)
 
 
-FEW: Final[dict[str, Rule]] = {
+def _interpolate2d(g: Tensor, x_shape: Shape, mode: str, align_corners: bool) -> Tensor:
+    return interpolation.interpolate2d_backward(g, x_shape, mode, align_corners)
+
+
+def _interpolate2d_backward(gg: Tensor, g_shape: Shape, mode: str, align_corners: bool) -> Tensor:
+    return interpolation.interpolate2d(gg, g_shape[2:], mode, align_corners)
+
+
+def _topk(g_values: Tensor, indices: Tensor[Int], x_shape: Shape, axis: int) -> Tensor:
+    """Each cotangent goes to where its element was read."""
+    return g_values.zeros(x_shape).scatter(indices, g_values, axis=axis, update="add")
+
+
+RULES: Final[dict[str, Rule]] = {
     "arange": _SOURCE,
+    "argsort": _INDEX,
     "argwhere": _INDEX,
     "bincount": none("the result counts"),
     "cumsum": _cumsum,
@@ -30,7 +47,10 @@ FEW: Final[dict[str, Rule]] = {
     "erfinv": lambda g, y: g * (y.square().exp() * (sqrt(pi) / 2)),
     "full": _SOURCE,
     "histogram": none("the counts are constant between jumps"),
+    "interpolate2d": _interpolate2d,
+    "interpolate2d_backward": _interpolate2d_backward,
     "isclose": _TRUTH,
+    "isin": _TRUTH,
     "lgamma": lambda g, x: g * x.digamma(),
     "nextafter": none("the step to the next number is no slope"),
     "nms": _INDEX,
@@ -38,5 +58,7 @@ FEW: Final[dict[str, Rule]] = {
     "random_bits": _SOURCE,
     "random_normal": _SOURCE,
     "random_uniform": _SOURCE,
+    "searchsorted": _INDEX,
     "signbit": _TRUTH,
+    "topk": _topk,
 }

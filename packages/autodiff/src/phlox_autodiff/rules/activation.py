@@ -67,7 +67,7 @@ def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * (s * (1 - s) * (near * (1 - s * 2) + 2))
 
 
-ACTIVATION: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "celu": _celu,
     "elu": _elu,
     "gelu": lambda g, x: unchecked(ops.gelu_backward, (g, x)),

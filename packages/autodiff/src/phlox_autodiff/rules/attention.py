@@ -28,6 +28,6 @@ def _attention(
     return (*parts, None, None if bias is None else dbias)
 
 
-ATTENTION: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "attention": Joint(_attention),
 }

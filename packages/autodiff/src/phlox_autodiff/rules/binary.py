@@ -83,7 +83,7 @@ def _where(place: int) -> Callable[..., Tensor]:
     return lambda g, condition: condition.where(0.0, g)
 
 
-BINARY: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "add": (lambda g: g, lambda g: g),
     "atan2": (lambda g, x1, x2: _atan2(g, x2, x1, x2), lambda g, x1, x2: _atan2(-g, x1, x1, x2)),
     "bitwise_and": _WHOLE,

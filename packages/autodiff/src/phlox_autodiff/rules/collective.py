@@ -16,7 +16,7 @@ def _all_reduce(g: Tensor) -> Tensor:
     return ops.all_reduce(g)
 
 
-COLLECTIVE: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "all_gather": lambda g, axis: ops.reduce_scatter(g, axis=axis),
     "all_reduce": _all_reduce,
     "broadcast": lambda g, root: ops.broadcast_backward(g, root=root),

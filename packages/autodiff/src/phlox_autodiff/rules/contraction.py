@@ -66,7 +66,7 @@ def linear_bias(g: Tensor) -> Tensor:
     return g if rank == 1 else summed(g, tuple(range(rank - 1)))
 
 
-CONTRACTION: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "linear": (_linear_x, _linear_weight, linear_bias),
     "matmul": (_matmul_x1, _matmul_x2),
     "matmul_integer": none("the operands are not Float"),

@@ -49,7 +49,7 @@ def _transposed_weight(
     return ops.conv2d_weight_grad(x, inside, weight_shape, stride, sides, dilation, groups)
 
 
-CONVOLUTION: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "conv2d": (  # lambdas whose parameters are names of what a rule gets
         lambda g, weight, x_shape, stride, padding, dilation, groups: ops.conv2d_input_grad(  # noqa: PLW0108
             g, weight, x_shape, stride, padding, dilation, groups
@@ -92,6 +92,6 @@ def _conv2d_forward(
     return (reduce(add, parts),)
 
 
-CONVOLUTION_FORWARD: Final[dict[str, Second]] = {
+FORWARD: Final[dict[str, Second]] = {
     "conv2d": _conv2d_forward,
 }

@@ -303,7 +303,7 @@ def _svdvals(g: Tensor, x: Tensor) -> Tensor:
     return (u * g[..., None, :]) @ vh
 
 
-FACTORIZATION: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "cholesky": _cholesky,
     "cofactor": _cofactor,
     "det": _det,

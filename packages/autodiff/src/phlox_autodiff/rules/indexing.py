@@ -77,7 +77,7 @@ _SCATTER: Final[dict[str, SimpleRule]] = {
     "mul": Joint(scatter_mul),
     "set": Joint(scatter_set),
 }
-INDEXING: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "index_add": (lambda g: g, None, lambda g, indices, axis: g.take(indices, axis=axis)),
     "nonzero": none("the result is an index"),
     "scatter": ByAttribute("update", _SCATTER),
@@ -106,6 +106,6 @@ def _scatter_forward(
     return (dx.scatter(indices, dvalues, axis=axis, update="add"),)
 
 
-INDEXING_FORWARD: Final[dict[str, Second]] = {
+FORWARD: Final[dict[str, Second]] = {
     "scatter": _scatter_forward,
 }

@@ -63,7 +63,7 @@ def _slice_scatter_x(
     return ops.slice_scatter(g, g.zeros(values_shape), start, size, step)
 
 
-MOVEMENT: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "add_slices": _add_slices,
     "broadcast_to": lambda g, x_shape: sum_to(g, x_shape),
     "concat": _concat,
@@ -88,6 +88,6 @@ def _pad_forward(
     return (ts[0].pad(attributes["padding"], 0.0),)
 
 
-MOVEMENT_FORWARD: Final[dict[str, Second]] = {
+FORWARD: Final[dict[str, Second]] = {
     "pad": _pad_forward,
 }

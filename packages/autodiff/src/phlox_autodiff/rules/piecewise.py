@@ -20,7 +20,7 @@ def _hard_swish(g: Tensor, x: Tensor) -> Tensor:
     return (x >= 3).where(g, _between(g * (x * (1 / 3) + 0.5), x, -3.0, 3.0))
 
 
-PIECEWISE: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "hard_sigmoid": lambda g, y, alpha: _between(g * alpha, y, 0.0, 1.0),
     "hard_swish": _hard_swish,
     "hard_tanh": _between,

@@ -48,7 +48,7 @@ def _avg_pool2d_backward(
     return ops.avg_pool2d(gg, kernel, stride, padding, ceil_mode, count_include_pad)
 
 
-POOLING: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "avg_pool2d": _avg_pool2d,
     "avg_pool2d_backward": _avg_pool2d_backward,
     "max_pool2d_backward": (_max_pool2d_backward, None),
@@ -68,6 +68,6 @@ def _max_pool2d_forward(
     return flat.take_along_axis(indices.reshape(line), axis=2).reshape(values.shape), None
 
 
-POOLING_FORWARD: Final[dict[str, Second]] = {
+FORWARD: Final[dict[str, Second]] = {
     "max_pool2d_with_indices": _max_pool2d_forward,
 }

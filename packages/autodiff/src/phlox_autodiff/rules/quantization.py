@@ -37,7 +37,7 @@ def _linear_scale(
     return parts.sum(axis=1).astype(scale_dtype)
 
 
-QUANTIZATION: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "quantize": none("the result is an integer; fake_quantize has a gradient"),
     "quantized_linear": (_linear_x, None, _linear_scale, linear_bias),
 }

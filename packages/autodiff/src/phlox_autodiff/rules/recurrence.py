@@ -73,7 +73,7 @@ def _lstm_steps(  # noqa: PLR0913, PLR0917 - operands and results of the op
     return pulls, _weights(hidden, hiddens, pulls, reverse), first, remembered, None
 
 
-RECURRENCE: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "gru_steps": Joint(_gru_steps),
     "lstm_steps": Joint(_lstm_steps),
     "rnn_steps": Joint(_rnn_steps),

@@ -131,7 +131,7 @@ def _sum(g: Tensor, x_shape: Shape, x_dtype: DType, axis: Axes) -> Tensor:
     return spread(g if g.dtype is x_dtype else g.astype(x_dtype), x_shape, axis)
 
 
-REDUCTION: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "all": _TRUTH,
     "any": _TRUTH,
     "argmax": _PLACE,

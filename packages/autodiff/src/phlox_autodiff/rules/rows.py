@@ -81,7 +81,7 @@ def _batch_norm_train(
     return dx, dweight, dbias
 
 
-ROWS: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "batch_norm": (
         _batch_norm_x,
         _batch_norm_weight,

@@ -49,7 +49,7 @@ def _shares(half: Tensor, axis: int, n: int) -> Tensor:
     return asarray(counts.reshape(shape), dtype=half.dtype, device=half.device)
 
 
-SIGNAL: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "dft": Joint(_dft),
     "irdft": Joint(_irdft),
 }

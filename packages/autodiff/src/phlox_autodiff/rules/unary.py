@@ -30,7 +30,7 @@ def _clip(g: Tensor, x: Tensor, min: Any, max: Any) -> Tensor:
     return g if max is None else (x >= max).where(0.0, g)
 
 
-UNARY: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, Rule]] = {
     "abs": lambda g, x: g * x.sign(),
     "acos": lambda g, x: -g * ((1 - x) * (1 + x)).rsqrt(),
     "acosh": lambda g, x: g * ((x - 1).rsqrt() * (x + 1).rsqrt()),
