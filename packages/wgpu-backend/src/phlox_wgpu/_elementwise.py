@@ -45,13 +45,14 @@ _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 class Chained:
     """A chain and the element types of its results; ``token`` names it in the caches."""
 
-    __slots__ = ("chain", "dtypes", "token")
+    __slots__ = ("chain", "dtypes", "results", "token")
 
     _tokens = count()
 
     def __init__(self, chain: Chain, dtypes: tuple[DType, ...]) -> None:
         self.chain = chain
         self.dtypes = dtypes
+        self.results = [(dtype, ITEM_BYTES[dtype.name]) for dtype in dtypes]
         self.token = next(Chained._tokens)
 
 
@@ -82,12 +83,12 @@ def run_program(
     inputs: list[GpuArray] = []
     scalars: list[float] = []
     layouts: list[Hashable] = [program.token]
-    for x, dtype in zip(operands, program.chain.inputs, strict=True):
+    for place, x in enumerate(operands):
         if type(x) is GpuArray:
             inputs.append(x)
-            layouts.append((x.shape, x.strides, x.offset & 3))
+            layouts += x.shape, x.strides, x.offset & 3
         else:
-            scalars.append(scalar(x, dtype))
+            scalars.append(scalar(x, program.chain.inputs[place]))
             layouts.append(None)
     key = tuple(layouts)
     plan: Plan = device.plans.get(key) or device.plans.find(
@@ -100,14 +101,12 @@ def run_program(
         dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
         return run_program(device, program, tuple(dense))
     shape, strides, size = plan.shape, plan.strides, plan.size
-    outputs = tuple(
-        [device.dense(shape, strides, size, size * ITEM_BYTES[t.name], t) for t in program.dtypes]
-    )
+    outputs = [device.dense(shape, strides, size, size * n, t) for t, n in program.results]
     if not plan.contiguous:
         for out in outputs:
             out.contiguous = False
     plan.launch.run(device, inputs, outputs, scalars)
-    return outputs
+    return tuple(outputs)
 
 
 def _run_pieces(
@@ -307,21 +306,25 @@ def _common(operands: tuple[Operand, ...]) -> DType:
         number.
     """
     dtype: DType | None = None
+    numbers = False
     for x in operands:
         if type(x) is GpuArray:
             if dtype is None:
                 dtype = x.dtype
             elif x.dtype is not dtype:
                 raise Rejected
+        else:
+            numbers = True
     if dtype is None:
         if all(isinstance(x, bool) for x in operands):
             return bool_
         if not all(isinstance(x, (float, int)) for x in operands):
             raise Rejected  # tensors of other devices among them
         return float32 if any(isinstance(x, float) for x in operands) else int32
-    for x in operands:
-        if type(x) is not GpuArray and not isinstance(x, _NUMBERS[dtype.kind]):
-            raise Rejected
+    if numbers:
+        for x in operands:
+            if type(x) is not GpuArray and not isinstance(x, _NUMBERS[dtype.kind]):
+                raise Rejected
     return dtype
 
 

@@ -69,7 +69,8 @@ class Launch:
         """Record the dispatch."""
         params = list(self.head)
         for (unit, behind), x in zip(self.operands, inputs, strict=False):
-            params.append(x.offset // unit)
+            offset = x.offset
+            params.append(offset // unit if offset else 0)
             if behind:
                 params += behind
         params += self.tail
