@@ -50,6 +50,7 @@ GROUPS = (
     "record",
     "runs",
     "shaders",
+    "speech",
 )
 NAMES = {
     "jax": "JAX",
