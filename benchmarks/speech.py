@@ -54,7 +54,7 @@ def _transformers(folder: str, sound: Any) -> dict[str, Run]:
     transformers.logging.set_verbosity_error()
     make: Any = transformers.WhisperFeatureExtractor()
     model: Any = transformers.WhisperForConditionalGeneration.from_pretrained(folder).eval()
-    said = {"decoder_start_token_id": TOKENS.start, "eos_token_id": TOKENS.end}
+    said: dict[str, Any] = {"decoder_start_token_id": TOKENS.start, "eos_token_id": TOKENS.end}
     said |= {"pad_token_id": TOKENS.end, "max_length": POSITIONS}
     said |= {"suppress_tokens": [], "begin_suppress_tokens": []}
     model.generation_config = transformers.GenerationConfig(**said, no_timestamps_token_id=50363)

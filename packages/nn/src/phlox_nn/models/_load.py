@@ -19,6 +19,7 @@ from ._gguf import GgufFile
 from ._parts import ModelConfig
 from ._public import published
 from ._published import Json, Published
+from ._scaled import widened
 
 _CONFIG: Final = "config.json"
 _CONFIG_BYTES: Final = 16 << 20
@@ -55,7 +56,8 @@ def load(
         partial: leave what the file lacks at first values, and let go what the model lacks.
         quantized: whether matrices in blocks of Q8_0 and Q4_0 stay integers with scales, as
             ``nn.quantize_weights`` makes them; other blocks, and all with False or on a device
-            without integers of 8 bits, become floats.
+            without integers of 8 bits, become floats. So do weights of folders that a
+            ``quantization_config`` describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
 
     Raises:
         FileNotFoundError: there is no such folder, no config or no weights in it.
@@ -111,7 +113,7 @@ def _open(place: Path, device: Backend, *, quantized: bool) -> _Source:
     read = published(given)
     config = read.config(given)
     weights = _weights(place) if place.is_dir() else place
-    found = dict(named(recorder_for(_without_index(weights)).open(weights)))
+    found = widened(dict(named(recorder_for(_without_index(weights)).open(weights))), given)
     layers = getattr(config, "n_layers", 0)
     if layers > len(found):
         what = f"{_CONFIG} describes more layers than there are tensors"
