@@ -23,12 +23,19 @@ Layout: TypeAlias = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
 @final
 class Exchange:
-    """One thread that talks to other ranks, while the others compute; it starts when needed."""
+    """A thread that talks to other ranks, and one that reads for it; they start when needed."""
 
     def __init__(self, group: Group) -> None:
         """Begin without a thread."""
         self.group = group
         self._thread: ThreadPoolExecutor | None = None
+        self._reader: ThreadPoolExecutor | None = None
+
+    def read(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Call what waits for a device, while sums before it are on their way."""
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1, thread_name_prefix="phlox-read")
+        return self._reader.submit(function, *args)
 
     def begin(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call a function behind those that were begun before."""
@@ -124,7 +131,8 @@ class Buckets:
         while (following := len(self._sent)) in self._ready and len(self._places) > 1:
             rows = self._ready[following]
             self._ready[following] = []  # those of this rank go with their last use
-            self._sent.append(self._exchange.begin(self._summed, self._places[following], rows))
+            held = self._exchange.read(self._read, self._places[following], rows)
+            self._sent.append(self._exchange.begin(lambda held=held: self._summed(held.result())))
 
     def found(self, there: Sequence[int]) -> tuple[list[Tensor[Any]], Layout]:
         """Return the sums over all parts, a tensor for each bucket, and what is where.
@@ -134,15 +142,15 @@ class Buckets:
         """
         wholes: Any = (each.result() for each in self._sent)
         if len(self._places) == 1:
-            wholes = [self._summed(self._places[0], self._ready[0])]
+            wholes = [self._summed(self._read(self._places[0], self._ready[0]))]
         layout = tuple(
             tuple((self._weights[p].id if there[p] else "", self._weights[p].shape) for p in places)
             for places in self._places
         )
         return [asarray(whole, device=self._inner) for whole in wholes], layout
 
-    def _summed(self, places: list[int], rows: list[Any]) -> Any:
-        return tree_sum(self._exchange.group, self._leaves, self._read(places, rows))
+    def _summed(self, held: Any) -> Any:
+        return tree_sum(self._exchange.group, self._leaves, held)
 
     def _row(self, places: list[int], sums: list[Any]) -> Any:
         """One sum of the gradients of a bucket in one tensor, which is read from there at once."""
