@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, Final, final
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import WrongTypeError
+from phlox_tensor.groups import gathered
 from phlox_tensor.needed import needed
 
 from ._watchdog import Watchdog
@@ -53,6 +55,8 @@ class Mpi:
         self.local_rank: Final[int] = machine.rank
         self.local_size: Final[int] = machine.size
         machine.Free()
+        self._windows: Any = None
+        self._views: list[NDArray[Any]] = []
         self.watchdog: Watchdog | None = None
 
     def all_to_all(
@@ -89,6 +93,29 @@ class Mpi:
         self._note()
         self._world.Barrier()
 
+    def window(self, nbytes: int) -> tuple[list[NDArray[Any]], Callable[[], None]] | None:
+        """Return memory of each rank that all see, and what waits until all are there.
+
+        All ranks call, and with the same number. None where they are on several machines, and where
+        the system has little such memory.
+        """
+        if self.local_size < self.size:
+            return None
+        if self._windows is None or self._views[0].nbytes < nbytes:
+            if not all(gathered(self, _has_room(2 * nbytes * self.size))):
+                return None
+            window = self._mpi.Win.Allocate_shared(nbytes, 1, comm=self._world)
+            window.Lock_all()
+            buffers = [window.Shared_query(rank)[0] for rank in range(self.size)]
+            self._views = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
+            self._windows = window  # the one before lives as long as somebody has its views
+        return self._views, self._meet
+
+    def _meet(self) -> None:
+        self._windows.Sync()
+        self.barrier()
+        self._windows.Sync()
+
     def abort(self, code: int = 1) -> None:
         """End all processes of the job at once."""
         self._mpi.COMM_WORLD.Abort(code)
@@ -105,6 +132,15 @@ class Mpi:
 
     def __repr__(self) -> str:
         return f"<Mpi, rank {self.rank} of {self.size}>"
+
+
+def _has_room(nbytes: int) -> bool:
+    """Whether the system has so many bytes of memory that processes share."""
+    try:
+        found = os.statvfs("/dev/shm")
+    except (AttributeError, OSError):  # it is elsewhere: macOS, Windows
+        return True
+    return found.f_bavail * found.f_frsize > nbytes
 
 
 def _bytes(buffer: NDArray[Any]) -> NDArray[Any]:

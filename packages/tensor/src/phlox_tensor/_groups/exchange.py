@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,13 @@ from .._errors.classes import ArgumentError
 from .group import Group
 from .sums import CHUNK, TreeSum, nodes_of
 
+# Elements of a piece in memory that ranks share, 16 MB of float32: few waits, and little memory.
+_PIECE: Final = 1 << 22
 
-def tree_sum(group: Group, leaves: int, held: NDArray[Any]) -> NDArray[Any]:
+
+def tree_sum(
+    group: Group, leaves: int, held: NDArray[Any], out: NDArray[Any] | None = None
+) -> NDArray[Any]:
     """Return the sum over all leaves of the tree, the same bits for any number of ranks.
 
     Each rank has computed the leaves of its share, ``share_of``, and added them up to the nodes of
@@ -24,6 +30,7 @@ def tree_sum(group: Group, leaves: int, held: NDArray[Any]) -> NDArray[Any]:
         group: the ranks; all of them call.
         leaves: how many the tree has.
         held: a row for each node of this rank; it may be overwritten.
+        out: an array for the sum, where there is one from an earlier call: new memory costs time.
 
     Raises:
         ArgumentError: for rows of another number.
@@ -40,11 +47,49 @@ def tree_sum(group: Group, leaves: int, held: NDArray[Any]) -> NDArray[Any]:
         raise ArgumentError("tree_sum", "not the sums of this rank", got=got, expected=expected)
     if group.size == 1:
         return _added(held, nodes)
-    out = np.empty(held.shape[1], held.dtype)
+    if out is None:
+        out = np.empty(held.shape[1], held.dtype)
+    if (window := _window(group, nodes, out)) is not None:
+        _in_window(group, nodes, held, out, window)
+        return out
     step = CHUNK * group.size
     for low in range(0, out.size, step):
         _exchange(group, nodes, held[:, low : low + step], out[low : low + step])
     return out
+
+
+def _window(group: Group, nodes: Any, out: NDArray[Any]) -> Any:
+    """Memory for the sums of all ranks, and what waits for them; None where they have none."""
+    asked = getattr(group, "window", None)
+    if asked is None or not out.size:
+        return None
+    rows = max(map(len, nodes)) + 1
+    piece = min(_PIECE, out.size)
+    found = asked(rows * piece * out.itemsize)
+    if found is None:
+        return None
+    views, meet = found
+    size = rows * piece * out.itemsize
+    return [view[:size].view(out.dtype).reshape(rows, piece) for view in views], meet
+
+
+def _in_window(
+    group: Group, nodes: Any, held: NDArray[Any], out: NDArray[Any], window: Any
+) -> None:
+    """Sum where all ranks see the memory of all: each adds up its share of a piece in place."""
+    views, meet = window
+    whole, piece = views[0][-1], views[0].shape[1]
+    for low in range(0, out.size, piece):
+        width = min(piece, out.size - low)
+        views[group.rank][: len(held), :width] = held[:, low : low + width]
+        meet()
+        own = slice(group.rank * width // group.size, (group.rank + 1) * width // group.size)
+        rows = [
+            view[k, own] for view, each in zip(views, nodes, strict=True) for k in range(len(each))
+        ]
+        whole[own] = _added(rows, nodes)
+        meet()
+        out[low : low + width] = whole[:width]
 
 
 def _exchange(group: Group, nodes: Any, held: NDArray[Any], out: NDArray[Any]) -> None:
@@ -66,7 +111,7 @@ def _exchange(group: Group, nodes: Any, held: NDArray[Any], out: NDArray[Any]) -
     group.all_gather(_added(receive, nodes), out, widths)
 
 
-def _added(rows: NDArray[Any], nodes: Any) -> NDArray[Any]:
+def _added(rows: Sequence[NDArray[Any]] | NDArray[Any], nodes: Any) -> NDArray[Any]:
     """The sum of rows, one for each node of each rank in order."""
     total: TreeSum[Any] = TreeSum(add=lambda left, right: np.add(left, right, out=left))
     for node, row in zip((node for each in nodes for node in each), rows, strict=True):

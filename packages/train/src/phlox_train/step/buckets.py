@@ -30,6 +30,14 @@ class Exchange:
         self.group = group
         self._thread: ThreadPoolExecutor | None = None
         self._reader: ThreadPoolExecutor | None = None
+        self._rooms: dict[Any, Any] = {}
+
+    def room(self, number: int, held: Any) -> Any:
+        """Return memory for the sum of a bucket, the same in each step: new one costs time."""
+        key = number, held.shape[1], held.dtype
+        if key not in self._rooms:
+            self._rooms[key] = np.empty(held.shape[1], held.dtype)
+        return self._rooms[key]
 
     def read(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call what waits for a device, while sums before it are on their way."""
@@ -131,8 +139,8 @@ class Buckets:
         while (following := len(self._sent)) in self._ready and len(self._places) > 1:
             rows = self._ready[following]
             self._ready[following] = []  # those of this rank go with their last use
-            held = self._exchange.read(self._read, self._places[following], rows)
-            self._sent.append(self._exchange.begin(lambda held=held: self._summed(held.result())))
+            read = self._exchange.read(self._read, self._places[following], rows)
+            self._sent.append(self._exchange.begin(self._summed, following, read))
 
     def found(self, there: Sequence[int]) -> tuple[list[Tensor[Any]], Layout]:
         """Return the sums over all parts, a tensor for each bucket, and what is where.
@@ -142,15 +150,19 @@ class Buckets:
         """
         wholes: Any = (each.result() for each in self._sent)
         if len(self._places) == 1:
-            wholes = [self._summed(self._read(self._places[0], self._ready[0]))]
+            read: Future[Any] = Future()
+            read.set_result(self._read(self._places[0], self._ready[0]))
+            wholes = [self._summed(0, read)]
         layout = tuple(
             tuple((self._weights[p].id if there[p] else "", self._weights[p].shape) for p in places)
             for places in self._places
         )
         return [asarray(whole, device=self._inner) for whole in wholes], layout
 
-    def _summed(self, held: Any) -> Any:
-        return tree_sum(self._exchange.group, self._leaves, held)
+    def _summed(self, number: int, read: Future[Any]) -> Any:
+        held = read.result()
+        out = self._exchange.room(number, held)
+        return tree_sum(self._exchange.group, self._leaves, held, out)
 
     def _row(self, places: list[int], sums: list[Any]) -> Any:
         """One sum of the gradients of a bucket in one tensor, which is read from there at once."""
