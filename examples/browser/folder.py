@@ -50,7 +50,7 @@ def make(out: Path) -> int:
     except MnistError as error:
         raise DataError(str(error)) from error
     shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(_HERE / "page", out)
+    shutil.copytree(_HERE / "page", out, ignore=shutil.ignore_patterns("__pycache__"))
     (out / "pyodide").mkdir()
     for name in _PYODIDE:
         shutil.copy(pyodide / name, out / "pyodide" / name)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from pyodide.ffi import run_sync  # type: ignore[import-not-found]
 
 import phlox as px
 from examples.mnist.model import Digits, DigitsConfig
 from phlox import nn, optim
 
 BATCH = 64
-EVERY = 10  # steps between two numbers that the page shows
 MEAN, STD = 0.1307, 0.3081
 
 _loss = nn.CrossEntropyLossConfig().init()
@@ -61,18 +59,18 @@ class Session:
         px.seed(7)
         self.model: Digits = DigitsConfig().init(self.device)
         self.rule = optim.AdamWConfig(weight_decay=1e-2).init()
-        self.running = False
         self.steps = 0
         digits = np.load(path)
         self._images = normalized(digits["images"])
         self._labels = digits["labels"].astype(np.int32)
         self._tests, self._answers = normalized(digits["test_images"]), digits["test_labels"]
+        self._feed = self._batches()
         self._step = px.compile(_step)
         self._answer = px.compile(_answer)
 
     def _batches(self) -> Iterator[tuple[px.Tensor, px.Tensor]]:
         """Batches without end, each time through in another order."""
-        rng = np.random.default_rng(self.steps)
+        rng = np.random.default_rng(7)
         while True:
             order = rng.permutation(len(self._labels))
             for at in range(0, len(order) - BATCH + 1, BATCH):
@@ -80,26 +78,14 @@ class Session:
                 images = px.asarray(self._images[rows], device=self.device)
                 yield images, px.asarray(self._labels[rows], device=self.device)
 
-    def train(self, most: int, each: Callable[[int, float, float], object]) -> None:
-        """Take steps until told to stop; `each` gets their number, the loss and steps a second."""
-        self.running = True
+    def train(self, steps: int) -> tuple[int, float, float]:
+        """Take some steps; their number so far, the loss of the last, and steps a second."""
         start = time.perf_counter()
-        for turn, (images, labels) in zip(range(most), self._batches(), strict=False):
+        for images, labels in islice(self._feed, steps):
             self.model, loss = self._step(self.model, self.rule, images, labels)
-            self.steps += 1
-            if turn % EVERY == EVERY - 1:
-                number = loss.item()  # waits for the device
-                now = time.perf_counter()
-                each(self.steps, number, EVERY / (now - start))
-                run_sync(asyncio.sleep(0))  # messages of the page come in
-                start = time.perf_counter()
-                if not self.running:
-                    break
-        self.running = False
-
-    def stop(self) -> None:
-        """End `train` at its next number."""
-        self.running = False
+        number = loss.item()  # waits for the device
+        self.steps += steps
+        return self.steps, number, steps / (time.perf_counter() - start)
 
     def accuracy(self) -> float:
         """The share of the test's digits that it knows."""
@@ -129,11 +115,9 @@ class Session:
         path = self.model.valid().save_file("digits", recorder)
         return path.read_bytes()
 
-    def load(self, data: Any) -> None:
+    def load(self, path: str) -> None:
         """Take the parameters of a record; training begins anew from them."""
-        with open("loaded.mpk", "wb") as file:
-            file.write(data.to_bytes())
-        self.model = self.model.load_file("loaded.mpk", recorder)
+        self.model = self.model.load_file(path, recorder)
         self.rule = optim.AdamWConfig(weight_decay=1e-2).init()
 
 

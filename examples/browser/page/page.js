@@ -29,12 +29,6 @@ const events = {
     at("state").textContent = text;
     if (seconds) tell({ event: "ready", seconds });
   },
-  step({ step, loss, rate }) {
-    curve.push([step, loss]);
-    at("numbers").textContent = `step ${step}, loss ${loss.toFixed(3)}, ${rate.toFixed(1)} steps a second`;
-    plot();
-    tell({ event: "step", step, loss, rate });
-  },
 };
 
 function failed(error) {
@@ -153,7 +147,6 @@ pad.onpointermove = (event) => {
 };
 pad.onpointerup = async () => {
   drawing = false;
-  if (at("train").disabled) return;
   show(await ask("draw", pixels()).catch((error) => (failed(error), [])));
 };
 
@@ -177,16 +170,27 @@ const known = (accuracy) => {
   at("accuracy").textContent = `${(100 * accuracy).toFixed(1)} % of 1,000 unseen digits are right`;
 };
 
+const EVERY = 10; // steps between two numbers; what else is asked has its turn then
+let stopped = false;
+
 async function train(steps) {
-  at("stop").disabled = false;
-  const accuracy = await ask("train", steps);
-  at("stop").disabled = true;
+  stopped = false;
+  at("train").disabled = !(at("stop").disabled = false);
+  for (let left = steps; left > 0 && !stopped; left -= EVERY) {
+    const [step, loss, rate] = await ask("train", EVERY);
+    curve.push([step, loss]);
+    at("numbers").textContent = `step ${step}, loss ${loss.toFixed(3)}, ${rate.toFixed(1)} steps a second`;
+    plot();
+    tell({ event: "step", step, loss, rate });
+  }
+  at("train").disabled = !(at("stop").disabled = true);
+  const accuracy = await ask("accuracy");
   known(accuracy);
   return accuracy;
 }
 
 doing("train", () => train(2000));
-at("stop").onclick = () => worker.postMessage({ call: "stop", values: [] });
+at("stop").onclick = () => (stopped = true);
 doing("save", async () => {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([await ask("save")]));
@@ -206,6 +210,7 @@ at("file").onchange = async () => {
 };
 
 async function open(device) {
+  stopped = true;
   curve.length = 0;
   at("numbers").textContent = at("accuracy").textContent = "";
   plot();

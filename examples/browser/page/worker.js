@@ -40,10 +40,9 @@ const calls = {
     session = await python.runPythonAsync("digits.Session(device)");
   },
   async train(_, steps) {
-    const each = (step, loss, rate) => send("step", { step, loss, rate });
-    await session.train.callPromising(steps, each);
-    return await session.accuracy.callPromising();
+    return (await session.train.callPromising(steps)).toJs();
   },
+  accuracy: () => session.accuracy.callPromising(),
   async draw(_, pixels) {
     return (await session.drawn.callPromising(pixels)).toJs();
   },
@@ -54,15 +53,15 @@ const calls = {
   async save() {
     return (await session.save.callPromising()).toJs();
   },
-  async load(_, data) {
-    await session.load.callPromising(data);
+  async load(python, data) {
+    python.FS.writeFile("loaded.mpk", data);
+    await session.load.callPromising("loaded.mpk");
     return await session.accuracy.callPromising();
   },
 };
 
 let last = started.catch(() => {});
 onmessage = ({ data: { id, call, values } }) => {
-  if (call === "stop") return void session?.stop();
   const job = async () => {
     try {
       postMessage({ id, value: await calls[call](await started, ...values) });

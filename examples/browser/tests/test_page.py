@@ -1,0 +1,52 @@
+"""What the page asks of Python, asked here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from examples.browser.page.digits import BATCH, Session
+
+SEEN = 8
+
+
+def session(folder: Path) -> Session:
+    """A session on digits that are stripes, at a height that is their number."""
+    labels = np.arange(4 * BATCH, dtype=np.uint8) % 10
+    images = np.zeros((len(labels), 28, 28), np.uint8)
+    for image, label in zip(images, labels, strict=True):
+        image[2 * label + 3 : 2 * label + 5] = 255
+    path = folder / "digits.npz"
+    few, known = images[:SEEN], labels[:SEEN]
+    np.savez(path, images=images, labels=labels, test_images=few, test_labels=known)
+    return Session("cpu", str(path))
+
+
+def test_it_learns_and_a_record_brings_what_was_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = session(tmp_path)
+    losses = [own.train(5)[1] for _ in range(4)]
+    assert losses[-1] < losses[0] / 2, losses
+    assert own.steps == 20
+    assert own.accuracy() == 1
+    pixels, digit = own.sample()
+    assert len(pixels) == 784
+
+    class Drawn:
+        """What JavaScript hands over."""
+
+        def to_py(self) -> memoryview:
+            """Return the pixels."""
+            return memoryview(pixels)
+
+    shares = own.drawn(Drawn())
+    assert shares.index(max(shares)) == digit
+    (tmp_path / "kept.mpk").write_bytes(own.save())
+    other = session(tmp_path)
+    assert other.drawn(Drawn()) != shares
+    other.load("kept.mpk")
+    np.testing.assert_allclose(other.drawn(Drawn()), shares, atol=0.01)  # floats of 16 bits
