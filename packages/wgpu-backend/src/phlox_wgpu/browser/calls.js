@@ -125,7 +125,12 @@
 
     // A promise of the first bytes of a buffer that `landing` gave, which is kept for later reads.
     async landed(buffer, nbytes) {
-      await buffer.mapAsync(GPUMapMode.READ, 0, nbytes);
+      try {
+        await buffer.mapAsync(GPUMapMode.READ, 0, nbytes);
+      } catch (error) {
+        await Promise.race([this.gpu.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
+        throw new Error(this.told() || error.message); // that the device is lost comes afterwards
+      }
       const data = new Uint8Array(buffer.getMappedRange(0, nbytes)).slice();
       buffer.unmap();
       this.staging.push(buffer);
