@@ -1,6 +1,7 @@
 //! The kernels, one room per family of ops.
 
 pub mod attention;
+pub mod blocks;
 pub mod contraction;
 pub mod convolution;
 pub mod distance;

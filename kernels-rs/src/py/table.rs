@@ -4,6 +4,7 @@ use super::arg::*;
 use crate::array::shape::numel;
 use crate::array::view;
 use crate::ops::attention::{self as heads, Operands, Settings as Scoring};
+use crate::ops::blocks;
 use crate::ops::contraction;
 use crate::ops::convolution::{self, Settings as Window};
 use crate::ops::distance;
@@ -40,6 +41,8 @@ super::row::rows! {
     };
 
     // Matrix products.
+    blocks_linear(x: Tensor, blocks: Tensor, bias: OptTensor, form: Text, rounded: bool)
+        => blocks::blocks_linear(x, blocks, bias, form, rounded);
     fused_linear(
         x: Tensor, weight: Tensor, bias: OptTensor, residual: OptTensor, activation: Text, scale: f64
     ) => contraction::fused_linear(
@@ -72,6 +75,10 @@ super::row::rows! {
         => convert::arange(start, step, count, dtype);
     cast(x: Tensor, dtype: Dtype) => convert::cast(x, dtype);
     full(shape: Ints, value: Value, dtype: Dtype) [work = numel(shape)] => convert::full(shape, value, dtype);
+
+    // Weights in the blocks of a file.
+    dequantize_blocks(blocks: Tensor, form: Text, dtype: Dtype) [work = 4 * blocks.numel()]
+        => blocks::dequantize_blocks(blocks, form, dtype);
 
     // Distances between the rows of two matrices.
     cdist(x1: Tensor, x2: Tensor, p: f64) => distance::cdist(x1, x2, p);

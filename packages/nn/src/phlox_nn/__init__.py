@@ -44,6 +44,7 @@ from .settings.config import Config as Config
 from .settings.fields import ConfigError as ConfigError
 from .weights.adapter_files import load_adapters as load_adapters
 from .weights.adapter_files import save_adapters as save_adapters
+from .weights.blocks import BlockWeight as BlockWeight
 from .weights.initialize import initialize as initialize
 from .weights.lora import LoraWeight as LoraWeight
 from .weights.lora import apply_lora as apply_lora

@@ -11,6 +11,7 @@ from . import (
     activation,
     attention,
     binary,
+    blocks,
     collective,
     contraction,
     convolution,
@@ -28,8 +29,8 @@ from . import (
 )
 
 _FAMILIES: Final = (
-    activation, attention, binary, collective, contraction, convolution, factorization, _few,
-    indexing, movement, piecewise, pooling, quantization, recurrence, reduction, rows, signal,
+    activation, attention, binary, blocks, collective, contraction, convolution, factorization,
+    _few, indexing, movement, piecewise, pooling, quantization, recurrence, reduction, rows, signal,
     unary,
 )  # fmt: skip
 TABLES: Final = tuple(family.RULES for family in _FAMILIES)

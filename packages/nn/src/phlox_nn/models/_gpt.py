@@ -25,7 +25,7 @@ from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
 from ._causal import Caches, CausalModel, check_length
-from ._parts import ModelConfig, heads_of_one_map, require_heads, without_heads
+from ._parts import ModelConfig, by_table, heads_of_one_map, require_heads, without_heads
 
 
 class GptConfig(ModelConfig):
@@ -194,4 +194,4 @@ class Gpt(CausalModel):
             x, seen = block(x, cache[i] if cache else None, mask, positions is None)
             kept.append(seen)
         x = x[:, -1:] if last else x
-        return self.ln_f(x) @ self.wte.weight.value.mT, tuple(kept)
+        return by_table(self.ln_f(x), self.wte), tuple(kept)

@@ -27,7 +27,7 @@ from ..module.module import Module
 from ..param.param import Param
 from ._causal import Caches, CausalModel, check_length
 from ._experts import Gate, LlamaExperts, LlamaMlp
-from ._parts import ModelConfig, without_heads
+from ._parts import ModelConfig, by_table, without_heads
 
 _SMALL = init.Normal(std=0.02)
 
@@ -482,9 +482,6 @@ class Llama(CausalModel):
         check_length(self, end)
         x, kept = self.model(tokens, cache, padding, positions)
         x = x[:, -1:] if last else x
-        if self.lm_head is None:
-            logits: Tensor[Float] = x @ self.model.embed_tokens.weight.value.mT
-        else:
-            logits = self.lm_head(x)
+        logits = by_table(x, self.model.embed_tokens) if self.lm_head is None else self.lm_head(x)
         cap = self.settings.logit_cap
         return logits if cap is None else (logits / cap).tanh() * cap, kept

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from phlox_record import recorder_for
-from phlox_tensor import Backend, RecordError, as_device, int8, random
+from phlox_tensor import Backend, RecordError, as_device, random, uint8
 from phlox_tensor.names import some
 
 from ..loading.report import Layout, LoadReport
 from ..module.module import Module
-from ._blocks import with_blocks
+from ._blocks import in_blocks
 from ._gguf import GgufFile
 from ._parts import ModelConfig
 from ._public import published
@@ -54,9 +54,9 @@ def load(
             a file of llama.cpp, ``.gguf``, alone.
         device: where the weights go; None is the default device.
         partial: leave what the file lacks at first values, and let go what the model lacks.
-        quantized: whether matrices in blocks of Q8_0 and Q4_0 stay integers with scales, as
-            ``nn.quantize_weights`` makes them; other blocks, and all with False or on a device
-            without integers of 8 bits, become floats. So do weights of folders that a
+        quantized: whether matrices in blocks of Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K and Q8_0
+            stay in the bytes of the file (``nn.BlockWeight``); other blocks, and all with False or
+            on a device without uint8, become floats. So do weights of folders that a
             ``quantization_config`` describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
 
     Raises:
@@ -125,11 +125,9 @@ def _open_gguf(path: Path, device: Backend, *, quantized: bool) -> _Source:
     file = GgufFile.open(path)
     model = _described(file.config, device)
     record = file.record(model.params())
-    if quantized and int8 in device.dtypes:
+    if quantized and uint8 in device.dtypes:
         maps = [path for path, p in model.params().items() if len(p.shape) == 2]
-        # The table of tokens is the last map too, by rows.
-        maps = [path for path in maps if "embed" not in path]
-        model, record = with_blocks(model, record, maps)
+        model, record = in_blocks(model, record, maps)
     return _Source(model, record, "pytorch")
 
 

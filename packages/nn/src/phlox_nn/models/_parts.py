@@ -11,9 +11,11 @@ from .. import initializers as init
 from ..layers.activation import ActivationConfig, Name
 from ..layers.attention import KeyValues
 from ..layers.conv import Conv2dConfig
+from ..layers.embedding import Embedding
 from ..layers.linear import Linear
 from ..layers.norm import BatchNormConfig
 from ..module.module import Module
+from ..param.param import Param
 from ..settings.config import Config
 from ..settings.fields import check_sizes
 
@@ -32,6 +34,15 @@ class ModelConfig(Config):
         """
         check_sizes(self)
         super().__post_init__()
+
+
+def by_table(x: Tensor[Float], table: Embedding) -> Tensor[Float]:
+    """Return the logits (…, words) of a table of tokens that is the last map too."""
+    weight: Any = table.weight
+    if type(weight) is Param:
+        return x @ weight.value.mT
+    found: Tensor[Float] = weight.transposed_linear(x)  # made of something else
+    return found
 
 
 def require_heads(config: Any) -> None:

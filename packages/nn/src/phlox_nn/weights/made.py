@@ -83,3 +83,7 @@ class MadeWeight(Module):
     def linear(self, x: Tensor[Float], bias: Tensor[Float] | None) -> Tensor[Float]:
         """Return ``x @ value + bias``."""
         return linear(x, self.value, bias)
+
+    def transposed_linear(self, x: Tensor[Float]) -> Tensor[Float]:
+        """Return ``x @ value.mT``, as of a table of tokens that is the last map too."""
+        return x @ self.value.mT

@@ -27,6 +27,7 @@ from ..param.quantize import on_grid
 from ..parts import walk as _walk
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
+from .blocks import BlockWeight
 from .made import MadeWeight
 from .swap import inputs_first, map_fields, plain_again
 
@@ -160,7 +161,8 @@ def quantize_weights(model: M, *where: Where, bits: Bits = 8, group: int | None 
 def dequantize_weights(model: M) -> M:
     """Return the model with parameters in the place of quantized weights.
 
-    They are trained again, but for those that were frozen before.
+    They are trained again, but for those that were frozen before. Weights in blocks of a file
+    (``BlockWeight``) become parameters too.
 
     Raises:
         ArgumentError: when the model has none.
@@ -170,9 +172,8 @@ def dequantize_weights(model: M) -> M:
         >>> nn.dequantize_weights(nn.quantize_weights(nn.Linear(4, 4))).weight
         Param(float32[4, 4])
     """
-    return plain_again(
-        model, QuantizedWeight, "dequantize_weights", "quantized", "quantize_weights"
-    )
+    kinds = (BlockWeight, QuantizedWeight)
+    return plain_again(model, kinds, "dequantize_weights", "quantized", "quantize_weights")
 
 
 def _check_widths(bits: object, group: object) -> None:

@@ -46,7 +46,9 @@ def inputs_first(path: str, owner: Module) -> bool:
     return turned or (name == "weight" and isinstance(owner, CONV_TRANSPOSED))
 
 
-def plain_again(model: M, kind: type[MadeWeight], op: str, what: str, maker: str) -> M:
+def plain_again(
+    model: M, kind: type[MadeWeight] | tuple[type[MadeWeight], ...], op: str, what: str, maker: str
+) -> M:
     """Return the model with parameters in the place of weights of a kind that are made of others.
 
     Raises:

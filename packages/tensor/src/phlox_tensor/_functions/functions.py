@@ -58,6 +58,8 @@ from ..ops.binary import pow_ as _pow
 from ..ops.binary import remainder as _remainder
 from ..ops.binary import subtract as _subtract
 from ..ops.binary import where as _where
+from ..ops.blocks import blocks_linear as _blocks_linear
+from ..ops.blocks import dequantize_blocks as _dequantize_blocks
 from ..ops.collective import all_gather as _all_gather
 from ..ops.collective import all_reduce as _all_reduce
 from ..ops.collective import broadcast as _broadcast
@@ -304,6 +306,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blocks_linear",
     "broadcast",
     "broadcast_to",
     "cartesian_prod",
@@ -338,6 +341,7 @@ __all__ = [
     "deform_conv2d",
     "deg2rad",
     "dequantize",
+    "dequantize_blocks",
     "diag",
     "diagonal",
     "diff",
@@ -1235,6 +1239,42 @@ def bitwise_xor(
     return _fast.binary(_bitwise_xor, x1, x2)
 
 
+def blocks_linear(
+    x: Tensor[Float],
+    /,
+    blocks: Tensor[Int],
+    bias: Tensor[Float] | None = None,
+    form: str = "Q8_0",
+    rounded: bool = False,
+    *more: Never,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """``x @ weight.mT + bias`` with a weight of shape (out, in) in blocks of a ``form`` as
+    ``dequantize_blocks`` has them, which stay as they are: memory holds no floats of them.
+    ``rounded``: first, in float32, each 32 numbers of x become integers of 8 bits times a
+    scale, as in llama.cpp, so that a few rows take the time of reading the blocks. The
+    gradient is that of the product without rounding.
+
+    Example:
+        px.blocks_linear(px.ones((32,)), px.asarray([[0, 60] + [1] * 32], dtype='uint8'),
+        None)
+    """
+    if wrong or more:
+        raise unknown_argument(_blocks_linear, wrong, more)
+    return call(
+        _blocks_linear,
+        (
+            x,
+            blocks,
+            bias,
+        ),
+        (
+            form,
+            rounded,
+        ),
+    )
+
+
 def broadcast(
     x: Tensor[AnyKind], /, root: int = 0, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
@@ -1987,6 +2027,34 @@ def dequantize(
             zero_point,
         ),
         (axis,),
+    )
+
+
+def dequantize_blocks(
+    blocks: Tensor[Int],
+    /,
+    form: str = "Q8_0",
+    dtype: DTypeLike = "float32",
+    *more: Never,
+    **wrong: Never,
+) -> Tensor[Float]:
+    """The numbers that blocks of llama.cpp stand for: rows of bytes become rows of numbers. A
+    ``form`` is Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 of 32 numbers, Q4_K, Q5_K or Q6_K of 256.
+    Integers of other types than uint8 are taken as bytes too, each as what its lowest 8 bits
+    are.
+
+    Example:
+        px.dequantize_blocks(px.asarray([[0, 60] + [1, 255] * 16], dtype='uint8'))
+    """
+    if wrong or more:
+        raise unknown_argument(_dequantize_blocks, wrong, more)
+    return single(
+        _dequantize_blocks,
+        blocks,
+        (
+            form,
+            dtype,
+        ),
     )
 
 

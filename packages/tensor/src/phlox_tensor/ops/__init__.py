@@ -8,6 +8,7 @@ from .._op.declaration import REGISTRY as _REGISTRY
 from .._op.declaration import Op as _Op
 from . import activation as activation
 from . import binary as binary
+from . import blocks as blocks
 from . import collective as collective
 from . import contraction as contraction
 from . import convolution as convolution

@@ -1,0 +1,176 @@
+//! Weights that stay in the blocks of a file of llama.cpp: as floats, and in products. Rows that are multiplied become
+//! integers of 8 bits first, with a scale for each 32 of them, so that sums of a block are those of whole numbers.
+
+#![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
+
+mod dots;
+mod forms;
+#[cfg(test)]
+mod tests;
+
+use crate::array::Array;
+use crate::array::view;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::machine::threads::{self, SharedMut};
+use crate::ops::contraction::linear;
+use crate::ops::elementwise::convert::cast;
+use crate::ops::parts;
+use crate::vectorize;
+use dots::Rows;
+use forms::{Form, PART, SHARE};
+use std::marker::PhantomData;
+
+/// Rows up to which blocks are read once for each few of them; more make floats of the whole weight first.
+const FEW: usize = 24;
+/// Numbers that share a scale where rows become integers.
+pub const GROUP: usize = 32;
+/// Multiply-adds below which a product is not worth a second thread.
+const SERIAL: usize = 1 << 17;
+/// Numbers of a task that makes floats.
+const GRAIN: usize = 1 << 15;
+
+/// Runs an expression with `$F` bound to the form of this name.
+macro_rules! of_form {
+    ($name:expr, $F:ident => $body:expr) => {
+        of_form!(@arms $name, $F => $body; "Q4_0" Q4_0, "Q4_1" Q4_1, "Q4_K" Q4K, "Q5_0" Q5_0, "Q5_1" Q5_1, "Q5_K" Q5K,
+            "Q6_K" Q6K, "Q8_0" Q8_0)
+    };
+    (@arms $name:expr, $F:ident => $body:expr; $($text:literal $form:ident),*) => {
+        match $name {
+            $($text => { type $F = forms::$form; $body })*
+            _ => return Err(Error::Rejected("a form of blocks that is not built")),
+        }
+    };
+}
+
+/// The rows of blocks and the numbers of a row.
+fn sizes<F: Form>(blocks: &Array) -> Result<(usize, usize)> {
+    let bytes = if blocks.rank() == 0 { 0 } else { blocks.shape()[blocks.rank() - 1] };
+    if blocks.dtype() != DType::U8 || blocks.rank() == 0 || !bytes.is_multiple_of(F::BYTES) {
+        return Err(Error::Rejected("blocks are rows of bytes, whole blocks of them"));
+    }
+    Ok((blocks.numel().checked_div(bytes).unwrap_or(0), bytes / F::BYTES * F::SIZE))
+}
+
+/// The numbers that blocks stand for.
+pub fn dequantize_blocks(blocks: &Array, form: &str, dtype: DType) -> Result<Array> {
+    let blocks = &cast(blocks, DType::U8)?;
+    cast(&of_form!(form, F => floats_of::<F>(blocks)?), dtype)
+}
+
+fn floats_of<F: Form>(blocks: &Array) -> Result<Array> {
+    let (rows, numbers) = sizes::<F>(blocks)?;
+    let mut shape = *blocks.shape();
+    shape[blocks.rank() - 1] = numbers;
+    let mut out = Array::uninit(DType::F32, &shape)?;
+    let blocks = blocks.contiguous()?;
+    let Some(from) = blocks.as_slice::<u8>() else { unreachable!("dense") };
+    let bytes = numbers / F::SIZE * F::BYTES;
+    let to = SharedMut::new(out.mut_ptr::<f32>());
+    threads::for_ranges(rows, GRAIN / numbers.max(1) + 1, &|range| {
+        for row in range {
+            // SAFETY: each task has its own rows.
+            let to = unsafe { to.slice(row * numbers..(row + 1) * numbers) };
+            widen(PhantomData::<F>, &from[row * bytes..(row + 1) * bytes], to);
+        }
+    });
+    Ok(out)
+}
+
+vectorize!(widen[F: Form](form: PhantomData<F>, from: &[u8], to: &mut [f32]) => widen_body);
+
+#[inline(always)]
+fn widen_body<F: Form>(_: PhantomData<F>, from: &[u8], to: &mut [f32]) {
+    for (at, to) in to.chunks_mut(PART).enumerate() {
+        let mut room = [0; forms::MOST];
+        let (blocks, part) = forms::blocks_of::<F>(from, at, &mut room);
+        let mut whole = [0; PART];
+        F::whole(blocks, part, &mut whole);
+        let (factors, least) = F::factors(blocks, part);
+        let mut found = [0.0; PART];
+        for i in 0..PART {
+            found[i] = (whole[i] as i32 - F::OFFSET) as f32 * factors[i / SHARE] + least[i / SHARE];
+        }
+        to.copy_from_slice(&found[..to.len()]);
+    }
+}
+
+/// `x[.., in] @ weight[out, in]ᵀ + bias[out]`, the weight in blocks; rounded, the rows of `x` are integers of 8 bits.
+pub fn blocks_linear(x: &Array, blocks: &Array, bias: Option<&Array>, form: &str, rounded: bool) -> Result<Array> {
+    let dtype = x.dtype();
+    if !dtype.is_float() || bias.is_some_and(|bias| bias.dtype() != dtype) {
+        return Err(Error::Rejected("blocks_linear wants x and bias of one float dtype"));
+    }
+    let blocks = &cast(blocks, DType::U8)?;
+    of_form!(form, F => product::<F>(x, blocks, bias, rounded))
+}
+
+fn product<F: Form>(x: &Array, blocks: &Array, bias: Option<&Array>, rounded: bool) -> Result<Array> {
+    let (n, k) = sizes::<F>(blocks)?;
+    let fits = x.rank() > 0 && blocks.rank() == 2 && x.shape()[x.rank() - 1] == k;
+    if !fits || bias.is_some_and(|bias| bias.shape()[..] != [n]) {
+        return Err(Error::Rejected("blocks_linear wants x [.., in], blocks [out, bytes], bias [out]"));
+    }
+    let dtype = x.dtype();
+    let rows = x.numel().checked_div(k).unwrap_or(0);
+    if rounded && dtype != DType::F64 && (1..=FEW).contains(&rows) {
+        return few::<F>(x, blocks, bias, (rows, k, n));
+    }
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let mut given = if rounded { parts::ready(x, DType::F32)? } else { cast(x, wide)? };
+    if rounded {
+        let mut near = Array::uninit(DType::F32, x.shape())?;
+        snap(given.as_slice::<f32>().unwrap_or(&[]), near.as_mut_slice());
+        given = cast(&near, wide)?;
+    }
+    let weight = cast(&floats_of::<F>(blocks)?, wide)?;
+    let bias = bias.map(|bias| cast(bias, wide)).transpose()?;
+    cast(&linear(&given, &view::permute_dims(&weight, &[1, 0])?, bias.as_ref())?, dtype)
+}
+
+/// Rows as the integers that they become, times their scales.
+fn snap(from: &[f32], to: &mut [f32]) {
+    let (len, to) = (to.len(), SharedMut::new(to.as_mut_ptr()));
+    threads::for_ranges(len / GROUP, GRAIN / GROUP, &|range| {
+        let range = range.start * GROUP..len.min(range.end * GROUP);
+        // SAFETY: each task has its own groups.
+        snap_groups(&from[range.clone()], unsafe { to.slice(range) });
+    });
+}
+
+vectorize!(snap_groups(from: &[f32], to: &mut [f32]) => snap_groups_body);
+
+#[inline(always)]
+fn snap_groups_body(from: &[f32], to: &mut [f32]) {
+    let mut whole = [0; GROUP];
+    for (from, to) in from.chunks_exact(GROUP).zip(to.chunks_exact_mut(GROUP)) {
+        let scale = dots::into_bytes(from, &mut whole);
+        for (to, whole) in to.iter_mut().zip(whole) {
+            *to = f32::from(whole) * scale;
+        }
+    }
+}
+
+/// The product of a few rows.
+fn few<F: Form>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize, usize, usize)) -> Result<Array> {
+    let (rows, k, n) = size;
+    let dtype = x.dtype();
+    let mut shape = *x.shape();
+    shape[x.rank() - 1] = n;
+    let (given, blocks) = (parts::ready(x, DType::F32)?, blocks.contiguous()?);
+    let bias = bias.map(|bias| parts::ready(bias, DType::F32)).transpose()?;
+    let mut out = Array::uninit(DType::F32, &shape)?;
+    let (Some(given), Some(from)) = (given.as_slice::<f32>(), blocks.as_slice::<u8>()) else { unreachable!("dense") };
+    let bias = bias.as_ref().and_then(|bias| bias.as_slice::<f32>());
+    let rows = Rows::new::<F>(given, (rows, k));
+    let to = SharedMut::new(out.mut_ptr::<f32>());
+    let work = |columns: std::ops::Range<usize>| rows.times::<F>(from, columns, bias, (n, to));
+    if size.0 * k * n < SERIAL {
+        work(0..n);
+    } else {
+        // No sum goes over columns, so threads may say how many a task has.
+        threads::for_ranges(n, SERIAL / (2 * k.max(1)) + 1, &work);
+    }
+    cast(&out, dtype)
+}

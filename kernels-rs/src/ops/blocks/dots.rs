@@ -1,0 +1,193 @@
+//! Rows as integers of 8 bits, and their products with rows of blocks.
+
+use super::GROUP;
+use super::forms::{Form, MOST, PART, SHARE, blocks_of};
+use crate::machine::simd::{self, Level};
+use crate::machine::threads::SharedMut;
+use crate::memory::scratch::filled;
+use crate::vectorize;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Rows that a part of the blocks is multiplied by while it is in registers.
+const TOGETHER: usize = 4;
+/// Sums of a register.
+const LANES: usize = 16;
+
+/// 64 numbers of a row.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Part {
+    whole: [i8; PART],
+    /// For each four numbers.
+    scale: [f32; LANES],
+    /// What each four numbers add up to: times minus the offset of the form, or as floats times their scale.
+    sums: [i32; LANES],
+}
+
+/// Rows made ready for a form.
+pub struct Rows {
+    parts: Vec<Part>,
+    /// Rows, and parts of each.
+    size: (usize, usize),
+}
+
+impl Rows {
+    /// Rows of `k` numbers.
+    pub fn new<F: Form>(from: &[f32], (rows, k): (usize, usize)) -> Self {
+        let count = k.div_ceil(PART);
+        let empty = Part { whole: [0; PART], scale: [0.0; LANES], sums: [0; LANES] };
+        let mut parts = filled(empty, rows * count);
+        for (from, to) in from.chunks_exact(k.max(1)).zip(parts.chunks_exact_mut(count.max(1))) {
+            into_parts(PhantomData::<F>, from, to);
+        }
+        Self { parts, size: (rows, count) }
+    }
+
+    /// Writes some columns of the result: `n` of them there are, each a row of blocks.
+    pub fn times<F: Form>(
+        &self,
+        from: &[u8],
+        columns: Range<usize>,
+        bias: Option<&[f32]>,
+        (n, to): (usize, SharedMut<f32>),
+    ) {
+        let bytes = from.len() / n.max(1);
+        let (rows, count) = self.size;
+        for column in columns {
+            let row = &from[column * bytes..(column + 1) * bytes];
+            for first in (0..rows).step_by(TOGETHER) {
+                let together = TOGETHER.min(rows - first);
+                let x = &self.parts[first * count..(first + together) * count];
+                let mut sums = [0.0; TOGETHER];
+                dots::<F>(row, x, count, &mut sums);
+                for (i, sum) in sums.iter().enumerate().take(together) {
+                    let place = (first + i) * n + column;
+                    // SAFETY: a column of this task, in a row that exists.
+                    unsafe { *to.ptr().add(place) = sum + bias.map_or(0.0, |bias| bias[column]) };
+                }
+            }
+        }
+    }
+}
+
+vectorize!(into_parts[F: Form](form: PhantomData<F>, from: &[f32], to: &mut [Part]) => into_parts_body);
+
+#[inline(always)]
+fn into_parts_body<F: Form>(_: PhantomData<F>, from: &[f32], to: &mut [Part]) {
+    for (group, from) in from.chunks_exact(GROUP).enumerate() {
+        let (part, start) = (&mut to[group / 2], group % 2 * GROUP);
+        let mut whole = [0; GROUP];
+        let scale = into_bytes(from, &mut whole);
+        part.whole[start..start + GROUP].copy_from_slice(&whole);
+        for (i, four) in whole.as_chunks::<4>().0.iter().enumerate() {
+            let sum: i32 = four.iter().map(|&v| i32::from(v)).sum();
+            part.scale[start / 4 + i] = scale;
+            part.sums[start / 4 + i] =
+                if F::HAS_LEAST { (sum as f32 * scale).to_bits() as i32 } else { -F::OFFSET * sum };
+        }
+    }
+}
+
+/// Writes a group of numbers as integers, and returns their scale: NaN where one of them is none, or infinite.
+#[inline(always)]
+pub fn into_bytes(from: &[f32], to: &mut [i8; GROUP]) -> f32 {
+    let mut most = [0.0f32; LANES];
+    for (i, v) in from.iter().enumerate() {
+        let v = v.abs();
+        most[i % LANES] = if v < most[i % LANES] { most[i % LANES] } else { v };
+    }
+    let scale = most.iter().fold(0.0f32, |most, &v| if v < most { most } else { v }) / 127.0;
+    let by = if scale > 0.0 { scale } else { f32::INFINITY };
+    for (to, v) in to.iter_mut().zip(from) {
+        // What is no number becomes 0, beside a scale that is none.
+        *to = (v / by).round_ties_even().clamp(-127.0, 127.0) as i8;
+    }
+    if scale.is_finite() { scale } else { f32::NAN }
+}
+
+/// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each.
+fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
+    #[cfg(target_arch = "x86_64")]
+    if simd::has_byte_products() && simd::level() == Level::Avx512 {
+        // SAFETY: just asked.
+        unsafe {
+            return match x.len() / count.max(1) {
+                1 => by_bytes::<F, 1>(row, x, count, sums),
+                2 => by_bytes::<F, 2>(row, x, count, sums),
+                3 => by_bytes::<F, 3>(row, x, count, sums),
+                _ => by_bytes::<F, TOGETHER>(row, x, count, sums),
+            };
+        }
+    }
+    plain(PhantomData::<F>, row, x, count, sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
+unsafe fn by_bytes<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
+    let mut totals = [_mm512_setzero_ps(); R];
+    // Each share of 16 numbers is four lanes.
+    let lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    let spread = |v: [f32; PART / SHARE]| {
+        _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_setr_ps(v[0], v[1], v[2], v[3])))
+    };
+    for at in 0..count {
+        let mut room = [0; MOST];
+        let (blocks, part) = blocks_of::<F>(row, at, &mut room);
+        let whole = F::whole512(blocks.as_ptr(), part);
+        let (factors, least) = F::factors(blocks, part);
+        let (factors, least) = (spread(factors), spread(least));
+        for (r, total) in totals.iter_mut().enumerate() {
+            let part = x.get_unchecked(r * count + at);
+            let (values, scale) = (_mm512_load_si512(part.whole.as_ptr().cast()), _mm512_load_ps(part.scale.as_ptr()));
+            let start = _mm512_load_si512(part.sums.as_ptr().cast());
+            let first = if F::HAS_LEAST { _mm512_setzero_si512() } else { start };
+            let found = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(first, whole, values));
+            *total = _mm512_fmadd_ps(found, _mm512_mul_ps(factors, scale), *total);
+            if F::HAS_LEAST {
+                *total = _mm512_fmadd_ps(least, _mm512_castsi512_ps(start), *total);
+            }
+        }
+    }
+    for (sum, total) in sums.iter_mut().zip(totals) {
+        *sum = _mm512_reduce_add_ps(total);
+    }
+}
+
+vectorize!(plain[F: Form](form: PhantomData<F>, row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER])
+    => plain_body);
+
+#[inline(always)]
+fn plain_body<F: Form>(_: PhantomData<F>, row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
+    const PAIRS: usize = SHARE / 2;
+    let mut whole = [0; PART];
+    let mut totals = [[0.0f32; PAIRS]; TOGETHER];
+    for at in 0..count {
+        let mut room = [0; MOST];
+        let (blocks, part) = blocks_of::<F>(row, at, &mut room);
+        F::whole(blocks, part, &mut whole);
+        let (factors, least) = F::factors(blocks, part);
+        for ((total, sum), x) in totals.iter_mut().zip(&mut *sums).zip(x.chunks_exact(count)) {
+            let x = &x[at];
+            for share in 0..PART / SHARE {
+                let (w, v) = (&whole[share * SHARE..][..SHARE], &x.whole[share * SHARE..][..SHARE]);
+                let by = factors[share] * x.scale[share * 4];
+                for i in 0..PAIRS {
+                    let value = |at: usize| i32::from(w[at]) - F::OFFSET;
+                    let dot = value(2 * i) * i32::from(v[2 * i]) + value(2 * i + 1) * i32::from(v[2 * i + 1]);
+                    total[i] += by * dot as f32;
+                }
+                if F::HAS_LEAST {
+                    let all: f32 = (0..4).map(|i| f32::from_bits(x.sums[share * 4 + i] as u32)).sum();
+                    *sum += least[share] * all;
+                }
+            }
+        }
+    }
+    for (sum, total) in sums.iter_mut().zip(totals) {
+        *sum += total.iter().sum::<f32>();
+    }
+}

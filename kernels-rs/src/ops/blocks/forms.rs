@@ -1,0 +1,314 @@
+//! The forms of blocks: how a part of 64 numbers is unpacked, and the factors of its numbers.
+//!
+//! Source: github.com/ggml-org/ggml, src/ggml-common.h and ggml-quants.c.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// Numbers of a part.
+pub const PART: usize = 64;
+/// Numbers that share a factor at least.
+pub const SHARE: usize = 16;
+/// What each [`SHARE`] of a part is multiplied by, and what is added.
+pub type Factors = ([f32; 4], [f32; 4]);
+
+/// A form of blocks: a number is `factor * (whole - OFFSET)`, or `factor * whole + least`.
+///
+/// # Safety
+/// Blocks are those of a part: a block of 256 numbers, or two of 32. `whole512` needs AVX-512 F, BW, DQ and VL.
+#[expect(clippy::missing_safety_doc, reason = "said once, above")]
+pub trait Form {
+    /// Numbers of a block.
+    const SIZE: usize;
+    /// Bytes of a block.
+    const BYTES: usize;
+    /// What is taken from each whole number.
+    const OFFSET: i32 = 0;
+    /// Whether something is added instead.
+    const HAS_LEAST: bool = false;
+
+    /// The factors of a part.
+    fn factors(blocks: &[u8], part: usize) -> Factors;
+    /// The whole numbers of a part, from 0 on.
+    fn whole(blocks: &[u8], part: usize, to: &mut [u8; PART]);
+    /// The same in a register.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn whole512(blocks: *const u8, part: usize) -> __m512i;
+}
+
+/// A float16 of two bytes. No number on the way is subnormal, which would take a processor a hundred times longer, also in a
+/// lane of a register that nobody reads.
+#[inline(always)]
+fn half(bytes: &[u8], at: usize) -> f32 {
+    let bits = u32::from(bytes[at]) | u32::from(bytes[at + 1]) << 8;
+    let rest = bits & 0x7fff;
+    let normal = (rest << 13) + (112 << 23);
+    let small = rest as i32 as f32 * f32::from_bits((127 - 24) << 23);
+    let found = if rest < 0x400 { small.to_bits() } else { normal };
+    let found = if rest < 0x7c00 { found } else { rest << 13 | 0x7f80_0000 };
+    f32::from_bits(found | (bits & 0x8000) << 16)
+}
+
+/// The scales of two blocks.
+#[inline(always)]
+fn pair(blocks: &[u8], bytes: usize, at: usize) -> [f32; 4] {
+    let (a, b) = (half(blocks, at), half(blocks, bytes + at));
+    [a, a, b, b]
+}
+
+/// Two blocks of 16 bytes, whose low halves come first.
+#[inline(always)]
+fn halves(blocks: &[u8], bytes: usize, at: usize, to: &mut [u8; PART]) {
+    for block in 0..2 {
+        let from: &[u8; 16] = blocks[block * bytes + at..][..16].try_into().expect("16 of them");
+        for i in 0..16 {
+            to[block * 32 + i] = from[i] & 15;
+            to[block * 32 + 16 + i] = from[i] >> 4;
+        }
+    }
+}
+
+/// Adds the fifth bits of two blocks, 4 bytes each.
+#[inline(always)]
+fn fifth(blocks: &[u8], bytes: usize, at: usize, to: &mut [u8; PART]) {
+    for block in 0..2 {
+        let bits = u32::from_le_bytes(blocks[block * bytes + at..][..4].try_into().expect("4 of them"));
+        for i in 0..32 {
+            to[block * 32 + i] |= ((bits >> i & 1) << 4) as u8;
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn halves512(a: *const u8, b: *const u8) -> __m512i {
+    let a = _mm256_broadcastsi128_si256(_mm_loadu_si128(a.cast()));
+    let b = _mm256_broadcastsi128_si256(_mm_loadu_si128(b.cast()));
+    let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b);
+    let moved = _mm512_srlv_epi64(both, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4));
+    _mm512_and_si512(moved, _mm512_set1_epi8(15))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn fifth512(whole: __m512i, a: *const u8, b: *const u8) -> __m512i {
+    let (a, b) = (a.cast::<u32>().read_unaligned(), b.cast::<u32>().read_unaligned());
+    let bits = (b as u64) << 32 | a as u64;
+    _mm512_or_si512(whole, _mm512_maskz_set1_epi8(bits, 16))
+}
+
+/// 32 bytes twice.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn twice(from: *const u8) -> __m512i {
+    _mm512_broadcast_i64x4(_mm256_loadu_si256(from.cast()))
+}
+
+pub struct Q8_0;
+impl Form for Q8_0 {
+    const SIZE: usize = 32;
+    const BYTES: usize = 34;
+    const OFFSET: i32 = 128;
+
+    #[inline(always)]
+    fn factors(blocks: &[u8], _: usize) -> Factors {
+        (pair(blocks, Self::BYTES, 0), [0.0; 4])
+    }
+    #[inline(always)]
+    fn whole(blocks: &[u8], _: usize, to: &mut [u8; PART]) {
+        for block in 0..2 {
+            for i in 0..32 {
+                to[block * 32 + i] = blocks[block * Self::BYTES + 2 + i] ^ 128;
+            }
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn whole512(blocks: *const u8, _: usize) -> __m512i {
+        let (a, b) = (_mm256_loadu_si256(blocks.add(2).cast()), _mm256_loadu_si256(blocks.add(36).cast()));
+        let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b);
+        _mm512_xor_si512(both, _mm512_set1_epi8(-128))
+    }
+}
+
+/// Blocks of 32 numbers of 4 or 5 bits: a scale, a least number or none, fifth bits or none, then the low halves.
+macro_rules! small {
+    ($($name:ident: $bytes:literal, offset $offset:literal, least $least:literal, fifth $fifth:expr, halves $halves:literal;)*) => {$(
+        pub struct $name;
+        impl Form for $name {
+            const SIZE: usize = 32;
+            const BYTES: usize = $bytes;
+            const OFFSET: i32 = $offset;
+            const HAS_LEAST: bool = $least;
+
+            #[inline(always)]
+            fn factors(blocks: &[u8], _: usize) -> Factors {
+                let least = if $least { pair(blocks, $bytes, 2) } else { [0.0; 4] };
+                (pair(blocks, $bytes, 0), least)
+            }
+            #[inline(always)]
+            fn whole(blocks: &[u8], _: usize, to: &mut [u8; PART]) {
+                halves(blocks, $bytes, $halves, to);
+                let at: Option<usize> = $fifth;
+                if let Some(at) = at {
+                    fifth(blocks, $bytes, at, to);
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn whole512(blocks: *const u8, _: usize) -> __m512i {
+                let found = halves512(blocks.add($halves), blocks.add($bytes + $halves));
+                let at: Option<usize> = $fifth;
+                match at {
+                    Some(at) => fifth512(found, blocks.add(at), blocks.add($bytes + at)),
+                    None => found,
+                }
+            }
+        }
+    )*};
+}
+
+small! {
+    Q4_0: 18, offset 8, least false, fifth None, halves 2;
+    Q4_1: 20, offset 0, least true, fifth None, halves 4;
+    Q5_0: 22, offset 16, least false, fifth Some(2), halves 6;
+    Q5_1: 24, offset 0, least true, fifth Some(4), halves 8;
+}
+
+/// Factors of two of the eight groups of 32 numbers, of 6 bits each in 12 bytes from the fifth on.
+#[inline(always)]
+fn sixes(block: &[u8], part: usize) -> Factors {
+    let (scale, least) = (half(block, 0), -half(block, 2));
+    let bytes = &block[4..16];
+    let both = |group: usize| {
+        let (factor, less) = if group < 4 {
+            (bytes[group] & 63, bytes[group + 4] & 63)
+        } else {
+            let (low, first, second) = (bytes[group + 4], bytes[group - 4], bytes[group]);
+            (low & 15 | first >> 2 & 48, low >> 4 | second >> 2 & 48)
+        };
+        (scale * factor as f32, least * less as f32)
+    };
+    let (a, b) = (both(2 * part), both(2 * part + 1));
+    ([a.0, a.0, b.0, b.0], [a.1, a.1, b.1, b.1])
+}
+
+/// Halves of bytes: first the low ones of all.
+#[inline(always)]
+fn low_then_high(from: &[u8], to: &mut [u8; PART]) {
+    let from: &[u8; 32] = from[..32].try_into().expect("32 of them");
+    for i in 0..32 {
+        to[i] = from[i] & 15;
+        to[32 + i] = from[i] >> 4;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn low_then_high512(from: *const u8) -> __m512i {
+    let moved = _mm512_srlv_epi64(twice(from), _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4));
+    _mm512_and_si512(moved, _mm512_set1_epi8(15))
+}
+
+pub struct Q4K;
+impl Form for Q4K {
+    const SIZE: usize = 256;
+    const BYTES: usize = 144;
+    const HAS_LEAST: bool = true;
+
+    #[inline(always)]
+    fn factors(blocks: &[u8], part: usize) -> Factors {
+        sixes(blocks, part)
+    }
+    #[inline(always)]
+    fn whole(blocks: &[u8], part: usize, to: &mut [u8; PART]) {
+        low_then_high(&blocks[16 + 32 * part..], to);
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn whole512(blocks: *const u8, part: usize) -> __m512i {
+        low_then_high512(blocks.add(16 + 32 * part))
+    }
+}
+
+pub struct Q5K;
+impl Form for Q5K {
+    const SIZE: usize = 256;
+    const BYTES: usize = 176;
+    const HAS_LEAST: bool = true;
+
+    #[inline(always)]
+    fn factors(blocks: &[u8], part: usize) -> Factors {
+        sixes(blocks, part)
+    }
+    #[inline(always)]
+    fn whole(blocks: &[u8], part: usize, to: &mut [u8; PART]) {
+        low_then_high(&blocks[48 + 32 * part..], to);
+        for i in 0..32 {
+            let bits = blocks[16 + i] >> (2 * part);
+            to[i] |= (bits & 1) << 4;
+            to[32 + i] |= (bits >> 1 & 1) << 4;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn whole512(blocks: *const u8, part: usize) -> __m512i {
+        let bit = 1u8 << (2 * part);
+        let asked = _mm512_inserti64x4::<1>(_mm512_set1_epi8(bit as i8), _mm256_set1_epi8((bit << 1) as i8));
+        let bits = _mm512_test_epi8_mask(twice(blocks.add(16)), asked);
+        _mm512_or_si512(low_then_high512(blocks.add(48 + 32 * part)), _mm512_maskz_set1_epi8(bits, 16))
+    }
+}
+
+pub struct Q6K;
+impl Form for Q6K {
+    const SIZE: usize = 256;
+    const BYTES: usize = 210;
+    const OFFSET: i32 = 32;
+
+    #[inline(always)]
+    fn factors(blocks: &[u8], part: usize) -> Factors {
+        let scale = half(blocks, 208);
+        let factor = |i: usize| scale * (blocks[192 + 4 * part + i] as i8) as f32;
+        ([factor(0), factor(1), factor(2), factor(3)], [0.0; 4])
+    }
+    #[inline(always)]
+    fn whole(blocks: &[u8], part: usize, to: &mut [u8; PART]) {
+        let (low, high) = (&blocks[64 * (part / 2)..][..64], &blocks[128 + 32 * (part / 2)..][..32]);
+        let odd = 4 * (part % 2);
+        for i in 0..32 {
+            let bits = high[i] >> odd;
+            to[i] = low[i] >> odd & 15 | (bits & 3) << 4;
+            to[32 + i] = low[32 + i] >> odd & 15 | (bits >> 2 & 3) << 4;
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn whole512(blocks: *const u8, part: usize) -> __m512i {
+        let (low, high) = (blocks.add(64 * (part / 2)), blocks.add(128 + 32 * (part / 2)));
+        let odd = 4 * (part % 2) as i64;
+        let low = _mm512_srlv_epi64(_mm512_loadu_si512(low.cast()), _mm512_set1_epi64(odd));
+        let moves = _mm512_add_epi64(_mm512_set1_epi64(odd), _mm512_setr_epi64(0, 0, 0, 0, 2, 2, 2, 2));
+        let high = _mm512_and_si512(_mm512_srlv_epi64(twice(high), moves), _mm512_set1_epi8(3));
+        // What stays below bits of its byte leaves none behind: two bits, moved by four.
+        _mm512_or_si512(_mm512_and_si512(low, _mm512_set1_epi8(15)), _mm512_slli_epi16::<4>(high))
+    }
+}
+
+/// Bytes of two small blocks at most.
+pub const MOST: usize = 2 * Q8_0::BYTES;
+
+/// The blocks of a part of a row, and which part of them it is. A row of an odd number of small blocks goes on with zeros.
+#[inline(always)]
+pub fn blocks_of<'a, F: Form>(row: &'a [u8], part: usize, room: &'a mut [u8; MOST]) -> (&'a [u8], usize) {
+    if F::SIZE > PART {
+        let parts = F::SIZE / PART;
+        return (&row[part / parts * F::BYTES..][..F::BYTES], part % parts);
+    }
+    let left = &row[part * 2 * F::BYTES..];
+    if left.len() >= 2 * F::BYTES {
+        return (&left[..2 * F::BYTES], 0);
+    }
+    room[..F::BYTES].copy_from_slice(left);
+    (&room[..2 * F::BYTES], 0)
+}

@@ -1,0 +1,109 @@
+use super::*;
+use crate::ops::samples::Rng;
+
+const FORMS: [&str; 8] = ["Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q8_0"];
+
+fn size_of(form: &str) -> Result<(usize, usize)> {
+    of_form!(form, F => Ok((F::SIZE, F::BYTES)))
+}
+
+/// Blocks of random bytes, whose scales are small numbers.
+fn random(form: &str, rows: usize, inputs: usize) -> Array {
+    let ((size, bytes), mut rng) = (size_of(form).unwrap(), Rng::new(inputs as u64));
+    let mut found: Vec<u8> = (0..rows * inputs / size * bytes).map(|_| rng.bits() as u8).collect();
+    let scales: &[usize] = match form {
+        "Q4_1" | "Q4_K" | "Q5_1" | "Q5_K" => &[0, 2],
+        "Q6_K" => &[208],
+        _ => &[0],
+    };
+    for block in found.chunks_exact_mut(bytes) {
+        for &at in scales {
+            block[at + 1] = block[at + 1] & 0x83 | 0x20;
+        }
+    }
+    Array::from_slice(&found, &[rows, inputs / size * bytes]).unwrap()
+}
+
+fn floats(shape: &[usize]) -> Array {
+    let mut rng = Rng::new(3);
+    let values: Vec<f32> =
+        (0..shape.iter().product::<usize>()).map(|_| (rng.below(2001) as f32 - 1000.0) / 700.0).collect();
+    Array::from_slice(&values, shape).unwrap()
+}
+
+fn values(x: &Array) -> Vec<f32> {
+    x.as_slice::<f32>().unwrap().to_vec()
+}
+
+#[test]
+fn few_rows_are_multiplied_as_many_are() {
+    for form in FORMS {
+        let (size, _) = size_of(form).unwrap();
+        for (rows, inputs, outputs) in [(1, 3 * size, 700), (7, 2 * size, 33), (4, size, 5)] {
+            let (blocks, bias) = (random(form, outputs, inputs), floats(&[outputs]));
+            let x = floats(&[FEW + rows, inputs]);
+            let all = values(&blocks_linear(&x, &blocks, Some(&bias), form, true).unwrap());
+            let some = view::slice(&x, &[0, 0], &[rows, inputs], &[1, 1]).unwrap();
+            let found = values(&blocks_linear(&some, &blocks, Some(&bias), form, true).unwrap());
+            let largest = all.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+            assert_eq!(found.len(), rows * outputs);
+            for (found, all) in found.iter().zip(&all) {
+                assert!((found - all).abs() <= 2e-6 * largest, "{form} {rows} {inputs}: {found} {all}");
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn registers_unpack_the_numbers_that_loops_do() {
+    fn check<F: Form>(form: &str) {
+        if crate::machine::simd::level() < crate::machine::simd::Level::Avx512 {
+            return;
+        }
+        let blocks = random(form, 1, 256);
+        let row = blocks.as_slice::<u8>().unwrap();
+        for at in 0..256 / PART {
+            let (mut room, mut whole, mut wide) = ([0; forms::MOST], [0; PART], [0u8; PART]);
+            let (from, part) = forms::blocks_of::<F>(row, at, &mut room);
+            F::whole(from, part, &mut whole);
+            // SAFETY: the level was asked for; the register is as long as the list.
+            unsafe { store::<F>(from, part, &mut wide) };
+            assert_eq!(whole, wide, "{form} {at}");
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn store<F: Form>(from: &[u8], part: usize, to: &mut [u8; PART]) {
+        std::arch::x86_64::_mm512_storeu_si512(to.as_mut_ptr().cast(), F::whole512(from.as_ptr(), part));
+    }
+
+    fn run(form: &str) -> Result<()> {
+        of_form!(form, F => { check::<F>(form); Ok(()) })
+    }
+    FORMS.into_iter().for_each(|form| run(form).unwrap());
+}
+
+#[test]
+fn a_group_with_nan_or_infinity_gives_nan() {
+    let blocks = random("Q8_0", 3, 64);
+    for bad in [f32::NAN, f32::INFINITY] {
+        let mut x = values(&floats(&[64]));
+        x[40] = bad;
+        for rows in [1, FEW + 1] {
+            let x = Array::from_slice(&x.repeat(rows), &[rows, 64]).unwrap();
+            let found = values(&blocks_linear(&x, &blocks, None, "Q8_0", true).unwrap());
+            assert!(found.iter().all(|v| v.is_nan()), "{bad} {rows}");
+        }
+    }
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused() {
+    let (x, blocks) = (floats(&[2, 64]), random("Q8_0", 3, 64));
+    assert!(blocks_linear(&x, &blocks, None, "Q8_0", true).is_ok());
+    assert!(blocks_linear(&x, &blocks, Some(&floats(&[2])), "Q8_0", true).is_err());
+    assert!(blocks_linear(&floats(&[2, 32]), &blocks, None, "Q8_0", true).is_err());
+    assert!(blocks_linear(&x, &blocks, None, "Q4_1", true).is_err());
+    assert!(dequantize_blocks(&blocks, "Q9", DType::F32).is_err());
+}

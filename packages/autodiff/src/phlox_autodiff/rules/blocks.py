@@ -1,0 +1,24 @@
+"""Derivatives of weights in blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from phlox_tensor import dequantize_blocks
+
+from .._rule import Rule, none
+from .contraction import linear_bias
+
+if TYPE_CHECKING:
+    from phlox_tensor import Int, Tensor
+
+
+def _linear_x(g: Tensor, blocks: Tensor[Int], form: str) -> Tensor:
+    """``g @ weight``; the rounding of x is passed as if it were not there (Bengio et al., 2013)."""
+    return g @ dequantize_blocks(blocks, form, dtype=g.dtype)
+
+
+RULES: Final[dict[str, Rule]] = {
+    "blocks_linear": (_linear_x, None, linear_bias),
+    "dequantize_blocks": none("what it takes are integers"),
+}
