@@ -28,21 +28,22 @@ def from_pytorch(module: _fields.ModuleNode, found: Found) -> Found:
     """Return the entries of a ``state_dict`` as the layers of ``module`` keep them."""
     parts = dict(_walk.modules(module))
     known = {path: None for path, _ in _walk.params(module)} | _walk.tensors(module)
+    naming = _naming(parts)
     names: dict[str, str] = {}
-    around: dict[str, str] = {}  # what is around parameters, the inner over the outer
+    places: dict[str, None] = {}  # what is around parameters, the outer before the inner
     for path in known:
-        for theirs in _names_of(path, parts):
+        for theirs in _names_of(path, naming):
             names.setdefault(theirs, path)
-        for end in [at for at, letter in enumerate(path) if letter == "."]:
-            around[_names_of(path[:end], parts)[0]] = path[:end]
+        places |= dict.fromkeys(path[:at] for at, letter in enumerate(path) if letter == ".")
+    around = {_names_of(path, naming)[0]: path for path in places}
     halves = {}
     for path, part in parts.items():
         if maps := getattr(type(part), "fused_in_pytorch", ()):
             for name in maps:
-                alone = _names_of(_fields.join(path, f"{name[0]}_proj_weight"), parts)[0]
+                alone = _names_of(_fields.join(path, f"{name[0]}_proj_weight"), naming)[0]
                 names[alone] = _fields.join(path, f"{name}.weight")
             for kind in ("weight", "bias"):
-                whole = _names_of(_fields.join(path, f"{_FUSED}_{kind}"), parts)[0]
+                whole = _names_of(_fields.join(path, f"{_FUSED}_{kind}"), naming)[0]
                 halves[whole] = [_fields.join(path, f"{name}.{kind}") for name in maps]
     turned = {name for path, part in parts.items() for name in _turned(path, part)}
     result: Found = {}
@@ -76,11 +77,12 @@ def to_pytorch(module: _fields.ModuleNode, record: dict[str, Record]) -> dict[st
             found[name] = seen.setdefault(id(found[name]), _transposed(found[name]))
     for path, part in parts.items():
         _join(found, path, getattr(type(part), "fused_in_pytorch", ()))
+    naming = _naming(parts)
     result: dict[str, Any] = {}
     marked: dict[int, Entry] = {}
     for path, entry in found.items():
         value = marked.setdefault(id(entry), _marked(entry))
-        *owners, last = _names_of(path, parts)[0].split(".")
+        *owners, last = _names_of(path, naming)[0].split(".")
         at = result
         for owner in owners:
             at = at.setdefault(owner, {})
@@ -88,17 +90,24 @@ def to_pytorch(module: _fields.ModuleNode, record: dict[str, Record]) -> dict[st
     return result
 
 
+def _naming(parts: dict[str, Any]) -> dict[str, Any]:
+    said = ("beside_in_pytorch", "names_in_pytorch")
+    return {path: part for path, part in parts.items() if any(hasattr(part, n) for n in said)}
+
+
 def _names_of(path: str, parts: dict[str, Any]) -> list[str]:
     """What PyTorch may call what is at a path, the usual name first.
 
     Args:
         path: ours.
-        parts: all modules by path; each has a word in the names of what is inside.
+        parts: those modules by path that have a word in the names of what is inside.
     """
     found, names = [path], path.split(".")
     for count in range(len(names) - 1, -1, -1):  # the innermost first
         owner = ".".join(names[:count])
         part = parts.get(owner)
+        if part is None:
+            continue
         found = _beside(owner, part).get(path, found)
         for ours, theirs in getattr(part, "names_in_pytorch", {}).items():
             before, after = _fields.join(owner, ours), _fields.join(owner, theirs)
