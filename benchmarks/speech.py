@@ -1,7 +1,8 @@
-"""Whisper of the smallest size, with random weights, beside the same of transformers."""
+"""Whisper of the smallest size, with random weights, beside that of transformers if it is there."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -24,7 +25,9 @@ def cases(*, with_torch: bool) -> list[Case]:
     model = nn.models.WhisperConfig(positions=POSITIONS).init(device)
     with TemporaryDirectory() as folder:
         nn.models.save(model, folder)
-        twins: dict[str, Run] = _transformers(folder, sound) if with_torch else {}
+        twins: dict[str, Run] = (
+            _transformers(folder, sound) if with_torch and find_spec("transformers") else {}
+        )
     wanted = {"30 s to 102 tokens": 1.2}
     return [
         Case(name, run, twins.get(name), times=wanted.get(name, 0.0))
