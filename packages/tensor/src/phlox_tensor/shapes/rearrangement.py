@@ -185,6 +185,13 @@ def unflatten(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
 def border(n: int, before: int, after: int, mode: str) -> Any:
     """From where each element of an axis with margins comes."""
     places = np.arange(-before, n + after)
+    for part in (places[: max(before, 0)], places[max(before + n, 0) :]):
+        part[:] = _inside(part, n, mode)
+    return places
+
+
+def _inside(places: Any, n: int, mode: str) -> Any:
+    """The places of an axis that stand for those outside of it."""
     if mode == "circular":
         return places % n
     if mode == "edge":
