@@ -164,7 +164,7 @@ def _change(project: Project, new: str, root: Path) -> None:
         project.folder / "pyproject.toml",
         (rf'(?m)^version = "{old}"', f'version = "{new}"'),
         (r'("phlox-[a-z-]+)>=[^",]+,<[^"]+"', rf'\1>={new},<{major}.{minor + 1}"'),
-        (r'("phlox-[a-z-]+)(==|~=)[^"]+"', rf'\1\g<2>{new}"'),
+        (r'("phlox-[a-z-]+)(==|~=)[^";]+', rf"\1\g<2>{new}"),
     )
     _edit(
         project.folder / "CHANGELOG.md", (rf"(?m)^## {old}$", f"## {new}\n\n## {project.version}")

@@ -120,11 +120,12 @@ def test_a_new_version_is_written_everywhere(
     file.parent.mkdir(parents=True)
     file.write_text('__version__ = "0.3.1"\n')
     edit(workspace / "pyproject.toml", '"phlox-tensor >=0.3.1, <0.4"', '"phlox-tensor>=0.3.1,<0.4"')
+    edit(workspace / "pyproject.toml", '==0.3.1"', "==0.3.1; sys_platform != 'emscripten'\"")
     assert versions(["0.4.0"], workspace) == 0
     assert "phlox-kernels        0.4.0" in capsys.readouterr().out
     assert file.read_text() == '__version__ = "0.4.0"\n'
     assert (
-        '"phlox-kernels==0.4.0", "phlox-tensor>=0.4.0,<0.5"'
+        '"phlox-kernels==0.4.0; sys_platform != \'emscripten\'", "phlox-tensor>=0.4.0,<0.5"'
         in (workspace / "pyproject.toml").read_text()
     )
     assert "## 0.4.0\n\n## 0.3.1" in (workspace / "CHANGELOG.md").read_text()
