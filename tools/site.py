@@ -117,7 +117,10 @@ def places(root: Path) -> dict[Path, PurePosixPath]:
             found[file] = inside.with_name("index.md") if inside.name == "README.md" else inside
     found[root / "CONTRIBUTING.md"] = PurePosixPath("contributing/index.md")
     found[root / "STYLE.md"] = PurePosixPath("contributing/style.md")
-    for file in sorted([*root.glob("packages/*/README.md"), root / "kernels-rs/README.md"]):
+    engine = root.glob("packages/*/engine/README.md")
+    for file in sorted(
+        [*root.glob("packages/*/README.md"), *engine, root / "kernels-rs/README.md"]
+    ):
         found[file] = PurePosixPath("packages", f"{file.parent.name}.md")
     found[root / "packages/record/FORMAT.md"] = PurePosixPath("packages/record-format.md")
     return found
@@ -152,7 +155,7 @@ def relinked(page: Path, found: dict[Path, PurePosixPath]) -> str:
 
 def changes() -> str:
     """The changelogs of all packages as one page."""
-    files = [ROOT / "CHANGELOG.md", *sorted(ROOT.glob("packages/*/CHANGELOG.md"))]
+    files = [ROOT / "CHANGELOG.md", *sorted(ROOT.glob("packages/**/CHANGELOG.md"))]
     texts = [
         file.read_text(encoding="utf-8") for file in [*files, ROOT / "kernels-rs/CHANGELOG.md"]
     ]
