@@ -2,8 +2,8 @@
 
 A workgroup has some queries. For each tile of keys it multiplies to scores, raises the largest
 score of its rows where the tile has a larger one, scales what it has summed by the difference, and
-adds the values by their weights. Thread (ty, tx) has the same few rows throughout: of scores the
-keys 4 tx to 4 tx + 3, of the result every so many columns of four.
+adds the values by their weights. Thread (ty, tx) has rows 4 ty to 4 ty + 3 throughout: of scores
+the keys 4 tx to 4 tx + 3, of the result every so many columns of four.
 Milakov and Gimelshein, 2018; Dao et al., 2022.
 """
 
@@ -21,11 +21,10 @@ LEAST = "-3.4028234e38"  # stands for what is hidden: no score is less, but -inf
 
 @dataclass(frozen=True, slots=True)
 class AttentionTile:
-    """Queries of a workgroup, keys that it takes at once, and rows of a thread, in fours."""
+    """Queries of a workgroup, and keys that it takes at once."""
 
     queries: int
     keys: int
-    rows: int = 4
 
     @property
     def across(self) -> int:
@@ -35,7 +34,7 @@ class AttentionTile:
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        return self.queries // self.rows * self.across
+        return self.queries // 4 * self.across
 
     def workgroup_bytes(self, depth: int, columns: int) -> int:
         """Workgroup memory: queries, keys or values, weights, and the largest of each thread."""
@@ -162,7 +161,7 @@ def _place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     if spec.is_causal:
         last = f"query_first + {tile.queries} + p.keys - p.queries"
         lines.append(f"  tiles = min(tiles, max({last} + {tile.keys - 1}, 0) / {tile.keys});")
-    for i in range(tile.rows):
+    for i in range(4):
         lines += [f"  var high{i} = {LEAST};", f"  var sum{i} = 0.0;"]
         lines += [f"  var o{i}_{j} = vec4<f32>();" for j in _parts(spec)]
     return lines
@@ -238,29 +237,25 @@ def _unrolled(length: int) -> int:
 def _scores(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     """Four rows of four scores, and the largest of each row to workgroup memory."""
     tile, step = spec.tile, _unrolled(spec.depth)
-    rows, four, pitch = range(tile.rows), tile.rows // 4, tile.queries // 4 + 1
-    lines = [f"    var s{i} = vec4<f32>();" for i in rows]
+    lines = [f"    var s{i} = vec4<f32>();" for i in range(4)]
     lines += [f"    for (var d = 0; d < {spec.depth}; d += {step}) {{"]
     for u in range(step):
         lines += [
-            *[
-                f"      let x{u}_{b} = asked[(d + {u}) * {pitch} + {four} * ty + {b}];"
-                for b in range(four)
-            ],
+            f"      let x{u} = asked[(d + {u}) * {tile.queries // 4 + 1} + ty];",
             f"      let y{u} = held[(d + {u}) * {tile.keys // 4 + 1} + tx];",
-            *[f"      s{i} += x{u}_{i // 4}.{_LANES[i % 4]} * y{u};" for i in rows],
+            *[f"      s{i} += x{u}.{_LANES[i]} * y{u};" for i in range(4)],
         ]
     lines.append("    }")
-    for i in rows:
-        lines.append(f"    let row{i} = min(query_first + {tile.rows} * ty + {i}, p.queries - 1);")
+    for i in range(4):
+        lines.append(f"    let row{i} = min(query_first + 4 * ty + {i}, p.queries - 1);")
         if spec.softcap:
-            capped = ", ".join(f"tanh_f(s{i}.{x} / p.softcap)" for x in _LANES)
-            lines.append(f"    s{i} = vec4({capped}) * p.softcap;")
+            four = ", ".join(f"tanh_f(s{i}.{x} / p.softcap)" for x in _LANES)
+            lines.append(f"    s{i} = vec4({four}) * p.softcap;")
         for j, lane in enumerate(_LANES):
             key = f"(key_first + 4 * tx + {j})"
             lines += hide(spec, given, f"s{i}.{lane}", key, f"row{i}")
-        found = f"max(max(s{i}.x, s{i}.y), max(s{i}.z, s{i}.w))"
-        lines.append(f"    largest[({tile.rows} * ty + {i}) * {tile.across} + tx] = {found};")
+        four = f"max(max(s{i}.x, s{i}.y), max(s{i}.z, s{i}.w))"
+        lines.append(f"    largest[(4 * ty + {i}) * {tile.across} + tx] = {four};")
     return lines
 
 
@@ -282,8 +277,8 @@ def hide(spec: Attention[Any], given: tuple[str, ...], score: str, key: str, row
 def _weights(spec: Tiled) -> list[str]:
     """Raise the largest score of each row, scale what is summed, and store the weights, turned."""
     tile, lines = spec.tile, []
-    for i in range(tile.rows):
-        first = f"({tile.rows} * ty + {i}) * {tile.across}"
+    for i in range(4):
+        first = f"(4 * ty + {i}) * {tile.across}"
         found = f"largest[{first}]"
         for x in range(1, tile.across):
             found = f"max({found}, largest[{first} + {x}])"
@@ -297,10 +292,8 @@ def _weights(spec: Tiled) -> list[str]:
             *[f"    o{i}_{j} *= scale{i};" for j in _parts(spec)],
         ]
     for j, lane in enumerate(_LANES):
-        for b in range(tile.rows // 4):
-            four = ", ".join(f"w{4 * b + i}.{lane}" for i in range(4))
-            at = f"(4 * tx + {j}) * {tile.queries // 4} + {tile.rows // 4} * ty + {b}"
-            lines.append(f"    weights[{at}] = vec4({four});")
+        four = ", ".join(f"w{i}.{lane}" for i in range(4))
+        lines.append(f"    weights[(4 * tx + {j}) * {tile.queries // 4} + ty] = vec4({four});")
     return lines
 
 
@@ -309,30 +302,25 @@ def _add_values(spec: Tiled) -> list[str]:
     near = spec.columns // 4
     lines = [f"    for (var k = 0; k < {tile.keys}; k += {step}) {{"]
     for u in range(step):
-        for b in range(tile.rows // 4):
-            at = f"(k + {u}) * {tile.queries // 4} + {tile.rows // 4} * ty + {b}"
-            lines.append(f"      let w{u}_{b} = weights[{at}];")
+        lines.append(f"      let w{u} = weights[(k + {u}) * {tile.queries // 4} + ty];")
         for j in _parts(spec):
             column = f"min(tx + {j * tile.across}, {near - 1})"
             lines.append(f"      let y{u}_{j} = held[(k + {u}) * {near} + {column}];")
-            lines += [
-                f"      o{i}_{j} += w{u}_{i // 4}.{_LANES[i % 4]} * y{u}_{j};"
-                for i in range(tile.rows)
-            ]
+            lines += [f"      o{i}_{j} += w{u}.{_LANES[i]} * y{u}_{j};" for i in range(4)]
     return [*lines, "    }"]
 
 
 def _result(spec: Tiled) -> list[str]:
     """Divide by the sum of the weights; a query that sees nothing gives zeros."""
     tile, near = spec.tile, spec.columns // 4
-    own = [f"({tile.rows} * ty + {i}) * {tile.across}" for i in range(tile.rows)]
-    lines = [f"  largest[{first} + tx] = sum{i};" for i, first in enumerate(own)]
+    lines = [f"  largest[(4 * ty + {i}) * {tile.across} + tx] = sum{i};" for i in range(4)]
     lines.append("  workgroupBarrier();")
-    for i, first in enumerate(own):
+    for i in range(4):
+        first = f"(4 * ty + {i}) * {tile.across}"
         total = " + ".join(f"largest[{first} + {x}]" for x in range(tile.across))
         lines += [
             f"  let all{i} = {total};",
-            f"  let row{i} = query_first + {tile.rows} * ty + {i};",
+            f"  let row{i} = query_first + 4 * ty + {i};",
             f"  if (row{i} < p.queries) {{",
             f"    let at = (above * p.queries + row{i}) * {near};",
             f"    let by = select(1.0 / all{i}, 0.0, all{i} == 0.0);",
