@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, Literal
 
@@ -213,12 +214,18 @@ def _attention(*, software: bool) -> list[Row]:
     return found
 
 
+@lru_cache(maxsize=3)
+def _drawn(shape: tuple[int, ...], place: int) -> np.ndarray:
+    """Normal numbers; rows of one shape follow each other."""
+    return np.random.default_rng(place).standard_normal(shape, np.float32)
+
+
 def _case(index: int, row: Row, torch: Any) -> Case:
     device = px.Wgpu(index, products=row.products)
-    rng = np.random.default_rng(0)
-    drawn = [rng.standard_normal(shape, np.float32) for shape in row.arrays]
+    drawn = [_drawn(shape, place) for place, shape in enumerate(row.arrays)]
     arrays = [px.asarray(x, device=device).astype(row.dtype) for x in drawn]
-    picked = [rng.integers(0, row.arrays[0][0], row.arrays[0][0])] * row.picks
+    count = row.arrays[0][0]
+    picked = [np.random.default_rng(0).integers(0, count, count)] * row.picks
     arrays += [px.asarray(x.astype(np.int32), device=device) for x in picked]
     theirs = None
     if torch is not None:

@@ -89,11 +89,16 @@ def test_the_formula_takes_the_rest(
     gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
 ) -> None:
     del tiled
-    for queries, depth in ((15, 8), (16, 6), (16, 68)):
+    for queries, depth, is_causal in (
+        (15, 8, True),
+        (16, 6, True),
+        (16, 132, True),
+        (16, 68, False),
+    ):
         x = up(rng.standard_normal((1, queries, depth)).astype(np.float32))
         before = len(dispatches)
-        got = gpu.read(gpu.ops.attention(x, x, x, None, None, 0.1, None, True))
-        want = pt.Numpy().ops.attention(*[gpu.read(x)] * 3, None, None, 0.1, None, True)
+        got = gpu.read(gpu.ops.attention(x, x, x, None, None, 0.1, None, is_causal))
+        want = pt.Numpy().ops.attention(*[gpu.read(x)] * 3, None, None, 0.1, None, is_causal)
         assert len(dispatches) > before + 1
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     keys = up(np.ones((1, 0, 68), np.float32))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The fastest first, on an H200: 24, 21 and 20 TFLOP/s for heads of 64.
 _TILES = (AttentionTile(128, 16), AttentionTile(64, 32), AttentionTile(32, 32))
 _WIDEST = 64  # elements of a head: of 128, sums leave the registers (12 TFLOP/s, the formula 32)
+_WIDEST_CAUSAL = 128  # which is still faster than to compute what is hidden
 # Of float16 on tensor cores, by the widest head: 116 and 144 TFLOP/s on an H200.
 _COOPERATIVE = {64: CooperativeAttentionTile(8, 16), 128: CooperativeAttentionTile(8, 32)}
 _FEW = 16  # queries below which most of a tile would be padding
@@ -53,7 +54,7 @@ def attention(
     shape = (*query.shape[:-1], value.shape[-1])
     if not math.prod(shape) or not key.shape[-2]:
         return full(device, shape, 0.0, query.dtype)
-    tile = _tile(device, query, key, value)
+    tile = _tile(device, query, key, value, is_causal)
     if tile is None:
         return formula(query, key, value, mask, bias, *scoring)
     together = 4 if type(tile) is AttentionTile else 8  # products load sixteen bytes
@@ -81,7 +82,7 @@ def attention(
 
 
 def _tile(
-    device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray
+    device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray, is_causal: bool
 ) -> AttentionTile | CooperativeAttentionTile | None:
     depth, columns, widest = query.shape[-1], value.shape[-1], max(query.shape[-1], value.shape[-1])
     if device.software or query.shape[-2] < _FEW or key.dtype is not query.dtype or not depth:
@@ -93,7 +94,7 @@ def _tile(
         if not features or device.tensor_lanes != LANES or depth % 16 or columns % 16:
             return None
         tiles = tuple(tile for width, tile in _COOPERATIVE.items() if widest <= width)
-    elif depth % 4 or columns % 4 or widest > _WIDEST:
+    elif depth % 4 or columns % 4 or widest > (_WIDEST_CAUSAL if is_causal else _WIDEST):
         return None
     memory = device.limits["max-compute-workgroup-storage-size"]
     fits = (tile for tile in tiles if tile.workgroup_bytes(depth, columns) <= memory)
