@@ -16,7 +16,9 @@ def is_shown(package: str, rest: str) -> bool:
     """Whether a module is among the names that its package shows, or is the package itself."""
     if not rest:
         return True
-    return package not in ALL_PRIVATE and rest.split(".")[1] in dir(import_module(package))
+    name = rest.split(".")[1]
+    import_module(f"{package}.{name}")  # a module is a name of its package once it was imported
+    return package not in ALL_PRIVATE and name in dir(import_module(package))
 
 
 def test_no_package_imports_a_private_module_of_another() -> None:
