@@ -56,3 +56,14 @@ def test_a_rank_with_another_version_is_named() -> None:
     with pytest.raises(DistributedError, match=r"rank 1 has another numpy: got 1\.0"):
         _init.require_alike(other_says(other), mine)
     _init.require_alike(other_says(dict(mine)), mine)
+
+
+def test_processes_that_do_not_find_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of srun, where Slurm and MPI speak different protocols: each would train alone."""
+    monkeypatch.delenv("SLURM_STEP_NUM_TASKS", raising=False)
+    monkeypatch.setenv("PHLOX_RANKS", "2")
+    with pytest.raises(DistributedError, match=r"got a group of one, expected 2(.|\n)*=pmi2"):
+        _init._require_size(1)
+    _init._require_size(2)
+    monkeypatch.setenv("PHLOX_RANKS", "1")
+    _init._require_size(1)

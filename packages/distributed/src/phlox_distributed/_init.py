@@ -51,6 +51,7 @@ def init(*, check: bool = True) -> Group:
     if not any(name in os.environ for name in LAUNCHED):
         return Solo()
     group = Mpi()
+    _require_size(group.size)
     if group.size == 1:
         return Solo()
     seconds, folder = float(os.environ.get(HANG, "0")), os.environ.get("PHLOX_LAUNCH")
@@ -60,6 +61,25 @@ def init(*, check: bool = True) -> Group:
     if check:
         require_alike(group, facts())
     return group
+
+
+def _require_size(found: int) -> None:
+    """Refuse processes that were started together, and do not know of each other.
+
+    Raises:
+        DistributedError: where a launcher and MPI speak different protocols.
+    """
+    known = (os.environ.get(name, "") for name in ("PHLOX_RANKS", "SLURM_STEP_NUM_TASKS"))
+    asked = max((int(text) for text in known if text.isdigit()), default=found)
+    if found == 1 < asked:
+        raise DistributedError(
+            "distributed",
+            "processes that were started together do not find each other",
+            got="a group of one",
+            expected=f"{asked} processes",
+            hint="SLURM_MPI_TYPE=pmi2 phlox launch ...; pmix where MPI is Open MPI; "
+            "srun --mpi=list shows what there is",
+        )
 
 
 def facts() -> dict[str, str]:

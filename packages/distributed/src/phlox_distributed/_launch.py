@@ -125,7 +125,8 @@ def starter(by: str | None, hosts: str | None) -> list[str]:
             hint='pip install "phlox-distributed[mpi]"',
         )
     if Path(found).name == "srun":
-        return [found, *([f"--nodefile={hosts}"] if hosts else [])]
+        # By default it lets the others wait for a task that died.
+        return [found, "--kill-on-bad-exit=1", *([f"--nodefile={hosts}"] if hosts else [])]
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     if "open" in said.stdout.lower() and "hydra" not in said.stdout.lower():  # Open MPI
         return [
