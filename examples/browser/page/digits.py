@@ -76,9 +76,11 @@ class Session:
     def train(self, steps: int) -> tuple[int, float, float]:
         """Take some steps; their number so far, the loss of the last, and steps a second."""
         start = time.perf_counter()
+        losses = []
         for images, labels in islice(self._feed, steps):
             self.model, loss = self._step(self.model, self.rule, images, labels)
-        number = loss.item()  # waits for the device
+            losses.append(loss)
+        number = losses[-1].item()  # waits for the device
         self.steps += steps
         return self.steps, number, steps / (time.perf_counter() - start)
 
