@@ -132,6 +132,7 @@ def test_adapters_are_described(gpu: Wgpu) -> None:
     assert first["device"] == "wgpu:0"
     assert first["limits"]["max-storage-buffer-binding-size"] >= gpu.device.max_binding_bytes
     assert first["bits of ops in a kernel"] is True
+    assert first["tensor cores"] is bool(Wgpu().device.tensor_lanes)
     assert Wgpu.found()[0] is gpu
 
 

@@ -131,18 +131,21 @@ class Wgpu(Backend):
     def describe(cls) -> list[dict[str, Any]]:
         """What `phlox doctor` prints: name, driver, type, limits, features of every adapter.
 
-        And whether its kernels of several ops give the bits of the ops, which a short run tells.
+        And whether its kernels of several ops give the bits of the ops, and whether it multiplies
+        on tensor cores, both of which a short run tells.
 
         Raises:
             BackendUnavailableError: there is none; the hint says what to install.
         """
         from . import _adapter  # noqa: PLC0415 - wgpu takes 0.1 s to import
         from ._probe import keeps_ops_apart  # noqa: PLC0415 - loads wgpu
+        from .products.tensor_cores import has_tensor_cores  # noqa: PLC0415 - loads wgpu
 
         found = _adapter.describe()
         for index, each in enumerate(found):
             try:
                 each["bits of ops in a kernel"] = keeps_ops_apart(cls(index).device)
+                each["tensor cores"] = has_tensor_cores(cls(index).device)
             except BackendUnavailableError as error:
                 each["bits of ops in a kernel"] = str(error)
         return found
