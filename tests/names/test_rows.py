@@ -26,9 +26,10 @@ UNSEEN = {
 # Functions of devices, processes and settings, which have no like elsewhere, and names of types.
 UNLIKE = {
     "Entry", "Pull", "Ready", "Standing", "all_gather", "all_reduce", "as_device", "as_dtype",
-    "batch_norm_train", "broadcast", "default_device", "devices", "empty_cache", "is_inside",
-    "pack_int4", "prepacked", "printoptions", "quantized_linear", "random.generator",
-    "random.use_generator", "reduce_scatter", "set_printoptions", "unpack_int4",
+    "batch_norm_train", "blocks_linear", "broadcast", "default_device", "dequantize_blocks",
+    "devices", "empty_cache", "is_inside", "pack_int4", "prepacked", "printoptions",
+    "quantized_linear", "random.generator", "random.use_generator", "reduce_scatter",
+    "set_printoptions", "unpack_int4",
 }  # fmt: skip
 
 
