@@ -21,6 +21,7 @@ _TEXT: Final = {
     "chat": "hold a conversation with a language model",
     "run": "let a language model go on with a text",
     "serve": "answer programs in the form of OpenAI's API",
+    "transcribe": "write down what is said in a sound",
 }
 
 

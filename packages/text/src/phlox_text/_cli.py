@@ -1,4 +1,4 @@
-"""`phlox run`, `phlox chat`, `phlox serve`: language models in a terminal, and for programs."""
+"""`phlox run`, `chat`, `serve` and `transcribe`: models in a terminal, and for programs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from phlox_tensor.needed import needing
 
 from ._answer import Answer
 from ._language_model import LanguageModel, load
+from ._transcribe import main as transcribe
 
 _RULES: Final = (
     ("--max-tokens", int, "N", "most tokens of an answer; as many as there is room for"),
@@ -26,9 +27,11 @@ _RULES: Final = (
 
 
 def main(command: str, argv: Sequence[str]) -> int:
-    """Run `phlox run`, `chat` or `serve` with `argv`; return the exit status."""
+    """Run `phlox run`, `chat`, `serve` or `transcribe` with `argv`; return the exit status."""
     if command == "serve":
         return _serve(argv)
+    if command == "transcribe":
+        return transcribe(argv)
     options = _parser(command).parse_args(argv)
     rules = {name: value for name in _names() if (value := getattr(options, name)) is not None}
     if options.stop:
