@@ -162,7 +162,8 @@ def changes() -> str:
     parts = [
         re.sub(r"(?m)^(#+ )", r"#\1", text).replace("# Changelog of ", "# ", 1) for text in texts
     ]
-    return "# Changes\n\n" + "\n".join(parts)
+    # Links of a changelog start in its folder.
+    return "# Changes\n\n" + re.sub(r"\[([^]]+)\]\((?!https?:)[^)]*\)", r"\1", "\n".join(parts))
 
 
 def navigation(pages: Path) -> Iterator[str]:

@@ -91,6 +91,14 @@ def test_examples_of_sources_get_a_heading() -> None:
     )
 
 
+def test_changes_of_every_package_are_one_page_without_links_that_start_elsewhere() -> None:
+    text = site.changes()
+    for name in ("phlox", "phlox-kernels", "phlox-nn", "phlox-wgpu-engine"):
+        assert f"\n## {name}\n" in text
+    assert "(../" not in text
+    assert "](" not in text.replace("](http", "")
+
+
 def test_an_unknown_word_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CommandError, match="got --fast, expected --quick or --serve"):
         site.site(["--fast"])
