@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from . import text as text
     from . import train as train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _BACKENDS = {"Cpu": "phlox_kernels", "Wgpu": "phlox_wgpu"}
 _MODULES = ("data", "distributed", "nn", "onnx", "optim", "record", "testing", "text", "train")

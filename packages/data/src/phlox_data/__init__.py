@@ -44,6 +44,6 @@ from ._text import jsonl as jsonl
 from ._text import text as text
 from ._tokens import tokens as tokens
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _publish(__name__, _NAMES)

@@ -16,6 +16,6 @@ from ._errors import DistributedError as DistributedError
 from ._init import init as init
 from ._mpi import Mpi as Mpi
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _publish(__name__)

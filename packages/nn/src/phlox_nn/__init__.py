@@ -62,7 +62,7 @@ from .weights.quantized import QuantizedWeight as QuantizedWeight
 from .weights.quantized import dequantize_weights as dequantize_weights
 from .weights.quantized import quantize_weights as quantize_weights
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _parts = [
     c for c in _classes_of(_sys.modules[__name__]) if c is Module or not issubclass(c, Module)

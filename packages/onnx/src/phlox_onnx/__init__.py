@@ -20,6 +20,6 @@ from .source import source as source
 from .source import verify as verify
 from .source import write as write
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _publish(__name__, _NAMES)

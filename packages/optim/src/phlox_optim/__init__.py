@@ -15,6 +15,6 @@ from ._optimizer import Gradients as Gradients
 from ._rule import ConfiguredRule as ConfiguredRule
 from ._rule import SimpleOptimizer as SimpleOptimizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _publish(__name__, _NAMES)

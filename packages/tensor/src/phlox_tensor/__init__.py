@@ -154,7 +154,7 @@ bool = bool_
 newaxis = None
 __array_api_version__ = _version_of_the_standard
 __array_namespace_info__ = _NamespaceInfo
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _install()
 _install_pickle()

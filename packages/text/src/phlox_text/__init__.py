@@ -21,6 +21,6 @@ from ._template import ChatTemplate as ChatTemplate
 from ._tokenizer import Tokenizer as Tokenizer
 from ._tokenizer import TokenStream as TokenStream
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _publish(__name__, _NAMES)

@@ -53,7 +53,7 @@ from .step.learner import Learner as Learner
 if _TYPE_CHECKING:  # metrics are loaded when the first one is asked for
     from ._exports import *
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _metrics() -> dict[str, _Any]:
