@@ -22,7 +22,7 @@ import numpy as np
 import phlox as px
 from examples.mnist.model import DigitsConfig
 from examples.mnist.train import step
-from phlox import Autodiff, Cpu, distributed, optim, train
+from phlox import Autodiff, Cpu, distributed, nn, optim, train
 from phlox_distributed._launch import starter
 from phlox_tensor.groups import nodes_of, share_of, tree_sum
 
@@ -48,7 +48,11 @@ Row = tuple[str, float, float | None]
 
 def _exchange() -> list[Row]:
     *found, hidden = _job(2, 1, "exchange")
-    rows: list[Row] = [("what is left of 25 MB behind 100 ms of sleep, of its time", hidden, 0.1)]
+    in_pass = _job(2, 1, "backward") / found[_MEGABYTES.index(25)][0]
+    rows: list[Row] = [
+        ("what is left of 25 MB behind 100 ms of sleep, of its time", hidden, 0.1),
+        ("what is left of 25 MB behind 100 ms of a backward pass, of its time", in_pass, 0.1),
+    ]
     return rows + [
         (f"tree_sum of {size} MB on 2 ranks over MPI.Allreduce", ours / theirs, _LIMIT)
         for size, (ours, theirs) in zip(_MEGABYTES, found, strict=True)
@@ -128,6 +132,42 @@ def exchange() -> list[Any]:
     return [*found, median(left) * 1e3 / found[_MEGABYTES.index(25)][0]]
 
 
+class _Layers(nn.Module):
+    """A small layer below three large ones, each a bucket of gradients of its own."""
+
+    small: nn.Linear
+    large: list[nn.Linear]
+
+    def forward(self, x: Any) -> Any:
+        x = px.register_hook(self.small(x), lambda _: time.sleep(0.1))
+        for layer in self.large:
+            x = layer(x)
+        return x.square().mean()
+
+
+def backward() -> float:
+    """Milliseconds of waiting for sums of 25 MB that left in the backward pass."""
+    device, side = Autodiff(Cpu()), 1448
+    large = [nn.Linear(side, side, bias=False, device=device) for _ in range(3)]
+    model = _Layers(nn.Linear(8, side, bias=False, device=device), large)
+    learner = train.Learner(model, optim.SgdConfig().init(), 1e-3, group=distributed.init(), seed=0)
+    left: list[float] = []
+    together: Any = learner.together
+    plain = together.summed
+
+    def summed(*args: Any) -> Any:
+        begin = time.perf_counter()
+        found = plain(*args)
+        left.append(time.perf_counter() - begin)
+        return found
+
+    together.summed = summed
+    batch = {"x": np.ones((4, 8), np.float32)}
+    for _ in range(_TURNS):
+        learner.step(lambda model, batch: model(batch["x"]), batch)
+    return median(left) * 1e3
+
+
 def digits() -> tuple[float, str]:
     """Seconds of a step, and a hash of what the steps made."""
     px.seed(0)
@@ -157,6 +197,6 @@ def digits() -> tuple[float, str]:
 
 
 if __name__ == "__main__":
-    result = {"exchange": exchange, "digits": digits}[sys.argv[1]]()
+    result = {"exchange": exchange, "backward": backward, "digits": digits}[sys.argv[1]]()
     if distributed.init().rank == 0:
         print(json.dumps(result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox import Autodiff, Cpu, nn, optim, train
+from phlox import Autodiff, Cpu, Wgpu, nn, optim, train
 from phlox_tensor import ArgumentError, DisagreementError
 from tests.distributed.threads import together
 from tests.train.nets import batches, bits, forward, net
@@ -18,10 +19,12 @@ from tests.train.nets import batches, bits, forward, net
 MAKING = threading.Lock()  # the seed of weights is that of the process
 
 
-def trained(group: Any, step: Any = forward, feed: Any = None, **settings: Any) -> Any:
+def trained(
+    group: Any, step: Any = forward, feed: Any = None, inner: Any = Cpu, **settings: Any
+) -> Any:
     """Bits of weights, state and average after some steps, and the losses on the way."""
     with MAKING:
-        model = net(Autodiff(Cpu()))
+        model = net(Autodiff(inner()))
     config = optim.AdamWConfig(grad_clipping=optim.ClipByGlobalNorm(0.5))
     rate = optim.CosineSchedulerConfig(1e-2, steps=12).init()
     settings = {"microbatches": 8, "ema": 0.9, "seed": 1, **settings}
@@ -42,10 +45,18 @@ def tokens(model: nn.Module, batch: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
 def test_any_number_of_ranks_ends_in_the_bits_of_one(compile: bool) -> None:
     alone = trained(None, compile=compile)
-    for size in (1, 2, 3, 5, 8) if not compile else (3,):
+    for size in (1, 2, 3, 4, 5, 8) if not compile else (3,):
         found = together(size, lambda group: trained(group, compile=compile))
         assert found == [alone] * size, f"{size} ranks"
     assert trained(None, microbatches=4) != alone  # parts are numbers of the experiment
+
+
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_a_gpu_ends_in_its_bits_for_any_number_of_ranks(compile: bool) -> None:
+    alone = trained(None, inner=Wgpu)
+    for size in (2, 3):
+        run = partial(trained, inner=Wgpu, compile=compile)
+        assert together(size, run) == [alone] * size, f"{size} ranks"
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,19 @@ Layout: TypeAlias = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
 @final
 class Exchange:
-    """A thread that talks to other ranks, and one that reads for it; they start when needed."""
+    """Threads that read from the device, talk to other ranks and write; they start when needed."""
 
     def __init__(self, group: Group) -> None:
-        """Begin without a thread."""
+        """Begin without threads."""
         self.group = group
-        self._thread: ThreadPoolExecutor | None = None
-        self._reader: ThreadPoolExecutor | None = None
+        self._threads: dict[str, ThreadPoolExecutor] = {}
         self._rooms: dict[Any, Any] = {}
+
+    def begin(self, does: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Call a function behind those that the thread of this name was given before."""
+        if does not in self._threads:
+            self._threads[does] = ThreadPoolExecutor(1, thread_name_prefix=f"phlox-{does}")
+        return self._threads[does].submit(function, *args)
 
     def room(self, number: int, held: Any) -> Any:
         """Return memory for the sum of a bucket, the same in each step: new one costs time."""
@@ -39,23 +44,11 @@ class Exchange:
             self._rooms[key] = np.empty(held.shape[1], held.dtype)
         return self._rooms[key]
 
-    def read(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Call what waits for a device, while sums before it are on their way."""
-        if self._reader is None:
-            self._reader = ThreadPoolExecutor(1, thread_name_prefix="phlox-read")
-        return self._reader.submit(function, *args)
-
-    def begin(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Call a function behind those that were begun before."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="phlox-exchange")
-        return self._thread.submit(function, *args)
-
     def gathered(self, value: Any) -> list[Any]:
         """Return what each rank gives, behind all that was begun."""
-        if self._thread is None:
+        if "exchange" not in self._threads:
             return gathered(self.group, value)
-        found: list[Any] = self.begin(gathered, self.group, value).result()
+        found: list[Any] = self.begin("exchange", gathered, self.group, value).result()
         return found
 
 
@@ -139,8 +132,10 @@ class Buckets:
         while (following := len(self._sent)) in self._ready and len(self._places) > 1:
             rows = self._ready[following]
             self._ready[following] = []  # those of this rank go with their last use
-            read = self._exchange.read(self._read, self._places[following], rows)
-            self._sent.append(self._exchange.begin(self._summed, following, read))
+            begin = self._exchange.begin
+            read = begin("read", self._read, self._places[following], rows)
+            whole = begin("exchange", self._summed, following, read)
+            self._sent.append(begin("write", self._written, whole))
 
     def found(self, there: Sequence[int]) -> tuple[list[Tensor[Any]], Layout]:
         """Return the sums over all parts, a tensor for each bucket, and what is where.
@@ -148,21 +143,25 @@ class Buckets:
         Args:
             there: which parameters have a gradient on any rank.
         """
-        wholes: Any = (each.result() for each in self._sent)
         if len(self._places) == 1:
             read: Future[Any] = Future()
             read.set_result(self._read(self._places[0], self._ready[0]))
-            wholes = [self._summed(0, read)]
+            wholes = [asarray(self._summed(0, read), device=self._inner)]
+        else:
+            wholes = [each.result() for each in self._sent]
         layout = tuple(
             tuple((self._weights[p].id if there[p] else "", self._weights[p].shape) for p in places)
             for places in self._places
         )
-        return [asarray(whole, device=self._inner) for whole in wholes], layout
+        return wholes, layout
 
     def _summed(self, number: int, read: Future[Any]) -> Any:
         held = read.result()
         out = self._exchange.room(number, held)
         return tree_sum(self._exchange.group, self._leaves, held, out)
+
+    def _written(self, whole: Future[Any]) -> Tensor[Any]:
+        return asarray(whole.result(), device=self._inner)
 
     def _row(self, places: list[int], sums: list[Any]) -> Any:
         """One sum of the gradients of a bucket in one tensor, which is read from there at once."""

@@ -18,7 +18,17 @@ import numpy as np
 
 from phlox_nn import Module, Param, Updates
 from phlox_record import NamedMsgpackRecorder
-from phlox_tensor import Backend, DisagreementError, Proposed, Ready, Tensor, asarray, where
+from phlox_tensor import (
+    Backend,
+    DisagreementError,
+    Proposed,
+    Ready,
+    Tensor,
+    asarray,
+    concat,
+    tree,
+    where,
+)
 from phlox_tensor.groups import Group, Meeting, TreeSum, gathered, share_of, told
 
 from .buckets import Buckets, Exchange, Layout, added
@@ -148,7 +158,7 @@ class Together:
             buckets: with all gradients of this rank.
             seen: what else its parts gave, None for empty ones.
         """
-        others = [None if part is None else _small(part) for part in seen]
+        others = read_at_once([None if part is None else _small(part) for part in seen])
         found = self._exchange.gathered((np.packbits(buckets.there), others))
         parts = [part for _, theirs in found for part in theirs]
         full = [part for part in parts if part is not None]
@@ -225,13 +235,29 @@ def states_of(model: Module) -> list[Param]:
     return [param for param in dict.fromkeys(model.param_list()) if param.role == "state"]
 
 
+def read_at_once(values: Any) -> Any:
+    """Return a tree with arrays for tensors, which are read from their device in one go."""
+    leaves, structure = tree.flatten(values)
+    kinds: dict[Any, list[int]] = {}
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor):
+            kinds.setdefault((leaf.device.base, leaf.dtype), []).append(place)
+    for (device, _), places in kinds.items():
+        tensors = [leaves[place].detach().to_device(device) for place in places]
+        flat = concat([tensor.reshape(-1) for tensor in tensors]).numpy()
+        low = 0
+        for place, tensor in zip(places, tensors, strict=True):
+            leaves[place] = flat[low : low + tensor.size].reshape(tensor.shape)
+            low += tensor.size
+    return tree.rebuild(structure, leaves)
+
+
 def _small(part: Part) -> tuple[list[list[Any]], dict[str, Any], Any]:
-    """A part as what travels: arrays of what it proposes, weighted values without axes, weight."""
-    states = [[value.detach().numpy() for value in values] for values in part.states]
+    """A part as what travels: what it proposes, weighted values without axes, its weight."""
+    states = [list(values) for values in part.states]
     scalars = {
-        name: (value if part.weight is None else weighted(value, part.weight)).numpy()
+        name: value if part.weight is None else weighted(value, part.weight)
         for name, value in part.out.items()
         if isinstance(value, Tensor) and not value.ndim and name != "weight"
     }
-    weight = part.weight
-    return states, scalars, weight.numpy() if isinstance(weight, Tensor) else weight
+    return states, scalars, part.weight
