@@ -60,6 +60,8 @@ def section(rows: list[dict[str, Any]], engines: list[str], measured: str) -> li
         for row in rows:
             if row["group"] == group:
                 cases.setdefault(row["name"], {})[row["engine"]] = row
+        if not cases:
+            continue
         out += [
             "",
             f"| {group} | {' | '.join(engines)} | PyTorch | times PyTorch | rate |",
