@@ -36,7 +36,7 @@ def from_pytorch(module: _fields.ModuleNode, found: Found) -> Found:
             names.setdefault(theirs, path)
         places |= dict.fromkeys(path[:at] for at, letter in enumerate(path) if letter == ".")
     around = {_names_of(path, naming)[0]: path for path in places}
-    halves = {}
+    fused: dict[str, list[str]] = {}
     for path, part in parts.items():
         if maps := getattr(type(part), "fused_in_pytorch", ()):
             for name in maps:
@@ -44,13 +44,13 @@ def from_pytorch(module: _fields.ModuleNode, found: Found) -> Found:
                 names[alone] = _fields.join(path, f"{name}.weight")
             for kind in ("weight", "bias"):
                 whole = _names_of(_fields.join(path, f"{_FUSED}_{kind}"), naming)[0]
-                halves[whole] = [_fields.join(path, f"{name}.{kind}") for name in maps]
+                fused[whole] = [_fields.join(path, f"{name}.{kind}") for name in maps]
     turned = {name for path, part in parts.items() for name in _turned(path, part)}
     result: Found = {}
     for path, entry in found.items():
         if path.rpartition(".")[2] == _UNKNOWN_HERE and path not in known:
             continue
-        several = halves.get(path, ())
+        several = fused.get(path, [])
         if several and _rows(entry, len(several)):
             made: Found = {p: _rows_of(entry, i, len(several)) for i, p in enumerate(several)}
         else:

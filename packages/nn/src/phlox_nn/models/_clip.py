@@ -14,9 +14,8 @@ from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
 from ..param.param import Param
-from ._parts import ModelConfig, ProjectedAttention, require_heads
+from ._parts import SMALL, ModelConfig, ProjectedAttention, require_heads, small_linear
 
-_SMALL = init.Normal(std=0.02)
 _Activation = Literal["quick_gelu", "gelu"]
 
 
@@ -77,7 +76,7 @@ class ClipConfig(ModelConfig):
             return LayerNormConfig(size, self.epsilon).init(device)
 
         def table(rows: int, size: int) -> Embedding:
-            return Embedding(rows, size, initializer=_SMALL, device=device)
+            return Embedding(rows, size, initializer=SMALL, device=device)
 
         def projection(size: int) -> Linear:
             first = init.Normal(std=1 / sqrt(size))
@@ -85,7 +84,7 @@ class ClipConfig(ModelConfig):
 
         places = (self.image // self.patch) ** 2 + 1
         patches = Conv2dConfig(
-            self.channels_in, wide, self.patch, self.patch, bias=False, initializer=_SMALL
+            self.channels_in, wide, self.patch, self.patch, bias=False, initializer=SMALL
         )
         text, images = (d, self.n_heads, self.d_ff), (wide, self.n_heads_image, self.d_ff_image)
         return Clip(
@@ -97,7 +96,7 @@ class ClipConfig(ModelConfig):
             ),
             vision_model=ClipImages(
                 embeddings=ClipPatches(
-                    class_embedding=_SMALL.param((wide,), device),
+                    class_embedding=SMALL.param((wide,), device),
                     patch_embedding=patches.init(device),
                     position_embedding=table(places, wide),
                 ),
@@ -114,16 +113,16 @@ class ClipConfig(ModelConfig):
         )
 
     def _layer(self, size: int, heads: int, d_ff: int, device: Backend | str | None) -> ClipLayer:
-        def linear(d_input: int, d_output: int) -> Linear:
-            made = LinearConfig(d_input, d_output, initializer=_SMALL).init(device)
-            return made.replace(bias=init.Zeros().param((d_output,), device))
-
-        key, value, query, out = (linear(size, size) for _ in range(4))
+        key, value, query, out = (small_linear(size, size, device) for _ in range(4))
         return ClipLayer(
             layer_norm1=LayerNormConfig(size, self.epsilon).init(device),
             self_attn=ProjectedAttention(key, value, query, out, heads),
             layer_norm2=LayerNormConfig(size, self.epsilon).init(device),
-            mlp=ClipMlp(linear(size, d_ff), linear(d_ff, size), self.activation == "quick_gelu"),
+            mlp=ClipMlp(
+                small_linear(size, d_ff, device),
+                small_linear(d_ff, size, device),
+                self.activation == "quick_gelu",
+            ),
         )
 
 

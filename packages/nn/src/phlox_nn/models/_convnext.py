@@ -6,11 +6,11 @@ from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
 from ..layers.conv import Conv2d, Conv2dConfig
-from ..layers.linear import Linear, LinearConfig
+from ..layers.linear import Linear
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
 from ..param.param import Param
-from ._parts import ModelConfig
+from ._parts import ModelConfig, small_linear
 
 _SMALL = init.TruncatedNormal(std=0.02)
 _EPSILON = 1e-6
@@ -55,7 +55,7 @@ class ConvNextConfig(ModelConfig):
             encoder=ConvNextStages(stages),
             layernorm=LayerNormConfig(last, self.epsilon).init(device),
         )
-        return ConvNext(body, _linear(last, self.classes, device), self)
+        return ConvNext(body, small_linear(last, self.classes, device, _SMALL), self)
 
     def _stage(self, place: int, before: int, device: Backend | str | None) -> ConvNextStage:
         width, halves = self.widths[place], place > 0
@@ -69,8 +69,8 @@ class ConvNextConfig(ModelConfig):
         return ConvNextBlock(
             dwconv=deep.init(device),
             layernorm=LayerNormConfig(width, _EPSILON).init(device),
-            pwconv1=_linear(width, 4 * width, device),
-            pwconv2=_linear(4 * width, width, device),
+            pwconv1=small_linear(width, 4 * width, device, _SMALL),
+            pwconv2=small_linear(4 * width, width, device, _SMALL),
             layer_scale_parameter=scale,
         )
 
@@ -78,11 +78,6 @@ class ConvNextConfig(ModelConfig):
 def _conv(channels_in: int, channels_out: int, size: int, device: Backend | str | None) -> Conv2d:
     """A convolution whose windows lie beside each other."""
     return Conv2dConfig(channels_in, channels_out, size, size, initializer=_SMALL).init(device)
-
-
-def _linear(d_input: int, d_output: int, device: Backend | str | None) -> Linear:
-    made = LinearConfig(d_input, d_output, initializer=_SMALL).init(device)
-    return made.replace(bias=init.Zeros().param((d_output,), device))
 
 
 def _behind(x: Tensor[Float]) -> Tensor[Float]:

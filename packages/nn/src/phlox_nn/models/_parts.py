@@ -12,7 +12,7 @@ from ..layers.activation import ActivationConfig, Name
 from ..layers.attention import KeyValues
 from ..layers.conv import Conv2dConfig
 from ..layers.embedding import Embedding
-from ..layers.linear import Linear
+from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import BatchNormConfig
 from ..module.module import Module
 from ..param.param import Param
@@ -21,6 +21,10 @@ from ..settings.fields import check_sizes
 
 # He et al., 2015, by the outputs: what networks of images are usually started with.
 FAN_OUT = init.KaimingNormal(gain=sqrt(2.0), fan_out_only=True)
+
+
+# BERT's start of weights, which CLIP and Whisper took over.
+SMALL = init.Normal(std=0.02)
 
 
 class ModelConfig(Config):
@@ -34,6 +38,17 @@ class ModelConfig(Config):
         """
         check_sizes(self)
         super().__post_init__()
+
+
+def small_linear(
+    d_input: int,
+    d_output: int,
+    device: Backend | str | None,
+    initializer: init.Initializer = SMALL,
+) -> Linear:
+    """Return a linear layer of small weights whose bias is 0."""
+    made = LinearConfig(d_input, d_output, initializer=initializer).init(device)
+    return made.replace(bias=init.Zeros().param((d_output,), device))
 
 
 def by_table(x: Tensor[Float], table: Embedding) -> Tensor[Float]:

@@ -72,7 +72,7 @@ _METHODS: Final = {"compressed-tensors": False, "fp8": True}
 # Orders in which columns were made that left them where they were.
 _ORDERS: Final = {None: True, "static": True, "weight": True}
 # Of activations, which stay as they are here.
-_UNUSED: Final = ("input_scale", "output_scale", "k_scale", "v_scale", "weight_shape")
+_UNUSED: Final = ("input_scale", "output_scale", ".k_scale", ".v_scale", "weight_shape")
 
 
 def widened(found: dict[str, Any], given: Json) -> dict[str, Any]:

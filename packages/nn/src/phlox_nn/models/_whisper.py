@@ -25,13 +25,12 @@ from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
 from ._causal import Caches
-from ._parts import ModelConfig, ProjectedAttention, require_heads
+from ._parts import SMALL, ModelConfig, ProjectedAttention, require_heads, small_linear
 
 RATE = 16000  # samples in a second, of all published models
 HOP = 160  # from one frame to the next
 _PIECE = 400
 _LOUDEST = 8.0  # tenfolds that the quietest value is below the loudest
-_SMALL = init.Normal(std=0.02)
 
 
 def log_mel(audio: Tensor[Float], mels: int = 80) -> Tensor[Float]:
@@ -114,8 +113,8 @@ class WhisperConfig(ModelConfig):
             dropout=Dropout(self.dropout, device=device),
         )
         decoder = WhisperDecoder(
-            embed_tokens=table(self.words, _SMALL),
-            embed_positions=table(self.positions, _SMALL),
+            embed_tokens=table(self.words, SMALL),
+            embed_positions=table(self.positions, SMALL),
             layers=tuple(self._layer(device, hears=True) for _ in range(self.n_layers_decoder)),
             layer_norm=LayerNormConfig(d).init(device),
             dropout=Dropout(self.dropout, device=device),
@@ -124,8 +123,8 @@ class WhisperConfig(ModelConfig):
 
     def _attention(self, device: Backend | str | None) -> ProjectedAttention:
         d = self.d_model
-        query, value, out = (_linear(d, d, device) for _ in range(3))
-        key = LinearConfig(d, d, bias=False, initializer=_SMALL).init(device)
+        query, value, out = (small_linear(d, d, device) for _ in range(3))
+        key = LinearConfig(d, d, bias=False, initializer=SMALL).init(device)
         return ProjectedAttention(key, value, query, out, self.n_heads)
 
     def _layer(self, device: Backend | str | None, *, hears: bool = False) -> WhisperLayer:
@@ -139,16 +138,11 @@ class WhisperConfig(ModelConfig):
             self_attn_layer_norm=norm(),
             encoder_attn=self._attention(device) if hears else None,
             encoder_attn_layer_norm=norm() if hears else None,
-            fc1=_linear(d, self.d_ff, device),
-            fc2=_linear(self.d_ff, d, device),
+            fc1=small_linear(d, self.d_ff, device),
+            fc2=small_linear(self.d_ff, d, device),
             final_layer_norm=norm(),
             dropout=Dropout(self.dropout, device=device),
         )
-
-
-def _linear(d_input: int, d_output: int, device: Backend | str | None) -> Linear:
-    made = LinearConfig(d_input, d_output, initializer=_SMALL).init(device)
-    return made.replace(bias=init.Zeros().param((d_output,), device))
 
 
 class Waves(init.Initializer):

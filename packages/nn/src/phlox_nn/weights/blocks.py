@@ -32,9 +32,8 @@ class BlockWeight(MadeWeight):
     ``px.blocks_linear``. The weight is not trained; with adapters beside it (``nn.apply_lora``) the
     model is. ``nn.dequantize_weights`` makes a parameter of it.
 
-    blocks: uint8, a row for each output.
-
     Attributes:
+        blocks: uint8, a row for each output.
         form: of the blocks, such as ``"Q4_K"``.
         sizes: the shape of the weight.
         axis: that of the inputs.
