@@ -26,6 +26,7 @@ ALLOWED = {
     ("packages/nn/src/phlox_nn/losses/ctc.py", "mean"): "a setting of losses",
     ("packages/onnx/src/phlox_onnx/run/_paths.py", "Add"): "the formula of a layer with a bias",
     ("packages/optim/src/phlox_optim/_rmsprop.py", "mean"): "the name of a state",
+    ("packages/tensor/src/phlox_tensor/testing/_conformance.py", "broadcast"): "a layout",
     ("packages/tensor/src/phlox_tensor/testing/_conformance.py", "contiguous"): "a layout",
     ("packages/wgpu-backend/src/phlox_wgpu/_indexing.py", "add"): "an update of scatter",
     ("packages/wgpu-backend/src/phlox_wgpu/wgsl/chain.py", "cast"): "the node that is no table row",

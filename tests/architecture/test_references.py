@@ -46,7 +46,10 @@ def test_a_shared_formula_is_seen() -> None:
 
 
 def test_every_op_has_a_reference_or_a_reason() -> None:
+    alone = "of one process it gives what it gets; tests/distributed has those of several"
+    collectives = ("all_gather", "all_reduce", "broadcast", "broadcast_backward", "reduce_scatter")
     reasons = {
+        **dict.fromkeys(collectives, alone),
         "blocks_linear": "dequantize_blocks and matmul",
         "dequantize_blocks": "ops that have references; tests ask the reader of such files",
         "quantized_linear": "dequantize and matmul, which have references",

@@ -90,22 +90,29 @@ class Meeting:
             raise ArgumentError("step", what, got=got, expected=expected)
         if self._tells:
             sizes = [part.size if isinstance(part, np.ndarray) else part for part in calls[0][1:]]
-            kind = None if name == "barrier" else calls[0][1].dtype
+            kind = getattr(calls[0][1], "dtype", None) if sizes else None
             told(self.group, (name, kind, sizes), self._leader)
         getattr(self, f"_{name}")([call[1:] for call in calls])
 
     def _join(self, name: str, kind: Any, sizes: list[Any]) -> None:
         """Make a call as a process without a part."""
+        getattr(self, f"_join_{name}")(kind, sizes)
+
+    def _join_all_to_all(self, kind: Any, sizes: list[Any]) -> None:
+        del sizes
         none, nothing = np.empty(0, kind), [0] * self.group.size
-        if name == "all_to_all":
-            self.group.all_to_all(none, nothing, none, nothing)
-        elif name == "all_gather":
-            counts = [sum(sizes[2][low:high]) for low, high in pairwise(self.edges)]
-            self.group.all_gather(none, np.empty(sizes[1], kind), counts)
-        elif name == "broadcast":
-            self._broadcast([(np.empty(sizes[0], kind), sizes[1])])
-        else:
-            self.group.barrier()
+        self.group.all_to_all(none, nothing, none, nothing)
+
+    def _join_all_gather(self, kind: Any, sizes: list[Any]) -> None:
+        counts = [sum(sizes[2][low:high]) for low, high in pairwise(self.edges)]
+        self.group.all_gather(np.empty(0, kind), np.empty(sizes[1], kind), counts)
+
+    def _join_broadcast(self, kind: Any, sizes: list[Any]) -> None:
+        self._broadcast([(np.empty(sizes[0], kind), sizes[1])])
+
+    def _join_barrier(self, kind: Any, sizes: list[Any]) -> None:
+        del kind, sizes
+        self.group.barrier()
 
     def _all_to_all(self, calls: list[Any]) -> None:
         """Pieces go to processes in the order of their parts, and of those they are for."""
