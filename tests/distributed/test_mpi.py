@@ -24,7 +24,7 @@ _SUM = """
 import sys
 from importlib import import_module
 from phlox import distributed
-from phlox_tensor.groups import gathered, told
+from phlox_tensor.groups import Solo, gathered, told
 from tests.distributed.threads import leaves_of, summed
 
 group = distributed.init()
@@ -32,6 +32,11 @@ exchange = import_module("phlox_tensor._groups.exchange")
 exchange._PIECE = 9_000  # several, in memory that the ranks share
 assert group.window(4) is not None
 found = summed(group, leaves_of(8, 70_001)).tobytes()
+leaves = [leaves_of(8, size) for size in (5, 9_000, 70_001, 2_000)]
+alone = [summed(Solo(), each).tobytes() for each in leaves]
+for turn in range(100):  # sums of other sizes follow each other in one memory
+    at = turn * 7 % 4
+    assert summed(group, leaves[at]).tobytes() == alone[at], turn
 distributed.Mpi.window = lambda *_: None  # as on several machines
 assert summed(group, leaves_of(8, 70_001)).tobytes() == found
 group.barrier()

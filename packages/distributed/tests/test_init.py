@@ -65,5 +65,9 @@ def test_processes_that_do_not_find_each_other_are_refused(monkeypatch: pytest.M
     with pytest.raises(DistributedError, match=r"got a group of one, expected 2(.|\n)*=pmi2"):
         _init._require_size(1)
     _init._require_size(2)
+    for name in _init.LAUNCHED:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(DistributedError, match="do not find each other"):
+        distributed.init()
     monkeypatch.setenv("PHLOX_RANKS", "1")
     _init._require_size(1)

@@ -49,6 +49,7 @@ def init(*, check: bool = True) -> Group:
         (0, 1)
     """
     if not any(name in os.environ for name in LAUNCHED):
+        _require_size(1)
         return Solo()
     group = Mpi()
     _require_size(group.size)

@@ -57,6 +57,7 @@ class Mpi:
         machine.Free()
         self._windows: Any = None
         self._views: list[NDArray[Any]] = []
+        self._too_large = 1 << 62  # bytes for which there was no room
         self.watchdog: Watchdog | None = None
 
     def all_to_all(
@@ -101,14 +102,21 @@ class Mpi:
         """
         if self.local_size < self.size:
             return None
+        if nbytes >= self._too_large:
+            return None
         if self._windows is None or self._views[0].nbytes < nbytes:
             if not all(gathered(self, _has_room(2 * nbytes * self.size))):
+                self._too_large = nbytes
                 return None
+            if self._windows is not None:  # whose sums are done on all ranks
+                self._views = []
+                self._windows.Unlock_all()
+                self._windows.Free()
             window = self._mpi.Win.Allocate_shared(nbytes, 1, comm=self._world)
             window.Lock_all()
             buffers = [window.Shared_query(rank)[0] for rank in range(self.size)]
             self._views = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
-            self._windows = window  # the one before lives as long as somebody has its views
+            self._windows = window
         return self._views, self._meet
 
     def _meet(self) -> None:

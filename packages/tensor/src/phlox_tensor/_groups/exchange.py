@@ -90,6 +90,7 @@ def _in_window(
         whole[own] = _added(rows, nodes)
         meet()
         out[low : low + width] = whole[:width]
+    meet()  # the next sum may have rows where this one is read
 
 
 def _exchange(group: Group, nodes: Any, held: NDArray[Any], out: NDArray[Any]) -> None:
