@@ -59,6 +59,19 @@ def test_rounded_products_are_those_of_the_formula(form: str, rows: int) -> None
     assert 0 < np.abs(got - exact).max() < 0.02 * largest
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("rows", [1, 40])
+def test_what_is_no_number_stays_none(rows: int, bad: float) -> None:
+    """At each place of a group, whatever follows it; other rows are as without it."""
+    blocks = px.asarray(raw("Q8_0", 5, 2))
+    for place in range(64):
+        x = np.ones((rows + 1, 64), np.float32)
+        x[0, place] = bad
+        found = px.blocks_linear(px.asarray(x), blocks, None, "Q8_0", rounded=True).numpy()
+        assert np.isnan(found[0]).all(), place
+        assert np.isfinite(found[1:]).all(), place
+
+
 def test_the_gradient_is_that_of_the_product_without_rounding() -> None:
     train = px.Autodiff(px.Cpu())
     blocks = px.asarray(raw("Q8_0", 5, 2), device=train)

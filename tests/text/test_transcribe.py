@@ -67,7 +67,11 @@ def test_what_is_no_sound_or_no_whisper_is_said(folder: Path, tmp_path: Path, ca
     whole = write_wave(tmp_path / "a.wav", SPOKEN[:800].clip(-1, 1))
     (tmp_path / "cut.wav").write_bytes(whole.read_bytes()[:-10])
     (tmp_path / "text.wav").write_text("no sound at all, and long enough to be a header")
+    wide = bytearray(whole.read_bytes())
+    wide[34] = 64  # bits of a sample
+    (tmp_path / "wide.wav").write_bytes(wide)
     rows = [
+        (tmp_path / "wide.wav", "got 64 bits, expected PCM"),
         (tmp_path / "cut.wav", "no wave file that is read: got 1,590 bytes of 1,600"),
         (tmp_path / "text.wav", "expected PCM of 8, 16, 24 or 32 bits"),
         (tmp_path / "none.wav", "cannot be read: got No such file"),

@@ -96,10 +96,9 @@ fn into_parts_body<F: Form>(_: PhantomData<F>, from: &[f32], to: &mut [Part]) {
 pub fn into_bytes(from: &[f32], to: &mut [i8; GROUP]) -> f32 {
     let mut most = [0.0f32; LANES];
     for (i, v) in from.iter().enumerate() {
-        let v = v.abs();
-        most[i % LANES] = if v < most[i % LANES] { most[i % LANES] } else { v };
+        most[i % LANES] = larger(most[i % LANES], v.abs());
     }
-    let scale = most.iter().fold(0.0f32, |most, &v| if v < most { most } else { v }) / 127.0;
+    let scale = most.into_iter().fold(0.0, larger) / 127.0;
     let by = if scale > 0.0 { scale } else { f32::INFINITY };
     for (to, v) in to.iter_mut().zip(from) {
         // What is no number becomes 0, beside a scale that is none.
@@ -108,11 +107,17 @@ pub fn into_bytes(from: &[f32], to: &mut [i8; GROUP]) -> f32 {
     if scale.is_finite() { scale } else { f32::NAN }
 }
 
+/// The larger, and NaN where one of both is none.
+#[inline(always)]
+fn larger(most: f32, v: f32) -> f32 {
+    if v > most || v.is_nan() { v } else { most }
+}
+
 /// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each.
 fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
     #[cfg(target_arch = "x86_64")]
     if simd::has_byte_products() && simd::level() == Level::Avx512 {
-        // SAFETY: just asked.
+        // SAFETY: the instructions were asked for, and `times` gives one to `TOGETHER` rows of `count` parts.
         unsafe {
             return match x.len() / count.max(1) {
                 1 => by_bytes::<F, 1>(row, x, count, sums),
@@ -125,6 +130,8 @@ fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER
     plain(PhantomData::<F>, row, x, count, sums);
 }
 
+/// # Safety
+/// The processor has these instructions; `x` holds `R` rows of `count` parts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
 unsafe fn by_bytes<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {

@@ -40,6 +40,8 @@ def read_wave(path: Path) -> tuple[Any, int]:
         raise TextError("transcribe", f"{path} cannot be read", got=error.strerror) from None
     except (EOFError, wave.Error) as error:
         raise _no_wave(path, str(error) or "a file that ends early") from None
+    if width not in {1, 2, 3, 4}:
+        raise _no_wave(path, f"{8 * width} bits")
     if len(raw) != count * channels * width or not rate:
         raise _no_wave(path, f"{len(raw):,} bytes of {count * channels * width:,}")
     return _floats(raw, width).reshape(-1, channels).mean(axis=1, dtype=np.float32), rate

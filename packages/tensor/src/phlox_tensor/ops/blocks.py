@@ -201,8 +201,9 @@ blocks_linear = contraction(
     example="pt.blocks_linear(pt.ones((32,)), pt.asarray([[0, 60] + [1] * 32], dtype='uint8'), "
     "None)",
     doc="``x @ weight.mT + bias`` with a weight of shape (out, in) in blocks of a ``form`` as "
-    "``dequantize_blocks`` has them, which stay as they are: memory holds no floats of them. "
+    "``dequantize_blocks`` has them, of which floats are made for the call alone. "
     "``rounded``: first, in float32, each 32 numbers of x become integers of 8 bits times a scale, "
-    "as in llama.cpp, so that a few rows take the time of reading the blocks. The gradient is that "
-    "of the product without rounding.",
+    "as in llama.cpp, so that on ``Cpu`` up to 24 rows take the time of reading the blocks, and no "
+    "floats of them; more rows may differ from fewer in the last bits. The gradient is that of the "
+    "product without rounding.",
 )
