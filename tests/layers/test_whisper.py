@@ -160,6 +160,9 @@ def test_what_cannot_be_transcribed_is_refused(tmp_path: Path) -> None:
         models.transcribe(loaded, SPOKEN, language="de", task="sing")
     with pytest.raises(px.ArgumentError, match=r"no line of samples: got \(2, 15000\)"):
         models.transcribe(loaded, SPOKEN.reshape(2, -1), language="de")
+    with pytest.raises(px.ArgumentError, match="from -1 to 1: got int16, expected floats") as info:
+        models.transcribe(loaded, (SPOKEN * 9).astype(np.int16), language="de")
+    assert "/ 32768" in str(info.value)
     with pytest.raises(px.ArgumentError, match="the model has one language"):
         models.transcribe(loaded, SPOKEN, language="de", tokens=RULES)
     with pytest.raises(px.ShapeError, match=r"no windows of sound: got \(1, 8, 99\)"):

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from phlox_tensor import ArgumentError, Float, RecordError, Tensor, asarray, fft
+from phlox_tensor import ArgumentError, Float, RecordError, Tensor, asarray, fft, int16, isdtype
 from phlox_tensor.names import some
 
 from ._causal import Caches
@@ -198,7 +198,7 @@ def transcribe(
         each: is called with each segment as it is found.
 
     Raises:
-        ArgumentError: for audio that is no line of samples, an unknown language or task, and a
+        ArgumentError: for audio that is no line of floats, an unknown language or task, and a
             model without a folder when there are no tokens.
         FileNotFoundError: the folder has no ``generation_config.json``.
         RecordError: the file there is none of Whisper.
@@ -254,6 +254,15 @@ def _frames(model: Whisper, audio: Any, sample_rate: int) -> Tensor[Float]:
         hint = "audio.mean(axis=0)" if given.ndim == 2 else None
         raise ArgumentError(
             "transcribe", "no line of samples", got=given.shape, expected="(length,)", hint=hint
+        )
+    if not isdtype(given.dtype, "real floating"):
+        hint = "audio.astype(np.float32) / 32768" if given.dtype == int16 else None
+        raise ArgumentError(
+            "transcribe",
+            "samples are not from -1 to 1",
+            got=given.dtype,
+            expected="floats",
+            hint=hint,
         )
     samples = given.astype(table.dtype).to_device(table.device)
     if sample_rate != RATE:
