@@ -133,12 +133,31 @@ impl DType {
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::Float)
     }
+
+    /// The type, itself or a wider one, in whose loops order and sums are exact: rarely used types have no loops of their own.
+    #[inline]
+    pub const fn common(self) -> DType {
+        match self {
+            DType::F16 | DType::BF16 => DType::F32,
+            DType::I8 | DType::I16 | DType::U8 | DType::U16 => DType::I32,
+            DType::U32 => DType::I64,
+            other => other,
+        }
+    }
+
+    /// What integers of a rarely used type are cast to before all else, where the others have loops of their own.
+    #[inline]
+    pub fn rare(self) -> Option<DType> {
+        matches!(self, DType::I8 | DType::I16 | DType::U16 | DType::U32).then(|| self.common())
+    }
 }
 
 /// A Rust type that can be the element of an array.
 pub trait Element: Copy + Send + Sync + 'static {
     /// Its run-time tag.
     const DTYPE: DType;
+    /// Whether loops that wait for memory are built for AVX-512 too: other types have those of AVX2.
+    const WIDE: bool = matches!(Self::DTYPE, DType::F32);
     /// Nearest value: floats round, integers truncate and saturate (NaN is 0), bool is `!= 0`.
     fn from_f64(value: f64) -> Self;
     /// Floats round, integers wrap, bool is `!= 0`.
@@ -268,7 +287,7 @@ float_elements! {
 }
 
 /// Runs an expression with `$T` bound to the Rust type of a dtype. `dispatch!(all dtype, T => expr)`; the sets are
-/// `all`, `num` (no bool), `float` and `int`. A dtype outside the set runs the `else` arm.
+/// `all`, `num` (no bool), `common` ([`DType::common`], no bool), `float` and `int`. A dtype outside the set runs the `else` arm.
 #[macro_export]
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident => $body:expr, $other:expr; $($variant:ident $rust:ty),*) => {
@@ -285,6 +304,9 @@ macro_rules! dispatch {
     (num $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
         $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::dtype::F16, BF16 $crate::dtype::BF16,
             F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64)
+    };
+    (common $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body, $other; F32 f32, F64 f64, I32 i32, I64 i64, U64 u64)
     };
     // Those that are computed in as they are.
     (computed $dtype:expr, $T:ident => $body:expr, else $other:expr) => {

@@ -286,6 +286,12 @@ pub trait Kernel<T: Real> {
 /// Runs a kernel with the widest registers of this machine.
 #[inline]
 pub fn launch<T: Real, K: Kernel<T>>(kernel: K) {
+    // Once for all callers: what old processors run is no part of each.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    fn portable<T: Real, K: Kernel<T>>(kernel: K) {
+        // SAFETY: portable code.
+        unsafe { kernel.run::<T::Portable>() }
+    }
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
@@ -306,8 +312,7 @@ pub fn launch<T: Real, K: Kernel<T>>(kernel: K) {
             Level::Baseline => {}
         }
     }
-    // SAFETY: portable code.
-    unsafe { kernel.run::<T::Portable>() }
+    portable(kernel);
 }
 
 /// Elements per register that [`launch`] will choose.

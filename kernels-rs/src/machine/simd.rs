@@ -184,30 +184,44 @@ pub fn has_byte_products() -> bool {
 }
 
 /// Compiles an `#[inline(always)]` function for each level and calls the best one:
-/// `vectorize!(name[T: Bound](a: A, b: B) -> R => generic::<T>)` defines `fn name<T: Bound>(a: A, b: B) -> R`.
+/// `vectorize!(name[T: Bound](a: A, b: B) -> R => generic::<T>)` defines `fn name<T: Bound>(a: A, b: B) -> R`, and `unsafe name`
+/// an unsafe function. With `, wide T::WIDE` at its end the build for AVX-512 is that of such types alone.
 #[macro_export]
 macro_rules! vectorize {
-    ($(#[$meta:meta])* $vis:vis $name:ident $([$($g:ident : $bound:path),*])? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?
-        => $inner:path) => {
+    (@build [$($kind:ident)?] [$(#[$meta:meta])* $vis:vis] $name:ident $([$($g:ident : $bound:path),*])?
+        ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? => $inner:path $(, wide $wide:expr)?) => {
         $(#[$meta])*
         #[inline]
-        $vis fn $name $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
+        $vis $($kind)? fn $name $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
-                fn avx2 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
+                $($kind)? fn avx2 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2")]
-                fn avx512 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
-                match $crate::machine::simd::level() {
+                $($kind)? fn avx512 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
+                // Once for all callers: what old processors run is no part of each.
+                #[inline(never)]
+                $($kind)? fn base $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
+                let level = $crate::machine::simd::level();
+                if level == $crate::machine::simd::Level::Avx512 $(&& $wide)? {
                     // SAFETY: the level says that the CPU has these features.
-                    $crate::machine::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
-                    // SAFETY: as above.
-                    $crate::machine::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
-                    $crate::machine::simd::Level::Baseline => {}
+                    return unsafe { avx512 $(::<$($g),*>)? ($($arg),*) };
                 }
+                if level >= $crate::machine::simd::Level::Avx2 {
+                    // SAFETY: as above.
+                    return unsafe { avx2 $(::<$($g),*>)? ($($arg),*) };
+                }
+                base $(::<$($g),*>)? ($($arg),*)
             }
+            #[cfg(not(target_arch = "x86_64"))]
             $inner($($arg),*)
         }
+    };
+    ($(#[$meta:meta])* unsafe $vis:vis $name:ident $($rest:tt)*) => {
+        $crate::vectorize!(@build [unsafe] [$(#[$meta])* $vis] $name $($rest)*);
+    };
+    ($(#[$meta:meta])* $vis:vis $name:ident $($rest:tt)*) => {
+        $crate::vectorize!(@build [] [$(#[$meta])* $vis] $name $($rest)*);
     };
 }
 

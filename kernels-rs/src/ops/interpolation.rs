@@ -175,7 +175,7 @@ impl<T: Real> Image<T> {
 
 vectorize!(
     band_of[T: Real](image: &Image<T>, source: &[T], rows: (Range<usize>, usize), buffer: &mut [T], out: &mut [T])
-        => band_body::<T>
+        => band_body::<T>, wide T::WIDE
 );
 
 #[inline(always)]

@@ -16,6 +16,7 @@ use crate::dispatch;
 use crate::dtype::{BF16, DType, Element, F16};
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
+use crate::ops::elementwise::convert::cast;
 use crate::ops::parts::{self, Planes};
 use crate::ops::reduction;
 use std::ops::Range;
@@ -160,31 +161,44 @@ impl Pool {
 
 /// The largest element of each window; NaN wins, the first of equals wins.
 pub fn max_pool2d(x: &Array, settings: &Settings) -> Result<Array> {
-    let pool = Pool::new("max_pool2d", x.shape(), settings)?;
-    let mut out = Array::uninit(x.dtype(), &pool.shape())?;
-    for planes in Planes::cut(&[x], parts::made(&[x], x.dtype())) {
-        let (pool, to) = (pool.part(&planes), pool.results(&planes));
-        let source = planes.take(x)?.contiguous()?;
-        dispatch!(num x.dtype(), T => max::values::<T>(&pool, elements(&source), &mut out.as_mut_slice()[to]),
-            else return Err(Error::value("max_pool2d", "wrong dtype: got bool, expected a number")));
-    }
-    Ok(out)
+    maxima("max_pool2d", x, settings, None)
 }
 
 /// [`max_pool2d`], and where in its `H * W` plane each maximum lies, as int64.
 pub fn max_pool2d_with_indices(x: &Array, settings: &Settings) -> Result<(Array, Array)> {
-    let pool = Pool::new("max_pool2d_with_indices", x.shape(), settings)?;
-    let mut out = Array::uninit(x.dtype(), &pool.shape())?;
-    let mut places = Array::uninit(DType::I64, &pool.shape())?;
-    for planes in Planes::cut(&[x], parts::made(&[x], x.dtype())) {
-        let (pool, to) = (pool.part(&planes), pool.results(&planes));
-        let source = planes.take(x)?.contiguous()?;
-        let found = &mut places.as_mut_slice()[to.clone()];
-        dispatch!(num x.dtype(), T => {
-            max::with_indices::<T>(&pool, elements(&source), &mut out.as_mut_slice()[to], found);
-        }, else return Err(Error::value("max_pool2d_with_indices", "wrong dtype: got bool, expected a number")));
-    }
+    const OP: &str = "max_pool2d_with_indices";
+    let mut places = Array::uninit(DType::I64, &Pool::new(OP, x.shape(), settings)?.shape())?;
+    let out = maxima(OP, x, settings, Some(&mut places))?;
     Ok((out, places))
+}
+
+fn maxima(op: &str, x: &Array, settings: &Settings, mut places: Option<&mut Array>) -> Result<Array> {
+    let common = pooled_as(op, x.dtype())?;
+    if !x.dtype().is_float() && common != x.dtype() {
+        return cast(&maxima(op, &cast(x, common)?, settings, places)?, x.dtype());
+    }
+    let pool = Pool::new(op, x.shape(), settings)?;
+    let mut out = Array::uninit(x.dtype(), &pool.shape())?;
+    for planes in Planes::cut(&[x], parts::made(&[x], common)) {
+        let (pool, to) = (pool.part(&planes), pool.results(&planes));
+        let source = parts::ready(&planes.take(x)?, common)?;
+        let found = places.as_mut().map(|places| &mut places.as_mut_slice()[to.clone()]);
+        dispatch!(common common, T => parts::write(&mut out, to, |to| {
+            max::run::<T>(&pool, elements(&source), to, found);
+            Ok(())
+        })?, else unreachable!("looked at above"));
+    }
+    Ok(out)
+}
+
+/// The type that maxima of this one are looked for in: small integers are exact in `f32`, and what an empty window gives there,
+/// minus infinity, becomes the lowest of them.
+fn pooled_as(op: &str, dtype: DType) -> Result<DType> {
+    match dtype {
+        DType::Bool => Err(Error::value(op, "wrong dtype: got bool, expected a number")),
+        _ if dtype.itemsize() < 4 => Ok(DType::F32),
+        _ => Ok(dtype.common()),
+    }
 }
 
 /// Adds each element of `g` at the place in its plane that `indices` names.

@@ -3,8 +3,7 @@
 use crate::array::Array;
 use crate::array::shape::{Shape, contiguous_strides};
 use crate::array::view;
-use crate::dispatch;
-use crate::dtype::{DType, Element};
+use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
 use crate::machine::lanes::Real;
 use crate::machine::threads::{self, SharedMut};
@@ -38,36 +37,33 @@ pub fn dequantize(x: &Array, scale: &Array, zero_point: Option<&Array>, axis: Op
     }
     let ready = |x: &Array| cast(&view::reshape(x, &blocks)?, wide)?.contiguous();
     let (scale, zero) = (ready(scale)?, zero_point.map(ready).transpose()?);
-    let x = x.contiguous()?;
+    if x.dtype().kind() != Kind::Int {
+        return Err(Error::Rejected("integers stand for numbers"));
+    }
+    // Bytes are read as they are, for `f32`.
+    let bytes = wide == DType::F32 && x.dtype().itemsize() == 1;
+    let x = if bytes { x.clone() } else { cast(x, wide)? }.contiguous()?;
     let mut out = Array::uninit(wide, x.shape())?;
-    if out.numel() > 0 {
-        dispatch!(int x.dtype(), T => {
-            if wide == DType::F64 {
-                Job::<T, f64>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out);
-            } else {
-                Job::<T, f32>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out);
-            }
-        }, else return Err(Error::Rejected("integers stand for numbers")));
+    match x.dtype() {
+        _ if out.numel() == 0 => {}
+        DType::I8 => Job::<i8, f32>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out),
+        DType::U8 => Job::<u8, f32>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out),
+        DType::F32 => Job::<f32, f32>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out),
+        _ => Job::<f64, f64>::new(&x, &scale, zero.as_ref(), &blocks).run(&mut out),
     }
     cast(&out, dtype)
 }
 
-/// An integer that becomes a float.
+/// An integer, which may be held in a float already, that becomes a float.
 trait Whole<W>: Element {
     fn wide(self) -> W;
 }
 
-macro_rules! whole {
-    ($($wide:ident: $($ty:ident)*;)*) => {$($(
-        impl Whole<$wide> for $ty {
-            #[inline(always)]
-            fn wide(self) -> $wide { self as $wide }
-        }
-    )*)*};
-}
-whole! {
-    f32: i16 i32 i64 i8 u16 u32 u64 u8;
-    f64: i16 i32 i64 i8 u16 u32 u64 u8;
+impl<T: Element + Into<W>, W> Whole<W> for T {
+    #[inline(always)]
+    fn wide(self) -> W {
+        self.into()
+    }
 }
 
 struct Job<'a, T, W> {
@@ -125,7 +121,7 @@ impl<'a, T: Whole<W>, W: Real> Job<'a, T, W> {
 }
 
 vectorize!(
-    times[T: Whole<W>, W: Real](x: &[T], scale: &[W], zero: Option<&[W]>, together: usize, out: &mut [W]) => times_body::<T, W>
+    times[T: Whole<W>, W: Real](x: &[T], scale: &[W], zero: Option<&[W]>, together: usize, out: &mut [W]) => times_body::<T, W>, wide W::WIDE
 );
 
 /// A row; each scale is for so many neighbors.

@@ -2,7 +2,6 @@
 //! ([`block`]), so results do not change with the number of threads or the layout.
 
 mod arg;
-mod avx2;
 mod block;
 mod dense;
 mod fold;
@@ -167,6 +166,9 @@ fn reduce(
             return reduce(op, reduction, &cast(x, dtype)?, axes, keepdims, dtype, count);
         }
         _ => {}
+    }
+    if let Some(common) = x.dtype().rare() {
+        return reduce(op, reduction, &cast(x, common)?, axes, keepdims, dtype, count);
     }
     let mut shape = Shape::empty();
     for (axis, &len) in x.shape().iter().enumerate() {

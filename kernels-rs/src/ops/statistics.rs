@@ -8,11 +8,12 @@ pub use quantile::{Between, quantile};
 
 use crate::array::Array;
 use crate::array::reader::Reader;
-use crate::dtype::{DType, Element};
+use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::filled;
-use crate::{dispatch, vectorize};
+use crate::ops::elementwise::convert::cast;
+use crate::vectorize;
 use std::ops::Range;
 
 /// Counters that are used in turns, so that equal neighbors do not wait for one another.
@@ -36,7 +37,15 @@ pub fn bincount(x: &Array, minlength: usize) -> Result<Array> {
     if x.rank() != 1 {
         return Err(Error::Rejected("a vector has counts"));
     }
-    dispatch!(int x.dtype(), T => counted::<T>(x, minlength), else Err(Error::Rejected("integers have counts")))
+    if x.dtype().kind() != Kind::Int {
+        return Err(Error::Rejected("integers have counts"));
+    }
+    let x = &cast(x, x.dtype().common())?;
+    match x.dtype() {
+        DType::I32 => counted::<i32>(x, minlength),
+        DType::I64 => counted::<i64>(x, minlength),
+        _ => counted::<u64>(x, minlength),
+    }
 }
 
 fn counted<T: Whole>(x: &Array, minlength: usize) -> Result<Array> {
@@ -96,7 +105,7 @@ fn range_of<T: Whole>(x: &Array) -> (i128, i128) {
     found.iter().fold((0, -1), |ends, &(low, high)| (low.min(ends.0), high.max(ends.1)))
 }
 
-vectorize!(ends[T: Whole](values: &[T]) -> [T; 2] => ends_body::<T>);
+vectorize!(ends[T: Whole](values: &[T]) -> [T; 2] => ends_body::<T>, wide T::WIDE);
 
 /// The smallest and the largest of some numbers.
 #[inline(always)]

@@ -28,7 +28,7 @@ macro_rules! array_lanes {
             type Elem = $elem;
             type Math = Baseline;
             const N: usize = $n;
-            const ROWS: usize = 6;
+            const ROWS: usize = 4;
             methods! {
                 fn splat(value: $elem) -> Self { Self([value; $n]) }
                 fn load(from: *const $elem) -> Self { Self(from.cast::<[$elem; $n]>().read_unaligned()) }

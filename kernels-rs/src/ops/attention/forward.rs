@@ -9,7 +9,7 @@ use super::tile::{Left, Onto, Panels, Product, Turn};
 use super::{Job, Place, pack, rows_per_group};
 use crate::array::Array;
 use crate::array::float::{RowElement, Wide};
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::machine::lanes::{Block, lane_count};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Arena;
@@ -25,7 +25,9 @@ const TASKS: usize = 16;
 /// Fills the result, which is row-major `[.., heads, queries, values]`.
 pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) {
     let out = SharedMut::new(out.mut_ptr::<T>());
-    if job.queries <= lane_count::<T::Wide>() { blocks::<T, 1>(job, out) } else { blocks::<T, 2>(job, out) }
+    // Few queries of the rarely used `f64` leave lanes idle.
+    let narrow = T::DTYPE != DType::F64 && job.queries <= lane_count::<T::Wide>();
+    if narrow { blocks::<T, 1>(job, out) } else { blocks::<T, 2>(job, out) }
 }
 
 /// The cut of the work, and the sizes of a task.

@@ -240,7 +240,7 @@ impl<W: Score> Kernel<W> for Pull<'_, W> {
 
 vectorize!(
     /// Multiplies by `1 - t * t`, the derivative of the cap where it gave `t`.
-    pub uncap[W: Score](pulls: &mut [W], caps: &[W]) => uncap_body::<W>
+    pub uncap[W: Score](pulls: &mut [W], caps: &[W]) => uncap_body::<W>, wide W::WIDE
 );
 
 #[inline(always)]
@@ -252,7 +252,7 @@ fn uncap_body<W: Score>(pulls: &mut [W], caps: &[W]) {
 
 vectorize!(
     /// `by * tanh(x)`, elementwise.
-    pub cap[W: Score](scores: &mut [W], by: W) => cap_body::<W>
+    pub cap[W: Score](scores: &mut [W], by: W) => cap_body::<W>, wide W::WIDE
 );
 
 #[inline(always)]
@@ -264,7 +264,7 @@ fn cap_body<W: Score>(scores: &mut [W], by: W) {
 
 vectorize!(
     /// Adds, where minus infinity stands for a hidden score.
-    pub shift[W: Score](scores: &mut [W], by: &[W]) => shift_body::<W>
+    pub shift[W: Score](scores: &mut [W], by: &[W]) => shift_body::<W>, wide W::WIDE
 );
 
 #[inline(always)]
@@ -276,7 +276,7 @@ fn shift_body<W: Score>(scores: &mut [W], by: &[W]) {
 
 vectorize!(
     /// Minus infinity where a run of a mask is true.
-    pub hide[W: Score](mask: &[bool], to: &mut [W]) => hide_body::<W>
+    pub hide[W: Score](mask: &[bool], to: &mut [W]) => hide_body::<W>, wide W::WIDE
 );
 
 #[inline(always)]

@@ -8,7 +8,7 @@ mod amx;
 mod panels;
 
 use super::side::{self, KEEPS};
-use super::tile::{Cut, Multiply, Start, Strip, by_one_instruction, tile_rows};
+use super::tile::{Cut, Lies, Multiply, Start, Strip, by_one_instruction, tile_rows};
 use super::{Product, SERIAL};
 use crate::array::Array;
 use crate::dtype::Element;
@@ -290,6 +290,7 @@ fn add_body(from: &[i32], cols: usize, pitch: usize, to: SharedMut<i32>) {
 struct Fours;
 
 impl Multiply for Fours {
+    const TILES: (Lies, [usize; 2]) = (Lies::Packed, [2, 2]);
     by_one_instruction!(target_feature(enable = "avx512vnni"), _mm512_dpbusd_epi32 __m512i, add_fours, simd::has_byte_products);
 }
 

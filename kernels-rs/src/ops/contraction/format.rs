@@ -1,6 +1,6 @@
 //! The cells that operands are packed into, and how cells are multiplied.
 
-use super::tile::Multiply;
+use super::tile::{Lies, Multiply};
 #[cfg(target_arch = "x86_64")]
 use crate::dtype::DType;
 use crate::dtype::Float;
@@ -129,6 +129,7 @@ pub struct Streamed<T>(PhantomData<T>);
 
 impl<T: Float<Wide: Real>> Multiply for Streamed<T> {
     const LYING: bool = true;
+    const TILES: (Lies, [usize; 2]) = (Lies::Packed, [1, 4]);
     type Real = T::Wide;
     type Left = T::Wide;
     type Right = T;

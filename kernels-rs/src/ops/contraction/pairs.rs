@@ -3,7 +3,7 @@
 use super::call::{CACHED, Call};
 use super::direct::Way;
 use super::format::Format;
-use super::tile::{Multiply, by_one_instruction};
+use super::tile::{Lies, Multiply, by_one_instruction};
 use crate::dtype::BF16;
 use crate::machine::lanes::{Block, Kernel, Lanes};
 use crate::machine::simd::prefetch;
@@ -20,11 +20,13 @@ impl Pairs {
 }
 
 impl Multiply for Pairs {
+    const TILES: (Lies, [usize; 2]) = (Lies::Packed, [1, 2]);
     by_one_instruction!(target_feature(enable = "avx512bf16"), _mm512_dpbf16_ps __m512bh, add_pairs, Self::supported);
 }
 
 macro_rules! as_pairs {
     () => {
+        const TILES: (Lies, [usize; 2]) = (Lies::InPlace, [1, 4]);
         type Real = f32;
         #[inline(always)]
         unsafe fn accumulate<V: Lanes<Elem = f32>>(left: V, right: V, sum: V) -> V {

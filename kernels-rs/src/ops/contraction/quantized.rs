@@ -5,7 +5,6 @@
 
 use super::linear;
 use crate::array::Array;
-use crate::dispatch;
 use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
 use crate::machine::lanes::{Kernel, Lanes, launch};
@@ -67,14 +66,17 @@ pub fn quantized_linear(x: &Array, weight: &Array, scale: &Array, bias: Option<&
 
 /// The weight as floats of 4 or 8 bytes.
 fn floats_of(weight: &Array, scale: &Array, (k, n): (usize, usize), bits: usize, wide: DType) -> Result<Array> {
-    let (weight, scale) = (weight.contiguous()?, parts::ready(scale, wide)?);
+    let bytes_held = matches!(weight.dtype(), DType::I8 | DType::U8);
+    let weight = if bytes_held { weight.clone() } else { cast(weight, DType::F64)? }.contiguous()?;
+    let scale = parts::ready(scale, wide)?;
     let mut out = Array::uninit(wide, &[k, n])?;
     match (weight.dtype(), wide) {
         (DType::I8, DType::F32) => spread::<i8, f32>(&weight, &scale, bits, &mut out, bytes),
-        (_, DType::F32) => dispatch!(int weight.dtype(), T => spread::<T, f32>(&weight, &scale, bits, &mut out, line),
-            else return Err(Error::Rejected("quantized_linear wants integers"))),
-        _ => dispatch!(int weight.dtype(), T => spread::<T, f64>(&weight, &scale, bits, &mut out, line),
-            else return Err(Error::Rejected("quantized_linear wants integers"))),
+        (DType::I8, _) => spread::<i8, f64>(&weight, &scale, bits, &mut out, line),
+        (DType::U8, DType::F32) => spread::<u8, f32>(&weight, &scale, bits, &mut out, line),
+        (DType::U8, _) => spread::<u8, f64>(&weight, &scale, bits, &mut out, line),
+        (_, DType::F32) => spread::<f64, f32>(&weight, &scale, bits, &mut out, line),
+        _ => spread::<f64, f64>(&weight, &scale, bits, &mut out, line),
     }
     Ok(out)
 }

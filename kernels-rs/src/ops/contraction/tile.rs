@@ -3,8 +3,21 @@
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::machine::simd::{Level, level, opaque, prefetch, prefetch_near};
 
+/// Where the left side of a product lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lies {
+    /// In panels.
+    Packed,
+    /// Where it was.
+    InPlace,
+    /// In one of both.
+    Either,
+}
+
 /// How a cell of the left side meets a register of the right side.
 pub trait Multiply: 'static {
+    /// Left sides and registers across for which there are tiles: others are not compiled.
+    const TILES: (Lies, [usize; 2]) = (Lies::Either, [1, 4]);
     /// Of the sums.
     type Real: Real;
     /// What is broadcast.
@@ -124,6 +137,12 @@ const fn unrolls<const R: usize, const W: usize>() -> bool {
     W == 4 && R > 4 || W == 2 && R > 12
 }
 
+/// Whether there are tiles of so many registers across for left sides that lie so.
+const fn has<M: Multiply>(lies: Lies, width: usize) -> bool {
+    let (there, [least, most]) = M::TILES;
+    (matches!(there, Lies::Either) || there as u8 == lies as u8) && least <= width && width <= most
+}
+
 /// Products of a block of the left side with one panel of the right side, or several that are not packed.
 pub struct Strip<M: Multiply> {
     /// Cells to walk over.
@@ -222,19 +241,19 @@ impl<M: Multiply> Kernel<M::Real> for Strip<M> {
                     match (self.left_steps.is_none(), self.width, height) {
                         // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
                         // cells; a tile is a part of it.
-                        $((true, 1, $packed) if const { $packed <= V::ROWS } => unsafe { self.tile::<V, $packed, 1, true>(first, strip) },)*
+                        $((true, 1, $packed) if const { has::<M>(Lies::Packed, 1) && $packed <= V::ROWS } => unsafe { self.tile::<V, $packed, 1, true>(first, strip) },)*
                         // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
                         // cells; a tile is a part of it.
-                        $((true, 2, $packed) if const { $packed <= V::ROWS } => unsafe { self.tile::<V, $packed, 2, true>(first, strip) },)*
+                        $((true, 2, $packed) if const { has::<M>(Lies::Packed, 2) && $packed <= V::ROWS } => unsafe { self.tile::<V, $packed, 2, true>(first, strip) },)*
                         // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
                         // cells; a tile is a part of it.
-                        $((_, 1, $narrow) if const { $narrow <= V::ROWS } => unsafe { self.tile::<V, $narrow, 1, false>(first, strip) },)*
+                        $((_, 1, $narrow) if const { has::<M>(Lies::InPlace, 1) && $narrow <= V::ROWS } => unsafe { self.tile::<V, $narrow, 1, false>(first, strip) },)*
                         // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
                         // cells; a tile is a part of it.
-                        $((_, 2, $narrow) if const { $narrow <= V::ROWS } => unsafe { self.tile::<V, $narrow, 2, false>(first, strip) },)*
+                        $((_, 2, $narrow) if const { has::<M>(Lies::InPlace, 2) && $narrow <= V::ROWS } => unsafe { self.tile::<V, $narrow, 2, false>(first, strip) },)*
                         // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
                         // cells; a tile is a part of it.
-                        $((_, 4, $wide) if const { V::ROWS > 6 || $wide <= 2 } => unsafe { self.tile::<V, $wide, 4, false>(first, strip) },)*
+                        $((_, 4, $wide) if const { has::<M>(M::TILES.0, 4) && (V::ROWS > 6 || $wide <= 2) } => unsafe { self.tile::<V, $wide, 4, false>(first, strip) },)*
                         _ => unreachable!("no tile of this size"),
                     }
                 };
@@ -259,7 +278,7 @@ impl<M: Multiply> Strip<M> {
         let next = self.share(first);
         let mut sums = self.start_values::<V, R, W>(first, skipped, to);
         match self.left_steps {
-            Some(steps) if !P => {
+            Some(steps) if const { !P && has::<M>(Lies::InPlace, W) } => {
                 let left = self.left.wrapping_offset(first as isize * steps.0);
                 // A constant block: what it rules out is never compiled.
                 if const { unrolls::<R, W>() } && steps.1 == 1 {
@@ -272,7 +291,7 @@ impl<M: Multiply> Strip<M> {
                     self.walk_direct::<V, R, W, false, true>(left, steps, right, next, &mut sums);
                 }
             }
-            _ if P || W == 4 => {
+            _ if const { has::<M>(Lies::Packed, W) && (P || W == 4) } => {
                 self.walk_packed::<V, R, W>(self.left.wrapping_add(first * self.k), right, next, &mut sums);
             }
             _ => unreachable!("packed tiles are told so"),

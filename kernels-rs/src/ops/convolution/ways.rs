@@ -53,9 +53,9 @@ ways! {
     /// # Safety
     /// `out` holds `batch * groups * outputs * out_size` elements that nobody else touches.
     [unsafe fn] not_empty[T: Real](call: &Correlation<'_, T>, out: SharedMut<T>) -> Result<()> {
-        "winograd" if true => winograd::run(call, out), or next;
-        "depthwise" if depthwise::applies(call) => { depthwise::run(call, out); Ok(()) };
-        "implicit" if implicit::applies(call) => { implicit::run(call, out); Ok(()) };
+        "winograd" if quick::<T>() => winograd::run(call, out), or next;
+        "depthwise" if quick::<T>() && depthwise::applies(call) => { depthwise::run(call, out); Ok(()) };
+        "implicit" if quick::<T>() && implicit::applies(call) => { implicit::run(call, out); Ok(()) };
         "taps" if true => { correlate::run(call, out); Ok(()) };
     }
 }
@@ -73,10 +73,15 @@ ways! {
     TAPS "taps"
     /// Writes the sums over the images of the window.
     [fn] sums[T: Real](window: &Window, g: &[T], x: &[T], out: &mut [T]) -> Result<()> {
-        "pointwise" if pointwise_grad::applies(window) => pointwise_grad::run(window, g, x, out);
-        "winograd" if winograd::gradient::applies::<T>(window) => winograd::gradient::run(window, g, x, out), or next;
+        "pointwise" if quick::<T>() && pointwise_grad::applies(window) => pointwise_grad::run(window, g, x, out);
+        "winograd" if quick::<T>() && winograd::gradient::applies::<T>(window) => winograd::gradient::run(window, g, x, out), or next;
         "taps" if true => weight_grad::run(window, g, x, out);
     }
+}
+
+/// Whether a type has the quicker ways: `f64`, which few networks have, goes by those that always apply.
+const fn quick<T: Real>() -> bool {
+    !matches!(T::DTYPE, DType::F64)
 }
 
 /// What computes a gradient with respect to the kernel; none if a sum is not finite.

@@ -225,8 +225,15 @@ macro_rules! select {
         |dtype: DType| match dtype {
             DType::F32 => Some(versions!(wide f32, |run| map2_far(run, $fast, $f, $bound))),
             DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $f))),
-            _ => (select!(int $map => $f))(dtype),
+            _ => (select!(one_by_one $map => $f))(dtype),
         }
+    };
+    // Of integers, which no vector unit divides.
+    (one_by_one $map:ident => $f:expr) => {
+        |dtype: DType| $crate::dispatch!(int dtype, T => {
+            unsafe fn base(run: &Run) { $map::<T, T>(run, $f); }
+            Some(base as Kernel)
+        }, else None)
     };
     // The sign does not matter to these, so one kernel serves both integers of a width.
     (bits $map:ident => $f:expr) => {
@@ -300,7 +307,7 @@ macro_rules! select {
             DType::F64 if crate::machine::simd::level() == crate::machine::simd::Level::Avx512 => Some($wide as Kernel),
             DType::F32 => Some(versions!(wide f32, |run| map2_power::<T>(run, |part| $map::<T, f32>(part, $f)))),
             DType::F64 => Some(versions!(wide f64, |run| map2_power::<T>(run, |part| $map::<T, f64>(part, $g)))),
-            _ => (select!(int $map => $h))(dtype),
+            _ => (select!(one_by_one $map => $h))(dtype),
         }
     };
 }

@@ -177,11 +177,14 @@ struct Along<'a> {
 
 impl Along<'_> {
     fn update<T: Ring>(&self, update: Update) {
-        match update {
-            Update::Add => self.run(T::plus),
-            Update::Max => self.run(T::larger),
-            Update::Min => self.run(T::smaller),
-            _ => self.run(T::times),
+        match (T::DTYPE, update) {
+            (DType::F32, Update::Add) => self.run(T::plus),
+            (DType::F32, Update::Max) => self.run(T::larger),
+            // By a pointer, for which there is one build of the loops.
+            (_, Update::Add) => self.run(T::plus as fn(T, T) -> T),
+            (_, Update::Max) => self.run(T::larger as fn(T, T) -> T),
+            (_, Update::Min) => self.run(T::smaller as fn(T, T) -> T),
+            _ => self.run(T::times as fn(T, T) -> T),
         }
     }
 

@@ -40,7 +40,7 @@ pub fn forward<T: Real>(pool: &Pool, x: &[T], include_pad: bool, out: &mut [T]) 
 
 vectorize!(
     forward_plane[T: Real](pool: &Pool, by: [&[T]; 2], source: &[T], sums: &mut [T], out: &mut [T])
-        => forward_plane_body::<T>
+        => forward_plane_body::<T>, wide T::WIDE
 );
 
 #[inline(always)]
@@ -104,7 +104,7 @@ pub fn backward<T: Real>(pool: &Pool, g: &[T], include_pad: bool, out: &mut [T])
 
 vectorize!(
     backward_plane[T: Real](pool: &Pool, by: [&[T]; 2], g: &[T], scratch: &mut [T], out: &mut [T])
-        => backward_plane_body::<T>
+        => backward_plane_body::<T>, wide T::WIDE
 );
 
 #[inline(always)]

@@ -1,7 +1,6 @@
 //! The pool of 2 x 2 squares side by side, the one that most networks use.
 
 use crate::array::number::Ordered;
-use crate::dtype::{BF16, F16};
 use crate::vectorize;
 
 /// Where places go, and the place of the first element of the rows.
@@ -20,7 +19,7 @@ macro_rules! halves {
         impl Halve for $rust {}
     )*};
 }
-halves!(BF16 F16 f64 i16 i32 i64 i8 u16 u32 u64 u8);
+halves!(f64 i32 i64 u64);
 
 impl Halve for f32 {
     // Rows are often shorter than a register of neighbours, so masks pay.
@@ -41,7 +40,7 @@ fn any<T: Ordered>(rows: &[T], cols: usize, out: &mut [T], places: Option<Places
     }
 }
 
-vectorize!(values[T: Ordered](rows: &[T], cols: usize, out: &mut [T]) => values_body::<T>);
+vectorize!(values[T: Ordered](rows: &[T], cols: usize, out: &mut [T]) => values_body::<T>, wide T::WIDE);
 
 #[inline(always)]
 fn values_body<T: Ordered>(rows: &[T], cols: usize, out: &mut [T]) {
@@ -57,7 +56,7 @@ fn values_body<T: Ordered>(rows: &[T], cols: usize, out: &mut [T]) {
 
 vectorize!(
     with_places[T: Ordered](rows: &[T], cols: usize, out: &mut [T], places: &mut [i64], start: i32)
-        => with_places_body::<T>
+        => with_places_body::<T>, wide T::WIDE
 );
 
 #[inline(always)]

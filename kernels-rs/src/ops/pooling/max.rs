@@ -55,47 +55,31 @@ fn halves(pool: &Pool) -> bool {
     plain(&pool.row) && plain(&pool.col)
 }
 
-/// Writes all of `out`.
-pub fn values<T: Halve>(pool: &Pool, x: &[T], out: &mut [T]) {
+/// Writes all of `out`, and of `places` where they are wanted.
+pub fn run<T: Halve>(pool: &Pool, x: &[T], out: &mut [T], places: Option<&mut [i64]>) {
     if out.is_empty() {
         return;
     }
     let (rows, cols) = (pool.row.input, pool.col.input);
-    let width = pool.col.output;
     let to = SharedMut::new(out.as_mut_ptr());
+    let to_places = places.map(|places| SharedMut::new(places.as_mut_ptr()));
     let direct = halves(pool);
     Cut::new(pool).run(pool, &|plane, first, end| {
         let source = &x[plane * rows * cols..(plane + 1) * rows * cols];
-        let at = plane * pool.row.output;
-        // SAFETY: each task owns its rows of the result.
-        let part = unsafe { to.slice((at + first) * width..(at + end) * width) };
-        if direct {
-            T::halve(&source[2 * first * cols..2 * end * cols], cols, part, None);
-        } else {
-            band_values(&Band::new(pool, first, end), pool, source, part);
-        }
-    });
-}
-
-/// Writes all of `out` and `places`.
-pub fn with_indices<T: Halve>(pool: &Pool, x: &[T], out: &mut [T], places: &mut [i64]) {
-    if out.is_empty() {
-        return;
-    }
-    let (rows, cols) = (pool.row.input, pool.col.input);
-    let width = pool.col.output;
-    let (to, to_places) = (SharedMut::new(out.as_mut_ptr()), SharedMut::new(places.as_mut_ptr()));
-    let direct = halves(pool);
-    Cut::new(pool).run(pool, &|plane, first, end| {
-        let source = &x[plane * rows * cols..(plane + 1) * rows * cols];
-        let range = (plane * pool.row.output + first) * width..(plane * pool.row.output + end) * width;
+        let range = [first, end].map(|row| (plane * pool.row.output + row) * pool.col.output);
         // SAFETY: each task owns its rows of the results.
-        let (part, part_places) = unsafe { (to.slice(range.clone()), to_places.slice(range)) };
+        let part = unsafe { to.slice(range[0]..range[1]) };
+        // SAFETY: as above.
+        let places = to_places.map(|places| unsafe { places.slice(range[0]..range[1]) });
         if direct {
             let start = 2 * first * cols;
-            T::halve(&source[start..2 * end * cols], cols, part, Some((part_places, start as i32)));
-        } else {
-            band_with_indices(&Band::new(pool, first, end), pool, source, part, part_places);
+            let places = places.map(|places| (places, start as i32));
+            return T::halve(&source[start..2 * end * cols], cols, part, places);
+        }
+        let band = Band::new(pool, first, end);
+        match places {
+            None => band_values(&band, pool, source, part),
+            Some(places) => band_with_indices(&band, pool, source, part, places),
         }
     });
 }
@@ -117,7 +101,7 @@ impl Band {
     }
 }
 
-vectorize!(band_values[T: Ordered](band: &Band, pool: &Pool, source: &[T], out: &mut [T]) => band_values_body::<T>);
+vectorize!(band_values[T: Ordered](band: &Band, pool: &Pool, source: &[T], out: &mut [T]) => band_values_body::<T>, wide T::WIDE);
 
 #[inline(always)]
 fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mut [T]) {
@@ -156,7 +140,7 @@ fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mu
 vectorize!(
     band_with_indices[T: Ordered](
         band: &Band, pool: &Pool, source: &[T], out: &mut [T], places: &mut [i64]
-    ) => band_with_indices_body::<T>
+    ) => band_with_indices_body::<T>, wide T::WIDE
 );
 
 #[inline(always)]

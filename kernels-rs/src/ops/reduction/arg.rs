@@ -1,16 +1,17 @@
 //! `argmax` and `argmin`: elements are compared as integer keys in which NaN is above everything, both zeros are equal
 //! and, for `argmin`, the order is reversed. The first of equal keys wins.
 
-use super::avx2::vectorize_avx2;
 use crate::array::Array;
 use crate::array::axes::{merged, offset};
 use crate::array::key::Keyed;
 use crate::array::shape::{Inline, Shape, contiguous_strides};
 use crate::array::source::{Source, Strided};
-use crate::dtype::DType;
+use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Arena, filled};
+use crate::ops::elementwise::convert::cast;
+use crate::vectorize;
 
 /// Elements in one piece of a row; also the grain of tasks.
 const PIECE: usize = 1 << 15;
@@ -56,19 +57,19 @@ struct Kernel {
     columns: unsafe fn(&ColumnJob),
 }
 
-vectorize_avx2!(
+vectorize!(
     /// Finds the best of each row of a job.
     ///
     /// # Safety
     /// The addresses in the job are good for what it says of them, and nothing else touches its results meanwhile.
-    best_of_row[T: Keyed](job: &RowJob) => best_of_row_any::<T>
+    unsafe best_of_row[T: Keyed](job: &RowJob) => best_of_row_any::<T>, wide false
 );
-vectorize_avx2!(
+vectorize!(
     /// Finds the best of each column of a job.
     ///
     /// # Safety
     /// As for [`best_of_row`].
-    best_of_columns[T: Keyed](job: &ColumnJob) => best_of_columns_any::<T>
+    unsafe best_of_columns[T: Keyed](job: &ColumnJob) => best_of_columns_any::<T>, wide false
 );
 
 /// # Safety
@@ -173,8 +174,10 @@ fn kernel_of<T: Keyed>() -> &'static Kernel {
 
 fn kernel(dtype: DType) -> &'static Kernel {
     match dtype {
-        DType::Bool => kernel_of::<u8>(),
-        _ => crate::dispatch!(num dtype, T => kernel_of::<T>(), else unreachable!()),
+        DType::Bool | DType::U8 => kernel_of::<u8>(),
+        DType::F16 => kernel_of::<F16>(),
+        DType::BF16 => kernel_of::<BF16>(),
+        _ => crate::dispatch!(common dtype, T => kernel_of::<T>(), else unreachable!("cast before")),
     }
 }
 
@@ -193,6 +196,9 @@ pub fn argmin(x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
 type Dims = Inline<(usize, isize)>;
 
 fn arg_reduce(op: &str, reversed: bool, x: &Array, axis: Option<usize>, keepdims: bool) -> Result<Array> {
+    if let Some(common) = x.dtype().rare() {
+        return arg_reduce(op, reversed, &cast(x, common)?, axis, keepdims);
+    }
     let (mut shape, mut kept, mut run) = (Shape::empty(), Dims::empty(), Dims::empty());
     if axis.is_some_and(|axis| axis >= x.rank()) {
         return Err(Error::value(op, format!("wrong axis: got {axis:?}, expected below {}", x.rank())));

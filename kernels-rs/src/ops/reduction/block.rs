@@ -6,10 +6,10 @@
 //! results of the blocks are folded in the same way. So the order depends on `n` alone, and the rows of a matrix, its
 //! columns, and a transposed view give the same bits.
 
-use super::avx2::vectorize_avx2;
 use super::fold::Fold;
 use crate::array::narrow::widen;
 use crate::dtype::{DType, Element};
+use crate::vectorize;
 use std::mem::MaybeUninit;
 
 /// Values in a block.
@@ -61,19 +61,20 @@ pub struct ColumnJob<'a> {
 /// How many rows of results a [`ColumnJob`] needs as scratch.
 pub const SCRATCH_ROWS: usize = 3 * LANES;
 
-vectorize_avx2!(
+// Reductions wait for memory, and AVX-512 brings them nothing.
+vectorize!(
     /// Runs a [`RowJob`].
     ///
     /// # Safety
     /// The addresses in the job are good for what it says of them, and nothing else touches its results meanwhile.
-    pub fold_rows[F: Fold](job: &RowJob) => fold_rows_any::<F>
+    unsafe pub fold_rows[F: Fold](job: &RowJob) => fold_rows_any::<F>, wide false
 );
-vectorize_avx2!(
+vectorize!(
     /// Runs a [`ColumnJob`].
     ///
     /// # Safety
     /// The addresses in the job are good for what it says of them, and nothing else touches its results and room meanwhile.
-    pub fold_columns[F: Fold](job: &ColumnJob<'_>) => fold_columns_any::<F>
+    unsafe pub fold_columns[F: Fold](job: &ColumnJob<'_>) => fold_columns_any::<F>, wide false
 );
 
 /// # Safety

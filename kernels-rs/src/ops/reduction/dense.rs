@@ -107,12 +107,12 @@ impl RowFold {
             std::ptr::copy_nonoverlapping(accs, out, count * acc.itemsize());
         } else {
             let accs: *const f32 = accs.cast_const().cast();
-            dispatch!(all self.dtype, T => {
+            dispatch!(float self.dtype, T => {
                 let out: *mut T = out.cast();
                 for row in 0..count {
                     out.add(row).write(T::from_f64(accs.add(row).read() as f64));
                 }
-            });
+            }, else unreachable!("floats alone are rounded"));
         }
     }
 }

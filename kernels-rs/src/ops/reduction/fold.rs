@@ -60,10 +60,6 @@ macro_rules! widen {
     )*};
 }
 widen! {
-    i16 i32 |x| x as i32;
-    i8 i32 |x| x as i32;
-    u16 i32 |x| x as i32;
-    u32 i64 |x| x as i64;
     u8 i32 |x| x as i32;
 }
 

@@ -60,7 +60,7 @@ fn narrow<F: Fold<In = f32>>(dtype: DType) -> &'static Kernel {
 }
 
 impl Reduction {
-    /// The loops for a dtype; bool goes as `u8`.
+    /// The loops for a dtype that is not [`DType::rare`]; bool goes as `u8`.
     pub fn kernel(self, dtype: DType) -> &'static Kernel {
         match self {
             Reduction::Sum => sum(dtype),
@@ -92,13 +92,10 @@ fn sum(dtype: DType) -> &'static Kernel {
         DType::BF16 | DType::F16 => narrow::<Sum<f32, f32>>(dtype),
         DType::F32 => kernel::<Sum<f32, f32>>(),
         DType::F64 => kernel::<Sum<f64, f64>>(),
-        DType::I16 => kernel::<Sum<i16, i32>>(),
         DType::I32 => kernel::<Sum<i32, i64>>(),
-        DType::I64 | DType::U64 => kernel::<Sum<i64, i64>>(),
-        DType::I8 => kernel::<Sum<i8, i32>>(),
-        DType::U16 => kernel::<Sum<u16, i32>>(),
-        DType::U32 => kernel::<Sum<u32, i64>>(),
         DType::U8 | DType::Bool => kernel::<Sum<u8, i32>>(),
+        DType::I64 | DType::U64 => kernel::<Sum<i64, i64>>(),
+        DType::I8 | DType::I16 | DType::U16 | DType::U32 => unreachable!("cast before"),
     }
 }
 
@@ -123,10 +120,8 @@ macro_rules! extreme_kernels {
         fn $name(dtype: DType) -> &'static Kernel {
             match dtype {
                 DType::BF16 | DType::F16 => narrow::<$fold<f32>>(dtype),
-                DType::F32 => kernel::<$fold<f32>>(),
-                DType::F64 => kernel::<$fold<f64>>(),
-                DType::Bool => kernel::<$fold<u8>>(),
-                _ => crate::dispatch!(int dtype, T => kernel::<$fold<T>>(), else unreachable!()),
+                DType::Bool | DType::U8 => kernel::<$fold<u8>>(),
+                _ => crate::dispatch!(common dtype, T => kernel::<$fold<T>>(), else unreachable!("cast before")),
             }
         }
     )*};

@@ -117,7 +117,7 @@ impl<T: Place, const K: usize> Taps<T, K> {
     }
 }
 
-vectorize!(outer[T: Place](a: &[Tap<T>], b: &[Tap<T>], to: &mut [Tap<T>]) => outer_body::<T>);
+vectorize!(outer[T: Place](a: &[Tap<T>], b: &[Tap<T>], to: &mut [Tap<T>]) => outer_body::<T>, wide T::WIDE);
 
 /// Each of the first with each of the second.
 #[inline(always)]
@@ -150,7 +150,7 @@ pub struct Axis {
 }
 
 vectorize!(
-    along[T: Place](grid: &[T], from: (usize, usize), axis: &Axis, taps: &mut [Tap<T>; 4]) => along_body::<T>
+    along[T: Place](grid: &[T], from: (usize, usize), axis: &Axis, taps: &mut [Tap<T>; 4]) => along_body::<T>, wide T::WIDE
 );
 
 /// What places read along an axis, which is number `from` of so many `axes` of each.

@@ -7,6 +7,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
+use crate::ops::elementwise::convert::cast;
 use crate::vectorize;
 
 /// Elements that are worth a task of their own.
@@ -26,13 +27,18 @@ pub fn cummin(x: &Array, axis: usize) -> Result<(Array, Array)> {
 
 fn running(op: &str, x: &Array, axis: usize, largest: bool) -> Result<(Array, Array)> {
     let (outer, len, inner) = around(op, x.shape(), axis)?;
+    let common = x.dtype().common();
+    if common != x.dtype() {
+        let (values, places) = running(op, &cast(x, common)?, axis, largest)?;
+        return Ok((cast(&values, x.dtype())?, places));
+    }
     let x = x.contiguous()?;
     let mut values = Array::uninit(x.dtype(), x.shape())?;
     let mut places = Array::uninit(DType::I64, x.shape())?;
     if x.numel() == 0 {
         return Ok((values, places));
     }
-    dispatch!(num x.dtype(), T => {
+    dispatch!(common x.dtype(), T => {
         let x = x.as_slice::<T>().expect("dense");
         let out = (values.as_mut_slice::<T>(), places.as_mut_slice::<i64>());
         match (inner, largest) {
@@ -116,8 +122,8 @@ fn columns<T: Ordered, const LARGEST: bool>(
 type Line<'a, T> = (&'a [T], &'a [i64]);
 type LineMut<'a, T> = (&'a mut [T], &'a mut [i64]);
 
-vectorize!(larger_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, true>);
-vectorize!(smaller_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, false>);
+vectorize!(larger_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, true>, wide T::WIDE);
+vectorize!(smaller_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, false>, wide T::WIDE);
 
 #[inline(always)]
 fn next_line<T: Ordered, const LARGEST: bool>(x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) {

@@ -19,17 +19,11 @@ pub fn searchsorted(line: &Array, values: &Array, right: bool) -> Result<Array> 
     if line.rank() != 1 || line.dtype() != values.dtype() || line.dtype() == DType::Bool {
         return Err(Error::Rejected("numbers of one type are looked for in a vector"));
     }
-    if matches!(line.dtype(), DType::F16 | DType::BF16) {
-        return searchsorted(&cast(line, DType::F32)?, &cast(values, DType::F32)?, right);
-    }
+    let common = line.dtype().common();
+    let (line, values) = (cast(line, common)?, cast(values, common)?);
     let (line, values) = (line.contiguous()?, values.contiguous()?);
     let mut out = Array::uninit(DType::I64, values.shape())?;
-    match line.dtype() {
-        DType::F32 => typed::<f32>(&line, &values, &mut out, right),
-        DType::F64 => typed::<f64>(&line, &values, &mut out, right),
-        dtype => dispatch!(int dtype, T => typed::<T>(&line, &values, &mut out, right),
-            else unreachable!("looked at above")),
-    }
+    dispatch!(common common, T => typed::<T>(&line, &values, &mut out, right), else unreachable!("looked at above"));
     Ok(out)
 }
 
@@ -47,7 +41,7 @@ fn typed<T: Sought>(line: &Array, values: &Array, out: &mut Array, right: bool) 
 trait Sought: Element + PartialOrd {}
 impl<T: Element + PartialOrd> Sought for T {}
 
-vectorize!(places[T: Sought](line: &[T], values: &[T], out: &mut [i64], right: bool) => places_body::<T>);
+vectorize!(places[T: Sought](line: &[T], values: &[T], out: &mut [i64], right: bool) => places_body::<T>, wide T::WIDE);
 
 #[inline(always)]
 fn places_body<T: Sought>(line: &[T], values: &[T], out: &mut [i64], right: bool) {

@@ -14,6 +14,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Arena, filled};
+use crate::ops::elementwise::convert::cast;
 use crate::vectorize;
 use std::ops::Range;
 
@@ -32,6 +33,11 @@ const BLOCK: usize = 64;
 /// way, equal elements in the order of their indices: the first `k` of a sort.
 pub fn topk(x: &Array, k: usize, axis: usize, largest: bool) -> Result<(Array, Array)> {
     let size = checked("topk", x, axis)?;
+    let common = x.dtype().common();
+    if common != x.dtype() {
+        let (values, indices) = topk(&cast(x, common)?, k, axis, largest)?;
+        return Ok((cast(&values, x.dtype())?, indices));
+    }
     if k > size.1 {
         return Err(Error::value("topk", format!("k out of range: got {k}, expected at most {}", size.1)));
     }
@@ -39,7 +45,7 @@ pub fn topk(x: &Array, k: usize, axis: usize, largest: bool) -> Result<(Array, A
     shape[axis] = k;
     let (mut values, mut indices) = (Array::uninit(x.dtype(), &shape)?, Array::uninit(DType::I64, &shape)?);
     if values.numel() > 0 {
-        dispatch!(num x.dtype(), T => {
+        dispatch!(common x.dtype(), T => {
             let lines = Lines::<T>::new(x, axis, size);
             let out = Out { values: lines.result::<T>(&mut values, k), indices: lines.result(&mut indices, k), k };
             if packs::<T>(lines.len) {
@@ -149,7 +155,7 @@ fn select_long<T: Keyed, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Ou
 }
 
 vectorize!(
-    scan[T: Keyed, E: Entry](x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) => scan_body::<T, E>
+    scan[T: Keyed, E: Entry](x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) => scan_body::<T, E>, wide T::WIDE
 );
 
 /// Puts the best `k` entries of `x` (all of them when there are fewer) into `best`, sorted. Indices count from `start`.

@@ -125,7 +125,7 @@ impl Whole for f64 {
     }
 }
 
-vectorize!(guess[T: Whole](x: &[T], low: T, scale: T, places: &mut [i32; PART]) => guess_body::<T>);
+vectorize!(guess[T: Whole](x: &[T], low: T, scale: T, places: &mut [i32; PART]) => guess_body::<T>, wide T::WIDE);
 
 /// In about which interval each element lies.
 #[inline(always)]

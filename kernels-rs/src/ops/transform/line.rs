@@ -6,8 +6,8 @@ use super::columns::Rows;
 use super::passes::{Numbers, Passes};
 use super::powers::Powers;
 use crate::vectorize;
+use rustfft::Fft;
 use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
 use std::sync::Arc;
 
 /// How lines of one length are transformed.
@@ -42,7 +42,7 @@ impl<T: Transformed> Line<T> {
         }
         match Passes::new(length) {
             Some(passes) => Self::Own(passes),
-            None => Self::Crate(FftPlanner::new().plan_fft_forward(length)),
+            None => Self::Crate(of_crate(length)),
         }
     }
 
@@ -94,6 +94,29 @@ impl<T: Transformed> Line<T> {
             }
         }
     }
+}
+
+/// A plan of `rustfft`.
+#[cfg(not(target_arch = "x86_64"))]
+fn of_crate<T: Transformed>(length: usize) -> Arc<dyn Fft<T>> {
+    rustfft::FftPlanner::new().plan_fft_forward(length)
+}
+
+/// A plan of `rustfft`. Processors without AVX get one of two methods: all that it has for them would be a tenth of the library.
+#[cfg(target_arch = "x86_64")]
+fn of_crate<T: Transformed>(length: usize) -> Arc<dyn Fft<T>> {
+    rustfft::FftPlannerAvx::new().map_or_else(|()| without_avx(length), |mut plans| plans.plan_fft_forward(length))
+}
+
+/// By powers of 2, or Bluestein's method over them.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn without_avx<T: Transformed>(length: usize) -> Arc<dyn Fft<T>> {
+    use rustfft::FftDirection::Forward;
+    use rustfft::algorithm::{BluesteinsAlgorithm, Radix4};
+    if length.is_power_of_two() {
+        return Arc::new(Radix4::new(length, Forward));
+    }
+    Arc::new(BluesteinsAlgorithm::new(length, Arc::new(Radix4::new((2 * length).next_power_of_two(), Forward))))
 }
 
 /// Pairs of parts as complex numbers.
