@@ -16,7 +16,6 @@ pub type Factors = ([f32; 4], [f32; 4]);
 ///
 /// # Safety
 /// Blocks are those of a part: a block of 256 numbers, or two of 32. `whole512` needs AVX-512 F, BW, DQ and VL.
-#[expect(clippy::missing_safety_doc, reason = "said once, above")]
 pub trait Form {
     /// Numbers of a block.
     const SIZE: usize;
@@ -185,7 +184,7 @@ fn sixes(block: &[u8], part: usize) -> Factors {
             (bytes[group] & 63, bytes[group + 4] & 63)
         } else {
             let (low, first, second) = (bytes[group + 4], bytes[group - 4], bytes[group]);
-            (low & 15 | first >> 2 & 48, low >> 4 | second >> 2 & 48)
+            (low & 15 | first >> 2 & 0x30, low >> 4 | second >> 2 & 0x30)
         };
         (scale * factor as f32, least * less as f32)
     };
