@@ -251,8 +251,7 @@ impl<M: Multiply> Kernel<M::Real> for Strip<M> {
                         // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
                         // cells; a tile is a part of it.
                         $((_, 2, $narrow) if const { has::<M>(Lies::InPlace, 2) && $narrow <= V::ROWS } => unsafe { self.tile::<V, $narrow, 2, false>(first, strip) },)*
-                        // SAFETY: the caller promises the instructions of `V` and a strip of `rows x cols` with `k`
-                        // cells; a tile is a part of it.
+                        // SAFETY: as above.
                         $((_, 4, $wide) if const { has::<M>(M::TILES.0, 4) && (V::ROWS > 6 || $wide <= 2) } => unsafe { self.tile::<V, $wide, 4, false>(first, strip) },)*
                         _ => unreachable!("no tile of this size"),
                     }
@@ -354,28 +353,10 @@ impl<M: Multiply> Strip<M> {
     }
 
     /// The same with another right side and way to multiply.
+    #[rustfmt::skip]
     pub fn same_left<O: Multiply<Left = M::Left, Real = M::Real>>(&self, right: *const O::Right) -> Strip<O> {
-        let Self {
-            k, rows, cols, width, high, strips, left, left_steps, right_step, prefetch, start, to, pitch, ..
-        } = *self;
-        let next = (right, 0);
-        Strip {
-            k,
-            rows,
-            cols,
-            width,
-            high,
-            strips,
-            left,
-            left_steps,
-            right,
-            right_step,
-            prefetch,
-            next,
-            start,
-            to,
-            pitch,
-        }
+        let Self { k, rows, cols, width, high, strips, left, left_steps, right_step, prefetch, start, to, pitch, .. } = *self;
+        Strip { k, rows, cols, width, high, strips, left, left_steps, right, right_step, prefetch, next: (right, 0), start, to, pitch }
     }
 
     /// Where the tile from row `first` on asks for cells of `next`, and the step to those that it asks for then.
