@@ -41,8 +41,9 @@ ALLOWED = {
     "phlox-train": {"phlox-fusion", "phlox-nn", "phlox-optim", "phlox-record", "phlox-tensor"},
     "phlox-wgpu": {"phlox-tensor"},
 }
-# phlox_tensor.testing is for test suites: importing it may ask for their tools.
-OPTIONAL = {"phlox-tensor": {"hypothesis", "pytest"}}
+# phlox_tensor.testing is for test suites: importing it may ask for their tools. Pyodide is there
+# in browsers alone, which nothing installs.
+OPTIONAL = {"phlox-tensor": {"hypothesis", "pytest"}, "phlox-wgpu": {"pyodide"}}
 # Distributions whose module has another name.
 IMPORTED_AS = {"pillow": "PIL"}
 # Type checkers bring these themselves; `./x isolate` sees a package that imports them when run.

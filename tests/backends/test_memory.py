@@ -25,11 +25,9 @@ ALLOWANCE = 0.25
 # What an op takes beyond that whatever the layout, and why.
 WORKS_WITH: dict[str, tuple[float, str]] = {
     "attention_backward": (1.0, "cotangents of the scores of heads that share one head of keys"),
-    "blocks_linear": (8.0, "many rows are multiplied by floats of the whole weight"),
     "cdist": (2.1, "both operands become float64"),
     "cumulative_prod": (4.1, "narrow elements are multiplied wide"),
     "dequantize": (4.1, "narrow results are computed wide"),
-    "dequantize_blocks": (7.6, "as dequantize, and a byte may be two numbers"),
     "interpolate": (1.5, "lines with gaps are brought in order first"),
     "isin": (8.1, "a table of what is looked for"),
     "matmul_integer": (0.6, "wide integers are brought to the type of the sums"),
@@ -40,13 +38,12 @@ WORKS_WITH: dict[str, tuple[float, str]] = {
 }
 # What an op takes when operands are transposed or sliced, and why.
 REORDERS: dict[str, tuple[float, str]] = {
-    "blocks_linear": (9.3, "blocks are read dense"),
+    "blocks_linear": (1.3, "rows are read dense"),
     "cdist": (3.6, "rows are read dense, in float64"),
     "cummax": (1.3, "lines are read dense"),
     "cummin": (1.3, "as cummax"),
     "cumulative_prod": (5.3, "lines are read dense"),
     "dequantize": (5.3, "integers are read dense"),
-    "dequantize_blocks": (9.0, "as dequantize"),
     "fused_linear": (0.4, "a residual without rows at equal distances is gathered"),
     "gru_steps": (1.3, "a walk reads dense steps"),
     "gru_steps_backward": (1.3, "as gru_steps"),
@@ -66,7 +63,7 @@ REORDERS: dict[str, tuple[float, str]] = {
 
 # No operand of these can be large without a result many times as large, or millions of results;
 # or all of it is compared with all (nms).
-NO_LARGE_CASE = {"broadcast_to", "nms", "unstack"}
+NO_LARGE_CASE = {"broadcast_to", "dequantize_blocks", "nms", "unstack"}
 
 
 def allowance(op: Op, strided: bool) -> float:

@@ -18,7 +18,8 @@ def test_every_schedule_is_drawn() -> None:
 def test_the_picture_has_a_line_for_each_within_its_frame() -> None:
     root = ElementTree.fromstring(schedules.page())
     space = "{http://www.w3.org/2000/svg}"
-    frames, lines = root.findall(f"{space}rect"), root.findall(f"{space}polyline")
+    _ground, *frames = root.findall(f"{space}rect")
+    lines = root.findall(f"{space}polyline")
     assert len(frames) == len(lines) == len(schedules.rates())
     for frame, line in zip(frames, lines, strict=True):
         left, top, width, height = (

@@ -275,6 +275,7 @@ def test_special_values_and_draws() -> None:
 
 # What takes every shape and value, or whose settings are no tensors.
 TAKE_ALL = {
+    "all_reduce",
     "argwhere",
     "contiguous",
     "full",
@@ -365,5 +366,6 @@ def test_a_check_of_another_library_says_what_it_is_here(name: str) -> None:
     eval(code, {**given, "want": np.ones(2, np.float32)})
     with pytest.raises(AssertionError):
         eval(code, {**given, "want": np.full(2, 1.01, np.float32)})
+    unknown = "no_such_name"
     with pytest.raises(AttributeError, match=r"no such name in px\.testing"):
-        _ = pt_testing.no_such_name
+        getattr(pt_testing, unknown)

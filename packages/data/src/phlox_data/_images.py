@@ -34,13 +34,14 @@ class Look(NamedTuple):
 
     def checked(self, op: str) -> Look:
         """Refuse a size that is none before the first picture, and return the look itself."""
-        sizes = self.size if isinstance(self.size, tuple | list) else ()
-        if self.size is not None and not (
+        size: Any = self.size
+        sizes = size if isinstance(size, tuple | list) else ()
+        if size is not None and not (
             len(sizes) == 2 and all(type(n) is int and n > 0 for n in sizes)
         ):
-            hint = f"size=({self.size}, {self.size})" if type(self.size) is int else None
+            hint = f"size=({size}, {size})" if type(size) is int else None
             expected = "(height, width) above 0"
-            raise ArgumentError(op, "no such size", got=self.size, expected=expected, hint=hint)
+            raise ArgumentError(op, "no such size", got=size, expected=expected, hint=hint)
         return self
 
 
