@@ -5,8 +5,6 @@
 
 mod dots;
 mod forms;
-#[cfg(test)]
-mod tests;
 
 use crate::array::Array;
 use crate::array::view;
@@ -175,3 +173,7 @@ fn few<F: Form>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize, u
     }
     cast(&out, dtype)
 }
+
+// Behind the macro, which it uses too.
+#[cfg(test)]
+mod tests;

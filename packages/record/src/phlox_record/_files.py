@@ -70,15 +70,16 @@ def _temporary(path: Path) -> tuple[Path, int]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     # Where a file system has no locks, the last one will do. Ranks that write to one folder at once
     # also tidy it up at once, so that two or three may come in between.
-    for last in (*(False,) * 8, True):
+    attempts = 0
+    while True:
+        attempts += 1
         place = path.with_name(TEMPORARY.replace("*", os.urandom(8).hex()))
         handle = os.open(place, flags, 0o666)
         # Somebody who tidies up may have come between making it and marking it.
-        if (_lock(handle) and os.fstat(handle).st_nlink) or last:
-            break
+        if (_lock(handle) and os.fstat(handle).st_nlink) or attempts > 8:
+            return place, handle
         os.close(handle)
         place.unlink(missing_ok=True)
-    return place, handle
 
 
 @contextlib.contextmanager

@@ -47,15 +47,14 @@ def tree_sum(
         raise ArgumentError("tree_sum", "not the sums of this rank", got=got, expected=expected)
     if group.size == 1:
         return _added(held, nodes)
-    if out is None:
-        out = np.empty(held.shape[1], held.dtype)
-    if (window := _window(group, nodes, out)) is not None:
-        _in_window(group, nodes, held, out, window)
-        return out
+    total = np.empty(held.shape[1], held.dtype) if out is None else out
+    if (window := _window(group, nodes, total)) is not None:
+        _in_window(group, nodes, held, total, window)
+        return total
     step = CHUNK * group.size
-    for low in range(0, out.size, step):
-        _exchange(group, nodes, held[:, low : low + step], out[low : low + step])
-    return out
+    for low in range(0, total.size, step):
+        _exchange(group, nodes, held[:, low : low + step], total[low : low + step])
+    return total
 
 
 def _window(group: Group, nodes: Any, out: NDArray[Any]) -> Any:
