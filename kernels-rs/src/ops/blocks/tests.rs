@@ -81,7 +81,9 @@ fn registers_unpack_the_numbers_that_loops_do() {
     fn run(form: &str) -> Result<()> {
         of_form!(form, F => { check::<F>(form); Ok(()) })
     }
-    FORMS.into_iter().for_each(|form| run(form).unwrap());
+    for form in FORMS {
+        run(form).unwrap();
+    }
 }
 
 #[test]
