@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phlox import REGISTRY, Cpu, Numpy, PhloxError, asarray, zeros
+from phlox import REGISTRY, Cpu, Numpy, PhloxError, asarray, conv2d, zeros
 from phlox_tensor import Backend, Op, Spec, float32
 from phlox_tensor.testing import lacks, samples
 
@@ -56,3 +56,10 @@ def test_logsumexp_over_nothing_is_minus_infinity(device: Backend) -> None:
     x = zeros((2, 0, 3), device=device)
     assert x.logsumexp(axis=1).tolist() == [[-np.inf] * 3] * 2
     assert x.logsumexp(axis=(0, 1), keepdims=True).tolist() == [[[-np.inf] * 3]]
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=repr)
+def test_a_convolution_of_one_pixel_takes_no_images(device: Backend) -> None:
+    """Windows of one pixel are products, for as many channels as here."""
+    weight = zeros((16, 8, 1, 1), device=device)
+    assert conv2d(zeros((0, 8, 4, 4), device=device), weight, None).shape == (0, 16, 4, 4)

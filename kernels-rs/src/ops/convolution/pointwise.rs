@@ -107,6 +107,9 @@ impl Sizes {
         bias: Option<&Array>,
         (out, to): (&mut Array, usize),
     ) -> Result<()> {
+        if self.batch * self.groups * self.m * self.n == 0 {
+            return Ok(()); // nothing to compute, which cannot be cut into parts
+        }
         let (rows, cols, bundle) = self.cut::<T>();
         let (down, across) = (self.m.div_ceil(rows), self.n.div_ceil(cols));
         let parts = self.batch * self.groups * down * across;
