@@ -8,12 +8,12 @@ from typing import Any, Final
 from phlox_tensor import Backend, Float, Tensor
 
 from .. import initializers as init
-from ..layers.conv import Conv2d, Conv2dConfig
+from ..layers.conv import Conv2d
 from ..layers.dropout import Dropout
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import BatchNorm, BatchNormConfig
 from ..module.module import Module
-from ._parts import FAN_OUT, ModelConfig, even
+from ._parts import ModelConfig, conv, even
 
 # Table 1 of the paper: kernel, stride of the first block, how much wider a block is inside,
 # channels, blocks.
@@ -52,6 +52,7 @@ class EfficientNetLiteConfig(ModelConfig):
 
     def init(self, device: Backend | str | None = None) -> EfficientNetLite:
         """Return the network with lazy parameters."""
+        same = self.like_tensorflow
         before, stages = _FIRST, list[tuple[LiteBlock, ...]]()
         for place, (kernel, stride, wider, channels, count) in enumerate(_STAGES):
             after, blocks = even(channels * self.width), list[LiteBlock]()
@@ -62,10 +63,10 @@ class EfficientNetLiteConfig(ModelConfig):
                 before = after
             stages.append(tuple(blocks))
         return EfficientNetLite(
-            conv_stem=self._conv(3, _FIRST, 3, device, stride=2),
+            conv_stem=conv(3, _FIRST, 3, device, stride=2, same=same),
             bn1=self._norm(_FIRST, device),
             blocks=tuple(stages),
-            conv_head=self._conv(before, _LAST, 1, device),
+            conv_head=conv(before, _LAST, 1, device, same=same),
             bn2=self._norm(_LAST, device),
             dropout=Dropout(self.dropout, device=device),
             classifier=LinearConfig(_LAST, self.classes, initializer=init.Normal(std=0.01)).init(
@@ -77,36 +78,15 @@ class EfficientNetLiteConfig(ModelConfig):
     def _block(
         self, before: int, after: int, kernel: int, stride: int, wider: int, device: Any
     ) -> LiteBlock:
-        inner = before * wider
-        deep = self._conv(inner, inner, kernel, device, stride=stride, groups=inner)
-        last = self._conv(inner, after, 1, device)
+        inner, same = before * wider, self.like_tensorflow
+        deep = conv(inner, inner, kernel, device, stride=stride, groups=inner, same=same)
+        last = conv(inner, after, 1, device, same=same)
         adds = stride == 1 and before == after
         norms = [self._norm(channels, device) for channels in (inner, inner, after)]
         if wider == 1:  # of which the first map is none, so that names count from the second
             return LiteBlock(deep, last, norms[1], norms[2], adds=adds)
-        first = self._conv(before, inner, 1, device)
+        first = conv(before, inner, 1, device, same=same)
         return LiteBlock(deep, first, norms[0], norms[1], last, norms[2], adds=adds)
-
-    def _conv(
-        self,
-        channels_in: int,
-        channels_out: int,
-        kernel: int,
-        device: Backend | str | None,
-        *,
-        stride: int = 1,
-        groups: int = 1,
-    ) -> Conv2d:
-        return Conv2dConfig(
-            channels_in,
-            channels_out,
-            kernel,
-            stride,
-            groups=groups,
-            padding="same" if self.like_tensorflow else kernel // 2,
-            bias=False,
-            initializer=FAN_OUT,
-        ).init(device)
 
     def _norm(self, channels: int, device: Backend | str | None) -> BatchNorm:
         if self.like_tensorflow:

@@ -130,15 +130,19 @@ def conv(
     *,
     stride: int = 1,
     groups: int = 1,
+    same: bool = False,
 ) -> Any:
-    """A convolution without bias whose window stands on each of its places."""
+    """A convolution without bias whose window stands on each of its places.
+
+    ``same``: as TensorFlow pads, which differs with a stride.
+    """
     config = Conv2dConfig(
         channels_in,
         channels_out,
         kernel,
         stride,
         groups=groups,
-        padding=kernel // 2,
+        padding="same" if same else kernel // 2,
         bias=False,
         initializer=FAN_OUT,
     )
