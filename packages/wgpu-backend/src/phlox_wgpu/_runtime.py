@@ -99,8 +99,8 @@ class GpuDevice:
         self.plans: Recent[Hashable, Any] = Recent(_KEPT_PLANS)
         self.tape: Tape | None = None
         self.scratch = Scratch()
-        self.tensor_lanes: int | None = None  # see _tensor_cores, which asks at the first product
-        self.by_halves = by_halves  # products of float32 as three of float16, see _halves
+        self.tensor_lanes: int | None = None  # products.tensor_cores asks at the first product
+        self.by_halves = by_halves  # products of float32 as three of float16
         # Buffers that one kernel may bind; the uniform with its parameters is none of them.
         self.max_bindings: int = self.limits["max-storage-buffers-per-shader-stage"]
         if hasattr(os, "register_at_fork"):

@@ -10,11 +10,11 @@ from phlox_tensor import float16
 
 from .._runtime import GpuDevice
 from ..wgsl.cooperative import SQUARE, Cooperative, CooperativeTile, cooperative_source
+from .plans import ENOUGH_GROUPS
 
 _SMALL = (64, 64, 32, 32, 32)
-# The workgroups that keep a large GPU busy, and the tiles that are faster then, best first. The
-# first one has no room for results in workgroup memory: it stores whole squares.
-_ENOUGH_GROUPS = 128
+# Tiles that are faster with enough workgroups, best first. The first one has no room for results in
+# workgroup memory: it stores whole squares.
 _LARGE = ((128, 256, 32, 64, 64), (128, 128, 32, 64, 64))
 _HALVES = (128, 128, 32, 64, 32)  # sums of a tile beside sums of all: twice the registers
 _PARTIAL_FROM = 512  # inner elements from which a second kernel may narrow what is stored whole
@@ -34,7 +34,7 @@ def tile_of(
     for shape in (*_LARGE, _SMALL):
         tile = CooperativeTile(*shape, device.tensor_lanes or 0)
         rows, columns = tile.cut(m, n)
-        if shape is not _SMALL and rows * columns * batches < _ENOUGH_GROUPS:
+        if shape is not _SMALL and rows * columns * batches < ENOUGH_GROUPS:
             continue
         partial = k >= _PARTIAL_FROM and not (m % tile.rows or n % tile.columns)
         if (partial or shape is not _LARGE[0]) and tile.workgroup_bytes(partial=partial) <= memory:
@@ -48,7 +48,7 @@ def halves_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> Coop
         return None
     tile = CooperativeTile(*_HALVES, device.tensor_lanes or 0)
     memory = device.limits["max-compute-workgroup-storage-size"]
-    enough = math.prod(tile.cut(m, n)) * batches >= _ENOUGH_GROUPS and min(m, n) >= tile.rows
+    enough = math.prod(tile.cut(m, n)) * batches >= ENOUGH_GROUPS and min(m, n) >= tile.rows
     return tile if enough and tile.workgroup_bytes(partial=True, halves=True) <= memory else None
 
 
