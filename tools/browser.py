@@ -30,6 +30,7 @@ _OPTIONS = (
     *("--use-webgpu-adapter=swiftshader", "--use-angle=swiftshader"),
 )
 SILENCE = 240  # seconds after which a page that tells nothing has failed
+PATIENCE = 10  # seconds that a browser has to end
 _STEPS = 30
 PAGES = {
     "conformance on Numpy": "check.html?part=numpy",
@@ -86,36 +87,46 @@ def main(words: list[str]) -> int:
             print(f"browser: skipped: {error}")
             return 0
         shutil.copytree(ROOT / "tests" / "browser" / "page", folder, dirs_exist_ok=True)
-        with _Server(folder) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            failed = 0
-            for name, address in PAGES.items():
-                if words and not any(word in name for word in words):
-                    continue
-                failed += not _passes(name, address, server, Path(scratch) / "profile")
-            server.shutdown()
+        failed = [
+            name
+            for name, address in PAGES.items()
+            if not words or any(word in name for word in words)
+            if not _passes(name, address, folder, Path(scratch) / "profile")
+        ]
     return 1 if failed else 0
 
 
-def _passes(name: str, address: str, server: _Server, profile: Path) -> bool:
+def _passes(name: str, address: str, folder: Path, profile: Path) -> bool:
     """Show a page and print what it tells; whether it came to its end without a failure."""
     program = next(found for each in _PROGRAMS if (found := which(each)))
-    url = f"http://127.0.0.1:{server.server_port}/{address}"
     start = time.perf_counter()
     print(f"{name}:", flush=True)
-    with tempfile.TemporaryFile() as output:
+    # A server for each page, so that none is told what an earlier one still sends.
+    with _Server(folder) as server, tempfile.TemporaryFile() as output:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/{address}"
         command = [program, *_OPTIONS, f"--user-data-dir={profile}", url]
         process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
             passed = listen(server.told)
         finally:
-            process.terminate()
-            process.wait()
+            end(process)
+            server.shutdown()
         print(f"  {'passed' if passed else 'FAILED'} in {time.perf_counter() - start:.0f} s")
         if not passed:
             output.seek(0)
             print(output.read().decode(errors="replace")[-2000:])
     return passed
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process: ask it to, and after a while do not ask."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def listen(told: queue.Queue[Told]) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import queue
+import signal
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -36,6 +39,18 @@ def test_a_page_passes_that_tells_of_no_failure(
 def test_a_page_that_says_nothing_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser, "SILENCE", 0.01)
     assert not browser.listen(queue.Queue())
+
+
+def test_a_browser_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser, "PATIENCE", 0.1)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    deaf += "print(1, flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()  # it hears no more
+    browser.end(process)
+    assert process.returncode == -signal.SIGKILL
+    process.stdout.close()
 
 
 def test_every_page_is_there_and_names_no_other_address() -> None:

@@ -21,7 +21,7 @@ recorder = px.record.NamedMsgpackRecorder(px.record.HalfPrecision)
 
 
 def devices() -> list[dict[str, Any]]:
-    """What this browser can train on, best first: names, words, and whether it is a real GPU."""
+    """What this browser can train on, best first: name, words, and why there is no GPU, if so."""
     found: list[dict[str, Any]] = []
     problem = ""
     try:

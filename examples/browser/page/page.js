@@ -10,10 +10,12 @@ const ask = (call, ...values) =>
     worker.postMessage({ id: count, call, values });
   });
 
-const told = [];
 // With #check in its address the page does all by itself, and tells the server what it saw.
 const checking = location.hash === "#check";
-const tell = (what) => (told.push(what), checking && fetch("told", { method: "POST", body: JSON.stringify(what) }));
+let told = Promise.resolve(); // one after another: the end is told at the end
+const tell = (what) => {
+  if (checking) told = told.then(() => fetch("told", { method: "POST", body: JSON.stringify(what) }));
+};
 
 worker.onmessage = ({ data }) => {
   if (data.event) return events[data.event](data);

@@ -77,6 +77,21 @@ def costs(tell: Callable[..., None]) -> None:
     assert np.array_equal((px.asarray(large, device=device) + 1.0).numpy(), large + 1)
 
 
+def one_of_two(place: int) -> None:
+    """Compute in a call beside which another one computes, while both wait for the GPU."""
+    device = px.Wgpu()
+    own = [
+        lambda x: px.softmax(px.tanh(x) * 3.0 + px.cos(x).cumsum(axis=0)),
+        lambda x: px.sort(px.sin(x) + px.sqrt(px.abs(x) + 1.0)).cumsum(axis=0),
+    ][place]
+    compiled = px.compile(own)
+    for turn in range(8):
+        x = np.linspace(-1, 2, 40 + place, dtype=np.float32) + turn
+        found = compiled(px.asarray(x, device=device)).numpy()
+        expected = own(px.asarray(x, device=px.Numpy())).numpy()
+        assert np.allclose(found, expected, rtol=1e-4), (place, turn)
+
+
 def records(device: px.Backend) -> None:
     """Train a little, save, and load what was saved."""
     px.seed(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -29,6 +28,8 @@ from phlox_tensor import (
 )
 from phlox_tensor.arguments import explained
 from phlox_tensor.capture import Kernel, Program, ProgramLimits, Run, expansion
+
+from ._locks import lock
 
 if TYPE_CHECKING:
     from ._array import GpuArray
@@ -78,7 +79,7 @@ class Wgpu(Backend):
         self.power: Power = power
         self.products: Products = products
         self.settings = (index, power, products)
-        self._opening = threading.Lock()
+        self._opening = lock()
         self._open: GpuDevice | None = None
 
     def __repr__(self) -> str:

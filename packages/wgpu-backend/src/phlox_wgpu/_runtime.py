@@ -35,7 +35,6 @@ import atexit
 import math
 import os
 import struct
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -49,6 +48,7 @@ from ._cache import Recent
 from ._engine import Buffer, Engine, Noted, Pipeline, driver
 from ._errors import DeviceMemoryError, ForkedLock, ShaderError, too_wide
 from ._kernel import Kernel
+from ._locks import lock
 from ._pipelines import Pipelines
 from ._pool import Pool
 from ._sizes import PART_BYTES
@@ -87,7 +87,7 @@ class GpuDevice:
         self.engine = engine
         self.limits = dict(engine.limits)
         self.features = frozenset(engine.features)
-        self.lock = threading.RLock()
+        self.lock = lock()
         largest = min(
             self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"]
         )
@@ -109,7 +109,7 @@ class GpuDevice:
 
     def _after_fork(self) -> None:
         # Every call into the driver takes the lock first; in the child it would hang or crash.
-        self.lock = ForkedLock()  # type: ignore[assignment]
+        self.lock = ForkedLock()
 
     def _at_exit(self) -> None:
         with suppress(DeviceError), self.lock:  # which is that of another process after a fork

@@ -1,7 +1,7 @@
 """Recording, submitting and reading through navigator.gpu. `_engine.Engine` says what is done.
 
 Waits suspend the Python that called, and the page goes on meanwhile: JavaScript Promise
-Integration, which a browser must have.
+Integration, which a browser must have. `lock` says what holds off a second call.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from .._cache import Recent
 from .._sizes import PART_BYTES, size_class
+from .lock import LOCK, ffi
 
 _RING_BYTES = 1 << 20
 _FIRST_FLUSH = 16  # starts the GPU early after a wait
@@ -28,11 +29,6 @@ _ERROR_BYTES = 16
 
 class DriverError(RuntimeError):
     """What the browser has against a call."""
-
-
-@cache
-def _ffi() -> Any:
-    return import_module("pyodide.ffi")
 
 
 @cache
@@ -48,14 +44,14 @@ def _wait(promise: Any) -> Any:
         DriverError: it is rejected.
     """
     try:
-        return _ffi().run_sync(promise)
-    except _ffi().JsException as error:
+        return LOCK.wait(promise)
+    except ffi().JsException as error:
         raise DriverError(str(error)) from None
 
 
 def _bytes(data: Any) -> Any:
     """A copy on the side of JavaScript."""
-    return _ffi().to_js(memoryview(data).cast("B"))
+    return ffi().to_js(memoryview(data).cast("B"))
 
 
 @final
@@ -72,9 +68,9 @@ def adapters() -> list[Adapter]:
     """The one that the browser gives, if it gives one.
 
     Raises:
-        RuntimeError: this Python was not called in a way that can wait.
+        DriverError: this Python was not called in a way that can wait.
     """
-    if not _ffi().can_run_sync():
+    if not ffi().can_run_sync():
         raise DriverError("Python can wait for the GPU only inside of pyodide.runPythonAsync")
     return [
         Adapter(
@@ -141,12 +137,26 @@ Noted = tuple[Pipeline, Sequence[Buffer | int], bytes, tuple[int, int, int]]
 
 
 @final
-class Script(NamedTuple):
-    """Dispatches to record again: kernel, what it binds, its bind group's maker or itself, rest."""
+class Script:
+    """Dispatches to record again: kernel, what it binds, its bind group's maker, rest."""
 
-    run: tuple[tuple[Pipeline, tuple[Buffer | int, ...], Any, tuple[int, ...]], ...]
-    serial: int
-    index_errors: bool
+    __slots__ = ("index_errors", "run", "serial", "uniform")
+
+    def __init__(
+        self,
+        run: Sequence[tuple[Pipeline, tuple[Buffer | int, ...], Any, tuple[int, ...]]],
+        serial: int,
+        uniform: Any,
+    ) -> None:
+        """Keep them, and the buffer of their numbers."""
+        self.run = run
+        self.serial = serial
+        self.uniform = uniform
+        self.index_errors = any(pipeline.index_errors for pipeline, *_ in run)
+
+    def __del__(self) -> None:
+        """Free the buffer, which no recorded work uses: that holds the script."""
+        self.uniform.destroy()
 
 
 class Ticket(NamedTuple):
@@ -157,6 +167,7 @@ class Ticket(NamedTuple):
     arrived: list[Any]
 
 
+@final
 class Engine:
     """One open device: see `_engine.Engine`."""
 
@@ -219,7 +230,7 @@ class Engine:
         read, written = ("read-only-storage",) * inputs, ("storage",) * (outputs + index_errors)
         kinds = (*(("uniform",) if slot else ()), *read, *written)
         if kinds not in self._layouts:
-            self._layouts[kinds] = len(self._layouts), self.gpu.layout(_ffi().to_js(kinds))
+            self._layouts[kinds] = len(self._layouts), self.gpu.layout(ffi().to_js(kinds))
         serial, layout = self._layouts[kinds]
         handle = _wait(self.gpu.pipeline(label, text, layout))
         made = Pipeline(handle, layout, serial << 1 | index_errors, packer, slot, text)
@@ -243,7 +254,7 @@ class Engine:
             bound += (buffer.handle, buffer.nbytes)
         if pipeline.index_errors:
             bound += (self._error, _ERROR_BYTES)
-        return self.gpu.bind(pipeline.layout, _ffi().to_js(bound))
+        return self.gpu.bind(pipeline.layout, ffi().to_js(bound))
 
     # Recording
 
@@ -295,8 +306,7 @@ class Engine:
         for (pipeline, places, _, grid), offset in zip(noted, offsets, strict=True):
             make = partial(self._bind, pipeline, uniform)
             run.append((pipeline, tuple(places), make, (offset, *grid)))
-        errors = any(pipeline.index_errors for pipeline, *_ in noted)
-        return Script(tuple(run), next(self._serials), errors)
+        return Script(run, next(self._serials), uniform)
 
     def repeat(self, script: Script, table: Sequence[Buffer], held: object) -> None:
         """Record a script with the buffers of a table; what else it binds is held until then."""
@@ -340,7 +350,7 @@ class Engine:
         if used:
             # Ordered after the submits before and before this one: one ring serves all.
             self.gpu.write(self._ring, _bytes(memoryview(self._ring_data)[:used]))
-        told = self.gpu.submit(_ffi().to_js(pending), _ffi().to_js(copies))
+        told = self.gpu.submit(ffi().to_js(pending), ffi().to_js(copies))
         del held
         if self._debug:
             _wait(self.gpu.done())
