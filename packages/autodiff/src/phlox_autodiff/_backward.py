@@ -276,11 +276,7 @@ def _unlike(sign: str, other: object) -> WrongTypeError:
 
 
 def _require_number(sign: str, given: object) -> None:
-    """Refuse to scale gradients by what is not one number.
-
-    Raises:
-        WrongTypeError: naming what was given.
-    """
+    """Refuse to scale gradients by what is not one number."""
     if isinstance(given, Real | Number) or (isinstance(given, Tensor) and not given.shape):
         return
     shape = getattr(given, "shape", None)
@@ -322,7 +318,6 @@ def backward(
     """Run the pass of a Tensor and return its gradients.
 
     Raises:
-        GradientError: when nothing was recorded, or the graph was used already.
         ShapeError: without a seed, when there is more than one element.
     """
     node = tensor.primitive.node
@@ -377,11 +372,7 @@ _READING: Final[list[set[Node]]] = []
 
 
 def reachable(roots: list[Node], after: int) -> tuple[list[Node], set[Node]]:
-    """All nodes behind ``roots`` but leaves and those up to number ``after``, later ones first.
-
-    Raises:
-        GradientError: when one was freed by an earlier pass.
-    """
+    """All nodes behind ``roots`` but leaves and those up to number ``after``, later ones first."""
     found = [node for node in roots if node.plan is not LEAF and node.id > after]
     seen = set(found)
     for node in found:  # which grows meanwhile
@@ -460,11 +451,7 @@ def _final(pending: Pending, leaf: Node | None) -> Tensor[Any] | None:
 
 
 def _refuse_shared(seen: set[Node]) -> None:
-    """Refuse to free nodes that another pass reads.
-
-    Raises:
-        GradientError: when there are some.
-    """
+    """Refuse to free nodes that another pass reads."""
     if not all(map(seen.isdisjoint, _READING)):
         raise GradientError(
             "backward",

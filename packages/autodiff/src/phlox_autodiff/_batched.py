@@ -274,11 +274,7 @@ class Batched(Decorator):
 
 
 def one_by_one(call: Call) -> Any:
-    """Run an op for each lane, and stack what comes out.
-
-    Raises:
-        BatchingError: when the lanes give results of different shapes.
-    """
+    """Run an op for each lane, and stack what comes out."""
     rows = []
     for lane in range(call.size):
 

@@ -289,11 +289,7 @@ def _on_level(tangent: Tensor[Any], device: Backend | None) -> Tensor[Any]:
 
 
 def _require_linear(name: str, tangents: tuple[Any, ...]) -> None:
-    """Refuse a recorded function of tangents with a step whose derivative depends on them.
-
-    Raises:
-        GradientError: naming the op.
-    """
+    """Refuse a recorded function of tangents with a step whose derivative depends on them."""
     found = [t.primitive.node for t in tangents if t is not None and t.requires_grad]
     seen = set(found)
     for node in found:  # which grows meanwhile

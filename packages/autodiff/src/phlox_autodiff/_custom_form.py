@@ -99,11 +99,7 @@ def pushing(form: Form, follow: Callable[..., Any]) -> Follow:
 
 
 def _called(form: Form, follow: Callable[..., Any], given: list[Any], what: str, each: str) -> Any:
-    """What the user's function carries on.
-
-    Raises:
-        GradientError: when it takes another number.
-    """
+    """What the user's function carries on."""
     try:
         return follow(*given)
     except TypeError as error:

@@ -34,11 +34,7 @@ _read: ContextVar[set[Backend] | None] = ContextVar("phlox_autodiff_read", defau
 
 
 def outermost(op: str, trees: Any) -> Backend | None:
-    """The outermost device among the tensors of a tree; None without tensors.
-
-    Raises:
-        DeviceError: when there are tensors on different base devices.
-    """
+    """The outermost device among the tensors of a tree; None without tensors."""
     found: Backend | None = None
     for leaf in tree.leaves(trees):
         if not isinstance(leaf, Tensor):
@@ -57,11 +53,7 @@ def outermost(op: str, trees: Any) -> Backend | None:
 
 
 def require_arguments(op: str, given: Any) -> None:
-    """Refuse a tensor or module where the arguments of a function stand: it would come apart.
-
-    Raises:
-        GradientError: for what is no tuple or list.
-    """
+    """Refuse a tensor or module where the arguments of a function stand: it would come apart."""
     if not isinstance(given, tuple | list):
         raise GradientError(
             op,
@@ -96,11 +88,7 @@ def as_tensor(leaf: Any, device: Backend) -> Any:
 def require_fit(
     op: str, what: str, given: Tensor[Any], like: Tensor[Any], instead: str = ""
 ) -> None:
-    """Refuse a tensor that is not of the shape and the element type of another.
-
-    Raises:
-        ShapeError: naming both of both.
-    """
+    """Refuse a tensor that is not of the shape and the element type of another."""
     if given.shape != like.shape or given.dtype is not like.dtype:
         got, expected = f"{given.shape} of {given.dtype}", f"{like.shape} of {like.dtype}{instead}"
         raise ShapeError(op, f"{what} does not fit", got=got, expected=expected)
@@ -162,10 +150,6 @@ def check_level(op: str, output: Any, device: Backend, *, others: Any, read: set
         device: that of the transform.
         others: the arguments that are not differentiated.
         read: the devices whose tracked tensors the function read, as by ``numpy()``.
-
-    Raises:
-        GradientError: when the function used a tensor of a device around that of the transform, or
-            gave a Float tensor that can be of no argument, or of one whose elements it read.
     """
     floats = list(filter(is_float, check_result(op, output, device)))
     if not floats or any(leaf.device is device for leaf in floats):

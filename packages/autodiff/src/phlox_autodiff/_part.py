@@ -107,9 +107,6 @@ def refuse_retained(found: Mapping[Node, Any], first: int, what: str, of: str) -
         first: nodes with larger ids are inside.
         what: happens, so that no tensor is left.
         of: what takes or gives tensors whose gradients may be asked for.
-
-    Raises:
-        GradientError: when there are any.
     """
     if any(node.id > first and node.plan is not LEAF for node in found):
         raise GradientError(

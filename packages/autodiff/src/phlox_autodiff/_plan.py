@@ -225,11 +225,7 @@ class OpRule:
     )
 
     def __init__(self, op: Op, rule: SimpleRule, inner: Backend) -> None:
-        """Check the rule.
-
-        Raises:
-            ValueError: when it names what the op does not have.
-        """
+        """Check the rule."""
         names = names_of(op)
         self.op = op
         self.inner = inner

@@ -108,7 +108,6 @@ class Recorded:
         """The same for each leaf of the inputs; cotangents may have lanes on the base device.
 
         Raises:
-            GradientError: when the output depends on a tensor tracked outside of the transform.
             ShapeError: when a cotangent does not fit.
         """
         pending: dict[Node, Any] = {}
@@ -151,11 +150,7 @@ def _to_differentiate(leaves: list[Any]) -> str:
 
 
 def pair_of(op: str, output: Any) -> tuple[Any, Any]:
-    """The value and what a function with ``has_aux`` gives beside it.
-
-    Raises:
-        GradientError: when it gives no pair.
-    """
+    """The value and what a function with ``has_aux`` gives beside it."""
     if type(output) is not tuple or len(output) != 2:
         raise GradientError(
             op,
@@ -183,11 +178,7 @@ def _is_argument(given: Any) -> bool:
 
 
 def numbers(op: str, argnums: Any) -> tuple[int, ...]:
-    """The places of arguments.
-
-    Raises:
-        WrongTypeError: for what is no place.
-    """
+    """The places of arguments."""
     places = argnums if isinstance(argnums, tuple | list) else (argnums,)
     if any(type(place) is not int for place in places):
         own = f"px.{op}(f, argnums=(0, 1)); an argument by keyword has no derivative"

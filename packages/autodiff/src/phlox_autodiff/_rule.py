@@ -112,11 +112,7 @@ def names_of(op: Op) -> Names:
 
 
 def parameters_of(op: Op, function: RuleFunction, names: Names) -> tuple[Source, ...]:
-    """Return the sources of the parameters of a rule.
-
-    Raises:
-        ValueError: when a parameter is no name that the op has.
-    """
+    """Return the sources of the parameters of a rule."""
     out = []
     for name in signature(function).parameters:
         if name not in names.sources:
@@ -129,11 +125,7 @@ def parameters_of(op: Op, function: RuleFunction, names: Names) -> tuple[Source,
 
 
 def functions_of(op: Op, rule: SimpleRule) -> tuple[RuleFunction | None, ...]:
-    """Return one function per operand, or the one function of a joint rule.
-
-    Raises:
-        ValueError: when there are more or fewer functions than operands.
-    """
+    """Return one function per operand, or the one function of a joint rule."""
     if isinstance(rule, Joint):
         return (rule.function,)
     functions = rule if isinstance(rule, tuple) else (rule,)

@@ -127,11 +127,7 @@ def _inside_out(device: Backend) -> list[Backend]:
 
 
 def require_chunk_size(op: str, size: Any) -> None:
-    """Refuse a number of lanes that goes nowhere.
-
-    Raises:
-        ArgumentError: unless it is None or a positive integer.
-    """
+    """Refuse a number of lanes that goes nowhere."""
     if size is not None and (type(size) is not int or size < 1):
         raise ArgumentError(op, "chunk_size", got=repr(size), expected="None, or at least 1")
 

@@ -64,9 +64,6 @@ def words(seed: int, epoch: int, counter: tuple[int, int, int]) -> np.random.Phi
     """Return the random words of an epoch, of which the counter tells independent ones apart.
 
     Philox counts in a word in front of these three.
-
-    Raises:
-        ArgumentError: for a seed or an epoch that is no number of 64 bits.
     """
     given: dict[str, Any] = {"seed": seed, "epoch": epoch}
     for name, value in given.items():

@@ -265,11 +265,7 @@ def install(cls: type) -> None:
 
 
 def check_device(given: object) -> None:
-    """Refuse ``train()`` as PyTorch has it.
-
-    Raises:
-        DeviceError: for no device, and for a bool.
-    """
+    """Refuse ``train()`` as PyTorch has it."""
     if given is None or isinstance(given, bool):
         raise DeviceError(
             "train",

@@ -17,11 +17,7 @@ _NOTES: Final = "__notes__"  # what a node inside of the node has given its plac
 
 
 def refuse_other_words(op: str, name: str, value: object, words: Sequence[object]) -> None:
-    """Refuse an option that is none of its words.
-
-    Raises:
-        ArgumentError: naming them.
-    """
+    """Refuse an option that is none of its words."""
     if not any(value is word or (isinstance(word, str) and value == word) for word in words):
         expected = ", ".join(map(repr, words))
         raise ArgumentError(op, f"unknown {name}", got=repr(value), expected=expected)

@@ -76,9 +76,6 @@ class LastStep:
 
         A model that was stepped on trial is stepped again while the trial is still there. Where two
         trials are gone it may be no trial: ``_, loss = step(model, batch)``, which is a warning.
-
-        Raises:
-            GradientError: saying how to keep it.
         """
         if self._before is None or self._before() is not param or steps != self._steps:
             return
@@ -108,9 +105,6 @@ class LastStep:
         """Refuse to go on from a record with parameters that still are what they began with.
 
         Of those whose ids are ``among`` others, which are all or have states.
-
-        Raises:
-            GradientError: saying how a module is loaded, which gives another one.
         """
         if not self._loaded:
             return

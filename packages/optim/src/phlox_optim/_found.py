@@ -21,11 +21,7 @@ _ONE_MODULE: Final = (
 
 
 def check_rate(lr: object, op: str = "step") -> None:
-    """Refuse a learning rate that is no finite number, or negative.
-
-    Raises:
-        ArgumentError: also for arguments in another order.
-    """
+    """Refuse a learning rate that is no finite number, or negative."""
     if type(lr) is Number:
         return
     if not isinstance(lr, float | Real) or isinstance(lr, bool):  # floats are found out faster
@@ -51,11 +47,7 @@ def check_rate(lr: object, op: str = "step") -> None:
 
 
 def check_divisor(divide_by: object) -> None:
-    """Refuse to divide gradients by what is no finite number, or by 0.
-
-    Raises:
-        ArgumentError: naming what was given.
-    """
+    """Refuse to divide gradients by what is no finite number, or by 0."""
     if type(divide_by) is Number:
         return
     if not isinstance(divide_by, Real) or not isfinite(divide_by) or divide_by == 0:
@@ -65,11 +57,7 @@ def check_divisor(divide_by: object) -> None:
 
 
 def check_module(module: object) -> None:
-    """Refuse to step what is no module.
-
-    Raises:
-        ArgumentError: naming what was given.
-    """
+    """Refuse to step what is no module."""
     if not isinstance(module, Module):
         raise ArgumentError(
             "step",
@@ -83,12 +71,7 @@ def check_module(module: object) -> None:
 
 
 def _checked(module: Module, grads: Any) -> Any:
-    """Gradients by leaf, or a dict of them by parameter id.
-
-    Raises:
-        ArgumentError: for anything else, such as a loss.
-        GradientError: when a module of weights is given for gradients.
-    """
+    """Gradients by leaf, or a dict of them by parameter id."""
     if isinstance(grads, Module):
         try:
             return gradients_of(grads)

@@ -75,11 +75,7 @@ Places = dict[str, tuple[int, ...]]  # of each parameter, by id, those of its gr
 
 
 def places(groups: Sequence[Group], weights: dict[str, Param]) -> Places:
-    """The places of all groups that each trained parameter is in, in their order, by id.
-
-    Raises:
-        ArgumentError: when a group fits no weight of the module.
-    """
+    """The places of all groups that each trained parameter is in, in their order, by id."""
     found: Places = {}
     for place, group in enumerate(groups):
         inside = [p.id for path, p in weights.items() if fits(group.where, path, p)]

@@ -173,11 +173,7 @@ class Lbfgs(Settled):
         return module.with_params({**new, **updates}), before
 
     def _refuse_others(self, params: list[Param]) -> None:
-        """Take parameters for those of the memory, if there is none yet.
-
-        Raises:
-            ArgumentError: when the memory is of others, whose curvature says nothing here.
-        """
+        """Take parameters for those of the memory, if there is none yet."""
         owners = tuple(p.id for p in params)
         size = sum(prod(p.shape) for p in params)
         if self._memory is not None and (
@@ -349,11 +345,7 @@ def _is_memory(known: dict[str, Any]) -> bool:
 
 
 def _refuse_nonfinite(found: _Evaluation) -> None:
-    """Refuse to go on from where there is no direction, and to return it.
-
-    Raises:
-        GradientError: for a loss or a gradient with a NaN or an infinity.
-    """
+    """Refuse to go on from where there is no direction, and to return it."""
     slope = _dot(found.grad, found.grad)
     if not (isfinite(found.loss) and isfinite(slope)):
         raise GradientError(
@@ -376,11 +368,7 @@ def _no_loss(what: str, given: object) -> WrongTypeError:
 
 
 def _trained(module: Module) -> list[Param]:
-    """The trained parameters, each once.
-
-    Raises:
-        ArgumentError: when they cannot be one vector.
-    """
+    """The trained parameters, each once."""
     params = list({p.id: p for p in module.param_list() if p.trainable}.values())
     forms = {(p.device, p.dtype) for p in params}
     if len(forms) > 1:

@@ -7,11 +7,7 @@ from phlox_tensor.capture import line_of_user, recording, refuse
 
 
 def refuse_recorded(what: str, hint: str) -> None:
-    """Refuse to be a part of a compiled function.
-
-    Raises:
-        CompileError: naming what reads, and what to type.
-    """
+    """Refuse to be a part of a compiled function."""
     if recording() is not None:
         refuse(
             CompileError(

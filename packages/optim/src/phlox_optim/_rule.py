@@ -200,11 +200,7 @@ def _in_full_precision(
 
 
 def _checked_pair(rule: object, made: Any) -> tuple[Tensor[Float], State]:
-    """What a step gives, a pair: a tensor alone would come apart along its first axis.
-
-    Raises:
-        WrongTypeError: for anything else.
-    """
+    """What a step gives, a pair: a tensor alone would come apart along its first axis."""
     if type(made) is tuple and len(made) == 2 and isinstance(made[0], Tensor):
         return made
     parts = ", ".join(type(part).__name__ for part in made) if isinstance(made, tuple) else ""

@@ -23,12 +23,7 @@ _PLAIN: Final = (bool, int, float, str, bytes, type(None), Number)
 
 
 def check(state: State, rule: object) -> None:
-    """Refuse at the first step what could not be saved after the last.
-
-    Raises:
-        ArgumentError: for anything but dicts with text keys, lists, tuples, named tuples and
-            dataclasses of the module of the rule, tensors, plain values.
-    """
+    """Refuse at the first step what could not be saved after the last."""
     for path, node in trees.nodes_with_paths(state):
         if type(node) not in (dict, list, tuple):
             if not _is_fields(type(node)):

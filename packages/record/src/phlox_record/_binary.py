@@ -168,11 +168,7 @@ def _write_tensor(tensor: TensorEntry, what: Descriptor, write: Write, *, checks
 
 
 def _read(layout: int, source: Source, limits: Limits) -> Content:
-    """Read and check the header; tensors stay unread.
-
-    Raises:
-        Malformed: anything that FORMAT.md forbids.
-    """
+    """Read and check the header; tensors stay unread."""
     prefix = bytes(source.read(0, _PREFIX.size))
     magic, version, found, size, crc, flags = _PREFIX.unpack(prefix)
     if magic != MAGIC:

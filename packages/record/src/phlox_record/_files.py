@@ -30,9 +30,6 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write to; it takes the place of `path` only when the body succeeds.
 
     The bytes reach the disk before the name does, so a crash leaves the old file or the new one.
-
-    Raises:
-        OSError: naming ``path``, when it cannot be written.
     """
     if path.is_symlink():  # the link stays, and the file that it names is replaced
         path = path.resolve()
@@ -84,11 +81,7 @@ def _temporary(path: Path) -> tuple[Path, int]:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Keep an empty file beside a path, marked as being written until the body ends.
-
-    Raises:
-        OSError: naming ``path``, when it cannot be made.
-    """
+    """Keep an empty file beside a path, marked as being written until the body ends."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
     except OSError as error:
@@ -134,11 +127,7 @@ def remove_left(folder: Path, names: list[str]) -> None:
 
 
 def _remove_unlocked(path: Path) -> bool:
-    """Remove a file that nobody writes; False where somebody does.
-
-    Raises:
-        FileNotFoundError: it is gone.
-    """
+    """Remove a file that nobody writes; False where somebody does."""
     try:
         handle = os.open(path, os.O_RDONLY)
         try:

@@ -194,11 +194,7 @@ def _row(cursor: _Cursor) -> Row:
 
 
 def read(source: Source, limits: Limits) -> Content:
-    """Read and check the header; tensors stay unread.
-
-    Raises:
-        Malformed: anything that the format forbids.
-    """
+    """Read and check the header; tensors stay unread."""
     header = _header(_Cursor(source, limits), limits)
     named: dict[str, TensorEntry] = {}
     size, end = len(source.read_all()), 0

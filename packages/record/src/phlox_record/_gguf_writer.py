@@ -36,11 +36,7 @@ class _Placed(NamedTuple):
 
 
 def check_blocks(blocks: Mapping[str, str]) -> None:
-    """Refuse forms that are not written.
-
-    Raises:
-        Malformed: naming those that are.
-    """
+    """Refuse forms that are not written."""
     for pattern, name in blocks.items():
         if form_of(name) is None:
             expected = ", ".join(WRITTEN)

@@ -150,11 +150,7 @@ class TreeWriter:
 
 
 def _read(source: Source, limits: Limits) -> Content:
-    """Parse the whole text; base64 is decoded when a tensor is read.
-
-    Raises:
-        Malformed: anything that FORMAT.md forbids.
-    """
+    """Parse the whole text; base64 is decoded when a tensor is read."""
     text = source.read_all()
     if len(text) > limits.json_bytes:
         raise _too_large(len(text), limits.json_bytes)

@@ -40,11 +40,7 @@ def describe(tensor: TensorEntry) -> Descriptor:
 
 
 def descriptor(dtype: object, shape: object) -> Descriptor:
-    """Check the dtype name and shape that a file states; Python ints cannot overflow.
-
-    Raises:
-        Malformed: unknown dtype; shape no list of sizes; more bytes than any file has.
-    """
+    """Check the dtype name and shape that a file states; Python ints cannot overflow."""
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise Malformed("unknown dtype in the file", got=shown(dtype), expected=", ".join(DTYPES))
     if not isinstance(shape, list) or len(shape) > MAX_RANK:

@@ -78,11 +78,7 @@ def unpack(data: bytes, *, depth: int, nodes: int) -> Any:
 
 
 def read_fast(data: bytes, depth: int) -> Any:
-    """Return the value by the msgpack package, as `read_carefully` would.
-
-    Raises:
-        ValueError: not such a value, or one that only `read_carefully` reads.
-    """
+    """Return the value by the msgpack package, as `read_carefully` would."""
     # Skipping builds nothing. What it gets through has no length that the bytes do not bear out.
     whole = msgpack.Unpacker(max_buffer_size=len(data))
     whole.feed(data)

@@ -215,11 +215,7 @@ class Recorder(ABC):
             self._give(content, file.write)
 
     def _give(self, content: Content, sink: Write) -> None:
-        """Write, and see that something was written.
-
-        Raises:
-            Malformed: when ``write`` gave nothing to ``sink``.
-        """
+        """Write, and see that something was written."""
         size = 0
 
         def counted(data: bytes | memoryview) -> object:

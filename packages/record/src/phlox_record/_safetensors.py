@@ -83,11 +83,7 @@ def _write(content: Content, limits: Limits, write: Write) -> None:
 
 
 def _read(source: Source, limits: Limits) -> Content:
-    """Read and check the header; tensors stay unread.
-
-    Raises:
-        Malformed: anything that the format forbids.
-    """
+    """Read and check the header; tensors stay unread."""
     size = int.from_bytes(source.read(0, _LENGTH), "little")
     if size > limits.header_bytes:
         raise header_too_large(size, limits)

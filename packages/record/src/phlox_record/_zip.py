@@ -157,11 +157,7 @@ def _name(raw: bytes, flags: int) -> str:
 
 
 def contents(data: memoryview, member: Member, cap: int, *, checked: bool = True) -> memoryview:
-    """Return the bytes of a member; those of a stored one are shared.
-
-    Raises:
-        Malformed: damaged; more than `cap` bytes.
-    """
+    """Return the bytes of a member; those of a stored one are shared."""
     if member.size > cap:
         raise Malformed(
             f"{shown(member.name)} is too large",

@@ -53,11 +53,7 @@ def _reduce_op(op: Op) -> tuple[Any, ...]:
 
 
 def restore_op(name: str) -> Op:
-    """Return the op that is registered under a name.
-
-    Raises:
-        ArgumentError: when none is.
-    """
+    """Return the op that is registered under a name."""
     op = REGISTRY.get(name)
     if op is None:
         raise ArgumentError(
@@ -88,7 +84,6 @@ def restore_tensor(data: bytes, dtype: str, shape: Sequence[int], place: Place) 
     Raises:
         ArgumentError: when no backend of the device's name is installed.
         BackendUnavailableError: when the device cannot run here.
-        RecordError: when the bytes are not those of the shape.
     """
     element = as_dtype(dtype, "unpickle")
     wanted = prod(shape) * element.itemsize

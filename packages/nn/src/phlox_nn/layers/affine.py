@@ -29,11 +29,7 @@ def row_shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def flat_rows(layer: Any, x: Tensor[Float]) -> Tensor[Float]:
-    """Return the tensor with the axes of a row as one.
-
-    Raises:
-        ShapeError: when the last axes are of other sizes than several that are given.
-    """
+    """Return the tensor with the axes of a row as one."""
     row = row_shape(layer.settings.d_model)
     if len(row) == 1:
         return x

@@ -318,11 +318,7 @@ def _of_heads(what: str, given: Any, queries: Tensor[Float]) -> Any:
 
 
 def check_caches(stack: Any, caches: Any, kind: type, source: str) -> None:
-    """Refuse what is not one cache for each layer of a stack.
-
-    Raises:
-        ArgumentError: saying where caches come from.
-    """
+    """Refuse what is not one cache for each layer of a stack."""
     count = len(stack.layers)
     each = caches if type(caches) in (tuple, list) else ()
     if len(each) == count and all(isinstance(one, kind) for one in each):

@@ -11,11 +11,7 @@ from ..param.param import Param
 
 
 def check_dtype(layer: object, x: object, weight: Param | None) -> None:
-    """Keep an input from changing the type that a model computes in, which promotion would do.
-
-    Raises:
-        DTypeError: when the floats of the input are of another type than the weights.
-    """
+    """Keep an input from changing the type that a model computes in, which promotion would do."""
     if weight is None:
         return
     dtype = x.dtype if isinstance(x, Tensor) else weight.dtype

@@ -138,11 +138,7 @@ class _Recurrent(Layer[C]):
 
 
 def check_states(name: str, states: Any, count: int, shape: tuple[int, ...]) -> None:
-    """Refuse what is no state of so many tensors of a shape.
-
-    Raises:
-        ShapeError: saying what fits.
-    """
+    """Refuse what is no state of so many tensors of a shape."""
     each = states if isinstance(states, tuple) else (states,)  # who gives one tensor may err
     if len(each) == count and all(state.shape == shape for state in each):
         return

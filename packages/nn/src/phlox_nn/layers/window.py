@@ -49,9 +49,6 @@ def margins(
 
     ``"same"`` gives ceil(size / stride) positions; the odd one goes to the end. A shape of too few
     axes is left to the op to refuse.
-
-    Raises:
-        ArgumentError: for an unknown word.
     """
     if isinstance(padding, str):
         if padding == "valid":

@@ -22,11 +22,7 @@ _MOST_ENTRIES: Final = 20_000
 
 
 def branch_of(record: Any, at: str) -> Any:
-    """Return the part of a record at a path such as ``"state_dict"`` or ``"models.0"``.
-
-    Raises:
-        RecordError: there is none.
-    """
+    """Return the part of a record at a path such as ``"state_dict"`` or ``"models.0"``."""
     if isinstance(record, dict) and at in record:
         return record[at]
     branch = record

@@ -100,11 +100,7 @@ class LoadReport:
 
 
 def check_layout(layout: object, op: str) -> None:
-    """Refuse a word that is no layout.
-
-    Raises:
-        ArgumentError: also for one in capitals.
-    """
+    """Refuse a word that is no layout."""
     if layout not in get_args(Layout):
         expected = " or ".join(map(repr, get_args(Layout)))
         hint = 'layout="pytorch" for the names and layouts of PyTorch'
@@ -132,11 +128,7 @@ def stated_layout(found: Found) -> Layout | None:
 
 
 def check_alike(paths: Iterable[str], ours: Found, theirs: Found) -> None:
-    """Refuse entries that fit in both layouts, and are other numbers in each.
-
-    Raises:
-        RecordError: naming one of them.
-    """
+    """Refuse entries that fit in both layouts, and are other numbers in each."""
     for path in paths:
         alike = ours[path] is theirs.get(path) or max(shape_of(ours[path]), default=1) <= 1
         if not alike and layout_of(ours[path]) is None:
@@ -188,11 +180,7 @@ def shape_of(entry: Entry) -> tuple[int, ...]:
 
 
 def renamed(found: Found, remap: Remap) -> Found:
-    """Return the entries under names that the patterns make of theirs, one after the other.
-
-    Raises:
-        RecordError: a pattern that is none or fits nothing; two entries under one name.
-    """
+    """Return the entries under names that the patterns make of theirs, one after the other."""
     names = {name: name for name in found}
     for pattern, new in remap.items():
         try:

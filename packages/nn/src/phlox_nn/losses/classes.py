@@ -36,12 +36,7 @@ def reduce(losses: Tensor[Float], reduction: Reduction) -> Tensor[Float]:
 def check_same(
     op: str, prediction: Tensor[Float], target: Tensor[Any], *, kinds: bool = True
 ) -> None:
-    """Refuse to broadcast, which would hide that two tensors do not belong together.
-
-    Raises:
-        ShapeError: when the shapes differ.
-        KindError: when one holds floats alone, unless ``kinds`` is False.
-    """
+    """Refuse to broadcast, which would hide that two tensors do not belong together."""
     if prediction.shape != target.shape:
         raise ShapeError(
             op,
@@ -61,11 +56,7 @@ def check_same(
 
 
 def check_classes(op: str, targets: Tensor[Any]) -> None:
-    """Refuse targets that are no class indices.
-
-    Raises:
-        KindError: for floats and bools.
-    """
+    """Refuse targets that are no class indices."""
     if targets.dtype.kind != "Int":
         raise KindError(
             op,

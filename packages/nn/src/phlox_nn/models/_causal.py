@@ -173,11 +173,7 @@ class CausalModel(Module):
 
 
 def check_length(model: CausalModel, length: int) -> None:
-    """Refuse a text that the model cannot read.
-
-    Raises:
-        ShapeError: for a text longer than the context.
-    """
+    """Refuse a text that the model cannot read."""
     if length > model.context:
         got, expected = f"{length} tokens", f"at most {model.context}"
         raise ShapeError(type(model).__name__, "too long", got=got, expected=expected)

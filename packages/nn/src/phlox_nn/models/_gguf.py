@@ -400,11 +400,7 @@ def _as_tensor(scaling: RotaryScalingConfig) -> Tensor[Any]:
 
 
 def _check_said(config: LlamaConfig, again: LlamaConfig) -> None:
-    """Refuse settings that would be others when the file is read.
-
-    Raises:
-        RecordError: naming the first.
-    """
+    """Refuse settings that would be others when the file is read."""
     for field in fields(config):
         name = "windows" if field.name == "sliding" else field.name
         ours, theirs = getattr(config, name), getattr(again, name)

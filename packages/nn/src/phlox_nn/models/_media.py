@@ -33,11 +33,7 @@ class _Names(NamedTuple):
     filler: Mapping[str, Any]
 
     def read(self, given: Json) -> ModelConfig:
-        """Return the settings of a ``config.json``; what it leaves out is as usual.
-
-        Raises:
-            RecordError: for a value that is not built.
-        """
+        """Return the settings of a ``config.json``; what it leaves out is as usual."""
         for name, only in self.fixed.items():
             word(name, given.get(name, only), {only: only})
         own: dict[str, Any] = {}
@@ -194,11 +190,7 @@ _WRITTEN: Final[Mapping[type[ModelConfig], tuple[str, Callable[[Any], dict[str, 
 
 
 def described(config: Any) -> dict[str, Any]:
-    """Return the settings of a model as a ``config.json`` has them.
-
-    Raises:
-        RecordError: for a model that no published architecture is.
-    """
+    """Return the settings of a model as a ``config.json`` has them."""
     if type(config) not in _WRITTEN:
         expected = ", ".join(sorted(each.__name__ for each in _WRITTEN))
         raise RecordError("save", "not built", got=type(config).__name__, expected=expected)

@@ -296,11 +296,7 @@ ARCHITECTURES: Final[Mapping[str, Published]] = {
 
 
 def published(given: Json) -> Published:
-    """Return how files of the architecture of a ``config.json`` are read.
-
-    Raises:
-        RecordError: for an architecture that is not built.
-    """
+    """Return how files of the architecture of a ``config.json`` are read."""
     timm = given.get("architecture")  # its word for one
     names = given.get("architectures") or ([] if timm is None else [timm])
     known = [name for name in names if name in ARCHITECTURES]

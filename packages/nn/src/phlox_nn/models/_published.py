@@ -34,11 +34,7 @@ class Published(NamedTuple):
 
 
 def need(given: Json, name: str) -> Any:
-    """Return a setting that must be there.
-
-    Raises:
-        RecordError: it is not.
-    """
+    """Return a setting that must be there."""
     if name not in given:
         known = some(sorted(map(str, given))) or "nothing"
         raise RecordError("load", f"config.json has no {name}", got=known)
@@ -46,11 +42,7 @@ def need(given: Json, name: str) -> Any:
 
 
 def number(given: Json, name: str) -> float:
-    """Return a setting that must be a number.
-
-    Raises:
-        RecordError: it is none, or not there.
-    """
+    """Return a setting that must be a number."""
     value = need(given, name)
     if not isinstance(value, int | float):
         raise RecordError("load", f"{name} is no number", got=repr(value), expected="a number")
@@ -58,11 +50,7 @@ def number(given: Json, name: str) -> float:
 
 
 def word(name: str, value: Any, known: Mapping[Any, Any]) -> Any:
-    """Return what a word of a setting is here.
-
-    Raises:
-        RecordError: it is nothing.
-    """
+    """Return what a word of a setting is here."""
     if isinstance(value, list | dict) or value not in known:
         expected = ", ".join(sorted(map(str, known)))
         raise RecordError("load", f"{name} is not built", got=repr(value), expected=expected)

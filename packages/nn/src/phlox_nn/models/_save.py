@@ -157,11 +157,7 @@ def _rotary(s: LlamaConfig) -> dict[str, Any]:
 
 
 def _check_same(config: ModelConfig, again: ModelConfig) -> None:
-    """Refuse settings that would be others when the folder is read.
-
-    Raises:
-        RecordError: naming the first.
-    """
+    """Refuse settings that would be others when the folder is read."""
     same = {"d_head": "head", "sliding": "windows"}
     for field in fields(config):
         name = same.get(field.name, field.name)

@@ -12,11 +12,7 @@ Role = Literal["weight", "state"]
 
 
 def check_weight(dtype: DType, trainable: bool) -> None:
-    """Refuse to train what has no gradients.
-
-    Raises:
-        DTypeError: for integers and bools.
-    """
+    """Refuse to train what has no gradients."""
     if trainable and dtype.kind != "Float":
         raise DTypeError(
             "param",

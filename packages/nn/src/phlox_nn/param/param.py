@@ -368,11 +368,7 @@ def _outside(make: Callable[[], Tensor[Any]]) -> Tensor[Any]:
 
 
 def check_field(name: str, before: Any, given: Any) -> None:
-    """Refuse a tensor in the place of a parameter: it would be a constant, which nobody trains.
-
-    Raises:
-        ArgumentError: naming the field.
-    """
+    """Refuse a tensor in the place of a parameter: it would be a constant, which nobody trains."""
     if isinstance(before, Param) and isinstance(given, Tensor):
         raise ArgumentError(
             "replace",

@@ -20,11 +20,7 @@ _CONTAINERS: Final = (dict, list, tuple)
 
 
 def check_body(cls: type) -> None:
-    """Refuse what a class body says that no walk over a module would see.
-
-    Raises:
-        TypeError: for ``__slots__``, and for modules and parameters that are no fields.
-    """
+    """Refuse what a class body says that no walk over a module would see."""
     slots = vars(cls).get("__slots__", ())
     if slots:
         names = [slots] if isinstance(slots, str) else list(slots)
@@ -46,11 +42,7 @@ def check_body(cls: type) -> None:
 
 
 def check_attribute(cls: type, name: str, value: Any) -> None:
-    """Refuse a part that a class gets once it is made: no module of it has that for a field.
-
-    Raises:
-        TypeError: naming it.
-    """
+    """Refuse a part that a class gets once it is made: no module of it has that for a field."""
     hint = next(
         (found[name] for base in cls.__mro__ if name in (found := get_annotations(base))), ""
     )
@@ -88,11 +80,7 @@ def watch_cached(cls: type) -> None:
 
 
 def check_defaults(cls: type) -> None:
-    """Refuse defaults that all modules of a class would share.
-
-    Raises:
-        TypeError: for a default that is or holds a parameter.
-    """
+    """Refuse defaults that all modules of a class would share."""
     for each in fields(cls):
         part = _part_of(each.default)
         if part is None or (isinstance(part, _fields.ModuleNode) and not _walk.params(part)):

@@ -35,9 +35,6 @@ def check(name: str, owner: str, value: Any, parts: tuple[type, ...]) -> None:
         owner: the class of the module.
         value: of the field.
         parts: the types that a walk sees.
-
-    Raises:
-        TreeError: when it does; for an iterator, which changes when it is used.
     """
     if _is_clear(value, parts, _DEEP):
         return
@@ -119,11 +116,7 @@ def no_field(name: str, owner: str) -> TreeError:
 def check_later(
     module: Any, values: dict[str, Any], names: tuple[str, ...], parts: tuple[type, ...]
 ) -> None:
-    """Refuse parts that a complete module got past ``__setattr__``.
-
-    Raises:
-        TreeError: naming the attribute.
-    """
+    """Refuse parts that a complete module got past ``__setattr__``."""
     for name in values.keys() - set(names):
         if _leaves(values[name], parts):
             raise late(type(module).__name__, name, values[name])

@@ -67,11 +67,7 @@ def for_inference(module: W) -> W:
 
 
 def _refuse_argument(tensor: Tensor[Any]) -> None:
-    """Keep the derivative of a transform from being lost.
-
-    Raises:
-        GradientError: for a tensor that it differentiates.
-    """
+    """Keep the derivative of a transform from being lost."""
     device, value = tensor.device, tensor.primitive
     if device.standing(value) == "leaf" and device.is_followed(value):
         raise GradientError(
@@ -85,11 +81,7 @@ def _refuse_argument(tensor: Tensor[Any]) -> None:
 
 
 def for_training(module: W, device: Backend) -> W:
-    """Return the module on a device that records, in training.
-
-    Raises:
-        DeviceError: when the device does not record.
-    """
+    """Return the module on a device that records, in training."""
     if not device.records:
         raise DeviceError(
             "train",

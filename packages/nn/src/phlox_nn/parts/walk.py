@@ -155,11 +155,7 @@ def _places(module: ModuleNode) -> dict[int, tuple[str, Any]]:
 
 
 def part_at(module: ModuleNode, path: Any) -> Any:
-    """Return what is at a path.
-
-    Raises:
-        ArgumentError: when there is nothing.
-    """
+    """Return what is at a path."""
     if not isinstance(path, str):
         raise ArgumentError("path", "not a path", got=path, expected="text", hint='"layers.0"')
     found: Any = module

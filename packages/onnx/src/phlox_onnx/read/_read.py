@@ -47,7 +47,6 @@ def read(source: object, limits: Limits) -> Model:
     """Return the model of a file, or of its bytes.
 
     Raises:
-        ArgumentError: when it is neither.
         OnnxError: when the bytes are no model, or go beyond a limit.
         OSError: when the file cannot be read.
     """

@@ -51,9 +51,6 @@ def refuse_others(inputs: Sequence[Value], given: Sequence[Any], device: Backend
 
     Where the device lacks a type, others of its kind stand for it. They have as many axes as in
     the file; of what sizes is up to the nodes, since exporters write those of an example.
-
-    Raises:
-        ArgumentError: for the first that has another type, or another number of axes.
     """
     for wanted, value in zip(inputs, given, strict=True):
         if wanted.dtype in DTYPES and isinstance(value, np.ndarray | Tensor):

@@ -258,11 +258,7 @@ _ADVICE: Final = {
 
 
 def refuse_unsupported(graph: Graph) -> None:
-    """Name every op without a row at once, and the first node that does not fit its row.
-
-    Raises:
-        OnnxError: when there is one.
-    """
+    """Name every op without a row at once, and the first node that does not fit its row."""
     missing = unsupported(graph)
     if not missing:
         for node in walk(graph):

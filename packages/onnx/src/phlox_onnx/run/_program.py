@@ -195,11 +195,7 @@ class Body:
 
 
 def bound(node: Node, row: Row) -> list[tuple[str, Parameter]]:
-    """The inputs of a node beside the parameters that take them.
-
-    Raises:
-        OnnxError: when there are too many or too few.
-    """
+    """The inputs of a node beside the parameters that take them."""
     names = list(node.inputs)
     while names and not names[-1]:
         names.pop()
@@ -266,11 +262,7 @@ def stacked_of(node: Node, row: Row) -> tuple[tuple[DType, tuple[int, ...]], ...
 
 
 def refuse_attributes(node: Node, row: Row) -> None:
-    """Refuse attributes of a node that the row does not know, or lacks.
-
-    Raises:
-        OnnxError: for one that it does not know, or lacks.
-    """
+    """Refuse attributes of a node that the row does not know, or lacks."""
     unknown = sorted(set(node.attributes) - set(row.attributes))
     if unknown:
         expected = ", ".join(row.attributes) or "none"

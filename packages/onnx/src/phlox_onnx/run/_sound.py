@@ -56,11 +56,7 @@ _ONE_OF: Final[dict[tuple[str, str], str]] = {
 
 
 def refuse_unsound(graph: Graph) -> None:
-    """Look at the attributes, results and inner graphs of all nodes.
-
-    Raises:
-        OnnxError: for the first node that no input could make right.
-    """
+    """Look at the attributes, results and inner graphs of all nodes."""
     if not graph.outputs:
         raise OnnxError("onnx", "a model without outputs", got=repr(graph.name))
     for node in walk(graph):

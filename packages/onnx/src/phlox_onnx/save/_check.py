@@ -27,11 +27,7 @@ _NO_LIMITS: Final = Limits(file_bytes=1 << 62, nodes=1 << 62, elements=1 << 62, 
 
 
 def refuse_unfit(model: onnx.ModelProto, places: Sequence[str]) -> None:
-    """Refuse nodes that ONNX does not have for the element types that they get.
-
-    Raises:
-        OnnxError: naming the op and the module that asks for it.
-    """
+    """Refuse nodes that ONNX does not have for the element types that they get."""
     types = _types(model)
     for node, place in zip(model.graph.node, places, strict=True):
         schema = onnx.defs.get_schema(node.op_type, OPSET)

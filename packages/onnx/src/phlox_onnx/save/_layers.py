@@ -21,11 +21,7 @@ def reshaped(w: Writer, x: str, shape: tuple[Any, ...]) -> str:
 
 
 def refuse_followed(c: Call, sizes: Any) -> None:
-    """Refuse sizes that are open.
-
-    Raises:
-        OnnxError: when one of them does.
-    """
+    """Refuse sizes that are open."""
     if has(tuple(sizes), Followed):
         raise c.refuse_followed("a size that has to be a number is open")
 

@@ -116,11 +116,7 @@ def run(
 
 
 def refuse_unlike(runs: list[Run], sizes: Runs) -> None:
-    """Refuse runs that do not do the same one after the other; say which size may not be open.
-
-    Raises:
-        OnnxError: naming the first op that differs.
-    """
+    """Refuse runs that do not do the same one after the other; say which size may not be open."""
     first = runs[0]
     one = sizes.one
     for k, other in enumerate(runs[1:], 1):

@@ -125,7 +125,6 @@ def written(
         keep_wrong: puts what does not pass into its place, too.
 
     Raises:
-        ArgumentError: as ``write``.
         OnnxError: when the package does not pass and is not kept: then nothing changes.
         OSError: when the folder cannot be written.
     """

@@ -98,11 +98,7 @@ def names_of(value: Value) -> list[str]:
 
 
 def refuse_unknown(graph: Graph, bind: Sizes) -> None:
-    """Every size that is bound has to be one of the file, and no other number there.
-
-    Raises:
-        ArgumentError: when one is not.
-    """
+    """Every size that is bound has to be one of the file, and no other number there."""
     known = {k: n for v in graph.inputs for k, n in zip(names_of(v), v.shape or (), strict=True)}
     for name, size in bind.items():
         if name not in known:

@@ -186,9 +186,6 @@ def shares(
     """How far a package is from its file, or from ONNX Runtime; both draw the same numbers.
 
     The stream of random numbers goes on as if nothing had been drawn.
-
-    Raises:
-        OnnxError: when the package, or ONNX Runtime, cannot run with these inputs.
     """
     target = device or default_device()
     inputs = [feeds[name] for name in loaded.inputs]
@@ -232,11 +229,7 @@ def _array(value: Any) -> Any:
 
 
 def run_onnxruntime(file: Source, feeds: Feeds, python: str = sys.executable) -> list[Any]:
-    """What ONNX Runtime gives, in a process of its own.
-
-    Raises:
-        OnnxError: when it fails, or is not installed.
-    """
+    """What ONNX Runtime gives, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         data = bytes_of(file)

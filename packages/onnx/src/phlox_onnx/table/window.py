@@ -226,11 +226,7 @@ def _refuse_wide(places: int) -> None:
 def _window_sizes(
     plane: tuple[int, ...], kernel: Ints, stride: Ints, padding: Sides, dilation: Ints, up: int
 ) -> tuple[Ints, Sides]:
-    """Sizes of the result, and the padding that the last window needs.
-
-    Raises:
-        OnnxError: when no window fits, or a number is not positive.
-    """
+    """Sizes of the result, and the padding that the last window needs."""
     out, grown = [], []
     for n, k, s, (low, high), d in zip(plane, kernel, stride, padding, dilation, strict=True):
         room, reach = n + low + high, d * (k - 1) + 1

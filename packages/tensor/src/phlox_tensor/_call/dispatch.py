@@ -253,11 +253,7 @@ def call_by_signature(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def bound_arguments(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return operands and attributes, given by position or name, with the declared defaults.
-
-    Raises:
-        ArgumentError: too many, unknown, repeated or missing arguments.
-    """
+    """Return operands and attributes, given by position or name, with the declared defaults."""
     signature = op.signature
     names = [o.name for o in signature.operands] + list(op.attribute_names)
     if len(args) > len(names):

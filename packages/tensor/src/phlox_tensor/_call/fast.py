@@ -151,11 +151,7 @@ def reversed_axes(op: Op, x: Tensor[Any], key: Any) -> Any:
 
 
 def rounded(x: Tensor[Any], digits: int | None) -> Any:
-    """``round(x)``: whole numbers, which stay a tensor of its type.
-
-    Raises:
-        ArgumentError: for a number of digits.
-    """
+    """``round(x)``: whole numbers, which stay a tensor of its type."""
     if digits is not None:
         raise ArgumentError(
             "round",

@@ -34,7 +34,6 @@ def prepare_operands(op: Op, operands: tuple[Any, ...]) -> tuple[Backend, list[A
 
     Raises:
         DeviceError: operands on two base devices.
-        KindError: an operand of a kind that the op does not take.
         DTypeError: element types that do not combine, or that the device lacks.
     """
     backend = device_of(op.name, operands)
@@ -204,11 +203,7 @@ def _in_range(op: Op, declared: Operand, number: Scalar) -> Scalar:
 
 
 def check_positive(op: str, name: str, number: Scalar) -> None:
-    """Refuse a number that is not above 0 and finite.
-
-    Raises:
-        ArgumentError: for such a number.
-    """
+    """Refuse a number that is not above 0 and finite."""
     if not 0 < number < inf:
         got, expected = f"{name} {plain(number)}", f"0 < {name} < inf"
         raise ArgumentError(op, f"{name} out of range", got=got, expected=expected)

@@ -122,11 +122,7 @@ def asarray(
 
 
 def refuse_sharing(op: str, got: str) -> NoReturn:
-    """Say that ``copy=False`` cannot be.
-
-    Raises:
-        SharingError: always.
-    """
+    """Say that ``copy=False`` cannot be."""
     raise SharingError(
         op,
         "the data has to be copied",

@@ -23,11 +23,7 @@ Device = Backend | str | None
 
 
 def sizes(shape: int | Sequence[int], op: str) -> tuple[int, ...]:
-    """Return a shape as entries get it.
-
-    Raises:
-        ArgumentError: for a negative size, or something that is no shape.
-    """
+    """Return a shape as entries get it."""
     dims: tuple[int, ...] = NORMALIZERS["Shape"](shape, "shape", op, 0)
     if any(n < 0 for n in dims):
         raise ArgumentError(op, "negative size", got=dims)

@@ -307,12 +307,7 @@ def _nothing(real: Any) -> Any:
 
 
 def _require_alike(op: str, real: Tensor, imag: Tensor) -> None:
-    """Hold the parts to one shape and type.
-
-    Raises:
-        DTypeError: for two types.
-        ShapeError: for two shapes.
-    """
+    """Hold the parts to one shape and type."""
     if real.shape != imag.shape:
         raise ShapeError(op, "parts differ", got=imag.shape, expected=real.shape)
     if real.dtype is not imag.dtype:
@@ -328,11 +323,7 @@ def _portion(part: Tensor, size: Tensor) -> Tensor:
 
 
 def _parts(op: str, value: Any) -> tuple[Any, Any]:
-    """Real parts, and imaginary parts where there are some.
-
-    Raises:
-        ArgumentError: for what is no number, tensor or pair of them.
-    """
+    """Real parts, and imaginary parts where there are some."""
     if isinstance(value, Spectrum):
         return value.real, value.imag
     if isinstance(value, complex):
@@ -373,7 +364,6 @@ def as_pair(op: str, x: Complex) -> Spectrum:
 
     Raises:
         ArgumentError: for anything else.
-        DTypeError: for a complex array of NumPy, or of another library.
     """
     if isinstance(x, Spectrum):
         return x

@@ -30,7 +30,6 @@ def stacked(data: Any, op: str) -> Tensor[Any]:
         DeviceError: for tensors on two base devices.
         DTypeError: for a number or types that do not fit together.
         KindError: for tensors of different kinds.
-        ShapeError: when the items of a list differ in shape.
     """
     if isinstance(data, Tensor):
         return data

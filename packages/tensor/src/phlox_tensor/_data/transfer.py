@@ -74,11 +74,7 @@ def _history(tensor: Tensor[Any], target: Backend, hint: str) -> GradientError:
 
 
 def fitted(array: Array, dtype: DType, op: str) -> Array:
-    """Return integers in the type ``dtype``, when all fit.
-
-    Raises:
-        DTypeError: when one does not.
-    """
+    """Return integers in the type ``dtype``, when all fit."""
     if array.size:
         low, high = int(array.min()), int(array.max())
         limits = iinfo(dtype)
@@ -159,10 +155,6 @@ def from_python(data: Any, op: str, dtype: DType | None = None) -> Array:
     """Return nested lists of numbers, or what NumPy takes, as an array.
 
     Where ``dtype`` is a Float type, integers may be rounded to it; else none is.
-
-    Raises:
-        DTypeError: for lists of different lengths, and for what no element type fits.
-        WrongTypeError: for what holds a tensor and is none.
     """
     try:
         array = np.asarray(data)

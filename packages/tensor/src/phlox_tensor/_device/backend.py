@@ -89,11 +89,7 @@ class _Interned(ABCMeta):
 
 
 def _require_settings(cls: type, made: Any) -> None:
-    """Refuse a device whose settings leave out what it was made of.
-
-    Raises:
-        TypeError: when the constructor takes more than the settings hold.
-    """
+    """Refuse a device whose settings leave out what it was made of."""
     taken = _taken(cls)
     names = [p.name for p in taken if p.kind is not p.VAR_POSITIONAL]
     missing = names[len(made.settings) :] if len(taken) == len(names) else []

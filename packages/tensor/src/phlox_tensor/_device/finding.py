@@ -48,11 +48,7 @@ def backend_classes() -> dict[str, Any]:
 
 @cache
 def load_class(name: str) -> Any:
-    """Return the class of the backend of this name; imports its package.
-
-    Raises:
-        ArgumentError: when no backend of that name is installed.
-    """
+    """Return the class of the backend of this name; imports its package."""
     if name in _provided:
         return _provided[name]
     point = backend_classes().get(name)

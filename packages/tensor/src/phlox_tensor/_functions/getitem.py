@@ -37,7 +37,6 @@ def getitem(x: Tensor[Any], index: Index) -> Tensor[Any]:
     """Return ``x[index]``, by NumPy's rules.
 
     Raises:
-        IndexOutOfRangeError: when an integer points outside its axis.
         ArgumentError: when there are more indices than axes, or something that is no index.
     """
     device = x.device

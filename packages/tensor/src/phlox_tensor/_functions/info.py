@@ -17,11 +17,7 @@ VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", VERSION)
 
 
 def check_version(api_version: str | None) -> None:
-    """Refuse an edition of the standard that phlox does not know.
-
-    Raises:
-        ArgumentError: for such a one.
-    """
+    """Refuse an edition of the standard that phlox does not know."""
     if api_version is not None and api_version not in VERSIONS:
         expected = ", ".join(VERSIONS)
         what = "unknown edition of the array API"

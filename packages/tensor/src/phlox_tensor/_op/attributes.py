@@ -209,11 +209,7 @@ def is_recorded(tensor: Tensor[Any]) -> bool:
 
 
 def refuse_recorded(value: Any, name: str, op: str) -> None:
-    """Keep the derivative of a tensor from being lost by reading it.
-
-    Raises:
-        GradientError: when one flows to it.
-    """
+    """Keep the derivative of a tensor from being lost by reading it."""
     if isinstance(value, Tensor) and is_recorded(value):
         raise GradientError(
             op,

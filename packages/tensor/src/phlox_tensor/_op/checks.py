@@ -107,12 +107,7 @@ _CALLED: Final = ("expand", "numpy", "with_tensors")
 
 
 def parsed(name: str, text: Any) -> Signature:
-    """Return the parsed signature of an op.
-
-    Raises:
-        ArgumentError: when the text is not a signature.
-        WrongTypeError: when it is no text.
-    """
+    """Return the parsed signature of an op."""
     example = '"x: Float; slope: float = 0.01 -> Float"'
     if not isinstance(text, str):
         what = f"the signature of {name!r} is no text"
@@ -131,8 +126,6 @@ def check_fields(name: str, taken: Signature, fields: Mapping[str, Any]) -> None
     Raises:
         ArgumentError: for a domain or a number for absence of what is no operand or attribute, and
             for a formula that does not take them.
-        UnknownArgumentError: for an unknown field.
-        WrongTypeError: for a value of another type.
     """
     for field, value in fields.items():
         if field not in FIELDS:

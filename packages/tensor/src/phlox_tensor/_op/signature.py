@@ -79,11 +79,7 @@ class Signature:
 
 
 def parse(text: str) -> Signature:
-    """Parse the text of a signature.
-
-    Raises:
-        ValueError: when the text is not a signature.
-    """
+    """Parse the text of a signature."""
     head, arrow, tail = text.partition("->")
     if not arrow:
         raise ValueError(f"signature without '->': {text!r}")

@@ -248,11 +248,7 @@ def _signature(sample: Sequence[Any], count: int, dtype: DType) -> Signature:
 
 
 def _require_all(name: str, tensors: Sequence[int], found: Sketched) -> None:
-    """Refuse what is no kernel, and arguments that are there for nothing.
-
-    Raises:
-        CompileError: naming the op in the way, or the argument.
-    """
+    """Refuse what is no kernel, and arguments that are there for nothing."""
     if isinstance(found.lowered, CompileError):
         raise found.lowered
     idle = [place for place in tensors if place not in found.used]

@@ -41,7 +41,6 @@ def float_type(dtype: DTypeLike | None, backend: Backend, op: str) -> DType:
 
     Raises:
         DTypeError: when the device lacks it.
-        KindError: for another kind.
     """
     chosen = backend.default_float if dtype is None else as_dtype(dtype, op)
     require_dtype(chosen, backend, op)
@@ -59,11 +58,7 @@ def _require_numbers(op: str, hint: str, *given: Any) -> None:
 
 
 def _require_shape(op: str, given: tuple[Any, Any, Any], expected: str) -> None:
-    """Refuse numbers in NumPy's order, where the shape is last and may be left out.
-
-    Raises:
-        ArgumentError: where the last one may be a shape.
-    """
+    """Refuse numbers in NumPy's order, where the shape is last and may be left out."""
     last = given[-1]
     if not isinstance(last, int | Sequence) and last != 1.0:
         return

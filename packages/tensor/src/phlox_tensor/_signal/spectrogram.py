@@ -141,12 +141,7 @@ def _checked(
     window: Tensor | None,
     like: Tensor,
 ) -> tuple[int, Tensor | None]:
-    """From one piece to the next, and a window as long as a piece.
-
-    Raises:
-        ArgumentError: for lengths below 1.
-        ShapeError: for a window of another length, or longer than a piece.
-    """
+    """From one piece to the next, and a window as long as a piece."""
     if window is not None:
         check_floats(op, window, "window")
     whole = NORMALIZERS["int"]
@@ -173,11 +168,7 @@ def _checked(
 
 
 def _bordered(x: Tensor, n_fft: int, mode: str) -> Tensor:
-    """Half a piece before both ends.
-
-    Raises:
-        ShapeError: when the signal is too short to be mirrored.
-    """
+    """Half a piece before both ends."""
     half = n_fft // 2
     if mode == "constant":
         return x.pad(((half, half),))

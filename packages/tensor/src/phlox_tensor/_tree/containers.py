@@ -201,12 +201,7 @@ LEAVES: Final = (
 def check_registration(
     type: Any, flatten: Any, rebuild: Any, registered: Collection[builtins.type]
 ) -> None:
-    """Refuse to register what is no class or known already, and functions that are none.
-
-    Raises:
-        ArgumentError: for the class.
-        WrongTypeError: for what is no class, and for a function.
-    """
+    """Refuse to register what is no class or known already, and functions that are none."""
     if not isinstance(type, builtins.type):
         raise WrongTypeError("tree", "not a class", got=repr(type), expected="a class")
     if type in registered or type in KNOWN:

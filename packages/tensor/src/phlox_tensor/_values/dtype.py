@@ -172,11 +172,7 @@ def as_dtype(value: DTypeLike, op: str = "dtype") -> DType:
 
 
 def default_dtype(setting: str, value: DTypeLike, device: str) -> DType:
-    """Return the default element type of a device, by its setting: ``float`` or ``int``.
-
-    Raises:
-        DTypeError: when phlox has no such type, or it is of another kind.
-    """
+    """Return the default element type of a device, by its setting: ``float`` or ``int``."""
     dtype = as_dtype(value, device)
     if dtype.kind != setting.capitalize():
         names = [d.name for d in DTYPES.values() if d.kind == setting.capitalize()]
@@ -196,9 +192,6 @@ def promote(a: DType, b: DType, op: str) -> DType:
     """Return the type in which ``a`` and ``b`` meet, by the array API table inside one kind.
 
     float16 with bfloat16 gives float32, the smallest type that holds both.
-
-    Raises:
-        DTypeError: when no type holds both (uint64 with a signed type).
     """
     if a is b:
         return a

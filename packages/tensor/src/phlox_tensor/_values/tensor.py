@@ -71,11 +71,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def refuse_stream(op: str, stream: Any) -> Never:
-    """Say that there are no streams to choose from.
-
-    Raises:
-        ArgumentError: always.
-    """
+    """Say that there are no streams to choose from."""
     what = "devices order their work themselves"
     raise ArgumentError(op, what, got=f"stream {stream!r}", expected="None", hint="stream=None")
 

@@ -40,11 +40,7 @@ def widened(numbers: Tensor[Int], most: int) -> Tensor[Int]:
 
 
 def held(op: str, name: str, numbers: Tensor[Int], most: int) -> Tensor[Int]:
-    """The same numbers, widened and looked up, so that one outside ``0..most`` is an error.
-
-    Raises:
-        IndexOutOfRangeError: names the argument and the number that was given.
-    """
+    """The same numbers, widened and looked up, so that one outside ``0..most`` is an error."""
     wide = widened(numbers, most)
     table: Tensor[Int] = arange(most + 1, dtype=wide.dtype, device=wide.device)
     try:  # a number below 0 would count from the end, so it is moved by all that do

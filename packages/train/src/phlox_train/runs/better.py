@@ -13,11 +13,7 @@ _SIGN: Final = {"higher": 1.0, "lower": -1.0}
 
 
 def direction(name: str, better: Direction | None, known: Mapping[str, str], op: str) -> Direction:
-    """Return which values of a name are better: as said, as its metric says, lower for a loss.
-
-    Raises:
-        ArgumentError: where nobody says.
-    """
+    """Return which values of a name are better: as said, as its metric says, lower for a loss."""
     if name.rpartition("/")[2] == "loss":
         known = {name: "lower", **known}
     found: Any = better or known.get(name)

@@ -207,11 +207,7 @@ def _let_others_go_first() -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a small file that readers see as it was or as it is.
-
-    Raises:
-        RunError: where it cannot be written.
-    """
+    """Write a small file that readers see as it was or as it is."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")

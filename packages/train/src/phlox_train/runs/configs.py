@@ -11,11 +11,7 @@ from phlox_tensor import WrongTypeError
 
 
 def config_of(config: Config | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a config as a tree of plain values.
-
-    Raises:
-        WrongTypeError: for what is none.
-    """
+    """Return a config as a tree of plain values."""
     if config is None:
         return None
     values = config.to_dict() if isinstance(config, Config) else dict(config)

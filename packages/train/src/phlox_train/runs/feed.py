@@ -19,11 +19,7 @@ class Feed:
     """
 
     def __init__(self, batches: Any) -> None:
-        """Look at the batches.
-
-        Raises:
-            WrongTypeError: for what can be gone through once only.
-        """
+        """Look at the batches."""
         if not isinstance(batches, Iterable) or isinstance(batches, Iterator):
             raise WrongTypeError(
                 "run",
@@ -85,11 +81,7 @@ class Feed:
 
 
 def refuse_items(batches: Any, op: str) -> None:
-    """Refuse a dataset where its batches are wanted.
-
-    Raises:
-        WrongTypeError: for one.
-    """
+    """Refuse a dataset where its batches are wanted."""
     if hasattr(batches, "map") and not hasattr(batches, "position"):
         raise WrongTypeError(
             op,

@@ -42,11 +42,7 @@ class Folder:
     def open(
         self, config: Mapping[str, Any] | None, resume: bool | str, parts: Iterable[Any]
     ) -> Any:
-        """Take the folder, and return the newest checkpoint of it; None where there is none.
-
-        Raises:
-            RunError: for a folder of another run, and one that cannot be used.
-        """
+        """Take the folder, and return the newest checkpoint of it; None where there is none."""
         self._config = config
         if self.path is None:
             return None

@@ -27,7 +27,6 @@ class FolderLock:
         """Take the folder.
 
         Raises:
-            RunError: where another run holds it.
             OSError: where the file cannot be made.
         """
         path = folder / NAME

@@ -27,7 +27,6 @@ class Log:
         """Open the file, and cut off what came after a length: rows of steps made anew.
 
         Raises:
-            RunError: for a file that is shorter.
             OSError: for one that cannot be written.
         """
         self._path = path

@@ -50,11 +50,7 @@ class Ranks:
             learner.rows = None
 
     def check(self, config: Any) -> None:
-        """Refuse ranks that were given another config.
-
-        Raises:
-            RunError: on all of them.
-        """
+        """Refuse ranks that were given another config."""
         first, *others = gathered(self.group, config)
         for rank, other in enumerate(others, 1):
             if changed := differences(first, other):

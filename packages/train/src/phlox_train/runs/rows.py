@@ -19,12 +19,7 @@ _LATE: Final = 2  # steps, in which a GPU has computed what was asked for
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Refuse values that no row can hold, before their row is written some steps later.
-
-    Raises:
-        ArgumentError: for a name that rows have themselves.
-        WrongTypeError: for what is no number, tensor, array or text.
-    """
+    """Refuse values that no row can hold, before their row is written some steps later."""
     for name, value in values.items():
         if name in PLACE:
             what, expected = "a name that rows have themselves", f"others than {', '.join(PLACE)}"

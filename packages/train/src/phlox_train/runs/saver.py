@@ -112,11 +112,7 @@ class Saver:
         self._folder.save(record, step, epoch, dict(values), done)
 
     def load(self, found: Any, feed: Feed) -> Place:
-        """Take over a checkpoint, and return where the run was.
-
-        Raises:
-            RunError: for one of other parts.
-        """
+        """Take over a checkpoint, and return where the run was."""
         if set(found["parts"]) != set(self._parts):
             got, expected = ", ".join(self._parts), ", ".join(found["parts"])
             raise RunError("run", "other parts are in the checkpoint", got=got, expected=expected)

@@ -28,11 +28,7 @@ def name_of(step: int, mark: str, rank: int, size: int) -> str:
 
 
 def wait_for(folder: Path, record: Mapping[str, Any], lost: Callable[[], str]) -> None:
-    """Wait until the shards that a record names are there.
-
-    Raises:
-        OSError: where one cannot be written.
-    """
+    """Wait until the shards that a record names are there."""
     for name in record.get(SHARDS, ()):
         while not (folder / name).exists():
             if why := lost():
@@ -41,11 +37,7 @@ def wait_for(folder: Path, record: Mapping[str, Any], lost: Callable[[], str]) -
 
 
 def with_shards(folder: Path, record: Any) -> Any:
-    """Return a record with what is in its shards.
-
-    Raises:
-        RecordError: for one that is damaged, or is not there.
-    """
+    """Return a record with what is in its shards."""
     for name in record.pop(SHARDS, ()) if isinstance(record, dict) else ():
         if not (folder / name).exists():
             raise RecordError("load", "a shard is not there", got="no file", expected=name)

@@ -55,11 +55,7 @@ class System:
 
 
 def interval_of(every: Any) -> float | None:
-    """Return seconds between two measures, where they are some.
-
-    Raises:
-        ArgumentError: where they are not.
-    """
+    """Return seconds between two measures, where they are some."""
     if every is None or (type(every) in (float, int) and every > 0):
         return every
     what, hint = "no interval", "train.Run(..., system=10.0)"

@@ -16,9 +16,6 @@ def check_waits(rules: Iterable[Any], logged: Collection[str], *, over: bool) ->
         rules: of which some have the ``name`` of a value.
         logged: names of values, by split.
         over: whether nothing more will be logged.
-
-    Raises:
-        ArgumentError: naming what was logged.
     """
     splits = {name.rpartition("/")[0] for name in logged}
     for rule in rules:

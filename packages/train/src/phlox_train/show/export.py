@@ -27,7 +27,6 @@ def export(view: View, to: str, output: Path | None = None) -> Path:
         output: a file or a folder, as the tool has it; by default inside of the run.
 
     Raises:
-        ArgumentError: for another tool.
         ModuleNotFoundError: where its library is not installed.
     """
     if to not in FORMATS:

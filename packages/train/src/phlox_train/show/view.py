@@ -70,11 +70,7 @@ class View:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Look at a folder, and read nothing yet.
-
-        Raises:
-            ArgumentError: where there is no run.
-        """
+        """Look at a folder, and read nothing yet."""
         if not (folder / LOG).is_file():
             got, hint = str(folder), "phlox runs DIR lists the runs below a folder"
             raise ArgumentError("runs", "no run is there", got=got, hint=hint)
@@ -187,11 +183,7 @@ class View:
 
 
 def views(paths: list[Path]) -> list[View]:
-    """Return the runs in these folders and below them, each once.
-
-    Raises:
-        ArgumentError: where there is none.
-    """
+    """Return the runs in these folders and below them, each once."""
     found: dict[Path, View] = {}
     for path in paths:
         for log in sorted(path.rglob(LOG)) if path.is_dir() else ():

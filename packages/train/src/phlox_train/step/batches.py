@@ -30,11 +30,7 @@ def _on(leaf: Any, device: Backend) -> Any:
 
 
 def rows_of(batch: Any) -> int:
-    """Return how many examples a batch has: the first size of its arrays.
-
-    Raises:
-        ArgumentError: for a batch without arrays, and for arrays that differ.
-    """
+    """Return how many examples a batch has: the first size of its arrays."""
     leaves = tree.leaves(batch)
     sizes = {x.shape[0] for x in leaves if isinstance(x, np.ndarray | Tensor) and x.ndim}
     if len(sizes) != 1:
@@ -56,9 +52,6 @@ def parts_of(
     Args:
         mine: which of them; all by default.
         whole: how many rows the whole batch has, where this has only those of ``mine``.
-
-    Raises:
-        ArgumentError: where it has others, and for a batch of no examples.
     """
     mine = range(parts) if mine is None else mine
     if not mine:

@@ -482,11 +482,7 @@ def _over_group(device: Backend) -> Group | None:
 
 
 def _recording(model: Module) -> Backend:
-    """The device that a model trains on.
-
-    Raises:
-        ArgumentError: when none of its devices records.
-    """
+    """The device that a model trains on."""
     devices = model.devices
     for device in devices:
         if device.records:

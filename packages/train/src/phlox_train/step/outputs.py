@@ -18,11 +18,7 @@ _CODE = 'def step(model, batch): return {"loss": loss_fn(model(batch["x"]), batc
 
 
 def outputs_of(forward: Forward, model: Module, batch: Any) -> Outputs:
-    """Return what a function of model and batch gives; a tensor alone is the loss.
-
-    Raises:
-        WrongTypeError: where there is no loss of no axes.
-    """
+    """Return what a function of model and batch gives; a tensor alone is the loss."""
     found: Any = forward(model, batch)
     out: Any = {"loss": found} if isinstance(found, Tensor) else found
     # Most give a dict, and to ask for its class takes a tenth of asking for any mapping.
@@ -93,11 +89,7 @@ def mean_of(values: Sequence[Tensor[Any]], total: Any) -> Tensor[Any]:
 
 
 def joined_as(name: str, values: list[Any]) -> Any:
-    """Return the rows of several parts in one.
-
-    Raises:
-        WrongTypeError: for what is no tensor.
-    """
+    """Return the rows of several parts in one."""
     if not all(isinstance(value, Tensor) for value in values):
         raise WrongTypeError(
             "step",

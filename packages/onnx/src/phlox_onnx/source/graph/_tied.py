@@ -25,9 +25,6 @@ def tied(graph: Graph, params: Params, forms: Forms) -> dict[str, str]:
 
     Returns:
         The paths of parameters by the names of their constants.
-
-    Raises:
-        OnnxError: for a parameter that the graph does not have.
     """
     homes = {name: each for each in graphs_of(graph) for name in each.constants}
     places = {id(each.constants[name]): name for name, each in homes.items()}

@@ -103,11 +103,7 @@ class Copies:
         return self._making(value) if "<locals>" in value.__qualname__ else self.take(value)
 
     def take(self, function: Callable[..., Any]) -> str:
-        """Note a function and return its name.
-
-        Raises:
-            OnnxError: for one that has no source of its own.
-        """
+        """Note a function and return its name."""
         name, module = function.__name__, function.__module__
         own = module.startswith(f"{_PACKAGE}.")
         if not own or name not in _parts(module)[0]:

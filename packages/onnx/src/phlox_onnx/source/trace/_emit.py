@@ -96,11 +96,7 @@ class Emitter:
             self.trace.block = before
 
     def value(self, name: str, env: dict[str, Any]) -> Any:
-        """What a name of the graph stands for.
-
-        Raises:
-            OnnxError: when no node gives it.
-        """
+        """What a name of the graph stands for."""
         if name in env:
             return env[name]
         if name not in self._constants:
@@ -212,11 +208,7 @@ class Emitter:
         return self._keys[key]
 
     def _own_weights(self, layer: Layer) -> tuple[str, ...]:
-        """The constants that are weights of a layer, none of which may be that of another.
-
-        Raises:
-            UnknownError: when one is, so that the op reads it where it is.
-        """
+        """The constants that are weights of a layer, none of which may be that of another."""
         whole = {id(v): k for k, v in layer.arrays.items()}
         paths = {name: whole.get(id(self._constants[name])) for name in layer.sources}
         for name, path in paths.items():

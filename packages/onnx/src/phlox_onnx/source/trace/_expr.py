@@ -207,11 +207,7 @@ def number(value: float) -> str:
 
 
 def literal(value: Any) -> Expr:
-    """A number, word, element type or array as source.
-
-    Raises:
-        TypeError: for anything else.
-    """
+    """A number, word, element type or array as source."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):

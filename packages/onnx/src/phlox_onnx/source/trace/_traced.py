@@ -242,11 +242,7 @@ def finished(trace: Trace, expr: Expr, made: Callable[[int], Any]) -> Any:
 
 
 def source_of(value: Any) -> Any_:
-    """The source of an argument.
-
-    Raises:
-        UnknownError: when it has none.
-    """
+    """The source of an argument."""
     if isinstance(value, Traced | Size | Kind | TracedDevice):
         return value.expr
     if isinstance(value, tuple):
