@@ -10,7 +10,7 @@ import pytest
 
 import phlox as px
 from phlox import Autodiff, Cpu, Distributed, Wgpu, nn, optim, train
-from phlox_tensor import ArgumentError, DeviceError, ShapeError
+from phlox_tensor import ArgumentError, DeviceError, ShapeError, WrongTypeError
 from phlox_tensor.groups import Solo
 from tests.distributed.threads import together
 from tests.train.nets import LOSS, batches, bits
@@ -100,6 +100,9 @@ def test_derivatives_are_those_of_the_sum_over_ranks(name: str, way: str) -> Non
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(DeviceError, match=r"hint: Autodiff\(Distributed\(Cpu"):
         Distributed(Autodiff(Cpu()), Solo())
+    for group in (None, 2, Cpu()):
+        with pytest.raises(WrongTypeError, match=r"hint: Distributed\(Cpu\(\), distributed.init"):
+            Distributed(Cpu(), group)  # type: ignore[arg-type]
     x = px.ones((2, 3), device=Distributed(Cpu(), Solo()))
     with pytest.raises(ArgumentError, match=r"no such process: got 1, expected 0 <= root < 1"):
         px.broadcast(x, 1)
@@ -171,6 +174,21 @@ def test_synchronized_batch_norm_is_that_of_the_whole_batch() -> None:
             assert np.allclose(mine, right, atol=1e-5)
 
 
+@pytest.mark.parametrize("call", [px.all_reduce, px.all_gather, px.broadcast])
+@pytest.mark.parametrize("size", [1, 2])
+def test_parts_of_other_shapes_are_refused(call: Any, size: int) -> None:
+    def run(group: Any) -> None:
+        with MAKING:
+            model = synchronized(Autodiff(Distributed(Cpu(), group)))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=2)
+        uneven = {"x": np.ones((5, 8), np.float32), "y": np.zeros(5)}
+        got = r"float32 \(2,\).* on 0; .*float32 \(3,\).* on 1, expected one call, one shape"
+        with pytest.raises(ArgumentError, match=got):
+            learner.step(lambda model, batch: call(model.first(batch["x"])[:, 0]).sum(), uneven)
+
+    together(size, run)
+
+
 def test_parts_that_do_not_meet_are_refused() -> None:
     def step(model: Any, batch: Any) -> Any:
         loss = model.first(batch["x"]).square().mean()
@@ -194,6 +212,18 @@ def test_parts_that_do_not_meet_are_refused() -> None:
     with pytest.raises(ValueError, match="of one part"):  # and the other is not left waiting
         other.step(fails, batch)
     assert threading.active_count() < 20
+    ends = []
+
+    def meets_at_its_end(model: Any, batch: Any) -> Any:
+        try:
+            return fails(model, batch)
+        finally:  # of a part that is left where it waits
+            ends.append(px.all_reduce(px.ones(2, device=device)) if batch["y"][0] == 0 else None)
+
+    last = train.Learner(synchronized(device), optim.SgdConfig().init(), 0.1, microbatches=2)
+    with pytest.raises(ValueError, match="of one part"):
+        last.step(meets_at_its_end, batch)
+    assert ends == [None]
     group: Any = Solo()
     with pytest.raises(ArgumentError, match="two groups"):
         train.Learner(synchronized(device), optim.SgdConfig().init(), 0.1, group=group)

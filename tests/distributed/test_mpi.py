@@ -47,12 +47,19 @@ assert (group.local_rank, group.local_size) == (group.rank, group.size)
 """
 _FAILS = """
 import sys, time
+from concurrent.futures import ThreadPoolExecutor
 from phlox import distributed
 
 group = distributed.init()
 group.barrier()
 if group.rank == 1:
+    if sys.argv[1] == "exit":
+        thread = ThreadPoolExecutor(1)
+        thread.submit(group.barrier)
+        sys.exit(3)
     raise ValueError("on one rank")
+time.sleep(1)
+group.barrier()
 group.barrier()
 print("unreachable", flush=True)
 """
@@ -77,10 +84,11 @@ def test_processes_sum_to_the_bits_of_threads(tmp_path: Path, ranks: int) -> Non
     assert [(tmp_path / str(rank)).read_bytes() for rank in range(ranks)] == expected * ranks
 
 
-def test_an_error_on_one_rank_ends_all() -> None:
+@pytest.mark.parametrize(("way", "code"), [("raise", 1), ("exit", 3)])
+def test_the_end_of_one_rank_ends_all(way: str, code: int) -> None:
     begin = time.monotonic()
-    done = mpiexec(2, _FAILS)
-    assert done.returncode != 0
-    assert "ValueError: on one rank" in done.stderr
+    done = mpiexec(2, _FAILS, way)
+    assert done.returncode == code
+    assert ("ValueError: on one rank" in done.stderr) == (way == "raise")
     assert "unreachable" not in done.stdout
     assert time.monotonic() - begin < 60

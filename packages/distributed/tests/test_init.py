@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 
 import phlox_distributed as distributed
-from phlox_distributed import DistributedError, _init
+from phlox_distributed import DistributedError, _init, _memory
 from phlox_tensor.groups import gathered, tree_sum
 
 
@@ -71,3 +74,20 @@ def test_processes_that_do_not_find_each_other_are_refused(monkeypatch: pytest.M
         distributed.init()
     monkeypatch.setenv("PHLOX_RANKS", "1")
     _init._require_size(1)
+
+
+@pytest.mark.skipif(not Path("/dev/shm").exists(), reason="memory that processes share is no file")
+def test_memory_that_killed_ranks_left_is_removed_once_nobody_uses_it(tmp_path: Path) -> None:
+    path, others = (Path(f"/dev/shm/mpich_shm_{os.getpid()}_{k}") for k in range(2))
+    for each in (path, others):
+        each.write_bytes(bytes(mmap.PAGESIZE))
+    try:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+            _memory.note(tmp_path / "rank-0.shm")
+            _memory.remove(tmp_path)
+            assert path.exists()
+        _memory.remove(tmp_path)
+        assert not path.exists()
+        assert others.exists()
+    finally:
+        others.unlink()

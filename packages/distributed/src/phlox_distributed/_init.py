@@ -6,15 +6,19 @@ import hashlib
 import os
 import platform
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor  # noqa: F401 - see _end_all_on_errors
 from importlib.metadata import distributions
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from phlox_tensor.groups import Group, Solo, gathered
 
+from . import _memory
 from ._errors import DistributedError
 from ._mpi import Mpi
+from ._rank import ASKED
 from ._watchdog import Watchdog
 
 # One of these is set in a process that a launcher of MPI has started. Without one, mpi4py is not
@@ -33,7 +37,7 @@ def init(*, check: bool = True) -> Group:
     """Join the processes that ``phlox launch``, ``mpiexec`` or ``srun`` started.
 
     A process that was started alone gets a group of one, ``Solo``, whose calls return at once. An
-    error that nobody catches ends all processes, not this one alone.
+    error that nobody catches, and ``sys.exit`` with a status, end all processes, not this one.
 
     Args:
         check: whether to compare versions, kinds of processors and the script with those of the
@@ -56,6 +60,8 @@ def init(*, check: bool = True) -> Group:
     if group.size == 1:
         return Solo()
     seconds, folder = float(os.environ.get(HANG, "0")), os.environ.get("PHLOX_LAUNCH")
+    if folder:
+        _memory.note(Path(folder) / f"rank-{group.rank}.shm")
     if seconds > 0 and folder:
         group.watchdog = Watchdog(seconds, Path(folder) / f"rank-{group.rank}.stacks")
     _end_all_on_errors(group)
@@ -117,13 +123,24 @@ def require_alike(group: Group, mine: dict[str, Any]) -> None:
 
 
 def _end_all_on_errors(group: Mpi) -> None:
-    """Make an error that nobody catches end the others too, which would wait for ever."""
-    before = sys.excepthook
+    """Make an error that nobody catches end the others too, which would wait for ever.
+
+    So does ``sys.exit`` with a status, as of a command line that argparse refuses.
+    """
+    before, leave = sys.excepthook, sys.exit
+
+    def leaving(status: Any = None) -> NoReturn:
+        if status not in (None, 0, ASKED):
+            group.status = status if isinstance(status, int) else 1
+        leave(status)
+
+    sys.exit = leaving
+    # It comes before the waiting for threads, of which one may be waiting for the others: what is
+    # registered last is called first, and what the import of ThreadPoolExecutor registers waits.
+    threading._register_atexit(group.leave)  # type: ignore[attr-defined]
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
-        sys.stdout.flush()
-        sys.stderr.flush()
         group.abort(1)
 
     sys.excepthook = hook

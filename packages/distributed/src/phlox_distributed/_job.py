@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, final
 
-from . import _rank
+from . import _memory, _rank
 
 _TURN: Final = 0.05  # seconds between two looks
 _GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank has failed
@@ -28,7 +28,7 @@ class Job:
         """Start them."""
         self._logs = logs
         logs.mkdir(parents=True, exist_ok=True)
-        for kind in ("pid", "failed", "stacks"):
+        for kind in ("pid", "failed", "stacks", "shm"):
             for old in logs.glob(f"rank-*.{kind}"):
                 old.unlink()
         self._process = subprocess.Popen(command, env=dict(env), start_new_session=True)
@@ -44,6 +44,7 @@ class Job:
             if failed is not None and monotonic() > failed:
                 self.kill()
         self._sweep()
+        _memory.remove(self._logs)
         return self._process.returncode if self._process.returncode >= 0 else 1
 
     def kill(self) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from time import monotonic, sleep
 from typing import Any, Final, final
 
 import numpy as np
@@ -16,6 +18,8 @@ from phlox_tensor.needed import needed
 
 from ._watchdog import Watchdog
 
+_GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank ends by a status
+
 
 @final
 class Mpi:
@@ -25,6 +29,7 @@ class Mpi:
 
     Attributes:
         watchdog: told of each call, so that it knows that this process goes on; or None.
+        status: by which this process ends, if it makes no more calls; 0 where it ends well.
     """
 
     def __init__(self, communicator: Any = None) -> None:
@@ -59,6 +64,7 @@ class Mpi:
         self._views: list[NDArray[Any]] = []
         self._too_large = 1 << 62  # bytes for which there was no room
         self.watchdog: Watchdog | None = None
+        self.status = 0
 
     def all_to_all(
         self,
@@ -124,8 +130,20 @@ class Mpi:
         self.barrier()
         self._windows.Sync()
 
+    def leave(self) -> None:
+        """End all processes, where this one ends by a status and others go on: they would wait."""
+        if not self.status:
+            return
+        all_leave, until = self._mpi.COMM_WORLD.Ibarrier(), monotonic() + _GRACE
+        while not all_leave.Test():
+            if monotonic() > until:
+                self.abort(self.status)
+            sleep(0.01)
+
     def abort(self, code: int = 1) -> None:
         """End all processes of the job at once."""
+        sys.stdout.flush()
+        sys.stderr.flush()
         self._mpi.COMM_WORLD.Abort(code)
 
     def _spec(self, buffer: NDArray[Any], counts: Sequence[int]) -> list[Any]:
@@ -135,6 +153,7 @@ class Mpi:
         return [_bytes(buffer), sizes, places, self._mpi.BYTE]
 
     def _note(self) -> None:
+        self.status = 0  # whoever raised SystemExit was caught
         if self.watchdog is not None:
             self.watchdog.note()
 

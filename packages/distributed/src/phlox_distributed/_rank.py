@@ -19,7 +19,7 @@ from typing import NoReturn
 _RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 _LOCAL = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "PHLOX_RANKS")
 _THREADS = ("PHLOX_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_ASKED = 143  # how a run ends that SIGTERM stopped: all ranks do, each by itself
+ASKED = 143  # how a run ends that SIGTERM stopped: all ranks do, each by itself
 
 
 def main(words: Sequence[str]) -> None:
@@ -38,7 +38,7 @@ def main(words: Sequence[str]) -> None:
     try:
         _run(words)
     except SystemExit as error:
-        if error.code not in (None, 0, _ASKED):
+        if error.code not in (None, 0, ASKED):
             _fail(folder, rank, f"exit status {error.code}")
             _end(error.code if isinstance(error.code, int) else 1)
         raise

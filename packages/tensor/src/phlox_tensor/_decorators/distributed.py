@@ -7,8 +7,8 @@ from typing import Any, final
 from .._device.backend import Backend
 from .._device.finding import as_device
 from .._device.table import Entry
-from .._errors.classes import ArgumentError, DeviceError
-from .._groups.collect import COLLECTIVES
+from .._errors.classes import ArgumentError, DeviceError, WrongTypeError
+from .._groups.collect import COLLECTIVES, require_same
 from .._groups.group import Group
 from .._groups.meeting import part_here
 from .._op.declaration import Op
@@ -32,6 +32,7 @@ class Distributed(Decorator):
 
     Raises:
         DeviceError: for a decorator, which goes around.
+        WrongTypeError: for what is no group.
 
     Example:
         >>> from phlox_tensor import Distributed, all_reduce, asarray
@@ -49,6 +50,11 @@ class Distributed(Decorator):
             what, expected = "takes the device that computes", "a device with data that wraps none"
             hint = f"Autodiff(Distributed({device.base!r}, group))"
             raise DeviceError("Distributed", what, got=repr(device), expected=expected, hint=hint)
+        given: object = group
+        if not isinstance(given, Group):
+            got, expected = f"a {type(given).__name__}", "processes that work together"
+            hint = "Distributed(Cpu(), distributed.init())"
+            raise WrongTypeError("Distributed", "no group", got=got, expected=expected, hint=hint)
         super().__init__(device, group)
         self.processes = group
 
@@ -76,7 +82,9 @@ class Distributed(Decorator):
                 got, expected = attributes[-1], f"{group.size}, as many as there are"
                 raise ArgumentError(op.name, "other ranks", got=got, expected=expected)
             with unrecorded():
-                array = collect(group, inner.read(primitive), *attributes)
+                mine = inner.read(primitive)
+                require_same(group, op.name, mine, attributes)
+                array = collect(group, mine, *attributes)
                 return inner.upload(array, inner.dtype_of(primitive))
 
         def run(*args: Any) -> Any:

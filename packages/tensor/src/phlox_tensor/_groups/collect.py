@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._errors.classes import ArgumentError
 from .exchange import tree_sum
-from .group import Group
+from .group import Group, gathered
 from .sums import TreeSum
 
 Array = NDArray[Any]
+
+
+def require_same(group: Group, name: str, x: Array, attributes: tuple[Any, ...]) -> None:
+    """Refuse ranks that make different calls, whose bytes would land in wrong places.
+
+    Raises:
+        ArgumentError: on all ranks, saying what each gives.
+    """
+    if group.size == 1:
+        return
+    mine = " ".join(map(str, (name, x.dtype, x.shape, *attributes)))
+    marks = np.empty(group.size, np.uint32)
+    group.all_gather(np.array([crc32(mine.encode())], np.uint32), marks, [1] * group.size)
+    if len(set(marks.tolist())) == 1:
+        return
+    runs = [
+        (call, [rank for rank, _ in run])
+        for call, run in groupby(enumerate(gathered(group, mine)), lambda each: each[1])
+    ]
+    raise ArgumentError(
+        name,
+        "parts or ranks that meet make different calls",
+        got="; ".join(
+            f"{call} on {ranks[0]}" + f" to {ranks[-1]}" * (len(ranks) > 1) for call, ranks in runs
+        ),
+        expected="one call, one shape",
+        hint="for rows of a batch that does not divide: DataLoader(..., drop_last=True)",
+    )
 
 
 def all_reduce(group: Group, x: Array) -> Array:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 
+@runtime_checkable
 class Group(Protocol):
     """Processes with ranks from 0, and what carries bytes between them.
 

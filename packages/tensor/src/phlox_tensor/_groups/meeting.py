@@ -244,8 +244,9 @@ class _Turn:
         self._has.release()
 
     def _wait(self) -> None:
-        self._has.release()
-        self._may.acquire()
+        if not self._ended:  # else what it does at its end calls once more
+            self._has.release()
+            self._may.acquire()
         if self._ended:
             raise SystemExit
 

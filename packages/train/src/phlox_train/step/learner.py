@@ -27,8 +27,8 @@ from .buckets import Buckets, Layout, split
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
-from .shards import BY_PARAMETER, Shards
-from .together import CHECKED, Part, Together, Whole, gradients_of, states_of, weights_of
+from .together import CHECKED, PartResult, Together, Whole, gradients_of, states_of, weights_of
+from .zero import BY_PARAMETER, Zero
 
 M = TypeVar("M", bound=Module)
 
@@ -103,11 +103,12 @@ class Learner(Generic[M]):
         _check(model, Module, "model", 'nn.Linear(4, 2, device=px.Autodiff("cpu"))')
         _check(optimizer, Optimizer, "optimizer", "optim.AdamWConfig().init()")
         _check(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
+        _check(group, Group | None, "group", "distributed.init()")
         given: Any = schedule
         if isinstance(given, int | float) and not isinstance(given, bool):
             given = ConstantSchedulerConfig(float(given)).init()
-        kinds = Scheduler | PlateauScheduler
-        _check(given, kinds, "schedule", "optim.CosineSchedulerConfig(1e-3, steps=1000).init()")
+        hint = "optim.CosineSchedulerConfig(1e-3, steps=1000).init()"
+        _check(given, Scheduler | PlateauScheduler, "schedule", hint)
         over = _over_group(_recording(model))
         if over is not None:
             if group is not None and group is not over:
@@ -117,8 +118,7 @@ class Learner(Generic[M]):
         ranks = 1 if group is None else group.size
         microbatches = ranks if microbatches is None else microbatches
         if type(microbatches) is not int or microbatches < 1:
-            got, expected = microbatches, "1 or more"
-            raise ArgumentError("Learner", "microbatches", got=got, expected=expected)
+            raise ArgumentError("Learner", "microbatches", got=microbatches, expected="1 or more")
         self.device: Backend = _recording(model)
         self.optimizer = optimizer
         self.schedule = cast("Scheduler | PlateauScheduler", given)
@@ -126,30 +126,29 @@ class Learner(Generic[M]):
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
         self.together: Together | None = None
-        self._shards: Shards | None = None
+        self._zero: Zero | None = None
         if group is not None and (ranks > 1 or over is not None):
             self.together = Together(group, microbatches, self.device)
             if shard_optimizer:
                 _check(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
-                self._shards = Shards(group, self.device)
+                self._zero = Zero(group, self.device)
             model, self.seed = self.together.same(model), told(group, self.seed)
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self._now: Cell[tuple[M, int]] = Cell((model, 0))  # the model, and how many steps it took
         self._whole = compiled(self._updated) if compile else self._updated
         self._part = compiled(self._scaled) if compile else self._scaled
-        self._compile = compile
+        self._compile, self._meets = compile, over is not None
         self._bucketed: Any = None, None  # the layout of the last step, and what steps by it
         # One for each part where parts meet: they are in it at the same time.
         count = 1 if over is None else max(1, len(self.together.mine if self.together else ()))
-        self._meets = over is not None
         self._streams = [Generator(self.seed) for _ in range(count)]
         self._shares = [compiled(self._shared) if compile else self._shared for _ in range(count)]
 
     @property
     def sharded(self) -> bool:
         """Whether its record takes all ranks, as each has states of its own."""
-        return self._shards is not None
+        return self._zero is not None
 
     @property
     def model(self) -> M:
@@ -250,7 +249,7 @@ class Learner(Generic[M]):
         elif self._compile:  # gradients are there at once
             held, seen = self._shares[0](forward, parts, mine.start, scale)
             buckets.send_all(held)
-            seen = [None if part is None else Part(*part) for part in seen]
+            seen = [None if part is None else PartResult(*part) for part in seen]
         else:
             sums, seen = self._over(forward, parts, mine.start, scale, buckets)
             buckets.rest(sums)
@@ -282,7 +281,7 @@ class Learner(Generic[M]):
         scale: float | None,
         buckets: Buckets | None = None,
         stream: int = 0,
-    ) -> tuple[TreeSum[Any], list[Part | None]]:
+    ) -> tuple[TreeSum[Any], list[PartResult | None]]:
         """Sums of gradients over some parts, and what each gave besides.
 
         With ``buckets``, the pass of the last part sends all sums, and does not add to them.
@@ -291,7 +290,7 @@ class Learner(Generic[M]):
         states = [] if self.together is None else states_of(model)
         last = max((k for k, part in enumerate(parts) if part is not None), default=-1)
         sums: TreeSum[Any] = TreeSum(first)
-        seen: list[Part | None] = []
+        seen: list[PartResult | None] = []
         for number, part in enumerate(parts, first):
             if part is None:
                 sums.add(None)
@@ -306,7 +305,8 @@ class Learner(Generic[M]):
                 ready = buckets.ready(sums, len(parts) - 1 - last)
             grads = gradients_of(out["loss"], weight, scale, ready)
             sums.add(grads if ready is None else None)
-            seen.append(Part([grads.proposals(p.value) for p in states], detached(out), weight))
+            proposed = [grads.proposals(p.value) for p in states]
+            seen.append(PartResult(proposed, detached(out), weight))
         return sums, seen
 
     def _update_with_others(self, together: Together, loss: Any) -> None:
@@ -321,7 +321,7 @@ class Learner(Generic[M]):
             sums.add(grads)
             buckets.rest(sums)
         states = [grads.proposals(p.value) for p in states_of(self.model)]
-        whole = together.summed(self.model, buckets, [Part(states, {}, None)])
+        whole = together.summed(self.model, buckets, [PartResult(states, {}, None)])
         self._apply_whole(together, whole._replace(divisor=size))
 
     def _apply_whole(self, together: Together, whole: Whole) -> None:
@@ -349,7 +349,7 @@ class Learner(Generic[M]):
             def apply(grads: list[Tensor[Any]], total: float) -> None:
                 self._apply(split(layout, grads), total)
 
-            plain = not self._compile or self._shards is not None  # which talks to others meanwhile
+            plain = not self._compile or self._zero is not None  # which talks to others meanwhile
             self._bucketed = layout, apply if plain else compiled(apply)
         return self._bucketed[1]
 
@@ -371,19 +371,19 @@ class Learner(Generic[M]):
     def _apply(self, grads: Gradients | dict[str, Tensor[Any]], total: float = 1.0) -> None:
         model, steps = self._now.get()
         by_id: Any = grads
-        only: Any = {} if self._shards is None else {"only": self._shards.own(model)}
+        only: Any = {} if self._zero is None else {"only": self._zero.own(model)}
         model = self.optimizer.step(self._next_rate(), model, grads, divide_by=total, **only)
-        self._stepped(model if self._shards is None else self._shards.spread(model, by_id), steps)
+        self._stepped(model if self._zero is None else self._zero.spread(model, by_id), steps)
 
     def _apply_scaled(self, grads: Any, scaling: LossScaling) -> bool:
         """Step by scaled gradients, and say whether they were finite."""
         before = self.optimizer.skipped
-        shards, rate = self._shards, self.schedule.rate
-        own = None if shards is None else shards.own(self.model)
+        zero, rate = self._zero, self.schedule.rate
+        own = None if zero is None else zero.own(self.model)
         model = scaling.step(self.optimizer, rate, self.model, grads, only=own)
         if done := self.optimizer.skipped == before:
             self._next_rate()
-            self._stepped(model if shards is None else shards.spread(model, grads), self.steps)
+            self._stepped(model if zero is None else zero.spread(model, grads), self.steps)
         else:
             self._now.set((self.model, self.steps + 1))
         return done
@@ -400,8 +400,8 @@ class Learner(Generic[M]):
     def into_record(self) -> dict[str, Record]:
         """Return model, optimizer, schedule and counts as a tree."""
         record = self.own_record()
-        if self._shards is not None:
-            record["optimizer"] = self._shards.whole(self.optimizer.into_record(), self.model)
+        if self._zero is not None:
+            record["optimizer"] = self._zero.whole(self.optimizer.into_record(), self.model)
         return record
 
     def own_shard(self) -> dict[str, Record]:
@@ -448,7 +448,7 @@ class Learner(Generic[M]):
         model = self.model.load_record(known["model"])
         states = known["optimizer"]
         self.optimizer.load_record(
-            states if self._shards is None else self._shards.share(states, model)
+            states if self._zero is None else self._zero.share(states, model)
         )
         self.schedule.load_record(known["schedule"])
         if self.scaling is not None:

@@ -41,7 +41,7 @@ CHECKED: Final = 100
 _RECORDER: Final = NamedMsgpackRecorder()
 
 
-class Part(NamedTuple):
+class PartResult(NamedTuple):
     """What a part of a batch leaves besides its gradients.
 
     Attributes:
@@ -119,7 +119,7 @@ class Together:
 
     def met(
         self, shares: Sequence[Any], forward: Any, parts: list[Any], rows: int | None, scale: Any
-    ) -> tuple[list[Any], list[Part | None]]:
+    ) -> tuple[list[Any], list[PartResult | None]]:
         """Return what parts give that meet in collectives, all of them at work at once.
 
         Args:
@@ -139,14 +139,14 @@ class Together:
         ]
         found = dict(zip(there, Meeting(self.group, counts).run(calls), strict=True))
         sums: TreeSum[Any] = TreeSum(self.mine.start, add=added)
-        seen: list[Part | None] = []
+        seen: list[PartResult | None] = []
         for k in range(len(parts)):
             (held,), (one,) = found.get(k, ([None], [None]))
             sums.add(held)
-            seen.append(None if one is None else Part(*one))
+            seen.append(None if one is None else PartResult(*one))
         return [each for _, each in sums.parts()], seen
 
-    def summed(self, model: Module, buckets: Buckets, seen: list[Part | None]) -> Whole:
+    def summed(self, model: Module, buckets: Buckets, seen: list[PartResult | None]) -> Whole:
         """Return what the parts of all ranks give together.
 
         Args:
@@ -248,7 +248,7 @@ def read_at_once(values: Any) -> Any:
     return tree.rebuild(structure, leaves)
 
 
-def _small(part: Part) -> tuple[list[list[Any]], dict[str, Any], Any]:
+def _small(part: PartResult) -> tuple[list[list[Any]], dict[str, Any], Any]:
     """A part as what travels: what it proposes, weighted values without axes, its weight."""
     states = [list(values) for values in part.states]
     scalars = {

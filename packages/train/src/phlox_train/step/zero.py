@@ -27,7 +27,7 @@ BY_PARAMETER: Final = ("states", "owners")
 
 
 @final
-class Shards:
+class Zero:
     """Which rank steps which parameter: the largest first, each to the rank that has least."""
 
     def __init__(self, group: Group, device: Backend) -> None:
