@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,13 @@ def make_tokenizer() -> tokenizers.Tokenizer:
     return made
 
 
-def examples_of(tokenizer: text.Tokenizer) -> list[dict[str, Any]]:
-    """Return the tokens of each talk, and its targets: those of the answer, else -1."""
+def examples_of(
+    tokenizer: text.Tokenizer, pairs: Iterable[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """Return the tokens of each question and answer; targets are those of the answer, else -1."""
     template = text.ChatTemplate(TEMPLATE)
     found: list[dict[str, Any]] = []
-    for question, answer in talks():
+    for question, answer in pairs:
         asked = [{"role": "user", "content": question}]
         told = [*asked, {"role": "assistant", "content": answer}]
         tokens = tokenizer.encode(template.render(told))
@@ -89,10 +91,11 @@ def step(model: nn.models.Llama, batch: Any) -> px.Tensor[px.Float]:
 def teach(settings: Settings, *, show: bool = False) -> Path:
     """Train a model and write its folder; return the path."""
     px.seed(settings.seed)
-    tokenizer = text.Tokenizer(make_tokenizer())
+    special = {"eos_token": "<|end|>"}
+    tokenizer = text.Tokenizer(make_tokenizer(), special, text.ChatTemplate(TEMPLATE))
     d = settings.d_model
     config = nn.models.LlamaConfig(tokenizer.words, 256, d, settings.n_layers, 4, d_ff=3 * d)
-    found = examples_of(tokenizer)
+    found = examples_of(tokenizer, talks())
     rng = np.random.default_rng(settings.seed)
     order = rng.integers(0, len(found), settings.steps * settings.batch)
     done = fit(
@@ -104,29 +107,5 @@ def teach(settings: Settings, *, show: bool = False) -> Path:
         compile=True,
         show=show,
     )
-    return write(done.model.valid(), config, tokenizer, Path(settings.folder))
-
-
-def write(
-    model: nn.models.Llama, config: nn.models.LlamaConfig, tokenizer: text.Tokenizer, folder: Path
-) -> Path:
-    """Write a folder as people share them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    record = model.into_record(layout="pytorch")
-    px.record.SafetensorsRecorder().record(record, folder / "model.safetensors")
-    tokenizer.backend.save(str(folder / "tokenizer.json"))
-    told = {"eos_token": "<|end|>", "chat_template": TEMPLATE}
-    (folder / "tokenizer_config.json").write_text(json.dumps(told))
-    about = {
-        "architectures": ["LlamaForCausalLM"],
-        "vocab_size": config.words,
-        "max_position_embeddings": config.positions,
-        "hidden_size": config.d_model,
-        "num_hidden_layers": config.n_layers,
-        "num_attention_heads": config.n_heads,
-        "intermediate_size": config.d_ff,
-        "rms_norm_eps": config.epsilon,
-        "eos_token_id": 0,
-    }
-    (folder / "config.json").write_text(json.dumps(about))
-    return folder
+    model = text.LanguageModel(done.model.valid(), tokenizer)
+    return model.save(settings.folder)

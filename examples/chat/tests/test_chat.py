@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from examples.chat.__main__ import main
-from examples.chat.facts import CAPITALS, QUESTIONS
+from examples.chat.facts import CAPITALS, QUESTIONS, talks
 from examples.chat.teach import Settings, examples_of, make_tokenizer
 from phlox import text
 from phlox._cli import main as command
@@ -16,7 +16,7 @@ from phlox._cli import main as command
 
 def test_targets_are_the_tokens_of_the_answer_and_its_end() -> None:
     tokenizer = text.Tokenizer(make_tokenizer())
-    found = examples_of(tokenizer)
+    found = examples_of(tokenizer, talks())
     assert len(found) == len(CAPITALS) * len(QUESTIONS)
     for each in found:
         counted = each["targets"] != -1

@@ -130,6 +130,13 @@ def test_trees_values_and_types_come_back(tmp_path: Path) -> None:
     assert pr.recorder_for(path).extension == ".gguf"
 
 
+def test_lists_of_integers_have_the_type_that_llama_cpp_reads_kinds_of_tokens_in(
+    tmp_path: Path,
+) -> None:
+    raw = pr.GgufRecorder(header={"kinds": [3, 1]}).record({}, tmp_path / "a").read_bytes()
+    assert raw[raw.index(b"kinds") :][5:].startswith(struct.pack("<IIQii", 9, 5, 2, 3, 1))
+
+
 def test_what_the_format_has_no_place_for_is_named() -> None:
     x = pt.asarray(np.ones((2, 33), "f4"))
     rows: list[tuple[pr.GgufRecorder, Any, str]] = [

@@ -151,14 +151,15 @@ def _value(key: str, value: Any) -> bytes:
             return head + b"".join(map(_text, value))
         if len(kinds) > 1:
             raise _no_value(key, value)
-        code = _kind(key, *value)
+        # Lists have signs, as gguf writes them: llama.cpp reads kinds of tokens in no other type.
+        code = _kind(key, *value, order=("<i", "<I", "<q", "<Q"))
         form = f"<{len(value)}{SCALARS[code][1]}"
         return struct.pack("<IIQ", LIST, code, len(value)) + struct.pack(form, *value)
     code = _kind(key, value)
     return struct.pack("<I", code) + struct.pack(SCALARS[code], value)
 
 
-def _kind(key: str, *values: Any) -> int:
+def _kind(key: str, *values: Any, order: tuple[str, ...] = ("<I", "<i", "<Q", "<q")) -> int:
     """The number of the type that holds values of one type: 32 bits, where that is enough."""
     first = values[0]
     if type(first) is bool:
@@ -167,7 +168,7 @@ def _kind(key: str, *values: Any) -> int:
         wide = any(_WIDEST < abs(each) < math.inf for each in values)
         return _TYPES["<d" if wide else "<f"]
     if type(first) is int:
-        for kind in ("<I", "<i", "<Q", "<q"):
+        for kind in order:
             half = 1 << (8 * struct.calcsize(kind) - 1)
             low, high = (-half, half) if kind.islower() else (0, 2 * half)
             if all(low <= each < high for each in values):

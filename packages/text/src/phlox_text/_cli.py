@@ -37,7 +37,7 @@ def main(command: str, argv: Sequence[str]) -> int:
     if options.stop:
         rules["stop"] = options.stop
     try:
-        model = load(options.folder, options.device, compile=options.compile)
+        model = _load(options)
         if command == "run":
             text = sys.stdin.read() if options.prompt is None else options.prompt
             _say(model.generate(text, stream=True, **rules), quiet=options.quiet)
@@ -57,18 +57,16 @@ def main(command: str, argv: Sequence[str]) -> int:
 def _serve(argv: Sequence[str]) -> int:
     """Answer requests in the form of OpenAI's API."""
     parser = argparse.ArgumentParser(prog="phlox serve", description=_serve.__doc__)
-    parser.add_argument("folder", help="with config.json and tokenizer.json, or a GGUF file")
     parser.add_argument("--host", default="127.0.0.1", help="127.0.0.1: this machine alone")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--max-tokens", type=int, default=1024, help="most tokens of an answer")
     parser.add_argument("--waiting", type=int, default=16, help="most requests that wait")
-    parser.add_argument("--device", help="cpu, wgpu, numpy; by default the default device")
-    parser.add_argument("--compile", action="store_true", help="compile the step of a token")
+    _add_model(parser)
     options = parser.parse_args(argv)
     with needing("serve", "phlox-text[serve]", "anyio", "starlette", "uvicorn"):
         from ._serve import run  # noqa: PLC0415 - an extra, which this command alone needs
     try:
-        model = load(options.folder, options.device, compile=options.compile)
+        model = _load(options)
     except (PhloxError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -76,6 +74,18 @@ def _serve(argv: Sequence[str]) -> int:
     print(f"{name}: http://{options.host}:{options.port}/v1", file=sys.stderr)
     run(model, name, options)
     return 0
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    """Take what says which model, and where."""
+    parser.add_argument("folder", help="with config.json and tokenizer.json, or a GGUF file")
+    parser.add_argument("--adapters", metavar="FOLDER", help="of PEFT's, put beside the weights")
+    parser.add_argument("--device", help="cpu, wgpu, numpy; by default the default device")
+    parser.add_argument("--compile", action="store_true", help="compile the step of a token")
+
+
+def _load(options: argparse.Namespace) -> LanguageModel:
+    return load(options.folder, options.device, adapters=options.adapters, compile=options.compile)
 
 
 def _names() -> list[str]:
@@ -88,7 +98,6 @@ def _parser(command: str) -> argparse.ArgumentParser:
         "chat": "Hold a conversation; /new begins again, /exit ends.",
     }
     parser = argparse.ArgumentParser(prog=f"phlox {command}", description=told[command])
-    parser.add_argument("folder", help="with config.json and tokenizer.json, or a GGUF file")
     if command == "run":
         parser.add_argument("--prompt", metavar="TEXT", help="by default what stdin gives")
     else:
@@ -98,8 +107,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--stop", action="append", metavar="TEXT", help="a text that ends an answer"
     )
-    parser.add_argument("--device", help="cpu, wgpu, numpy; by default the default device")
-    parser.add_argument("--compile", action="store_true", help="compile the step of a token")
+    _add_model(parser)
     parser.add_argument("--quiet", action="store_true", help="say nothing of tokens and time")
     return parser
 

@@ -14,29 +14,29 @@ from phlox_tensor import RecordError
 
 from ._errors import TextError
 
-_WORDS: Final = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-_LLAMA: Final = (
+WORDS: Final = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+LLAMA: Final = (
     "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
     "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 )
 # How texts are cut before pieces are merged, by the names that llama.cpp gives; files without a
 # name are older than these, and of models that cut as GPT-2 does.
-_CUTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "default": (_WORDS,),
-    "gpt-2": (_WORDS,),
-    "llama-bpe": (_LLAMA,),
-    "llama3": (_LLAMA,),
-    "mpt": (_WORDS,),
-    "olmo": (_WORDS,),
-    "phi-2": (_WORDS,),
-    "qwen2": (_LLAMA.replace("{1,3}", ""),),
-    "refact": ("\\p{N}", _WORDS),
-    "smollm": ("\\p{N}", _WORDS),
-    "stablelm2": (_LLAMA.replace("{1,3}", ""),),
-    "starcoder": ("\\p{N}", _WORDS),
+CUTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "default": (WORDS,),
+    "gpt-2": (WORDS,),
+    "llama-bpe": (LLAMA,),
+    "llama3": (LLAMA,),
+    "mpt": (WORDS,),
+    "olmo": (WORDS,),
+    "phi-2": (WORDS,),
+    "qwen2": (LLAMA.replace("{1,3}", ""),),
+    "refact": ("\\p{N}", WORDS),
+    "smollm": ("\\p{N}", WORDS),
+    "stablelm2": (LLAMA.replace("{1,3}", ""),),
+    "starcoder": ("\\p{N}", WORDS),
 }
-_UNKNOWN, _CONTROL, _OWN = 2, 3, 4  # kinds of tokens
-_NAMES: Final = {
+_UNKNOWN, CONTROL, OWN = 2, 3, 4  # kinds of tokens
+NAMES: Final = {
     "bos": "bos_token",
     "eos": "eos_token",
     "padding": "pad_token",
@@ -86,9 +86,9 @@ def tokenizer_of(about: Mapping[str, Any], file: Path) -> tokenizers.Tokenizer:
             hint='text.LanguageModel(model, text.Tokenizer.load("tokenizer.json"))',
         )
     added = [
-        AddedToken(token, special=kind != _OWN, normalized=False)
+        AddedToken(token, special=kind != OWN, normalized=False)
         for token, kind in zip(tokens, kinds, strict=True)
-        if kind in (_CONTROL, _OWN)
+        if kind in (CONTROL, OWN)
     ]
     made.add_tokens(added)
     _begin_and_end(made, about, tokens)
@@ -97,7 +97,7 @@ def tokenizer_of(about: Mapping[str, Any], file: Path) -> tokenizers.Tokenizer:
 
 def special_of(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Names in templates and texts of special tokens."""
-    for short, name in _NAMES.items():
+    for short, name in NAMES.items():
         token = _at(about, f"{short}_token_id")
         if token is not None:
             yield name, token
@@ -118,8 +118,8 @@ def _at(about: Mapping[str, Any], name: str) -> str | None:
 def _of_bytes(about: Mapping[str, Any], tokens: list[str], file: Path) -> tokenizers.Tokenizer:
     """Pieces of bytes that are merged in the order of a list."""
     cut = about.get("pre", "default")
-    if cut not in _CUTS:
-        known = ", ".join(_CUTS)
+    if cut not in CUTS:
+        known = ", ".join(CUTS)
         what = f"{file} cuts texts in a way that is not built"
         raise TextError("tokenizer", what, got=cut, expected=f"one of {known}")
     pairs: Any = [
@@ -131,7 +131,7 @@ def _of_bytes(about: Mapping[str, Any], tokens: list[str], file: Path) -> tokeni
     made = _built(lambda: models.BPE(vocabulary, pairs, ignore_merges="llama" in cut), file)
     made.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in _CUTS[cut]),
+            *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in CUTS[cut]),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Unpack, overload
 import numpy as np
 
 from phlox_fusion import compile as compiled
+from phlox_nn import load_adapters
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation, step_in_room
 from phlox_nn.models import CausalModel
@@ -20,6 +21,7 @@ from phlox_tensor import Backend, WrongTypeError, asarray
 from ._answer import Answer, Writing
 from ._chat import Chat
 from ._errors import TextError
+from ._save import save
 from ._settings import GREEDY, Rules, check_rules, read_settings
 from ._tokenizer import Tokenizer
 
@@ -133,6 +135,22 @@ class LanguageModel:
         """
         return Chat(self, system, more)
 
+    def save(self, path: str | Path, *, blocks: str | Mapping[str, str] | None = None) -> Path:
+        """Write the model with its tokenizer, template and rules; return the path.
+
+        Adapters are merged, and weights in blocks become floats, unless ``blocks`` says otherwise.
+
+        Args:
+            path: a file that ends in ``.gguf``, for llama.cpp, or a folder as people share them.
+            blocks: of a file, the form of all matrices, such as ``"Q8_0"``, or forms by pattern, as
+                ``nn.models.save_gguf`` takes them.
+
+        Raises:
+            TextError: for a tokenizer that the format has no place for.
+            RecordError: for a model that it has no place for.
+        """
+        return save(self.model, self.tokenizer, self.sampling, self.ends, path, blocks)
+
     def start(self) -> Generation:
         """Return a text of which nothing was read."""
         return Generation(self._inference)
@@ -224,6 +242,7 @@ def load(
     path: str | Path | CausalModel,
     device: Backend | str | None = None,
     *,
+    adapters: str | Path | None = None,
     compile: bool = False,
 ) -> LanguageModel:
     """Return the language model of a folder: weights, tokenizer, rules and template.
@@ -232,6 +251,7 @@ def load(
         path: a folder with ``config.json``, weights and ``tokenizer.json``, as people share them; a
             GGUF file, which has all in one; or the model that ``nn.models.load`` made of either.
         device: where the weights go; by default the default device.
+        adapters: a folder of PEFT's whose small matrices go beside the weights.
         compile: whether a step is one compiled function over a cache of fixed size.
 
     Raises:
@@ -257,4 +277,5 @@ def load(
     sampling, ends = (GREEDY, ()) if alone else read_settings(folder)
     tokenizer = Tokenizer.load(folder)
     model: Any = path if given else load_model(place, device=device)
+    model = model if adapters is None else load_adapters(model, adapters)
     return LanguageModel(model, tokenizer, sampling=sampling, ends=ends, compile=compile)

@@ -27,6 +27,7 @@ class Tokenizer:
         special: tokens by their names in templates, such as ``eos_token``.
         ends: tokens that end a text.
         template: how conversations are written; None where no file says it.
+        header: what the GGUF file said that it came in; None for other files.
 
     Example:
         >>> from tokenizers import Tokenizer as Backend, models
@@ -52,6 +53,7 @@ class Tokenizer:
         found = [*ends, *(() if known is None else (known,))]
         self.ends: Final[tuple[int, ...]] = tuple(dict.fromkeys(found))
         self.template: Final = template
+        self.header: Mapping[str, Any] | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -95,7 +97,9 @@ class Tokenizer:
         made, special = tokenizer_of(about, file), dict(special_of(about))
         source = about.get("chat_template")
         template = ChatTemplate(source, special) if isinstance(source, str) else None
-        return cls(made, special, template, ends_of(about))
+        tokenizer = cls(made, special, template, ends_of(about))
+        tokenizer.header = about
+        return tokenizer
 
     @property
     def words(self) -> int:
