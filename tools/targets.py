@@ -23,6 +23,8 @@ class Target:
         options: what maturin is given besides.
         settings: variables of the environment besides.
         linked: libraries that the linker asks for and that are empty files.
+        dotted: whether maturin has a name exported that no code has: that of the module with its
+            package, `PyInit_package._native`.
         lacking: packages that are linked on that system alone, and why.
     """
 
@@ -31,6 +33,7 @@ class Target:
     options: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     linked: tuple[str, ...] = ()
+    dotted: bool = False
     lacking: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -51,6 +54,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             ("--interpreter", "python3.11"),
             _NO_STRIP,
             linked=("libssp_nonshared.a", "libssp.a"),
+            dotted=True,
         ),
     }
 )

@@ -128,12 +128,31 @@ def native(
         **how.settings,
     }
     words = ["--release", "--quiet", "--zig", "--target", target.triple, *target.options]
-    words += ["--out", str(out), *how.options]
-    words += ["--", "-C", f"link-arg=-L{out}"] if target.linked else []
+    words += ["--out", str(out), "--compression-level", "9", *how.options]
+    linked = [f"-L{out}"] if target.linked else []
+    linked += [str(_dotted(project, target, out, tools))] if target.dotted else []
+    words += ["--", *(word for each in linked for word in ("-C", f"link-arg={each}"))]
     say(f"building {project.name} for {name}; minutes the first time")
     maturin = script("maturin", tools)
     run(maturin, "build", *words, cwd=project.folder, venv=tools, extra=settings)
     return _only(out, target.tag)
+
+
+def _dotted(project: versions.Project, target: targets.Target, out: Path, tools: Path) -> Path:
+    """Compile what a name with a dot stands for; Python calls the name without the package."""
+    source, compiled = out / "dotted.c", out / "dotted.o"
+    name = f"PyInit_{project.module}._native"
+    source.write_text(f'void dotted(void) __asm__("{name}");\nvoid dotted(void) {{}}\n')
+    zig = (
+        script("python", tools),
+        "-m",
+        "ziglang",
+        "cc",
+        "-target",
+        target.triple.replace("-pc", ""),
+    )
+    run(*zig, "-c", source, "-o", compiled, venv=tools)
+    return compiled
 
 
 def _only(out: Path, tag: str) -> Path:

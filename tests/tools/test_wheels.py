@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import wheels
+from tools import versions, wheels
 from tools.commands import main
 from tools.shell import CommandError, fail
-from tools.targets import TARGETS, chosen, compiler, reason
+from tools.targets import TARGETS, Compiler, chosen, compiler, reason
 from tools.versions import Project
 
 MAC = TARGETS["macos-arm64"]
@@ -81,6 +81,26 @@ def test_a_wheel_takes_the_place_of_the_older_one_of_its_kind(
     new.touch()
     with pytest.raises(CommandError, match=r"got phlox_kernels-0\.2\.0.*, expected win_amd64"):
         wheels._only(out, "win_amd64")
+
+
+def test_a_name_with_a_dot_that_maturin_exports_is_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(wheels, "_BUILDS", tmp_path)
+    monkeypatch.setattr(wheels, "run", lambda *words, **_: ran.append([str(w) for w in words]))
+    monkeypatch.setattr(wheels, "_only", lambda out, _: out)
+    kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
+    out = wheels.native(kernels, TARGETS["windows-x86_64"], Compiler({}), "windows", tmp_path)
+    compiled, built = ran
+    assert '__asm__("PyInit_phlox_kernels._native")' in (out / "dotted.c").read_text()
+    assert compiled[-3:] == [str(out / "dotted.c"), "-o", str(out / "dotted.o")]
+    assert built[-4:] == ["-C", f"link-arg=-L{out}", "-C", f"link-arg={out / 'dotted.o'}"]
+    assert (out / "libssp.a").is_file()
+    ran.clear()
+    wheels.native(kernels, MAC, Compiler({}), "macos", tmp_path)
+    assert len(ran) == 1
+    assert "link-arg" not in " ".join(ran[0])
 
 
 def test_every_native_package_is_built_but_where_its_system_alone_links_it(
