@@ -2,19 +2,23 @@
 
 The exchange is that of two ranks, beside ``MPI.Allreduce``, whose order is not ours. The training
 is the network of the demo by two processes of one thread, beside one process of two threads; both
-take the same steps to the bit. A job of MPI starts for each, in turns.
+take the same steps to the bit. A job of MPI starts for each, in turns. The last job is killed, and
+started again by ``phlox launch``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,7 +26,7 @@ import numpy as np
 import phlox as px
 from examples.mnist.model import DigitsConfig
 from examples.mnist.train import step
-from phlox import Autodiff, Cpu, distributed, nn, optim, train
+from phlox import Autodiff, Cpu, data, distributed, nn, optim, train
 from phlox_distributed._launch import starter
 from phlox_tensor.groups import nodes_of, share_of, tree_sum
 
@@ -35,7 +39,7 @@ _LIMIT = 1.4  # of Allreduce
 def report(*, with_torch: bool) -> list[dict[str, Any]]:
     """Measure and print the table."""
     del with_torch
-    rows = [*_exchange(), *_digits(), *_thousand()]
+    rows = [*_exchange(), *_digits(), *_restart(), *_thousand()]
     for name, value, wanted in rows:
         mark = "" if wanted is None or value <= wanted else " !"
         limit = "" if wanted is None else f" (≤ {wanted:g})"
@@ -70,6 +74,16 @@ def _digits() -> list[Row]:
     ]
 
 
+def _restart() -> list[Row]:
+    found = []
+    for _ in range(_JOBS):
+        with TemporaryDirectory() as folder:
+            launch = [sys.executable, "-m", "phlox", "launch", "-n", "2", "--restarts", "1"]
+            found.append(_said([*launch, "-m", "benchmarks.processes", "restart", folder], 1))
+    name = "s from the death of one of 2 ranks to the end of the next step, digits"
+    return [(name, min(found), 3.0)]
+
+
 def _thousand() -> list[Row]:
     """What a thousand ranks would have and send; nothing is run."""
     rows: list[Row] = []
@@ -90,6 +104,10 @@ def _job(ranks: int, threads: int, what: str) -> Any:
     command = [sys.executable, "-m", "benchmarks.processes", what]
     if ranks > 1:
         command = [*starter(None, None), "-n", str(ranks), *command]
+    return _said(command, threads)
+
+
+def _said(command: list[str], threads: int) -> Any:
     environment = {**os.environ, "PHLOX_NUM_THREADS": str(threads), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -168,11 +186,9 @@ def backward() -> float:
     return median(left) * 1e3
 
 
-def digits() -> tuple[float, str]:
-    """Seconds of a step, and a hash of what the steps made."""
+def _learner(group: Any) -> Any:
     px.seed(0)
-    group = distributed.init()
-    learner = train.Learner(
+    return train.Learner(
         DigitsConfig().init(Autodiff(Cpu())),
         optim.AdamWConfig().init(),
         1e-3,
@@ -181,8 +197,17 @@ def digits() -> tuple[float, str]:
         group=group,
         seed=0,
     )
-    images = px.random.normal((_BATCH, 1, 28, 28)).numpy()
-    batch: Any = {"image": images, "label": np.arange(_BATCH) % 10}
+
+
+def _images(count: int) -> dict[str, Any]:
+    images = np.random.default_rng(0).normal(size=(count, 1, 28, 28)).astype(np.float32)
+    return {"image": images, "label": np.arange(count) % 10}
+
+
+def digits() -> tuple[float, str]:
+    """Seconds of a step, and a hash of what the steps made."""
+    group = distributed.init()
+    learner, batch = _learner(group), _images(_BATCH)
     times = []
     for _ in range(_STEPS):
         group.barrier()
@@ -196,7 +221,27 @@ def digits() -> tuple[float, str]:
     return median(times[_STEPS // 3 :]), found.hexdigest()
 
 
+def restart() -> float:
+    """Kill rank 1 behind its fifth step; started again, seconds from there to the next one."""
+    group, folder = distributed.init(), Path(sys.argv[2])
+    killed, began = folder / "killed", time.time()
+    loader = data.DataLoader(data.arrays(**_images(10 * _BATCH)), _BATCH)
+    learner = _learner(group)
+    with train.Run(folder / "run", learner, loader, save=train.Every(steps=3), show=False) as run:
+        for _ in run.epochs(1):
+            for batch in run.batches():
+                run.log(loss=learner.step(step, batch)["loss"].item())
+                if killed.exists():
+                    print(f"{time.time() - began:.2f} s of it behind imports", file=sys.stderr)
+                    return time.time() - float(killed.read_text())
+                if run.steps == _STEPS // 6 and group.rank:
+                    killed.write_text(str(time.time()))
+                    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("it was not killed")
+
+
 if __name__ == "__main__":
-    result = {"exchange": exchange, "backward": backward, "digits": digits}[sys.argv[1]]()
+    jobs: Any = {"exchange": exchange, "backward": backward, "digits": digits, "restart": restart}
+    result = jobs[sys.argv[1]]()
     if distributed.init().rank == 0:
         print(json.dumps(result))

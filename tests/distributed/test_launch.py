@@ -115,6 +115,13 @@ def test_it_ends_when_it_fails_too_often(tmp_path: Path) -> None:
     assert "failed: exit status 5" in said
 
 
+def test_a_module_is_started_as_python_does(tmp_path: Path) -> None:
+    words = ["-n", "2", "--restarts", "0", "-m", "json.tool", "--compact", "no-such-file"]
+    code, said = launched(tmp_path / "logs", *words)
+    assert code == 2
+    assert "No such file or directory: 'no-such-file'" in said
+
+
 def test_what_cannot_be_started_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,10 +35,13 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument("--logs", metavar="FOLDER", help="where ranks besides 0 write")
     parser.add_argument("--by", metavar="PROGRAM", help="mpiexec or srun, where several are there")
-    parser.add_argument("script", nargs=argparse.REMAINDER, help="script.py or -m module, words")
+    rest = argparse.REMAINDER
+    parser.add_argument("-m", nargs=rest, default=[], metavar="MODULE", help="in place of a script")
+    parser.add_argument("script", nargs=rest, help="script.py words…, or -m module words…")
     asked = parser.parse_args(words)
+    script = ["-m", *asked.m] if asked.m else asked.script
     least = asked.n if asked.min is None else asked.min
-    if not asked.script or not 1 <= least <= asked.n:
+    if not script or not 1 <= least <= asked.n:
         parser.error("a script, and 1 <= min <= n: phlox launch -n 4 --min 2 train.py")
     logs = Path(asked.logs or tempfile.mkdtemp(prefix="phlox-launch-")).resolve()
     try:
@@ -46,7 +49,7 @@ def main(words: Sequence[str]) -> int:
     except DistributedError as error:
         print(error, file=sys.stderr)
         return 2
-    return Launch(command, asked.script, logs, asked.hang).run(asked.n, least, asked.restarts)
+    return Launch(command, script, logs, asked.hang).run(asked.n, least, asked.restarts)
 
 
 @final

@@ -19,15 +19,15 @@ def note(path: Path) -> None:
 def remove(folder: Path) -> None:
     """Remove those that processes noted in a folder, and that no process has in use any more."""
     noted = {name for path in folder.glob("rank-*.shm") for name in path.read_text().splitlines()}
-    for _ in range(20):
+    for turn in range(20):
         left = {name for name in noted if Path(name).exists()}
         if not left:
             return
+        sleep(_TURN * (turn > 0))
         for process in Path("/proc").glob("[0-9]*"):
             left -= _in_use(process.name)
         for name in left:
             Path(name).unlink(missing_ok=True)
-        sleep(_TURN)
 
 
 def _in_use(process: str) -> set[str]:
