@@ -52,10 +52,12 @@ Row = tuple[str, float, float | None]
 
 def _exchange() -> list[Row]:
     *found, hidden = _job(2, 1, "exchange")
-    in_pass = _job(2, 1, "backward") / found[_MEGABYTES.index(25)][0]
+    whole = found[_MEGABYTES.index(25)][0]
+    in_pass, nothing = (each / whole for each in _job(2, 1, "backward"))
     rows: list[Row] = [
         ("what is left of 25 MB behind 100 ms of sleep, of its time", hidden, 0.1),
         ("what is left of 25 MB behind 100 ms of a backward pass, of its time", in_pass, 0.1),
+        ("the same step without the 25 MB, of their time", nothing, None),
     ]
     return rows + [
         (f"tree_sum of {size} MB on 2 ranks over MPI.Allreduce", ours / theirs, _LIMIT)
@@ -163,12 +165,17 @@ class _Layers(nn.Module):
         return x.square().mean()
 
 
-def backward() -> float:
-    """Milliseconds of waiting for sums of 25 MB that left in the backward pass."""
+def backward() -> tuple[float, float]:
+    """Milliseconds of waiting behind a backward pass in which 25 MB left, and of one without."""
+    group = distributed.init()
+    return _waited(group, 3), _waited(group, 0)
+
+
+def _waited(group: Any, count: int) -> float:
     device, side = Autodiff(Cpu()), 1448
-    large = [nn.Linear(side, side, bias=False, device=device) for _ in range(3)]
+    large = [nn.Linear(side, side, bias=False, device=device) for _ in range(count)]
     model = _Layers(nn.Linear(8, side, bias=False, device=device), large)
-    learner = train.Learner(model, optim.SgdConfig().init(), 1e-3, group=distributed.init(), seed=0)
+    learner = train.Learner(model, optim.SgdConfig().init(), 1e-3, group=group, seed=0)
     left: list[float] = []
     together: Any = learner.together
     plain = together.summed
@@ -182,6 +189,7 @@ def backward() -> float:
     together.summed = summed
     batch = {"x": np.ones((4, 8), np.float32)}
     for _ in range(_TURNS):
+        group.barrier()
         learner.step(lambda model, batch: model(batch["x"]), batch)
     return median(left) * 1e3
 
