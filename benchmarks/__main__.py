@@ -42,6 +42,7 @@ CPU = (
 GROUPS = (
     *CPU,
     "checkpoints",
+    "generate",
     "gpu",
     "gpu_compile",
     "gpu_steps",
@@ -54,6 +55,7 @@ GROUPS = (
 )
 NAMES = {
     "jax": "JAX",
+    "llamacpp": "llama.cpp",
     "onnxruntime": "ONNX Runtime",
     "safetensors": "safetensors",
     "torch": "PyTorch",
@@ -111,11 +113,11 @@ def _run(
     group: str, vs: tuple[str, ...], facts: dict[str, Any], *, busy: bool
 ) -> list[dict[str, Any]]:
     module = importlib.import_module(f"benchmarks.{group}")
+    versus = getattr(module, "VERSUS", "torch")
     if hasattr(module, "report"):  # one that measures more than time
         print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
-        own: list[dict[str, Any]] = module.report(with_torch="torch" in vs)
+        own: list[dict[str, Any]] = module.report(**{f"with_{versus}": versus in vs})
         return own
-    versus = getattr(module, "VERSUS", "torch")
     peers = (versus, *getattr(module, "ALSO", ()))
     cases: Iterable[Case] = module.cases(**{f"with_{name}": name in vs for name in peers})
     print(f"\n{group}: {(module.__doc__ or '').splitlines()[0]}")
@@ -152,7 +154,7 @@ def _facts(vs: tuple[str, ...], *, busy: bool) -> dict[str, Any]:
         import torch  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - for comparisons
 
         torch.set_num_threads(count)
-    return facts | {name: version(name) for name in vs}
+    return facts | {name: version(name) for name in vs if name != "llamacpp"}
 
 
 def _measure(case: Case, facts: dict[str, Any], group: str, *, busy: bool) -> dict[str, Any]:

@@ -229,7 +229,7 @@ def _install_drivers() -> None:
 
 def relock(uv: Path) -> None:
     """Resolve constraints/*.in again into hashed files that name no package index."""
-    for name in ("uv", "dev", "bench", "long", "site", "wheels"):
+    for name in ("uv", "dev", "bench", "llamacpp", "long", "site", "wheels"):
         say(f"resolving constraints/{name}.in")
         run(
             *(uv, "pip", "compile", *_UV_OPTIONS, "--universal", "--generate-hashes", "--upgrade"),

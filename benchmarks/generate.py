@@ -1,0 +1,187 @@
+"""Language models from their files: reading a text and going on, beside llama.cpp by --vs llamacpp.
+
+The files hold a random decoder in the shape of SmolLM2-135M. Both sides are processes with as
+many threads, which take turns; speeds are medians of the turns.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import phlox as px
+from benchmarks import machine
+from phlox.nn import models
+
+VERSUS = "llamacpp"
+_OURS, _FURTHER = ("Q8_0", "Q4_0"), ("Q4_K_M", "F16")
+_TEXT, _COUNT, _TURNS, _COLD = 512, 64, 5, 3
+_CROWD = 4  # processes for each core
+_WORDS = 49152
+# What the other side needs in a header to read a file without a tokenizer.
+_HEADER = {"tokenizer.ggml.model": "no_vocab", "llama.vocab_size": _WORDS}
+_THEIRS = Path(__file__).with_name("generate_llamacpp.py")
+# Commands that answer a line about the file that is put behind them, by side.
+_Sides = dict[str, list[str]]
+
+
+def report(*, with_llamacpp: bool) -> list[dict[str, Any]]:
+    """Measure and print the table."""
+    threads = str(machine.threads())
+    sides: _Sides = {"phlox": [sys.executable, "-m", "benchmarks.generate_phlox"]}
+    if with_llamacpp:
+        from tools.setup import own  # noqa: PLC0415 - one option alone needs it
+        from tools.shell import script  # noqa: PLC0415 - the same
+
+        sides["llamacpp"] = [str(script("python", own("llamacpp"))), str(_THEIRS), threads]
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="phlox-bench-") as folder:
+        for name, path in _files(Path(folder), sides.get("llamacpp")):
+            for row in _rows(name, path, sides, crowd=name == "Q8_0"):
+                print(_line(row), flush=True)
+                rows.append(row)
+    return rows
+
+
+def _files(folder: Path, quantize: list[str] | None) -> Iterator[tuple[str, Path]]:
+    """A file of each form; the other side makes those that we read and do not write."""
+    px.seed(0)
+    config = models.LlamaConfig(
+        _WORDS, 2048, 576, 30, n_heads=9, n_heads_kv=3, d_ff=1536, tied=True
+    )
+    model: Any = config.init(px.Cpu())
+    for form in _OURS:
+        path = models.save_gguf(model, folder / form, blocks=form, header=_HEADER)
+        yield form, path
+        path.unlink()
+    if quantize:
+        whole = models.save_gguf(model, folder / "whole", header=_HEADER)
+        for form in _FURTHER:
+            path = folder / f"{form}.gguf"
+            subprocess.run(
+                [*quantize, str(whole), form, str(path)], check=True, capture_output=True
+            )
+            yield form, path
+            path.unlink()
+
+
+def _rows(name: str, path: Path, sides: _Sides, *, crowd: bool) -> Iterator[dict[str, Any]]:
+    sides = {side: [*command, str(path)] for side, command in sides.items()}
+    found, most = _turns(sides)
+
+    def row(what: str, **cells: float | bool) -> dict[str, Any]:
+        return {"group": "generate", "name": f"{name}: {what}", **cells}
+
+    for what, key, count in (("read", "read", _TEXT), ("made", "made", _COUNT - 1)):
+        rate = {side: count / median(each[key] for each in turns) for side, turns in found.items()}
+        yield row(f"tokens {what} in a second", **rate)
+    size = path.stat().st_size
+    yield row("MB at most, above the file's", **{s: (m - size) / 1e6 for s, m in most.items()})
+    cold = {side: [_cold(command) for _ in range(_COLD)] for side, command in sides.items()}
+    yield row("ms from start to first token", **{s: median(m) * 1e3 for s, m in cold.items()})
+    if crowd:
+        shares = {side: _share(command) for side, command in sides.items()}
+        yield row(f"{_CROWD} processes a core, share of one's speed", **shares)
+    if len(sides) > 1:
+        same = len({tuple(each[0]["tokens"]) for each in found.values()}) == 1
+        yield row(f"the same {_COUNT} tokens", phlox=same)
+
+
+def _turns(sides: _Sides) -> tuple[dict[str, list[dict[str, Any]]], dict[str, int]]:
+    """The answers of each side, which take turns, and the most bytes of memory that it had.
+
+    The first answers do not count.
+    """
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+    with _started(sides.values()) as running:
+        for each in running:
+            _read(each)  # that it is there
+        for turn in range(_TURNS + 1):
+            for side, each in zip(sides, running, strict=True):
+                _ask(each, _TEXT, _COUNT)
+                answer = _read(each)
+                if turn:
+                    found[side].append(answer)
+        return found, {s: _peak(each.pid) for s, each in zip(sides, running, strict=True)}
+
+
+def _peak(process: int) -> int:
+    """The most bytes of memory that a program had since its start; Linux alone counts them so."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+
+
+def _cold(command: list[str]) -> float:
+    """Seconds from the start of a program to its first token."""
+    began = perf_counter()
+    with _started([command]) as (only,):
+        _ask(only, 16, 1)
+        _read(only)
+        _read(only)
+        return perf_counter() - began
+
+
+def _share(command: list[str]) -> float:
+    """Speed of many processes together over that of one alone."""
+    text, count = 16, 24
+
+    def rate(several: int) -> float:
+        with _started([command] * several) as running:
+            for each in running:
+                _read(each)
+            seconds = 0.0
+            for _ in range(2):  # the first does not count
+                began = perf_counter()
+                for each in running:
+                    _ask(each, text, count)
+                for each in running:
+                    _read(each)
+                seconds = perf_counter() - began
+            return several * count / seconds
+
+    alone = rate(1)
+    return rate(_CROWD * machine.threads()) / alone
+
+
+def _ask(side: subprocess.Popen[str], text: int, count: int) -> None:
+    assert side.stdin is not None
+    asked = {"text": [7 * i % _WORDS for i in range(text)], "count": count}
+    side.stdin.write(json.dumps(asked) + "\n")
+    side.stdin.flush()
+
+
+def _read(side: subprocess.Popen[str]) -> dict[str, Any]:
+    assert side.stdout is not None
+    line = side.stdout.readline()
+    if not line:
+        raise SystemExit(f"a side of the benchmark ended: {side.args!r}")
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+@contextmanager
+def _started(commands: Iterable[list[str]]) -> Iterator[list[subprocess.Popen[str]]]:
+    pipe = subprocess.PIPE
+    running = [subprocess.Popen(each, stdin=pipe, stdout=pipe, text=True) for each in commands]
+    try:
+        yield running
+    finally:
+        for each in running:
+            each.kill()
+            each.communicate()
+
+
+def _line(row: dict[str, Any]) -> str:
+    ours, theirs = row["phlox"], row.get("llamacpp")
+    cells = f"{ours:>12.2f}" if type(ours) is float else f"{ours!s:>12}"
+    if theirs is not None:
+        cells += f" {theirs:>12.2f} {ours / theirs:>8.2f}"
+    return f"{row['name']:<48} {cells}"
