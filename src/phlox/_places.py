@@ -68,7 +68,7 @@ def as_text(name: str) -> str:
 
 def _row(package: Any, name: str) -> str | None:
     """The line that begins with the name of the op, in the files of the families."""
-    start = re.compile(rf'^((\w+ = \w+\()?\s*"{name}"[,:]|{name} = )', re.MULTILINE)
+    start = re.compile(rf'^((\w+ = \w+\()?\s*"{name}"[,:]|{name} = |def {name}_?\()', re.MULTILINE)
     for module in iter_modules(package.__path__):
         if not module.name.startswith("_") or module.name == "_few":
             file = Path(str(import_module(f"{package.__name__}.{module.name}").__file__))

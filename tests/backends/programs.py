@@ -334,11 +334,11 @@ def _cast(pick: Draw, program: Program, op: Op, at: int) -> Choice:
 
 Builder = Callable[[Draw, Program, Op, int], Choice | None]
 BY_CLASS: dict[OpClass, Builder] = {
-    families.CAST: _cast,
-    families.ELEMENTWISE: elementwise,
-    families.REDUCTION: reduction,
-    families.SCAN: line,
-    families.SORT: line,
+    families.cast: _cast,
+    families.elementwise: elementwise,
+    families.reduction: reduction,
+    families.scan: line,
+    families.sort: line,
 }
 BY_NAME: dict[str, Builder] = {
     "attention": _attention,
@@ -418,7 +418,7 @@ def _chosen(rng: np.random.Generator, kind: str) -> Op:
     classes: dict[OpClass, list[str]] = {}
     for name in names:
         classes.setdefault(REGISTRY[name].op_class, []).append(name)
-    classes.pop(families.CAST, None)
+    classes.pop(families.cast, None)
     return REGISTRY[rng.choice([*classes.values()][rng.integers(len(classes))])]
 
 

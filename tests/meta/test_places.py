@@ -37,7 +37,7 @@ def test_the_line_of_a_declaration_names_the_op(name: str) -> None:
         file, colon, line = found[part].partition(":")
         if colon and Path(file).suffix == ".py":
             text = Path(file).read_text().splitlines()[int(line) - 1]
-            assert f'"{name}"' in text or text.startswith(f"{name} = ")
+            assert f'"{name}"' in text or text.startswith((f"{name} = ", f"def {name}"))
     assert ".py:" in found["declaration"]
     assert re.search(r"\.(py|rs):\d+$|^the expansion$", found["entry of cpu"])
     assert (

@@ -23,7 +23,7 @@ def _undeclare() -> Iterator[None]:
 
 def times(factor: float, name: str = "times") -> Any:
     return declare(
-        families.ELEMENTWISE,
+        families.elementwise,
         name,
         "x: Float -> Float",
         expand=lambda x: x * factor,
@@ -46,7 +46,7 @@ def test_the_new_formula_is_taken(wrap: Any) -> None:
 def test_so_is_that_of_an_op_inside_of_another_one(wrap: Any) -> None:
     times(2.0)
     declare(
-        families.ELEMENTWISE,
+        families.elementwise,
         "twice_times",
         "x: Float -> Float",
         expand=lambda x: REGISTRY["times"](x) * 2,

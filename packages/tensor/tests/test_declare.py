@@ -306,7 +306,7 @@ def test_expansions_agree_with_their_references(op: pt.Op) -> None:
 
 
 def test_declare_wants_a_class() -> None:
-    op = declare(families.SCAN, "running", "x: Num; axis: Axis = 0 -> Num", numpy=_running, doc=".")
+    op = declare(families.scan, "running", "x: Num; axis: Axis = 0 -> Num", numpy=_running, doc=".")
     assert op(pt.asarray([1, 2, 3])).tolist() == [1, 3, 6]
     assert conformance(Numpy(), ["running"]) > 8
 

@@ -97,6 +97,18 @@ class OpClass:
     weights: frozenset[str] = frozenset()
     windows: bool = False
 
+    def __call__(self, name: str, signature: str, **fields: Any) -> Op:
+        """Declare an op of the class, which has an entry in each device or an ``expand=``."""
+        return declare(self, name, signature, **fields)
+
+    def formula(self, signature: str, **fields: Any) -> Callable[[Callable[..., Any]], Op]:
+        """Declare an op by the function below, which expands it and has its name."""
+
+        def declared(expand: Callable[..., Any]) -> Op:
+            return declare(self, expand.__name__.rstrip("_"), signature, expand=expand, **fields)
+
+        return declared
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:

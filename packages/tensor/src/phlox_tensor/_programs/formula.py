@@ -22,7 +22,7 @@ from .._values.dtype import DType
 from .._values.number import Number, plain, same
 from .._values.tensor import Tensor
 from ..ops._expansion import PART_AS
-from ..ops._families import ELEMENTWISE
+from ..ops._families import elementwise as _elementwise
 from ..shapes._broadcast import elementwise
 from .limits import has_programs, lacks_types, too_much
 from .lowering import Lowered, in_the_way
@@ -170,7 +170,7 @@ class ElementFormula:
 
         return Op(
             name=self.name,
-            op_class=ELEMENTWISE,
+            op_class=_elementwise,
             signature=_signature(ordered, len(tensors), found.dtype),
             doc=self.name,
             shape=elementwise,

@@ -4,6 +4,8 @@ The modules of this package declare the ops, one family each. Where a family and
 the attribute is the op.
 """
 
+from typing import Any as _Any
+
 from .._op.declaration import REGISTRY as _REGISTRY
 from .._op.declaration import Op as _Op
 from . import activation as activation
@@ -39,9 +41,24 @@ from . import special as special
 from . import statistics as statistics
 from . import step as step
 from . import unary as unary
-from ._families import elementwise as elementwise
+from ._families import elementwise as _elementwise
 from .attention import attention as attention
 from .sort import sort_ as sort  # noqa: F401 - the op, in the place of its module
+
+
+def elementwise(name: str, signature: str, *, doc: str, **fields: _Any) -> _Op:
+    """Declare an op that acts on each element alone; operands broadcast.
+
+    Args:
+        name: the one spelling of the op, lower case.
+        signature: such as ``"x: Float -> Float"`` or ``"x: Num; slope: float = 0.01 -> Num"``.
+        doc: one sentence, then formula and special cases.
+        fields: further fields of ``Op``: ``numpy=``, ``expand=``, ``domain=``, ``ulp=``.
+
+    Raises:
+        ValueError: when the name is taken or the signature does not parse.
+    """
+    return _elementwise(name, signature, doc=doc, **fields)
 
 
 def __getattr__(name: str) -> _Op:

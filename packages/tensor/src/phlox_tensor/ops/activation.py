@@ -25,15 +25,8 @@ _SQRT_2_OVER_PI = sqrt(2.0 / pi)
 _FAR = 1e4
 
 
-@widely
-def _celu(x: Tensor, alpha: float) -> Tensor:
-    return (x > 0).where(x, alpha * (x.clip(max=0) / alpha).expm1())
-
-
-celu = elementwise(
-    "celu",
+@elementwise.formula(
     "x: Float; alpha: float = 1.0 -> Float",
-    expand=_celu,
     numpy=in_float64(lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0) / a))),
     prepare=shapes.positive,
     ulp=4,
@@ -41,51 +34,36 @@ celu = elementwise(
     cases=(case((33,)), case((2, 3), alpha=2.5), case((), alpha=0.5)),
     doc="A smooth ``elu``: x above 0, ``alpha·(exp(x / alpha) - 1)`` below. Barron, 2017.",
 )
+@widely
+def celu(x: Tensor, alpha: float) -> Tensor:
+    return (x > 0).where(x, alpha * (x.clip(max=0) / alpha).expm1())
 
 
-def _elu(x: Tensor, alpha: float) -> Tensor:
-    return (x > 0).where(x, alpha * x.clip(max=0).expm1())
-
-
-elu = elementwise(
-    "elu",
+@elementwise.formula(
     "x: Float; alpha: float = 1.0 -> Float",
     numpy=in_float64(lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))),
-    expand=_elu,
     ulp=4,
     atol=2,
     doc="Exponential linear unit: x above 0, ``alpha·(eˣ - 1)`` below. Clevert et al., 2015.",
 )
+def elu(x: Tensor, alpha: float) -> Tensor:
+    return (x > 0).where(x, alpha * x.clip(max=0).expm1())
 
 
-def _gelu(x: Tensor) -> Tensor:
-    return 0.5 * x.maximum(-_FAR) * (1 + (x * _SQRT_HALF).erf())
-
-
-gelu = elementwise(
-    "gelu",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_gelu,
     numpy=ref.gelu,
     domain=(-6, 6),
     ulp=8,
     atol=2,
     doc="Gaussian error linear unit: ``x·Φ(x)``, with the exact Φ. Hendrycks and Gimpel, 2016.",
 )
+def gelu(x: Tensor) -> Tensor:
+    return 0.5 * x.maximum(-_FAR) * (1 + (x * _SQRT_HALF).erf())
 
 
-@of_tensors
-def _gelu_backward(g: Tensor, x: Tensor) -> Tensor:
-    slope = 0.5 * (1 + (x * _SQRT_HALF).erf())
-    near = x.clip(-_FAR, _FAR)
-    bump = near * (-0.5 * near * near).exp() * (1 / sqrt(2 * pi))
-    return g * (slope + bump)
-
-
-gelu_backward = elementwise(
-    "gelu_backward",
+@elementwise.formula(
     "g: Float, x: Float -> Float",
-    expand=_gelu_backward,
     numpy=ref.gelu_backward,
     domain=(-5, 5),
     ulp=16,
@@ -93,26 +71,37 @@ gelu_backward = elementwise(
     internal=True,
     doc="Cotangent of ``gelu``: ``g·(Φ(x) + x·φ(x))``.",
 )
+@of_tensors
+def gelu_backward(g: Tensor, x: Tensor) -> Tensor:
+    slope = 0.5 * (1 + (x * _SQRT_HALF).erf())
+    near = x.clip(-_FAR, _FAR)
+    bump = near * (-0.5 * near * near).exp() * (1 / sqrt(2 * pi))
+    return g * (slope + bump)
 
 
-def _gelu_tanh(x: Tensor) -> Tensor:
-    # As a sigmoid: 1 + tanh would lose the small values.
-    return x.maximum(-_FAR) * (2 * _SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).sigmoid()
-
-
-gelu_tanh = elementwise(
-    "gelu_tanh",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_gelu_tanh,
     numpy=ref.gelu_tanh,
     ulp=8,
     atol=8,
     doc="``gelu`` with the tanh formula for Φ. Hendrycks and Gimpel, 2016.",
 )
+def gelu_tanh(x: Tensor) -> Tensor:
+    # As a sigmoid: 1 + tanh would lose the small values.
+    return x.maximum(-_FAR) * (2 * _SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)).sigmoid()
 
 
+@elementwise.formula(
+    "g: Float, x: Float -> Float",
+    numpy=ref.gelu_tanh_backward,
+    domain=(-5, 5),
+    ulp=16,
+    atol=8,
+    internal=True,
+    doc="Cotangent of ``gelu_tanh``, which is ``x·σ(v)``: ``g·(σ(v) + x·v'·σ(v)·σ(-v))``.",
+)
 @in_float32
-def _gelu_tanh_backward(g: Tensor, x: Tensor) -> Tensor:
+def gelu_tanh_backward(g: Tensor, x: Tensor) -> Tensor:
     # The formula is x·σ(v); v' is the slope of v.
     near = x.clip(-_FAR, _FAR)
     square = near * near
@@ -122,30 +111,8 @@ def _gelu_tanh_backward(g: Tensor, x: Tensor) -> Tensor:
     return g * (s + near * slope * s * (-v).sigmoid())
 
 
-gelu_tanh_backward = elementwise(
-    "gelu_tanh_backward",
-    "g: Float, x: Float -> Float",
-    expand=_gelu_tanh_backward,
-    numpy=ref.gelu_tanh_backward,
-    domain=(-5, 5),
-    ulp=16,
-    atol=8,
-    internal=True,
-    doc="Cotangent of ``gelu_tanh``, which is ``x·σ(v)``: ``g·(σ(v) + x·v'·σ(v)·σ(-v))``.",
-)
-
-
-@widely
-def _halves(x: Tensor, axis: int) -> Tensor:
-    half = x.shape[axis] // 2
-    first, second = x.split((half, half), axis=axis)
-    return first * second.sigmoid()
-
-
-glu = row(
-    "glu",
+@row.formula(
     "x: Float; axis: Axis = -1 -> Float",
-    expand=_halves,
     numpy=ref.glu,
     shape=shapes.glu,
     ulp=6,
@@ -155,51 +122,39 @@ glu = row(
     example="pt.glu(pt.asarray([1.0, 2.0, 0.0, 0.0]))",
     doc="Gated linear unit: ``a·σ(b)`` of the halves of x along an axis. Dauphin et al., 2016.",
 )
+@widely
+def glu(x: Tensor, axis: int) -> Tensor:
+    half = x.shape[axis] // 2
+    first, second = x.split((half, half), axis=axis)
+    return first * second.sigmoid()
 
 
-def _log_sigmoid(x: Tensor) -> Tensor:
-    return -((-x).softplus())
-
-
-log_sigmoid = elementwise(
-    "log_sigmoid",
+@elementwise.formula(
     "x: Float -> Float",
     numpy=in_float64(lambda x: -np.logaddexp(0.0, -x)),
-    expand=_log_sigmoid,
     domain=(-20, 20),
     ulp=8,
     doc="Logarithm of the sigmoid: ``-ln(1 + e⁻ˣ)``; never overflows.",
 )
+def log_sigmoid(x: Tensor) -> Tensor:
+    return -((-x).softplus())
 
 
-@widely
-def _mish(x: Tensor) -> Tensor:
-    return x.maximum(-_FAR) * x.softplus().tanh()
-
-
-mish = elementwise(
-    "mish",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_mish,
     numpy=ref.mish,
     domain=(-10, 10),
     ulp=8,
     atol=2,
     doc="``x·tanh(softplus(x))``. Misra, 2019.",
 )
-
-
 @widely
-def _quiet_softmax(x: Tensor, axis: int) -> Tensor:
-    top = x.max(axis=axis, keepdims=True).detach().maximum(0.0)
-    e = (x - top).exp()
-    return e / (e.sum(axis=axis, keepdims=True) + (-top).exp())
+def mish(x: Tensor) -> Tensor:
+    return x.maximum(-_FAR) * x.softplus().tanh()
 
 
-quiet_softmax = row(
-    "quiet_softmax",
+@row.formula(
     "x: Float; axis: Axis = -1 -> Float",
-    expand=_quiet_softmax,
     numpy=ref.quiet_softmax,
     shape=same,
     ulp=8,
@@ -209,52 +164,44 @@ quiet_softmax = row(
     example="pt.quiet_softmax(pt.asarray([0.0, 0.0]))",
     doc="``eˣ / (1 + Σ eˣ)`` along an axis: a softmax that may choose nothing. Miller, 2023.",
 )
+@widely
+def quiet_softmax(x: Tensor, axis: int) -> Tensor:
+    top = x.max(axis=axis, keepdims=True).detach().maximum(0.0)
+    e = (x - top).exp()
+    return e / (e.sum(axis=axis, keepdims=True) + (-top).exp())
+
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # the paper's fixed point
 
 
-@widely
-def _selu(x: Tensor) -> Tensor:
-    low = (SELU_SCALE * SELU_ALPHA) * x.clip(max=0.0).expm1()
-    return (x > 0).where(SELU_SCALE * x, low)
-
-
-selu = elementwise(
-    "selu",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_selu,
     numpy=ref.selu,
     ulp=4,
     atol=2,
     doc="``elu`` with the two factors that keep mean 0 and variance 1. Klambauer et al., 2017.",
 )
+@widely
+def selu(x: Tensor) -> Tensor:
+    low = (SELU_SCALE * SELU_ALPHA) * x.clip(max=0.0).expm1()
+    return (x > 0).where(SELU_SCALE * x, low)
 
 
-def _sigmoid(x: Tensor) -> Tensor:
-    e = (-x.abs()).exp()  # never overflows, and a small result keeps its digits
-    return (x >= 0).where(1.0, e) / (1 + e)
-
-
-sigmoid = elementwise(
-    "sigmoid",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_sigmoid,
     numpy=ref.sigmoid,
     domain=(-20, 20),
     ulp=4,
     atol=2,
     doc="Logistic function: ``1 / (1 + e⁻ˣ)``; never overflows.",
 )
+def sigmoid(x: Tensor) -> Tensor:
+    e = (-x.abs()).exp()  # never overflows, and a small result keeps its digits
+    return (x >= 0).where(1.0, e) / (1 + e)
 
 
-def _silu(x: Tensor) -> Tensor:
-    return x.maximum(-_FAR) * x.sigmoid()
-
-
-silu = elementwise(
-    "silu",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_silu,
     numpy=ref.silu,
     signed_zeros=True,
     domain=(-10, 10),
@@ -262,18 +209,12 @@ silu = elementwise(
     atol=2,
     doc="Sigmoid linear unit: ``x·σ(x)``. Elfwing et al., 2017.",
 )
+def silu(x: Tensor) -> Tensor:
+    return x.maximum(-_FAR) * x.sigmoid()
 
 
-@of_tensors
-def _silu_backward(g: Tensor, x: Tensor) -> Tensor:
-    s = x.sigmoid()
-    return g * (s + x.clip(-_FAR, _FAR) * s * (1 - s))
-
-
-silu_backward = elementwise(
-    "silu_backward",
+@elementwise.formula(
     "g: Float, x: Float -> Float",
-    expand=_silu_backward,
     numpy=ref.silu_backward,
     domain=(-8, 8),
     ulp=16,
@@ -281,6 +222,12 @@ silu_backward = elementwise(
     internal=True,
     doc="Cotangent of ``silu``: ``g·(σ(x) + x·σ(x)·(1 - σ(x)))``.",
 )
+@of_tensors
+def silu_backward(g: Tensor, x: Tensor) -> Tensor:
+    s = x.sigmoid()
+    return g * (s + x.clip(-_FAR, _FAR) * s * (1 - s))
+
+
 softmin = row(
     "softmin",
     "x: Float; axis: Axis = -1 -> Float",
@@ -296,53 +243,45 @@ softmin = row(
 )
 
 
-def _softplus(x: Tensor) -> Tensor:
-    return x.maximum(0) + (-x.abs()).exp().log1p()
-
-
-softplus = elementwise(
-    "softplus",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_softplus,
     numpy=ref.softplus,
     domain=(-20, 20),
     ulp=6,
     doc="Smooth ``relu``: ``ln(1 + eˣ)``; x itself far out, never overflows.",
 )
-
-
-@widely
-def _softsign(x: Tensor) -> Tensor:
-    near = x.clip(-_EDGE, _EDGE)
-    return near / (1 + near.abs())
+def softplus(x: Tensor) -> Tensor:
+    return x.maximum(0) + (-x.abs()).exp().log1p()
 
 
 # Beyond it 1 + |x| is |x|, in float64 too.
 _EDGE = 1e30
-softsign = elementwise(
-    "softsign",
+
+
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_softsign,
     numpy=in_float64(lambda x: np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))),
     ulp=3,
     doc="``x / (1 + |x|)``; ±1 far out. Turian et al., 2009.",
 )
+@widely
+def softsign(x: Tensor) -> Tensor:
+    near = x.clip(-_EDGE, _EDGE)
+    return near / (1 + near.abs())
 
 
-@in_float32
-def _swiglu(x1: Tensor, x2: Tensor) -> Tensor:
-    return x1.maximum(-_FAR) * (x1.sigmoid() * x2)
-
-
-swiglu = elementwise(
-    "swiglu",
+@elementwise.formula(
     "x1: Float, x2: Float -> Float",
-    expand=_swiglu,
     ulp=8,
     atol=4,
     refuses=(refusal(ShapeError, (3,), (2,)),),
     doc="``silu(x1)·x2``: a gate and what it lets through. Shazeer, 2020.",
 )
+@in_float32
+def swiglu(x1: Tensor, x2: Tensor) -> Tensor:
+    return x1.maximum(-_FAR) * (x1.sigmoid() * x2)
+
+
 tanh_shrink = elementwise(
     "tanh_shrink",
     "x: Float -> Float",

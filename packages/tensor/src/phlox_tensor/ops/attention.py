@@ -68,26 +68,8 @@ def _capped(query: Tensor, key: Tensor, scale: float, softcap: float | None) -> 
     return scores if softcap is None else (scores / softcap).tanh() * softcap
 
 
-def _attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor[Bool] | None,
-    bias: Tensor | None,
-    scale: float,
-    softcap: float | None,
-    is_causal: bool,
-) -> Tensor:
-    """``softmax(scores) @ value``."""
-    weights = _weights(_capped(query, key, scale, softcap), mask, bias, is_causal)
-    out = _by_key_heads(weights, value) @ value
-    return out.reshape(*query.shape[:-1], value.shape[-1])
-
-
-attention = contraction(
-    "attention",
+@contraction.formula(
     f"{_HEADS}; {_SCORES} -> Float",
-    expand=_attention,
     numpy=ref.attention,
     shape=shapes.attention,
     prepare=shapes.prepare,
@@ -115,9 +97,41 @@ attention = contraction(
     "broadcast to (…, H, Q, K). PyTorch's mask means the opposite, True for what is seen: give "
     "``~mask`` of one made for it. A query that sees nothing gives zeros. Vaswani et al., 2017.",
 )
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor[Bool] | None,
+    bias: Tensor | None,
+    scale: float,
+    softcap: float | None,
+    is_causal: bool,
+) -> Tensor:
+    """``softmax(scores) @ value``."""
+    weights = _weights(_capped(query, key, scale, softcap), mask, bias, is_causal)
+    out = _by_key_heads(weights, value) @ value
+    return out.reshape(*query.shape[:-1], value.shape[-1])
 
 
-def _attention_backward(
+@contraction.formula(
+    f"g: Float, {_HEADS}; {_SCORES} -> dquery: Float, dkey: Float, dvalue: Float, dbias: Float",
+    numpy=ref.attention_backward,
+    shape=shapes.attention_backward,
+    prepare=shapes.prepare_backward,
+    work=shapes.work_backward,
+    unpromised=dict.fromkeys(("bias", "g", "key", "query", "value"), _HIDDEN),
+    ulp=256,
+    atol=512,
+    rounded=48,  # the formula rounds scores, weights and their cotangents
+    cases=tuple(
+        case((*q[:-1], v[-1]), q, k, v, *rest, **attributes)
+        for (q, k, v, *rest), attributes in _HEADS_CASES
+    ),
+    internal=True,
+    doc="Cotangents of ``attention`` for query, key, value and bias, from scores computed again; "
+    "that of an absent bias is empty.",
+)
+def attention_backward(
     g: Tensor,
     query: Tensor,
     key: Tensor,
@@ -141,25 +155,3 @@ def _attention_backward(
     pull = _by_key_heads(dscores * scale, key)
     dquery = (pull @ key).reshape(query.shape)
     return dquery, pull.mT @ _by_key_heads(query, key), dvalue, dbias
-
-
-attention_backward = contraction(
-    "attention_backward",
-    f"g: Float, {_HEADS}; {_SCORES} -> dquery: Float, dkey: Float, dvalue: Float, dbias: Float",
-    expand=_attention_backward,
-    numpy=ref.attention_backward,
-    shape=shapes.attention_backward,
-    prepare=shapes.prepare_backward,
-    work=shapes.work_backward,
-    unpromised=dict.fromkeys(("bias", "g", "key", "query", "value"), _HIDDEN),
-    ulp=256,
-    atol=512,
-    rounded=48,  # the formula rounds scores, weights and their cotangents
-    cases=tuple(
-        case((*q[:-1], v[-1]), q, k, v, *rest, **attributes)
-        for (q, k, v, *rest), attributes in _HEADS_CASES
-    ),
-    internal=True,
-    doc="Cotangents of ``attention`` for query, key, value and bias, from scores computed again; "
-    "that of an absent bias is empty.",
-)

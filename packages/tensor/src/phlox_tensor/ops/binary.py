@@ -38,74 +38,60 @@ bitwise_and = elementwise(
 )
 
 
-@of_tensors
-def _left_shift(x1: Tensor[Int], x2: Tensor[Int]) -> Tensor[Int]:
-    width = x1.dtype.itemsize * 8
-    inside = (x2 >= 0) & (x2 < width)
-    return inside.where(x1 * pow_(2, inside.where(x2, 0)), 0)
-
-
-bitwise_left_shift = elementwise(
-    "bitwise_left_shift",
+@elementwise.formula(
     _SHIFT,
-    expand=_left_shift,
     numpy=np.left_shift,
     domain={"x1": (-9, 9), "x2": (0, 7)},
     refuses=(refusal(ShapeError, (2,), (3,)),),
     doc="``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the "
     "width or more.",
 )
-
-
 @of_tensors
-def _bitwise_or(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
+def bitwise_left_shift(x1: Tensor[Int], x2: Tensor[Int]) -> Tensor[Int]:
+    width = x1.dtype.itemsize * 8
+    inside = (x2 >= 0) & (x2 < width)
+    return inside.where(x1 * pow_(2, inside.where(x2, 0)), 0)
+
+
+@elementwise.formula(
+    _BITS,
+    numpy=np.bitwise_or,
+    doc="Bits set in either, elementwise.",
+)
+@of_tensors
+def bitwise_or(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
     if x1.dtype.kind == "Bool":
         return ~(~x1 & ~x2)
     return x1 + x2 - (x1 & x2)
 
 
-bitwise_or = elementwise(
-    "bitwise_or",
-    _BITS,
-    expand=_bitwise_or,
-    numpy=np.bitwise_or,
-    doc="Bits set in either, elementwise.",
+@elementwise.formula(
+    _SHIFT,
+    numpy=np.right_shift,
+    domain={"x1": (-99, 99), "x2": (0, 7)},
+    doc="``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept.",
 )
-
-
 @of_tensors
-def _right_shift(x1: Tensor[Int], x2: Tensor[Int]) -> Tensor[Int]:
+def bitwise_right_shift(x1: Tensor[Int], x2: Tensor[Int]) -> Tensor[Int]:
     # 2 to the last bit of a signed type is negative; there only the sign is left.
     last = x1.dtype.itemsize * 8 - (1 if x1.dtype.signed else 0)
     inside = (x2 >= 0) & (x2 < last)
     return inside.where(x1 // pow_(2, inside.where(x2, 0)), (x1 < 0).where(~(x1 * 0), 0))
 
 
-bitwise_right_shift = elementwise(
-    "bitwise_right_shift",
-    _SHIFT,
-    expand=_right_shift,
-    numpy=np.right_shift,
-    domain={"x1": (-99, 99), "x2": (0, 7)},
-    doc="``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept.",
+@elementwise.formula(
+    _BITS,
+    numpy=np.bitwise_xor,
+    doc="Bits set in one alone, elementwise.",
 )
-
-
 @of_tensors
-def _bitwise_xor(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
+def bitwise_xor(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
     if x1.dtype.kind == "Bool":
         return x1 != x2
     both = x1 & x2
     return x1 + x2 - (both + both)
 
 
-bitwise_xor = elementwise(
-    "bitwise_xor",
-    _BITS,
-    expand=_bitwise_xor,
-    numpy=np.bitwise_xor,
-    doc="Bits set in one alone, elementwise.",
-)
 divide = elementwise(
     "divide",
     "x1: Num, x2: Num -> Float",
@@ -133,8 +119,14 @@ floor_divide = elementwise(
 )
 
 
+@elementwise.formula(
+    _NUM,
+    numpy=through_float32(np.fmod),
+    domain={"x1": (-9, 9), "x2": (0.3, 3)},
+    doc="Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0.",
+)
 @of_tensors
-def _fmod(x1: Tensor, x2: Tensor) -> Tensor:
+def fmod(x1: Tensor, x2: Tensor) -> Tensor:
     if x1.dtype.kind == "Int":
         rest = x1 % x2
         return ((rest != 0) & ((rest < 0) != (x1 < 0))).where(rest - x2, rest)
@@ -143,14 +135,6 @@ def _fmod(x1: Tensor, x2: Tensor) -> Tensor:
     return ((x1 == 0) & (rest == 0)).where(x1, (x1 < 0).where(-rest, rest))
 
 
-fmod = elementwise(
-    "fmod",
-    _NUM,
-    expand=_fmod,
-    numpy=through_float32(np.fmod),
-    domain={"x1": (-9, 9), "x2": (0.3, 3)},
-    doc="Remainder with the sign of ``x1``, elementwise; for integers 0 where ``x2`` is 0.",
-)
 greater = elementwise(
     "greater",
     _COMPARE,
@@ -169,8 +153,15 @@ greater_equal = elementwise(
 )
 
 
+@elementwise.formula(
+    _FLOAT,
+    numpy=through_float32(np.hypot),
+    ulp=4,
+    domain=(0.2, 3),
+    doc="``√(x1² + x2²)``, elementwise; does not overflow half way.",
+)
 @in_float32
-def _hypot(x1: Tensor, x2: Tensor) -> Tensor:
+def hypot(x1: Tensor, x2: Tensor) -> Tensor:
     a, b = x1.abs(), x2.abs()
     top = a.maximum(b)
     ratio = (top == 0).where(0.0, a.minimum(b) / top)
@@ -178,15 +169,6 @@ def _hypot(x1: Tensor, x2: Tensor) -> Tensor:
     return ((a == inf) | (b == inf)).where(inf, length)
 
 
-hypot = elementwise(
-    "hypot",
-    _FLOAT,
-    expand=_hypot,
-    numpy=through_float32(np.hypot),
-    ulp=4,
-    domain=(0.2, 3),
-    doc="``√(x1² + x2²)``, elementwise; does not overflow half way.",
-)
 less = elementwise(
     "less", _COMPARE, numpy=np.less, compares=True, doc="Whether ``x1 < x2``, elementwise."
 )
@@ -200,23 +182,21 @@ less_equal = elementwise(
 )
 
 
+@elementwise.formula(
+    _FLOAT,
+    numpy=through_float32(np.logaddexp),
+    ulp=6,
+    atol=4,
+    doc="``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way.",
+)
 @of_tensors
-def _logaddexp(x1: Tensor, x2: Tensor) -> Tensor:
+def logaddexp(x1: Tensor, x2: Tensor) -> Tensor:
     top = x1.maximum(x2)
     # Two equal infinities have no difference; there the larger one is the answer.
     gap = (x1 == x2).where(0.0, -(x1 - x2).abs())
     return top + gap.exp().log1p()
 
 
-logaddexp = elementwise(
-    "logaddexp",
-    _FLOAT,
-    expand=_logaddexp,
-    numpy=through_float32(np.logaddexp),
-    ulp=6,
-    atol=4,
-    doc="``ln(eˣ¹ + eˣ²)``, elementwise; does not overflow half way.",
-)
 logical_and = elementwise(
     "logical_and",
     _TRUTH,
@@ -247,21 +227,19 @@ maximum = elementwise(
 )
 
 
+@elementwise.formula(
+    _NUM,
+    numpy=np.minimum,
+    signed_zeros=False,
+    doc="The smaller one, elementwise; nan wins.",
+)
 @of_tensors
-def _minimum(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
+def minimum(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
     if x1.dtype.kind == "Int":  # the complement turns the order around, without overflow
         return ~(~x1).maximum(~x2)
     return -(-x1).maximum(-x2)
 
 
-minimum = elementwise(
-    "minimum",
-    _NUM,
-    expand=_minimum,
-    numpy=np.minimum,
-    signed_zeros=False,
-    doc="The smaller one, elementwise; nan wins.",
-)
 multiply = elementwise(
     "multiply", _NUM, numpy=np.multiply, ulp=1, doc="Product, elementwise: ``x1 · x2``."
 )

@@ -121,30 +121,12 @@ _WIDEN: Final[dict[str, Callable[[Bytes], Tensor]]] = {
 }
 
 
-def _dequantize_blocks(blocks: Tensor[Int], form: str, dtype: DType) -> Tensor:
-    _, nbytes = shapes.FORMS[form]
-    front, count = blocks.shape[:-1], blocks.shape[-1] // nbytes
-    whole = (blocks.astype(int32) & 255).reshape((*front, count, nbytes))
-    found = _WIDEN[form](whole)
-    return found.reshape((*front, count * found.shape[-1])).astype(dtype)
-
-
 def _near(x: Tensor) -> Tensor:
     """Rows as integers of 8 bits times a scale for each group."""
     parts = x.astype(float32).reshape((*x.shape[:-1], x.shape[-1] // _GROUP, _GROUP))
     scale = parts.abs().max(axis=-1, keepdims=True) / 127.0
     whole = (parts / binary.where(scale > 0.0, scale, inf)).round().clip(-127.0, 127.0)
     return (whole * scale).reshape(x.shape)
-
-
-def _blocks_linear(
-    x: Tensor, blocks: Tensor[Int], bias: Tensor | None, form: str, rounded: bool
-) -> Tensor:
-    wide = x.to_full_precision()
-    weight = dequantize_blocks(blocks, form, dtype=wide.dtype)
-    rows = _near(x).astype(wide.dtype) if rounded else wide
-    more = None if bias is None else bias.astype(wide.dtype)
-    return products.linear(rows, weight.mT, more).astype(x.dtype)
 
 
 def _work(specs: Any, attributes: Any) -> int:
@@ -157,10 +139,8 @@ def _work(specs: Any, attributes: Any) -> int:
 _BYTES: Final = {"blocks": (0, 60)}
 
 
-dequantize_blocks = quantization(
-    "dequantize_blocks",
+@quantization.formula(
     "blocks: Int; form: str = 'Q8_0', dtype: DType = 'float32' -> Float",
-    expand=_dequantize_blocks,
     shape=shapes.dequantize_blocks,
     domain=_BYTES,
     ulp=4,
@@ -182,10 +162,16 @@ dequantize_blocks = quantization(
     "``form`` is Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 of 32 numbers, Q4_K, Q5_K or Q6_K of 256. Integers "
     "of other types than uint8 are taken as bytes too, each as what its lowest 8 bits are.",
 )
-blocks_linear = contraction(
-    "blocks_linear",
+def dequantize_blocks(blocks: Tensor[Int], form: str, dtype: DType) -> Tensor:
+    _, nbytes = shapes.FORMS[form]
+    front, count = blocks.shape[:-1], blocks.shape[-1] // nbytes
+    whole = (blocks.astype(int32) & 255).reshape((*front, count, nbytes))
+    found = _WIDEN[form](whole)
+    return found.reshape((*front, count * found.shape[-1])).astype(dtype)
+
+
+@contraction.formula(
     "x: Float, blocks: Int, bias: Float?; form: str = 'Q8_0', rounded: bool = False -> Float",
-    expand=_blocks_linear,
     shape=shapes.blocks_linear,
     work=_work,
     domain=_BYTES,
@@ -207,3 +193,11 @@ blocks_linear = contraction(
     "more rows may differ from fewer in the last bits. The gradient is that of the product without "
     "rounding.",
 )
+def blocks_linear(
+    x: Tensor, blocks: Tensor[Int], bias: Tensor | None, form: str, rounded: bool
+) -> Tensor:
+    wide = x.to_full_precision()
+    weight = dequantize_blocks(blocks, form, dtype=wide.dtype)
+    rows = _near(x).astype(wide.dtype) if rounded else wide
+    more = None if bias is None else bias.astype(wide.dtype)
+    return products.linear(rows, weight.mT, more).astype(x.dtype)

@@ -71,38 +71,9 @@ matmul_integer = contraction(
 )
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    out = x @ weight
-    return out if bias is None else out + bias
-
-
-def _fused_linear(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    residual: Tensor | None,
-    activation: str,
-    scale: float,
-) -> Tensor:
-    wide = x.dtype if x.dtype.itemsize >= float32.itemsize else float32
-    out = x.astype(wide) @ weight.astype(wide)
-    if scale != 1:
-        out = out * scale
-    for addend in (bias, residual):
-        if addend is not None:
-            out = out + addend.astype(wide)
-    if activation == "relu":
-        out = out.relu()
-    elif activation == "gelu":
-        out = out.gelu()
-    return out.astype(x.dtype)
-
-
-fused_linear = contraction(
-    "fused_linear",
+@contraction.formula(
     "x: Float, weight: Float, bias: Float?, residual: Float?; activation: str = 'none', "
     "scale: float = 1.0 -> Float",
-    expand=_fused_linear,
     numpy=ref.fused_linear,
     shape=shapes.fused_linear,
     work=shapes.linear_work,
@@ -126,10 +97,30 @@ fused_linear = contraction(
     "(out,) and a residual of the shape of the result; activation is none, relu or gelu. The "
     "product of narrow floats is rounded once, at the end.",
 )
-linear = contraction(
-    "linear",
+def fused_linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    residual: Tensor | None,
+    activation: str,
+    scale: float,
+) -> Tensor:
+    wide = x.dtype if x.dtype.itemsize >= float32.itemsize else float32
+    out = x.astype(wide) @ weight.astype(wide)
+    if scale != 1:
+        out = out * scale
+    for addend in (bias, residual):
+        if addend is not None:
+            out = out + addend.astype(wide)
+    if activation == "relu":
+        out = out.relu()
+    elif activation == "gelu":
+        out = out.gelu()
+    return out.astype(x.dtype)
+
+
+@contraction.formula(
     "x: Float, weight: Float, bias: Float? -> Float",
-    expand=_linear,
     numpy=ref.linear,
     shape=shapes.linear,
     work=shapes.linear_work,
@@ -144,22 +135,9 @@ linear = contraction(
     example=("pt.linear(pt.asarray([[1.0, 2.0]]), pt.asarray([[1.0], [-1.0]]), pt.asarray([0.5]))"),
     doc="``x @ weight + bias`` with weight of shape (in, out).",
 )
-
-
-def _tensordot(x1: Tensor, x2: Tensor, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Tensor:
-    left, right = axes
-    rows = tuple(i for i in range(x1.ndim) if i not in left)
-    columns = tuple(i for i in range(x2.ndim) if i not in right)
-    inner = prod(x1.shape[i] for i in left)
-    a = x1.permute_dims(rows + left).reshape(prod(x1.shape[i] for i in rows), inner)
-    b = x2.permute_dims(right + columns).reshape(inner, prod(x2.shape[i] for i in columns))
-    shape = (*(x1.shape[i] for i in rows), *(x2.shape[i] for i in columns))
-    return (a @ b).reshape(shape)
-
-
-def _vecdot(x1: Tensor, x2: Tensor, axis: int) -> Tensor:
-    products = x1.to_full_precision() * x2.to_full_precision()
-    return products.sum(axis=axis, dtype=products.dtype).astype(x1.dtype)
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    out = x @ weight
+    return out if bias is None else out + bias
 
 
 outer = contraction(
@@ -194,11 +172,11 @@ prepacked = view(
     "so: ``prepacked(w.mT)``. A weight that was stepped is another tensor. Other devices read a "
     "matrix as it lies: there nothing is done. No value changes.",
 )
-tensordot = contraction(
-    "tensordot",
+
+
+@contraction.formula(
     "x1: Num, x2: Num; axes: Contracted = 2 -> Num",
     numpy=ref.tensordot,
-    expand=_tensordot,
     shape=shapes.tensordot,
     prepare=shapes.prepare_tensordot,
     ulp=8,
@@ -213,11 +191,20 @@ tensordot = contraction(
     example="pt.tensordot(pt.asarray([[1.0, 2.0]]), pt.asarray([[3.0], [4.0]]), axes=1)",
     doc="Sum of products over the last ``axes`` of x1 and the first of x2, or over lists of axes.",
 )
-vecdot = contraction(
-    "vecdot",
+def tensordot(x1: Tensor, x2: Tensor, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Tensor:
+    left, right = axes
+    rows = tuple(i for i in range(x1.ndim) if i not in left)
+    columns = tuple(i for i in range(x2.ndim) if i not in right)
+    inner = prod(x1.shape[i] for i in left)
+    a = x1.permute_dims(rows + left).reshape(prod(x1.shape[i] for i in rows), inner)
+    b = x2.permute_dims(right + columns).reshape(inner, prod(x2.shape[i] for i in columns))
+    shape = (*(x1.shape[i] for i in rows), *(x2.shape[i] for i in columns))
+    return (a @ b).reshape(shape)
+
+
+@contraction.formula(
     "x1: Num, x2: Num; axis: int = -1 -> Num",
     numpy=ref.vecdot,
-    expand=_vecdot,
     shape=shapes.vecdot,
     prepare=shapes.prepare_vecdot,
     ulp=8,
@@ -227,3 +214,6 @@ vecdot = contraction(
     example="pt.vecdot(pt.asarray([1.0, 2.0]), pt.asarray([3.0, 4.0]))",
     doc="Sum of products along an axis; the tensors broadcast.",
 )
+def vecdot(x1: Tensor, x2: Tensor, axis: int) -> Tensor:
+    products = x1.to_full_precision() * x2.to_full_precision()
+    return products.sum(axis=axis, dtype=products.dtype).astype(x1.dtype)

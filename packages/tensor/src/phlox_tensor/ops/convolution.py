@@ -38,32 +38,8 @@ def _weights(weight: Tensor, groups: int) -> list[Tensor]:
     return [parts[..., i] for i in range(height * width)]
 
 
-def _conv2d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Pair,
-    padding: Sides,
-    dilation: Pair,
-    groups: int,
-) -> Tensor:
-    kernel: Pair = weight.shape[2:]  # type: ignore[assignment]
-    size = window_sizes("conv2d", x.shape[2:], kernel, stride, padding, dilation)
-    images = padded(x.to_full_precision(), padding, 0.0)
-    y = images.zeros((x.shape[0], groups, weight.shape[0] // groups, size[0] * size[1]))
-    seen = views(images, kernel, stride, dilation, size)
-    for part, view in zip(_weights(weight, groups), seen, strict=True):
-        y = y + part @ _grouped(view, groups)
-    y = y.reshape((x.shape[0], weight.shape[0], *size))
-    if bias is not None:
-        y = y + bias.to_full_precision().reshape((-1, 1, 1))
-    return y.astype(x.dtype)
-
-
-conv2d = window(
-    "conv2d",
+@window.formula(
     f"x: Float, weight: Float, bias: Float?; {_CONV} -> Float",
-    expand=_conv2d,
     numpy=ref.conv2d,
     shape=shapes.conv,
     work=shapes.conv_work,
@@ -92,28 +68,30 @@ conv2d = window(
     ),
     doc="Cross-correlation of images (N, C, H, W) with weight (out, C / groups, kh, kw).",
 )
-
-
-def _conv2d_input_grad(
-    g: Tensor,
+def conv2d(
+    x: Tensor,
     weight: Tensor,
-    input_shape: tuple[int, ...],
+    bias: Tensor | None,
     stride: Pair,
     padding: Sides,
     dilation: Pair,
     groups: int,
 ) -> Tensor:
-    wide = _grouped(g.to_full_precision(), groups)
-    shape = (g.shape[0], input_shape[1], *g.shape[2:])
-    parts = [(part.mT @ wide).reshape(shape) for part in _weights(weight, groups)]
     kernel: Pair = weight.shape[2:]  # type: ignore[assignment]
-    return added(parts, input_shape, padding, kernel, stride, dilation).astype(g.dtype)
+    size = window_sizes("conv2d", x.shape[2:], kernel, stride, padding, dilation)
+    images = padded(x.to_full_precision(), padding, 0.0)
+    y = images.zeros((x.shape[0], groups, weight.shape[0] // groups, size[0] * size[1]))
+    seen = views(images, kernel, stride, dilation, size)
+    for part, view in zip(_weights(weight, groups), seen, strict=True):
+        y = y + part @ _grouped(view, groups)
+    y = y.reshape((x.shape[0], weight.shape[0], *size))
+    if bias is not None:
+        y = y + bias.to_full_precision().reshape((-1, 1, 1))
+    return y.astype(x.dtype)
 
 
-conv2d_input_grad = window(
-    "conv2d_input_grad",
+@window.formula(
     f"g: Float, weight: Float; input_shape: Shape, {_CONV} -> Float",
-    expand=_conv2d_input_grad,
     numpy=ref.conv2d_input_grad,
     shape=shapes.conv2d_input_grad,
     multilinear=True,
@@ -138,33 +116,24 @@ conv2d_input_grad = window(
     internal=True,
     doc="Cotangent of ``conv2d`` for its input: the transposed convolution.",
 )
-
-
-def _conv2d_weight_grad(
+def conv2d_input_grad(
     g: Tensor,
-    x: Tensor,
-    weight_shape: tuple[int, ...],
+    weight: Tensor,
+    input_shape: tuple[int, ...],
     stride: Pair,
     padding: Sides,
     dilation: Pair,
     groups: int,
 ) -> Tensor:
-    wide = _over_batch(_grouped(g.to_full_precision(), groups))
-    images = padded(x.to_full_precision(), padding, 0.0)
-    kernel: Pair = weight_shape[2:]  # type: ignore[assignment]
-    size: Pair = g.shape[2:]  # type: ignore[assignment]
-    shape = (*weight_shape[:2], 1)
-    parts = [
-        (wide @ _over_batch(_grouped(view, groups)).mT).reshape(shape)
-        for view in views(images, kernel, stride, dilation, size)
-    ]
-    return movement.concat(parts, axis=2).reshape(weight_shape).astype(x.dtype)
+    wide = _grouped(g.to_full_precision(), groups)
+    shape = (g.shape[0], input_shape[1], *g.shape[2:])
+    parts = [(part.mT @ wide).reshape(shape) for part in _weights(weight, groups)]
+    kernel: Pair = weight.shape[2:]  # type: ignore[assignment]
+    return added(parts, input_shape, padding, kernel, stride, dilation).astype(g.dtype)
 
 
-conv2d_weight_grad = window(
-    "conv2d_weight_grad",
+@window.formula(
     f"g: Float, x: Float; weight_shape: Shape, {_CONV} -> Float",
-    expand=_conv2d_weight_grad,
     numpy=ref.conv2d_weight_grad,
     shape=shapes.conv2d_weight_grad,
     multilinear=True,
@@ -189,6 +158,25 @@ conv2d_weight_grad = window(
     internal=True,
     doc="Cotangent of ``conv2d`` for its weight.",
 )
+def conv2d_weight_grad(
+    g: Tensor,
+    x: Tensor,
+    weight_shape: tuple[int, ...],
+    stride: Pair,
+    padding: Sides,
+    dilation: Pair,
+    groups: int,
+) -> Tensor:
+    wide = _over_batch(_grouped(g.to_full_precision(), groups))
+    images = padded(x.to_full_precision(), padding, 0.0)
+    kernel: Pair = weight_shape[2:]  # type: ignore[assignment]
+    size: Pair = g.shape[2:]  # type: ignore[assignment]
+    shape = (*weight_shape[:2], 1)
+    parts = [
+        (wide @ _over_batch(_grouped(view, groups)).mT).reshape(shape)
+        for view in views(images, kernel, stride, dilation, size)
+    ]
+    return movement.concat(parts, axis=2).reshape(weight_shape).astype(x.dtype)
 
 
 def transposed_padding(padding: Any, extra: Any) -> tuple[tuple[tuple[int, int], ...], list[int]]:
@@ -198,36 +186,9 @@ def transposed_padding(padding: Any, extra: Any) -> tuple[tuple[tuple[int, int],
     return sides, [more - cut for more, cut in zip(extra, cuts, strict=True)]
 
 
-def _conv_transpose2d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Tensor:
-    """The adjoint of a convolution whose padding at the end is cut by the output padding."""
-    sides, missing = transposed_padding(padding, output_padding)
-    size = [
-        (n - 1) * s + d * (k - 1) + 1 - low - high
-        for n, k, s, (low, high), d in zip(
-            x.shape[2:], weight.shape[2:], stride, sides, dilation, strict=True
-        )
-    ]
-    shape = (x.shape[0], weight.shape[1] * groups, *size)
-    out = conv2d_input_grad(x, weight, shape, stride, sides, dilation, groups)
-    if any(missing):
-        out = out.pad(tuple((0, after) for after in missing), 0.0)
-    return out if bias is None else out + bias.reshape((-1, 1, 1))
-
-
-conv_transpose2d = window(
-    "conv_transpose2d",
+@window.formula(
     "x: Float, weight: Float, bias: Float?; stride: Pair = 1, padding: Sides = 0, "
     "output_padding: Extra = 0, *, dilation: Pair = 1, groups: int = 1 -> Float",
-    expand=_conv_transpose2d,
     numpy=ref.conv_transpose2d,
     shape=shapes.conv_transpose,
     work=shapes.conv_transpose_work,
@@ -254,3 +215,26 @@ conv_transpose2d = window(
     "element adds its weighted kernel to the result, which has height ``(H - 1)·stride - top - "
     "bottom + dilation·(kh - 1) + output_padding + 1``.",
 )
+def conv_transpose2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    """The adjoint of a convolution whose padding at the end is cut by the output padding."""
+    sides, missing = transposed_padding(padding, output_padding)
+    size = [
+        (n - 1) * s + d * (k - 1) + 1 - low - high
+        for n, k, s, (low, high), d in zip(
+            x.shape[2:], weight.shape[2:], stride, sides, dilation, strict=True
+        )
+    ]
+    shape = (x.shape[0], weight.shape[1] * groups, *size)
+    out = conv2d_input_grad(x, weight, shape, stride, sides, dilation, groups)
+    if any(missing):
+        out = out.pad(tuple((0, after) for after in missing), 0.0)
+    return out if bias is None else out + bias.reshape((-1, 1, 1))

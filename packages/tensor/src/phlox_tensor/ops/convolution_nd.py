@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from .._errors.classes import ShapeError
 from .._op.records import case, refusal
@@ -17,20 +17,13 @@ from ._windows import PADDED_WEIGHT
 if TYPE_CHECKING:
     from .._values.tensor import Tensor
 
-
-_ALL: Final[dict[str, Any]] = {
-    "unpromised": PADDED_WEIGHT,
-    "ulp": 16,
-    "atol": 32,
-    "method": False,
-}
-_conv = partial(window, numpy=ref.conv, shape=shapes.conv, work=shapes.conv_work, **_ALL)
+_declared = partial(window.formula, unpromised=PADDED_WEIGHT, ulp=16, atol=32, method=False)
+_conv = partial(_declared, numpy=ref.conv, shape=shapes.conv, work=shapes.conv_work)
 _transposed = partial(
-    window,
+    _declared,
     numpy=ref.conv_transpose,
     shape=shapes.conv_transpose,
     work=shapes.conv_transpose_work,
-    **_ALL,
 )
 
 
@@ -44,17 +37,9 @@ def _row(items: Any) -> Any:
     return ((0, 0) if isinstance(items[0], tuple) else 1, *items)
 
 
-def _conv1d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
-    stride, padding, dilation, groups = how
-    how = (_row(stride), _row(padding), _row(dilation), groups)
-    return convolution.conv2d(_flat(x), _flat(weight), bias, *how).squeeze(2)
-
-
-conv1d = _conv(
-    "conv1d",
+@_conv(
     "x: Float, weight: Float, bias: Float?; stride: Single = 1, padding: SingleSides = 0, "
     "dilation: Single = 1, groups: int = 1 -> Float",
-    expand=_conv1d,
     cases=(
         case((2, 3, 5), (2, 3, 3), (2,), padding=1),
         case((1, 4, 6), (2, 2, 3), None, stride=2, padding=(1, 0), groups=2),
@@ -69,6 +54,10 @@ conv1d = _conv(
     doc="Cross-correlation of lines (N, C, L) with weight (out, C / groups, k); padding is one "
     "number or (before, after).",
 )
+def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+    stride, padding, dilation, groups = how
+    how = (_row(stride), _row(padding), _row(dilation), groups)
+    return convolution.conv2d(_flat(x), _flat(weight), bias, *how).squeeze(2)
 
 
 def _slabs(x: Tensor, weight: Tensor, depth: Any, size: int) -> tuple[Tensor, Tensor]:
@@ -88,21 +77,9 @@ def _slabs(x: Tensor, weight: Tensor, depth: Any, size: int) -> tuple[Tensor, Te
     return wide, weight.reshape((weight.shape[0], weight.shape[1] * k, *weight.shape[3:]))
 
 
-def _conv3d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
-    stride, padding, dilation, groups = how
-    n, out = x.shape[0], weight.shape[0]
-    size = sizes("conv3d", x.shape[2:], weight.shape[2:], stride, padding, dilation)
-    images, kernels = _slabs(x, weight, (stride[0], padding[0], dilation[0]), size[0])
-    how = (stride[1:], padding[1:], dilation[1:], groups)
-    y = convolution.conv2d(images, kernels, bias, *how)
-    return y.reshape((n, size[0], out, *size[1:])).permute_dims((0, 2, 1, 3, 4))
-
-
-conv3d = _conv(
-    "conv3d",
+@_conv(
     "x: Float, weight: Float, bias: Float?; stride: Triple = 1, padding: TripleSides = 0, "
     "dilation: Triple = 1, groups: int = 1 -> Float",
-    expand=_conv3d,
     cases=(
         case((2, 2, 3, 2, 2), (2, 2, 2, 2, 2), (2,), padding=1),
         case(
@@ -118,19 +95,19 @@ conv3d = _conv(
     example="pt.conv3d(pt.ones((1, 1, 2, 2, 3)), pt.ones((1, 1, 2, 2, 2)))",
     doc="Cross-correlation of volumes (N, C, D, H, W) with weight (out, C / groups, kd, kh, kw).",
 )  # fmt: skip
+def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+    stride, padding, dilation, groups = how
+    n, out = x.shape[0], weight.shape[0]
+    size = sizes("conv3d", x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    images, kernels = _slabs(x, weight, (stride[0], padding[0], dilation[0]), size[0])
+    how = (stride[1:], padding[1:], dilation[1:], groups)
+    y = convolution.conv2d(images, kernels, bias, *how)
+    return y.reshape((n, size[0], out, *size[1:])).permute_dims((0, 2, 1, 3, 4))
 
 
-def _conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
-    stride, padding, output_padding, dilation, groups = how
-    how = (_row(stride), _row(padding), (0, *output_padding), _row(dilation), groups)
-    return convolution.conv_transpose2d(_flat(x), _flat(weight), bias, *how).squeeze(2)
-
-
-conv_transpose1d = _transposed(
-    "conv_transpose1d",
+@_transposed(
     "x: Float, weight: Float, bias: Float?; stride: Single = 1, padding: SingleSides = 0, "
     "output_padding: SingleExtra = 0, *, dilation: Single = 1, groups: int = 1 -> Float",
-    expand=_conv_transpose1d,
     rounded=0.5,  # the formula rounds before it adds the bias
     cases=(
         case((2, 3, 3), (3, 2, 3), (2,), stride=2, padding=1, output_padding=1),
@@ -144,9 +121,31 @@ conv_transpose1d = _transposed(
     ),
     doc="Transposed convolution of lines (N, C, L) with weight (C, out / groups, k).",
 )
+def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+    stride, padding, output_padding, dilation, groups = how
+    how = (_row(stride), _row(padding), (0, *output_padding), _row(dilation), groups)
+    return convolution.conv_transpose2d(_flat(x), _flat(weight), bias, *how).squeeze(2)
 
 
-def _conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+@_transposed(
+    "x: Float, weight: Float, bias: Float?; stride: Triple = 1, padding: TripleSides = 0, "
+    "output_padding: TripleExtra = 0, *, dilation: Triple = 1, groups: int = 1 -> Float",
+    cases=(
+        case((1, 2, 3, 2, 2), (2, 2, 3, 2, 2), (2,), stride=2, padding=1, output_padding=1),
+        case(
+            (1, 2, 2, 3, 2), (2, 1, 2, 1, 2), None, stride=(1, 2, 1),
+            padding=((1, 0), (0, 0), (0, 1)), dilation=(2, 1, 1), groups=2,
+        ),
+        case((0, 1, 2, 2, 2), (1, 2, 2, 1, 1), None),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
+    ),
+    example="pt.conv_transpose3d(pt.asarray([[[[[1.0, 2.0]]]]]), pt.ones((1, 1, 1, 1, 2)))",
+    doc="Transposed convolution of volumes (N, C, D, H, W) with weight "
+    "(C, out / groups, kd, kh, kw).",
+)  # fmt: skip
+def conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
     """Images to images for each place along the depth; what they give is added there."""
     stride, padding, output_padding, dilation, groups = how
     (n, channels, depth), k = x.shape[:3], weight.shape[2]
@@ -169,25 +168,3 @@ def _conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any)
     if bias is not None:
         sums = sums + bias.to_full_precision().reshape((-1, 1, 1, 1))
     return sums.astype(x.dtype)
-
-
-conv_transpose3d = _transposed(
-    "conv_transpose3d",
-    "x: Float, weight: Float, bias: Float?; stride: Triple = 1, padding: TripleSides = 0, "
-    "output_padding: TripleExtra = 0, *, dilation: Triple = 1, groups: int = 1 -> Float",
-    expand=_conv_transpose3d,
-    cases=(
-        case((1, 2, 3, 2, 2), (2, 2, 3, 2, 2), (2,), stride=2, padding=1, output_padding=1),
-        case(
-            (1, 2, 2, 3, 2), (2, 1, 2, 1, 2), None, stride=(1, 2, 1),
-            padding=((1, 0), (0, 0), (0, 1)), dilation=(2, 1, 1), groups=2,
-        ),
-        case((0, 1, 2, 2, 2), (1, 2, 2, 1, 1), None),
-    ),
-    refuses=(
-        refusal(ShapeError, (1, 3, 4, 4, 4), (2, 2, 3, 3, 3), None),
-    ),
-    example="pt.conv_transpose3d(pt.asarray([[[[[1.0, 2.0]]]]]), pt.ones((1, 1, 1, 1, 2)))",
-    doc="Transposed convolution of volumes (N, C, D, H, W) with weight "
-    "(C, out / groups, kd, kh, kw).",
-)  # fmt: skip

@@ -82,18 +82,8 @@ gather_nd = indexing(
 )
 
 
-def _masked_scatter(x: Tensor[Any], mask: Tensor[Bool], source: Tensor[Any]) -> Tensor[Any]:
-    wide = mask.broadcast_to(x.shape)
-    marks = wide.flatten().astype(x.device.default_int)
-    place = marks.cumsum(axis=0) - marks  # how many are marked before
-    values = source.flatten().take(wide.flatten().where(place, 0), axis=0)
-    return wide.where(values.reshape(x.shape), x)
-
-
-masked_scatter = indexing(
-    "masked_scatter",
+@indexing.formula(
     "x: Any, mask: Bool, source: Any -> Any",
-    expand=_masked_scatter,
     numpy=ref.masked_scatter,
     shape=shapes.masked_scatter,
     cases=(
@@ -109,20 +99,16 @@ masked_scatter = indexing(
     doc="x with the elements of ``source``, in order, where the mask is True; too few of them "
     "raise IndexOutOfRangeError.",
 )
+def masked_scatter(x: Tensor[Any], mask: Tensor[Bool], source: Tensor[Any]) -> Tensor[Any]:
+    wide = mask.broadcast_to(x.shape)
+    marks = wide.flatten().astype(x.device.default_int)
+    place = marks.cumsum(axis=0) - marks  # how many are marked before
+    values = source.flatten().take(wide.flatten().where(place, 0), axis=0)
+    return wide.where(values.reshape(x.shape), x)
 
 
-def _scatter_nd(
-    x: Tensor[Any], indices: Tensor[Int], values: Tensor[Any], update: str
-) -> Tensor[Any]:
-    at = x.at[_places(indices)]
-    ways = {"add": at.add, "max": at.max, "min": at.min, "mul": at.multiply, "set": at.set}
-    return ways[update](values)
-
-
-scatter_nd = indexing(
-    "scatter_nd",
+@indexing.formula(
     "x: Any, indices: Int, values: Any; update: str = 'set' -> Any",
-    expand=_scatter_nd,
     numpy=ref.scatter_nd,
     shape=shapes.scatter_nd,
     ulp=4,
@@ -145,3 +131,9 @@ scatter_nd = indexing(
     doc="A copy of x updated at rows of indices (…, k) with values (…, *x.shape[k:]): set, add, "
     "mul, min or max. Repeats combine; with set one of the values stays.",
 )
+def scatter_nd(
+    x: Tensor[Any], indices: Tensor[Int], values: Tensor[Any], update: str
+) -> Tensor[Any]:
+    at = x.at[_places(indices)]
+    ways = {"add": at.add, "max": at.max, "min": at.min, "mul": at.multiply, "set": at.set}
+    return ways[update](values)

@@ -17,15 +17,8 @@ if TYPE_CHECKING:
     from .._values.tensor import Tensor
 
 
-def _index_add(x: Tensor, indices: Tensor[Int], values: Tensor, axis: int) -> Tensor:
-    line = indices.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
-    return scatter(x, line.broadcast_to(values.shape), values, axis, "add")
-
-
-index_add = indexing(
-    "index_add",
+@indexing.formula(
     "x: Num, indices: Int, values: Num; axis: Axis = 0 -> Num",
-    expand=_index_add,
     numpy=ref.index_add,
     shape=shapes.index_add,
     linear=True,
@@ -45,17 +38,13 @@ index_add = indexing(
     ),
     doc="A copy of x to which ``values`` are added at ``indices`` along an axis; repeats add up.",
 )
+def index_add(x: Tensor, indices: Tensor[Int], values: Tensor, axis: int) -> Tensor:
+    line = indices.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
+    return scatter(x, line.broadcast_to(values.shape), values, axis, "add")
 
 
-def _masked_select(x: Tensor, mask: Tensor[Bool]) -> Tensor:
-    places = nonzero(mask.broadcast_to(x.shape).flatten())
-    return x.flatten().take(places, axis=0)
-
-
-masked_select = indexing(
-    "masked_select",
+@indexing.formula(
     "x: Any, mask: Bool -> Any",
-    expand=_masked_select,
     numpy=lambda x, mask: x[np.broadcast_to(mask, x.shape)],
     shape=shapes.masked_select,
     measured=True,
@@ -64,6 +53,11 @@ masked_select = indexing(
     example="pt.masked_select(pt.asarray([1, 2, 3]), pt.asarray([True, False, True]))",
     doc="The elements at which the mask, broadcast to x, is True, in order, 1-d.",
 )
+def masked_select(x: Tensor, mask: Tensor[Bool]) -> Tensor:
+    places = nonzero(mask.broadcast_to(x.shape).flatten())
+    return x.flatten().take(places, axis=0)
+
+
 nonzero = indexing(
     "nonzero",
     "mask: Bool -> Int",

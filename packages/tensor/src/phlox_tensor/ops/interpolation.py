@@ -37,19 +37,8 @@ def _taps(x: Tensor, axis: int, n: int, count: int, *how: Any) -> list[Tap]:
     ]
 
 
-def _interpolate2d(x: Tensor, size: tuple[int, int], mode: str, align_corners: bool) -> Tensor:
-    out = x.to_full_precision()
-    for axis in (3, 2):
-        taps = _taps(out, axis, x.shape[axis], size[axis - 2], mode, align_corners)
-        terms = [out.take(position, axis=axis) * weight for position, weight in taps]
-        out = sum(terms[1:], terms[0])
-    return out.astype(x.dtype)
-
-
-interpolate2d = window(
-    "interpolate2d",
+@window.formula(
     f"x: Float; size: Pair, {_HOW} -> Float",
-    expand=_interpolate2d,
     numpy=ref.interpolate2d,
     shape=shapes.interpolate2d,
     linear=True,
@@ -82,24 +71,17 @@ interpolate2d = window(
     "PyTorch's ``interpolate``, whose align_corners is False by default; here it is True, and in "
     "``interpolate`` False.",
 )
+def interpolate2d(x: Tensor, size: tuple[int, int], mode: str, align_corners: bool) -> Tensor:
+    out = x.to_full_precision()
+    for axis in (3, 2):
+        taps = _taps(out, axis, x.shape[axis], size[axis - 2], mode, align_corners)
+        terms = [out.take(position, axis=axis) * weight for position, weight in taps]
+        out = sum(terms[1:], terms[0])
+    return out.astype(x.dtype)
 
 
-def _backward(g: Tensor, input_shape: tuple[int, ...], mode: str, align_corners: bool) -> Tensor:
-    out = g.to_full_precision()
-    for axis in (2, 3):
-        taps = _taps(out, axis, input_shape[axis], g.shape[axis], mode, align_corners)
-        shape = tuple(input_shape[i] if i == axis else n for i, n in enumerate(out.shape))
-        sums = out.zeros(shape)
-        for position, weight in taps:
-            sums = sums.index_add(position, out * weight, axis=axis)
-        out = sums
-    return out.astype(g.dtype)
-
-
-interpolate2d_backward = window(
-    "interpolate2d_backward",
+@window.formula(
     f"g: Float; input_shape: Shape, {_HOW} -> Float",
-    expand=_backward,
     numpy=ref.interpolate2d_backward,
     shape=shapes.interpolate2d_backward,
     linear=True,
@@ -119,6 +101,18 @@ interpolate2d_backward = window(
     internal=True,
     doc="Cotangent of ``interpolate2d``: each g goes to the pixels that it was read from.",
 )
+def interpolate2d_backward(
+    g: Tensor, input_shape: tuple[int, ...], mode: str, align_corners: bool
+) -> Tensor:
+    out = g.to_full_precision()
+    for axis in (2, 3):
+        taps = _taps(out, axis, input_shape[axis], g.shape[axis], mode, align_corners)
+        shape = tuple(input_shape[i] if i == axis else n for i, n in enumerate(out.shape))
+        sums = out.zeros(shape)
+        for position, weight in taps:
+            sums = sums.index_add(position, out * weight, axis=axis)
+        out = sums
+    return out.astype(g.dtype)
 
 
 # What ``interpolate2d`` calls the modes that it has.
@@ -140,37 +134,11 @@ def _as_images(x: Tensor, attributes: tuple[Any, ...]) -> tuple[str, bool] | Non
     return None
 
 
-def _resize(x: Tensor, *attributes: Any) -> Tensor:
-    size, fill = attributes[0], attributes[-1]
-    images = _as_images(x, attributes)
-    if images:
-        height, width = (1, *size)[-2:]
-        planes = x.reshape((-1, 1, *(1, *x.shape[x.ndim - len(size) :])[-2:]))
-        resized: Tensor = interpolate2d(planes, (height, width), *images)
-        return resized.reshape((*x.shape[: x.ndim - len(size)], *size))
-    out, outside = x.to_full_precision(), None
-    for axis, (positions, weights, beyond) in reversed(list(places.lines(x.shape, attributes))):
-        behind = (len(positions), *(1 for _ in range(x.ndim - 1 - axis)))
-        taps = [
-            out.take(asarray(at, dtype=x.device.default_int, device=x.device), axis=axis)
-            * asarray(weight.reshape(behind), dtype=out.dtype, device=x.device)
-            for at, weight in zip(positions.T, weights.T, strict=True)
-            if weight.any() or not weight.size
-        ]
-        out = reduce(add, taps)
-        if beyond.any():
-            here = asarray(beyond.reshape(behind), device=x.device)
-            outside = here if outside is None else outside | here
-    return (out if outside is None else outside.where(fill, out)).astype(x.dtype)
-
-
-resize = window(
-    "resize",
+@window.formula(
     "x: Float; size: Shape, mode: str = 'linear', coordinates: str = 'half_pixel', "
     "scale: Floats = (), rounding: str = 'round_prefer_floor', "
     "cubic_coefficient: float = -0.75, antialias: bool = False, exclude_outside: bool = False, "
     "region: Floats = (), fill_value: float = 0.0 -> Float",
-    expand=_resize,
     numpy=ref.resize,
     shape=shapes.resize,
     unpromised={"x": _CANCEL},
@@ -211,17 +179,33 @@ resize = window(
     "filters where the tensor shrinks. Elements beyond the edge are those of the edge, or without "
     "weight under ``exclude_outside``.",
 )  # fmt: skip
+def resize(x: Tensor, *attributes: Any) -> Tensor:
+    size, fill = attributes[0], attributes[-1]
+    images = _as_images(x, attributes)
+    if images:
+        height, width = (1, *size)[-2:]
+        planes = x.reshape((-1, 1, *(1, *x.shape[x.ndim - len(size) :])[-2:]))
+        resized: Tensor = interpolate2d(planes, (height, width), *images)
+        return resized.reshape((*x.shape[: x.ndim - len(size)], *size))
+    out, outside = x.to_full_precision(), None
+    for axis, (positions, weights, beyond) in reversed(list(places.lines(x.shape, attributes))):
+        behind = (len(positions), *(1 for _ in range(x.ndim - 1 - axis)))
+        taps = [
+            out.take(asarray(at, dtype=x.device.default_int, device=x.device), axis=axis)
+            * asarray(weight.reshape(behind), dtype=out.dtype, device=x.device)
+            for at, weight in zip(positions.T, weights.T, strict=True)
+            if weight.any() or not weight.size
+        ]
+        out = reduce(add, taps)
+        if beyond.any():
+            here = asarray(beyond.reshape(behind), device=x.device)
+            outside = here if outside is None else outside | here
+    return (out if outside is None else outside.where(fill, out)).astype(x.dtype)
 
 
-def _interpolate(x: Tensor, *attributes: Any) -> Tensor:
-    return resize(x, *places.as_resize(*attributes))
-
-
-interpolate = window(
-    "interpolate",
+@window.formula(
     "x: Float; size: Shape, mode: str = 'nearest', align_corners: bool = False, "
     "antialias: bool = False -> Float",
-    expand=_interpolate,
     numpy=ref.interpolate,
     shape=shapes.interpolate,
     linear=True,
@@ -252,3 +236,5 @@ interpolate = window(
     "has a = -0.5 then), as Pillow does. Sampling is as in PyTorch's ``interpolate``, and "
     "align_corners is False by default as there; in ``interpolate2d`` it is True.",
 )
+def interpolate(x: Tensor, *attributes: Any) -> Tensor:
+    return resize(x, *places.as_resize(*attributes))

@@ -19,17 +19,8 @@ if TYPE_CHECKING:
     from .._values.tensor import Tensor
 
 
-def _cross(x1: Tensor[Any], x2: Tensor[Any], axis: int) -> Tensor[Any]:
-    wide = [x.to_full_precision() for x in (x1, x2)]
-    a, b = (x.roll(-1, axis=axis) for x in wide)
-    c, d = (x.roll(-2, axis=axis) for x in wide)
-    return (a * d - c * b).astype(x1.dtype)
-
-
-cross = contraction(
-    "cross",
+@contraction.formula(
     "x1: Num, x2: Num; axis: int = -1 -> Num",
-    expand=_cross,
     numpy=ref.cross,
     shape=shapes.cross,
     prepare=shapes.prepare_cross,
@@ -41,23 +32,15 @@ cross = contraction(
     example="pt.cross(pt.asarray([1.0, 0.0, 0.0]), pt.asarray([0.0, 1.0, 0.0]))",
     doc="Vector perpendicular to two of size 3 along an axis; the other axes broadcast.",
 )
+def cross(x1: Tensor[Any], x2: Tensor[Any], axis: int) -> Tensor[Any]:
+    wide = [x.to_full_precision() for x in (x1, x2)]
+    a, b = (x.roll(-1, axis=axis) for x in wide)
+    c, d = (x.roll(-2, axis=axis) for x in wide)
+    return (a * d - c * b).astype(x1.dtype)
 
 
-def _diag(x: Tensor[Any], offset: int) -> Tensor[Any]:
-    if x.ndim == 2:
-        return x.diagonal(offset)
-    n = x.shape[0] + abs(offset)
-    start = offset if offset >= 0 else -offset * n
-    flat: Tensor[Any] = x.zeros((n * n,))
-    if x.size:
-        flat = movement.slice_scatter(flat, x, (start,), x.shape, (n + 1,))
-    return flat.reshape((n, n))
-
-
-diag = moving(
-    "diag",
+@moving.formula(
     "x: Any; offset: int = 0 -> Any",
-    expand=_diag,
     numpy=np.diag,
     shape=shapes.diag,
     linear=True,
@@ -73,22 +56,19 @@ diag = moving(
     refuses=(refusal(ShapeError, (2, 2, 2)),),
     doc="Matrix with a vector on a diagonal and zeros beside it; or the diagonal of a matrix.",
 )
+def diag(x: Tensor[Any], offset: int) -> Tensor[Any]:
+    if x.ndim == 2:
+        return x.diagonal(offset)
+    n = x.shape[0] + abs(offset)
+    start = offset if offset >= 0 else -offset * n
+    flat: Tensor[Any] = x.zeros((n * n,))
+    if x.size:
+        flat = movement.slice_scatter(flat, x, (start,), x.shape, (n + 1,))
+    return flat.reshape((n, n))
 
 
-def _diagonal(x: Tensor[Any], offset: int) -> Tensor[Any]:
-    *batch, rows, columns = x.shape
-    start, count = shapes.run(rows, columns, offset)
-    if not count:
-        return x.zeros((*batch, 0))
-    flat = x.reshape((*batch, rows * columns))
-    end = start + (count - 1) * (columns + 1) + 1
-    return flat[..., start : end : columns + 1]
-
-
-diagonal = view(
-    "diagonal",
+@view.formula(
     "x: Any; offset: int = 0 -> Any",
-    expand=_diagonal,
     numpy=lambda x, offset: np.diagonal(x, offset, -2, -1),
     shape=shapes.diagonal,
     linear=True,
@@ -102,6 +82,16 @@ diagonal = view(
     refuses=(refusal(ShapeError, (2,)),),
     doc="Elements of each matrix in the last two axes whose column is its row plus ``offset``.",
 )
+def diagonal(x: Tensor[Any], offset: int) -> Tensor[Any]:
+    *batch, rows, columns = x.shape
+    start, count = shapes.run(rows, columns, offset)
+    if not count:
+        return x.zeros((*batch, 0))
+    flat = x.reshape((*batch, rows * columns))
+    end = start + (count - 1) * (columns + 1) + 1
+    return flat[..., start : end : columns + 1]
+
+
 einsum = contraction(
     "einsum",
     "*tensors: Num; equation: str -> Num",
@@ -138,18 +128,8 @@ einsum = contraction(
 )
 
 
-def _kron(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
-    count = max(x1.ndim, x2.ndim)
-    a, b = ((1,) * (count - x.ndim) + x.shape for x in (x1, x2))
-    left = x1.reshape(tuple(size for n in a for size in (n, 1)))
-    right = x2.reshape(tuple(size for n in b for size in (1, n)))
-    return (left * right).reshape(tuple(n * m for n, m in zip(a, b, strict=True)))
-
-
-kron = contraction(
-    "kron",
+@contraction.formula(
     "x1: Num, x2: Num -> Num",
-    expand=_kron,
     numpy=ref.kron,
     shape=shapes.kron,
     multilinear=True,
@@ -159,3 +139,9 @@ kron = contraction(
     example="pt.kron(pt.asarray([1, 10]), pt.asarray([1, 2]))",
     doc="Kronecker product: x2 times each element of x1, side by side.",
 )
+def kron(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
+    count = max(x1.ndim, x2.ndim)
+    a, b = ((1,) * (count - x.ndim) + x.shape for x in (x1, x2))
+    left = x1.reshape(tuple(size for n in a for size in (n, 1)))
+    right = x2.reshape(tuple(size for n in b for size in (1, n)))
+    return (left * right).reshape(tuple(n * m for n, m in zip(a, b, strict=True)))

@@ -36,26 +36,8 @@ broadcast_to = view(
 )
 
 
-def _add_slices(
-    parts: Sequence[Tensor], shape: tuple[int, ...], start: tuple[int, ...], step: tuple[int, ...]
-) -> Tensor:
-    rank = len(shape)
-    starts = [start[i * rank : (i + 1) * rank] for i in range(len(parts))]
-    steps = [step[i * rank : (i + 1) * rank] for i in range(len(parts))]
-    found = joined(parts, shape, starts, steps)
-    if found is not None:
-        return concat(*found)
-    out = parts[0].zeros(shape)
-    for part, first, stride in zip(parts, starts, steps, strict=True):
-        before = slice_(out, first, part.shape, stride)
-        out = slice_scatter(out, before + part, first, part.shape, stride)
-    return out
-
-
-add_slices = movement(
-    "add_slices",
+@movement.formula(
     "*parts: Num; shape: Shape, start: Integers, step: Integers -> Num",
-    expand=_add_slices,
     numpy=ref.add_slices,
     shape=shapes.add_slices,
     linear=True,
@@ -73,22 +55,24 @@ add_slices = movement(
     doc="Zeros of a shape to which parts are added, each at a slice of the part's own shape: "
     "``start`` and ``step`` name an axis of the first part after the other, then the next part.",
 )
-
-
-def _concat(xs: Sequence[Tensor], axis: int) -> Tensor:
-    shape = list(xs[0].shape)
-    shape[axis] = sum(x.shape[axis] for x in xs)
-    out, start = xs[0].zeros(shape), [0] * len(shape)
-    for x in xs:
-        out = slice_scatter(out, x, tuple(start), x.shape, (1,) * len(shape))
-        start[axis] += x.shape[axis]
+def add_slices(
+    parts: Sequence[Tensor], shape: tuple[int, ...], start: tuple[int, ...], step: tuple[int, ...]
+) -> Tensor:
+    rank = len(shape)
+    starts = [start[i * rank : (i + 1) * rank] for i in range(len(parts))]
+    steps = [step[i * rank : (i + 1) * rank] for i in range(len(parts))]
+    found = joined(parts, shape, starts, steps)
+    if found is not None:
+        return concat(*found)
+    out = parts[0].zeros(shape)
+    for part, first, stride in zip(parts, starts, steps, strict=True):
+        before = slice_(out, first, part.shape, stride)
+        out = slice_scatter(out, before + part, first, part.shape, stride)
     return out
 
 
-concat = movement(
-    "concat",
+@movement.formula(
     "*xs: Any; axis: int = 0 -> Any",
-    expand=_concat,
     numpy=lambda xs, axis: np.concatenate(xs, axis=axis),
     shape=shapes.concat,
     linear=True,
@@ -104,6 +88,16 @@ concat = movement(
     example="pt.concat([pt.asarray([1, 2]), pt.asarray([3])])",
     doc="Tensors one after the other along an axis.",
 )
+def concat(xs: Sequence[Tensor], axis: int) -> Tensor:
+    shape = list(xs[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in xs)
+    out, start = xs[0].zeros(shape), [0] * len(shape)
+    for x in xs:
+        out = slice_scatter(out, x, tuple(start), x.shape, (1,) * len(shape))
+        start[axis] += x.shape[axis]
+    return out
+
+
 contiguous = movement(
     "contiguous",
     "x: Any -> Any",
@@ -118,19 +112,8 @@ contiguous = movement(
 )
 
 
-def by_slice(x: Tensor, index: Any) -> Tensor:
-    """A basic index as a slice and a reshape, as far as it needs them."""
-    found = region(x.shape, index)
-    out = x
-    if (found.start, found.size, found.step) != ([0] * x.ndim, [*x.shape], [1] * x.ndim):
-        out = slice_(x, tuple(found.start), tuple(found.size), tuple(found.step))
-    return out if found.layout == [*range(x.ndim)] else reshape(out, found.shape)
-
-
-getitem = view_by_index(
-    "getitem",
+@view_by_index.formula(
     "x: Any; index: Index -> Any",
-    expand=by_slice,
     numpy=lambda x, index: x[index],
     shape=index_shapes.getitem,
     linear=True,
@@ -145,18 +128,17 @@ getitem = view_by_index(
     ),
     doc="The view that integers, slices, None and ``...`` ask for; ``x[...]`` is the spelling.",
 )
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """A basic index as a slice and a reshape, as far as it needs them."""
+    found = region(x.shape, index)
+    out = x
+    if (found.start, found.size, found.step) != ([0] * x.ndim, [*x.shape], [1] * x.ndim):
+        out = slice_(x, tuple(found.start), tuple(found.size), tuple(found.step))
+    return out if found.layout == [*range(x.ndim)] else reshape(out, found.shape)
 
 
-def _flip(x: Tensor, axis: tuple[int, ...]) -> Tensor:
-    start = tuple(n - 1 if i in axis and n else 0 for i, n in enumerate(x.shape))
-    step = tuple(-1 if i in axis else 1 for i in range(x.ndim))
-    return slice_(x, start, x.shape, step)
-
-
-flip = view(
-    "flip",
+@view.formula(
     "x: Any; axis: Axes = None -> Any",
-    expand=_flip,
     numpy=np.flip,
     shape=same,
     linear=True,
@@ -165,19 +147,14 @@ flip = view(
     example="pt.flip(pt.asarray([1, 2, 3]))",
     doc="Elements in reverse order along the axes, all of them without an axis.",
 )
+def flip(x: Tensor, axis: tuple[int, ...]) -> Tensor:
+    start = tuple(n - 1 if i in axis and n else 0 for i, n in enumerate(x.shape))
+    step = tuple(-1 if i in axis else 1 for i in range(x.ndim))
+    return slice_(x, start, x.shape, step)
 
 
-def _pad(x: Tensor, padding: tuple[tuple[int, int], ...], value: float) -> Tensor:
-    shape = tuple(n + before + after for n, (before, after) in zip(x.shape, padding, strict=True))
-    filled: Tensor = Tensor(x.device.ops.full(shape, value, x.dtype), x.device)
-    start = tuple(before for before, _ in padding)
-    return slice_scatter(filled, x, start, x.shape, (1,) * x.ndim)
-
-
-pad = movement(
-    "pad",
+@movement.formula(
     "x: Any; padding: Margins, value: Scalar = 0 -> Any",
-    expand=_pad,
     numpy=ref.pad,
     shape=shapes.pad,
     prepare=shapes.prepare_pad,
@@ -190,6 +167,13 @@ pad = movement(
     example="pt.pad(pt.asarray([1, 2]), ((1, 2),))",
     doc="The tensor with a margin of ``value``: pairs (before, after) for the last axes.",
 )
+def pad(x: Tensor, padding: tuple[tuple[int, int], ...], value: float) -> Tensor:
+    shape = tuple(n + before + after for n, (before, after) in zip(x.shape, padding, strict=True))
+    filled: Tensor = Tensor(x.device.ops.full(shape, value, x.dtype), x.device)
+    start = tuple(before for before, _ in padding)
+    return slice_scatter(filled, x, start, x.shape, (1,) * x.ndim)
+
+
 permute_dims = view(
     "permute_dims",
     "x: Any; axes: AxisOrder -> Any",
@@ -369,12 +353,6 @@ def cut_into(x: Tensor, sizes: Sequence[int], axis: int) -> tuple[Tensor, ...]:
     return tuple(out)
 
 
-def _unstack(x: Tensor, axis: int) -> tuple[Tensor, ...]:
-    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-    parts = cut_into(x, (1,) * x.shape[axis], axis)
-    return tuple(_at_once(reshape, part, shape) for part in parts)
-
-
 chunk = view(
     "chunk",
     "x: Any; chunks: int, axis: Axis = 0 -> *parts: Any",
@@ -399,30 +377,26 @@ split = view(
     example="pt.split(pt.asarray([1, 2, 3, 4]), [1, 3])",
     doc="Parts along an axis: as many equal ones as ``sections`` says, or of the given sizes.",
 )
-unstack = view(
-    "unstack",
+
+
+@view.formula(
     "x: Any; axis: Axis = 0 -> *parts: Any",
     numpy=lambda x, axis: tuple(np.moveaxis(x, axis, 0)),
-    expand=_unstack,
     shape=shapes.unstack,
     cases=(case((3, 2)), case((2, 3, 4), axis=1), case((2,), axis=-1), case((2, 0))),
     refuses=(refusal(ShapeError, ()),),
     example="pt.unstack(pt.asarray([[1, 2], [3, 4]]))",
     doc="The tensors along an axis, without it.",
 )
+def unstack(x: Tensor, axis: int) -> tuple[Tensor, ...]:
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    parts = cut_into(x, (1,) * x.shape[axis], axis)
+    return tuple(_at_once(reshape, part, shape) for part in parts)
 
 
-def _stack(xs: Sequence[Tensor], axis: int) -> Tensor:
-    shape = xs[0].shape
-    wide = (*shape[:axis], 1, *shape[axis:])
-    return concat([_at_once(reshape, x, wide) for x in xs], axis)
-
-
-stack = movement(
-    "stack",
+@movement.formula(
     "*xs: Any; axis: int = 0 -> Any",
     numpy=np.stack,
-    expand=_stack,
     shape=shapes.stack,
     prepare=shapes.prepare_stack,
     refuses=(refusal(ShapeError, [(2,), (3,)]),),
@@ -431,3 +405,7 @@ stack = movement(
     example="pt.stack([pt.asarray([1, 2]), pt.asarray([3, 4])])",
     doc="Tensors of one shape joined along a new axis.",
 )
+def stack(xs: Sequence[Tensor], axis: int) -> Tensor:
+    shape = xs[0].shape
+    wide = (*shape[:axis], 1, *shape[axis:])
+    return concat([_at_once(reshape, x, wide) for x in xs], axis)

@@ -26,8 +26,14 @@ copysign = elementwise(
 )
 
 
+@elementwise.formula(
+    _FLOAT,
+    numpy=lambda x1, x2: np.where(x1 == x2, x2, np.nextafter(x1, x2)),
+    doc="The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2`` "
+    "where the two are equal.",
+)
 @of_tensors
-def _nextafter(x1: Tensor, x2: Tensor) -> Tensor:
+def nextafter(x1: Tensor, x2: Tensor) -> Tensor:
     """Rump, Zimmermann, Boldo and Melquiond, 2009: neighbors by rounded arithmetic alone."""
     limits = finfo(x1.dtype)
     unit, least = limits.eps / 2, limits.smallest_subnormal
@@ -46,16 +52,6 @@ def _nextafter(x1: Tensor, x2: Tensor) -> Tensor:
     below = (x1 < 0) | ((x1 == 0) & ~up)
     moved = below.where(-moved, moved)
     return (x1 == x2).where(x2, (x1.isnan() | x2.isnan()).where(x1 + x2, moved))
-
-
-nextafter = elementwise(
-    "nextafter",
-    _FLOAT,
-    expand=_nextafter,
-    numpy=lambda x1, x2: np.where(x1 == x2, x2, np.nextafter(x1, x2)),
-    doc="The number of the type that follows ``x1`` on the way to ``x2``, elementwise; ``x2`` "
-    "where the two are equal.",
-)
 
 
 def _is_below(x: Tensor) -> Tensor[Bool]:

@@ -28,15 +28,8 @@ hard_shrink = elementwise(
 )
 
 
-@widely
-def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
-    return (alpha * x + beta).clip(0.0, 1.0)
-
-
-hard_sigmoid = elementwise(
-    "hard_sigmoid",
+@elementwise.formula(
     "x: Float; alpha: float = 0.16666666666666666, beta: float = 0.5 -> Float",
-    expand=_hard_sigmoid,
     numpy=in_float64(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1)),
     ulp=2,
     atol=2,
@@ -44,23 +37,22 @@ hard_sigmoid = elementwise(
     doc="Straight lines for the sigmoid: ``alpha·x + beta`` held between 0 and 1. The slope is "
     "that of PyTorch and of ``hard_swish``, 1/6; that of Burn and ONNX is 0.2.",
 )
-
-
 @widely
-def _hard_swish(x: Tensor) -> Tensor:
-    return x.maximum(-3.0) * (x + 3).clip(0.0, 6.0) * (1 / 6)
+def hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
+    return (alpha * x + beta).clip(0.0, 1.0)
 
 
-hard_swish = elementwise(
-    "hard_swish",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_hard_swish,
     numpy=in_float64(lambda x: np.maximum(x, -3) * np.clip(x + 3, 0, 6) / 6),
     domain=(-5, 5),
     ulp=4,
     atol=4,
     doc="Straight lines for ``silu``: ``x·min(max(x + 3, 0), 6) / 6``. Howard et al., 2019.",
 )
+@widely
+def hard_swish(x: Tensor) -> Tensor:
+    return x.maximum(-3.0) * (x + 3).clip(0.0, 6.0) * (1 / 6)
 
 
 hard_tanh = elementwise(
@@ -74,29 +66,18 @@ hard_tanh = elementwise(
 )
 
 
-def _leaky_relu(x: Tensor, slope: float) -> Tensor:
-    return (x >= 0).where(x, x * slope)
-
-
-leaky_relu = elementwise(
-    "leaky_relu",
+@elementwise.formula(
     "x: Float; slope: float = 0.01 -> Float",
     numpy=in_float64(lambda x, slope: np.where(x > 0, x, slope * x)),
-    expand=_leaky_relu,
     ulp=1,
     doc="Leaky rectified linear unit: x above 0, ``slope·x`` below. Maas et al., 2013.",
 )
+def leaky_relu(x: Tensor, slope: float) -> Tensor:
+    return (x >= 0).where(x, x * slope)
 
 
-def _prelu(x: Tensor, slope: Tensor) -> Tensor:
-    line = slope.reshape((-1, *(1,) * max(x.ndim - 2, 0)))
-    return (x > 0).where(x, x * line)
-
-
-prelu = row(
-    "prelu",
+@row.formula(
     "x: Float, slope: Float -> Float",
-    expand=_prelu,
     numpy=ref.prelu,
     shape=shapes.prelu,
     ulp=1,
@@ -105,20 +86,19 @@ prelu = row(
     example="pt.prelu(pt.asarray([-2.0, 1.0]), pt.asarray([0.25]))",
     doc="``leaky_relu`` with learned slopes: one, or one per channel (axis 1). He et al., 2015.",
 )
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    line = slope.reshape((-1, *(1,) * max(x.ndim - 2, 0)))
+    return (x > 0).where(x, x * line)
 
 
-def _relu(x: Tensor) -> Tensor:
-    return x.maximum(0)
-
-
-relu = elementwise(
-    "relu",
+@elementwise.formula(
     "x: Num -> Num",
-    expand=_relu,
     numpy=lambda x: np.maximum(x, 0),
     signed_zeros=False,
     doc="Rectified linear unit: ``max(x, 0)``; nan stays nan. Nair and Hinton, 2010.",
 )
+def relu(x: Tensor) -> Tensor:
+    return x.maximum(0)
 
 
 relu6 = elementwise(
@@ -132,22 +112,18 @@ relu6 = elementwise(
 )
 
 
-@widely
-def _shrink(x: Tensor, threshold: float, bias: float) -> Tensor:
-    near = (x >= -threshold) & (x <= threshold)
-    return near.where(0.0, (x < 0).where(x + bias, x - bias))
-
-
-shrink = elementwise(
-    "shrink",
+@elementwise.formula(
     "x: Float; threshold: float = 0.5, bias: float = 0.5 -> Float",
     numpy=in_float64(lambda x, t, b: np.where(x < -t, x + b, np.where(x > t, x - b, x * 0 + 0.0))),
-    expand=_shrink,
     ulp=1,
     atol=1,
     cases=(case((33,)), case((2, 3), threshold=1.5, bias=0.25)),
     doc="0 from ``-threshold`` to ``threshold``, beyond it x moved towards 0 by ``bias``.",
 )
+@widely
+def shrink(x: Tensor, threshold: float, bias: float) -> Tensor:
+    near = (x >= -threshold) & (x <= threshold)
+    return near.where(0.0, (x < 0).where(x + bias, x - bias))
 
 
 soft_shrink = elementwise(

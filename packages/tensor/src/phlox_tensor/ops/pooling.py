@@ -28,7 +28,22 @@ _MAX_CASES = (
 )
 
 
-def _max_pool2d_with_indices(
+@window.formula(
+    f"x: Num; {_MAX} -> values: Num, indices: Int",
+    numpy=ref.max_pool2d_with_indices,
+    shape=shapes.max_pool2d,
+    prepare=shapes.prepare_pool,
+    cases=_MAX_CASES,
+    refuses=(refusal(ShapeError, (1, 1, 2, 2), kernel=3),),
+    method=False,
+    example=(
+        "pt.max_pool2d_with_indices(pt.asarray([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), "
+        "2, stride=1)"
+    ),
+    doc="Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W + "
+    "column``; nan wins, the first of equals wins.",
+)
+def max_pool2d_with_indices(
     x: Tensor, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, ceil_mode: bool
 ) -> tuple[Tensor, Tensor[Int]]:
     shape, device = x.shape, x.device
@@ -50,34 +65,9 @@ def _max_pool2d_with_indices(
     return best, index.broadcast_to(best.shape)
 
 
-max_pool2d_with_indices = window(
-    "max_pool2d_with_indices",
-    f"x: Num; {_MAX} -> values: Num, indices: Int",
-    expand=_max_pool2d_with_indices,
-    numpy=ref.max_pool2d_with_indices,
-    shape=shapes.max_pool2d,
-    prepare=shapes.prepare_pool,
-    cases=_MAX_CASES,
-    refuses=(refusal(ShapeError, (1, 1, 2, 2), kernel=3),),
-    method=False,
-    example=(
-        "pt.max_pool2d_with_indices(pt.asarray([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), "
-        "2, stride=1)"
-    ),
-    doc="Largest element of each window of (N, C, H, W) and its place in the plane, ``row·W + "
-    "column``; nan wins, the first of equals wins.",
-)
-
-
-def _max_pool2d(x: Tensor, *attributes: Any) -> Tensor:
-    return max_pool2d_with_indices(x, *attributes)[0]
-
-
-max_pool2d = window(
-    "max_pool2d",
+@window.formula(
     f"x: Num; {_MAX} -> Num",
     numpy=lambda *args: ref.max_pool2d_with_indices(*args)[0],
-    expand=_max_pool2d,
     shape=shapes.max_pool2d,
     prepare=shapes.prepare_pool,
     cases=_MAX_CASES,
@@ -92,19 +82,12 @@ max_pool2d = window(
     doc="Largest element of each window of (N, C, H, W); nan wins. The stride is the kernel where "
     "none is given.",
 )
+def max_pool2d(x: Tensor, *attributes: Any) -> Tensor:
+    return max_pool2d_with_indices(x, *attributes)[0]
 
 
-def _max_pool2d_backward(g: Tensor, indices: Tensor[Int], input_shape: tuple[int, ...]) -> Tensor:
-    n, c, h, w = input_shape
-    empty = g.zeros((n, c, h * w))
-    flat = empty.scatter(indices.reshape(n, c, -1), g.reshape(n, c, -1), axis=2, update="add")
-    return flat.reshape(input_shape)
-
-
-max_pool2d_backward = window(
-    "max_pool2d_backward",
+@window.formula(
     "g: Float, indices: Int; input_shape: Shape -> Float",
-    expand=_max_pool2d_backward,
     numpy=ref.max_pool2d_backward,
     shape=shapes.max_pool2d_backward,
     linear=True,
@@ -117,6 +100,13 @@ max_pool2d_backward = window(
     internal=True,
     doc="Cotangent of ``max_pool2d``: each g goes to the place that won.",
 )
+def max_pool2d_backward(g: Tensor, indices: Tensor[Int], input_shape: tuple[int, ...]) -> Tensor:
+    n, c, h, w = input_shape
+    empty = g.zeros((n, c, h * w))
+    flat = empty.scatter(indices.reshape(n, c, -1), g.reshape(n, c, -1), axis=2, update="add")
+    return flat.reshape(input_shape)
+
+
 _AVERAGE = f"{_POOL}, ceil_mode: bool = False, count_include_pad: bool = True"
 
 
@@ -133,26 +123,8 @@ def _divisors(
     return _total(list(views(around, *window)))
 
 
-def _avg_pool2d(
-    x: Tensor,
-    kernel: Pair,
-    stride: Pair,
-    padding: Sides,
-    ceil_mode: bool,
-    count_include_pad: bool,
-) -> Tensor:
-    size = window_sizes("avg_pool2d", x.shape[2:], kernel, stride, padding, (1, 1), ceil_mode)
-    extra = overhang(x.shape[2:], kernel, stride, padding, (1, 1), size)
-    wide, window = x.to_full_precision(), (kernel, stride, (1, 1), size)
-    parts = list(views(padded(wide, padding, 0.0, extra), *window))
-    counts = _divisors(wide, x.shape, padding, extra, count_include_pad, *window)
-    return (_total(parts) / counts).astype(x.dtype)
-
-
-avg_pool2d = window(
-    "avg_pool2d",
+@window.formula(
     f"x: Float; {_AVERAGE} -> Float",
-    expand=_avg_pool2d,
     numpy=ref.avg_pool2d,
     shape=shapes.avg_pool2d,
     linear=True,
@@ -173,29 +145,24 @@ avg_pool2d = window(
     example="pt.avg_pool2d(pt.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), 2, stride=1)",
     doc="Mean of each window of (N, C, H, W). The stride is the kernel where none is given.",
 )
-
-
-def _avg_pool2d_backward(
-    g: Tensor,
-    input_shape: tuple[int, ...],
+def avg_pool2d(
+    x: Tensor,
     kernel: Pair,
     stride: Pair,
     padding: Sides,
     ceil_mode: bool,
     count_include_pad: bool,
 ) -> Tensor:
-    size: Pair = g.shape[2:]  # type: ignore[assignment]
-    extra = overhang(input_shape[2:], kernel, stride, padding, (1, 1), size)
-    wide, window = g.to_full_precision(), (kernel, stride, (1, 1))
-    share = wide / _divisors(wide, input_shape, padding, extra, count_include_pad, *window, size)
-    parts = [share] * (kernel[0] * kernel[1])
-    return added(parts, input_shape, padding, *window, extra=extra).astype(g.dtype)
+    size = window_sizes("avg_pool2d", x.shape[2:], kernel, stride, padding, (1, 1), ceil_mode)
+    extra = overhang(x.shape[2:], kernel, stride, padding, (1, 1), size)
+    wide, window = x.to_full_precision(), (kernel, stride, (1, 1), size)
+    parts = list(views(padded(wide, padding, 0.0, extra), *window))
+    counts = _divisors(wide, x.shape, padding, extra, count_include_pad, *window)
+    return (_total(parts) / counts).astype(x.dtype)
 
 
-avg_pool2d_backward = window(
-    "avg_pool2d_backward",
+@window.formula(
     f"g: Float; input_shape: Shape, {_AVERAGE} -> Float",
-    expand=_avg_pool2d_backward,
     numpy=ref.avg_pool2d_backward,
     shape=shapes.avg_pool2d_backward,
     linear=True,
@@ -221,3 +188,18 @@ avg_pool2d_backward = window(
     internal=True,
     doc="Cotangent of ``avg_pool2d``: each g is shared out over its window.",
 )
+def avg_pool2d_backward(
+    g: Tensor,
+    input_shape: tuple[int, ...],
+    kernel: Pair,
+    stride: Pair,
+    padding: Sides,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> Tensor:
+    size: Pair = g.shape[2:]  # type: ignore[assignment]
+    extra = overhang(input_shape[2:], kernel, stride, padding, (1, 1), size)
+    wide, window = g.to_full_precision(), (kernel, stride, (1, 1))
+    share = wide / _divisors(wide, input_shape, padding, extra, count_include_pad, *window, size)
+    parts = [share] * (kernel[0] * kernel[1])
+    return added(parts, input_shape, padding, *window, extra=extra).astype(g.dtype)

@@ -49,9 +49,11 @@ _VOLUME_CASES: Final[dict[str, Any]] = {
     ),
     "refuses": (refusal(ShapeError, (1, 1, 2, 2, 2), kernel=3),),
 }
-_max_pool = partial(window, shape=shapes.max_pool, prepare=shapes.prepare_pool, method=False)
+_max_pool = partial(
+    window.formula, shape=shapes.max_pool, prepare=shapes.prepare_pool, method=False
+)
 _avg_pool = partial(
-    window,
+    window.formula,
     numpy=ref.avg_pool,
     shape=shapes.avg_pool,
     prepare=shapes.prepare_pool,
@@ -67,36 +69,30 @@ def _in_rows(
     return (1, *kernel), (1, *stride), ((0, 0), *padding), (1, *dilation), ceil_mode
 
 
-def _max_pool1d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
-    images = x.expand_dims(axis=2)
-    values, places = pooling.max_pool2d_with_indices(images, *_in_rows(*attributes))
-    return values.squeeze(2), places.squeeze(2)
-
-
-def _max_pool1d(x: Tensor, *attributes: Any) -> Tensor:
-    return pooling.max_pool2d(x.expand_dims(axis=2), *_in_rows(*attributes)).squeeze(2)
-
-
-max_pool1d_with_indices = _max_pool(
-    "max_pool1d_with_indices",
+@_max_pool(
     f"x: Num; {_LINE} -> values: Num, indices: Int",
-    expand=_max_pool1d_with_indices,
     numpy=ref.max_pool_with_indices,
     **_LINE_CASES,
     example="pt.max_pool1d_with_indices(pt.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)",
     doc="Largest element of each window of lines (N, C, L) and its place in the line; nan wins, "
     "the first of equals wins.",
 )
-max_pool1d = _max_pool(
-    "max_pool1d",
+def max_pool1d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
+    images = x.expand_dims(axis=2)
+    values, places = pooling.max_pool2d_with_indices(images, *_in_rows(*attributes))
+    return values.squeeze(2), places.squeeze(2)
+
+
+@_max_pool(
     f"x: Num; {_LINE} -> Num",
-    expand=_max_pool1d,
     numpy=ref.max_pool,
     **_LINE_CASES,
     example="pt.max_pool1d(pt.asarray([[[1.0, 2.0, 5.0, 3.0]]]), 2)",
     doc="Largest element of each window of lines (N, C, L); nan wins. The stride is the kernel "
     "where none is given.",
 )
+def max_pool1d(x: Tensor, *attributes: Any) -> Tensor:
+    return pooling.max_pool2d(x.expand_dims(axis=2), *_in_rows(*attributes)).squeeze(2)
 
 
 def _parts(
@@ -108,17 +104,15 @@ def _parts(
     return plane, column
 
 
-def _max_pool3d(x: Tensor, *attributes: Any) -> Tensor:
-    """The largest of each window of the images, then of those along the depth."""
-    n, c, depth, height, width = x.shape
-    plane, column = _parts(*attributes)
-    values = pooling.max_pool2d(x.reshape((n, c * depth, height, width)), *plane)
-    size = values.shape[2:]
-    best = pooling.max_pool2d(values.reshape((n, c, depth, size[0] * size[1])), *column)
-    return best.reshape((n, c, best.shape[2], *size))
-
-
-def _max_pool3d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
+@_max_pool(
+    f"x: Num; {_VOLUME} -> values: Num, indices: Int",
+    numpy=ref.max_pool_with_indices,
+    **_VOLUME_CASES,
+    example="pt.max_pool3d_with_indices(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]]]]]), (1, 2, 2))",
+    doc="Largest element of each window of volumes (N, C, D, H, W) and its place in the volume, "
+    "``(slice·H + row)·W + column``; nan wins, the first of equals wins.",
+)
+def max_pool3d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tensor[Int]]:
     n, c, depth, height, width = x.shape
     plane, column = _parts(*attributes)
     images = x.reshape((n, c * depth, height, width))
@@ -134,20 +128,8 @@ def _max_pool3d_with_indices(x: Tensor, *attributes: Any) -> tuple[Tensor, Tenso
     return best.reshape(shape), indices.reshape(shape)
 
 
-max_pool3d_with_indices = _max_pool(
-    "max_pool3d_with_indices",
-    f"x: Num; {_VOLUME} -> values: Num, indices: Int",
-    expand=_max_pool3d_with_indices,
-    numpy=ref.max_pool_with_indices,
-    **_VOLUME_CASES,
-    example="pt.max_pool3d_with_indices(pt.asarray([[[[[1.0, 2.0], [3.0, 4.0]]]]]), (1, 2, 2))",
-    doc="Largest element of each window of volumes (N, C, D, H, W) and its place in the volume, "
-    "``(slice·H + row)·W + column``; nan wins, the first of equals wins.",
-)
-max_pool3d = _max_pool(
-    "max_pool3d",
+@_max_pool(
     f"x: Num; {_VOLUME} -> Num",
-    expand=_max_pool3d,
     numpy=ref.max_pool,
     **_VOLUME_CASES,
     example=(
@@ -157,19 +139,18 @@ max_pool3d = _max_pool(
     doc="Largest element of each window of volumes (N, C, D, H, W); nan wins. The stride is the "
     "kernel where none is given.",
 )
+def max_pool3d(x: Tensor, *attributes: Any) -> Tensor:
+    """The largest of each window of the images, then of those along the depth."""
+    n, c, depth, height, width = x.shape
+    plane, column = _parts(*attributes)
+    values = pooling.max_pool2d(x.reshape((n, c * depth, height, width)), *plane)
+    size = values.shape[2:]
+    best = pooling.max_pool2d(values.reshape((n, c, depth, size[0] * size[1])), *column)
+    return best.reshape((n, c, best.shape[2], *size))
 
 
-def _avg_pool1d(
-    x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
-) -> Tensor:
-    how = ((1, *kernel), (1, *stride), ((0, 0), *padding), ceil_mode, count_include_pad)
-    return pooling.avg_pool2d(x.expand_dims(axis=2), *how).squeeze(2)
-
-
-avg_pool1d = _avg_pool(
-    "avg_pool1d",
+@_avg_pool(
     f"x: Float; {_AVERAGE.format('Single')} -> Float",
-    expand=_avg_pool1d,
     ulp=4,
     atol=4,
     cases=(
@@ -181,26 +162,15 @@ avg_pool1d = _avg_pool(
     example="pt.avg_pool1d(pt.asarray([[[1.0, 2.0, 3.0, 5.0]]]), 2)",
     doc="Mean of each window of lines (N, C, L). The stride is the kernel where none is given.",
 )
-
-
-def _avg_pool3d(
+def avg_pool1d(
     x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
 ) -> Tensor:
-    """The means of the images, then along the depth: how many are counted is a product."""
-    n, c, depth, height, width = x.shape
-    images = x.to_full_precision().reshape((n, c * depth, height, width))
-    plane = (kernel[1:], stride[1:], padding[1:], ceil_mode, count_include_pad)
-    means = pooling.avg_pool2d(images, *plane)
-    size = means.shape[2:]
-    column = ((kernel[0], 1), (stride[0], 1), (padding[0], (0, 0)), ceil_mode, count_include_pad)
-    out = pooling.avg_pool2d(means.reshape((n, c, depth, size[0] * size[1])), *column)
-    return out.reshape((n, c, out.shape[2], *size)).astype(x.dtype)
+    how = ((1, *kernel), (1, *stride), ((0, 0), *padding), ceil_mode, count_include_pad)
+    return pooling.avg_pool2d(x.expand_dims(axis=2), *how).squeeze(2)
 
 
-avg_pool3d = _avg_pool(
-    "avg_pool3d",
+@_avg_pool(
     f"x: Float; {_AVERAGE.format('Triple')} -> Float",
-    expand=_avg_pool3d,
     ulp=8,
     atol=8,
     cases=(
@@ -215,6 +185,18 @@ avg_pool3d = _avg_pool(
     doc="Mean of each window of volumes (N, C, D, H, W). The stride is the kernel where none is "
     "given.",
 )
+def avg_pool3d(
+    x: Tensor, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+) -> Tensor:
+    """The means of the images, then along the depth: how many are counted is a product."""
+    n, c, depth, height, width = x.shape
+    images = x.to_full_precision().reshape((n, c * depth, height, width))
+    plane = (kernel[1:], stride[1:], padding[1:], ceil_mode, count_include_pad)
+    means = pooling.avg_pool2d(images, *plane)
+    size = means.shape[2:]
+    column = ((kernel[0], 1), (stride[0], 1), (padding[0], (0, 0)), ceil_mode, count_include_pad)
+    out = pooling.avg_pool2d(means.reshape((n, c, depth, size[0] * size[1])), *column)
+    return out.reshape((n, c, out.shape[2], *size)).astype(x.dtype)
 
 
 def _along(x: Tensor, axis: int, room: tuple[int, int], step: int, starts: Any, n: int) -> Any:

@@ -43,38 +43,6 @@ def _blocks(shape: Shape, scales: Shape) -> tuple[Shape, Shape]:
     return tuple(parts), tuple(size for m in scales for size in (m, 1))
 
 
-def _quantize(
-    x: Tensor,
-    scale: Tensor,
-    zero_point: Tensor[Any] | None,
-    axis: int | None,
-    bits: int,
-    dtype: DType,
-) -> Tensor[Int]:
-    wide = x.to_full_precision()
-    out = (wide / spread(scale.to_full_precision(), x.shape, axis)).round()
-    if zero_point is not None:
-        out = out + spread(zero_point.astype(wide.dtype), x.shape, axis)
-    low, high = shapes.limits(bits, dtype.signed)
-    return out.clip(float(low), float(high)).astype(dtype)
-
-
-def _dequantize(
-    x: Tensor[Int], scale: Tensor, zero_point: Tensor[Any] | None, axis: int | None
-) -> Tensor:
-    wide = scale.to_full_precision()
-    out = x.astype(wide.dtype)
-    if axis is None and scale.ndim:  # blocks, beside which no scale has to be repeated
-        parts, beside = _blocks(x.shape, scale.shape)
-        out = out.reshape(parts)
-        if zero_point is not None:
-            out = out - zero_point.astype(wide.dtype).reshape(beside)
-        return (out * wide.reshape(beside)).reshape(x.shape).astype(scale.dtype)
-    if zero_point is not None:
-        out = out - spread(zero_point.astype(wide.dtype), x.shape, axis)
-    return (out * spread(wide, x.shape, axis)).astype(scale.dtype)
-
-
 def two_of_each(x: Tensor[Int], axis: int) -> Tensor[Int]:
     """The two integers of 4 bits in each one of 8 as neighbors along an axis, the low one first."""
     low = ((x & 15) ^ 8) - 8
@@ -92,18 +60,8 @@ def weight_of(weight: Tensor[Int], scale: Tensor, bits: int) -> Tensor:
     return dequantize(weight, scale)
 
 
-def _quantized_linear(
-    x: Tensor, weight: Tensor[Int], scale: Tensor, bias: Tensor | None, bits: int
-) -> Tensor:
-    floats = weight_of(weight, scale.to_full_precision(), bits)
-    wide = None if bias is None else bias.to_full_precision()
-    return products.linear(x.to_full_precision(), floats, wide).astype(x.dtype)
-
-
-dequantize = quantization(
-    "dequantize",
+@quantization.formula(
     f"x: Int, scale: Float, zero_point: Num?; {_HOW} -> Float",
-    expand=_dequantize,
     numpy=ref.dequantize,
     shape=shapes.dequantize,
     domain={"x": (-9, 9)},
@@ -120,11 +78,25 @@ dequantize = quantization(
     example="pt.dequantize(pt.asarray([-2, 0, 5]), pt.asarray(0.5))",
     doc=f"``(x - zero_point)·scale``. {_SCALES}",
 )
-quantize = quantization(
-    "quantize",
+def dequantize(
+    x: Tensor[Int], scale: Tensor, zero_point: Tensor[Any] | None, axis: int | None
+) -> Tensor:
+    wide = scale.to_full_precision()
+    out = x.astype(wide.dtype)
+    if axis is None and scale.ndim:  # blocks, beside which no scale has to be repeated
+        parts, beside = _blocks(x.shape, scale.shape)
+        out = out.reshape(parts)
+        if zero_point is not None:
+            out = out - zero_point.astype(wide.dtype).reshape(beside)
+        return (out * wide.reshape(beside)).reshape(x.shape).astype(scale.dtype)
+    if zero_point is not None:
+        out = out - spread(zero_point.astype(wide.dtype), x.shape, axis)
+    return (out * spread(wide, x.shape, axis)).astype(scale.dtype)
+
+
+@quantization.formula(
     f"x: Float, scale: Float, zero_point: Num?; {_HOW}, bits: int = 8, dtype: DType = 'int8' "
     "-> Int",
-    expand=_quantize,
     numpy=ref.quantize,
     positive=("scale",),
     shape=shapes.quantize,
@@ -143,10 +115,24 @@ quantize = quantization(
     "is out of range becomes the nearest number in it, nan becomes 0. A scale that is no tensor is "
     f"a number above 0. {_SCALES}",
 )
-quantized_linear = contraction(
-    "quantized_linear",
+def quantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor[Any] | None,
+    axis: int | None,
+    bits: int,
+    dtype: DType,
+) -> Tensor[Int]:
+    wide = x.to_full_precision()
+    out = (wide / spread(scale.to_full_precision(), x.shape, axis)).round()
+    if zero_point is not None:
+        out = out + spread(zero_point.astype(wide.dtype), x.shape, axis)
+    low, high = shapes.limits(bits, dtype.signed)
+    return out.clip(float(low), float(high)).astype(dtype)
+
+
+@contraction.formula(
     "x: Float, weight: Int, scale: Float, bias: Float?; bits: int = 8 -> Float",
-    expand=_quantized_linear,
     shape=shapes.quantized_linear,
     work=linear_work,
     domain={"weight": (-3, 3)},
@@ -167,3 +153,9 @@ quantized_linear = contraction(
     "float32 where the others are narrow; where a processor multiplies pairs or tiles of bfloat16, "
     "more than 16 rows take it rounded to that.",
 )
+def quantized_linear(
+    x: Tensor, weight: Tensor[Int], scale: Tensor, bias: Tensor | None, bits: int
+) -> Tensor:
+    floats = weight_of(weight, scale.to_full_precision(), bits)
+    wide = None if bias is None else bias.to_full_precision()
+    return products.linear(x.to_full_precision(), floats, wide).astype(x.dtype)

@@ -31,7 +31,21 @@ random_bits = random(
 )
 
 
-def _normal(
+@random.formula(
+    f"; shape: Shape, mean: float, std: float, dtype: DType, {_STREAM} -> Float",
+    numpy=ref.normal,
+    ulp=16,
+    atol=64,
+    cases=(
+        case(shape=(5, 3), mean=1.0, std=2.0, key=5, counter=0),
+        case(shape=(0,), mean=0.0, std=1.0, key=5, counter=0),
+    ),
+    internal=True,
+    source=True,
+    doc="Normal numbers by Box and Muller from the Philox stream; ``pt.random.normal`` is the "
+    "usual spelling.",
+)
+def random_normal(
     device: Backend,
     shape: tuple[int, ...],
     mean: float,
@@ -52,24 +66,6 @@ def _normal(
     return (z * std + mean).astype(dtype).reshape(shape)
 
 
-random_normal = random(
-    "random_normal",
-    f"; shape: Shape, mean: float, std: float, dtype: DType, {_STREAM} -> Float",
-    expand=_normal,
-    numpy=ref.normal,
-    ulp=16,
-    atol=64,
-    cases=(
-        case(shape=(5, 3), mean=1.0, std=2.0, key=5, counter=0),
-        case(shape=(0,), mean=0.0, std=1.0, key=5, counter=0),
-    ),
-    internal=True,
-    source=True,
-    doc="Normal numbers by Box and Muller from the Philox stream; ``pt.random.normal`` is the "
-    "usual spelling.",
-)
-
-
 def _unit(device: Backend, count: int, dtype: DType, key: int, counter: int) -> Tensor:
     """Uniforms in [0, 1) that the type holds exactly, in float32 for narrow types."""
     wide = dtype if dtype.itemsize >= float32.itemsize else float32
@@ -82,23 +78,8 @@ def _unit(device: Backend, count: int, dtype: DType, key: int, counter: int) -> 
     return (drawn >> drop).astype(wide) * 2.0 ** (drop - 32)
 
 
-def _uniform(
-    device: Backend,
-    shape: tuple[int, ...],
-    low: float,
-    high: float,
-    dtype: DType,
-    key: int,
-    counter: int,
-) -> Tensor:
-    unit = _unit(device, prod(shape), dtype, key, counter)
-    return (unit * (high - low) + low).astype(dtype).reshape(shape)
-
-
-random_uniform = random(
-    "random_uniform",
+@random.formula(
     f"; shape: Shape, low: float, high: float, dtype: DType, {_STREAM} -> Float",
-    expand=_uniform,
     numpy=ref.uniform,
     cases=(
         case(shape=(5, 3), low=0.0, high=1.0, key=5, counter=9),
@@ -109,3 +90,14 @@ random_uniform = random(
     doc="Uniform numbers in [low, high) from the Philox stream, the same on every backend; "
     "``pt.random.uniform`` is the usual spelling.",
 )
+def random_uniform(
+    device: Backend,
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    dtype: DType,
+    key: int,
+    counter: int,
+) -> Tensor:
+    unit = _unit(device, prod(shape), dtype, key, counter)
+    return (unit * (high - low) + low).astype(dtype).reshape(shape)

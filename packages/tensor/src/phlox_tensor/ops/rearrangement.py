@@ -48,20 +48,8 @@ append = moving(
 )
 
 
-def _cartesian_prod(tensors: list[Tensor[Any]]) -> Tensor[Any]:
-    rank = len(tensors)
-    shape = tuple(x.shape[0] for x in tensors)
-    lines = [
-        x.reshape(tuple(n if j == i else 1 for j in range(rank))).broadcast_to(shape)
-        for i, (x, n) in enumerate(zip(tensors, shape, strict=True))
-    ]
-    return movement.stack([line.reshape((prod(shape),)) for line in lines], axis=1)
-
-
-cartesian_prod = moving(
-    "cartesian_prod",
+@moving.formula(
     "*tensors: Any -> Any",
-    expand=_cartesian_prod,
     numpy=ref.cartesian_prod,
     shape=shapes.cartesian_prod,
     linear=True,
@@ -72,6 +60,16 @@ cartesian_prod = moving(
     doc="Every choice of one element from each vector, a row for each; the last vector runs "
     "fastest.",
 )
+def cartesian_prod(tensors: list[Tensor[Any]]) -> Tensor[Any]:
+    rank = len(tensors)
+    shape = tuple(x.shape[0] for x in tensors)
+    lines = [
+        x.reshape(tuple(n if j == i else 1 for j in range(rank))).broadcast_to(shape)
+        for i, (x, n) in enumerate(zip(tensors, shape, strict=True))
+    ]
+    return movement.stack([line.reshape((prod(shape),)) for line in lines], axis=1)
+
+
 channel_shuffle = moving(
     "channel_shuffle",
     "x: Any; groups: int -> Any",
@@ -92,19 +90,8 @@ channel_shuffle = moving(
 )
 
 
-def _fold(x: Tensor, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Tensor:
-    n, lines = x.shape[0], kernel[0] * kernel[1]
-    channels = x.shape[1] // lines
-    out = window_sizes("fold", size, kernel, stride, padding, dilation)
-    wide = x.to_full_precision().reshape((n, channels, lines, *out))
-    parts = list(movement.unstack(wide, axis=2))
-    return added(parts, (n, channels, *size), padding, kernel, stride, dilation).astype(x.dtype)
-
-
-fold = window(
-    "fold",
+@window.formula(
     f"x: Float; size: Pair, {_HOW} -> Float",
-    expand=_fold,
     numpy=ref.fold,
     shape=shapes.fold,
     linear=True,
@@ -120,20 +107,17 @@ fold = window(
     example="pt.fold(pt.ones((1, 4, 2)), (2, 3), 2)",
     doc="The transpose of ``unfold``: columns (N, C·kh·kw, L) added up to images (N, C, *size).",
 )
+def fold(x: Tensor, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Tensor:
+    n, lines = x.shape[0], kernel[0] * kernel[1]
+    channels = x.shape[1] // lines
+    out = window_sizes("fold", size, kernel, stride, padding, dilation)
+    wide = x.to_full_precision().reshape((n, channels, lines, *out))
+    parts = list(movement.unstack(wide, axis=2))
+    return added(parts, (n, channels, *size), padding, kernel, stride, dilation).astype(x.dtype)
 
 
-def _max_unpool(x: Tensor[Any], indices: Tensor[Int], size: tuple[int, ...]) -> Tensor[Any]:
-    n, c = x.shape[:2]
-    line = (n, c, x.size // max(n * c, 1))
-    empty = x.zeros((n, c, prod(size)))
-    full = empty.scatter(indices.reshape(line), x.reshape(line), axis=2, update="set")
-    return full.reshape((n, c, *size))
-
-
-max_unpool = window(
-    "max_unpool",
+@window.formula(
     "x: Num, indices: Int; size: Shape -> Num",
-    expand=_max_unpool,
     numpy=ref.max_unpool,
     shape=shapes.max_unpool,
     cases=(
@@ -149,21 +133,16 @@ max_unpool = window(
     doc="Zeros (N, C, *size) with each element at the place from which ``max_pool…_with_indices`` "
     "took it; of elements from one place, which are equal, one stays.",
 )
+def max_unpool(x: Tensor[Any], indices: Tensor[Int], size: tuple[int, ...]) -> Tensor[Any]:
+    n, c = x.shape[:2]
+    line = (n, c, x.size // max(n * c, 1))
+    empty = x.zeros((n, c, prod(size)))
+    full = empty.scatter(indices.reshape(line), x.reshape(line), axis=2, update="set")
+    return full.reshape((n, c, *size))
 
 
-def _pad_border(x: Tensor[Any], padding: Any, mode: str) -> Tensor[Any]:
-    for axis, (before, after) in enumerate(padding):
-        if before or after:
-            places = shapes.border(x.shape[axis], before, after, mode)
-            indices = asarray(places, dtype=x.device.default_int, device=x.device)
-            x = x.take(indices, axis=axis)
-    return x
-
-
-pad_border = moving(
-    "pad_border",
+@moving.formula(
     "x: Any; padding: Margins, mode: str = 'reflect' -> Any",
-    expand=_pad_border,
     numpy=ref.pad_border,
     shape=shapes.pad_border,
     linear=True,
@@ -179,28 +158,17 @@ pad_border = moving(
     "``mode``: reflect (mirrored, the edge once), symmetric (the edge twice), edge (repeated), "
     "circular (from the other end).",
 )
+def pad_border(x: Tensor[Any], padding: Any, mode: str) -> Tensor[Any]:
+    for axis, (before, after) in enumerate(padding):
+        if before or after:
+            places = shapes.border(x.shape[axis], before, after, mode)
+            indices = asarray(places, dtype=x.device.default_int, device=x.device)
+            x = x.take(indices, axis=axis)
+    return x
 
 
-def _pixel_shuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
-    *lead, c, h, w = x.shape
-    n = len(lead)
-    parts = x.reshape((*lead, c // factor**2, factor, factor, h, w))
-    order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return parts.permute_dims(order).reshape(shapes.shuffled(x.shape, factor))
-
-
-def _pixel_unshuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
-    *lead, c, h, w = x.shape
-    n = len(lead)
-    parts = x.reshape((*lead, c, h // factor, factor, w // factor, factor))
-    order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return parts.permute_dims(order).reshape(shapes.unshuffled(x.shape, factor))
-
-
-pixel_shuffle = window(
-    "pixel_shuffle",
+@window.formula(
     "x: Any; factor: int -> Any",
-    expand=_pixel_shuffle,
     numpy=ref.pixel_shuffle,
     shape=shapes.pixel_shuffle,
     linear=True,
@@ -217,10 +185,16 @@ pixel_shuffle = window(
     doc="Images (…, C·f², H, W) with channels in place of pixels: (…, C, H·f, W·f). Shi et al., "
     "2016.",
 )
-pixel_unshuffle = window(
-    "pixel_unshuffle",
+def pixel_shuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    parts = x.reshape((*lead, c // factor**2, factor, factor, h, w))
+    order = (*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+    return parts.permute_dims(order).reshape(shapes.shuffled(x.shape, factor))
+
+
+@window.formula(
     "x: Any; factor: int -> Any",
-    expand=_pixel_unshuffle,
     numpy=ref.pixel_unshuffle,
     shape=shapes.pixel_unshuffle,
     linear=True,
@@ -235,22 +209,16 @@ pixel_unshuffle = window(
     example="pt.pixel_unshuffle(pt.asarray([[[[1, 2], [3, 4]]]]), 2)",
     doc="The inverse of ``pixel_shuffle``: images (…, C, H·f, W·f) as (…, C·f², H, W).",
 )
+def pixel_unshuffle(x: Tensor[Any], factor: int) -> Tensor[Any]:
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    parts = x.reshape((*lead, c, h // factor, factor, w // factor, factor))
+    order = (*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+    return parts.permute_dims(order).reshape(shapes.unshuffled(x.shape, factor))
 
 
-def _rot90(x: Tensor[Any], k: int, axes: tuple[int, ...]) -> Tensor[Any]:
-    first, second = axes
-    turns = k % 4
-    if turns == 2:
-        return x.flip((first, second))
-    if turns == 1:
-        return x.flip(second).swapaxes(first, second)
-    return x.swapaxes(first, second).flip(second) if turns else x
-
-
-rot90 = moving(
-    "rot90",
+@moving.formula(
     "x: Any; k: int = 1, axes: Integers = (0, 1) -> Any",
-    expand=_rot90,
     numpy=np.rot90,
     shape=shapes.rot90,
     prepare=shapes.prepare_rot90,
@@ -266,19 +234,18 @@ rot90 = moving(
     refuses=(refusal(ShapeError, (2,)),),
     doc="Turned ``k`` times by 90 degrees, from the first of two axes to the second.",
 )
+def rot90(x: Tensor[Any], k: int, axes: tuple[int, ...]) -> Tensor[Any]:
+    first, second = axes
+    turns = k % 4
+    if turns == 2:
+        return x.flip((first, second))
+    if turns == 1:
+        return x.flip(second).swapaxes(first, second)
+    return x.swapaxes(first, second).flip(second) if turns else x
 
 
-def _unfold(x: Tensor[Any], kernel: Any, stride: Any, padding: Any, dilation: Any) -> Tensor[Any]:
-    n, c = x.shape[:2]
-    size = window_sizes("unfold", x.shape[2:], kernel, stride, padding, dilation)
-    parts = list(views(padded(x, padding, 0), kernel, stride, dilation, size))
-    return movement.stack(parts, axis=2).reshape((n, c * kernel[0] * kernel[1], size[0] * size[1]))
-
-
-unfold = window(
-    "unfold",
+@window.formula(
     f"x: Num; {_HOW} -> Num",
-    expand=_unfold,
     numpy=ref.unfold,
     shape=shapes.unfold,
     linear=True,
@@ -292,6 +259,13 @@ unfold = window(
     example="pt.unfold(pt.asarray([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), 2)",
     doc="The windows of images (N, C, H, W) as columns (N, C·kh·kw, L), L windows row by row.",
 )
+def unfold(x: Tensor[Any], kernel: Any, stride: Any, padding: Any, dilation: Any) -> Tensor[Any]:
+    n, c = x.shape[:2]
+    size = window_sizes("unfold", x.shape[2:], kernel, stride, padding, dilation)
+    parts = list(views(padded(x, padding, 0), kernel, stride, dilation, size))
+    return movement.stack(parts, axis=2).reshape((n, c * kernel[0] * kernel[1], size[0] * size[1]))
+
+
 unflatten = moving(
     "unflatten",
     "x: Any; axis: Axis, sizes: Shape -> Any",

@@ -61,7 +61,25 @@ def walk(
     return tuple(each.reshape(shape).astype(inputs.dtype) for each in joined)
 
 
-def _lstm_steps(
+@contraction.formula(
+    "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?; "
+    "reverse: bool = False -> hiddens: Float, cells: Float",
+    numpy=ref.lstm_steps,
+    shape=shapes.lstm_steps,
+    work=shapes.work,
+    ulp=64,
+    atol=64,
+    cases=(
+        case((2, 2, 8), (2, 8), (2, 2), (2, 2), None),
+        case((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS),
+        case((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, reverse=True),
+        case((0, 2, 4), (1, 4), (0, 1), (0, 1), None),
+    ),
+    internal=True,
+    doc="States (N, steps, H) after each step of an LSTM, from the parts of its gates that inputs "
+    "give (N, steps, 4·H), in the order input, forget, cell, output.",
+)
+def lstm_steps(
     inputs: Tensor,
     weight: Tensor,
     hidden: Tensor,
@@ -82,29 +100,25 @@ def _lstm_steps(
     return hiddens, cells
 
 
-lstm_steps = contraction(
-    "lstm_steps",
-    "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?; "
-    "reverse: bool = False -> hiddens: Float, cells: Float",
-    expand=_lstm_steps,
-    numpy=ref.lstm_steps,
-    shape=shapes.lstm_steps,
+@contraction.formula(
+    "inputs: Float, weight: Float, bias: Float?, hidden: Float, lengths: Int?; "
+    "reverse: bool = False -> hiddens: Float",
+    numpy=ref.gru_steps,
+    shape=shapes.gru_steps,
     work=shapes.work,
     ulp=64,
     atol=64,
     cases=(
-        case((2, 2, 8), (2, 8), (2, 2), (2, 2), None),
-        case((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS),
-        case((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, reverse=True),
-        case((0, 2, 4), (1, 4), (0, 1), (0, 1), None),
+        case((2, 2, 6), (2, 6), None, (2, 2), None),
+        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS),
+        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, reverse=True),
+        case((0, 2, 3), (1, 3), None, (0, 1), None),
     ),
     internal=True,
-    doc="States (N, steps, H) after each step of an LSTM, from the parts of its gates that inputs "
-    "give (N, steps, 4·H), in the order input, forget, cell, output.",
+    doc="States (N, steps, H) after each step of a GRU, from the parts of its gates that inputs "
+    "give (N, steps, 3·H), in the order reset, update, new.",
 )
-
-
-def _gru_steps(
+def gru_steps(
     inputs: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -125,51 +139,9 @@ def _gru_steps(
     return hiddens
 
 
-gru_steps = contraction(
-    "gru_steps",
-    "inputs: Float, weight: Float, bias: Float?, hidden: Float, lengths: Int?; "
-    "reverse: bool = False -> hiddens: Float",
-    expand=_gru_steps,
-    numpy=ref.gru_steps,
-    shape=shapes.gru_steps,
-    work=shapes.work,
-    ulp=64,
-    atol=64,
-    cases=(
-        case((2, 2, 6), (2, 6), None, (2, 2), None),
-        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS),
-        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, reverse=True),
-        case((0, 2, 3), (1, 3), None, (0, 1), None),
-    ),
-    internal=True,
-    doc="States (N, steps, H) after each step of a GRU, from the parts of its gates that inputs "
-    "give (N, steps, 3·H), in the order reset, update, new.",
-)
-
-
-def _rnn_steps(
-    inputs: Tensor,
-    weight: Tensor,
-    hidden: Tensor,
-    lengths: Tensor[Int] | None,
-    activation: str,
-    reverse: bool,
-) -> Tensor:
-    wide = weight.to_full_precision()
-
-    def step(given: Tensor, state: State) -> State:
-        total = given + state[0] @ wide
-        return (total.tanh() if activation == "tanh" else total.relu(),)
-
-    (hiddens,) = walk(step, inputs, (hidden,), lengths, reverse)
-    return hiddens
-
-
-rnn_steps = contraction(
-    "rnn_steps",
+@contraction.formula(
     "inputs: Float, weight: Float, hidden: Float, lengths: Int?; "
     "activation: str = 'tanh', reverse: bool = False -> hiddens: Float",
-    expand=_rnn_steps,
     numpy=ref.rnn_steps,
     shape=shapes.rnn_steps,
     work=shapes.work,
@@ -185,6 +157,22 @@ rnn_steps = contraction(
     doc="States (N, steps, H) after each step of a plain recurrence, from the parts that inputs "
     "give (N, steps, H).",
 )
+def rnn_steps(
+    inputs: Tensor,
+    weight: Tensor,
+    hidden: Tensor,
+    lengths: Tensor[Int] | None,
+    activation: str,
+    reverse: bool,
+) -> Tensor:
+    wide = weight.to_full_precision()
+
+    def step(given: Tensor, state: State) -> State:
+        total = given + state[0] @ wide
+        return (total.tanh() if activation == "tanh" else total.relu(),)
+
+    (hiddens,) = walk(step, inputs, (hidden,), lengths, reverse)
+    return hiddens
 
 
 def _start(x: Tensor, weight: Tensor, state: Tensor | None) -> Tensor:
@@ -213,29 +201,10 @@ def last(states: Tensor, reverse: bool) -> Tensor:
     return states[:, 0] if reverse else states[:, -1]
 
 
-def _lstm(
-    x: Tensor,
-    weight_input: Tensor,
-    weight_hidden: Tensor,
-    bias: Tensor | None,
-    hidden: Tensor | None,
-    cell: Tensor | None,
-    lengths: Tensor[Int] | None,
-    reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    lengths = within_steps("lstm", x, lengths)
-    start = (_start(x, weight_hidden, each) for each in (hidden, cell))
-    inputs = projected(x, weight_input, bias)
-    hiddens, cells = lstm_steps(inputs, weight_hidden, *start, lengths, reverse)
-    return counted(hiddens, lengths), last(hiddens, reverse), last(cells, reverse)
-
-
-lstm = contraction(
-    "lstm",
+@contraction.formula(
     "x: Float, weight_input: Float, weight_hidden: Float, bias: Float?, hidden: Float?, "
     "cell: Float?, lengths: Int?; reverse: bool = False "
     "-> y: Float, last_hidden: Float, last_cell: Float",
-    expand=_lstm,
     numpy=ref.lstm,
     shape=shapes.lstm,
     ulp=64,
@@ -258,30 +227,27 @@ lstm = contraction(
     "last h and c (N, H). States start at 0 unless given. Only the first ``lengths`` steps of a "
     "sequence are used; later ones give 0 and change no state. Hochreiter and Schmidhuber, 1997.",
 )
-
-
-def _gru(
+def lstm(
     x: Tensor,
     weight_input: Tensor,
     weight_hidden: Tensor,
-    bias_input: Tensor | None,
-    bias_hidden: Tensor | None,
+    bias: Tensor | None,
     hidden: Tensor | None,
+    cell: Tensor | None,
     lengths: Tensor[Int] | None,
     reverse: bool,
-) -> tuple[Tensor, Tensor]:
-    lengths = within_steps("gru", x, lengths)
-    start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias_input)
-    hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
-    return counted(hiddens, lengths), last(hiddens, reverse)
+) -> tuple[Tensor, Tensor, Tensor]:
+    lengths = within_steps("lstm", x, lengths)
+    start = (_start(x, weight_hidden, each) for each in (hidden, cell))
+    inputs = projected(x, weight_input, bias)
+    hiddens, cells = lstm_steps(inputs, weight_hidden, *start, lengths, reverse)
+    return counted(hiddens, lengths), last(hiddens, reverse), last(cells, reverse)
 
 
-gru = contraction(
-    "gru",
+@contraction.formula(
     "x: Float, weight_input: Float, weight_hidden: Float, bias_input: Float?, "
     "bias_hidden: Float?, hidden: Float?, lengths: Int?; reverse: bool = False "
     "-> y: Float, last_hidden: Float",
-    expand=_gru,
     numpy=ref.gru,
     shape=shapes.gru,
     ulp=64,
@@ -304,30 +270,26 @@ gru = contraction(
     "step (N, steps, H), and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Cho "
     "et al., 2014.",
 )
-
-
-def _rnn(
+def gru(
     x: Tensor,
     weight_input: Tensor,
     weight_hidden: Tensor,
-    bias: Tensor | None,
+    bias_input: Tensor | None,
+    bias_hidden: Tensor | None,
     hidden: Tensor | None,
     lengths: Tensor[Int] | None,
-    activation: str,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    lengths = within_steps("rnn", x, lengths)
-    start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias)
-    hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
+    lengths = within_steps("gru", x, lengths)
+    start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias_input)
+    hiddens = gru_steps(inputs, weight_hidden, bias_hidden, start, lengths, reverse)
     return counted(hiddens, lengths), last(hiddens, reverse)
 
 
-rnn = contraction(
-    "rnn",
+@contraction.formula(
     "x: Float, weight_input: Float, weight_hidden: Float, bias: Float?, hidden: Float?, "
     "lengths: Int?; activation: str = 'tanh', reverse: bool = False "
     "-> y: Float, last_hidden: Float",
-    expand=_rnn,
     numpy=ref.rnn,
     shape=shapes.rnn,
     ulp=64,
@@ -348,3 +310,17 @@ rnn = contraction(
     "+ bias)``, or ``relu``; weights (D, H) and (H, H). Gives h after each step (N, steps, H), "
     "and the last h (N, H); ``hidden`` and ``lengths`` are as of ``lstm``. Elman, 1990.",
 )
+def rnn(
+    x: Tensor,
+    weight_input: Tensor,
+    weight_hidden: Tensor,
+    bias: Tensor | None,
+    hidden: Tensor | None,
+    lengths: Tensor[Int] | None,
+    activation: str,
+    reverse: bool,
+) -> tuple[Tensor, Tensor]:
+    lengths = within_steps("rnn", x, lengths)
+    start, inputs = _start(x, weight_hidden, hidden), projected(x, weight_input, bias)
+    hiddens = rnn_steps(inputs, weight_hidden, start, lengths, activation, reverse)
+    return counted(hiddens, lengths), last(hiddens, reverse)

@@ -95,7 +95,26 @@ def _walk_back(
     return joined_steps(states, reverse), joined_steps(pulls, reverse), carried
 
 
-def _rnn_steps_backward(
+@contraction.formula(
+    "hiddens: Float, weight: Float, hidden: Float, lengths: Int?, g_hiddens: Float; "
+    "activation: str = 'tanh', reverse: bool = False -> g_inputs: Float, g_hidden: Float",
+    numpy=ref.rnn_steps_backward,
+    shape=shapes.rnn_steps_backward,
+    work=shapes.work,
+    unpromised=dict.fromkeys(("g_hiddens", "hidden", "hiddens", "weight"), _END),
+    ulp=128,
+    atol=128,
+    cases=(
+        case((2, 3, 2), (2, 2), (2, 2), None, (2, 3, 2)),
+        case((3, 3, 1), (1, 1), (3, 1), _LENGTHS, (3, 3, 1)),
+        case((3, 3, 2), (2, 2), (3, 2), _LENGTHS, (3, 3, 2), activation="relu", reverse=True),
+        case((0, 2, 1), (1, 1), (0, 1), None, (0, 2, 1)),
+    ),
+    internal=True,
+    doc="Cotangents of what inputs give ``rnn_steps``, which are those of the products with its "
+    "states too, and of its state at the start, from its result and the cotangent of that.",
+)
+def rnn_steps_backward(
     hiddens: Tensor,
     weight: Tensor,
     hidden: Tensor,
@@ -113,30 +132,28 @@ def _rnn_steps_backward(
     return pulls.astype(hiddens.dtype), first.astype(hiddens.dtype)
 
 
-rnn_steps_backward = contraction(
-    "rnn_steps_backward",
-    "hiddens: Float, weight: Float, hidden: Float, lengths: Int?, g_hiddens: Float; "
-    "activation: str = 'tanh', reverse: bool = False -> g_inputs: Float, g_hidden: Float",
-    expand=_rnn_steps_backward,
-    numpy=ref.rnn_steps_backward,
-    shape=shapes.rnn_steps_backward,
+@contraction.formula(
+    "inputs: Float, weight: Float, bias: Float?, hidden: Float, lengths: Int?, hiddens: Float, "
+    "g_hiddens: Float; reverse: bool = False "
+    "-> g_inputs: Float, g_products: Float, g_hidden: Float",
+    numpy=ref.gru_steps_backward,
+    shape=shapes.gru_steps_backward,
     work=shapes.work,
-    unpromised=dict.fromkeys(("g_hiddens", "hidden", "hiddens", "weight"), _END),
+    unpromised=dict.fromkeys(("bias", "g_hiddens", "hidden", "hiddens", "inputs", "weight"), _END),
     ulp=128,
     atol=128,
     cases=(
-        case((2, 3, 2), (2, 2), (2, 2), None, (2, 3, 2)),
-        case((3, 3, 1), (1, 1), (3, 1), _LENGTHS, (3, 3, 1)),
-        case((3, 3, 2), (2, 2), (3, 2), _LENGTHS, (3, 3, 2), activation="relu", reverse=True),
-        case((0, 2, 1), (1, 1), (0, 1), None, (0, 2, 1)),
+        case((2, 2, 6), (2, 6), None, (2, 2), None, (2, 2, 2), (2, 2, 2)),
+        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
+        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1), reverse=True),
+        case((0, 2, 3), (1, 3), None, (0, 1), None, (0, 2, 1), (0, 2, 1)),
     ),
     internal=True,
-    doc="Cotangents of what inputs give ``rnn_steps``, which are those of the products with its "
-    "states too, and of its state at the start, from its result and the cotangent of that.",
+    doc="Cotangents of what inputs give ``gru_steps``, of the products with its states (which "
+    "differ in what the reset gate lets through), and of its state at the start, from its "
+    "operands, its result, and the cotangent of that. Cho et al., 2014.",
 )
-
-
-def _gru_steps_backward(
+def gru_steps_backward(
     inputs: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -164,31 +181,6 @@ def _gru_steps_backward(
     return tuple(x.astype(inputs.dtype) for x in (outer, pulls, first))
 
 
-gru_steps_backward = contraction(
-    "gru_steps_backward",
-    "inputs: Float, weight: Float, bias: Float?, hidden: Float, lengths: Int?, hiddens: Float, "
-    "g_hiddens: Float; reverse: bool = False "
-    "-> g_inputs: Float, g_products: Float, g_hidden: Float",
-    expand=_gru_steps_backward,
-    numpy=ref.gru_steps_backward,
-    shape=shapes.gru_steps_backward,
-    work=shapes.work,
-    unpromised=dict.fromkeys(("bias", "g_hiddens", "hidden", "hiddens", "inputs", "weight"), _END),
-    ulp=128,
-    atol=128,
-    cases=(
-        case((2, 2, 6), (2, 6), None, (2, 2), None, (2, 2, 2), (2, 2, 2)),
-        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
-        case((3, 3, 3), (1, 3), (3,), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1), reverse=True),
-        case((0, 2, 3), (1, 3), None, (0, 1), None, (0, 2, 1), (0, 2, 1)),
-    ),
-    internal=True,
-    doc="Cotangents of what inputs give ``gru_steps``, of the products with its states (which "
-    "differ in what the reset gate lets through), and of its state at the start, from its "
-    "operands, its result, and the cotangent of that. Cho et al., 2014.",
-)
-
-
 def _lstm_walk_back(
     rows: list[tuple[Tensor, ...]], keeps: list[tuple[Tensor, ...]], turned: Tensor, reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -209,7 +201,37 @@ def _lstm_walk_back(
     return joined_steps(pulls, reverse), carried, memory
 
 
-def _lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of the op
+_STEPS = ("cell", "cells", "g_cells", "g_hiddens", "hidden", "hiddens", "inputs", "weight")
+
+
+@contraction.formula(
+    "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?, hiddens: Float, "
+    "cells: Float, g_hiddens: Float?, g_cells: Float?; reverse: bool = False "
+    "-> g_inputs: Float, g_hidden: Float, g_cell: Float",
+    numpy=ref.lstm_steps_backward,
+    shape=shapes.lstm_steps_backward,
+    work=shapes.work,
+    unpromised=dict.fromkeys(_STEPS, _END),
+    ulp=128,
+    atol=128,
+    cases=(
+        case((2, 2, 8), (2, 8), (2, 2), (2, 2), None, (2, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 2)),
+        case(
+            *((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
+            *(None, (3, 3, 1)),
+        ),
+        case(
+            *((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
+            *((3, 3, 1), None),
+            reverse=True,
+        ),
+        case((0, 2, 4), (1, 4), (0, 1), (0, 1), None, *[(0, 2, 1)] * 4),
+    ),
+    internal=True,
+    doc="Cotangents of what inputs give ``lstm_steps`` and of its states at the start, from its "
+    "operands, its results, and their cotangents. Hochreiter and Schmidhuber, 1997.",
+)
+def lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of the op
     inputs: Tensor,
     weight: Tensor,
     hidden: Tensor,
@@ -242,35 +264,3 @@ def _lstm_steps_backward(  # noqa: PLR0913, PLR0917 - operands and results of th
     parts = [movement.unstack(x, axis=1) for x in keeps]
     found = _lstm_walk_back(rows, parts, weights.mT, reverse)
     return tuple(x.astype(inputs.dtype) for x in found)
-
-
-_STEPS = ("cell", "cells", "g_cells", "g_hiddens", "hidden", "hiddens", "inputs", "weight")
-lstm_steps_backward = contraction(
-    "lstm_steps_backward",
-    "inputs: Float, weight: Float, hidden: Float, cell: Float, lengths: Int?, hiddens: Float, "
-    "cells: Float, g_hiddens: Float?, g_cells: Float?; reverse: bool = False "
-    "-> g_inputs: Float, g_hidden: Float, g_cell: Float",
-    expand=_lstm_steps_backward,
-    numpy=ref.lstm_steps_backward,
-    shape=shapes.lstm_steps_backward,
-    work=shapes.work,
-    unpromised=dict.fromkeys(_STEPS, _END),
-    ulp=128,
-    atol=128,
-    cases=(
-        case((2, 2, 8), (2, 8), (2, 2), (2, 2), None, (2, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 2)),
-        case(
-            *((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
-            *(None, (3, 3, 1)),
-        ),
-        case(
-            *((3, 3, 4), (1, 4), (3, 1), (3, 1), _LENGTHS, (3, 3, 1), (3, 3, 1)),
-            *((3, 3, 1), None),
-            reverse=True,
-        ),
-        case((0, 2, 4), (1, 4), (0, 1), (0, 1), None, *[(0, 2, 1)] * 4),
-    ),
-    internal=True,
-    doc="Cotangents of what inputs give ``lstm_steps`` and of its states at the start, from its "
-    "operands, its results, and their cotangents. Hochreiter and Schmidhuber, 1997.",
-)

@@ -94,22 +94,26 @@ argmin = reduction(
 )
 
 
-def _count_nonzero(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    parts = (x,) if x.dtype is bool_ else parts_of(x, axis)
-    return reduce(add, [p.astype(bool_).sum(axis=axis, keepdims=keepdims) for p in parts])
-
-
-count_nonzero = reduction(
-    "count_nonzero",
+@reduction.formula(
     f"x: Any; {_AXES} -> Int",
-    expand=_count_nonzero,
     numpy=ref.count_nonzero,
     method=False,
     doc="How many elements along the axes are True, or not 0.",
 )
+def count_nonzero(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    parts = (x,) if x.dtype is bool_ else parts_of(x, axis)
+    return reduce(add, [p.astype(bool_).sum(axis=axis, keepdims=keepdims) for p in parts])
 
 
-def _logsumexp(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+@reduction.formula(
+    f"x: Float; {_AXES} -> Float",
+    numpy=ref.logsumexp,
+    ulp=8,
+    atol=8,
+    doc="``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and for "
+    "none.",
+)
+def logsumexp(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
     if 0 in [x.shape[i] for i in axis]:
         return x.sum(axis=axis, keepdims=keepdims) - inf
     top = x.max(axis=axis, keepdims=True).detach()
@@ -118,16 +122,6 @@ def _logsumexp(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
     return out if keepdims else out.squeeze(axis)
 
 
-logsumexp = reduction(
-    "logsumexp",
-    f"x: Float; {_AXES} -> Float",
-    expand=_logsumexp,
-    numpy=ref.logsumexp,
-    ulp=8,
-    atol=8,
-    doc="``ln Σ eˣ`` along the axes; does not overflow half way, -inf where all are -inf and for "
-    "none.",
-)
 max_ = reduction(
     "max",
     f"x: Num; {_AXES} -> Num",
@@ -140,22 +134,20 @@ max_ = reduction(
 )
 
 
-def _mean(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    count = prod_of(x.shape[i] for i in axis)
-    return (x.to_full_precision().sum(axis=axis, keepdims=keepdims) / count).astype(x.dtype)
-
-
-mean = reduction(
-    "mean",
+@reduction.formula(
     f"x: Float; {_AXES} -> Float",
     folds=True,
-    expand=_mean,
     numpy=ref.mean,
     linear=True,
     ulp=4,
     atol=4,
     doc="Arithmetic mean along the axes; nan for none.",
 )
+def mean(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    count = prod_of(x.shape[i] for i in axis)
+    return (x.to_full_precision().sum(axis=axis, keepdims=keepdims) / count).astype(x.dtype)
+
+
 min_ = reduction(
     "min",
     f"x: Num; {_AXES} -> Num",
@@ -191,22 +183,20 @@ prod = reduction(
 )
 
 
+@reduction.formula(
+    "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
+    numpy=ref.std,
+    ulp=16,
+    atol=8,
+    doc="Standard deviation along the axes, divided by ``n - correction``.",
+)
 @widely
-def _std(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
+def std(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
     part, power = ranged(x, axis)
     root = part.var(axis=axis, correction=correction, keepdims=keepdims).sqrt()
     return root / (power if keepdims else power.squeeze(axis))
 
 
-std = reduction(
-    "std",
-    "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
-    numpy=ref.std,
-    expand=_std,
-    ulp=16,
-    atol=8,
-    doc="Standard deviation along the axes, divided by ``n - correction``.",
-)
 sum_ = reduction(
     "sum",
     f"x: Any; {_AXES}, dtype: DType? = None -> Num",
@@ -223,36 +213,28 @@ sum_ = reduction(
 )
 
 
-@widely
-def _var(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
-    count = prod_of(x.shape[i] for i in axis)
-    _, gaps = centered(x, axis)
-    squares = gaps.square().sum(axis=axis, keepdims=keepdims)
-    return squares / float(max(count - correction, 0))
-
-
-var = reduction(
-    "var",
+@reduction.formula(
     "x: Float; axis: Axes = None, correction: float = 0.0, keepdims: bool = False -> Float",
-    expand=_var,
     numpy=ref.var,
     ulp=16,
     atol=8,
     doc="Variance along the axes: mean squared distance from the mean, divided by "
     "``n - correction``.",
 )
-
-
 @widely
-def _vector_norm(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    return p_norm(x.abs(), axis, 2.0, keepdims=keepdims)
+def var(x: Tensor, axis: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
+    count = prod_of(x.shape[i] for i in axis)
+    _, gaps = centered(x, axis)
+    squares = gaps.square().sum(axis=axis, keepdims=keepdims)
+    return squares / float(max(count - correction, 0))
 
 
-vector_norm = reduction(
-    "vector_norm",
+@reduction.formula(
     f"x: Float; *, {_AXES} -> Float",
     numpy=ref.vector_norm,
-    expand=_vector_norm,
     ulp=16,
     doc="Euclidean length along the axes: ``√Σ x²``.",
 )
+@widely
+def vector_norm(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    return p_norm(x.abs(), axis, 2.0, keepdims=keepdims)

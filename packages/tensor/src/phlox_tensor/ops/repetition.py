@@ -44,15 +44,6 @@ def _roll(x: Tensor, shift: tuple[int, ...], axis: tuple[int, ...] | None) -> Te
     return x
 
 
-def _tile(x: Tensor, counts: Sequence[int]) -> Tensor:
-    out = movement.reshape(x, (1,) * (len(counts) - x.ndim) + x.shape)
-    for axis, count in enumerate(counts):  # axis by axis: backends limit the number of axes
-        if count != 1:
-            shape = (*out.shape[:axis], count * out.shape[axis], *out.shape[axis + 1 :])
-            out = movement.reshape(_blocks(out, axis, count), shape)
-    return out
-
-
 repeat = moving(
     "repeat",
     "x: Any; repeats: Count, axis: Axis? = None -> Any",
@@ -95,11 +86,9 @@ roll = moving(
 )
 
 
-tile = moving(
-    "tile",
+@moving.formula(
     "x: Any; repetitions: Integers -> Any",
     numpy=np.tile,
-    expand=_tile,
     shape=shapes.tile,
     prepare=shapes.prepare_tile,
     cases=(
@@ -112,3 +101,10 @@ tile = moving(
     example="pt.tile(pt.asarray([1, 2]), (2,))",
     doc="The whole tensor repeated along each axis; axes are added in front for further counts.",
 )
+def tile(x: Tensor, counts: Sequence[int]) -> Tensor:
+    out = movement.reshape(x, (1,) * (len(counts) - x.ndim) + x.shape)
+    for axis, count in enumerate(counts):  # axis by axis: backends limit the number of axes
+        if count != 1:
+            shape = (*out.shape[:axis], count * out.shape[axis], *out.shape[axis + 1 :])
+            out = movement.reshape(_blocks(out, axis, count), shape)
+    return out

@@ -27,18 +27,8 @@ def _channelwise(v: Tensor, x: Tensor) -> Tensor:
     return v.reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def _softmax(x: Tensor, axis: int) -> Tensor:
-    top = x.max(axis=axis, keepdims=True).detach()
-    # A row of -inf has no largest element to shift by; it becomes a row of zeros.
-    e = (x - (top == -inf).where(0.0, top)).exp()
-    total = e.sum(axis=axis, keepdims=True)
-    return e / (total == 0).where(1.0, total)
-
-
-softmax = row(
-    "softmax",
+@row.formula(
     "x: Float; axis: Axis = -1 -> Float",
-    expand=_softmax,
     numpy=ref.softmax,
     shape=same,
     ulp=8,
@@ -48,16 +38,16 @@ softmax = row(
     example="pt.softmax(pt.asarray([0.0, 0.0, 1.0]))",
     doc="``eˣ / Σ eˣ`` along an axis; a row of -inf gives zeros.",
 )
+def softmax(x: Tensor, axis: int) -> Tensor:
+    top = x.max(axis=axis, keepdims=True).detach()
+    # A row of -inf has no largest element to shift by; it becomes a row of zeros.
+    e = (x - (top == -inf).where(0.0, top)).exp()
+    total = e.sum(axis=axis, keepdims=True)
+    return e / (total == 0).where(1.0, total)
 
 
-def _softmax_backward(g: Tensor, y: Tensor, axis: int) -> Tensor:
-    return y * (g - (g * y).sum(axis=axis, keepdims=True))
-
-
-softmax_backward = row(
-    "softmax_backward",
+@row.formula(
     "g: Float, y: Float; axis: Axis = -1 -> Float",
-    expand=_softmax_backward,
     numpy=ref.softmax_backward,
     shape=_equal.alike,
     ulp=16,
@@ -66,23 +56,12 @@ softmax_backward = row(
     internal=True,
     doc="Cotangent of ``softmax``: ``y·(g - Σ g·y)``.",
 )
+def softmax_backward(g: Tensor, y: Tensor, axis: int) -> Tensor:
+    return y * (g - (g * y).sum(axis=axis, keepdims=True))
 
 
-@widely
-def _log_softmax(x: Tensor, axis: int) -> Tensor:
-    """From the largest element: far from 0 the logarithm of the sum itself would be rounded."""
-    if not x.shape[axis]:
-        return x
-    top = x.max(axis=axis, keepdims=True).detach()
-    gaps = x - (top == -inf).where(0.0, top)
-    total = gaps.logsumexp(axis=axis, keepdims=True)
-    return gaps - (total == -inf).where(0.0, total)
-
-
-log_softmax = row(
-    "log_softmax",
+@row.formula(
     "x: Float; axis: Axis = -1 -> Float",
-    expand=_log_softmax,
     numpy=ref.log_softmax,
     shape=same,
     ulp=8,
@@ -92,16 +71,19 @@ log_softmax = row(
     example="pt.log_softmax(pt.asarray([0.0, 0.0, 1.0]))",
     doc="Logarithm of ``softmax``: ``x - ln Σ eˣ`` along an axis.",
 )
+@widely
+def log_softmax(x: Tensor, axis: int) -> Tensor:
+    """From the largest element: far from 0 the logarithm of the sum itself would be rounded."""
+    if not x.shape[axis]:
+        return x
+    top = x.max(axis=axis, keepdims=True).detach()
+    gaps = x - (top == -inf).where(0.0, top)
+    total = gaps.logsumexp(axis=axis, keepdims=True)
+    return gaps - (total == -inf).where(0.0, total)
 
 
-def _log_softmax_backward(g: Tensor, y: Tensor, axis: int) -> Tensor:
-    return g - y.exp() * g.sum(axis=axis, keepdims=True)
-
-
-log_softmax_backward = row(
-    "log_softmax_backward",
+@row.formula(
     "g: Float, y: Float; axis: Axis = -1 -> Float",
-    expand=_log_softmax_backward,
     numpy=ref.log_softmax_backward,
     shape=_equal.alike,
     unpromised={"y": "an infinity is the logarithm of no share"},
@@ -111,6 +93,8 @@ log_softmax_backward = row(
     internal=True,
     doc="Cotangent of ``log_softmax``: ``g - eʸ·Σ g``.",
 )
+def log_softmax_backward(g: Tensor, y: Tensor, axis: int) -> Tensor:
+    return g - y.exp() * g.sum(axis=axis, keepdims=True)
 
 
 def _normal(gaps: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -120,19 +104,8 @@ def _normal(gaps: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     return part * scale, scale * power
 
 
-@widely
-def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float) -> Tensor:
-    _, gaps = centered(x, -1)
-    y, _ = _normal(gaps, epsilon)
-    if weight is not None:
-        y = y * weight
-    return y if bias is None else y + bias
-
-
-layer_norm = row(
-    "layer_norm",
+@row.formula(
     "x: Float, weight: Float?, bias: Float?; epsilon: float = 1e-5 -> Float",
-    expand=_layer_norm,
     numpy=ref.layer_norm,
     shape=shapes.row_norm,
     ulp=32,
@@ -148,10 +121,28 @@ layer_norm = row(
     doc="Each row over the last axis shifted and scaled to mean 0 and variance 1, then "
     "``·weight + bias``. Ba et al., 2016.",
 )
-
-
 @widely
-def _layer_norm_backward(
+def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, epsilon: float) -> Tensor:
+    _, gaps = centered(x, -1)
+    y, _ = _normal(gaps, epsilon)
+    if weight is not None:
+        y = y * weight
+    return y if bias is None else y + bias
+
+
+@row.formula(
+    "g: Float, x: Float, weight: Float?; epsilon: float = 1e-5 "
+    "-> dx: Float, dweight: Float, dbias: Float",
+    numpy=ref.layer_norm_backward,
+    shape=shapes.row_norm_backward,
+    ulp=64,
+    atol=256,
+    cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
+    internal=True,
+    doc="Cotangents of ``layer_norm`` for x, weight and bias.",
+)
+@widely
+def layer_norm_backward(
     g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     _, gaps = centered(x, -1)
@@ -163,31 +154,8 @@ def _layer_norm_backward(
     return dx, (g * normal).sum(axis=rows), g.sum(axis=rows)
 
 
-layer_norm_backward = row(
-    "layer_norm_backward",
-    "g: Float, x: Float, weight: Float?; epsilon: float = 1e-5 "
-    "-> dx: Float, dweight: Float, dbias: Float",
-    expand=_layer_norm_backward,
-    numpy=ref.layer_norm_backward,
-    shape=shapes.row_norm_backward,
-    ulp=64,
-    atol=256,
-    cases=(case((3, 5), (3, 5), (5,)), case((2, 3, 4), (2, 3, 4), None, epsilon=1e-3)),
-    internal=True,
-    doc="Cotangents of ``layer_norm`` for x, weight and bias.",
-)
-
-
-@widely
-def _rms_norm(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
-    y, _ = _normal(x, epsilon)
-    return y if weight is None else y * weight
-
-
-rms_norm = row(
-    "rms_norm",
+@row.formula(
     "x: Float, weight: Float?; epsilon: float = 1e-5 -> Float",
-    expand=_rms_norm,
     numpy=ref.rms_norm,
     shape=shapes.row_norm,
     ulp=32,
@@ -199,22 +167,14 @@ rms_norm = row(
     doc="Each row over the last axis divided by its root mean square, "
     "``x / √(mean x² + epsilon)``, then ``·weight``. Zhang and Sennrich, 2019.",
 )
-
-
 @widely
-def _rms_norm_backward(
-    g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
-) -> tuple[Tensor, Tensor]:
-    normal, scale = _normal(x, epsilon)
-    inner = g if weight is None else g * weight
-    dx = scale * (inner - normal * (inner * normal).mean(axis=-1, keepdims=True))
-    return dx, (g * normal).sum(axis=tuple(range(x.ndim - 1)))
+def rms_norm(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
+    y, _ = _normal(x, epsilon)
+    return y if weight is None else y * weight
 
 
-rms_norm_backward = row(
-    "rms_norm_backward",
+@row.formula(
     "g: Float, x: Float, weight: Float?; epsilon: float = 1e-5 -> dx: Float, dweight: Float",
-    expand=_rms_norm_backward,
     numpy=ref.rms_norm_backward,
     shape=shapes.row_norm_backward,
     ulp=64,
@@ -223,16 +183,18 @@ rms_norm_backward = row(
     internal=True,
     doc="Cotangents of ``rms_norm`` for x and weight.",
 )
+@widely
+def rms_norm_backward(
+    g: Tensor, x: Tensor, weight: Tensor | None, epsilon: float
+) -> tuple[Tensor, Tensor]:
+    normal, scale = _normal(x, epsilon)
+    inner = g if weight is None else g * weight
+    dx = scale * (inner - normal * (inner * normal).mean(axis=-1, keepdims=True))
+    return dx, (g * normal).sum(axis=tuple(range(x.ndim - 1)))
 
 
-def _cross_entropy(x: Tensor, target: Tensor[Int]) -> Tensor:
-    return -x.log_softmax(axis=-1).take_along_axis(target[..., None], axis=-1).squeeze(-1)
-
-
-cross_entropy = row(
-    "cross_entropy",
+@row.formula(
     "x: Float, target: Int -> Float",
-    expand=_cross_entropy,
     numpy=ref.cross_entropy,
     shape=shapes.cross_entropy,
     ulp=8,
@@ -252,17 +214,12 @@ cross_entropy = row(
     "A negative target counts from the end, as in ``take``; one outside of ``[-C, C)`` raises "
     "IndexOutOfRangeError.",
 )
+def cross_entropy(x: Tensor, target: Tensor[Int]) -> Tensor:
+    return -x.log_softmax(axis=-1).take_along_axis(target[..., None], axis=-1).squeeze(-1)
 
 
-def _cross_entropy_backward(g: Tensor, x: Tensor, target: Tensor[Int]) -> Tensor:
-    share = g[..., None]
-    return (x.softmax(axis=-1) * share).scatter(target[..., None], -share, axis=-1, update="add")
-
-
-cross_entropy_backward = row(
-    "cross_entropy_backward",
+@row.formula(
     "g: Float, x: Float, target: Int -> Float",
-    expand=_cross_entropy_backward,
     numpy=ref.cross_entropy_backward,
     shape=shapes.cross_entropy_backward,
     unpromised={"g": "an infinity times a share of 0 is nan, or the share is left out"},
@@ -277,21 +234,14 @@ cross_entropy_backward = row(
     internal=True,
     doc="Cotangent of ``cross_entropy`` for x: ``g·(softmax(x) - one_hot(target))``.",
 )
+def cross_entropy_backward(g: Tensor, x: Tensor, target: Tensor[Int]) -> Tensor:
+    share = g[..., None]
+    return (x.softmax(axis=-1) * share).scatter(target[..., None], -share, axis=-1, update="add")
 
 
-@widely
-def _batch_norm(
-    x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float
-) -> Tensor:
-    scale = weight * (var + epsilon).rsqrt()
-    return (x - _channelwise(mean, x)) * _channelwise(scale, x) + _channelwise(bias, x)
-
-
-batch_norm = row(
-    "batch_norm",
+@row.formula(
     "x: Float, weight: Float, bias: Float, *, mean: Float, var: Float; *, epsilon: float = 1e-5 "
     "-> Float",
-    expand=_batch_norm,
     numpy=ref.batch_norm,
     shape=shapes.batch_norm,
     domain={"var": (0.5, 2.0)},
@@ -311,26 +261,17 @@ batch_norm = row(
     doc="Each channel (axis 1) shifted and scaled by given mean and variance, then "
     "``·weight + bias``. Ioffe and Szegedy, 2015.",
 )
-
-
 @widely
-def _batch_norm_train(
-    x: Tensor, weight: Tensor, bias: Tensor, epsilon: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    axes = (0, *range(2, x.ndim))
-    mean, gaps = centered(x, axes)
-    part, power = ranged(gaps, axes)
-    var = part.square().mean(axis=axes, keepdims=True)
-    scale = _channelwise(weight, x) * (var + power * power * epsilon).rsqrt()
-    y = part * scale + _channelwise(bias, x)
-    return y, mean.reshape(-1), (var / power / power).reshape(-1)
+def batch_norm(
+    x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, epsilon: float
+) -> Tensor:
+    scale = weight * (var + epsilon).rsqrt()
+    return (x - _channelwise(mean, x)) * _channelwise(scale, x) + _channelwise(bias, x)
 
 
-batch_norm_train = row(
-    "batch_norm_train",
+@row.formula(
     "x: Float, weight: Float, bias: Float; epsilon: float = 1e-5 "
     "-> y: Float, mean: Float, var: Float",
-    expand=_batch_norm_train,
     numpy=ref.batch_norm_train,
     shape=shapes.batch_norm,
     unpromised={"x": "means are sums, or sums of distances to one element"},
@@ -345,28 +286,22 @@ batch_norm_train = row(
     ),
     doc="``batch_norm`` by the batch's own mean and (biased) variance, which are results too.",
 )
-
-
 @widely
-def _batch_norm_backward(
-    g: Tensor, x: Tensor, weight: Tensor, mean: Tensor, var: Tensor, epsilon: float
+def batch_norm_train(
+    x: Tensor, weight: Tensor, bias: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     axes = (0, *range(2, x.ndim))
-    scale = (var + epsilon).rsqrt()
-    gaps = x - _channelwise(mean, x)
-    rest = gaps.mean(axis=axes, keepdims=True)  # what rounding took from the mean
-    rest = (rest.abs() <= _channelwise(mean, x).abs() / 256).where(rest, 0.0)
-    normal = (gaps - rest) * _channelwise(scale, x)
-    _, inner = centered(g, axes)
-    dx = inner - normal * (g * normal).mean(axis=axes, keepdims=True)
-    return _channelwise(weight * scale, x) * dx, (g * normal).sum(axis=axes), g.sum(axis=axes)
+    mean, gaps = centered(x, axes)
+    part, power = ranged(gaps, axes)
+    var = part.square().mean(axis=axes, keepdims=True)
+    scale = _channelwise(weight, x) * (var + power * power * epsilon).rsqrt()
+    y = part * scale + _channelwise(bias, x)
+    return y, mean.reshape(-1), (var / power / power).reshape(-1)
 
 
-batch_norm_backward = row(
-    "batch_norm_backward",
+@row.formula(
     "g: Float, x: Float, weight: Float, mean: Float, var: Float; epsilon: float = 1e-5 "
     "-> dx: Float, dweight: Float, dbias: Float",
-    expand=_batch_norm_backward,
     numpy=ref.batch_norm_backward,
     shape=shapes.batch_norm_backward,
     domain={"var": (0.5, 2.0)},
@@ -379,3 +314,16 @@ batch_norm_backward = row(
     internal=True,
     doc="Cotangents of ``batch_norm_train`` for x, weight and bias, from the y result.",
 )
+@widely
+def batch_norm_backward(
+    g: Tensor, x: Tensor, weight: Tensor, mean: Tensor, var: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    axes = (0, *range(2, x.ndim))
+    scale = (var + epsilon).rsqrt()
+    gaps = x - _channelwise(mean, x)
+    rest = gaps.mean(axis=axes, keepdims=True)  # what rounding took from the mean
+    rest = (rest.abs() <= _channelwise(mean, x).abs() / 256).where(rest, 0.0)
+    normal = (gaps - rest) * _channelwise(scale, x)
+    _, inner = centered(g, axes)
+    dx = inner - normal * (g * normal).mean(axis=axes, keepdims=True)
+    return _channelwise(weight * scale, x) * dx, (g * normal).sum(axis=axes), g.sum(axis=axes)

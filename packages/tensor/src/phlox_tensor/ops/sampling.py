@@ -43,24 +43,8 @@ def _linspace(n: int, align_corners: bool, like: Tensor) -> Tensor:
     return asarray(shapes.middles(n, align_corners), dtype=like.dtype, device=like.device)
 
 
-def _affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    wide = theta.to_full_precision()
-    axes = size[2:]
-    rank = len(axes)
-    lines = [
-        _linspace(n, align_corners, wide).reshape(tuple(n if j == i else 1 for j in range(rank)))
-        for i, n in enumerate(axes)
-    ]
-    points = [line.broadcast_to(tuple(axes)) for line in reversed(lines)]
-    base = movement.stack([*points, points[0].zeros() + 1], axis=-1).reshape((-1, rank + 1))
-    grid = base @ wide.mT
-    return grid.reshape((size[0], *axes, rank)).astype(theta.dtype)
-
-
-affine_grid = contraction(
-    "affine_grid",
+@contraction.formula(
     "theta: Float; size: Shape, align_corners: bool = False -> Float",
-    expand=_affine_grid,
     numpy=ref.affine_grid,
     shape=shapes.affine_grid,
     linear=True,
@@ -78,6 +62,18 @@ affine_grid = contraction(
     "theta (N, 2, 3): places (N, H, W, 2), x before y; of volumes (N, C, D, H, W) under theta "
     "(N, 3, 4) places (N, D, H, W, 3). Jaderberg et al., 2015.",
 )
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+    wide = theta.to_full_precision()
+    axes = size[2:]
+    rank = len(axes)
+    lines = [
+        _linspace(n, align_corners, wide).reshape(tuple(n if j == i else 1 for j in range(rank)))
+        for i, n in enumerate(axes)
+    ]
+    points = [line.broadcast_to(tuple(axes)) for line in reversed(lines)]
+    base = movement.stack([*points, points[0].zeros() + 1], axis=-1).reshape((-1, rank + 1))
+    grid = base @ wide.mT
+    return grid.reshape((size[0], *axes, rank)).astype(theta.dtype)
 
 
 def _mirrored(at: Tensor, n: int, align_corners: bool) -> Tensor:
@@ -179,25 +175,9 @@ def _unscaled(one: Tensor, count: int, align_corners: bool) -> Tensor:
     return (one + 1) * ((count - 1) / 2) if align_corners else ((one + 1) * count - 1) * 0.5
 
 
-def _grid_sample(
-    x: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool
-) -> Tensor:
-    n, *size, axes = grid.shape
-    wide = grid.to_full_precision().reshape((n, prod(size), axes))
-    lines = []
-    for axis, count in enumerate(x.shape[2:]):
-        one = wide[..., axes - 1 - axis]
-        at = _unscaled(one, count, align_corners)
-        lines.append(_taps(at, count, mode, padding_mode, align_corners))
-    out = _sampled(x.to_full_precision(), lines)
-    return out.reshape((n, x.shape[1], *size)).astype(x.dtype)
-
-
-grid_sample = window(
-    "grid_sample",
+@window.formula(
     "x: Float, grid: Float; mode: str = 'bilinear', padding_mode: str = 'zeros', "
     "align_corners: bool = False -> Float",
-    expand=_grid_sample,
     numpy=ref.grid_sample,
     shape=shapes.grid_sample,
     domain={"grid": (-1.3, 1.3)},
@@ -235,9 +215,43 @@ grid_sample = window(
     "volumes PyTorch reads the last there, and 0 where a bilinear place that is not finite gives "
     "nan here. Jaderberg et al., 2015.",
 )
+def grid_sample(
+    x: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool
+) -> Tensor:
+    n, *size, axes = grid.shape
+    wide = grid.to_full_precision().reshape((n, prod(size), axes))
+    lines = []
+    for axis, count in enumerate(x.shape[2:]):
+        one = wide[..., axes - 1 - axis]
+        at = _unscaled(one, count, align_corners)
+        lines.append(_taps(at, count, mode, padding_mode, align_corners))
+    out = _sampled(x.to_full_precision(), lines)
+    return out.reshape((n, x.shape[1], *size)).astype(x.dtype)
 
 
-def _deform_conv2d(
+@window.formula(
+    "x: Float, offset: Float, weight: Float, mask: Float?, bias: Float?; stride: Pair = 1, "
+    "padding: Sides = 0, dilation: Pair = 1, groups: int = 1 -> Float",
+    numpy=ref.deform_conv2d,
+    shape=shapes.deform_conv2d,
+    domain={"offset": (-0.9, 0.9)},
+    ulp=64,
+    atol=128,
+    cases=(
+        case((1, 2, 2, 3), (1, 8, 1, 2), (1, 2, 2, 2), (1, 4, 1, 2), (1,)),
+        case((1, 2, 3, 2), (1, 4, 3, 2), (2, 1, 1, 2), None, None, stride=2, padding=1, groups=2),
+    ),
+    refuses=(refusal(ShapeError, (1, 2, 2, 3), (1, 8, 2, 2), (1, 2, 2, 2), None, None),),
+    method=False,
+    example=(
+        "pt.deform_conv2d(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.zeros((1, 2, 2, "
+        "2)) + 0.5, pt.ones((1, 1, 1, 1)))"
+    ),
+    doc="``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N, "
+    "2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et "
+    "al., 2017; Zhu et al., 2018.",
+)
+def deform_conv2d(
     x: Tensor,
     offset: Tensor,
     weight: Tensor,
@@ -274,32 +288,6 @@ def _deform_conv2d(
     return y.astype(x.dtype)
 
 
-deform_conv2d = window(
-    "deform_conv2d",
-    "x: Float, offset: Float, weight: Float, mask: Float?, bias: Float?; stride: Pair = 1, "
-    "padding: Sides = 0, dilation: Pair = 1, groups: int = 1 -> Float",
-    expand=_deform_conv2d,
-    numpy=ref.deform_conv2d,
-    shape=shapes.deform_conv2d,
-    domain={"offset": (-0.9, 0.9)},
-    ulp=64,
-    atol=128,
-    cases=(
-        case((1, 2, 2, 3), (1, 8, 1, 2), (1, 2, 2, 2), (1, 4, 1, 2), (1,)),
-        case((1, 2, 3, 2), (1, 4, 3, 2), (2, 1, 1, 2), None, None, stride=2, padding=1, groups=2),
-    ),
-    refuses=(refusal(ShapeError, (1, 2, 2, 3), (1, 8, 2, 2), (1, 2, 2, 2), None, None),),
-    method=False,
-    example=(
-        "pt.deform_conv2d(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.zeros((1, 2, 2, "
-        "2)) + 0.5, pt.ones((1, 1, 1, 1)))"
-    ),
-    doc="``conv2d`` whose windows are bent: each place reads x at its own ``offset`` (N, "
-    "2·parts·kh·kw, H', W'), row before column, times ``mask`` (N, parts·kh·kw, H', W'). Dai et "
-    "al., 2017; Zhu et al., 2018.",
-)
-
-
 def _of_images(x: Tensor, numbers: Tensor[Int], rows: list[Tap], columns: list[Tap]) -> Tensor:
     """As ``_sampled``, where each line of places (K, L) reads one image of x: (K, C, L)."""
     n, c, height, width = x.shape
@@ -323,7 +311,43 @@ def _numbers(boxes: Tensor, count: int) -> Tensor[Int]:
     return held("roi_align", "image of a box", numbers, count - 1)
 
 
-def _roi_align(
+# Of the images 2 and 0; what is behind the point is left out, so that a step of it stays there.
+_BOXES = [[2.5, 0.1, 0.2, 1.9, 0.9], [0.5, 0.35, 0.1, 1.1, 1.2]]
+
+
+@contraction.formula(
+    "x: Float, boxes: Float; size: Pair, spatial_scale: float = 1.0, sampling_ratio: int = 2, "
+    "aligned: bool = False -> Float",
+    numpy=ref.roi_align,
+    shape=shapes.roi_align,
+    domain={"boxes": (0.1, 0.9)},
+    ulp=64,
+    atol=64,
+    cases=(
+        case((1, 1, 2, 3), (1, 5), size=1),
+        case((1, 1, 3, 2), (2, 5), size=(1, 2), spatial_scale=3.0, aligned=True),
+        case((3, 2, 2, 3), Given(_BOXES), size=(2, 1), aligned=True),
+    ),
+    refuses=(
+        refusal(ShapeError, (1, 1, 2, 2), (1, 4), size=1),
+        refusal(IndexOutOfRangeError, (1, 1, 2, 2), Given([[1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
+        refusal(IndexOutOfRangeError, (2, 1, 2, 2), Given([[-1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
+        refusal(ShapeError, (1, 1, 0, 2), (1, 5), size=1),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, sampling_ratio=0),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, spatial_scale=0.0),
+        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, spatial_scale=float("nan")),
+    ),
+    method=False,
+    example=(
+        "pt.roi_align(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.asarray([[0.0, 0.0, "
+        "0.0, 2.0, 2.0]]), 2)"
+    ),
+    doc="Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image "
+    "and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``² "
+    "places between pixels. The number of no image raises IndexOutOfRangeError, nan as well; what "
+    "is behind its point is left out. He et al., 2017.",
+)
+def roi_align(
     x: Tensor, boxes: Tensor, size: Any, spatial_scale: float, sampling_ratio: int, aligned: bool
 ) -> Tensor:
     wide = boxes.to_full_precision()
@@ -354,45 +378,25 @@ def _roi_align(
     return cells.mean(axis=(3, 5)).astype(x.dtype)
 
 
-# Of the images 2 and 0; what is behind the point is left out, so that a step of it stays there.
-_BOXES = [[2.5, 0.1, 0.2, 1.9, 0.9], [0.5, 0.35, 0.1, 1.1, 1.2]]
-roi_align = contraction(
-    "roi_align",
-    "x: Float, boxes: Float; size: Pair, spatial_scale: float = 1.0, sampling_ratio: int = 2, "
-    "aligned: bool = False -> Float",
-    expand=_roi_align,
-    numpy=ref.roi_align,
-    shape=shapes.roi_align,
-    domain={"boxes": (0.1, 0.9)},
-    ulp=64,
-    atol=64,
-    cases=(
-        case((1, 1, 2, 3), (1, 5), size=1),
-        case((1, 1, 3, 2), (2, 5), size=(1, 2), spatial_scale=3.0, aligned=True),
-        case((3, 2, 2, 3), Given(_BOXES), size=(2, 1), aligned=True),
-    ),
+@indexing.formula(
+    "boxes: Float, scores: Float; iou_threshold: float = 0.5 -> Int",
+    numpy=ref.nms,
+    shape=shapes.nms,
+    measured=True,
+    cases=(case((9, 4), (9,)), case((12, 4), (12,), iou_threshold=0.1), case((0, 4), (0,))),
     refuses=(
-        refusal(ShapeError, (1, 1, 2, 2), (1, 4), size=1),
-        refusal(IndexOutOfRangeError, (1, 1, 2, 2), Given([[1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
-        refusal(IndexOutOfRangeError, (2, 1, 2, 2), Given([[-1.0, 0.0, 0.0, 1.0, 1.0]]), size=1),
-        refusal(ShapeError, (1, 1, 0, 2), (1, 5), size=1),
-        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, sampling_ratio=0),
-        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, spatial_scale=0.0),
-        refusal(ArgumentError, (1, 1, 2, 2), (1, 5), size=1, spatial_scale=float("nan")),
+        refusal(ShapeError, (2, 3), (2,)),
+        refusal(ShapeError, (2, 4), (3,)),
     ),
     method=False,
     example=(
-        "pt.roi_align(pt.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), pt.asarray([[0.0, 0.0, "
-        "0.0, 2.0, 2.0]]), 2)"
+        "pt.nms(pt.asarray([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9], [5.0, 5.0, 6.0, "
+        "6.0]]), pt.asarray([0.8, 0.9, 0.7]), 0.5)"
     ),
-    doc="Boxes (K, 5) of images (N, C, H, W), each as (C, *size): a row is the number of the image "
-    "and x1, y1, x2, y2 times ``1 / spatial_scale``; a cell is the mean of ``sampling_ratio``² "
-    "places between pixels. The number of no image raises IndexOutOfRangeError, nan as well; what "
-    "is behind its point is left out. He et al., 2017.",
+    doc="Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than "
+    "``iou_threshold`` of their union, best score first. The result is read on the host.",
 )
-
-
-def _nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor[Int]:
+def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor[Int]:
     order = scores.argsort(axis=0, descending=True)
     wide = boxes.to_full_precision().detach().take(order, axis=0)
     low, high = wide[:, :2], wide[:, 2:]
@@ -411,25 +415,3 @@ def _nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor[Int]:
             break
         kept = new
     return order.take(kept.nonzero()[0], axis=0)
-
-
-nms = indexing(
-    "nms",
-    "boxes: Float, scores: Float; iou_threshold: float = 0.5 -> Int",
-    expand=_nms,
-    numpy=ref.nms,
-    shape=shapes.nms,
-    measured=True,
-    cases=(case((9, 4), (9,)), case((12, 4), (12,), iou_threshold=0.1), case((0, 4), (0,))),
-    refuses=(
-        refusal(ShapeError, (2, 3), (2,)),
-        refusal(ShapeError, (2, 4), (3,)),
-    ),
-    method=False,
-    example=(
-        "pt.nms(pt.asarray([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9], [5.0, 5.0, 6.0, "
-        "6.0]]), pt.asarray([0.8, 0.9, 0.7]), 0.5)"
-    ),
-    doc="Indices of boxes (K, 4) of x1, y1, x2, y2 that no better box covers by more than "
-    "``iou_threshold`` of their union, best score first. The result is read on the host.",
-)

@@ -50,12 +50,19 @@ def _with_initial(x: Tensor, axis: int, value: int) -> Tensor:
     return movement.concat([x.zeros(line) + value, x], axis)
 
 
-def _cumulative_sum(x: Tensor, axis: int, dtype: DType, include_initial: bool) -> Tensor:
-    out = cumsum(x, axis, dtype)
-    return _with_initial(out, axis, 0) if include_initial else out
-
-
-def _cumulative_prod(x: Tensor, axis: int, dtype: DType, include_initial: bool) -> Tensor:
+@scan.formula(
+    _RUNNING,
+    numpy=ref.cumulative_prod,
+    shape=shapes.running,
+    prepare=_prepared("cumulative_prod"),
+    domain=(0.5, 1.5),
+    ulp=32,
+    cases=_RUNNING_CASES,
+    example="pt.cumulative_prod(pt.asarray([1.0, 2.0, 3.0]))",
+    doc="Running product along an axis, in the same types as ``prod``; a vector needs no axis. "
+    "With ``include_initial`` a 1 comes first.",
+)
+def cumulative_prod(x: Tensor, axis: int, dtype: DType, include_initial: bool) -> Tensor:
     """Each pass multiplies by what stands twice as far back."""
     out = x.astype(dtype if dtype.kind == "Int" or dtype.itemsize >= 4 else float32)
     n, reach = x.shape[axis], 1
@@ -69,20 +76,6 @@ def _cumulative_prod(x: Tensor, axis: int, dtype: DType, include_initial: bool) 
     return _with_initial(out, axis, 1) if include_initial else out
 
 
-cumulative_prod = scan(
-    "cumulative_prod",
-    _RUNNING,
-    expand=_cumulative_prod,
-    numpy=ref.cumulative_prod,
-    shape=shapes.running,
-    prepare=_prepared("cumulative_prod"),
-    domain=(0.5, 1.5),
-    ulp=32,
-    cases=_RUNNING_CASES,
-    example="pt.cumulative_prod(pt.asarray([1.0, 2.0, 3.0]))",
-    doc="Running product along an axis, in the same types as ``prod``; a vector needs no axis. "
-    "With ``include_initial`` a 1 comes first.",
-)
 cumsum = scan(
     "cumsum",
     "x: Num; axis: Axis = -1, dtype: DType? = None -> Num",
@@ -96,10 +89,8 @@ cumsum = scan(
 )
 
 
-cumulative_sum = scan(
-    "cumulative_sum",
+@scan.formula(
     _RUNNING,
-    expand=_cumulative_sum,
     numpy=ref.cumulative_sum,
     shape=shapes.running,
     prepare=_prepared("cumulative_sum"),
@@ -110,23 +101,13 @@ cumulative_sum = scan(
     doc="Running sum along an axis, in the same types as ``sum``; a vector needs no axis. With "
     "``include_initial`` a 0 comes first.",
 )
+def cumulative_sum(x: Tensor, axis: int, dtype: DType, include_initial: bool) -> Tensor:
+    out = cumsum(x, axis, dtype)
+    return _with_initial(out, axis, 0) if include_initial else out
 
 
-def _diff(x: Tensor, prepend: Tensor | None, append: Tensor | None, axis: int, n: int) -> Tensor:
-    parts = [part for part in (prepend, x, append) if part is not None]
-    if len(parts) > 1:
-        x = movement.concat(parts, axis)
-    front = (slice(None),) * axis
-    out = x.to_full_precision() if n > 1 else x
-    for _ in range(min(n, x.shape[axis])):
-        out = out[(*front, slice(1, None))] - out[(*front, slice(0, -1))]
-    return out.astype(x.dtype)
-
-
-diff = scan(
-    "diff",
+@scan.formula(
     "x: Num, *, prepend: Num?, append: Num?; *, axis: Axis = -1, n: int = 1 -> Num",
-    expand=_diff,
     numpy=ref.diff,
     shape=shapes.diff,
     prepare=shapes.prepare_diff,
@@ -151,9 +132,26 @@ diff = scan(
     doc="Differences between neighbors along an axis, ``n`` times over: ``x[i + 1] - x[i]``. What "
     "is given as ``prepend`` and ``append`` is joined to both ends before.",
 )
+def diff(x: Tensor, prepend: Tensor | None, append: Tensor | None, axis: int, n: int) -> Tensor:
+    parts = [part for part in (prepend, x, append) if part is not None]
+    if len(parts) > 1:
+        x = movement.concat(parts, axis)
+    front = (slice(None),) * axis
+    out = x.to_full_precision() if n > 1 else x
+    for _ in range(min(n, x.shape[axis])):
+        out = out[(*front, slice(1, None))] - out[(*front, slice(0, -1))]
+    return out.astype(x.dtype)
 
 
-def _logcumsumexp(x: Tensor, axis: int) -> Tensor:
+@scan.formula(
+    "x: Float; axis: Axis = -1 -> Float",
+    numpy=ref.logcumsumexp,
+    ulp=16,
+    atol=16,
+    example="pt.logcumsumexp(pt.asarray([0.0, 0.0, 0.0]))",
+    doc="Logarithm of the running sum of exponentials along an axis; none overflows.",
+)
+def logcumsumexp(x: Tensor, axis: int) -> Tensor:
     """Hillis and Steele, 1986: each element meets the one 1, 2, 4, … places before it."""
     out, n, step = x.to_full_precision(), x.shape[axis], 1
     front = (slice(None),) * axis
@@ -164,15 +162,3 @@ def _logcumsumexp(x: Tensor, axis: int) -> Tensor:
         out = movement.concat([kept, later.logaddexp(earlier)], axis)
         step *= 2
     return out.astype(x.dtype)
-
-
-logcumsumexp = scan(
-    "logcumsumexp",
-    "x: Float; axis: Axis = -1 -> Float",
-    expand=_logcumsumexp,
-    numpy=ref.logcumsumexp,
-    ulp=16,
-    atol=16,
-    example="pt.logcumsumexp(pt.asarray([0.0, 0.0, 0.0]))",
-    doc="Logarithm of the running sum of exponentials along an axis; none overflows.",
-)

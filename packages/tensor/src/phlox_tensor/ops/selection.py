@@ -25,15 +25,8 @@ if TYPE_CHECKING:
 _NONE: Final = -1e25
 
 
-def _argwhere(x: Tensor[Any]) -> Tensor[Int]:
-    mask = x if x.dtype.kind == "Bool" else x != 0
-    return movement.stack(list(mask.nonzero()), axis=1)
-
-
-argwhere = indexing(
-    "argwhere",
+@indexing.formula(
     "x: Any -> Int",
-    expand=_argwhere,
     numpy=ref.argwhere,
     shape=shapes.argwhere,
     measured=True,
@@ -41,6 +34,9 @@ argwhere = indexing(
     example="pt.argwhere(pt.asarray([[0, 1], [1, 0]]))",
     doc="Places of the elements other than 0, a row of indices for each, row by row.",
 )
+def argwhere(x: Tensor[Any]) -> Tensor[Int]:
+    mask = x if x.dtype.kind == "Bool" else x != 0
+    return movement.stack(list(mask.nonzero()), axis=1)
 
 
 def _sequences(
@@ -61,7 +57,32 @@ def _sequences(
     return held(op, "targets", targets, classes - 1), input_lengths, target_lengths
 
 
-def _ctc_loss(
+@row.formula(
+    "x: Float, targets: Int, input_lengths: Int?, target_lengths: Int?; blank: int = 0 -> Float",
+    numpy=ref.ctc_loss,
+    shape=shapes.ctc_loss,
+    ulp=32,
+    atol=64,
+    cases=(
+        case((5, 1, 3), IndexSample((1, 2), -3), None, None),
+        case((3, 2, 3), IndexSample((2, 2), -3), IndexSample((2,), -4), IndexSample((2,), -2)),
+        case((2, 2, 2), IndexSample((2, 1), -2), None, IndexSample((2,), -2), blank=1),
+        case((2, 1, 2), IndexSample((1, 0), -2), None, None),
+    ),
+    refuses=(
+        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 3]]), None, None),
+        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 2]]), Given([5]), None),
+        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 2]]), None, Given([3])),
+        refusal(ShapeError, (4, 1, 3), Given([1, 2]), None, None),
+    ),
+    method=False,
+    example="pt.ctc_loss(pt.log_softmax(pt.zeros((3, 1, 4))), pt.asarray([[1, 2]]))",
+    doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
+    "x (time, batch, classes): targets (batch, longest) without the blank, inf where the time is "
+    "too short. Without lengths, all steps and labels count. A label that is no class, or a "
+    "length that is not there, raises IndexOutOfRangeError. Graves et al., 2006.",
+)  # fmt: skip
+def ctc_loss(
     x: Tensor,
     targets: Tensor[Int],
     input_lengths: Tensor[Int] | None,
@@ -100,36 +121,31 @@ def _ctc_loss(
     return (-movement.concat(ends, axis=1).logsumexp(axis=1)).astype(x.dtype)
 
 
-ctc_loss = row(
-    "ctc_loss",
+@row.formula(
     "x: Float, targets: Int, input_lengths: Int?, target_lengths: Int?; blank: int = 0 -> Float",
-    expand=_ctc_loss,
-    numpy=ref.ctc_loss,
-    shape=shapes.ctc_loss,
+    numpy=ref.rnnt_loss,
+    shape=shapes.rnnt_loss,
     ulp=32,
     atol=64,
     cases=(
-        case((5, 1, 3), IndexSample((1, 2), -3), None, None),
-        case((3, 2, 3), IndexSample((2, 2), -3), IndexSample((2,), -4), IndexSample((2,), -2)),
-        case((2, 2, 2), IndexSample((2, 1), -2), None, IndexSample((2,), -2), blank=1),
-        case((2, 1, 2), IndexSample((1, 0), -2), None, None),
+        case((1, 3, 3, 3), IndexSample((1, 2), -3), None, None),
+        case((2, 3, 2, 3), IndexSample((2, 1), -3), IndexSample((2,), -4), IndexSample((2,), -2)),
+        case((2, 2, 3, 2), IndexSample((2, 2), -2), None, IndexSample((2,), -3), blank=1),
+        case((1, 2, 1, 2), IndexSample((1, 0), -2), None, None),
     ),
     refuses=(
-        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 3]]), None, None),
-        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 2]]), Given([5]), None),
-        refusal(IndexOutOfRangeError, (4, 1, 3), Given([[1, 2]]), None, Given([3])),
-        refusal(ShapeError, (4, 1, 3), Given([1, 2]), None, None),
+        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 3]]), None, None),
+        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 2]]), Given([5]), None),
+        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 2]]), None, Given([3])),
     ),
     method=False,
-    example="pt.ctc_loss(pt.log_softmax(pt.zeros((3, 1, 4))), pt.asarray([[1, 2]]))",
-    doc="``-ln`` of the probability of each sequence of labels under logarithms of probabilities "
-    "x (time, batch, classes): targets (batch, longest) without the blank, inf where the time is "
-    "too short. Without lengths, all steps and labels count. A label that is no class, or a "
-    "length that is not there, raises IndexOutOfRangeError. Graves et al., 2006.",
-)  # fmt: skip
-
-
-def _rnnt_loss(
+    example="pt.rnnt_loss(pt.log_softmax(pt.zeros((1, 2, 2, 3))), pt.asarray([[1]]))",
+    doc="``-ln`` of the probability of each sequence of labels by all ways through a transducer, "
+    "under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by number "
+    "of labels so far: targets (batch, labels). Without lengths, all steps and labels count; no "
+    "steps give inf. Graves, 2012.",
+)
+def rnnt_loss(
     x: Tensor,
     targets: Tensor[Int],
     input_lengths: Tensor[Int] | None,
@@ -164,47 +180,8 @@ def _rnnt_loss(
     return impossible.where(inf, loss).astype(x.dtype)
 
 
-rnnt_loss = row(
-    "rnnt_loss",
-    "x: Float, targets: Int, input_lengths: Int?, target_lengths: Int?; blank: int = 0 -> Float",
-    expand=_rnnt_loss,
-    numpy=ref.rnnt_loss,
-    shape=shapes.rnnt_loss,
-    ulp=32,
-    atol=64,
-    cases=(
-        case((1, 3, 3, 3), IndexSample((1, 2), -3), None, None),
-        case((2, 3, 2, 3), IndexSample((2, 1), -3), IndexSample((2,), -4), IndexSample((2,), -2)),
-        case((2, 2, 3, 2), IndexSample((2, 2), -2), None, IndexSample((2,), -3), blank=1),
-        case((1, 2, 1, 2), IndexSample((1, 0), -2), None, None),
-    ),
-    refuses=(
-        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 3]]), None, None),
-        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 2]]), Given([5]), None),
-        refusal(IndexOutOfRangeError, (1, 4, 3, 3), Given([[1, 2]]), None, Given([3])),
-    ),
-    method=False,
-    example="pt.rnnt_loss(pt.log_softmax(pt.zeros((1, 2, 2, 3))), pt.asarray([[1]]))",
-    doc="``-ln`` of the probability of each sequence of labels by all ways through a transducer, "
-    "under logarithms of probabilities x (batch, steps, labels + 1, classes) by step and by number "
-    "of labels so far: targets (batch, labels). Without lengths, all steps and labels count; no "
-    "steps give inf. Graves, 2012.",
-)
-
-
-def _embedding_bag(weight: Tensor, indices: Tensor[Int], scale: Tensor | None, mode: str) -> Tensor:
-    found = weight.take(indices, axis=0).to_full_precision()
-    if scale is not None:
-        found = found * scale.to_full_precision().expand_dims(axis=2)
-    kinds: Any = {"max": found.max, "mean": found.mean, "sum": found.sum}
-    out: Tensor = kinds[mode](axis=1)
-    return out.astype(weight.dtype)
-
-
-embedding_bag = indexing(
-    "embedding_bag",
+@indexing.formula(
     "weight: Float, indices: Int, scale: Float?; mode: str = 'mean' -> Float",
-    expand=_embedding_bag,
     numpy=ref.embedding_bag,
     shape=shapes.embedding_bag,
     ulp=8,
@@ -227,11 +204,13 @@ embedding_bag = indexing(
     doc="Sum, mean or largest of the rows of weight (words, d) in each bag of indices (bags, "
     "length), each row times ``scale`` (bags, length).",
 )
-
-
-def _masked_fill(x: Tensor[Any], mask: Tensor[Bool], value: float) -> Tensor[Any]:
-    filled: Tensor[Any] = Tensor(x.device.ops.full(x.shape, value, x.dtype), x.device)
-    return mask.broadcast_to(x.shape).where(filled, x)
+def embedding_bag(weight: Tensor, indices: Tensor[Int], scale: Tensor | None, mode: str) -> Tensor:
+    found = weight.take(indices, axis=0).to_full_precision()
+    if scale is not None:
+        found = found * scale.to_full_precision().expand_dims(axis=2)
+    kinds: Any = {"max": found.max, "mean": found.mean, "sum": found.sum}
+    out: Tensor = kinds[mode](axis=1)
+    return out.astype(weight.dtype)
 
 
 def _filled_with(x: Tensor[Any], mask: Tensor[Bool], value: Tensor[Any]) -> Tensor[Any]:
@@ -247,10 +226,8 @@ def _filled_with(x: Tensor[Any], mask: Tensor[Bool], value: Tensor[Any]) -> Tens
     return mask.broadcast_to(x.shape).where(value.broadcast_to(x.shape).astype(x.dtype), x)
 
 
-masked_fill = indexing(
-    "masked_fill",
+@indexing.formula(
     "x: Any, mask: Bool; value: Scalar -> Any",
-    expand=_masked_fill,
     numpy=lambda x, mask, value: np.where(mask, np.asarray(value, x.dtype), x),
     shape=shapes.masked_fill,
     prepare=shapes.prepare_fill,
@@ -265,6 +242,11 @@ masked_fill = indexing(
     doc="x with ``value`` where the mask, which broadcasts to x, is True. A tensor of one value or "
     "of several that broadcast to x is taken as by ``where``, with its gradient.",
 )
+def masked_fill(x: Tensor[Any], mask: Tensor[Bool], value: float) -> Tensor[Any]:
+    filled: Tensor[Any] = Tensor(x.device.ops.full(x.shape, value, x.dtype), x.device)
+    return mask.broadcast_to(x.shape).where(filled, x)
+
+
 one_hot = indexing(
     "one_hot",
     "x: Int; classes: int -> Int",

@@ -82,24 +82,9 @@ def _lengthened(x: Tensor, n: int) -> Tensor:
     return movement.concat([x, x.zeros((*x.shape[:-1], n - x.shape[-1]))], axis=-1)
 
 
-def _dft(
-    re: Tensor, im: Tensor | None, axis: int, inverse: bool, half: bool
-) -> tuple[Tensor, Tensor]:
-    n, wide = re.shape[axis], re.to_full_precision()
-    other = wide.zeros() if im is None else im.to_full_precision()
-    moved = _Pair(*(x.moveaxis(axis, -1) for x in (wide, other)))
-    found = _along(moved, n, 1.0 if inverse else -1.0) if n else moved
-    if half:
-        found = _Pair(*(x[..., : n // 2 + 1] for x in found))
-    first, second = (x.moveaxis(-1, axis).astype(re.dtype) for x in found)
-    return first, second
-
-
-dft = transform(
-    "dft",
+@transform.formula(
     "re: Float, im: Float?; axis: Axis = -1, inverse: bool = False, half: bool = False "
     "-> real: Float, imag: Float",
-    expand=_dft,
     numpy=ref.dft,
     shape=shapes.dft,
     linear=True,
@@ -124,20 +109,21 @@ dft = transform(
     doc="``Σ (re + i·im)[j]·exp(∓2πi·j·k/n)`` along an axis, of any length; with ``half`` the "
     "first n//2 + 1, which tell all of real numbers.",
 )
+def dft(
+    re: Tensor, im: Tensor | None, axis: int, inverse: bool, half: bool
+) -> tuple[Tensor, Tensor]:
+    n, wide = re.shape[axis], re.to_full_precision()
+    other = wide.zeros() if im is None else im.to_full_precision()
+    moved = _Pair(*(x.moveaxis(axis, -1) for x in (wide, other)))
+    found = _along(moved, n, 1.0 if inverse else -1.0) if n else moved
+    if half:
+        found = _Pair(*(x[..., : n // 2 + 1] for x in found))
+    first, second = (x.moveaxis(-1, axis).astype(re.dtype) for x in found)
+    return first, second
 
 
-def _irdft(re: Tensor, im: Tensor, axis: int, n: int) -> Tensor:
-    """The other half, conjugates from back to front, and a transform of all."""
-    behind = (*(slice(None),) * axis, slice(1, n - n // 2))
-    re = movement.concat([re, re[behind].flip(axis)], axis=axis)
-    im = movement.concat([im, -im[behind].flip(axis)], axis=axis)
-    return dft(re, im, axis, True, False)[0]
-
-
-irdft = transform(
-    "irdft",
+@transform.formula(
     "re: Float, im: Float; axis: Axis, n: int -> Float",
-    expand=_irdft,
     numpy=ref.irdft,
     shape=shapes.irdft,
     linear=True,
@@ -161,3 +147,9 @@ irdft = transform(
     doc="The n real numbers along an axis of whose ``dft`` these are the first n//2 + 1, times n. "
     "The imaginary parts of the first, and of the last of even n, stand for nothing.",
 )
+def irdft(re: Tensor, im: Tensor, axis: int, n: int) -> Tensor:
+    """The other half, conjugates from back to front, and a transform of all."""
+    behind = (*(slice(None),) * axis, slice(1, n - n // 2))
+    re = movement.concat([re, re[behind].flip(axis)], axis=axis)
+    im = movement.concat([im, -im[behind].flip(axis)], axis=axis)
+    return dft(re, im, axis, True, False)[0]

@@ -24,29 +24,9 @@ argsort = sort(
 )
 
 
-def _searchsorted(x1: Tensor, x2: Tensor, side: str) -> Tensor[Int]:
-    """Bisection of all places at once; nan counts as the largest number, as in a sort."""
-    low = x2.zeros().astype(x2.device.default_int)
-    if not x1.shape[0]:
-        return low
-    high = low + x1.shape[0]
-    for _ in range(x1.shape[0].bit_length()):
-        middle = (low + high) // 2
-        found = x1.take(middle.minimum(x1.shape[0] - 1), axis=0)
-        if side == "left":
-            behind = (found < x2) | (x2.isnan() & ~found.isnan())
-        else:
-            behind = ~((x2 < found) | (found.isnan() & ~x2.isnan()))
-        behind = behind & (middle < high)
-        low, high = behind.where(middle + 1, low), behind.where(high, middle)
-    return low
-
-
-searchsorted = search(
-    "searchsorted",
+@search.formula(
     "x1: Num, x2: Num; side: str = 'left' -> Int",
     numpy=ref.searchsorted,
-    expand=_searchsorted,
     shape=shapes.searchsorted,
     unpromised={"x1": "a special value in the middle is not sorted"},
     refuses=(
@@ -65,24 +45,26 @@ searchsorted = search(
     doc="Where the elements of ``x2`` would go into the sorted vector ``x1``: in front of equal "
     "ones, or behind them with ``side='right'``.",
 )
+def searchsorted(x1: Tensor, x2: Tensor, side: str) -> Tensor[Int]:
+    """Bisection of all places at once; nan counts as the largest number, as in a sort."""
+    low = x2.zeros().astype(x2.device.default_int)
+    if not x1.shape[0]:
+        return low
+    high = low + x1.shape[0]
+    for _ in range(x1.shape[0].bit_length()):
+        middle = (low + high) // 2
+        found = x1.take(middle.minimum(x1.shape[0] - 1), axis=0)
+        if side == "left":
+            behind = (found < x2) | (x2.isnan() & ~found.isnan())
+        else:
+            behind = ~((x2 < found) | (found.isnan() & ~x2.isnan()))
+        behind = behind & (middle < high)
+        low, high = behind.where(middle + 1, low), behind.where(high, middle)
+    return low
 
 
-def _isin(x1: Tensor, x2: Tensor, invert: bool) -> Tensor[Bool]:
-    if x1.dtype.kind == "Bool":
-        x1, x2 = (x.astype(x.device.default_int) for x in (x1, x2))
-    flat = x2.flatten()
-    if not flat.size:
-        none = x1.zeros() != 0
-        return ~none if invert else none
-    line = sort_(flat)
-    near = line.take(searchsorted(line, x1).minimum(flat.size - 1), axis=0)
-    return near != x1 if invert else near == x1
-
-
-isin = search(
-    "isin",
+@search.formula(
     "x1: Any, x2: Any; *, invert: bool = False -> Bool",
-    expand=_isin,
     numpy=ref.isin,
     shape=shapes.isin,
     cases=(
@@ -96,33 +78,31 @@ isin = search(
     doc="Whether each element of ``x1`` is among those of ``x2``, or is not with ``invert``; nan "
     "is among none.",
 )
+def isin(x1: Tensor, x2: Tensor, invert: bool) -> Tensor[Bool]:
+    if x1.dtype.kind == "Bool":
+        x1, x2 = (x.astype(x.device.default_int) for x in (x1, x2))
+    flat = x2.flatten()
+    if not flat.size:
+        none = x1.zeros() != 0
+        return ~none if invert else none
+    line = sort_(flat)
+    near = line.take(searchsorted(line, x1).minimum(flat.size - 1), axis=0)
+    return near != x1 if invert else near == x1
 
 
-def _sort(x: Tensor, axis: int, descending: bool) -> Tensor:
-    return x.take_along_axis(x.argsort(axis=axis, descending=descending), axis=axis)
-
-
-sort_ = sort(
-    "sort",
+@sort.formula(
     "x: Num; axis: Axis = -1, descending: bool = False -> Num",
-    expand=_sort,
     numpy=ref.sort,
     function=False,
     example="pt.sort(pt.asarray([3.0, 1.0, 2.0]), descending=True)",
     doc="Elements in order along an axis; stable, nan last in both directions.",
 )
+def sort_(x: Tensor, axis: int, descending: bool) -> Tensor:
+    return x.take_along_axis(x.argsort(axis=axis, descending=descending), axis=axis)
 
 
-def _topk(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor[Int]]:
-    order = x.argsort(axis=axis, descending=largest)
-    indices = order[(slice(None),) * axis + (slice(0, k),)]
-    return x.take_along_axis(indices, axis=axis), indices
-
-
-topk = sort(
-    "topk",
+@sort.formula(
     "x: Num; k: int, axis: Axis = -1, largest: bool = True -> values: Num, indices: Int",
-    expand=_topk,
     numpy=ref.topk,
     shape=shapes.topk,
     cases=(
@@ -144,3 +124,7 @@ topk = sort(
     "first k of a sort, so equal elements come in the order of their indices and nan last, either "
     "way.",
 )
+def topk(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor[Int]]:
+    order = x.argsort(axis=axis, descending=largest)
+    indices = order[(slice(None),) * axis + (slice(0, k),)]
+    return x.take_along_axis(indices, axis=axis), indices

@@ -55,8 +55,29 @@ def _beside(x: Tensor, low: Tensor[Bool]) -> Tensor:
     return low.where(x - x.detach().round(), 0.25)
 
 
+deg2rad = elementwise(
+    "deg2rad",
+    _X,
+    expand=widely(lambda x: x * (pi / 180)),
+    numpy=in_float64(np.deg2rad),
+    domain=(-360, 360),
+    ulp=2,
+    doc="Degrees as radians, elementwise: ``x·π / 180``.",
+)
+
+
+@elementwise.formula(
+    _X,
+    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
+    numpy=ref.digamma,
+    domain=(0.3, 6),
+    ulp=32,
+    atol=32,
+    doc="Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf at "
+    "-0.0.",
+)
 @widely
-def _digamma(x: Tensor) -> Tensor:
+def digamma(x: Tensor) -> Tensor:
     low = x < 0.5
     at = _upward(x)
     steps = sum((1 / (at + i) for i in range(1, _SHIFT)), 1 / at)
@@ -72,31 +93,15 @@ def _digamma(x: Tensor) -> Tensor:
     return ((x == inf) | (x == 0) & x.signbit()).where(inf, value)
 
 
-deg2rad = elementwise(
-    "deg2rad",
-    _X,
-    expand=widely(lambda x: x * (pi / 180)),
-    numpy=in_float64(np.deg2rad),
-    domain=(-360, 360),
-    ulp=2,
-    doc="Degrees as radians, elementwise: ``x·π / 180``.",
-)
-digamma = elementwise(
-    "digamma",
+@elementwise.formula(
     _X,
     cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
-    expand=_digamma,
-    numpy=ref.digamma,
-    domain=(0.3, 6),
+    numpy=ref.erfc,
     ulp=32,
-    atol=32,
-    doc="Derivative of ``lgamma``, elementwise; nan at negative whole numbers, -inf at 0, inf at "
-    "-0.0.",
+    doc="``1 - erf(x)``, elementwise, accurate far out. Cody, 1969.",
 )
-
-
 @widely
-def _erfc(x: Tensor) -> Tensor:
+def erfc(x: Tensor) -> Tensor:
     a = x.abs()
     e = (-a * a).exp()
     middle = e * _polynomial(a.minimum(4.0), MIDDLE_P) / _polynomial(a.minimum(4.0), MIDDLE_Q)
@@ -106,17 +111,6 @@ def _erfc(x: Tensor) -> Tensor:
     outer = e / far * (1 / sqrt(pi) - tail)
     value = (a <= 4).where(middle, outer)
     return (a < 0.46875).where(1 - x.erf(), (x < 0).where(2 - value, value))
-
-
-erfc = elementwise(
-    "erfc",
-    _X,
-    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
-    expand=_erfc,
-    numpy=ref.erfc,
-    ulp=32,
-    doc="``1 - erf(x)``, elementwise, accurate far out. Cody, 1969.",
-)
 
 
 # M. Giles, "Approximating the erfinv function", 2010: single precision, two ranges.
@@ -140,8 +134,16 @@ def _erfinv_far(w: Tensor) -> Tensor:
     return x
 
 
+@elementwise.formula(
+    _X,
+    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
+    numpy=ref.erfinv,
+    domain=(-0.95, 0.95),
+    ulp=32,
+    doc="The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010.",
+)
 @widely
-def _erfinv(x: Tensor) -> Tensor:
+def erfinv(x: Tensor) -> Tensor:
     inside = x.abs() < 1
     y = inside.where(x, 0.0)
     w = -((1 - y) * (1 + y)).log()
@@ -156,18 +158,6 @@ def _erfinv(x: Tensor) -> Tensor:
             out = out - gap * (out * out).exp() * (sqrt(pi) / 2)
     out = inside.where((y == 0).where(y, out), nan)  # a zero keeps its sign
     return (x == 1).where(inf, (x == -1).where(-inf, out))
-
-
-erfinv = elementwise(
-    "erfinv",
-    _X,
-    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
-    expand=_erfinv,
-    numpy=ref.erfinv,
-    domain=(-0.95, 0.95),
-    ulp=32,
-    doc="The x of which ``erf(x)`` is given, elementwise; ±inf at ±1, nan beyond. Giles, 2010.",
-)
 
 
 def _like(x: Any, other: Any) -> Any:
@@ -189,20 +179,8 @@ def _whole_gap(a: Tensor[Any], b: Tensor[Any]) -> tuple[Tensor, Tensor]:
     return (gap < 0).where(far, gap.astype(wide)), b.astype(wide).abs()
 
 
-def _isclose(x1: Any, x2: Any, rtol: float, atol: float, equal_nan: bool) -> Tensor[Bool]:
-    a, b = _like(x1, x2), _like(x2, x1)
-    if a.dtype.kind == "Int":
-        gap, size = _whole_gap(a, b)
-        return gap <= atol + rtol * size
-    a, b = a.to_full_precision(), b.to_full_precision()
-    near: Tensor[Bool] = (a == b) | (b.isfinite() & ((a - b).abs() <= atol + rtol * b.abs()))
-    return near | (a.isnan() & b.isnan()) if equal_nan else near
-
-
-isclose = elementwise(
-    "isclose",
+@elementwise.formula(
     "x1: Num, x2: Num; rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False -> Bool",
-    expand=_isclose,
     numpy=ref.isclose,
     prepare=shapes.prepare_isclose,
     refuses=(
@@ -218,10 +196,26 @@ isclose = elementwise(
     doc="Whether ``|x1 - x2| <= atol + rtol·|x2|``, elementwise; infinities are near themselves "
     "alone, nan to nothing unless ``equal_nan``.",
 )
+def isclose(x1: Any, x2: Any, rtol: float, atol: float, equal_nan: bool) -> Tensor[Bool]:
+    a, b = _like(x1, x2), _like(x2, x1)
+    if a.dtype.kind == "Int":
+        gap, size = _whole_gap(a, b)
+        return gap <= atol + rtol * size
+    a, b = a.to_full_precision(), b.to_full_precision()
+    near: Tensor[Bool] = (a == b) | (b.isfinite() & ((a - b).abs() <= atol + rtol * b.abs()))
+    return near | (a.isnan() & b.isnan()) if equal_nan else near
 
 
+@elementwise.formula(
+    "x1: Float, x2: Float, weight: Float -> Float",
+    numpy=ref.lerp,
+    ulp=4,
+    atol=8,
+    cases=(case((2, 3), (2, 3), (3,)), case((4,), (), ()), case((2, 1), (1, 3), (2, 3))),
+    doc="``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1.",
+)
 @in_float32
-def _lerp(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
+def lerp(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
     wide = x2 - x1
     far = wide.isinf()  # between numbers of which only the difference leaves the range
     gap = far.where(0.0, wide)
@@ -232,20 +226,17 @@ def _lerp(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
     return far.where(start * (1 - weight) + end * weight, near)
 
 
-lerp = elementwise(
-    "lerp",
-    "x1: Float, x2: Float, weight: Float -> Float",
-    numpy=ref.lerp,
-    expand=_lerp,
-    ulp=4,
-    atol=8,
-    cases=(case((2, 3), (2, 3), (3,)), case((4,), (), ()), case((2, 1), (1, 3), (2, 3))),
-    doc="``x1 + weight·(x2 - x1)``, elementwise; x2 itself for a weight of 1.",
+@elementwise.formula(
+    _X,
+    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
+    numpy=ref.lgamma,
+    domain=(0.3, 6),
+    ulp=32,
+    atol=64,
+    doc="``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers.",
 )
-
-
 @widely
-def _lgamma(x: Tensor) -> Tensor:
+def lgamma(x: Tensor) -> Tensor:
     low = x < 0.5
     at = _upward(x)
     product = at
@@ -267,20 +258,13 @@ def _lgamma(x: Tensor) -> Tensor:
     return (pole | x.isinf()).where(inf, value)
 
 
-lgamma = elementwise(
-    "lgamma",
-    _X,
-    cases=(case((5,)), case((2, 3)), case((0, 2)), case(())),
-    expand=_lgamma,
-    numpy=ref.lgamma,
-    domain=(0.3, 6),
-    ulp=32,
-    atol=64,
-    doc="``ln |Γ(x)|``, elementwise; inf at 0 and at negative whole numbers.",
+@elementwise.formula(
+    "x: Float; nan: float = 0.0, posinf: float? = None, neginf: float? = None -> Float",
+    numpy=ref.nan_to_num,
+    cases=(case((7,)), case((2, 3), nan=1.0, posinf=2.0, neginf=-2.0)),
+    doc="x with numbers in place of nan and infinities; by default 0 and the largest finite ones.",
 )
-
-
-def _nan_to_num(x: Tensor, number: float, posinf: float | None, neginf: float | None) -> Tensor:
+def nan_to_num(x: Tensor, number: float, posinf: float | None, neginf: float | None) -> Tensor:
     limits = finfo(x.dtype)
     high, low = float(limits.max), float(limits.min)
     if posinf is None and neginf is None:
@@ -292,14 +276,6 @@ def _nan_to_num(x: Tensor, number: float, posinf: float | None, neginf: float | 
     return x.isnan().where(number, finite)
 
 
-nan_to_num = elementwise(
-    "nan_to_num",
-    "x: Float; nan: float = 0.0, posinf: float? = None, neginf: float? = None -> Float",
-    expand=_nan_to_num,
-    numpy=ref.nan_to_num,
-    cases=(case((7,)), case((2, 3), nan=1.0, posinf=2.0, neginf=-2.0)),
-    doc="x with numbers in place of nan and infinities; by default 0 and the largest finite ones.",
-)
 rad2deg = elementwise(
     "rad2deg",
     _X,

@@ -40,22 +40,8 @@ def _counted(x: Any, minlength: int) -> Any:
     return np.bincount(x.astype(np.int64), minlength=minlength).astype(np.int64)
 
 
-def _bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
-    if x.size and int(x.min()) < 0:
-        raise _negative(int(x.min()))
-    size = int(x.max()) + 1 if x.size else 0
-    shapes.check_counts(size, x.size, str(size - 1))
-    size = max(minlength, size)
-    dtype, device = x.device.default_int, x.device
-    counts: Tensor[Any] = zeros((size,), dtype=dtype, device=device)
-    one: Tensor[Any] = ones((x.size,), dtype=dtype, device=device)
-    return counts.index_add(x, one, axis=0)
-
-
-bincount = choosing(
-    "bincount",
+@choosing.formula(
     "x: Whole; minlength: int = 0 -> Int",
-    expand=_bincount,
     numpy=_counted,
     shape=shapes.bincount,
     measured=True,
@@ -71,17 +57,20 @@ bincount = choosing(
     doc="How often each number from 0 on occurs, 1-d, at least ``minlength`` counts in the default "
     "integer type; the largest is read on the host.",
 )
+def bincount(x: Tensor[Int], minlength: int) -> Tensor[Int]:
+    if x.size and int(x.min()) < 0:
+        raise _negative(int(x.min()))
+    size = int(x.max()) + 1 if x.size else 0
+    shapes.check_counts(size, x.size, str(size - 1))
+    size = max(minlength, size)
+    dtype, device = x.device.default_int, x.device
+    counts: Tensor[Any] = zeros((size,), dtype=dtype, device=device)
+    one: Tensor[Any] = ones((x.size,), dtype=dtype, device=device)
+    return counts.index_add(x, one, axis=0)
 
 
-def _cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
-    gap = (x1.to_full_precision()[..., :, None, :] - x2.to_full_precision()[..., None, :, :]).abs()
-    return p_norm(gap, (gap.ndim - 1,), p).astype(x1.dtype)
-
-
-cdist = contraction(
-    "cdist",
+@contraction.formula(
     "x1: Float, x2: Float; p: float = 2.0 -> Float",
-    expand=_cdist,
     numpy=ref.cdist,
     shape=shapes.cdist,
     ulp=16,
@@ -100,6 +89,9 @@ cdist = contraction(
     example="pt.cdist(pt.asarray([[0.0, 0.0]]), pt.asarray([[3.0, 4.0], [1.0, 0.0]]))",
     doc="Distance of each row of x1 (…, n, d) from each of x2 (…, m, d) in the p-norm: (…, n, m).",
 )
+def cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    gap = (x1.to_full_precision()[..., :, None, :] - x2.to_full_precision()[..., None, :, :]).abs()
+    return p_norm(gap, (gap.ndim - 1,), p).astype(x1.dtype)
 
 
 def _center(x: Tensor) -> Tensor:
@@ -107,26 +99,8 @@ def _center(x: Tensor) -> Tensor:
     return gaps
 
 
-def _cov(x: Tensor, correction: float) -> Tensor:
-    rows, power = ranged(_center(x), 1)
-    products = rows @ rows.mT / max(rows.shape[1] - correction, 0.0) / power / power.mT
-    return (products if x.ndim > 1 else products.reshape(())).astype(x.dtype)
-
-
-def _corrcoef(x: Tensor) -> Tensor:
-    rows = _center(x)
-    if rows.shape[1]:  # parts of the largest gap, whose squares are in the range of the type
-        rows = rows / scale_of(rows.abs().max(axis=1, keepdims=True))
-    products = rows @ rows.mT
-    size = rows.square().sum(axis=1).sqrt()
-    out = (products / size[:, None] / size[None]).clip(-1.0, 1.0)
-    return (out if x.ndim > 1 else out.reshape(())).astype(x.dtype)
-
-
-corrcoef = contraction(
-    "corrcoef",
+@contraction.formula(
     "x: Float -> Float",
-    expand=_corrcoef,
     numpy=ref.corrcoef,
     shape=shapes.cov,
     ulp=32,
@@ -136,10 +110,18 @@ corrcoef = contraction(
     example="pt.corrcoef(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
     doc="Correlation coefficients of the rows of x (variables, observations), held in [-1, 1].",
 )
-cov = contraction(
-    "cov",
+def corrcoef(x: Tensor) -> Tensor:
+    rows = _center(x)
+    if rows.shape[1]:  # parts of the largest gap, whose squares are in the range of the type
+        rows = rows / scale_of(rows.abs().max(axis=1, keepdims=True))
+    products = rows @ rows.mT
+    size = rows.square().sum(axis=1).sqrt()
+    out = (products / size[:, None] / size[None]).clip(-1.0, 1.0)
+    return (out if x.ndim > 1 else out.reshape(())).astype(x.dtype)
+
+
+@contraction.formula(
     "x: Float; correction: float = 1.0 -> Float",
-    expand=_cov,
     numpy=ref.cov,
     shape=shapes.cov,
     ulp=32,
@@ -155,26 +137,14 @@ cov = contraction(
     example="pt.cov(pt.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 2.0]]))",
     doc="Covariances of the rows of x (variables, observations), divided by ``n - correction``.",
 )
+def cov(x: Tensor, correction: float) -> Tensor:
+    rows, power = ranged(_center(x), 1)
+    products = rows @ rows.mT / max(rows.shape[1] - correction, 0.0) / power / power.mT
+    return (products if x.ndim > 1 else products.reshape(())).astype(x.dtype)
 
 
-def _cosine(x1: Tensor, x2: Tensor, axis: int, epsilon: float) -> Tensor:
-    """Of parts of the largest elements, since products leave the range long before cosines do."""
-    parts: list[Tensor] = []
-    norms: list[Tensor] = []
-    for x in (x1.to_full_precision(), x2.to_full_precision()):
-        size = x.abs()
-        whole = size if x.shape[axis] else size.sum(axis=axis, keepdims=True)  # 0 of nothing
-        scale = scale_of(whole.max(axis=axis, keepdims=True))
-        parts.append(x / scale)
-        least = (epsilon / scale).squeeze(axis)
-        norms.append(root_of(parts[-1].square().sum(axis=axis), 2.0).maximum(least))
-    return ((parts[0] * parts[1]).sum(axis=axis) / norms[0] / norms[1]).astype(x1.dtype)
-
-
-cosine_similarity = row(
-    "cosine_similarity",
+@row.formula(
     "x1: Float, x2: Float; axis: Axis = -1, epsilon: float = 1e-8 -> Float",
-    expand=_cosine,
     numpy=ref.cosine_similarity,
     shape=shapes.cosine_similarity,
     ulp=16,
@@ -186,6 +156,18 @@ cosine_similarity = row(
     doc="``x1·x2 / (‖x1‖·‖x2‖)`` along an axis, with norms of at least ``epsilon``; x1 and x2 have "
     "one shape.",
 )
+def cosine_similarity(x1: Tensor, x2: Tensor, axis: int, epsilon: float) -> Tensor:
+    """Of parts of the largest elements, since products leave the range long before cosines do."""
+    parts: list[Tensor] = []
+    norms: list[Tensor] = []
+    for x in (x1.to_full_precision(), x2.to_full_precision()):
+        size = x.abs()
+        whole = size if x.shape[axis] else size.sum(axis=axis, keepdims=True)  # 0 of nothing
+        scale = scale_of(whole.max(axis=axis, keepdims=True))
+        parts.append(x / scale)
+        least = (epsilon / scale).squeeze(axis)
+        norms.append(root_of(parts[-1].square().sum(axis=axis), 2.0).maximum(least))
+    return ((parts[0] * parts[1]).sum(axis=axis) / norms[0] / norms[1]).astype(x1.dtype)
 
 
 def _cummax(x: Tensor[Any], axis: int, *, turned: bool = False) -> Any:
@@ -229,31 +211,8 @@ cummin = scan(
 )
 
 
-def _histogram(
-    x: Tensor, bins: int, low: float | None, high: float | None
-) -> tuple[Tensor[Int], Tensor]:
-    wide = x.to_full_precision().detach().reshape((x.size,))
-    first = (float(wide.min()) if x.size else 0.0) if low is None else low
-    last = (float(wide.max()) if x.size else 1.0) if high is None else high
-    places = shapes.edges(first, last, bins)
-    edges = asarray(places, dtype=x.dtype, device=x.device)
-    first, last = float(places[0]), float(places[-1])
-    ends = edges.to_full_precision()
-    inside = (wide >= ends[0]) & (wide <= ends[-1])
-    near = ((wide - first) * (bins / (last - first))).floor()
-    place = inside.where(near, 0.0).clip(0.0, bins - 1.0).astype(x.device.default_int)
-    # Rounding may put an element beside an edge; the edges decide.
-    place = place - (inside & (wide < ends.take(place))).astype(place.dtype)
-    above = inside & (wide >= ends.take(place + 1)) & (place != bins - 1)
-    place = inside.where(place + above.astype(place.dtype), bins)
-    counts: Tensor[Int] = place.zeros((bins + 1,)).index_add(place, place.zeros() + 1, axis=0)
-    return counts[:bins], edges
-
-
-histogram = row(
-    "histogram",
+@row.formula(
     "x: Float; bins: int = 10, min: float? = None, max: float? = None -> counts: Int, edges: Float",
-    expand=_histogram,
     numpy=ref.histogram,
     shape=shapes.histogram,
     ulp=4,
@@ -273,6 +232,25 @@ histogram = row(
     doc="How many elements are in each of ``bins`` equal intervals from ``min`` to ``max`` (by "
     "default those of x, read on the host), the last with both its ends; and the edges.",
 )
+def histogram(
+    x: Tensor, bins: int, low: float | None, high: float | None
+) -> tuple[Tensor[Int], Tensor]:
+    wide = x.to_full_precision().detach().reshape((x.size,))
+    first = (float(wide.min()) if x.size else 0.0) if low is None else low
+    last = (float(wide.max()) if x.size else 1.0) if high is None else high
+    places = shapes.edges(first, last, bins)
+    edges = asarray(places, dtype=x.dtype, device=x.device)
+    first, last = float(places[0]), float(places[-1])
+    ends = edges.to_full_precision()
+    inside = (wide >= ends[0]) & (wide <= ends[-1])
+    near = ((wide - first) * (bins / (last - first))).floor()
+    place = inside.where(near, 0.0).clip(0.0, bins - 1.0).astype(x.device.default_int)
+    # Rounding may put an element beside an edge; the edges decide.
+    place = place - (inside & (wide < ends.take(place))).astype(place.dtype)
+    above = inside & (wide >= ends.take(place + 1)) & (place != bins - 1)
+    place = inside.where(place + above.astype(place.dtype), bins)
+    counts: Tensor[Int] = place.zeros((bins + 1,)).index_add(place, place.zeros() + 1, axis=0)
+    return counts[:bins], edges
 
 
 def _lines(x: Tensor[Any], axis: tuple[int, ...]) -> Tensor[Any]:
@@ -332,7 +310,21 @@ median = reduction(
 )
 
 
-def _mode(x: Tensor[Any], axis: int, keepdims: bool) -> Any:
+@sort.formula(
+    "x: Num; axis: Axis = -1, keepdims: bool = False -> values: Num, indices: Int",
+    numpy=ref.mode,
+    shape=shapes.mode,
+    cases=(
+        case((9,)),
+        case((3, 5), axis=0),
+        case((2, 6), axis=1, keepdims=True),
+        case((2, 3, 4), axis=1),
+    ),
+    refuses=(refusal(ShapeError, (2, 0)),),
+    example="pt.mode(pt.asarray([1.0, 2.0, 2.0, 3.0]))",
+    doc="Most frequent element along an axis, the smallest of several, and where it is first.",
+)
+def mode(x: Tensor[Any], axis: int, keepdims: bool) -> Any:
     order = x.argsort(axis=axis)
     ordered = x.take_along_axis(order, axis=axis)
     n = x.shape[axis]
@@ -349,22 +341,6 @@ def _mode(x: Tensor[Any], axis: int, keepdims: bool) -> Any:
     return (values, indices) if keepdims else (values.squeeze(axis), indices.squeeze(axis))
 
 
-mode = sort(
-    "mode",
-    "x: Num; axis: Axis = -1, keepdims: bool = False -> values: Num, indices: Int",
-    expand=_mode,
-    numpy=ref.mode,
-    shape=shapes.mode,
-    cases=(
-        case((9,)),
-        case((3, 5), axis=0),
-        case((2, 6), axis=1, keepdims=True),
-        case((2, 3, 4), axis=1),
-    ),
-    refuses=(refusal(ShapeError, (2, 0)),),
-    example="pt.mode(pt.asarray([1.0, 2.0, 2.0, 3.0]))",
-    doc="Most frequent element along an axis, the smallest of several, and where it is first.",
-)
 quantile = reduction(
     "quantile",
     f"x: Float; q: float = 0.5, {_AXES}, interpolation: str = 'linear' -> Float",

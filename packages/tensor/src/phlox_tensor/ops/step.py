@@ -24,7 +24,36 @@ _LIST = [(2, 3), (5,), ()]
 _LONG = [(3, 700), (2,), (0, 4)]
 
 
-def _adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
+@step.formula(
+    "*tensors: Float, *grads: Float, *firsts: Float?, *seconds: Float?, *largest: Float?; "
+    "lr: float, time: int, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-5, "
+    "weight_decay: float = 0.0, decoupled: bool = False, amsgrad: bool = False -> *new: Float",
+    numpy=ref.adam_step,
+    shape=shapes.adam_step,
+    # Away from gradients and means of 0, where the root has no derivative.
+    domain={"grads": (0.5, 3.0), "seconds": (0.5, 3.0), "largest": (0.5, 3.0)},
+    ulp=8,
+    atol=8,
+    cases=(
+        case([(2, 3), ()], [(2, 3), ()], None, None, None, lr=0.1, time=1, beta_2=0.5),
+        case(
+            _LIST, _LIST, _LIST, _LIST, None, lr=0.1, time=3, beta_2=0.5,
+            weight_decay=0.5, decoupled=True,
+        ),
+        case(
+            [(2, 2)], [(2, 2)], [(2, 2)], [(2, 2)], [(2, 2)], lr=0.1, time=2, beta_1=0.5,
+            beta_2=0.25, weight_decay=0.25, amsgrad=True,
+        ),
+        case([(3,)], [(3,)], None, None, None, lr=0.1, time=1, beta_2=0.5, amsgrad=True),
+        case(_LONG, _LONG, _LONG, _LONG, None, lr=0.1, time=9, weight_decay=0.01),
+    ),
+    internal=True,
+    doc="One step of Adam for each of a list of tensors: the new tensors, then the new first and "
+    "second means, then with ``amsgrad`` the largest second means. No means stand for zeros, "
+    "which is what the first step (``time`` 1) starts from. ``decoupled`` is AdamW. Kingma and "
+    "Ba, 2014; Loshchilov and Hutter, 2017; Reddi et al., 2018.",
+)  # fmt: skip
+def adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
     tensors: Tensors,
     grads: Tensors,
     firsts: Tensors,
@@ -58,40 +87,23 @@ def _adam_step(  # noqa: PLR0913, PLR0917 - what the op takes
     return (*new, *new_firsts, *new_seconds, *(tops if amsgrad else ()))
 
 
-adam_step = step(
-    "adam_step",
-    "*tensors: Float, *grads: Float, *firsts: Float?, *seconds: Float?, *largest: Float?; "
-    "lr: float, time: int, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-5, "
-    "weight_decay: float = 0.0, decoupled: bool = False, amsgrad: bool = False -> *new: Float",
-    expand=_adam_step,
-    numpy=ref.adam_step,
-    shape=shapes.adam_step,
-    # Away from gradients and means of 0, where the root has no derivative.
-    domain={"grads": (0.5, 3.0), "seconds": (0.5, 3.0), "largest": (0.5, 3.0)},
+@step.formula(
+    "*grads: Float; threshold: float, joint: bool = False -> *clipped: Float",
+    numpy=ref.clip_norms,
+    shape=shapes.clip_norms,
     ulp=8,
     atol=8,
     cases=(
-        case([(2, 3), ()], [(2, 3), ()], None, None, None, lr=0.1, time=1, beta_2=0.5),
-        case(
-            _LIST, _LIST, _LIST, _LIST, None, lr=0.1, time=3, beta_2=0.5,
-            weight_decay=0.5, decoupled=True,
-        ),
-        case(
-            [(2, 2)], [(2, 2)], [(2, 2)], [(2, 2)], [(2, 2)], lr=0.1, time=2, beta_1=0.5,
-            beta_2=0.25, weight_decay=0.25, amsgrad=True,
-        ),
-        case([(3,)], [(3,)], None, None, None, lr=0.1, time=1, beta_2=0.5, amsgrad=True),
-        case(_LONG, _LONG, _LONG, _LONG, None, lr=0.1, time=9, weight_decay=0.01),
+        case([(2, 3), (5,), ()], threshold=0.5),
+        case([(2, 3), (5,), ()], threshold=0.5, joint=True),
+        case([(2,), (0, 4)], threshold=100.0, joint=True),
+        case([(3, 700), (2,)], threshold=0.25),
     ),
     internal=True,
-    doc="One step of Adam for each of a list of tensors: the new tensors, then the new first and "
-    "second means, then with ``amsgrad`` the largest second means. No means stand for zeros, "
-    "which is what the first step (``time`` 1) starts from. ``decoupled`` is AdamW. Kingma and "
-    "Ba, 2014; Loshchilov and Hutter, 2017; Reddi et al., 2018.",
-)  # fmt: skip
-
-
-def _clip_norms(grads: Tensors, threshold: float, joint: bool) -> tuple[Tensor, ...]:
+    doc="Gradients scaled down to a Euclidean norm of at most ``threshold``: each, or with "
+    "``joint`` all together. Pascanu et al., 2013.",
+)
+def clip_norms(grads: Tensors, threshold: float, joint: bool) -> tuple[Tensor, ...]:
     """By parts of the largest element: squares leave the range long before norms do.
 
     Those below 1 stay as they are, for beside ``LEAST_NORM`` small ones count for nothing.
@@ -112,27 +124,25 @@ def _clip_norms(grads: Tensors, threshold: float, joint: bool) -> tuple[Tensor, 
     return tuple(g * f.astype(g.dtype) for g, f in zip(grads, factors, strict=True))
 
 
-clip_norms = step(
-    "clip_norms",
-    "*grads: Float; threshold: float, joint: bool = False -> *clipped: Float",
-    expand=_clip_norms,
-    numpy=ref.clip_norms,
-    shape=shapes.clip_norms,
-    ulp=8,
-    atol=8,
+@step.formula(
+    "*tensors: Float, *grads: Float, *velocities: Float?; lr: float, momentum: float = 0.0, "
+    "dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False -> *new: Float",
+    numpy=ref.sgd_step,
+    shape=shapes.sgd_step,
+    ulp=4,
+    atol=4,
     cases=(
-        case([(2, 3), (5,), ()], threshold=0.5),
-        case([(2, 3), (5,), ()], threshold=0.5, joint=True),
-        case([(2,), (0, 4)], threshold=100.0, joint=True),
-        case([(3, 700), (2,)], threshold=0.25),
+        case(_LIST, _LIST, None, lr=0.1),
+        case([(2, 2)], [(2, 2)], None, lr=0.1, momentum=0.5, dampening=0.25, weight_decay=0.5),
+        case(_LIST, _LIST, _LIST, lr=0.1, momentum=0.5, dampening=0.25, weight_decay=0.5),
+        case(_LONG, _LONG, _LONG, lr=0.1, momentum=0.5, nesterov=True),
     ),
     internal=True,
-    doc="Gradients scaled down to a Euclidean norm of at most ``threshold``: each, or with "
-    "``joint`` all together. Pascanu et al., 2013.",
+    doc="One step of gradient descent for each of a list of tensors: the new tensors, then with "
+    "``momentum`` the new velocities. No velocities is where the first step starts from: they "
+    "become the gradients. Sutskever et al., 2013.",
 )
-
-
-def _sgd_step(
+def sgd_step(
     tensors: Tensors,
     grads: Tensors,
     velocities: Tensors,
@@ -154,25 +164,3 @@ def _sgd_step(
     for x, g, v in zip(tensors, grads, moves, strict=True):
         new.append(x - (g + v * momentum if nesterov else v) * lr)
     return (*new, *moves)
-
-
-sgd_step = step(
-    "sgd_step",
-    "*tensors: Float, *grads: Float, *velocities: Float?; lr: float, momentum: float = 0.0, "
-    "dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False -> *new: Float",
-    expand=_sgd_step,
-    numpy=ref.sgd_step,
-    shape=shapes.sgd_step,
-    ulp=4,
-    atol=4,
-    cases=(
-        case(_LIST, _LIST, None, lr=0.1),
-        case([(2, 2)], [(2, 2)], None, lr=0.1, momentum=0.5, dampening=0.25, weight_decay=0.5),
-        case(_LIST, _LIST, _LIST, lr=0.1, momentum=0.5, dampening=0.25, weight_decay=0.5),
-        case(_LONG, _LONG, _LONG, lr=0.1, momentum=0.5, nesterov=True),
-    ),
-    internal=True,
-    doc="One step of gradient descent for each of a list of tensors: the new tensors, then with "
-    "``momentum`` the new velocities. No velocities is where the first step starts from: they "
-    "become the gradients. Sutskever et al., 2013.",
-)

@@ -49,54 +49,42 @@ abs_ = elementwise(
 )
 
 
-@in_float32
-def _acos(x: Tensor) -> Tensor:
-    return ((1 - x) * (1 + x)).sqrt().atan2(x)
-
-
-acos = elementwise(
-    "acos",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_acos,
     numpy=np.arccos,
     domain=(-0.95, 0.95),
     ulp=4,
     doc="Inverse cosine, elementwise, in radians; nan outside [-1, 1].",
 )
-
-
 @in_float32
-def _acosh(x: Tensor) -> Tensor:
-    above = x - 1
-    near = (above + (above * (above + 2)).sqrt()).log1p()
-    return (x < 1).where(nan, (x > _FAR).where(x.log() + _LN_2, near))
+def acos(x: Tensor) -> Tensor:
+    return ((1 - x) * (1 + x)).sqrt().atan2(x)
 
 
-acosh = elementwise(
-    "acosh",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_acosh,
     numpy=np.arccosh,
     domain=(1.1, 20),
     ulp=4,
     doc="Inverse hyperbolic cosine, elementwise; nan below 1.",
 )
-
-
 @in_float32
-def _asin(x: Tensor) -> Tensor:
-    return x.atan2(((1 - x) * (1 + x)).sqrt())
+def acosh(x: Tensor) -> Tensor:
+    above = x - 1
+    near = (above + (above * (above + 2)).sqrt()).log1p()
+    return (x < 1).where(nan, (x > _FAR).where(x.log() + _LN_2, near))
 
 
-asin = elementwise(
-    "asin",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_asin,
     numpy=np.arcsin,
     domain=(-0.95, 0.95),
     ulp=4,
     doc="Inverse sine, elementwise, in radians; nan outside [-1, 1].",
 )
+@in_float32
+def asin(x: Tensor) -> Tensor:
+    return x.atan2(((1 - x) * (1 + x)).sqrt())
 
 
 def _odd(x: Tensor, positive: Tensor) -> Tensor:
@@ -104,71 +92,57 @@ def _odd(x: Tensor, positive: Tensor) -> Tensor:
     return (x == 0).where(x, (x < 0).where(-positive, positive))
 
 
+@elementwise.formula(
+    "x: Float -> Float",
+    numpy=np.arcsinh,
+    domain=(-20, 20),
+    ulp=4,
+    doc="Inverse hyperbolic sine, elementwise.",
+)
 @in_float32
-def _asinh(x: Tensor) -> Tensor:
+def asinh(x: Tensor) -> Tensor:
     a = x.abs()
     square = a * a
     near = (a + square / (1 + (1 + square).sqrt())).log1p()
     return _odd(x, (a > _FAR).where(a.log() + _LN_2, near))
 
 
-asinh = elementwise(
-    "asinh",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_asinh,
-    numpy=np.arcsinh,
-    domain=(-20, 20),
-    ulp=4,
-    doc="Inverse hyperbolic sine, elementwise.",
-)
-
-
-@in_float32
-def _atan(x: Tensor) -> Tensor:
-    return x.atan2(1.0)
-
-
-atan = elementwise(
-    "atan",
-    "x: Float -> Float",
-    expand=_atan,
     numpy=np.arctan,
     domain=(-20, 20),
     ulp=4,
     doc="Inverse tangent, elementwise, in radians.",
 )
-
-
 @in_float32
-def _atanh(x: Tensor) -> Tensor:
-    a = x.abs()
-    return _odd(x, (a > 1).where(nan, 0.5 * (2 * a / (1 - a)).log1p()))
+def atan(x: Tensor) -> Tensor:
+    return x.atan2(1.0)
 
 
-atanh = elementwise(
-    "atanh",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_atanh,
     numpy=np.arctanh,
     domain=(-0.95, 0.95),
     ulp=4,
     doc="Inverse hyperbolic tangent, elementwise; nan outside [-1, 1].",
 )
+@in_float32
+def atanh(x: Tensor) -> Tensor:
+    a = x.abs()
+    return _odd(x, (a > 1).where(nan, 0.5 * (2 * a / (1 - a)).log1p()))
 
 
-def _bitwise_invert(x: Tensor[Any]) -> Tensor[Any]:
-    return logical_not(x) if x.dtype.kind == "Bool" else -(x + 1)
-
-
-bitwise_invert = elementwise(
-    "bitwise_invert",
+@elementwise.formula(
     "x: Bits -> Bits",
-    expand=_bitwise_invert,
     numpy=np.invert,
     domain=(-9, 9),
     ulp=0,
     doc="Each bit flipped, elementwise; for Bool the same as ``logical_not``.",
 )
+def bitwise_invert(x: Tensor[Any]) -> Tensor[Any]:
+    return logical_not(x) if x.dtype.kind == "Bool" else -(x + 1)
+
+
 ceil = elementwise(
     "ceil",
     "x: Num -> Num",
@@ -188,21 +162,19 @@ cos = elementwise(
 )
 
 
-@in_float32
-def _cosh(x: Tensor) -> Tensor:
-    half = (0.5 * x.abs()).exp()  # the whole would overflow before the result does
-    return 0.5 * half * half + 0.5 / (half * half)
-
-
-cosh = elementwise(
-    "cosh",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_cosh,
     numpy=np.cosh,
     domain=(-8, 8),
     ulp=4,
     doc="Hyperbolic cosine, elementwise.",
 )
+@in_float32
+def cosh(x: Tensor) -> Tensor:
+    half = (0.5 * x.abs()).exp()  # the whole would overflow before the result does
+    return 0.5 * half * half + 0.5 / (half * half)
+
+
 erf = elementwise(
     "erf",
     "x: Float -> Float",
@@ -288,21 +260,19 @@ reciprocal = elementwise(
 )
 
 
-def _sign(x: Tensor) -> Tensor:
-    ones = x * 0 + 1 if x.dtype.kind == "Int" else 1.0
-    below = (x < 0).where(-ones, x * x)  # 0 of either sign becomes 0, nan stays
-    return (x > 0).where(ones, below)
-
-
-sign = elementwise(
-    "sign",
+@elementwise.formula(
     "x: Num -> Num",
-    expand=_sign,
     numpy=through_float32(np.sign),  # of -0 in every type what NumPy gives for float32
     domain=(-3, 3),
     ulp=0,
     doc="-1, 0 or 1 by the sign of x, elementwise; nan stays nan.",
 )
+def sign(x: Tensor) -> Tensor:
+    ones = x * 0 + 1 if x.dtype.kind == "Int" else 1.0
+    below = (x < 0).where(-ones, x * x)  # 0 of either sign becomes 0, nan stays
+    return (x > 0).where(ones, below)
+
+
 sin = elementwise(
     "sin",
     "x: Float -> Float",
@@ -313,23 +283,21 @@ sin = elementwise(
 )
 
 
+@elementwise.formula(
+    "x: Float -> Float",
+    numpy=np.sinh,
+    domain=(-8, 8),
+    ulp=4,
+    doc="Hyperbolic sine, elementwise.",
+)
 @in_float32
-def _sinh(x: Tensor) -> Tensor:
+def sinh(x: Tensor) -> Tensor:
     a = x.abs()
     t = a.expm1()
     half = (0.5 * a).exp()
     return _odd(x, (a > _LONG).where(0.5 * half * half, 0.5 * (t + t / (t + 1))))
 
 
-sinh = elementwise(
-    "sinh",
-    "x: Float -> Float",
-    expand=_sinh,
-    numpy=np.sinh,
-    domain=(-8, 8),
-    ulp=4,
-    doc="Hyperbolic sine, elementwise.",
-)
 sqrt = elementwise(
     "sqrt",
     "x: Float -> Float",
@@ -379,10 +347,6 @@ def _is_number(x: Tensor) -> Tensor[Bool]:
     return x == x  # noqa: PLR0124 - nan alone is not equal to itself
 
 
-def _logical_not(x: Tensor[Bool]) -> Tensor[Bool]:
-    return x == False  # noqa: E712 - elementwise
-
-
 isfinite = elementwise(
     "isfinite",
     "x: Num -> Bool",
@@ -404,13 +368,17 @@ isnan = elementwise(
     numpy=np.isnan,
     doc="Whether x is nan, elementwise; False for integers.",
 )
-logical_not = elementwise(
-    "logical_not",
+
+
+@elementwise.formula(
     "x: Bool -> Bool",
-    expand=_logical_not,
     numpy=np.logical_not,
     doc="True where x is False, elementwise.",
 )
+def logical_not(x: Tensor[Bool]) -> Tensor[Bool]:
+    return x == False  # noqa: E712 - elementwise
+
+
 positive = elementwise(
     "positive",
     "x: Num -> Num",
@@ -421,7 +389,13 @@ positive = elementwise(
 )
 
 
-def _round(x: Tensor) -> Tensor:
+@elementwise.formula(
+    "x: Num -> Num",
+    numpy=ref.rounded(np.rint),
+    domain=(-9, 9),
+    doc="Nearest whole number, half to even, elementwise; integers stay.",
+)
+def round_(x: Tensor) -> Tensor:
     if x.dtype.kind == "Int":
         return x
     low = x.floor()
@@ -431,34 +405,15 @@ def _round(x: Tensor) -> Tensor:
     return (near == 0).where(x * 0, near)  # 0 with the sign of x
 
 
-round_ = elementwise(
-    "round",
-    "x: Num -> Num",
-    expand=_round,
-    numpy=ref.rounded(np.rint),
-    domain=(-9, 9),
-    doc="Nearest whole number, half to even, elementwise; integers stay.",
-)
-
-
-def _rsqrt(x: Tensor) -> Tensor:
-    return x.sqrt().reciprocal()
-
-
-rsqrt = elementwise(
-    "rsqrt",
+@elementwise.formula(
     "x: Float -> Float",
-    expand=_rsqrt,
     numpy=in_float64(lambda x: 1 / np.sqrt(x)),
     domain=(0.1, 20),
     ulp=3,
     doc="``1 / √x``, elementwise.",
 )
-
-
-def _clip(x: Tensor, low: float | None, high: float | None) -> Tensor:
-    out = x if low is None else x.maximum(low)
-    return out if high is None else out.minimum(high)
+def rsqrt(x: Tensor) -> Tensor:
+    return x.sqrt().reciprocal()
 
 
 def _clip_by_tensors(
@@ -471,10 +426,8 @@ def _clip_by_tensors(
     return x if high is None else ((x < high) | x.isnan()).where(x, high)
 
 
-clip = elementwise(
-    "clip",
+@elementwise.formula(
     "x: Num; min: Scalar? = None, max: Scalar? = None -> Num",
-    expand=_clip,
     numpy=ref.clip,
     prepare=shapes.prepare_clip,
     with_tensors=_clip_by_tensors,
@@ -489,3 +442,6 @@ clip = elementwise(
     doc="Elements held between ``min`` and ``max``; None leaves a side open, nan stays nan. Bounds "
     "may be tensors: they broadcast, and the gradient goes to the bound where it holds an element.",
 )
+def clip(x: Tensor, low: float | None, high: float | None) -> Tensor:
+    out = x if low is None else x.maximum(low)
+    return out if high is None else out.minimum(high)
