@@ -2,11 +2,13 @@
 
 Builds the wheels for this machine, installs them into an empty environment from folders alone, and
 runs there what a newcomer runs: the README's example, `phlox doctor`, checks of the conformance
-suite, and the demo. Nothing is uploaded; that is by hand, with the line that the end prints.
+suite, and the demo. Example and checks run on each other Python of the table too that is in PATH.
+Nothing is uploaded; that is by hand, with the line that the end prints.
 """
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import tempfile
@@ -32,6 +34,7 @@ from tools.shell import (
 )
 
 OTHERS = PRIVATE / "others"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _LOCKED = ROOT / "constraints" / "dev.txt"
 _CHECKS = """
 from pathlib import Path
@@ -67,11 +70,49 @@ def release(words: list[str]) -> int:
             "conformance, 1,000 checks": partial(program, scratch, "-c", _CHECKS),
             "the demo": partial(program, ROOT, *demo),
         }
+        for version, found in _pythons().items():
+            line = f"Python {version}: install, example, conformance"
+            steps[line] = partial(_on_another, found, scratch / version)
         failed = [text for text, step in steps.items() if not _holds(text, step)]
     say(
         f"release: {', '.join(failed)} failed" if failed else "all of it holds: twine upload dist/*"
     )
     return 1 if failed else 0
+
+
+def _pythons() -> dict[str, Path]:
+    """Other Pythons of the table, by version; of those that are not in PATH it is said."""
+    own = ".".join(platform.python_version_tuple()[:2])
+    found: dict[str, Path] = {}
+    for version in (each for each in PYTHONS if each != own):
+        program = shutil.which(f"python{version}")
+        try:
+            # Managers of versions put programs into PATH that only say what else to install.
+            read(program or f"python{version}", "-c", "")
+        except CommandError:
+            say(f"not run: Python {version}: no python{version} in PATH")
+        else:
+            found[version] = Path(program or "")
+    return found
+
+
+def _on_another(program: Path, folder: Path) -> None:
+    """Install into an environment of another Python, and run the example and the checks there."""
+    venv, others = folder / "venv", folder / "others"
+    run(program, "-m", "venv", venv, cwd=ROOT)
+    python = script("python", venv)
+    _fetch(python, others, _needs("phlox"))
+    _pip(venv, folder, others, "phlox")
+    for code in (quick_start(), _CHECKS):
+        _program(python, venv, folder, "-c", code)
+
+
+def _needs(name: str) -> set[str]:
+    """What others made of all that a package of ours asks for."""
+    ours = {project.name: project for project in versions.released()}
+    if name not in ours:
+        return {name}
+    return {need for each in ours[name].requires for need in _needs(each)}
 
 
 def _holds(text: str, step: Callable[[], object]) -> bool:
@@ -110,29 +151,37 @@ def _wheels(targets: list[str]) -> None:
 
 def _install(venv: Path, scratch: Path) -> None:
     """Install with no index: what others made comes out of a folder too."""
-    _fetch_others()
-    run(script("python"), "-m", "venv", venv, cwd=scratch)
-    folders = [word for folder in (wheels.DIST, OTHERS) for word in ("--find-links", folder)]
-    pip = (script("python", venv), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    run(*pip, "--no-index", *folders, "phlox[all]", "phlox-wgpu[native]", cwd=scratch, venv=venv)
-    print(read(script("python", venv), "-m", "pip", "list", cwd=scratch, venv=venv), flush=True)
-
-
-def _fetch_others() -> None:
-    """Fetch the wheels that ours need, of the versions that constraints/dev.txt pins."""
     found = versions.released()
     key = digest([_LOCKED, *(project.folder / "pyproject.toml" for project in found)])
-    if fresh("others", key) and OTHERS.is_dir():
-        return
-    shutil.rmtree(OTHERS, ignore_errors=True)
-    ours = {project.name for project in found}
-    wanted = sorted({name for project in found for name in project.requires} - ours)
+    if not fresh("others", key) or not OTHERS.is_dir():
+        shutil.rmtree(OTHERS, ignore_errors=True)
+        wanted = {name for project in found for name in project.requires}
+        _fetch(
+            script("python", setup.own("wheels")),
+            OTHERS,
+            wanted - {project.name for project in found},
+        )
+        stamp("others", key)
+    run(script("python"), "-m", "venv", venv, cwd=scratch)
+    _pip(venv, scratch, OTHERS, "phlox[all]", "phlox-wgpu[native]")
+
+
+def _pip(venv: Path, cwd: Path, others: Path, *wanted: str) -> None:
+    """Install from folders alone, and print what is there."""
+    folders = [word for folder in (wheels.DIST, others) for word in ("--find-links", folder)]
+    pip = (script("python", venv), "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", "--no-index", *folders, *wanted, cwd=cwd, venv=venv)
+    print(read(*pip, "list", cwd=cwd, venv=venv), flush=True)
+
+
+def _fetch(python: Path, folder: Path, wanted: set[str]) -> None:
+    """Fetch wheels for a Python, of the versions that constraints/dev.txt pins."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(re.findall(r"(?m)^[^\s#]+==[^\\\n]*", _LOCKED.read_text())))
         file.flush()
-        pip = (script("python", setup.own("wheels")), "-m", "pip", "download", "--quiet")
-        run(*pip, "--only-binary=:all:", "--dest", OTHERS, "--constraint", file.name, *wanted)
-    stamp("others", key)
+        pip = (python, "-m", "pip", "--disable-pip-version-check", "download", "--quiet")
+        words = ("--only-binary=:all:", "--dest", folder, "--constraint", file.name)
+        run(*pip, *words, *sorted(wanted))
 
 
 def _program(python: Path, venv: Path, cwd: Path, *words: str | Path) -> None:
