@@ -131,6 +131,33 @@ def test_a_shorter_text_beside_a_longer_one_gives_what_it_gives_alone(name: str)
     assert np.abs(second[1:].numpy() - alone[:, 4:]).max() < 1e-5
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_texts_of_any_lengths_go_on_together_as_they_do_alone(name: str) -> None:
+    model = decoder(name)
+    lengths = (3, 14, 8)  # also before and past a window and the limit of short factors
+    texts = [WORDS[:1, :3], WORDS[1:, :14], WORDS[1:, 4:12]]
+    caches = [model.extend(text)[1] for text in texts]
+    new = WORDS[:1, 15:18].reshape(3, 1)
+    logits, kept = model.extend_each(new, caches)
+    alone = [model.extend(new[i : i + 1], cache) for i, cache in enumerate(caches)]
+    want = np.concatenate([each.numpy() for each, _ in alone])
+    assert logits.shape == (3, 1, 60)
+    assert np.abs(logits.numpy() - want).max() < 1e-5
+    assert [cache[-1].length for cache in kept] == [length + 1 for length in lengths]
+    again, _ = model.extend_each(new[:2], [kept[2], kept[0]])
+    first, _ = model.extend(new[:1], alone[2][1])
+    assert np.abs(again[:1].numpy() - first.numpy()).max() < 1e-5
+
+
+def test_a_model_without_maps_of_several_texts_takes_one_after_the_other() -> None:
+    model = nn.models.GptConfig(9, 8, 16, 2, 2).init(DEVICE)
+    caches = [model.extend(px.asarray([text], device=DEVICE))[1] for text in ([1, 2], [3])]
+    logits, kept = model.extend_each(px.asarray([[4], [5]], device=DEVICE), caches)
+    want, _ = model.extend(px.asarray([[3, 5]], device=DEVICE), last=True)
+    assert np.abs(logits[1:].numpy() - want.numpy()).max() < 1e-5
+    assert [cache[0].length for cache in kept] == [3, 2]
+
+
 class Room:
     """A cache of fixed size, into which keys and values are written at their places."""
 

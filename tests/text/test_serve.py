@@ -17,6 +17,7 @@ import uvicorn
 
 from phlox import text
 from phlox_text import _serve
+from phlox_text._batch import Batch
 from tests.text.folders import TEXT, write_folder
 
 RULES: Any = {"max_tokens": 24, "seed": 3, "temperature": 0.8}
@@ -28,7 +29,7 @@ class Served:
 
     def __init__(self, model: text.LanguageModel) -> None:
         self.model = model
-        self.service = _serve.Service(model, "tiny", waiting=3, max_tokens=200)
+        self.service = _serve.Service(model, "tiny", parallel=3, waiting=3, max_tokens=200)
         app = self.service.app([*_serve.LOOPBACK])
         self.server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -127,16 +128,16 @@ def test_requests_at_once_get_their_own_answers(served: Served) -> None:
 
 def test_a_client_that_goes_away_ends_its_answer(served: Served, monkeypatch: Any) -> None:
     made: list[float] = []
-    following = text.Answer.__next__
+    step = Batch.step
 
-    def slow(self: text.Answer) -> str:
+    def slow(self: Batch) -> None:
         time.sleep(0.02)
         made.append(time.monotonic())
-        return following(self)
+        step(self)
 
     rules: Any = {"max_tokens": 190, "seed": 5, "top_k": 320}
     assert len(list(served.model.generate("Now is", stream=True, **rules))) > 100
-    monkeypatch.setattr(text.Answer, "__next__", slow)
+    monkeypatch.setattr(Batch, "step", slow)
     body = {"prompt": "Now is", **rules}
     for stream in (True, False):
         made.clear()
@@ -184,7 +185,7 @@ def test_what_is_not_served_is_said(served: Served, monkeypatch: Any) -> None:
     assert served.post("/v1/completions", {"prompt": "x"}, Host="evil.example")[0] == 400
     monkeypatch.setattr(_serve, "MOST_BYTES", 100)
     refused({"prompt": "x" * 200}, 413, "at most 100 bytes")
-    monkeypatch.setattr(served.service, "_waiting", -1)
+    monkeypatch.setattr(served.service, "_waiting", 0)
     monkeypatch.setattr(_serve, "MOST_BYTES", 10_000)
     refused({"prompt": "x"}, 429, "too many requests")
     monkeypatch.undo()

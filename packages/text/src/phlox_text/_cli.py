@@ -60,7 +60,8 @@ def _serve(argv: Sequence[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="127.0.0.1: this machine alone")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--max-tokens", type=int, default=1024, help="most tokens of an answer")
-    parser.add_argument("--waiting", type=int, default=16, help="most requests that wait")
+    parser.add_argument("--parallel", type=int, default=8, help="requests answered together")
+    parser.add_argument("--waiting", type=int, default=16, help="most requests that wait besides")
     _add_model(parser)
     options = parser.parse_args(argv)
     with needing("serve", "phlox-text[serve]", "anyio", "starlette", "uvicorn"):

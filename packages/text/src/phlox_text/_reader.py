@@ -60,7 +60,7 @@ class Reader:
 
         The answer before has to be at its end.
         """
-        known = _common(self.read, whole[:-1])
+        known = common(self.read, whole[:-1])
         self._generation.cut(known)
         self.read = self.read[:known]
         self._asked = whole
@@ -73,8 +73,8 @@ class Reader:
         return self._model.answer(self._generation, whole, whole[known:], ended, **rules)
 
 
-def _common(known: list[int], asked: list[int]) -> int:
-    """How many tokens two texts begin with in common."""
+def common(known: list[int], asked: list[int]) -> int:
+    """Return how many tokens two texts begin with in common."""
     for place, (left, right) in enumerate(zip(known, asked, strict=False)):
         if left != right:
             return place

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import uvicorn
-from anyio import CapacityLimiter, Semaphore, to_thread
+from anyio import CancelScope, Lock, Semaphore, to_thread
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -20,10 +20,9 @@ from starlette.routing import Route
 
 from phlox_tensor import PhloxError
 
-from ._answer import Answer
+from ._batch import Batch, Row
 from ._errors import TextError
 from ._language_model import LanguageModel
-from ._reader import Reader
 from ._requests import Asked, asked_by
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -40,18 +39,20 @@ class _RefusedError(Exception):
 
 
 class Service:
-    """Answers requests one after the other; those that wait are few."""
+    """Answers some requests together, which join and leave at each token; few wait besides."""
 
-    def __init__(self, model: LanguageModel, name: str, *, waiting: int, max_tokens: int) -> None:
+    def __init__(
+        self, model: LanguageModel, name: str, *, parallel: int, waiting: int, max_tokens: int
+    ) -> None:
         """Serve a model by a name."""
         self._model = model
         self._name = name
         self._most = max_tokens
-        self._waiting = waiting
+        self._waiting = parallel + waiting
         self._open = 0
-        self._reader = Reader(model)
-        self._turn = Semaphore(1)  # tasks that wait and that release may differ
-        self._thread = CapacityLimiter(1)  # answers are made by one thread at a time
+        self._batch = Batch(model)
+        self._seats = Semaphore(parallel)  # tasks that wait and that release may differ
+        self._turn = Lock()  # who has it makes the next step of all
         self._began = int(time())
 
     def app(self, hosts: list[str]) -> Starlette:
@@ -99,9 +100,12 @@ class Service:
             events = _events(pieces, answer, form, usage=asked.usage)
             return StreamingResponse(events, media_type="text/event-stream")
         async with aclosing(pieces):
-            async for _ in pieces:
-                if await request.is_disconnected():
-                    return Response(status_code=499)
+            try:
+                async for _ in pieces:
+                    if await request.is_disconnected():
+                        return Response(status_code=499)
+            except PhloxError as error:  # such as a device without room
+                return _refused(str(error), 500)
         return JSONResponse(form.whole(answer))
 
     async def _read(self, request: Request, *, chat: bool) -> tuple[Asked, list[int]]:
@@ -109,7 +113,7 @@ class Service:
         # A page of another site cannot send this type without being asked first.
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise _RefusedError("the type of a body is application/json", 415)
-        if self._open > self._waiting:
+        if self._open >= self._waiting:
             raise _RefusedError("too many requests are waiting", 429)
         found = bytearray()
         async for part in request.stream():
@@ -142,17 +146,25 @@ class Service:
         """Give the answer, then its pieces; whoever stops reading ends it."""
         self._open += 1
         try:
-            async with self._turn:
-                answer = self._reader.answer(whole, **asked.rules)
+            async with self._seats:
+                row = self._batch.add(whole, **asked.rules)
                 try:
-                    yield answer
+                    yield row
                     while True:
-                        piece = await to_thread.run_sync(next, answer, _END, limiter=self._thread)
-                        if piece is _END:
+                        async with self._turn:
+                            if not row.pieces and not row.ended:
+                                await to_thread.run_sync(self._batch.step)
+                        pieces, row.pieces = row.pieces, []
+                        if pieces:
+                            yield "".join(pieces)
+                        if row.error is not None:
+                            raise row.error
+                        if row.ended:
                             return
-                        yield piece
                 finally:
-                    answer.close()
+                    with CancelScope(shield=True):  # no step is under way while it leaves
+                        async with self._turn:
+                            self._batch.drop(row)
         finally:
             self._open -= 1
 
@@ -169,7 +181,7 @@ class _Form:
             "model": name,
         }
 
-    def whole(self, answer: Answer) -> dict[str, Any]:
+    def whole(self, answer: Row) -> dict[str, Any]:
         """Return an answer at once."""
         said: dict[str, Any] = {"text": answer.text}
         if self._chat:
@@ -186,7 +198,7 @@ class _Form:
         kind = "chat.completion.chunk" if self._chat else self._kind
         return self._written([choice], kind)
 
-    def usage(self, answer: Answer) -> dict[str, Any]:
+    def usage(self, answer: Row) -> dict[str, Any]:
         """Return what an answer took, as a piece without text."""
         kind = "chat.completion.chunk" if self._chat else self._kind
         return self._written([], kind) | {"usage": _usage(answer)}
@@ -196,7 +208,7 @@ class _Form:
 
 
 async def _events(
-    pieces: AsyncGenerator[Any, None], answer: Answer, form: _Form, *, usage: bool
+    pieces: AsyncGenerator[Any, None], answer: Row, form: _Form, *, usage: bool
 ) -> AsyncIterator[str]:
     async with aclosing(pieces):
         try:
@@ -215,7 +227,7 @@ def _event(said: dict[str, Any]) -> str:
     return f"data: {json.dumps(said, ensure_ascii=False)}\n\n"
 
 
-def _usage(answer: Answer) -> dict[str, int]:
+def _usage(answer: Row) -> dict[str, int]:
     read, made = answer.prompt_tokens, len(answer.tokens)
     return {"prompt_tokens": read, "completion_tokens": made, "total_tokens": read + made}
 
@@ -232,7 +244,13 @@ def _refused(message: str, status: int) -> Response:
 
 def run(model: LanguageModel, name: str, options: Any) -> None:
     """Serve until the process is told to end."""
-    service = Service(model, name, waiting=options.waiting, max_tokens=options.max_tokens)
+    service = Service(
+        model,
+        name,
+        parallel=options.parallel,
+        waiting=options.waiting,
+        max_tokens=options.max_tokens,
+    )
     alone = options.host in LOOPBACK
     app = service.app([*LOOPBACK] if alone else ["*"])
     uvicorn.run(app, host=options.host, port=options.port, log_level="warning")

@@ -179,7 +179,7 @@ class Generation:
         logits = self.read(text)
         seen = None
         if sampling.looks_back:
-            seen = self._seen(text if before is None else before, logits.shape[-1])
+            seen = self.seen(text if before is None else before, logits.shape[-1])
         draws = asarray(numbers, device=text.device)
         new = sampling.chosen(logits, draws[:, 0], seen).astype(text.dtype)
         yield new
@@ -191,8 +191,8 @@ class Generation:
             new = sampling.chosen(self.read(new[:, None]), draws[:, i], seen).astype(text.dtype)
             yield new
 
-    def _seen(self, tokens: Tensor[Int], words: int) -> Tensor[Bool]:
-        """Which tokens are in each text, (N, words)."""
+    def seen(self, tokens: Tensor[Int], words: int) -> Tensor[Bool]:
+        """Return which tokens are in each text (N, length), as (N, words)."""
         known = tokens.numpy()
         seen = np.zeros((len(known), words), np.bool_)
         pads = np.zeros(len(known), np.int64) if self._pads is None else self._pads

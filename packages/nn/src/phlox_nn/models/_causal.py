@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final, overload
 
@@ -82,6 +82,24 @@ class CausalModel(Module):
         Raises:
             ShapeError: for a text longer than the context.
         """
+
+    def extend_each(
+        self, tokens: Tensor[Int], caches: Sequence[Caches]
+    ) -> tuple[Tensor[Float], list[Caches]]:
+        """Map the next token (N, 1) of each text, whose caches are of any lengths.
+
+        What a text gives is what it gives alone, but for the last bits where several rows are
+        multiplied in another order than one.
+
+        Args:
+            tokens: one for each text.
+            caches: what ``extend`` gave for each, of one text alone.
+
+        Returns:
+            Logits (N, 1, words), and the caches with the new tokens.
+        """
+        found = [self.extend(tokens[i : i + 1], cache) for i, cache in enumerate(caches)]
+        return concat([logits for logits, _ in found], axis=0), [kept for _, kept in found]
 
     def forward(self, tokens: Tensor[Int]) -> Tensor[Float]:
         """Map tokens (N, length) to logits (N, length, words) of the tokens that follow."""

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from phlox_tensor import (
-    Backend,
-    Bool,
-    Float,
-    Int,
-    Tensor,
-    arange,
-    attention,
-    concat,
-    rms_norm,
-    take,
-)
+from phlox_tensor import Backend, Bool, Float, Int, Tensor, rms_norm
 
 from .. import initializers as init
 from ..layers.attention import KeyValues
 from ..layers.embedding import Embedding
 from ..layers.inputs import check_hidden
 from ..layers.linear import Linear, LinearConfig
-from ..layers.position import RotaryEncodingConfig, RotaryScalingConfig, turns
+from ..layers.position import RotaryEncodingConfig, RotaryScalingConfig
 from ..module.module import Module
 from ..param.param import Param
 from ._causal import Caches, CausalModel, check_length
 from ._experts import Gate, LlamaExperts, LlamaMlp
 from ._parts import ModelConfig, by_table, without_heads
+from ._views import AnyView, Call, Looks, Rotaries, each_view, view
 
 _SMALL = init.Normal(std=0.02)
 
@@ -235,41 +226,6 @@ class LlamaConfig(ModelConfig):
         )
 
 
-class Rotaries(NamedTuple):
-    """How queries and keys are turned: in layers that see all, in long texts, with a window."""
-
-    usual: RotaryEncodingConfig
-    long: RotaryEncodingConfig
-    local: RotaryEncodingConfig
-
-
-class View(NamedTuple):
-    """What the layers of one kind look at in a call.
-
-    Attributes:
-        cosines: (length, columns), by which queries and keys are multiplied.
-        sines: the same, of the other half of the columns, negative in the first.
-        first: the first key that a query may look at.
-        hidden: which keys from there on are hidden; None for those that come later alone.
-        is_causal: whether the last query sees all keys, the one before all but one, and so on.
-    """
-
-    cosines: Tensor[Float]
-    sines: Tensor[Float]
-    first: int
-    hidden: Tensor[Bool] | None
-    is_causal: bool
-
-    def turned(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Turn column i with column i + half, and leave those behind as they are."""
-        size = self.cosines.shape[-1]
-        half = size // 2
-        pairs = x if size == x.shape[-1] else x[..., :size]
-        swapped = concat((pairs[..., half:], pairs[..., :half]), axis=-1)
-        found = pairs * self.cosines + swapped * self.sines
-        return found if size == x.shape[-1] else concat((found, x[..., size:]), axis=-1)
-
-
 class LlamaNorm(Module):
     """Division of rows by their root mean square, times a weight."""
 
@@ -295,28 +251,15 @@ class LlamaAttention(Module):
     k_norm: LlamaNorm | None
     settings: LlamaConfig
 
-    def forward(
-        self, x: Tensor[Float], cache: KeyValues | None, view: View
-    ) -> tuple[Tensor[Float], KeyValues]:
+    def forward(self, x: Tensor[Float], cache: Any, view: AnyView) -> tuple[Tensor[Float], Any]:
         """Map (N, length, d) to the same shape, and to keys and values of all so far."""
         s = self.settings
         query, key, value = self._heads(x)
         if self.q_norm is not None and self.k_norm is not None:
             query, key = self.q_norm(query), self.k_norm(key)
         new = KeyValues(view.turned(key), value)
-        seen = new if cache is None else cache.extended(new)
-        keys, values = seen.keys, seen.values
-        if view.first:
-            keys, values = keys[..., view.first :, :], values[..., view.first :, :]
-        found = attention(
-            view.turned(query),
-            keys,
-            values,
-            view.hidden,
-            scale=s.query_scale,
-            softcap=s.score_cap,
-            is_causal=view.is_causal,
-        )
+        how = {"scale": s.query_scale, "softcap": s.score_cap}
+        found, seen = view.found(view.turned(query), new, cache, how)
         return self.o_proj(without_heads(found)), seen
 
     def _heads(self, x: Tensor[Float]) -> list[Tensor[Float]]:
@@ -348,9 +291,7 @@ class LlamaLayer(Module):
     pre_feedforward_layernorm: LlamaNorm | None
     post_feedforward_layernorm: LlamaNorm | None
 
-    def forward(
-        self, x: Tensor[Float], cache: KeyValues | None, view: View
-    ) -> tuple[Tensor[Float], KeyValues]:
+    def forward(self, x: Tensor[Float], cache: Any, view: AnyView) -> tuple[Tensor[Float], Any]:
         """Map (N, length, d) to the same shape, and to keys and values of all so far."""
         before, after = self.pre_feedforward_layernorm, self.post_feedforward_layernorm
         found, seen = self.self_attn(self.input_layernorm(x), cache, view)
@@ -378,60 +319,36 @@ class LlamaBody(Module):
         positions: Tensor[Int] | None,
     ) -> tuple[Tensor[Float], Caches]:
         """Map tokens (N, length) to vectors (N, length, d_model), and to what is kept."""
+        known = 0 if cache is None else cache[0].length
+        call = Call(known, known + tokens.shape[-1], padding, positions)
+        return self._through(tokens, cache, lambda x, of: view(of, call, x))
+
+    def each(self, tokens: Tensor[Int], caches: Sequence[Caches]) -> tuple[Tensor[Float], Any]:
+        """Map a token (N, 1) of each text beside a cache of its own; return the caches too."""
+        by_layer = tuple(zip(*caches, strict=True))
+        x, kept = self._through(tokens, by_layer, lambda x, of: each_view(of, by_layer[0], x))
+        return x, list(zip(*kept, strict=True))
+
+    def _through(self, tokens: Tensor[Int], cache: Any, made: Any) -> tuple[Tensor[Float], Any]:
+        """All layers, beside what each is given of the cache and looks at."""
         s = self.settings
         x = self.embed_tokens(tokens)
         x = x if s.embedding_scale == 1.0 else x * s.embedding_scale
-        known = 0 if cache is None else cache[0].length
-        views = {
-            sliding: self._view(x, known, padding, positions, sliding) for sliding in set(s.windows)
-        }
+        views = {sliding: made(x, self._looks(sliding)) for sliding in set(s.windows)}
         kept = []
         for i, (layer, sliding) in enumerate(zip(self.layers, s.windows, strict=True)):
             x, seen = layer(x, None if cache is None else cache[i], views[sliding])
             kept.append(seen)
         return self.norm(x), tuple(kept)
 
-    def _view(
-        self,
-        x: Tensor[Float],
-        known: int,
-        padding: Tensor[Bool] | None,
-        positions: Tensor[Int] | None,
-        sliding: bool,
-    ) -> View:
-        """What layers with a window, or those without, look at."""
-        window = self.settings.window if sliding else None
-        end, first, hidden = known + x.shape[-2], 0, None
-        if positions is not None:
-            end = known
-            keys, queries = arange(end, dtype=positions.dtype, device=x.device), positions[:, None]
-            hidden = keys > queries
-            if window is not None:
-                hidden = hidden | (keys <= queries - window)
-        elif window is not None:
-            first = max(known + 1 - window, 0)
-            if end - first > window:
-                queries = arange(known, end, device=x.device)[:, None]
-                hidden = arange(first, end, device=x.device) <= queries - window
-        if padding is not None:
-            filled = padding[:, None, None, first:]
-            hidden = filled if hidden is None else hidden | filled
-        cosines, sines = self._turns(x, known, end, positions, sliding)
-        return View(cosines, sines, first, hidden, positions is None)
-
-    def _turns(
-        self, x: Tensor[Float], known: int, end: int, positions: Tensor[Int] | None, sliding: bool
-    ) -> tuple[Tensor[Float], Tensor[Float]]:
-        """Cosines and sines (length, columns) of the next positions."""
-        long = self.settings.long_scaling
-        is_long = long is not None and end > (long.original_length or 0)
-        usual = self.rotaries.long if is_long else self.rotaries.usual
-        rotary = self.rotaries.local if sliding and self.settings.local_theta else usual
-        first, length = (known, end - known) if positions is None else (0, end)
-        sines, cosines = turns(x, rotary, first, length)
-        if positions is not None:
-            sines, cosines = take(sines, positions, axis=0), take(cosines, positions, axis=0)
-        return concat((cosines, cosines), axis=-1), concat((-sines, sines), axis=-1)
+    def _looks(self, sliding: bool) -> Looks:
+        """How layers with a window, or those without, look."""
+        s, turned = self.settings, self.rotaries
+        if sliding and s.local_theta is not None:
+            return Looks(s.window, turned.local, turned.local, None)
+        long = s.long_scaling
+        limit = None if long is None else long.original_length or 0
+        return Looks(s.window if sliding else None, turned.usual, turned.long, limit)
 
 
 class Llama(CausalModel):
@@ -481,7 +398,21 @@ class Llama(CausalModel):
         end = known + (tokens.shape[-1] if positions is None else 0)
         check_length(self, end)
         x, kept = self.model(tokens, cache, padding, positions)
-        x = x[:, -1:] if last else x
+        return self._logits(x[:, -1:] if last else x), kept
+
+    def extend_each(
+        self, tokens: Tensor[Int], caches: Sequence[Caches]
+    ) -> tuple[Tensor[Float], list[Caches]]:
+        """Map the next token of each text, as ``CausalModel.extend_each``; maps are of all at once.
+
+        Raises:
+            ShapeError: for a text longer than the positions.
+        """
+        check_length(self, 1 + max(cache[0].length for cache in caches))
+        x, kept = self.model.each(tokens, caches)
+        return self._logits(x), kept
+
+    def _logits(self, x: Tensor[Float]) -> Tensor[Float]:
         logits = by_table(x, self.model.embed_tokens) if self.lm_head is None else self.lm_head(x)
         cap = self.settings.logit_cap
-        return logits if cap is None else (logits / cap).tanh() * cap, kept
+        return logits if cap is None else (logits / cap).tanh() * cap
