@@ -331,12 +331,12 @@ class GpuDevice:
             return np.asarray(view != 0)
         return view if x.contiguous else np.array(view, order="C")
 
-    def _read_bytes(self, buffer: Buffer | None, first: int, nbytes: int) -> bytearray:
+    def _read_bytes(self, buffer: Buffer | None, first: int, nbytes: int) -> np.ndarray:
         """Copy bytes to the host, in parts that staging buffers hold, and raise what is reported.
 
         An error of the driver in between is told as that.
         """
-        data = bytearray(nbytes)
+        data = np.empty(nbytes, np.uint8)  # in huge pages, where there are any
         for start in range(0, nbytes, PART_BYTES):
             count = min(PART_BYTES, nbytes - start)
             try:

@@ -78,15 +78,22 @@ def _in_window(
     """Sum where all ranks see the memory of all: each adds up its share of a piece in place."""
     views, meet = window
     whole, piece = views[0][-1], views[0].shape[1]
+    shares = [view[: len(each)] for view, each in zip(views, nodes, strict=True)]
+    pair = [len(each) for each in nodes] == [1, 1]
     for low in range(0, out.size, piece):
         width = min(piece, out.size - low)
-        views[group.rank][: len(held), :width] = held[:, low : low + width]
-        meet()
+        mine, given = shares[group.rank], held[:, low : low + width]
         own = slice(group.rank * width // group.size, (group.rank + 1) * width // group.size)
-        rows = [
-            view[k, own] for view, each in zip(views, nodes, strict=True) for k in range(len(each))
-        ]
-        whole[own] = _added(rows, nodes)
+        mine[:, : own.start] = given[:, : own.start]
+        mine[:, own.stop : width] = given[:, own.stop :]
+        if not pair:
+            mine[:, own] = given[:, own]
+        meet()
+        if pair:  # without a copy of what is added here
+            left, right = (given if share is mine else share for share in shares)
+            np.add(left[0, own], right[0, own], out=whole[own])
+        else:
+            whole[own] = _added([row[own] for share in shares for row in share], nodes)
         meet()
         out[low : low + width] = whole[:width]
     meet()  # the next sum may have rows where this one is read

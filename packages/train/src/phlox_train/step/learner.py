@@ -238,6 +238,8 @@ class Learner(Generic[M]):
     def _with_others(self, together: Together, forward: Forward, batch: Any) -> Outputs:
         """A step of which other ranks compute the other parts."""
         mine, count, given = together.mine, self.microbatches, batch
+        if self.rows is None and self.steps == 0:
+            together.compare(batch)
         batch = placed(batch, self.device) if mine else None
         parts = [batch] * len(mine) if count == 1 else parts_of(batch, count, mine, self.rows)
         scale = None if self.scaling is None else self.scaling.scale

@@ -19,6 +19,7 @@ import numpy as np
 from phlox_nn import Module, Param, Updates
 from phlox_record import NamedMsgpackRecorder
 from phlox_tensor import (
+    ArgumentError,
     Backend,
     DisagreementError,
     Proposed,
@@ -89,12 +90,32 @@ class Together:
         self._exchange = Exchange(group)
 
     def same(self, model: M) -> M:
-        """Return the model of rank 0, ids of parameters included."""
+        """Return the model of rank 0, ids of parameters included.
+
+        Raises:
+            ArgumentError: on all ranks, where they cut batches into other numbers of parts.
+        """
+        counts = gathered(self.group, self.parts)
+        if len(set(counts)) > 1:
+            got = ", ".join(f"{count} on rank {rank}" for rank, count in enumerate(counts))
+            raise ArgumentError("Learner", "microbatches", got=got, expected="one number")
         mine = self.group.rank == 0
         data = told(self.group, _RECORDER.to_bytes(model.into_record()) if mine else None)
         if mine:
             return model
         return model.load_record(_RECORDER.from_bytes(data, dtype="stored"))
+
+    def compare(self, batch: Any) -> None:
+        """Warn where ranks are given other batches, such as shares: parts of each are left out."""
+        digest = hashlib.blake2b(digest_size=8)
+        for leaf in tree.leaves(batch):
+            if isinstance(leaf, np.ndarray | Tensor):
+                array = np.ascontiguousarray(leaf if isinstance(leaf, np.ndarray) else leaf.numpy())
+                digest.update(array.reshape(-1).view(np.uint8).data)
+        if len(set(gathered(self.group, digest.hexdigest()))) > 1 and self.group.rank == 0:
+            text = "ranks are given other batches, and each computes its parts of its own alone"
+            hint = "for batch in run.batches(): learner.step(forward, batch); or one batch on all"
+            warnings.warn(f"[Learner] {text}\nhint: {hint}", stacklevel=4)
 
     def check(self, model: Module) -> None:
         """Compare the bits of the parameters with those of the other ranks."""
