@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Callable, Sequence
+from typing import Any, final
 
-from phlox_tensor import Decorator, GradientError, WrongTypeError
+import numpy as np
+
+from phlox_tensor import (
+    Backend,
+    Decorator,
+    DType,
+    Entry,
+    GradientError,
+    Op,
+    Pull,
+    Ready,
+    Standing,
+    Tensor,
+    WrongTypeError,
+)
 
 from . import _entries as entries
 from . import _nan, _part
@@ -20,13 +34,6 @@ from ._propose import proposed
 from ._rerun import checkpoint
 from ._rule import ByAttribute, NoDerivative, SimpleRule
 from .rules import RULES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-
-    from phlox_tensor import Backend, DType, Entry, Op, Pull, Ready, Standing, Tensor
 
 
 @final

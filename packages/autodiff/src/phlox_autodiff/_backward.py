@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from copy import copy
 from math import prod
 from numbers import Real
 from operator import attrgetter, itemgetter
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, final
+from typing import Any, Final, Never, TypeVar, final
 
-from phlox_tensor import GradientError, ShapeError, Tensor, WrongTypeError, tree
+from phlox_tensor import Backend, GradientError, Ready, ShapeError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import Number, wrap
 from phlox_tensor.no_operand import NoOperand
 
@@ -20,12 +21,7 @@ from ._levels import brought, require_fit
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 from ._slices import Slices, whole
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from phlox_tensor import Backend, Ready
-
-    Told = list[tuple[list["Node | None"], Callable[[list["Tensor[Any] | None"]], object]]]
+Told = list[tuple[list["Node | None"], Callable[[list["Tensor[Any] | None"]], object]]]
 
 _by_id = attrgetter("id")
 

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, final
+from typing import Any, NamedTuple, NoReturn, final
 
-from phlox_tensor import BatchingError, Decorator, Tensor, stack
+import numpy as np
 
+from phlox_tensor import (
+    Backend,
+    BatchingError,
+    Decorator,
+    DType,
+    Entry,
+    Op,
+    Ready,
+    Standing,
+    Tensor,
+    stack,
+)
+
+from ._backward import Gradients
 from ._lanes import Call, Lanes, NoLanes
 from .batching import lanes_rule
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from phlox_tensor import Backend, DType, Entry, Op, Ready, Standing
-
-    from ._backward import Gradients
 
 Shape = tuple[int, ...]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from phlox_tensor import Op
+from phlox_tensor import Op
 
 
 class Checkpointing(ABC):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from phlox_tensor import Backend, Tensor, broadcast_shapes
+from phlox_tensor import Backend, Op, Tensor, broadcast_shapes
 
 from ._graph import next_id
 from ._levels import outermost, running
 from ._rule import NoDerivative, Rule, RuleFunction
 from .rules import RULES
-
-if TYPE_CHECKING:
-    from phlox_tensor import Op
 
 
 def rule_of(op: Op, recording: Callable[[Backend], Backend]) -> Rule | None:

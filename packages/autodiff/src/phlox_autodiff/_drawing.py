@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from html import escape
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
-from phlox_tensor import GradientError, Tensor, tree
+from phlox_tensor import Backend, GradientError, Tensor, tree
 
 from ._checkpoint import Recipe
 from ._graph import LEAF, Node, Primitive
 from ._lanes import Lanes
 from ._plan import OpPlan
-
-if TYPE_CHECKING:
-    from phlox_tensor import Backend
 
 Shape = tuple[int, ...]
 

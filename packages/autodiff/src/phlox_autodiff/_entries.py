@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from phlox_tensor import GradientError
+from phlox_tensor import Backend, Entry, GradientError, Op
 from phlox_tensor.capture import each_primitive
 
 from ._checkpoint import KEPT, Checkpointing, Recipe, recipe_for
 from ._graph import (
     Node,
     Primitive,
+    Shape,
     is_leaf,
     is_primitive,
     make_node,
@@ -25,13 +26,8 @@ from ._graph import (
     primitive,
 )
 from ._mode import MODE, paused
+from ._plan import OpPlan, OpRule
 from ._rule import rounds_otherwise
-
-if TYPE_CHECKING:
-    from phlox_tensor import Backend, Entry, Op
-
-    from ._graph import Shape
-    from ._plan import OpPlan, OpRule
 
 
 def constant(op: Op, entry: Entry) -> Entry:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, final, overload
+from typing import Any, Literal, TypeVar, final, overload
 
 import numpy as np
 
-from phlox_tensor import Decorator, GradientError, Proposed, Tensor, asarray, tree
+from phlox_tensor import Decorator, Entry, GradientError, Op, Proposed, Tensor, asarray, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import Number
 
@@ -43,11 +43,6 @@ from ._rule import (
     rounds_otherwise,
 )
 from .rules import SECOND
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from phlox_tensor import Entry, Op
 
 # From operands, tangents (None for 0), results and attributes to the tangents of the results.
 Tangents = Callable[[list[Any], list[Any], list[Any], tuple[Any, ...]], list[Any]]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, final
+from typing import Any, Final, TypeGuard, final
 
-from ._slices import together
+from phlox_tensor import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from phlox_tensor import Tensor
-
-    from ._checkpoint import Kept, Memo, Recipe
-    from ._slices import Slices
+from ._checkpoint import Kept, Memo, Recipe
+from ._slices import Slices, together
 
 Shape = tuple[int, ...]
 

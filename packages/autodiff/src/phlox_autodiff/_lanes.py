@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
-from phlox_tensor import Tensor
-
-if TYPE_CHECKING:
-    from phlox_tensor import Backend, Entry, Op
+from phlox_tensor import Backend, Entry, Op, Tensor
 
 Shape = tuple[int, ...]
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import isinf
 from threading import Lock, local
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
-from phlox_tensor import GradientError, Tensor
+from phlox_tensor import Backend, Entry, GradientError, Op, Tensor
 from phlox_tensor.blocks import block
 from phlox_tensor.capture import EAGER, MODES, depend_on, each_primitive, line_of_user, watch
 from phlox_tensor.scope import current_path, watching
 
+from ._checkpoint import Memo
 from ._graph import Node, Pending, Plan, accumulate, is_primitive
 from ._lanes import opened
 from ._propose import PROPOSED
 from ._slices import whole
-
-if TYPE_CHECKING:
-    from phlox_tensor import Backend, Entry, Op
-
-    from ._checkpoint import Memo
 
 
 @final

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, final
 
-from phlox_tensor import GradientError, Tensor
+from phlox_tensor import Backend, GradientError, Pull, Tensor
 
 from . import _backward
+from ._checkpoint import Memo
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, ports, primitive
 from ._propose import NO_PROPOSALS, PROPOSED, Proposals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from phlox_tensor import Backend, Pull
-
-    from ._checkpoint import Memo
 
 
 @final

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from phlox_tensor import Tensor
+from phlox_tensor import Backend, Op, Tensor
 from phlox_tensor.capture import Number
 from phlox_tensor.ops.reduction import sum_to
 
@@ -25,9 +25,6 @@ from ._rule import (
     parameters_of,
 )
 from ._slices import together
-
-if TYPE_CHECKING:
-    from phlox_tensor import Backend, Op
 
 _FLOAT_KINDS = ("Any", "Float", "Num")
 # What may be kept in the place of a primitive.

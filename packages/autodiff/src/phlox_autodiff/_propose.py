@@ -6,14 +6,12 @@ proposes new values; a backward pass finds those of the results that the loss de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from phlox_tensor import Proposed, Tensor
 
+from ._checkpoint import Memo
 from ._graph import LEAF, Node, Pending, Plan, Primitive, accumulate, make_node, primitive
-
-if TYPE_CHECKING:
-    from ._checkpoint import Memo
 
 # Where a pass leaves the proposals that it meets, beside the gradients of its leaves.
 PROPOSED: Final = make_node(LEAF, (), (), ())

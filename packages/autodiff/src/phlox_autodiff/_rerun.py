@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import Context, copy_context
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, final
+from typing import Any, NamedTuple, ParamSpec, TypeVar, final
 
-from phlox_tensor import GradientError, Tensor, WrongTypeError, tree
+from phlox_tensor import Backend, GradientError, Tensor, WrongTypeError, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.random import Generator, generator, use_generator
 
 from . import _backward
+from ._checkpoint import Memo
 from ._graph import (
     LEAF,
     Node,
@@ -28,11 +29,6 @@ from ._lanes import Lanes, opened
 from ._mode import Recording
 from ._part import refuse_retained
 from ._propose import PROPOSED
-
-if TYPE_CHECKING:
-    from phlox_tensor import Backend
-
-    from ._checkpoint import Memo
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
-if TYPE_CHECKING:
-    from phlox_tensor import Backend, Op, Tensor
+from phlox_tensor import Backend, Op, Tensor
 
 RuleFunction = Callable[..., Any]
 

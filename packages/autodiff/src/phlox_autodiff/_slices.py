@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
+from phlox_tensor import Tensor
 from phlox_tensor.ops import movement as ops
 
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
-
-    Steps = tuple[int, ...]
+Steps = tuple[int, ...]
 
 
 @final

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from phlox_tensor import Op, Tensor
 from phlox_tensor.capture import wrap
-
-if TYPE_CHECKING:
-    from phlox_tensor import Op, Tensor
 
 Shape = tuple[int, ...]
 

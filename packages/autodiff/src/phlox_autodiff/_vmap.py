@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
-from phlox_tensor import ArgumentError, Proposed, ShapeError, Tensor, concat, tree
+from phlox_tensor import ArgumentError, Backend, Proposed, ShapeError, Tensor, concat, tree
 from phlox_tensor.arguments import require_callable
 from phlox_tensor.capture import drawing_by_lane, drawing_once
 from phlox_tensor.random import generator
@@ -15,9 +15,6 @@ from phlox_tensor.random import generator
 from ._batched import Batched, Level, at_level, level_of
 from ._lanes import Lanes
 from ._levels import base_device, check_result, transforming
-
-if TYPE_CHECKING:
-    from phlox_tensor import Backend
 
 Function = Callable[..., Any]
 # An axis for all tensors, None for those that are the same in all lanes, or a tree of them.

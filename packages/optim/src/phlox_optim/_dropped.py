@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Callable, Container
+from typing import Any, Final, final
 from weakref import ref
 
+from phlox_nn import Param
 from phlox_tensor import GradientError
 from phlox_tensor.capture import line_of_user
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container
-
-    from phlox_nn import Param
 
 _KEEP: Final = "model = optimizer.step(0.1, model, grads)"
 _AGAIN: Final = (

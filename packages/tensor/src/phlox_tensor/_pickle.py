@@ -7,8 +7,9 @@ nothing that a pickle brings along.
 from __future__ import annotations
 
 import copyreg
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from ._op.attributes import is_recorded
 from ._op.declaration import REGISTRY, Op
 from ._values.dtype import DType, as_dtype
 from ._values.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Place(NamedTuple):

@@ -7,16 +7,14 @@ results with the lanes along their first axis, or None for a case that it leaves
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
+
+from phlox_tensor import Op
 
 from .._lanes import LanesRule, NoLanes
 from . import _few, attention, contraction, convolution, indexing, movement, random
 from ._classes import class_rule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from phlox_tensor import Op
 
 TABLES: Final[tuple[Mapping[str, LanesRule | NoLanes], ...]] = tuple(
     family.LANES

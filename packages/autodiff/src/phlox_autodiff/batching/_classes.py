@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from phlox_tensor import Spec, Tensor
+from phlox_tensor import Op, Spec, Tensor
 
-if TYPE_CHECKING:
-    from phlox_tensor import Op
-
-    from .._lanes import Call, LanesRule
+from .._lanes import Call, LanesRule
 
 _SIZES: Final = "input_shape"
 # What all sequences of a recurrence have in common.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from .._lanes import NoLanes
+from .._lanes import Call, LanesRule, NoLanes
 from ._classes import each_as_its_lane, first_only, leading, sequences
-
-if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule
 
 
 def _along(call: Call) -> Any:

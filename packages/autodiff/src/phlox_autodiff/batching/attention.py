@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
+from phlox_tensor import Tensor
 
-    from .._lanes import Call, LanesRule, NoLanes
+from .._lanes import Call, LanesRule, NoLanes
 
 
 def _with_lanes(call: Call, tensors: int) -> list[Any]:

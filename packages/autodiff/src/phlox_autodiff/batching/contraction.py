@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from phlox_tensor import Tensor
+
+from .._lanes import Call, LanesRule, NoLanes
 from ._classes import first_only
-
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
-
-    from .._lanes import Call, LanesRule, NoLanes
 
 
 def _matmul(call: Call) -> Tensor[Any]:

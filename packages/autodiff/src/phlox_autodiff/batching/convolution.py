@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from phlox_tensor import Tensor
+
+from .._lanes import Call, LanesRule, NoLanes
 from ._classes import folded, images
-
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
-
-    from .._lanes import Call, LanesRule, NoLanes
 
 
 def _of_some(rule: LanesRule) -> LanesRule:

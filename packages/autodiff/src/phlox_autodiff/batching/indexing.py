@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from phlox_tensor import arange, where
+from phlox_tensor import Int, Tensor, arange, where
 
-from .._lanes import NoLanes
-
-if TYPE_CHECKING:
-    from phlox_tensor import Int, Tensor
-
-    from .._lanes import Call, LanesRule
+from .._lanes import Call, LanesRule, NoLanes
 
 
 def _take(call: Call) -> Tensor[Any]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from .._lanes import with_lanes
-
-if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule, NoLanes
+from .._lanes import Call, LanesRule, NoLanes, with_lanes
 
 
 def _broadcast_to(call: Call) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from phlox_tensor import concat
 from phlox_tensor.random import generator
 
-if TYPE_CHECKING:
-    from .._lanes import Call, LanesRule, NoLanes
+from .._lanes import Call, LanesRule, NoLanes
 
 _WORDS_PER_BLOCK: Final = 4
 # Elements of so many bytes take two words of 32 bits each.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from math import pi, sqrt
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from phlox_tensor import Tensor
+from phlox_tensor import DType, Int, Tensor
 from phlox_tensor.ops import interpolation
 
 from .._rule import Rule, none
-
-if TYPE_CHECKING:
-    from phlox_tensor import DType, Int
 
 Shape = tuple[int, ...]
 

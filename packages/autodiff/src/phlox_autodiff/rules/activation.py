@@ -5,15 +5,13 @@
 from __future__ import annotations
 
 from math import pi, sqrt
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from phlox_tensor import Tensor
 from phlox_tensor.ops import activation as ops
 
 from .._rule import Rule
 from .._unchecked import unchecked
-
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
 
 _SQRT_2_OVER_PI: Final = sqrt(2 / pi)
 _FAR: Final = 40.0  # from where on a normal density is 0

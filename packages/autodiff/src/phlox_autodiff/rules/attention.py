@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from phlox_tensor import Tensor, ops
+from phlox_tensor import Bool, Tensor, ops
 
 from .._rule import Joint, Rule
-
-if TYPE_CHECKING:
-    from phlox_tensor import Bool
 
 
 def _attention(

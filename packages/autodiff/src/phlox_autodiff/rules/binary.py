@@ -7,15 +7,13 @@ An operand may be a plain number where it has no gradient of its own; the rules 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log, nan
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from phlox_tensor import Tensor, hypot
 
 from .._rule import Rule, none
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Operand = Any  # a Tensor or a number
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from phlox_tensor import dequantize_blocks
+from phlox_tensor import Int, Tensor, dequantize_blocks
 
 from .._rule import Rule, none
 from .contraction import linear_bias
-
-if TYPE_CHECKING:
-    from phlox_tensor import Int, Tensor
 
 
 def _linear_x(g: Tensor, blocks: Tensor[Int], form: str) -> Tensor:

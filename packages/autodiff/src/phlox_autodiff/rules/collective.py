@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from phlox_tensor import Tensor
 from phlox_tensor.ops import collective as ops
 
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
-
-    from .._rule import Rule
+from .._rule import Rule
 
 
 def _all_reduce(g: Tensor) -> Tensor:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from phlox_tensor import Tensor
 from phlox_tensor.ops.reduction import sum_to
 
 from .._rule import Rule, none
 from .._unchecked import summed, transposed
-
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
 
 Shape = tuple[int, ...]
 

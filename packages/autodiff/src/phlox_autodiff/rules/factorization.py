@@ -5,10 +5,11 @@ Giles, 2008, collects the classic ones; further sources stand at the functions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from phlox_tensor import (
     ArgumentError,
+    Bool,
     GradientError,
     Tensor,
     arange,
@@ -22,9 +23,6 @@ from phlox_tensor import (
 from phlox_tensor.ops.reduction import sum_to
 
 from .._rule import Rule
-
-if TYPE_CHECKING:
-    from phlox_tensor import Bool
 
 Shape = tuple[int, ...]
 # Up to so many rows traces keep the second derivatives of det to 1e-3 in float32, at condition 1e6;

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from phlox_tensor import Tensor, arange
+from phlox_tensor import Int, Tensor, arange
 
 from .._rule import ByAttribute, Joint, Rule, Second, SimpleRule, none
-
-if TYPE_CHECKING:
-    from phlox_tensor import Int
 
 Shape = tuple[int, ...]
 

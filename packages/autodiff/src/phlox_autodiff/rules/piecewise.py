@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from phlox_tensor import Tensor
 
 from .._rule import Rule
-
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
 
 
 def _between(g: Tensor, x: Tensor, min: float, max: float) -> Tensor:

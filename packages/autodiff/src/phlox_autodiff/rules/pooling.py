@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from phlox_tensor import Tensor
+from phlox_tensor import Int, Tensor
 from phlox_tensor.ops import pooling as ops
 
 from .._rule import Rule, Second
-
-if TYPE_CHECKING:
-    from phlox_tensor import Int
 
 Shape = tuple[int, ...]
 

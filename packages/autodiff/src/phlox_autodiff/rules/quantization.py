@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from phlox_tensor import unpack_int4
+from phlox_tensor import DType, Int, Tensor, unpack_int4
 from phlox_tensor.ops.quantization import weight_of
 
 from .._rule import Rule, none
 from .contraction import linear_bias
-
-if TYPE_CHECKING:
-    from phlox_tensor import DType, Int, Tensor
 
 
 def _linear_x(g: Tensor, weight: Tensor[Int], scale: Tensor, bits: int) -> Tensor:

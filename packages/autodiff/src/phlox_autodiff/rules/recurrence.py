@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from phlox_tensor import Int, Tensor
 from phlox_tensor.ops.recurrence_backward import (
     gru_steps_backward,
     lstm_steps_backward,
@@ -12,9 +13,6 @@ from phlox_tensor.ops.recurrence_backward import (
 )
 
 from .._rule import Joint, Rule
-
-if TYPE_CHECKING:
-    from phlox_tensor import Int, Tensor
 
 Cotangents = tuple["Tensor | None", ...]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from math import inf, prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from phlox_tensor import concat, stack
+from phlox_tensor import DType, Tensor, concat, stack
 
 from .._rule import Rule, none
 from .._unchecked import broadcast
-
-if TYPE_CHECKING:
-    from phlox_tensor import DType, Tensor
 
 Shape = tuple[int, ...]
 

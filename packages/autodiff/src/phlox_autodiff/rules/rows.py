@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from phlox_tensor import Tensor
 from phlox_tensor.ops import rows as ops
 
 from .._rule import Joint, Rule
 from .._unchecked import unchecked
 from .reduction import times
-
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
 
 Cotangents = tuple["Tensor | None", ...]
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from math import log as ln
 from math import pi, sqrt
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from phlox_tensor import hypot
+from phlox_tensor import Tensor, hypot
 
 from .._rule import Rule, none
-
-if TYPE_CHECKING:
-    from phlox_tensor import Tensor
 
 _FLAT = none("constant between jumps")
 _TRUTH = none("the result is Bool")

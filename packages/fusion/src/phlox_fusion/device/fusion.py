@@ -5,9 +5,19 @@ from __future__ import annotations
 from math import prod
 from threading import local
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
-from phlox_tensor import ArgumentError, Backend, Decorator, DType, MemoryUse, Spec
+from phlox_tensor import (
+    ArgumentError,
+    Backend,
+    Decorator,
+    DType,
+    Entry,
+    MemoryUse,
+    Op,
+    Spec,
+    Standing,
+)
 from phlox_tensor.capture import (
     KIND_SETS,
     MODES,
@@ -19,9 +29,6 @@ from phlox_tensor.capture import (
 
 from ..mode import mode_of
 from .stream import Deferred, Plans, Stream, there
-
-if TYPE_CHECKING:
-    from phlox_tensor import Entry, Op, Standing
 
 _PENDING: Final = 64
 _LEAST: Final = 1 << 18  # below, two ops took less time than their program (Sapphire Rapids)

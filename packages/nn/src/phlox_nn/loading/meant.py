@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from phlox_record import ParamEntry, TensorEntry
 from phlox_tensor import RecordError, Tensor
 from phlox_tensor.names import some
 
-if TYPE_CHECKING:
-    from .report import Layout, LoadReport, Remap
+from .report import Layout, LoadReport, Remap
 
 Fit = Callable[[Any, "Remap | None", "Layout | None"], "LoadReport"]
 

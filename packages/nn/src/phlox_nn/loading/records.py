@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from phlox_record import ParamEntry, Record, TensorEntry, layout_of, materialize
 from phlox_tensor import Backend, DType, RecordError, Tensor, asarray
@@ -30,9 +31,6 @@ from .report import (
     tensor_of,
     with_similar,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 M = TypeVar("M", bound=_fields.ModuleNode)
 _Matched: TypeAlias = tuple[LoadReport, Found, dict[str, Any]]

@@ -46,11 +46,9 @@ from ..parts.classes import (
 )
 from ..parts.dropped import kept
 from ..parts.training import for_inference, for_training, moved, set_training
+from ..settings.config import Config
 from ..where import Where, chosen
 from .display import printed
-
-if TYPE_CHECKING:
-    from ..settings.config import Config
 
 Visitor = Callable[[str, Param], object]
 Mapper = Callable[[str, Param], Param]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, final
+from typing import Any, Final, Literal, ParamSpec, TypeVar, final
 
 from phlox_tensor import ArgumentError, Decorator, GradientError, Proposed, Tensor
 from phlox_tensor.blocks import block
@@ -18,9 +18,7 @@ from phlox_tensor.capture import EAGER, MODES, depend_on
 from ..param.param import Param
 from ..parts import fields as _fields
 from ..parts import walk as _walk
-
-if TYPE_CHECKING:
-    from .module import Module
+from .module import Module
 
 M = TypeVar("M", bound="Module")
 P = ParamSpec("P")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .._values.tensor import Tensor
+from .._values.tensor import Tensor
 
 # So many truths stay in a cache between two ops. More parts are more calls; 16 took no longer than
 # all at once (two threads, elements of 1, 2, 4 and 8 bytes, 2**22 to 2**26 of them).

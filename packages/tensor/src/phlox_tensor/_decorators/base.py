@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from .._device.backend import Backend, MemoryUse, Primitive, Standing, of_settings
 from .._device.finding import as_device
 from .._device.table import Entry
 from .._op.declaration import REGISTRY, Op, Shape
 from .._op.expansion import expansion
+from .._values.dtype import DType
+from .._values.gradients import Ready
 from .._values.primitives import on_primitives
 from .._values.tensor import Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .._values.dtype import DType
-    from .._values.gradients import Ready
 
 
 class Decorator(Backend):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import Any, NoReturn, final
+
+import numpy as np
 
 from .._call.dispatch import bound_arguments, prepared_call
 from .._device.backend import Backend, MemoryUse
@@ -14,9 +16,6 @@ from .._op.declaration import REGISTRY, Op, Shape, Spec, inferred_by
 from .._values.dtype import DTYPES, DType, DTypeLike, as_dtype, default_dtype
 from .._values.tensor import Tensor
 from ..inference import infer_prepared
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _ALL = tuple(sorted(DTYPES))
 

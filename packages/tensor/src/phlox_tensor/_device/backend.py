@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from inspect import Parameter, signature
 from threading import RLock
@@ -16,14 +16,10 @@ from .._errors.classes import BackendUnavailableError, DeviceError, GradientErro
 from .._op.declaration import REGISTRY, Op, Shape
 from .._op.expansion import expansion
 from .._values.dtype import DType
+from .._values.tensor import Tensor
 from .key import exact
 from .program import CallSequence, Kernel, Program, ProgramLimits, Run, SequenceRun
 from .table import Entry, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from .._values.tensor import Tensor
 
 Primitive = Any
 Standing = Literal["constant", "leaf", "result", "freed"]

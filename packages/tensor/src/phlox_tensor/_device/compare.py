@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from .._op.declaration import Op, is_built_in
 from .._values.dtype import DType, finfo, float32
-
-if TYPE_CHECKING:
-    from .backend import Backend
+from .backend import Backend
 
 Array = np.ndarray[Any, Any]
 # In units of epsilon of the largest value: drivers of GPUs choose how a kernel rounds.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from inspect import CO_VARARGS, unwrap
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never
+from typing import Any, Final, NamedTuple, Never
 
 import numpy as np
 
@@ -12,9 +13,6 @@ from .._errors.classes import UnknownNameError, nearest
 from .._op.declaration import REGISTRY
 from .spelling_codes import IDIOMS, OTHERS
 from .spelling_rows import NETWORK_ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class Spelling(NamedTuple):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from .classes import UnknownArgumentError, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # Keywords of others -> ours, of which a function has one.
 KEYWORDS: Final[dict[str, tuple[str, ...]]] = {

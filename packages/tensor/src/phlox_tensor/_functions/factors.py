@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 
 
 class EighResult(NamedTuple):

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Generic, Never
+from collections.abc import Sequence
+from typing import Any, Generic, Never
 
 from .._call.fast import binary
 from .._data.transfer import to_device
+from .._device.backend import Backend
 from .._errors.keywords import missing_argument
 from .._op.signature import REQUIRED
 from .._values.dtype import DType, DTypeLike, as_dtype
@@ -22,11 +24,6 @@ from .getitem import Index, getitem
 from .indexing import At
 from .info import check_version
 from .standard import nonzero, quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .._device.backend import Backend
 
 
 class TensorMembers(Generic[K]):

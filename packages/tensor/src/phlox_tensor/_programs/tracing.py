@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
+from typing import Any, Final, NamedTuple, NoReturn, final
+
+import numpy as np
 
 from .._device.backend import Backend
 from .._device.finding import use_device
+from .._device.table import Entry
 from .._errors.classes import CompileError, DeviceError, ShapeError
 from .._op.declaration import REGISTRY, Shape, Spec
 from .._random.state import host_random_state, is_stream
@@ -19,11 +22,6 @@ from .._values.number import Number
 from .._values.tensor import Tensor
 from ..inference import infer_prepared
 from .lowering import Lowered, arguments_of, in_the_way, lowered
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .._device.table import Entry
 
 # A function of elements does the same for both: sizes, and how many axes there are, differ.
 _SHAPES: Final = ((1,), (5, 7))

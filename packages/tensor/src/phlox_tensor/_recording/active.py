@@ -6,19 +6,17 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock, local
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
+
+import numpy as np
 
 from .._device import backend as _backend
+from .._device.backend import Backend
+from .._device.table import Entry
+from .._op.declaration import Op
 from .._values.cell import RECORDINGS, recording_here
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .._device.backend import Backend
-    from .._device.table import Entry
-    from .._op.declaration import Op
-    from .._values.dtype import DType
-    from .record import Recording
+from .._values.dtype import DType
+from .record import Recording
 
 
 @final

@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NoReturn, final
+from typing import Any, Final, NoReturn, final
 from weakref import ref
 
+import numpy as np
+
 from .._device.backend import Backend
+from .._device.table import Entry
 from .._errors.classes import CompileError, PhloxError
 from .._errors.foreign import is_ours
 from .._op.declaration import Op, Spec, is_built_in
@@ -21,11 +24,6 @@ from .._values.tensor import Tensor
 from ..inference import infer_prepared
 from .graph import Formula, Graph, Guard, Node, Value
 from .raises import BY_TYPES, follows_from_shapes, has_number, moving
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .._device.table import Entry
 
 _BETWEEN: Final = ("contextlib", "functools")
 

@@ -7,15 +7,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from html import escape
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
 from .._errors.classes import ArgumentError
 from ..blocks import block
-
-if TYPE_CHECKING:
-    from .tensor import Tensor
+from .tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._data.creation import arange
 from .._errors.classes import IndexOutOfRangeError, KindError
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 
 
 def whole_counts(op: str, name: str, numbers: Tensor[Any]) -> Tensor[Int]:

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from .._values.tensor import Tensor
 from ..shapes._equation import Labels, read
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 Shape = tuple[int, ...]
 Move = Callable[["Tensor[Any]"], "Tensor[Any]"]

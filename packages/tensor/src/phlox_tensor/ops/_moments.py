@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from .._values.dtype import finfo
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
+from .._values.tensor import Tensor
 
 Axes = int | tuple[int, ...]
 

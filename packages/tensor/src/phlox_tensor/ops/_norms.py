@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from math import inf, prod
-from typing import TYPE_CHECKING
 
 from .._values.dtype import finfo
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
+from .._values.tensor import Tensor
 
 
 def scale_of(leading: Tensor) -> Tensor:

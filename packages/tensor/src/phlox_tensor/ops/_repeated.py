@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._errors.classes import ShapeError
 from .._op.attributes import normalize_axis
+from .._values.kinds import Int
 from .._values.tensor import Tensor
 from ._counts import whole_counts
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
 
 
 def repeated(x: Tensor, repeats: Tensor[Int] | int, axis: int | None) -> Tensor:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from math import pi, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._errors.classes import ShapeError
 from .._op.records import case, refusal
+from .._values.tensor import Tensor
 from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes
 from ..shapes._equal import same
 from ._expansion import in_float32, of_tensors, widely
 from ._families import elementwise, row
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 _SQRT_HALF = sqrt(0.5)
 _SQRT_2_OVER_PI = sqrt(2.0 / pi)

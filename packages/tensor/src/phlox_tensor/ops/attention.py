@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ShapeError
 from .._op.records import case, refusal
+from .._values.kinds import Bool
 from .._values.tensor import Tensor
 from ..reference import attention as ref
 from ..shapes import attention as shapes
 from . import binary
 from ._families import contraction
 from .reduction import sum_to
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool
 
 _HEADS = "query: Float, key: Float, value: Float, mask: Bool?, bias: Float?"
 _SCORES = "scale: float? = None, softcap: float? = None, is_causal: bool = False"

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._errors.classes import ShapeError
 from .._op.records import refusal
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 from ..reference import binary as ref
 from ..reference._precision import through_float32
 from ._expansion import in_float32, of_tensors
 from ._families import elementwise
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
 
 _NUM = "x1: Num, x2: Num -> Num"
 _FLOAT = "x1: Float, x2: Float -> Float"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.records import IndexSample, case, refusal
 from .._values.dtype import bool_, float32, int16, int32
+from .._values.tensor import Tensor
 from ..reference import contraction as ref
 from ..shapes import contraction as shapes
 from ._families import contraction, view
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 matmul = contraction(
     "matmul",

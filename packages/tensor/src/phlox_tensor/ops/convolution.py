@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.records import case, refusal
+from .._values.tensor import Tensor
 from ..reference import convolution as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import window_sizes
 from . import movement
 from ._families import window
 from ._windows import PADDED_COTANGENT, PADDED_WEIGHT, Pair, Sides, added, padded, views
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 _CONV = "stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1, groups: int = 1"
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ShapeError
 from .._op.records import case, refusal
+from .._values.tensor import Tensor
 from ..reference import convolution_nd as ref
 from ..shapes import convolution as shapes
 from ..shapes._window import sizes
 from . import convolution, movement
 from ._families import window
 from ._windows import PADDED_WEIGHT
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 _declared = partial(window.formula, unpromised=PADDED_WEIGHT, ulp=16, atol=32, method=False)
 _conv = partial(_declared, numpy=ref.conv, shape=shapes.conv, work=shapes.conv_work)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
 from .._op.records import Given, IndexSample, MaskSample, case, refusal
+from .._values.kinds import Bool, Int
+from .._values.tensor import Tensor
 from ..reference import gathering as ref
 from ..shapes import gathering as shapes
 from ._families import indexing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .._values.kinds import Bool, Int
-    from .._values.tensor import Tensor
 
 
 def _places(indices: Tensor[Int]) -> tuple[Tensor[Int], ...]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .._errors.classes import IndexOutOfRangeError, ShapeError
 from .._op.records import Given, IndexSample, MaskSample, case, refusal
+from .._values.kinds import Bool, Int
+from .._values.tensor import Tensor
 from ..reference import indexing as ref
 from ..shapes import indexing as shapes
 from ._families import indexing
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool, Int
-    from .._values.tensor import Tensor
 
 
 @indexing.formula(

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._data.conversion import asarray
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.records import case, refusal
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 from ..reference import interpolation as ref
 from ..shapes import _taps as places
 from ..shapes import interpolation as shapes
 from ._families import window
 
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
-
-    Tap = tuple[Tensor[Int], Tensor]
+Tap = tuple[Tensor[Int], Tensor]
 
 _CANCEL = "elements of weight 0 are multiplied or left out, and sums come in any order"
 _HOW = "mode: str = 'nearest', align_corners: bool = True"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.records import case, refusal
+from .._values.tensor import Tensor
 from ..reference import matrices as ref
 from ..shapes import matrices as shapes
 from . import movement
 from ._einsum import einsum as _einsum
 from ._families import contraction, view
 from ._families import movement as moving
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 
 @contraction.formula(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import Restated
+from .._op.declaration import Op, Restated, ShapeRule
 from .._op.records import case, refusal
 from .._values.tensor import Tensor
 from ..reference import movement as ref
@@ -17,11 +18,6 @@ from ..shapes._equal import same
 from ..shapes.indexing import region
 from ._families import movement, view, view_by_index
 from ._joined import joined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from .._op.declaration import Op, ShapeRule
 
 broadcast_to = view(
     "broadcast_to",

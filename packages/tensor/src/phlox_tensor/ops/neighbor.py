@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._values.dtype import finfo
+from .._values.kinds import Bool
+from .._values.tensor import Tensor
 from ._expansion import of_tensors
 from ._families import elementwise
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool
-    from .._values.tensor import Tensor
 
 _FLOAT = "x1: Float, x2: Float -> Float"
 

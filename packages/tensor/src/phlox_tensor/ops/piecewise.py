@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .._errors.classes import ShapeError
 from .._op.records import case, refusal
+from .._values.tensor import Tensor
 from ..reference import activation as ref
 from ..reference._precision import in_float64
 from ..shapes import activation as shapes
 from ._expansion import widely
 from ._families import elementwise, row
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
-
 
 hard_shrink = elementwise(
     "hard_shrink",

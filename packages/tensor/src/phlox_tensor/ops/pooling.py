@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.records import IndexSample, case, refusal
+from .._values.kinds import Int
 from .._values.tensor import Tensor
 from ..reference import pooling as ref
 from ..shapes import pooling as shapes
 from ..shapes._window import overhang, window_sizes
 from ._families import window
 from ._windows import Pair, Sides, added, padded, views
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
 
 _POOL = "kernel: Pair, stride: Pair? = None, padding: Sides = 0"
 _MAX = f"{_POOL}, dilation: Pair = 1, ceil_mode: bool = False"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial, reduce
 from math import inf
 from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from .._data.conversion import asarray
 from .._errors.classes import ShapeError
 from .._op.declaration import Op
 from .._op.records import case, refusal
+from .._values.kinds import Int
 from .._values.tensor import Tensor
 from ..reference import pooling_nd as ref
 from ..shapes import pooling_nd as shapes
@@ -20,9 +21,6 @@ from ..shapes._window import sizes
 from . import movement, pooling
 from ._families import window
 from ._norms import root_of, scale_of
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
 
 _MAX = (
     "kernel: {0}, stride: {0}? = None, padding: {0}Sides = 0, dilation: {0} = 1, "

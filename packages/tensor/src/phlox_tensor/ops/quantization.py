@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ShapeError
+from .._op.declaration import Shape
 from .._op.records import IndexSample, case, refusal
 from .._values.dtype import DType, int8, int16, int32, uint8
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 from ..reference import quantization as ref
 from ..shapes import quantization as shapes
 from ..shapes.contraction import linear_work
 from . import contraction as products
 from . import movement
 from ._families import contraction, quantization
-
-if TYPE_CHECKING:
-    from .._op.declaration import Shape
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
 
 _HOW = "axis: Axis? = None"
 _SCALES = (

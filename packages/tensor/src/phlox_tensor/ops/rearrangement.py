@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._data.conversion import asarray
 from .._errors.classes import IndexOutOfRangeError, ShapeError
 from .._op.records import Given, IndexSample, case, refusal
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 from ..reference import rearrangement as ref
 from ..shapes import rearrangement as shapes
 from ..shapes._window import window_sizes
@@ -17,10 +19,6 @@ from . import movement
 from ._families import movement as moving
 from ._families import window
 from ._windows import added, padded, views
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
 
 _HOW = "kernel: Pair, *, stride: Pair = 1, padding: Sides = 0, dilation: Pair = 1"
 

@@ -7,10 +7,11 @@ The products with the inputs are one product for all steps; what is left are the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import IndexOutOfRangeError, ShapeError
 from .._op.records import Given, IndexSample, case, refusal
+from .._values.kinds import Bool, Int
 from .._values.tensor import Tensor
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
@@ -18,9 +19,6 @@ from . import binary, movement
 from . import contraction as products
 from ._counts import held, widened
 from ._families import contraction
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool, Int
 
 State = tuple[Tensor, ...]
 _LENGTHS = IndexSample((3,), -4)

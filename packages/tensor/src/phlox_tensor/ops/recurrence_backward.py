@@ -8,18 +8,16 @@ cotangent of the weights is one product of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .._op.records import IndexSample, case
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 from ..reference import recurrence as ref
 from ..shapes import recurrence as shapes
 from . import movement
 from ._families import contraction
 from .recurrence import real_steps
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
 
 _LENGTHS = IndexSample((3,), -4)
 _END: Final = "steps behind the end are multiplied by 0, or left out"

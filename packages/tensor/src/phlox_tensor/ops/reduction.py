@@ -6,14 +6,17 @@ from functools import reduce
 from math import inf
 from math import prod as prod_of
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._call.row_blocks import parts_of
+from .._device.backend import Backend
 from .._errors.classes import KindError, ShapeError
+from .._op.declaration import Attributes, Shape, Specs
 from .._op.records import case, refusal
 from .._values.dtype import as_dtype, bool_
+from .._values.tensor import Tensor
 from ..reference import reduction as ref
 from ..shapes import reduction as shapes
 from ._cases import in_types
@@ -21,11 +24,6 @@ from ._expansion import widely
 from ._families import reduction
 from ._moments import centered, ranged
 from ._norms import p_norm
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Shape, Specs
-    from .._values.tensor import Tensor
 
 _AXES = "axis: Axes = None, keepdims: bool = False"
 

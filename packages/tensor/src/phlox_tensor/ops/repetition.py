@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from ..shapes._equal import same
 from . import movement
 from ._families import movement as moving
 from ._repeated import repeated
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def _repeat(x: Tensor, repeats: int, axis: int | None) -> Tensor:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
 from .._errors.classes import IndexOutOfRangeError, ShapeError
 from .._op.records import Given, IndexSample, case, refusal
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 from ..reference import rows as ref
 from ..shapes import _equal
 from ..shapes import rows as shapes
@@ -14,10 +15,6 @@ from ..shapes._equal import same
 from ._expansion import widely
 from ._families import row
 from ._moments import centered, ranged
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
 
 _ROW_CASES = (case((3, 5), axis=-1), case((4, 3, 2), axis=1), case((6,), axis=0))
 _PAIR_CASES = (case((3, 5), (3, 5), axis=-1), case((4, 3, 2), (4, 3, 2), axis=1))

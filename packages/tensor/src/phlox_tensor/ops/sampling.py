@@ -7,13 +7,14 @@ from functools import reduce
 from itertools import product
 from math import prod
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._data.conversion import asarray
 from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
 from .._op.records import Given, case, refusal
+from .._values.kinds import Bool, Int
 from .._values.tensor import Tensor
 from ..reference import sampling as ref
 from ..shapes import sampling as shapes
@@ -22,9 +23,6 @@ from . import movement
 from ._counts import held
 from ._expansion import one_kernel
 from ._families import contraction, indexing, window
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool, Int
 
 # The constant of Keys' cubic convolution that PyTorch uses.
 _CUBIC = -0.75

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .._device.backend import Backend
 from .._errors.classes import ShapeError
+from .._op.declaration import Attributes, PrepareRule, Specs
 from .._op.records import case, refusal
-from .._values.dtype import float32
+from .._values.dtype import DType, float32
+from .._values.tensor import Tensor
 from ..reference import scan as ref
 from ..shapes import scan as shapes
 from . import movement
 from ._cases import in_types
 from ._families import scan
 from .reduction import sum_dtype
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, PrepareRule, Specs
-    from .._values.dtype import DType
-    from .._values.tensor import Tensor
 
 _RUNNING = "x: Num; axis: Axis? = None, dtype: DType? = None, include_initial: bool = False -> Num"
 _RUNNING_CASES = (

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from .._data.creation import arange
 from .._errors.classes import ArgumentError, IndexOutOfRangeError, KindError, ShapeError
 from .._op.records import Given, IndexSample, MaskSample, case, refusal
+from .._values.kinds import Bool, Int
 from .._values.tensor import Tensor
 from ..reference import selection as ref
 from ..shapes import selection as shapes
 from . import movement
 from ._counts import held
 from ._families import indexing, row
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool, Int
-
 
 # Stands for a probability of 0, as -inf has no derivative; sums of it stay far from the limits.
 _NONE: Final = -1e25

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from .._data.conversion import asarray
 from .._errors.classes import ShapeError
 from .._op.records import case, refusal
+from .._values.tensor import Tensor
 from ..reference import signal as ref
 from ..shapes import signal as shapes
 from . import movement
 from ._families import transform
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 # Up to this length a transform is a product with its matrix; longer ones are split.
 _MATRIX: Final = 64

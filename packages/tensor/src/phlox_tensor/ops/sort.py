@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.records import SortedSample, case, refusal
+from .._values.kinds import Bool, Int
+from .._values.tensor import Tensor
 from ..reference import sort as ref
 from ..shapes import sort as shapes
 from ._families import search, sort
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool, Int
-    from .._values.tensor import Tensor
 
 argsort = sort(
     "argsort",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import inf, log, nan, pi, sqrt
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from .._errors.classes import ArgumentError
 from .._op.records import case, refusal
 from .._values.dtype import finfo, float64
+from .._values.kinds import Bool
 from .._values.tensor import Tensor
 from ..reference import special as ref
 from ..reference._precision import in_float64
@@ -17,9 +18,6 @@ from ..shapes import special as shapes
 from ..shapes._cody import LARGE_P, LARGE_Q, MIDDLE_P, MIDDLE_Q
 from ._expansion import in_float32, widely
 from ._families import elementwise
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool
 
 _X = "x: Float -> Float"
 _SHIFT = 8  # from there on, Stirling's series is exact to float64 with eight terms

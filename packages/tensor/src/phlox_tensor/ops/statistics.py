@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, floor, inf, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from .._data.conversion import asarray
 from .._data.creation import arange, ones, zeros
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.records import Given, case, refusal
+from .._values.kinds import Int
+from .._values.tensor import Tensor
 from ..reference import statistics as ref
 from ..shapes import statistics as shapes
 from . import movement
@@ -19,10 +21,6 @@ from ._families import contraction, reduction, row, scan, sort
 from ._families import indexing as choosing
 from ._moments import centered, ranged
 from ._norms import p_norm, root_of, scale_of
-
-if TYPE_CHECKING:
-    from .._values.kinds import Int
-    from .._values.tensor import Tensor
 
 
 def _negative(got: int) -> ArgumentError:

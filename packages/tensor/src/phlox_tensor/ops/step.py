@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from functools import reduce
 from math import prod, sqrt
 from operator import add
-from typing import TYPE_CHECKING
 
 from .._op.records import case
 from .._values.number import call
+from .._values.tensor import Tensor
 from ..reference import step as ref
 from ..shapes import step as shapes
 from . import binary
 from ._families import step
 from ._norms import root_of, scale_of
-
-if TYPE_CHECKING:
-    from .._values.tensor import Tensor
 
 Tensors = Sequence["Tensor"]
 _LIST = [(2, 3), (5,), ()]

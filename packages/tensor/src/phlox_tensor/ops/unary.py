@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from math import log as _log
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._op.records import case
+from .._values.kinds import Bool, NumKind
+from .._values.tensor import Tensor
 from ..reference import unary as ref
 from ..reference._precision import in_float64, through_float32
 from ..shapes import unary as shapes
@@ -16,10 +18,6 @@ from ..shapes._broadcast import broadcast_shapes
 from ._expansion import in_float32
 from ._families import cast as _cast
 from ._families import elementwise
-
-if TYPE_CHECKING:
-    from .._values.kinds import Bool, NumKind
-    from .._values.tensor import Tensor
 
 _LN_2 = _log(2.0)
 _PER_LN_2, _PER_LN_10 = 1 / _LN_2, 1 / _log(10.0)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._errors.classes import ShapeError
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
+from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def same(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

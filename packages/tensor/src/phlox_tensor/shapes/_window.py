@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from .._errors.classes import ShapeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .._op.declaration import Op, Shape
+from .._op.declaration import Op, Shape
 
 IMAGE_RANK = 4
 

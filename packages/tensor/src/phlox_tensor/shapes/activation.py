@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError, ShapeError
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
+from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def positive(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from math import prod, sqrt
-from typing import TYPE_CHECKING
 
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Spec, Specs
 from ._equal import cotangent
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Spec, Specs
 
 HEADS_RANK = 3
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .._errors.classes import ArgumentError, ShapeError
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
+from .._op.declaration import Attributes, Op, Shape, Specs
 
 # Form of llama.cpp -> numbers of a block, and its bytes.
 FORMS: Final = {

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError, ShapeError
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
+from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def ranks_of(backend: Backend) -> int:

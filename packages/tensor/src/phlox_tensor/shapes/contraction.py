@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.attributes import normalize_axis
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._broadcast import broadcast_shapes
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def matmul_integer(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

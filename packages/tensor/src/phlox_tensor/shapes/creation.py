@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ShapeError
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
+from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def from_attribute(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._broadcast import broadcast_shapes
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 _MODES = ("complete", "reduced")
 

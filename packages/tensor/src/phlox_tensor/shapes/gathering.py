@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._errors.classes import ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._broadcast import broadcast_shapes
 from .indexing import known_update
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def gather_nd(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

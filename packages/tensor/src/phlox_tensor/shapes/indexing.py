@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ArgumentError, IndexOutOfRangeError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._broadcast import broadcast_shapes
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 @dataclass(slots=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._window import IMAGE_RANK
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 MODES = ("bicubic", "bilinear", "nearest")
 # What ``interpolate`` calls them.

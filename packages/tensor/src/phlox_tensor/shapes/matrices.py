@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .._device.backend import Backend
 from .._errors.classes import ShapeError
 from .._op.attributes import normalize_axis
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._broadcast import broadcast_shapes
 from ._equation import read
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def run(rows: int, columns: int, offset: int) -> tuple[int, int]:

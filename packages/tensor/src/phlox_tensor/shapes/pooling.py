@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._equal import cotangent
 from ._window import window_sizes, windowed
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def prepare_pool(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._window import sizes, windowed
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 Sides = tuple[tuple[int, int], ...]
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._errors.classes import ArgumentError, DTypeError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from .._values.dtype import int8
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def fitting(op: str, x: Shape, scale: Shape, axis: int | None) -> None:

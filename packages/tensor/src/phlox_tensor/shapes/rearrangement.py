@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError, ShapeError
 from .._op.attributes import normalize_axis
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._window import window_sizes, windowed
 from .movement import concat
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 BORDERS = ("circular", "edge", "reflect", "symmetric")
 # By the words of NumPy and PyTorch: what to type.

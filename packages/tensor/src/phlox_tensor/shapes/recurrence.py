@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .._errors.classes import ArgumentError, ShapeError
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Spec, Specs
+from .._op.declaration import Attributes, Op, Shape, Spec, Specs
 
 # Gates of each recurrence: as many columns of weights for each number of the state.
 _GRU, _LSTM, _RNN = 3, 4, 1

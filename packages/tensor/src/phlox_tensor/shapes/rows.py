@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._errors.classes import ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._equal import cotangent
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 
 def row_norm(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:

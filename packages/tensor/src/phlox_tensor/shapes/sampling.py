@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._window import window_sizes, windowed
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 MODES = ("bicubic", "bilinear", "nearest")
 PADDINGS = ("border", "reflection", "zeros")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from .._values.dtype import number_for
 from ._broadcast import broadcast_shapes
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Op, Shape, Specs
-
 
 # How a bag becomes one row.
 _MODES = ("max", "mean", "sum")

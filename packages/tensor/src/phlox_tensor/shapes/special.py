@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .._device.backend import Backend
 from .._errors.classes import ArgumentError
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Specs
+from .._op.declaration import Attributes, Specs
 
 
 def not_negative(op: str, **tolerances: float) -> None:

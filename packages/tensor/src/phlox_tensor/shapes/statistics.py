@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._errors.classes import ArgumentError, ShapeError
+from .._op.declaration import Attributes, Op, Shape, Specs
 from ._broadcast import broadcast_shapes
 from ._equal import alike
 from .reduction import ordering_reduction, reduction
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
 
 _MOST_COUNTS = 2**32  # 32 GiB of them; beyond, numbers are names and not places
 INTERPOLATIONS = ("higher", "linear", "lower", "midpoint", "nearest")

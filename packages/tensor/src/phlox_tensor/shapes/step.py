@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .._errors.classes import ShapeError
-
-if TYPE_CHECKING:
-    from .._op.declaration import Attributes, Op, Shape, Specs
+from .._op.declaration import Attributes, Op, Shape, Specs
 
 # What norms are divided by beside them, for they may be 0.
 LEAST_NORM: Final = 1e-6

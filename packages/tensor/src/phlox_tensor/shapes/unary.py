@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .._device.backend import Backend
+from .._op.declaration import Attributes, Specs
 from .._values.dtype import number_for
-
-if TYPE_CHECKING:
-    from .._device.backend import Backend
-    from .._op.declaration import Attributes, Specs
 
 
 def prepare_clip(specs: Specs, attributes: Attributes, backend: Backend) -> Attributes:
