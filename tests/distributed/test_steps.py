@@ -36,6 +36,20 @@ def trained(
     return [*bits(learner.model), *bits(learner.ema.model), *losses]
 
 
+def test_ranks_that_are_given_other_things_are_told() -> None:
+    def shares(group: Any) -> Any:  # as of a loop that gives each rank its own rows
+        return trained(group, feed=[batches((24, 24))[group.rank]])
+
+    with pytest.warns(UserWarning, match=r"given other batches(.|\n)*hint: for batch in run.batch"):
+        together(2, shares)
+
+    def other_parts(group: Any) -> None:
+        with pytest.raises(ArgumentError, match="microbatches: got 8 on rank 0, 9 on rank 1"):
+            trained(group, microbatches=8 + group.rank)
+
+    together(2, other_parts)
+
+
 def tokens(model: nn.Module, batch: Any) -> dict[str, Any]:
     """A mean over something else than examples, which the function counts itself."""
     out = forward(model, batch)

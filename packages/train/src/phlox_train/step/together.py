@@ -109,9 +109,9 @@ class Together:
         """Warn where ranks are given other batches, such as shares: parts of each are left out."""
         digest = hashlib.blake2b(digest_size=8)
         for leaf in tree.leaves(batch):
-            if isinstance(leaf, np.ndarray | Tensor):
-                array = np.ascontiguousarray(leaf if isinstance(leaf, np.ndarray) else leaf.numpy())
-                digest.update(array.reshape(-1).view(np.uint8).data)
+            array = leaf.numpy() if isinstance(leaf, Tensor) else leaf
+            if isinstance(array, np.ndarray) and not array.dtype.hasobject:
+                digest.update(array.tobytes())
         if len(set(gathered(self.group, digest.hexdigest()))) > 1 and self.group.rank == 0:
             text = "ranks are given other batches, and each computes its parts of its own alone"
             hint = "for batch in run.batches(): learner.step(forward, batch); or one batch on all"
