@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +18,10 @@ from .sums import CHUNK, TreeSum, nodes_of
 
 # Elements of a piece in memory that ranks share, 16 MB of float32: few waits, and little memory.
 _PIECE: Final = 1 << 22
+# One thread moves a few GB/s, and memory more; _SPREAD is worth the waking of others.
+_THREADS: Final = 4
+_CORES: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+_SPREAD: Final = 1 << 18
 
 
 def tree_sum(
@@ -79,24 +86,55 @@ def _in_window(
     views, meet = window
     whole, piece = views[0][-1], views[0].shape[1]
     shares = [view[: len(each)] for view, each in zip(views, nodes, strict=True)]
-    pair = [len(each) for each in nodes] == [1, 1]
     for low in range(0, out.size, piece):
-        width = min(piece, out.size - low)
-        mine, given = shares[group.rank], held[:, low : low + width]
-        own = slice(group.rank * width // group.size, (group.rank + 1) * width // group.size)
-        mine[:, : own.start] = given[:, : own.start]
-        mine[:, own.stop : width] = given[:, own.stop :]
-        if not pair:
-            mine[:, own] = given[:, own]
-        meet()
-        if pair:  # without a copy of what is added here
-            left, right = (given if share is mine else share for share in shares)
-            np.add(left[0, own], right[0, own], out=whole[own])
-        else:
-            whole[own] = _added([row[own] for share in shares for row in share], nodes)
-        meet()
-        out[low : low + width] = whole[:width]
+        high = min(low + piece, out.size)
+        _sum_piece(group, nodes, shares, whole, held[:, low:high], out[low:high], meet)
     meet()  # the next sum may have rows where this one is read
+
+
+def _sum_piece(
+    group: Group, nodes: Any, shares: Any, whole: Any, given: Any, out: Any, meet: Any
+) -> None:
+    mine, width = shares[group.rank], out.size
+    own = slice(group.rank * width // group.size, (group.rank + 1) * width // group.size)
+    pair = [len(share) for share in shares] == [1, 1]  # which adds own elements where they are
+    sources = [given if pair and share is mine else share for share in shares]
+
+    def give(at: slice) -> None:
+        mine[:, at] = given[:, at]
+
+    def add(at: slice) -> None:
+        rows = [row[at] for share in sources for row in share]
+        if pair:
+            np.add(*rows, out=whole[at])
+        else:
+            whole[at] = _added(rows, nodes)
+
+    def take(at: slice) -> None:
+        out[at] = whole[at]
+
+    threads = min(_THREADS, _CORES // group.local_size)
+    for each in (slice(own.start), slice(own.stop, width)) if pair else (slice(width),):
+        _spread(threads, give, each)
+    meet()
+    _spread(threads, add, own)
+    meet()
+    _spread(threads, take, slice(width))
+
+
+def _spread(threads: int, function: Callable[[slice], None], whole: slice) -> None:
+    """Call a function for all elements, by several threads where they are many."""
+    low, size = whole.start or 0, whole.stop - (whole.start or 0)
+    if threads < 2 or size < _SPREAD:
+        function(whole)
+        return
+    edges = [low + k * size // threads for k in range(threads + 1)]
+    list(_pool().map(function, itertools.starmap(slice, itertools.pairwise(edges))))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, "phlox-sum")
 
 
 def _exchange(group: Group, nodes: Any, held: NDArray[Any], out: NDArray[Any]) -> None:

@@ -14,7 +14,8 @@ from phlox_nn import Param
 from phlox_tensor import Backend, Ready, Tensor, asarray, concat
 from phlox_tensor.groups import Group, TreeSum, absent_of, gathered, tree_sum
 
-# Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network.
+# Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network. Twice as
+# many where all gradients come at once, as nothing is left to travel behind.
 LIMIT: Final = 1 << 21
 
 # By bucket the ids and shapes of what is in it, one after the other; no id is an absent gradient.
@@ -64,7 +65,12 @@ class Buckets:
     """
 
     def __init__(
-        self, exchange: Exchange, inner: Backend, weights: Sequence[Param], leaves: int
+        self,
+        exchange: Exchange,
+        inner: Backend,
+        weights: Sequence[Param],
+        leaves: int,
+        at_once: bool,
     ) -> None:
         """Begin a step.
 
@@ -73,10 +79,11 @@ class Buckets:
             inner: the device of gradients.
             weights: all parameters, in an order that ranks share.
             leaves: how many parts all ranks have.
+            at_once: whether all gradients come at once, behind the backward pass.
         """
         self._exchange, self._inner, self._leaves = exchange, inner, leaves
         self._weights = weights
-        self._places = _buckets(weights)
+        self._places = _buckets(weights, LIMIT << at_once)
         self._ready: dict[int, list[Any]] = {}
         self._sent: list[Future[Any]] = []
         self.there = np.zeros(len(weights), bool)
@@ -204,14 +211,14 @@ def added(left: list[Any], right: list[Any]) -> list[Any]:
     return [a if b is None else b if a is None else a + b for a, b in pairs]
 
 
-def _buckets(weights: Sequence[Param]) -> list[list[int]]:
+def _buckets(weights: Sequence[Param], limit: int) -> list[list[int]]:
     """Places in buckets of one element type, the last parameters first, as a backward pass goes."""
     buckets: list[list[int]] = []
     open_: dict[Any, tuple[list[int], int]] = {}
     for place, weight in reversed([*enumerate(weights)]):
         kind, size = weight.dtype, prod(weight.shape)
-        bucket, used = open_.get(kind, ([], LIMIT))
-        if not bucket or used + size > LIMIT:
+        bucket, used = open_.get(kind, ([], limit))
+        if not bucket or used + size > limit:
             bucket, used = [], 0
             buckets.append(bucket)
         bucket.append(place)

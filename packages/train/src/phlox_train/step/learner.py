@@ -243,7 +243,7 @@ class Learner(Generic[M]):
         batch = placed(batch, self.device) if mine else None
         parts = [batch] * len(mine) if count == 1 else parts_of(batch, count, mine, self.rows)
         scale = None if self.scaling is None else self.scaling.scale
-        buckets = together.buckets(self.model, count)
+        buckets = together.buckets(self.model, count, at_once=self._compile or self._meets)
         if self._meets:
             rows = None if count == 1 else self.rows or rows_of(given)
             held, seen = together.met(self._shares, forward, parts, rows, scale)
@@ -314,7 +314,7 @@ class Learner(Generic[M]):
     def _update_with_others(self, together: Together, loss: Any) -> None:
         """A step by the mean of what all ranks give."""
         size, grads = together.group.size, loss
-        buckets = together.buckets(self.model, size)
+        buckets = together.buckets(self.model, size, at_once=False)
         sums: TreeSum[Any] = TreeSum(together.group.rank)
         if isinstance(loss, Tensor):
             scaled = loss if self.scaling is None else self.scaling.scaled(loss)

@@ -134,9 +134,9 @@ class Together:
                 hint="its memory or processor may be damaged; versions that differ: init() says so",
             )
 
-    def buckets(self, model: Module, leaves: int) -> Buckets:
+    def buckets(self, model: Module, leaves: int, *, at_once: bool) -> Buckets:
         """Return what carries the gradients of a step with so many parts."""
-        return Buckets(self._exchange, self._inner, weights_of(model), leaves)
+        return Buckets(self._exchange, self._inner, weights_of(model), leaves, at_once)
 
     def met(
         self, shares: Sequence[Any], forward: Any, parts: list[Any], rows: int | None, scale: Any
