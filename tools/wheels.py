@@ -115,7 +115,8 @@ def native(
     """Build a package of machine code for one target into dist/.
 
     Raises:
-        CommandError: it does not compile, or the wheel has another name than the table says.
+        CommandError: it does not compile, the wheel has another name than the table says, or
+            Python could not import it.
     """
     out = _BUILDS / f"{name}-{project.name}"
     shutil.rmtree(out, ignore_errors=True)
@@ -135,24 +136,33 @@ def native(
     say(f"building {project.name} for {name}; minutes the first time")
     maturin = script("maturin", tools)
     run(maturin, "build", *words, cwd=project.folder, venv=tools, extra=settings)
-    return _only(out, target.tag)
+    wheel = _only(out, target.tag)
+    _need_entry(wheel)
+    return wheel
+
+
+_DOTTED = """\
+void dotted(void) __asm__("PyInit_{module}._native");
+void dotted(void) {{}}
+__asm__(".section .drectve,\\"yni\\"\\n.ascii \\" -export:PyInit__native\\"\\n");
+"""
 
 
 def _dotted(project: versions.Project, target: targets.Target, out: Path, tools: Path) -> Path:
-    """Compile what a name with a dot stands for; Python calls the name without the package."""
+    """Compile what maturin has exported, a name with a dot, and export the one Python calls."""
     source, compiled = out / "dotted.c", out / "dotted.o"
-    name = f"PyInit_{project.module}._native"
-    source.write_text(f'void dotted(void) __asm__("{name}");\nvoid dotted(void) {{}}\n')
-    zig = (
-        script("python", tools),
-        "-m",
-        "ziglang",
-        "cc",
-        "-target",
-        target.triple.replace("-pc", ""),
-    )
-    run(*zig, "-c", source, "-o", compiled, venv=tools)
+    source.write_text(_DOTTED.format(module=project.module))
+    zig = (script("python", tools), "-m", "ziglang", "cc")
+    run(*zig, "-target", target.triple.replace("-pc", ""), "-c", source, "-o", compiled, venv=tools)
     return compiled
+
+
+def _need_entry(wheel: Path) -> None:
+    """See that Python finds what it calls when it imports the code in a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        (code,) = (each for each in archive.namelist() if each.endswith((".so", ".pyd")))
+        if b"PyInit__native" not in archive.read(code):
+            raise fail(f"{wheel.name}: {code} has no PyInit__native to import it by", "./x wheels")
 
 
 def _only(out: Path, tag: str) -> Path:

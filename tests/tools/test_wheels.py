@@ -90,10 +90,13 @@ def test_a_name_with_a_dot_that_maturin_exports_is_linked(
     monkeypatch.setattr(wheels, "_BUILDS", tmp_path)
     monkeypatch.setattr(wheels, "run", lambda *words, **_: ran.append([str(w) for w in words]))
     monkeypatch.setattr(wheels, "_only", lambda out, _: out)
+    monkeypatch.setattr(wheels, "_need_entry", lambda _: None)
     kernels = next(each for each in versions.released() if each.name == "phlox-kernels")
     out = wheels.native(kernels, TARGETS["windows-x86_64"], Compiler({}), "windows", tmp_path)
     compiled, built = ran
-    assert '__asm__("PyInit_phlox_kernels._native")' in (out / "dotted.c").read_text()
+    source = (out / "dotted.c").read_text()
+    assert '__asm__("PyInit_phlox_kernels._native")' in source
+    assert '.ascii \\" -export:PyInit__native\\"' in source
     assert compiled[-3:] == [str(out / "dotted.c"), "-o", str(out / "dotted.o")]
     assert built[-4:] == ["-C", f"link-arg=-L{out}", "-C", f"link-arg={out / 'dotted.o'}"]
     assert (out / "libssp.a").is_file()
@@ -101,6 +104,16 @@ def test_a_name_with_a_dot_that_maturin_exports_is_linked(
     wheels.native(kernels, MAC, Compiler({}), "macos", tmp_path)
     assert len(ran) == 1
     assert "link-arg" not in " ".join(ran[0])
+
+
+def test_a_wheel_that_python_cannot_import_is_refused(tmp_path: Path) -> None:
+    for exported in ("PyInit__native", "PyInit_phlox_kernels._native"):
+        with zipfile.ZipFile(tmp_path / exported, "w") as archive:
+            archive.writestr("phlox_kernels/_native.pyd", f"MZ\0{exported}\0")
+            archive.writestr("phlox_kernels/_native.pyi", "")
+    wheels._need_entry(tmp_path / "PyInit__native")
+    with pytest.raises(CommandError, match=r"_native\.pyd has no PyInit__native to import it by"):
+        wheels._need_entry(tmp_path / "PyInit_phlox_kernels._native")
 
 
 def test_every_native_package_is_built_but_where_its_system_alone_links_it(
