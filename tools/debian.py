@@ -14,7 +14,7 @@ from tools.shell import PRIVATE, fail, read, run, say, which
 FOLDER = PRIVATE / "debian"
 RUST = (
     *("rustc-web", "libstd-rust-web-1.96", "libstd-rust-web-dev", "libstd-rust-web-dev:arm64"),
-    *("rust-web-src", "libllvm22"),
+    *("rust-web-src", "libllvm22", "llvm-22"),
 )
 _ALSO = "arm64"
 _WRAPPER = """#!/bin/sh
@@ -33,6 +33,10 @@ def fetch_rust(folder: Path = FOLDER) -> Path:
     program = folder / "rustc"
     program.write_text(_WRAPPER.format(libraries=libraries, program=root / "usr/bin/rustc"))
     program.chmod(0o755)
+    # Rust strips libraries for macOS by a program that it looks for beside those of its own.
+    own = root / "usr/lib/rustlib" / read(program, "--print", "host-tuple") / "bin"
+    own.mkdir(exist_ok=True)
+    (own / "rust-objcopy").symlink_to(root / "usr/lib/llvm-22/bin/llvm-objcopy")
     say(f"{read(program, '--version')}: {program}")
     return program
 

@@ -42,12 +42,8 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         "linux-x86_64": Target("x86_64-unknown-linux-gnu", "manylinux2014_x86_64", _LINUX),
         "linux-arm64": Target("aarch64-unknown-linux-gnu", "manylinux2014_aarch64", _LINUX),
-        "macos-arm64": Target(
-            "aarch64-apple-darwin", "macosx_11_0_arm64", (), _NO_STRIP, lacking=_METAL
-        ),
-        "macos-x86_64": Target(
-            "x86_64-apple-darwin", "macosx_10_12_x86_64", (), _NO_STRIP, lacking=_METAL
-        ),
+        "macos-arm64": Target("aarch64-apple-darwin", "macosx_11_0_arm64", lacking=_METAL),
+        "macos-x86_64": Target("x86_64-apple-darwin", "macosx_10_12_x86_64", lacking=_METAL),
         "windows-x86_64": Target(
             "x86_64-pc-windows-gnu",
             "win_amd64",
