@@ -227,12 +227,14 @@ def test_a_gguf_file_has_all_in_one(model: text.LanguageModel, tmp_path: Path) -
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-@pytest.mark.parametrize("compiled", [False, True])
-def test_four_thousand_tokens_keep_memory_flat(compiled: bool) -> None:
+@pytest.mark.parametrize("how", ["compiled", "floats", "integers", "window"])
+def test_four_thousand_tokens_keep_memory_flat(how: str) -> None:
     px.seed(2)
-    network = nn.models.LlamaConfig(320, 4608, 64, 2, 4, 2, d_ff=128).init(Cpu())
+    window = 256 if how == "window" else None
+    network = nn.models.LlamaConfig(320, 4608, 64, 2, 4, 2, d_ff=128, window=window).init(Cpu())
     endless = text.Tokenizer(tokenizer())  # no token ends a text
-    given = text.LanguageModel(network, endless, compile=compiled)
+    bits = 8 if how == "integers" else None
+    given = text.LanguageModel(network, endless, compile=how == "compiled", cache_bits=bits)
     list(given.generate(TEXT, max_tokens=300, temperature=1.0, seed=1, stream=True))
     before = _resident()
     answer = given.generate(TEXT, max_tokens=4000, temperature=1.0, seed=1, stream=True)
@@ -240,6 +242,33 @@ def test_four_thousand_tokens_keep_memory_flat(compiled: bool) -> None:
     assert len(answer.tokens) == 4000
     # Keys and values of all layers are 2.1 MB; growing holds the old and the new beside each other.
     assert _resident() - before < 30 << 20
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json", "a.gguf"])
+def test_a_file_that_is_cut_is_refused(name: str, tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    place = text.load(tmp_path).save(tmp_path / name) if name.endswith("gguf") else tmp_path
+    raw = (tmp_path / name).read_bytes()
+    for size in (0, 5, len(raw) // 2, len(raw) - 1):
+        (tmp_path / name).write_bytes(raw[:size])
+        with pytest.raises(
+            px.PhloxError, match=r"tokenizer|config|safetensors|gguf|ends early|load"
+        ):
+            text.load(place).generate("Now", max_tokens=2)
+
+
+def test_integers_keep_what_a_conversation_says(model: text.LanguageModel) -> None:
+    network: Any = model.model
+    small = text.LanguageModel(network, model.tokenizer, cache_bits=8)
+    chat = small.chat("Be brief.")
+    first = chat.send("Hello", max_tokens=8)
+    again = chat.send("And then?", max_tokens=8)
+    assert first
+    assert again
+    with pytest.raises(px.ArgumentError, match="compiled steps keep floats"):
+        text.LanguageModel(network, model.tokenizer, cache_bits=8, compile=True)
+    with pytest.raises(px.ArgumentError, match="got 4 bits"):
+        text.LanguageModel(network, model.tokenizer, cache_bits=4)
 
 
 def _resident() -> int:

@@ -185,8 +185,7 @@ class Batch:
         logits, kept = self._model._inference.extend_each(tokens, caches)
         chosen = [self._chosen(row, logits[i : i + 1, -1]) for i, row in enumerate(rows)]
         for row, cache, token in zip(rows, kept, concat(chosen, axis=0).tolist(), strict=True):
-            row.generation.cache = cache
-            row.generation.length += 1
+            row.generation.take(cache, row.generation.length + 1)
             row.take(token)
 
     def _chosen(self, row: Row, logits: Any) -> Any:

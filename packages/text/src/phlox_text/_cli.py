@@ -83,10 +83,17 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--adapters", metavar="FOLDER", help="of PEFT's, put beside the weights")
     parser.add_argument("--device", help="cpu, wgpu, numpy; by default the default device")
     parser.add_argument("--compile", action="store_true", help="compile the step of a token")
+    parser.add_argument("--cache-bits", type=int, metavar="8", help="of keys and values")
 
 
 def _load(options: argparse.Namespace) -> LanguageModel:
-    return load(options.folder, options.device, adapters=options.adapters, compile=options.compile)
+    return load(
+        options.folder,
+        options.device,
+        adapters=options.adapters,
+        compile=options.compile,
+        cache_bits=options.cache_bits,
+    )
 
 
 def _names() -> list[str]:

@@ -12,11 +12,12 @@ import numpy as np
 
 from phlox_fusion import compile as compiled
 from phlox_nn import load_adapters
+from phlox_nn.generation.held import check_bits
 from phlox_nn.generation.sampling import Sampling, numbers_of
 from phlox_nn.generation.steps import Generation, step_in_room
 from phlox_nn.models import CausalModel
 from phlox_nn.models import load as load_model
-from phlox_tensor import Backend, WrongTypeError, asarray
+from phlox_tensor import ArgumentError, Backend, WrongTypeError, asarray
 
 from ._answer import Answer, Writing
 from ._chat import Chat
@@ -46,6 +47,7 @@ class LanguageModel:
         sampling: Sampling = GREEDY,
         ends: Sequence[int] = (),
         compile: bool = False,
+        cache_bits: int | None = None,
     ) -> None:
         """Put a model and a tokenizer together.
 
@@ -55,8 +57,11 @@ class LanguageModel:
             sampling: the rules of calls that say none; by default the likeliest token each time.
             ends: tokens that end a text, beside that of the tokenizer.
             compile: whether a step is one compiled function over a cache of fixed size.
+            cache_bits: 8 for keys and values in integers of 8 bits, a scale for each position and
+                head, which are nearly those of floats; None for floats.
 
         Raises:
+            ArgumentError: for other bits, and for integers beside compiled steps.
             WrongTypeError: for a model that is no ``nn.models.CausalModel``.
         """
         if not isinstance(model, CausalModel) or not isinstance(tokenizer, Tokenizer):
@@ -72,6 +77,13 @@ class LanguageModel:
         self.ends: Final = tuple(dict.fromkeys((*ends, *tokenizer.ends)))
         self._inference: Final = model.with_training(False).freeze()
         self._compile = compile
+        self._bits = cache_bits
+        check_bits(cache_bits, self._inference.devices[0])
+        if compile and cache_bits is not None:
+            got, hint = f"cache_bits={cache_bits}", "text.load(path, cache_bits=8)"
+            raise ArgumentError(
+                "text", "compiled steps keep floats", got=got, expected="None", hint=hint
+            )
 
     @overload
     def generate(
@@ -153,7 +165,10 @@ class LanguageModel:
 
     def start(self) -> Generation:
         """Return a text of which nothing was read."""
-        return Generation(self._inference)
+        return self._generation()
+
+    def _generation(self, pads: Any = None) -> Generation:
+        return Generation(self._inference, pads=pads, bits=self._bits, rolls=not self._compile)
 
     def answer(
         self,
@@ -182,7 +197,7 @@ class LanguageModel:
         writings = [writing for writing, _, _ in begun]
         rows = self._rows([[0] * (longest - len(text)) + text for text in texts])
         numbers = numbers_of(rules.get("seed"), len(texts), count)
-        generation = Generation(self._inference, pads=pads)
+        generation = self._generation(pads)
         for new in generation.tokens(rows, sampling, numbers, compiled=self._compiled()):
             for writing, token in zip(writings, new.tolist(), strict=True):
                 if writing.reason is None:
@@ -243,6 +258,7 @@ def load(
     device: Backend | str | None = None,
     *,
     adapters: str | Path | None = None,
+    cache_bits: int | None = None,
     compile: bool = False,
 ) -> LanguageModel:
     """Return the language model of a folder: weights, tokenizer, rules and template.
@@ -252,6 +268,7 @@ def load(
             GGUF file, which has all in one; or the model that ``nn.models.load`` made of either.
         device: where the weights go; by default the default device.
         adapters: a folder of PEFT's whose small matrices go beside the weights.
+        cache_bits: 8 for keys and values in integers of 8 bits; None for floats.
         compile: whether a step is one compiled function over a cache of fixed size.
 
     Raises:
@@ -278,4 +295,6 @@ def load(
     tokenizer = Tokenizer.load(folder)
     model: Any = path if given else load_model(place, device=device)
     model = model if adapters is None else load_adapters(model, adapters)
-    return LanguageModel(model, tokenizer, sampling=sampling, ends=ends, compile=compile)
+    return LanguageModel(
+        model, tokenizer, sampling=sampling, ends=ends, compile=compile, cache_bits=cache_bits
+    )

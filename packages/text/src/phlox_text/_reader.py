@@ -60,8 +60,7 @@ class Reader:
 
         The answer before has to be at its end.
         """
-        known = common(self.read, whole[:-1])
-        self._generation.cut(known)
+        known = self._generation.cut(common(self.read, whole[:-1]))
         self.read = self.read[:known]
         self._asked = whole
 

@@ -21,6 +21,7 @@ from phlox_tensor import (
 )
 
 from ..layers.attention import KeyValues
+from .held import cut, held, reaches
 from .sampling import Sampling, with_tokens
 
 _ROOM = 64  # the least room; twice as much whenever it is full, so few versions are compiled
@@ -117,15 +118,27 @@ class Generation:
         length: how many places these have.
     """
 
-    def __init__(self, model: Extends, *, chunk: int = 512, pads: Pads | None = None) -> None:
+    def __init__(
+        self,
+        model: Extends,
+        *,
+        chunk: int = 512,
+        pads: Pads | None = None,
+        bits: int | None = None,
+        rolls: bool = True,
+    ) -> None:
         """Start with nothing read.
 
         Args:
             model: what maps tokens to logits; in inference.
             chunk: how many tokens of a text are read at once.
             pads: for texts of unequal lengths, the tokens before each that are none of it.
+            bits: 8 for keys and values in integers; None as they are.
+            rolls: whether layers with a window forget what is before it; compiled steps do not.
         """
         self._model = model
+        self._bits = bits
+        self._rolls = rolls
         self._chunk = chunk
         self._pads = pads if pads is not None and pads.any() else None
         self.cache: Any = None
@@ -142,20 +155,29 @@ class Generation:
         end, padding = self.length + tokens.shape[1], None
         if self._pads is not None:
             padding = asarray(np.arange(end) < self._pads[:, None], device=tokens.device)
-        logits, self.cache = self._model.extend(tokens, self.cache, padding=padding, last=True)
-        self.length = end
+        logits, cache = self._model.extend(tokens, self.cache, padding=padding, last=True)
+        self.take(cache, end)
         return logits
 
-    def cut(self, length: int) -> None:
-        """Forget what was read from a place on."""
+    def take(self, cache: Any, length: int) -> None:
+        """Keep what the layers gave for all positions so far, in as little memory as was said."""
+        windows = self._windows(cache)
+        self.cache = tuple(map(held, cache, windows, [self._bits] * len(cache)))
         self.length = length
-        if not length:
-            self.cache = None
-        elif self.cache is not None:
-            self.cache = tuple(
-                KeyValues(kept.keys[..., :length, :], kept.values[..., :length, :])
-                for kept in self.cache
-            )
+
+    def cut(self, length: int) -> int:
+        """Forget all from a place on; return the place, or 0 if too much before it is gone."""
+        known = self.cache or ()
+        if not all(map(reaches, known, [length] * len(known), self._windows(known))):
+            length = 0
+        self.length = length
+        self.cache = tuple(cut(kept, length) for kept in known) if length and known else None
+        return length
+
+    def _windows(self, cache: Any) -> tuple[int | None, ...]:
+        """How many positions each layer looks at, the latest; None for all."""
+        windows: tuple[int | None, ...] = getattr(self._model, "windows", ()) if self._rolls else ()
+        return windows or (None,) * len(cache)
 
     def tokens(
         self,

@@ -58,6 +58,11 @@ class CausalModel(Module):
     def words(self) -> int:
         """The number of tokens."""
 
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """How many positions each layer looks at, the latest; empty where all look at all."""
+        return ()
+
     @abstractmethod
     def extend(
         self,

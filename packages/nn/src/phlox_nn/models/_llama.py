@@ -378,6 +378,12 @@ class Llama(CausalModel):
         """The number of tokens."""
         return self.settings.words
 
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """How many positions each layer looks at, the latest; None for all."""
+        s = self.settings
+        return tuple(s.window if sliding else None for sliding in s.windows)
+
     def extend(
         self,
         tokens: Tensor[Int],

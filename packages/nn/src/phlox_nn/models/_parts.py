@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from math import sqrt
 from typing import Any
 
@@ -34,9 +35,14 @@ class ModelConfig(Config):
         """Check sizes, then all else.
 
         Raises:
-            ConfigError: naming the field.
+            ConfigError: naming the field; no size or factor that is usually there may be 0.
         """
         check_sizes(self)
+        for each in fields(self):
+            usual: Any = each.default
+            counts = type(usual) in {int, float} and usual >= 1
+            value = getattr(self, each.name)
+            self.require(each.name, not counts or value > 0, "more than 0")
         super().__post_init__()
 
 

@@ -12,7 +12,17 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from phlox_tensor import ArgumentError, Float, RecordError, Tensor, asarray, fft, int16, isdtype
+from phlox_tensor import (
+    ArgumentError,
+    Float,
+    RecordError,
+    Tensor,
+    asarray,
+    fft,
+    int16,
+    isdtype,
+    isfinite,
+)
 from phlox_tensor.names import some
 
 from ._causal import Caches
@@ -166,7 +176,11 @@ def _of(given: Any, name: str) -> Mapping[str, Any]:
 def _known(what: str, word: Any, known: Mapping[str, int]) -> int:
     if word not in known:
         expected = some(sorted(known))
-        raise ArgumentError("transcribe", f"unknown {what}", got=repr(word), expected=expected)
+        near = str(word).strip("<|>").lower()
+        hint = f"{what}={near!r}" if near in known else None
+        raise ArgumentError(
+            "transcribe", f"unknown {what}", got=repr(word), expected=expected, hint=hint
+        )
     return known[word]
 
 
@@ -198,8 +212,9 @@ def transcribe(
         each: is called with each segment as it is found.
 
     Raises:
-        ArgumentError: for audio that is no line of floats, an unknown language or task, and a
-            model without a folder when there are no tokens.
+        ArgumentError: for audio that is no line of finite floats, a rate that is none, an unknown
+            language or task, tokens of another model, and a model without a folder when there are
+            no tokens.
         FileNotFoundError: the folder has no ``generation_config.json``.
         RecordError: the file there is none of Whisper.
 
@@ -212,14 +227,15 @@ def transcribe(
         >>> models.transcribe(model, px.zeros(16000), timestamps=False, tokens=given).language
     """
     rules = _tokens_of(model) if tokens is None else tokens
+    _check_words(rules, model.settings.words)
     quiet = model.with_training(False).freeze()
-    frames = _frames(quiet, audio, sample_rate)
+    frames, count = _frames(quiet, audio, sample_rate)
     window, found = 2 * model.settings.frames, list[Segment]()
     start = 0
-    while start < frames.shape[-1]:
+    while start < count:
         part = frames[:, start : start + window]
-        given = part.shape[-1]
-        heard = quiet.hear(part.pad(((0, 0), (0, window - given)))[None])
+        given = min(window, count - start)
+        heard = quiet.hear(part.pad(((0, 0), (0, window - part.shape[-1])))[None])
         if rules.languages and language is None:
             language = _language(quiet, heard, rules)
         first = rules.beginning(language, task, timestamps=timestamps)
@@ -233,6 +249,15 @@ def transcribe(
     return Transcript(tuple(found), language)
 
 
+def _check_words(rules: SpeechTokens, words: int) -> None:
+    """Refuse tokens that the model does not have."""
+    named = (rules.start, rules.end, *rules.languages.values(), *rules.tasks.values())
+    most = max(*named, *rules.suppressed, *rules.suppressed_first)
+    if most >= words:
+        what, expected = "the tokens are of another model", f"tokens below {words}"
+        raise ArgumentError("transcribe", what, got=most, expected=expected)
+
+
 def _tokens_of(model: Whisper) -> SpeechTokens:
     if model.source is None:
         raise ArgumentError(
@@ -240,14 +265,22 @@ def _tokens_of(model: Whisper) -> SpeechTokens:
             "a model without a folder",
             got="no tokens",
             expected="those that are no text",
-            hint="nn.models.transcribe(model, audio, tokens=nn.models.SpeechTokens())",
+            hint="tokens=nn.models.SpeechTokens(start=..., end=..., no_timestamps=...)",
         )
     place = Path(model.source)
     return SpeechTokens.read(place if place.is_dir() else place.parent)
 
 
-def _frames(model: Whisper, audio: Any, sample_rate: int) -> Tensor[Float]:
-    """Frames (mels, count) of all, at least those of a window."""
+def _frames(model: Whisper, audio: Any, sample_rate: int) -> tuple[Tensor[Float], int]:
+    """Frames (mels, length) of all, at least those of a window, and how many are of the sound."""
+    if type(sample_rate) is not int or sample_rate < 1:
+        raise ArgumentError(
+            "transcribe",
+            "no rate",
+            got=repr(sample_rate),
+            expected="an int above 0",
+            hint="sample_rate=16000",
+        )
     table = model.decoder.embed_tokens.weight.value
     given = audio if isinstance(audio, Tensor) else asarray(np.asarray(audio), device=table.device)
     if given.ndim != 1:
@@ -264,12 +297,17 @@ def _frames(model: Whisper, audio: Any, sample_rate: int) -> Tensor[Float]:
             expected="floats",
             hint=hint,
         )
+    if not isfinite(given).all():
+        raise ArgumentError(
+            "transcribe", "samples that are no numbers", got="an infinity or NaN", expected="floats"
+        )
     samples = given.astype(table.dtype).to_device(table.device)
     if sample_rate != RATE:
         samples = fft.resample(samples, sample_rate, RATE)
-    missing = 2 * model.settings.frames * HOP - samples.shape[0]
-    samples = samples.pad(((0, missing),)) if missing > 0 else samples
-    return log_mel(samples, model.settings.mels)
+    length, window = samples.shape[0], 2 * model.settings.frames * HOP
+    samples = samples.pad(((0, max(window - length, 0)),))
+    frames = log_mel(samples, model.settings.mels)
+    return frames, max(min(-(-length // HOP), frames.shape[-1]), 1)
 
 
 def _language(model: Whisper, heard: Caches, rules: SpeechTokens) -> str:

@@ -157,8 +157,9 @@ def _turned(x: Tensor[Float], cosines: Tensor[Float], sines: Tensor[Float]) -> T
     return found if size == x.shape[-1] else concat((found, x[..., size:]), axis=-1)
 
 
-def _from(seen: KeyValues, first: int) -> tuple[Tensor[Float], Tensor[Float]]:
-    """Keys and values from a place on."""
-    if not first:
+def _from(seen: Any, first: int) -> tuple[Tensor[Float], Tensor[Float]]:
+    """Keys and values from a place on; those before another one may be gone."""
+    at = first - getattr(seen, "start", 0)
+    if not at:
         return seen.keys, seen.values
-    return seen.keys[..., first:, :], seen.values[..., first:, :]
+    return seen.keys[..., at:, :], seen.values[..., at:, :]

@@ -239,6 +239,14 @@ class WhisperDecoder(Module):
         self, tokens: Tensor[Int], heard: Caches, cache: Caches | None
     ) -> tuple[Tensor[Float], Caches]:
         """Map tokens (N, length) to vectors (N, length, d), and to what is kept."""
+        if tokens.ndim != 2 or tokens.shape[0] != heard[0].keys.shape[0]:
+            raise ShapeError(
+                "Whisper",
+                "tokens are not those of the windows",
+                got=tokens.shape,
+                expected=f"({heard[0].keys.shape[0]}, length)",
+                hint="tokens[None]" if tokens.ndim == 1 else None,
+            )
         known = cache[0].length if cache else 0
         end, most = known + tokens.shape[-1], self.embed_positions.settings.n_embedding
         if end > most:
@@ -294,7 +302,7 @@ class Whisper(Module):
             last: whether to give the logits of the last token alone, (N, 1, words).
 
         Raises:
-            ShapeError: for a text longer than the positions.
+            ShapeError: for a text longer than the positions, or of other windows.
         """
         x, kept = self.decoder(tokens, heard, cache)
         x = x[:, -1:] if last else x
