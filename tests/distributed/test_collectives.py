@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(DeviceError, match=r"hint: Autodiff\(Distributed\(Cpu"):
         Distributed(Autodiff(Cpu()), Solo())
     for group in (None, 2, Cpu()):
-        with pytest.raises(WrongTypeError, match=r"hint: Distributed\(Cpu\(\), distributed.init"):
+        with pytest.raises(WrongTypeError, match=r"no group(.|\n)*distributed.init"):
             Distributed(Cpu(), group)  # type: ignore[arg-type]
     x = px.ones((2, 3), device=Distributed(Cpu(), Solo()))
     with pytest.raises(ArgumentError, match=r"no such process: got 1, expected 0 <= root < 1"):

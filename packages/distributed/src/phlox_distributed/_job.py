@@ -28,6 +28,7 @@ class Job:
         """Start them."""
         self._logs = logs
         logs.mkdir(parents=True, exist_ok=True)
+        _memory.remove(logs)  # of a job that was killed with its launcher
         for kind in ("pid", "failed", "stacks", "shm"):
             for old in logs.glob(f"rank-*.{kind}"):
                 old.unlink()

@@ -11,7 +11,7 @@ import numpy as np
 
 from phlox_nn import Module
 from phlox_tensor import ArgumentError, ShapeError, Tensor, tree
-from phlox_tensor.groups import Group, Solo
+from phlox_tensor.groups import Group, Solo, require_group
 
 from .metrics.metric import Metric
 from .metrics.totals import Results, Totals
@@ -47,6 +47,7 @@ def evaluate(
 
     Raises:
         ArgumentError: without examples, and where a metric takes what the function does not give.
+        WrongTypeError: for what is no group.
 
     Example:
         >>> def step(model, batch):
@@ -55,9 +56,11 @@ def evaluate(
         >>> evaluate(model, step, [px.ones((3, 1)), px.ones((1, 1))])
         {'loss': 1.0}
     """
+    group = Solo() if group is None else group
+    require_group("evaluate", group)
     totals = Totals(metrics, group)
     ask: Callable[[Any, Any], Any] = lambda valid, batch: outputs_of(step, valid, batch)  # noqa: E731 - of two arguments
-    for out, batch in _through(model, ask, batches, group or Solo()):
+    for out, batch in _through(model, ask, batches, group):
         totals.add(out, batch)
     return totals.results()
 

@@ -7,9 +7,9 @@ from typing import Any, final
 from .._device.backend import Backend
 from .._device.finding import as_device
 from .._device.table import Entry
-from .._errors.classes import ArgumentError, DeviceError, WrongTypeError
+from .._errors.classes import ArgumentError, DeviceError
 from .._groups.collect import COLLECTIVES, require_same
-from .._groups.group import Group
+from .._groups.group import Group, require_group
 from .._groups.meeting import part_here
 from .._op.declaration import Op
 from .._recording.active import unrecorded
@@ -50,11 +50,7 @@ class Distributed(Decorator):
             what, expected = "takes the device that computes", "a device with data that wraps none"
             hint = f"Autodiff(Distributed({device.base!r}, group))"
             raise DeviceError("Distributed", what, got=repr(device), expected=expected, hint=hint)
-        given: object = group
-        if not isinstance(given, Group):
-            got, expected = f"a {type(given).__name__}", "processes that work together"
-            hint = "Distributed(Cpu(), distributed.init())"
-            raise WrongTypeError("Distributed", "no group", got=got, expected=expected, hint=hint)
+        require_group("Distributed", group)
         super().__init__(device, group)
         self.processes = group
 

@@ -106,7 +106,7 @@ def _sum_piece(
     def add(at: slice) -> None:
         rows = [row[at] for share in sources for row in share]
         if pair:
-            np.add(*rows, out=whole[at])
+            np.add(rows[0], rows[1], out=whole[at])
         else:
             whole[at] = _added(rows, nodes)
 

@@ -9,6 +9,8 @@ from typing import Any, Protocol, final, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from .._errors.classes import WrongTypeError
+
 
 @runtime_checkable
 class Group(Protocol):
@@ -96,6 +98,18 @@ class Solo:
 
     def __repr__(self) -> str:
         return "Solo()"
+
+
+def require_group(op: str, given: object) -> None:
+    """Refuse what is no group.
+
+    Raises:
+        WrongTypeError: for it.
+    """
+    if not isinstance(given, Group):
+        got, expected = f"a {type(given).__name__}", "processes that work together"
+        hint = "group = distributed.init()"
+        raise WrongTypeError(op, "no group", got=got, expected=expected, hint=hint)
 
 
 def gathered(group: Group, value: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from phlox_optim import (
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Backend, Distributed, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell, drawing_from
-from phlox_tensor.groups import Group, TreeSum, told
+from phlox_tensor.groups import Group, TreeSum, require_group, told
 from phlox_tensor.random import Generator, generator
 
 from .batches import parts_of, placed, rows_of
@@ -103,7 +103,8 @@ class Learner(Generic[M]):
         _check(model, Module, "model", 'nn.Linear(4, 2, device=px.Autodiff("cpu"))')
         _check(optimizer, Optimizer, "optimizer", "optim.AdamWConfig().init()")
         _check(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
-        _check(group, Group | None, "group", "distributed.init()")
+        if group is not None:
+            require_group("Learner", group)
         given: Any = schedule
         if isinstance(given, int | float) and not isinstance(given, bool):
             given = ConstantSchedulerConfig(float(given)).init()
