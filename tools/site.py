@@ -181,7 +181,8 @@ def navigation(pages: Path) -> Iterator[str]:
     yield from _section("Guide", those("guide"))
     yield "  - Ops:"
     for name in those("ops"):  # titles say what is on a page, too long for a list
-        label = Path(name).stem.replace("_", " ").replace("index", "all ops")
+        stem = Path(name).stem
+        label = "all ops" if stem == "index" else stem.replace("_", " ")
         yield f"      - {label}: {name}"
     yield from _section("Names", those("api"))
     yield from _section("Reference", [name for name in top if name not in apart])

@@ -120,3 +120,14 @@ def test_the_gallery_has_every_example() -> None:
     assert len(folders) >= 8
     missing = [name for name in folders if f"examples.{name}" not in page and name != "mnist"]
     assert missing == []
+
+
+def test_the_list_of_ops_names_each_page_by_its_own_name(tmp_path: Path) -> None:
+    for name in ("index", "indexing", "pooling_nd"):
+        file = tmp_path / "ops" / f"{name}.md"
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    lines = [line.strip() for line in site.navigation(tmp_path)]
+    assert "- all ops: ops/index.md" in lines
+    assert "- indexing: ops/indexing.md" in lines
+    assert "- pooling nd: ops/pooling_nd.md" in lines
