@@ -38,7 +38,7 @@ bitwise_and = elementwise(
 
 @elementwise.formula(
     _SHIFT,
-    numpy=np.left_shift,
+    numpy=ref.shifted(np.left_shift),
     domain={"x1": (-9, 9), "x2": (0, 7)},
     refuses=(refusal(ShapeError, (2,), (3,)),),
     doc="``x1`` with its bits moved left by ``x2``, elementwise; 0 for a shift by the "
@@ -65,7 +65,7 @@ def bitwise_or(x1: Tensor[Any], x2: Tensor[Any]) -> Tensor[Any]:
 
 @elementwise.formula(
     _SHIFT,
-    numpy=np.right_shift,
+    numpy=ref.shifted(np.right_shift),
     domain={"x1": (-99, 99), "x2": (0, 7)},
     doc="``x1`` with its bits moved right by ``x2``, elementwise; the sign is kept.",
 )

@@ -18,7 +18,7 @@ copysign = elementwise(
     "copysign",
     _FLOAT,
     expand=of_tensors(lambda x1, x2: _is_below(x2).where(-x1.abs(), x1.abs())),
-    numpy=lambda x1, x2: np.copysign(x1, np.where(np.isnan(x2), np.abs(x2), x2)),
+    numpy=lambda x1, x2: np.copysign(x1, np.where(np.isnan(x2), np.ones_like(x2), x2)),
     doc="``|x1|`` with the sign of ``x2``, elementwise; a nan counts as positive.",
 )
 

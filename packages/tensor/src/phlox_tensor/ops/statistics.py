@@ -35,7 +35,7 @@ def _counted(x: Any, minlength: int) -> Any:
         raise _negative(int(x.min()))
     largest = int(x.max()) if x.size else 0
     shapes.check_counts(largest + 1, x.size, str(largest))
-    return np.bincount(x.astype(np.int64), minlength=minlength).astype(np.int64)
+    return np.bincount(x.astype(np.intp), minlength=minlength).astype(np.int64)
 
 
 @choosing.formula(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,3 +39,15 @@ def power(x1: Any, x2: Any) -> Array:
             hint='x.astype("float32")',
         )
     return np.power(x1, x2)
+
+
+def shifted(by: np.ufunc) -> Callable[[Any, Any], Any]:
+    """A shift by any number; NumPy's takes the low 32 bits of one where addresses have 32."""
+
+    def moved(x1: Any, x2: Any) -> Any:
+        dtype = np.result_type(x1, x2)
+        x1, x2, last = np.asarray(x1, dtype), np.asarray(x2, dtype), dtype.itemsize * 8 - 1
+        far = (x2 < 0) | (x2 > last)
+        return by(by(x1, np.where(far, last, x2)), far.astype(dtype))
+
+    return moved
