@@ -29,13 +29,15 @@ _OPTIONS = (
     *("--enable-unsafe-webgpu", "--enable-features=Vulkan", "--use-vulkan=swiftshader"),
     *("--use-webgpu-adapter=swiftshader", "--use-angle=swiftshader"),
 )
-SILENCE = 240  # seconds after which a page that tells nothing has failed
+SILENCE = 480  # seconds after which a page that tells nothing has failed
 PATIENCE = 10  # seconds that a browser has to end
-_STEPS = 30
+_OF_KERNELS = "kernels of the processor"
 PAGES = {
     "conformance on Numpy": "check.html?part=numpy",
+    _OF_KERNELS: "check.html?part=cpu",
     "kernels of the GPU": "check.html?part=wgpu",
-    "the page": f"index.html?steps={_STEPS}#check",
+    "the page": "index.html?steps=30#check",
+    "the page on the GPU": "index.html?steps=10&device=wgpu#check",
 }
 
 Told = dict[str, Any]
@@ -77,7 +79,7 @@ def main(words: list[str]) -> int:
     if reason:
         print(f"browser: skipped: {reason}")
         return 0
-    from examples.browser.folder import DataError, make  # noqa: PLC0415 - needs phlox
+    from examples.browser.folder import DataError, kernels, make  # noqa: PLC0415 - needs phlox
 
     with tempfile.TemporaryDirectory(prefix="phlox-") as scratch:
         folder = Path(scratch) / "page"
@@ -87,10 +89,16 @@ def main(words: list[str]) -> int:
             print(f"browser: skipped: {error}")
             return 0
         shutil.copytree(ROOT / "tests" / "browser" / "page", folder, dirs_exist_ok=True)
-        failed = [
-            name
+        pages = {
+            name: address
             for name, address in PAGES.items()
             if not words or any(word in name for word in words)
+        }
+        if kernels() is None and pages.pop(_OF_KERNELS, None):
+            print(f"{_OF_KERNELS}: skipped: they are not built: ./x wheels pyodide")
+        failed = [
+            name
+            for name, address in pages.items()
             if not _passes(name, address, folder, Path(scratch) / "profile")
         ]
     return 1 if failed else 0

@@ -25,7 +25,9 @@ class Target:
         linked: libraries that the linker asks for and that are empty files.
         dotted: whether maturin has a name exported that no code has: that of the module with its
             package, `PyInit_package._native`.
-        lacking: packages that are linked on that system alone, and why.
+        lacking: packages that are linked on that system alone, or are of no use there, and why.
+        library: what of Rust's library is built where the compiler has none for it.
+        linker: a program of tools/ that links, in the place of Zig.
     """
 
     triple: str
@@ -35,8 +37,22 @@ class Target:
     linked: tuple[str, ...] = ()
     dotted: bool = False
     lacking: Mapping[str, str] = field(default_factory=dict)
+    library: str = "std,panic_unwind"
+    linker: str = ""
 
 
+# A module for Pyodide 0.27, of 128-bit vectors. A panic ends the page's Python: to unwind, calls
+# would go through JavaScript.
+_BROWSER = {
+    **_NO_STRIP,
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
+    "CARGO_PROFILE_RELEASE_LTO": "false",
+    "CARGO_PROFILE_RELEASE_PANIC": "abort",
+    "CARGO_TARGET_WASM32_UNKNOWN_EMSCRIPTEN_RUSTFLAGS": "-C relocation-model=pic "
+    "-C link-self-contained=no -C target-feature=+simd128",
+    "MATURIN_PYODIDE_ABI_VERSION": "2024_0",
+    "PYO3_CROSS_PYTHON_VERSION": "3.12",
+}
 _LINUX = ("--compatibility", "manylinux2014")
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
@@ -51,6 +67,15 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             _NO_STRIP,
             linked=("libssp_nonshared.a", "libssp.a"),
             dotted=True,
+        ),
+        "pyodide": Target(
+            "wasm32-unknown-emscripten",
+            "pyemscripten_2024_0_wasm32",
+            (),
+            _BROWSER,
+            lacking={"phlox-wgpu-engine": "a browser records and submits by itself"},
+            library="std,panic_abort",
+            linker="side_module.py",
         ),
     }
 )
@@ -86,7 +111,7 @@ def compiler(target: Target, sysroot: Path, private: Path) -> Compiler:
         return Compiler(settings)
     # The library is built from its sources, which a released compiler does if told so.
     settings |= {"RUSTC_BOOTSTRAP": "1"}
-    return Compiler(settings, ("-Z", "build-std=std,panic_unwind"))
+    return Compiler(settings, ("-Z", f"build-std={target.library}"))
 
 
 def has_library(sysroot: Path, target: Target) -> bool:

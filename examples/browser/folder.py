@@ -15,7 +15,7 @@ from examples.mnist.data import DataError as MnistError
 from examples.mnist.data import Split, load
 from examples.wheels import DataError, Wheel, unpacked
 
-__all__ = ["DataError", "make"]
+__all__ = ["DataError", "kernels", "make"]
 
 _PYODIDE = (
     *("pyodide-lock.json", "pyodide.asm.js", "pyodide.asm.wasm", "pyodide.mjs"),
@@ -33,8 +33,10 @@ _PACKAGES = (
     *("phlox_record", "phlox_tensor", "phlox_wgpu"),
 )
 _NOT_HERE = (".dll", ".dylib", ".pyc", ".pyd", ".so")
+_KERNELS = "phlox_kernels-*_wasm32.whl"  # what `./x wheels pyodide` builds into dist/
 _TRAIN, _TEST = 10_000, 1_000
 _HERE = Path(__file__).parent
+_ROOT = _HERE.parent.parent
 _OWN = ("examples/__init__.py", "examples/mnist/__init__.py", "examples/mnist/model.py")
 
 
@@ -61,12 +63,20 @@ def make(out: Path) -> int:
     return sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
 
 
+def kernels() -> Path | None:
+    """The wheel of the kernels of `Cpu()` for browsers, where it was built."""
+    return next((_ROOT / "dist").glob(_KERNELS), None)
+
+
 def _sources() -> Iterator[tuple[str, bytes]]:
     """Files of all packages by their names in the archive."""
-    root = _HERE.parent.parent
     for name in _OWN:
-        if (root / name).is_file():
-            yield name, (root / name).read_bytes()
+        if (_ROOT / name).is_file():
+            yield name, (_ROOT / name).read_bytes()
+    if wheel := kernels():
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                yield name, archive.read(name)
     for package in _PACKAGES:
         spec = find_spec(package)
         assert spec is not None

@@ -60,7 +60,10 @@ impl fmt::Display for Error {
                 write!(f, "[{}] index out of range: got {}, expected {}", bad.op, bad.index, bad.expected())
             }
             Error::Value(parts) => write!(f, "[{}] {}", parts.0, parts.1),
-            Error::OutOfMemory(usize::MAX) => f.write_str("[alloc] shape too large: expected at most 2^56 elements"),
+            Error::OutOfMemory(usize::MAX) => {
+                let most = if usize::BITS == 64 { "2^56 elements" } else { "2^31 bytes" };
+                write!(f, "[alloc] shape too large: expected at most {most}")
+            }
             Error::OutOfMemory(bytes) => write!(f, "[alloc] out of memory: got a request for {bytes} bytes"),
         }
     }

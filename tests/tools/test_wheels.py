@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import versions, wheels
+from tools import side_module, versions, wheels
 from tools.commands import main
 from tools.shell import CommandError, fail
 from tools.targets import TARGETS, Compiler, chosen, compiler, reason
@@ -143,3 +143,12 @@ def test_every_native_package_is_built_but_where_its_system_alone_links_it(
     assert "not built: phlox-wgpu-engine for macos-arm64: it links Apple's Metal" in said
     failed = "phlox-kernels for windows-x86_64, phlox-wgpu-engine for windows-x86_64"
     assert f"wheels failed: {failed}" in said
+
+
+def test_what_emcc_is_told_becomes_what_the_linker_of_webassembly_is_told(tmp_path: Path) -> None:
+    listed = tmp_path / "args"
+    listed.write_text('"a.o"\n-lc\nlibstd.rlib\n-sSIDE_MODULE=2\n')
+    words = side_module.arguments([f"@{listed}", "-o", "out.wasm", "-L", "lib", "-Wl,--fatal"])
+    assert words[-4:] == ["-o", "out.wasm", "a.o", "libstd.rlib"]
+    assert "--export=PyInit__native" in words
+    assert not {"-lc", "-sSIDE_MODULE=2", "-L", "lib"} & {*words}

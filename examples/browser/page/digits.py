@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
@@ -22,17 +23,19 @@ recorder = px.record.NamedMsgpackRecorder(px.record.HalfPrecision)
 
 def devices() -> list[dict[str, Any]]:
     """What this browser can train on, best first: name, words, and why there is no GPU, if so."""
-    found: list[dict[str, Any]] = []
+    kernels = find_spec("phlox_kernels") is not None
+    known = [("cpu", "the processor, by kernels in Rust")] if kernels else []
+    known.append(("numpy", "the processor, by NumPy"))
     problem = ""
     try:
         for each in px.Wgpu.describe():
-            words = f"{each['name']}, through WebGPU"
-            words += " (software, no GPU)" if each["software"] else ""
-            found.append({"name": "wgpu", "words": words})
+            played = each["software"]
+            words = f"{each['name']}, through WebGPU" + " (software, no GPU)" * played
+            # Kernels take less time than a GPU that the processor plays.
+            known.insert(1 if played and kernels else 0, ("wgpu", words))
     except px.BackendUnavailableError as error:
         problem = str(error)
-    found.append({"name": "numpy", "words": "the processor, by NumPy", "problem": problem})
-    return found
+    return [{"name": name, "words": words, "problem": problem} for name, words in known]
 
 
 def normalized(images: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ const ask = (call, ...values) =>
     worker.postMessage({ id: count, call, values });
   });
 
+const settings = new URLSearchParams(location.search);
 // With #check in its address the page does all by itself, and tells the server what it saw.
 const checking = location.hash === "#check";
 let told = Promise.resolve(); // one after another: the end is told at the end
@@ -227,15 +228,16 @@ async function begin() {
   at("device").onchange = () => open(at("device").value).catch(failed);
   const problem = devices.find((device) => device.problem)?.problem;
   if (problem) at("state").textContent = `no GPU: ${problem}`;
-  await open(devices[0].name);
-  tell({ event: "devices", devices });
+  // The best one, or that which the address asks for: ?device=numpy
+  at("device").value = settings.get("device") ?? devices[0].name;
+  await open(at("device").value);
+  tell({ event: "devices", names: devices.map(({ name }) => name).join(" "), runs: at("device").value });
   for (const id of ["train", "save", "load", "sample", "clear", "device"]) at(id).disabled = false;
   if (checking) await check();
 }
 
 async function check() {
-  const steps = Number(new URLSearchParams(location.search).get("steps") ?? 200);
-  tell({ event: "trained", accuracy: await train(steps) });
+  tell({ event: "trained", accuracy: await train(Number(settings.get("steps") ?? 200)) });
   at("sample").click();
   const record = await ask("save");
   await open(at("device").value);

@@ -16,7 +16,8 @@ from phlox_tensor.testing import checks
 
 # Families of kernels and of references, a few ops of each.
 OPS = (
-    *("add", "argmax", "argsort", "atan2", "avg_pool2d", "batch_norm", "concat", "conv2d"),
+    *("add", "argmax", "argsort", "atan2", "avg_pool2d", "batch_norm", "bincount"),
+    *("bitwise_left_shift", "concat", "conv2d", "copysign"),
     *("cross_entropy", "cumsum", "erf", "exp", "floor_divide", "gelu", "index_add"),
     *("layer_norm", "less", "log_softmax", "matmul", "max", "max_pool2d", "mean", "multiply"),
     *("remainder", "rms_norm", "scatter", "sin", "softmax", "sort", "sum", "take", "topk"),
@@ -29,6 +30,8 @@ def conformance(device: px.Backend, tell: Callable[..., None]) -> None:
     start, count, failed = time.perf_counter(), 0, 0
     for check in checks(device, [*OPS]):
         count += 1
+        if count % 50 == 0:
+            tell("so far", checks=count)  # a page that says nothing has failed
         try:
             check()
         except Exception as error:  # the page is told of each
@@ -92,6 +95,24 @@ def one_of_two(place: int) -> None:
         assert np.allclose(found, expected, rtol=1e-4), (place, turn)
 
 
+def kernels(device: px.Backend, tell: Callable[..., None]) -> None:
+    """Time products beside those of NumPy, and see memory come back."""
+    left, right = np.random.default_rng(0).normal(size=(2, 512, 512)).astype(np.float32)
+    start = time.perf_counter()
+    expected = left @ right
+    by_numpy = time.perf_counter() - start
+    x, y = (px.asarray(each, device=device) for each in (left, right))
+    found = (x @ y).numpy()
+    start = time.perf_counter()
+    found = (x @ y).numpy()
+    taken = time.perf_counter() - start
+    assert np.allclose(found, expected, atol=1e-3)
+    for _ in range(200):  # 8 GB in all, of which a page has no more than 4
+        large = px.ones((10_000_000,), device=device) + 1.0
+    assert float(large[-1]) == 2.0
+    tell("product of 512", ms=round(taken * 1e3, 1), numpy_ms=round(by_numpy * 1e3, 1))
+
+
 def records(device: px.Backend) -> None:
     """Train a little, save, and load what was saved."""
     px.seed(0)
@@ -108,7 +129,7 @@ def records(device: px.Backend) -> None:
 
 
 def run(part: str, told: Any) -> None:
-    """Run one part: "numpy" or "wgpu"; `told` takes what was seen as JSON."""
+    """Run one part, a device: "numpy", "cpu" or "wgpu"; `told` takes what was seen as JSON."""
 
     def tell(event: str, **more: Any) -> None:
         told(json.dumps({"event": event, **more}))
@@ -116,12 +137,18 @@ def run(part: str, told: Any) -> None:
     tell("python", version=sys.version.split()[0], part=part)
     # Its package has no wheel for browsers.
     px.Numpy.dtypes -= {px.bfloat16}
+    if part == "cpu":
+        px.Cpu.dtypes -= {px.bfloat16}
+        assert px.ones(3).device == px.Cpu(), px.ones(3).device  # as elsewhere, where it is there
     device = getattr(px, part.capitalize())()
     if part == "wgpu":
         found = px.Wgpu.describe()[0]
         tell("adapter", **{key: found[key] for key in ("name", "software", "features")})
         costs(tell)
+    if part == "cpu":
+        kernels(device, tell)
     records(device)
+    tell("a line was learned, saved and loaded")
     conformance(device, tell)
     if isinstance(device, px.Wgpu):
         lost(device, tell)

@@ -127,6 +127,10 @@ fn highest_key<T: Keyed>(x: &[T], flip: T::Key) -> T::Key {
 #[inline(always)]
 fn position<T: Keyed>(x: &[T], best: T::Key, flip: T::Key) -> usize {
     let (chunks, _) = x.as_chunks::<32>();
+    // LLVM 22 cannot select code for WebAssembly where many comparisons of bytes become one bit.
+    #[cfg(target_arch = "wasm32")]
+    let found = |chunk: &[T; 32]| highest_key::<T>(chunk, flip) == best;
+    #[cfg(not(target_arch = "wasm32"))]
     let found = |chunk: &[T; 32]| chunk.iter().fold(false, |found, &x| found | (x.summed_key(flip) == best));
     let skipped = chunks.iter().take_while(|chunk| !found(chunk)).count() * 32;
     skipped + x[skipped..].iter().position(|&x| x.summed_key(flip) == best).unwrap_or(0)
