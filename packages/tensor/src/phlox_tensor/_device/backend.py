@@ -23,8 +23,9 @@ from .table import Entry, Table
 
 Primitive = Any
 Standing = Literal["constant", "leaf", "result", "freed"]
-# From cotangents, and whether there will be another call, to those of the operands.
+"""How a device tracks a primitive: by no graph, as a leaf of it, as a result, as one freed."""
 Pull = Callable[[list[Any], bool], "Sequence[tuple[Tensor, ...]]"]
+"""From cotangents, and whether there will be another call, to those of the operands."""
 _MOST_PASSED: Final = 4096
 
 

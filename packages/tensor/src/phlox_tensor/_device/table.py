@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from .._errors.classes import UnknownOpError
 
 Entry = Callable[..., Any]
+"""What runs an op on a device: takes primitives, then attributes; returns primitives."""
 # For each operand the element type to cast it to, or None; a tuple of such for several operands.
 Casts = tuple[Any, ...]
 

@@ -50,14 +50,8 @@ def _axes(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def _axes_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, ...] | None:
-    return None if value is None else _axes(value, name, op, rank)
-
-
-def _axes_in_order_or_none(value: Any, name: str, op: str, rank: int) -> tuple[int, ...] | None:
+def _axes_in_order(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
     """Axes as they are given, which may repeat."""
-    if value is None:
-        return None
     items = value if isinstance(value, Sequence) else (value,)
     return tuple(normalize_axis(item, op, rank, name) for item in items)
 
@@ -80,10 +74,6 @@ def _sections(value: Any, name: str, op: str, rank: int) -> int | tuple[int, ...
 
 def _axis(value: Any, name: str, op: str, rank: int) -> int:
     return normalize_axis(value, op, rank, name)
-
-
-def _axis_or_none(value: Any, name: str, op: str, rank: int) -> int | None:
-    return None if value is None else normalize_axis(value, op, rank, name)
 
 
 def _items(value: Any, name: str, op: str, expected: str) -> tuple[Any, ...]:
@@ -123,10 +113,6 @@ def _integer(value: Any, name: str, op: str, rank: int) -> int:
 def _integers(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
     items = value if isinstance(value, Sequence) else (value,)
     return tuple(_integer(item, name, op, rank) for item in items)
-
-
-def _shape(value: Any, name: str, op: str, rank: int) -> tuple[int, ...]:
-    return _integers(value, name, op, rank)
 
 
 _AXES_OF_WINDOWS: Final = {1: "(length,)", 2: "(height, width)", 3: "(depth, height, width)"}
@@ -232,20 +218,12 @@ def _scalar(value: Any, name: str, op: str, rank: int) -> Any:
     return plain
 
 
-def _scalar_or_none(value: Any, name: str, op: str, rank: int) -> Any:
-    return None if value is None else _scalar(value, name, op, rank)
-
-
 def _float(value: Any, name: str, op: str, rank: int) -> Any:
     plain = _scalar(value, name, op, rank)
     if isinstance(plain, bool):
         what, hint = f"{name} is not a number", advice_for(op, {"unbiased": plain}).get("unbiased")
         raise ArgumentError(op, what, got=plain, expected="a number", hint=hint)
     return call(float, plain)
-
-
-def _float_or_none(value: Any, name: str, op: str, rank: int) -> Any:
-    return None if value is None else _float(value, name, op, rank)
 
 
 def _floats(value: Any, name: str, op: str, rank: int) -> tuple[float, ...]:
@@ -273,10 +251,6 @@ def _dtype(value: Any, name: str, op: str, rank: int) -> Any:
     return as_dtype(value, op)
 
 
-def _dtype_or_none(value: Any, name: str, op: str, rank: int) -> Any:
-    return None if value is None else as_dtype(value, op)
-
-
 def _index(value: Any, name: str, op: str, rank: int) -> tuple[Any, ...]:
     """A basic index as a tuple; what reads it checks the bounds."""
     items = value if isinstance(value, tuple) else (value,)
@@ -300,15 +274,15 @@ def _index_item(item: Any, op: str) -> Any:
 
 NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Axes": _axes,
-    "Axes?": _axes_or_none,
-    "AxesInOrder?": _axes_in_order_or_none,
+    "Axes?": _or_none(_axes),
+    "AxesInOrder?": _or_none(_axes_in_order),
     "Axis": _axis,
-    "Axis?": _axis_or_none,
+    "Axis?": _or_none(_axis),
     "AxisOrder": _axis_order,
     "Contracted": _contracted,
     "Count": _integer,
     "DType": _dtype,
-    "DType?": _dtype_or_none,
+    "DType?": _or_none(_dtype),
     "Extra": _steps(2, 0),
     "Floats": _floats,
     "Index": _index,
@@ -317,9 +291,9 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "Pair": _steps(2, 1),
     "Pair?": _or_none(_steps(2, 1)),
     "Scalar": _scalar,
-    "Scalar?": _scalar_or_none,
+    "Scalar?": _or_none(_scalar),
     "Sections": _sections,
-    "Shape": _shape,
+    "Shape": _integers,
     "Sides": _margins_around(2),
     "Single": _steps(1, 1),
     "Single?": _or_none(_steps(1, 1)),
@@ -331,7 +305,7 @@ NORMALIZERS: Final[dict[str, Normalizer]] = {
     "TripleSides": _margins_around(3),
     "bool": _flag,
     "float": _float,
-    "float?": _float_or_none,
+    "float?": _or_none(_float),
     "int": _integer,
     "str": _word,
 }

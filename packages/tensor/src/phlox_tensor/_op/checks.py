@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from math import inf
+from types import NoneType
 from typing import Any, Final
 
 from .._errors.classes import ArgumentError, PhloxError, UnknownArgumentError, WrongTypeError
@@ -16,10 +17,6 @@ Fits = Callable[[Any], bool]
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)
 
 
 def _is_error(value: Any) -> bool:
@@ -36,50 +33,31 @@ def _is_domain(value: Any) -> bool:
     return all(map(_is_interval, value.values())) if named else _is_interval(value)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def _is_a(*kinds: type) -> Fits:
+    return lambda value: isinstance(value, kinds)
 
 
-def _is_function(value: Any) -> bool:
-    return value is None or callable(value)
+def _all_have(attribute: str) -> Fits:
+    """Whether a value is a tuple of such objects."""
+    return lambda value: isinstance(value, tuple) and all(hasattr(v, attribute) for v in value)
 
 
-def _is_three_way(value: Any) -> bool:
-    return value is None or isinstance(value, bool)
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(each, str) for each in values)
 
 
-def _is_error_or_none(value: Any) -> bool:
-    return value is None or _is_error(value)
-
-
-def _are_cases(value: Any) -> bool:
-    return isinstance(value, tuple) and all(hasattr(each, "operands") for each in value)
-
-
-def _are_refusals(value: Any) -> bool:
-    return isinstance(value, tuple) and all(hasattr(each, "error") for each in value)
-
-
-def _are_reasons(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_is_text, value.values()))
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, tuple) and all(map(_is_text, value))
-
-
-_BOOL: Final = (_is_bool, "True or False")
+_BOOL: Final = (_is_a(bool), "True or False")
 _ERROR: Final = (_is_error, "a number from 0")
-_FUNCTION: Final = (_is_function, "a function")
+_FUNCTION: Final = (lambda value: value is None or callable(value), "a function")
 # Fields of ``Op`` that a declaration may give -> what they are.
 FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "atol": _ERROR,
-    "cases": (_are_cases, "a tuple of case((2, 3), axis=1)"),
+    "cases": (_all_have("operands"), "a tuple of case((2, 3), axis=1)"),
     "compares": _BOOL,
     "derive": _FUNCTION,
-    "doc": (_is_text, "a sentence"),
+    "doc": (_is_a(str), "a sentence"),
     "domain": (_is_domain, "(lowest, highest), or a dict of them by operand"),
-    "example": (_is_text, "a line of code and its result"),
+    "example": (_is_a(str), "a line of code and its result"),
     "expand": _FUNCTION,
     "folds": _BOOL,
     "function": _BOOL,
@@ -89,16 +67,22 @@ FIELDS: Final[dict[str, tuple[Fits, str]]] = {
     "method": _BOOL,
     "multilinear": _BOOL,
     "numpy": _FUNCTION,
-    "positive": (_are_names, "a tuple of names of operands"),
+    "positive": (
+        lambda value: isinstance(value, tuple) and _are_texts(value),
+        "a tuple of names of operands",
+    ),
     "prepare": _FUNCTION,
-    "refuses": (_are_refusals, "a tuple of refusal(ShapeError, (2, 3), axis=5)"),
-    "rounded": (_is_error_or_none, "a number from 0, or None"),
+    "refuses": (_all_have("error"), "a tuple of refusal(ShapeError, (2, 3), axis=5)"),
+    "rounded": (lambda value: value is None or _is_error(value), "a number from 0, or None"),
     "shape": _FUNCTION,
-    "signed_zeros": (_is_three_way, "True, False or None"),
+    "signed_zeros": (_is_a(bool, NoneType), "True, False or None"),
     "source": _BOOL,
     "truths": _BOOL,
     "ulp": _ERROR,
-    "unpromised": (_are_reasons, "a dict from operands to reasons"),
+    "unpromised": (
+        lambda value: isinstance(value, Mapping) and _are_texts(value.values()),
+        "a dict from operands to reasons",
+    ),
     "with_tensors": _FUNCTION,
     "work": _FUNCTION,
 }
