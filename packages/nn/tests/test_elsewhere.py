@@ -59,6 +59,13 @@ def test_private_and_far_names_are_plain_errors() -> None:
     assert "Linear" in dir(nn)
 
 
+def test_modules_of_the_package_hide_no_function_of_tensors() -> None:
+    with pytest.raises(UnknownNameError) as error:
+        LOOSE.where(pt.asarray([True]), 1.0, 0.0)
+    assert error.value.hint == "px.where"
+    assert {"generation", "ids", "where"}.isdisjoint(dir(nn))
+
+
 @pytest.mark.parametrize("name", _elsewhere.METHODS)
 def test_a_method_of_pytorch_says_what_to_type(name: str) -> None:
     model = nn.Linear(2, 2)

@@ -81,9 +81,10 @@ def _meant_by(name: str) -> _Mapping[str, str]:
     return {name: f"px.{name}"}
 
 
+_rooms = "generation ids layers loading losses module param parts settings weights where"
 _publish(
     __name__,
     _meant_by,
-    rooms=("layers", "loading", "losses", "module", "param", "parts", "settings", "weights"),
+    rooms=_rooms.split(),
     explained=(*_parts, models.Gpt),
 )
