@@ -227,8 +227,8 @@ def test_tiles_are_chosen_by_size(gpu: Wgpu, hardware: None) -> None:
 
 def test_a_tile_that_its_threads_do_not_fit_is_refused() -> None:
     rows = Reading(k_contiguous=False, vector=False)
-    with pytest.raises(ValueError, match="4 threads"):
-        matmul_source(Matmul(Tile(8, 8, 8, 4, 4), "f32", rows, rows, True, False, False, False))
+    with pytest.raises(ValueError, match="12 threads"):
+        matmul_source(Matmul(Tile(8, 24, 8, 4, 4), "f32", rows, rows, True, False, False, False))
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:

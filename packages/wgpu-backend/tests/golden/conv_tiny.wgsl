@@ -30,10 +30,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let a_high = lane / 2;
   var a0: vec4<f32>;
   var a1: vec4<f32>;
-  var a_at0 = a_base + min(row_first + a_high, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
-  var a_at1 = a_base + min(row_first + a_high + 8, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
-  let b_low = lane % 16;
-  let b_high = lane / 16;
+  var a2: vec4<f32>;
+  var a3: vec4<f32>;
+  var a_at0 = a_base + min(row_first + 4 * a_high, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
+  var a_at1 = a_base + min(row_first + 4 * a_high + 1, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
+  var a_at2 = a_base + min(row_first + 4 * a_high + 2, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
+  var a_at3 = a_base + min(row_first + 4 * a_high + 3, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
+  let b_low = lane % 4;
+  let b_high = lane / 4;
   var b0: f32;
   var b1: f32;
   var b2: f32;
@@ -42,11 +46,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var b5: f32;
   var b6: f32;
   var b7: f32;
-  let b_n = min(column_first + b_low, p.n - 1);
-  let b_position = b_n % p.positions;
-  let b_y = b_position / p.width * p.step_y + p.start_y;
-  let b_x = b_position % p.width * p.step_x + p.start_x;
-  let b_base = p.b_offset + b_n / p.positions * p.b_image + batch * p.b_group + b_y * p.b_row + b_x * p.b_column;
+  let b0_n = min(column_first + 4 * b_low, p.n - 1);
+  let b0_y = (b0_n % p.positions) / p.width * p.step_y + p.start_y;
+  let b0_x = (b0_n % p.positions) % p.width * p.step_x + p.start_x;
+  let b0_base = p.b_offset + b0_n / p.positions * p.b_image + batch * p.b_group + b0_y * p.b_row + b0_x * p.b_column;
+  let b1_n = min(column_first + 4 * b_low + 1, p.n - 1);
+  let b1_y = (b1_n % p.positions) / p.width * p.step_y + p.start_y;
+  let b1_x = (b1_n % p.positions) % p.width * p.step_x + p.start_x;
+  let b1_base = p.b_offset + b1_n / p.positions * p.b_image + batch * p.b_group + b1_y * p.b_row + b1_x * p.b_column;
+  let b2_n = min(column_first + 4 * b_low + 2, p.n - 1);
+  let b2_y = (b2_n % p.positions) / p.width * p.step_y + p.start_y;
+  let b2_x = (b2_n % p.positions) % p.width * p.step_x + p.start_x;
+  let b2_base = p.b_offset + b2_n / p.positions * p.b_image + batch * p.b_group + b2_y * p.b_row + b2_x * p.b_column;
+  let b3_n = min(column_first + 4 * b_low + 3, p.n - 1);
+  let b3_y = (b3_n % p.positions) / p.width * p.step_y + p.start_y;
+  let b3_x = (b3_n % p.positions) % p.width * p.step_x + p.start_x;
+  let b3_base = p.b_offset + b3_n / p.positions * p.b_image + batch * p.b_group + b3_y * p.b_row + b3_x * p.b_column;
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
@@ -54,40 +69,46 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var t = tile_first; t <= tile_last; t++) {
     if (t < tile_last) {
       if ((t + 1) * 8 <= p.k) {
+      if (lane < 8) {
         a0 = in0[a_at0];
         a1 = in0[a_at1];
+        a2 = in0[a_at2];
+        a3 = in0[a_at3];
+      }
       } else {
+      if (lane < 8) {
         a0 = vec4<f32>();
         if (t * 8 + 4 * a_low < p.k) { a0 = in0[a_at0]; }
         a1 = vec4<f32>();
         if (t * 8 + 4 * a_low < p.k) { a1 = in0[a_at1]; }
+        a2 = vec4<f32>();
+        if (t * 8 + 4 * a_low < p.k) { a2 = in0[a_at2]; }
+        a3 = vec4<f32>();
+        if (t * 8 + 4 * a_low < p.k) { a3 = in0[a_at3]; }
+      }
       }
       a_at0 += 2;
       a_at1 += 2;
+      a_at2 += 2;
+      a_at3 += 2;
       let e0 = in2[t * 8 + b_high];
       b0 = f32();
-      if (u32(b_y + e0.y) < u32(p.in_height) && u32(b_x + e0.z) < u32(p.in_width)) { b0 = in1[b_base + e0.x]; }
-      let e1 = in2[t * 8 + b_high + 1];
+      if (u32(b0_y + e0.y) < u32(p.in_height) && u32(b0_x + e0.z) < u32(p.in_width)) { b0 = in1[b0_base + e0.x]; }
       b1 = f32();
-      if (u32(b_y + e1.y) < u32(p.in_height) && u32(b_x + e1.z) < u32(p.in_width)) { b1 = in1[b_base + e1.x]; }
-      let e2 = in2[t * 8 + b_high + 2];
+      if (u32(b1_y + e0.y) < u32(p.in_height) && u32(b1_x + e0.z) < u32(p.in_width)) { b1 = in1[b1_base + e0.x]; }
       b2 = f32();
-      if (u32(b_y + e2.y) < u32(p.in_height) && u32(b_x + e2.z) < u32(p.in_width)) { b2 = in1[b_base + e2.x]; }
-      let e3 = in2[t * 8 + b_high + 3];
+      if (u32(b2_y + e0.y) < u32(p.in_height) && u32(b2_x + e0.z) < u32(p.in_width)) { b2 = in1[b2_base + e0.x]; }
       b3 = f32();
-      if (u32(b_y + e3.y) < u32(p.in_height) && u32(b_x + e3.z) < u32(p.in_width)) { b3 = in1[b_base + e3.x]; }
-      let e4 = in2[t * 8 + b_high + 4];
+      if (u32(b3_y + e0.y) < u32(p.in_height) && u32(b3_x + e0.z) < u32(p.in_width)) { b3 = in1[b3_base + e0.x]; }
+      let e1 = in2[t * 8 + b_high + 4];
       b4 = f32();
-      if (u32(b_y + e4.y) < u32(p.in_height) && u32(b_x + e4.z) < u32(p.in_width)) { b4 = in1[b_base + e4.x]; }
-      let e5 = in2[t * 8 + b_high + 5];
+      if (u32(b0_y + e1.y) < u32(p.in_height) && u32(b0_x + e1.z) < u32(p.in_width)) { b4 = in1[b0_base + e1.x]; }
       b5 = f32();
-      if (u32(b_y + e5.y) < u32(p.in_height) && u32(b_x + e5.z) < u32(p.in_width)) { b5 = in1[b_base + e5.x]; }
-      let e6 = in2[t * 8 + b_high + 6];
+      if (u32(b1_y + e1.y) < u32(p.in_height) && u32(b1_x + e1.z) < u32(p.in_width)) { b5 = in1[b1_base + e1.x]; }
       b6 = f32();
-      if (u32(b_y + e6.y) < u32(p.in_height) && u32(b_x + e6.z) < u32(p.in_width)) { b6 = in1[b_base + e6.x]; }
-      let e7 = in2[t * 8 + b_high + 7];
+      if (u32(b2_y + e1.y) < u32(p.in_height) && u32(b2_x + e1.z) < u32(p.in_width)) { b6 = in1[b2_base + e1.x]; }
       b7 = f32();
-      if (u32(b_y + e7.y) < u32(p.in_height) && u32(b_x + e7.z) < u32(p.in_width)) { b7 = in1[b_base + e7.x]; }
+      if (u32(b3_y + e1.y) < u32(p.in_height) && u32(b3_x + e1.z) < u32(p.in_width)) { b7 = in1[b3_base + e1.x]; }
     }
     if (t > tile_first) {
       let x0_0 = tile_a[0 + ty];
@@ -141,22 +162,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       workgroupBarrier();
     }
     if (t < tile_last) {
-      tile_a[((4 * a_low) + 0) * 5 + (a_high) / 4][(a_high) % 4] = f32(a0.x);
-      tile_a[((4 * a_low) + 1) * 5 + (a_high) / 4][(a_high) % 4] = f32(a0.y);
-      tile_a[((4 * a_low) + 2) * 5 + (a_high) / 4][(a_high) % 4] = f32(a0.z);
-      tile_a[((4 * a_low) + 3) * 5 + (a_high) / 4][(a_high) % 4] = f32(a0.w);
-      tile_a[((4 * a_low) + 0) * 5 + (a_high + 8) / 4][(a_high + 8) % 4] = f32(a1.x);
-      tile_a[((4 * a_low) + 1) * 5 + (a_high + 8) / 4][(a_high + 8) % 4] = f32(a1.y);
-      tile_a[((4 * a_low) + 2) * 5 + (a_high + 8) / 4][(a_high + 8) % 4] = f32(a1.z);
-      tile_a[((4 * a_low) + 3) * 5 + (a_high + 8) / 4][(a_high + 8) % 4] = f32(a1.w);
-      tile_b[(b_high) * 4 + (b_low) / 4][(b_low) % 4] = f32(b0);
-      tile_b[(b_high + 1) * 4 + (b_low) / 4][(b_low) % 4] = f32(b1);
-      tile_b[(b_high + 2) * 4 + (b_low) / 4][(b_low) % 4] = f32(b2);
-      tile_b[(b_high + 3) * 4 + (b_low) / 4][(b_low) % 4] = f32(b3);
-      tile_b[(b_high + 4) * 4 + (b_low) / 4][(b_low) % 4] = f32(b4);
-      tile_b[(b_high + 5) * 4 + (b_low) / 4][(b_low) % 4] = f32(b5);
-      tile_b[(b_high + 6) * 4 + (b_low) / 4][(b_low) % 4] = f32(b6);
-      tile_b[(b_high + 7) * 4 + (b_low) / 4][(b_low) % 4] = f32(b7);
+      if (lane < 8) {
+      tile_a[(4 * a_low) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.x), f32(a1.x), f32(a2.x), f32(a3.x));
+      tile_a[(4 * a_low + 1) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.y), f32(a1.y), f32(a2.y), f32(a3.y));
+      tile_a[(4 * a_low + 2) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.z), f32(a1.z), f32(a2.z), f32(a3.z));
+      tile_a[(4 * a_low + 3) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.w), f32(a1.w), f32(a2.w), f32(a3.w));
+      }
+      tile_b[(b_high) * 4 + (4 * b_low) / 4] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
+      tile_b[(b_high + 4) * 4 + (4 * b_low) / 4] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
       workgroupBarrier();
     }
   }

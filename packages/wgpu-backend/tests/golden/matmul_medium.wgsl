@@ -29,8 +29,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let a_high = lane / 4;
   var a0: vec4<f32>;
   var a1: vec4<f32>;
-  var a_at0 = a_base + min(row_first + a_high, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
-  var a_at1 = a_base + min(row_first + a_high + 32, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
+  var a2: vec4<f32>;
+  var a3: vec4<f32>;
+  var a_at0 = a_base + min(row_first + 4 * a_high, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
+  var a_at1 = a_base + min(row_first + 4 * a_high + 1, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
+  var a_at2 = a_base + min(row_first + 4 * a_high + 2, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
+  var a_at3 = a_base + min(row_first + 4 * a_high + 3, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
   let b_low = lane % 16;
   let b_high = lane / 16;
   var b0: vec4<f32>;
@@ -47,10 +51,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c7_0 = vec4<f32>();
   for (var t = tile_first; t <= tile_last; t++) {
     if (t < tile_last) {
+      if (lane < 64) {
         a0 = in0[a_at0];
         a1 = in0[a_at1];
+        a2 = in0[a_at2];
+        a3 = in0[a_at3];
+      }
       a_at0 += 4;
       a_at1 += 4;
+      a_at2 += 4;
+      a_at3 += 4;
         b0 = in1[b_at0];
         b1 = in1[b_at1];
       b_at0 += 16 * p.b_depth;
@@ -236,14 +246,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       workgroupBarrier();
     }
     if (t < tile_last) {
-      tile_a[((4 * a_low) + 0) * 17 + (a_high) / 4][(a_high) % 4] = f32(a0.x);
-      tile_a[((4 * a_low) + 1) * 17 + (a_high) / 4][(a_high) % 4] = f32(a0.y);
-      tile_a[((4 * a_low) + 2) * 17 + (a_high) / 4][(a_high) % 4] = f32(a0.z);
-      tile_a[((4 * a_low) + 3) * 17 + (a_high) / 4][(a_high) % 4] = f32(a0.w);
-      tile_a[((4 * a_low) + 0) * 17 + (a_high + 32) / 4][(a_high + 32) % 4] = f32(a1.x);
-      tile_a[((4 * a_low) + 1) * 17 + (a_high + 32) / 4][(a_high + 32) % 4] = f32(a1.y);
-      tile_a[((4 * a_low) + 2) * 17 + (a_high + 32) / 4][(a_high + 32) % 4] = f32(a1.z);
-      tile_a[((4 * a_low) + 3) * 17 + (a_high + 32) / 4][(a_high + 32) % 4] = f32(a1.w);
+      if (lane < 64) {
+      tile_a[(4 * a_low) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.x), f32(a1.x), f32(a2.x), f32(a3.x));
+      tile_a[(4 * a_low + 1) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.y), f32(a1.y), f32(a2.y), f32(a3.y));
+      tile_a[(4 * a_low + 2) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.z), f32(a1.z), f32(a2.z), f32(a3.z));
+      tile_a[(4 * a_low + 3) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.w), f32(a1.w), f32(a2.w), f32(a3.w));
+      }
       tile_b[(b_high) * 16 + (4 * b_low) / 4] = vec4<f32>(b0);
       tile_b[(b_high + 8) * 16 + (4 * b_low) / 4] = vec4<f32>(b1);
       workgroupBarrier();

@@ -101,12 +101,12 @@ def _place(name: str) -> str:
 
 _GROUP_MAX = """\
 fn group_max(value: f32, lane: i32) -> f32 {
-  values[lane].x = value;
+  values[lane] = vec2<f32>(value, 0.0);
   workgroupBarrier();
   if (lane < 16) {
     var own = 0.0;
     for (var i = 0; i < 16; i++) { own = max_f(own, values[lane * 16 + (i + lane) % 16].x); }
-    sums[lane].x = own;
+    sums[lane] = vec2<f32>(own, 0.0);
   }
   workgroupBarrier();
   var all = 0.0;

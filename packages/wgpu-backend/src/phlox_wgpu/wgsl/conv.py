@@ -118,22 +118,25 @@ class _Windows(PlacedLoader):
         self.stored = stored
 
     def setup(self) -> list[str]:
-        lines = [
-            *self.place.declare(),
-            "  let b_n = min(column_first + b_low, p.n - 1);",
-            "  let b_position = b_n % p.positions;",
-        ]
-        return lines + [f"  {line}" for line in _window("b_position", "b", "b_n / p.positions")]
+        lines = self.place.declare()
+        for q in range(4):
+            n = f"b{q}_n"
+            lines.append(f"  let {n} = min(column_first + {self.place.outer_at(q)}, p.n - 1);")
+            window = _window(f"({n} % p.positions)", f"b{q}", f"{n} / p.positions")
+            lines += [f"  {line}" for line in window]
+        return lines
 
     def load(self) -> list[str]:
         lines = []
         for slot in range(self.place.slots):
-            e = f"e{slot}"
-            inside = _INSIDE.format(y="b_y", x="b_x", e=e)
+            e, q = f"e{slot // 4}", slot % 4
+            inside = _INSIDE.format(y=f"b{q}_y", x=f"b{q}_x", e=e)
+            if not q:
+                at = f"t * {self.depth} + {self.place.depth_at(slot)}"
+                lines.append(f"      let {e} = in2[{at}];")
             lines += [
-                f"      let {e} = in2[t * {self.depth} + {self.place.depth_at(slot)}];",
                 f"      b{slot} = {self.stored}();",
-                f"      if ({inside}) {{ b{slot} = in1[b_base + {e}.x]; }}",
+                f"      if ({inside}) {{ b{slot} = in1[b{q}_base + {e}.x]; }}",
             ]
         return lines
 
@@ -165,11 +168,12 @@ class _Cotangents(PlacedLoader):
             f"      let a_position = first + {place.depth_at(0)};",
             f"      let a_at = image * p.a_image + a_position{four};",
         ]
+        loads = []
         for slot in range(place.slots):
             load = f"a{slot} = in0[a_row{slot} + a_at];"
-            lines.append(f"      a{slot} = {zero};")
-            lines.append(f"      if (a_position < p.positions) {{ {load} }}")
-        return lines
+            loads.append(f"      a{slot} = {zero};")
+            loads.append(f"      if (a_position < p.positions) {{ {load} }}")
+        return lines + place.guarded(loads)
 
 
 class _Patches(PlacedLoader):

@@ -122,6 +122,7 @@ class MatrixLoader(PlacedLoader):
         if not (place.vector and place.k_contiguous):
             step = f"{self.depth} * p.{name}_depth"
         advance = [f"      {name}_at{slot} += {step};" for slot in range(place.slots)]
+        plain, bounded = place.guarded(plain), place.guarded(bounded)
         if not self.ragged:
             return plain + advance
         full = f"      if ((t + 1) * {self.depth} <= p.k) {{"

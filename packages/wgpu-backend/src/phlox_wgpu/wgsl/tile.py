@@ -72,7 +72,9 @@ class Placement:
     The tile has `outer` rows (of a) or columns (of b) and `depth` inner indices; workgroup memory
     holds vectors along the outer one. Neighbouring threads take neighbours along the inner
     dimension (`k_contiguous`) or the outer one, whichever lies together in memory; `vector` loads
-    four at once. Registers and counters start with `name`.
+    four at once. A thread loads all that a vector holds, since to store a component may touch the
+    others: four elements along the outer dimension, or as many vectors, which it turns. Registers
+    and counters start with `name`.
     """
 
     name: str
@@ -89,8 +91,8 @@ class Placement:
         Raises:
             ValueError: loads would be left out or done twice.
         """
-        loads = self.outer * self.depth // (4 if self.vector else 1)
-        if self.threads % self._row or loads % self.threads:
+        fits = self._blocks < self.threads or self._blocks % self.threads == 0
+        if self.threads % self._row or not fits:
             raise ValueError(
                 f"{self.threads} threads do not fit a tile read by rows of {self._row}"
             )
@@ -106,11 +108,22 @@ class Placement:
     @property
     def slots(self) -> int:
         """Loads per thread."""
-        return self.outer * self.depth // (4 if self.vector else 1) // self.threads
+        return self._together * max(self._blocks // self.threads, 1)
+
+    @property
+    def _together(self) -> int:
+        """Loads that are stored together."""
+        return 1 if self.vector and not self.k_contiguous else 4
+
+    @property
+    def _blocks(self) -> int:
+        return self.outer * self.depth // (16 if self.vector and self.k_contiguous else 4)
 
     @property
     def _row(self) -> int:
-        return (self.depth if self.k_contiguous else self.outer) // (4 if self.vector else 1)
+        if self.k_contiguous:
+            return self.depth // (4 if self.vector else 1)
+        return self.outer // 4
 
     def memory(self) -> str:
         """The declaration of the workgroup memory."""
@@ -127,36 +140,40 @@ class Placement:
 
     def outer_at(self, slot: int) -> str:
         """The row or column of a load, the first of four where a vector lies along it."""
-        if self.k_contiguous:
-            return self._far(slot)
-        return f"4 * {self.name}_low" if self.vector else f"{self.name}_low"
+        block, within = divmod(slot, self._together)
+        step = 4 * block * (self.threads // self._row) if self.k_contiguous else 0
+        return _plus(f"4 * {self.name}_{'high' if self.k_contiguous else 'low'}", step + within)
 
     def depth_at(self, slot: int) -> str:
         """The inner index of a load, the first of four where a vector lies along it."""
-        if not self.k_contiguous:
-            return self._far(slot)
-        return f"4 * {self.name}_low" if self.vector else f"{self.name}_low"
+        if self.k_contiguous:
+            return f"4 * {self.name}_low" if self.vector else f"{self.name}_low"
+        step = slot // self._together * (self.threads // self._row)
+        return _plus(f"{self.name}_high", step)
 
-    def _far(self, slot: int) -> str:
-        step = slot * (self.threads // self._row)
-        return f"{self.name}_high + {step}" if step else f"{self.name}_high"
+    def guarded(self, lines: list[str]) -> list[str]:
+        """What is left to the first threads where there are more of them than there is to load."""
+        if self._blocks >= self.threads:
+            return lines
+        return [f"      if (lane < {self._blocks}) {{", *lines, "      }"]
 
     def store(self) -> list[str]:
         """Registers to workgroup memory."""
-        lines = []
-        for slot in range(self.slots):
-            register = f"{self.name}{slot}"
-            outer, depth = f"({self.outer_at(slot)})", f"({self.depth_at(slot)})"
-            place = f"tile_{self.name}[{depth} * {self.pitch} + {outer} / 4]"
-            if not self.vector:
-                lines.append(f"      {place}[{outer} % 4] = f32({register});")
-            elif not self.k_contiguous:
-                lines.append(f"      {place} = vec4<f32>({register});")
-            else:
-                for j, lane in enumerate(_LANES):
-                    place = f"tile_{self.name}[({depth} + {j}) * {self.pitch} + {outer} / 4]"
-                    lines.append(f"      {place}[{outer} % 4] = f32({register}.{lane});")
-        return lines
+        name, lines = self.name, []
+        for slot in range(0, self.slots, self._together):
+            outer, depth = self.outer_at(slot), self.depth_at(slot)
+            for j, lane in enumerate(_LANES if self.vector and self.k_contiguous else ("",)):
+                value = f"{name}{slot}"
+                if self._together == 4:
+                    part = f".{lane}" if lane else ""
+                    value = ", ".join(f"f32({name}{slot + q}{part})" for q in range(4))
+                place = f"tile_{name}[({_plus(depth, j)}) * {self.pitch} + ({outer}) / 4]"
+                lines.append(f"      {place} = vec4<f32>({value});")
+        return self.guarded(lines)
+
+
+def _plus(place: str, step: int) -> str:
+    return f"{place} + {step}" if step else place
 
 
 SIGNATURE = """\
