@@ -120,7 +120,7 @@ def _launch(
     if len(lengths) > 1:
         return None
     batch = [own[0] if own else 0 for own in batches]
-    tiles = -(-scores[-2] // spec.tile.queries)
+    tiles = -(-scores[-2] // spec.tile.own)
     groups = tiles * math.prod(scores[:-2])
     tail: list[float] = [groups, tiles, scores[-3], scores[-3] // key.shape[-3], *scores[-2:]]
     for x, own in zip(heads, batch, strict=False):

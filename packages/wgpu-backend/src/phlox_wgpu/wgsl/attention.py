@@ -2,7 +2,7 @@
 
 A workgroup has some queries. For each tile of keys it multiplies to scores, raises the largest
 score of its rows where the tile has a larger one, scales what it has summed by the difference, and
-adds the values by their weights. Thread (ty, tx) has rows 4 ty to 4 ty + 3 throughout: of scores
+adds the values by their weights. Thread (ty, tx) has the same rows throughout, in fours: of scores
 the keys 4 tx to 4 tx + 3, of the result every so many columns of four.
 Milakov and Gimelshein, 2018; Dao et al., 2022.
 """
@@ -15,32 +15,53 @@ from typing import Any, Generic, TypeVar
 from .._kernel import Kernel
 from .tile import SIGNATURE
 
-_LANES = "xyzw"
+FOUR = "xyzw"
 LEAST = "-3.4028234e38"  # stands for what is hidden: no score is less, but -inf
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionTile:
-    """Queries of a workgroup, and keys that it takes at once."""
+    """Lines of a workgroup, others that it takes at once, and rows of a thread: four or eight.
 
-    queries: int
-    keys: int
+    The lines are queries and the others keys, or the other way round.
+    """
+
+    own: int
+    others: int
+    rows: int = 4
 
     @property
     def across(self) -> int:
         """Threads of a row."""
-        return self.keys // 4
+        return self.others // 4
 
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        return self.queries // 4 * self.across
+        return self.own // self.rows * self.across
+
+    @property
+    def fours(self) -> range:
+        """A thread's fours of rows."""
+        return range(self.rows // 4)
+
+    def four(self, block: int) -> str:
+        """Where a thread's four is among all fours of rows."""
+        return f"ty + {block * self.own // self.rows}"
+
+    def row(self, i: int) -> str:
+        """Where a thread's row is among the lines."""
+        return f"(4 * ({self.four(i // 4)}) + {i % 4})"
+
+    def parts(self, columns: int) -> range:
+        """The vectors of a result that a thread has in each of its rows."""
+        return range(-(-columns // 4 // self.across))
 
     def workgroup_bytes(self, depth: int, columns: int) -> int:
         """Workgroup memory: queries, keys or values, weights, and the largest of each thread."""
-        held = max(depth * (self.keys // 4 + 1), self.keys * (columns // 4))
-        vectors = depth * (self.queries // 4 + 1) + held + self.keys * (self.queries // 4)
-        return 16 * vectors + 4 * self.queries * self.across
+        held = max(depth * (self.others // 4 + 1), self.others * (columns // 4))
+        vectors = depth * (self.own // 4 + 1) + held + self.others * (self.own // 4)
+        return 16 * vectors + 4 * self.own * self.across
 
 
 Tile = TypeVar("Tile")
@@ -80,25 +101,30 @@ def attention_source(spec: Tiled) -> Kernel:
 
     Parameters: offsets of the inputs, in vectors where they are read by those; the grid; strides.
     """
-    given = spec.given
+    given, tile = spec.given, spec.tile
     inputs = [f"vec4<{spec.stored}>"] * 3 + [{"mask": "u32", "bias": spec.stored}[x] for x in given]
+    queries = Lines("q", "in0", tile.own, spec.depth, tile.threads, "query_first", "p.queries")
+    keys = Lines("k", "in1", tile.others, spec.depth, tile.threads, "key_first", "p.keys")
+    values = Lines("v", "in2", tile.others, spec.columns, tile.threads, "key_first", "p.keys")
     lines = [
         *_memory(spec),
-        SIGNATURE.format(threads=spec.tile.threads).rstrip(),
-        *_place(spec, given),
-        *_queries(spec),
+        SIGNATURE.format(threads=tile.threads).rstrip(),
+        *place(spec, given),
+        *_start(spec),
+        *queries.turn("asked", "p.scale"),
         "  for (var t = 0; t < tiles; t++) {",
-        f"    let key_first = t * {spec.tile.keys};",
-        *_load(spec, "k"),
-        *_store_keys(spec),
+        f"    let key_first = t * {tile.others};",
+        *keys.turn("held"),
         "    workgroupBarrier();",
-        *_load(spec, "v"),
-        *_scores(spec, given),
+        *values.load(),
+        *contract(tile, spec.depth, "asked", "held", "s"),
+        *score(spec, given),
+        *_largest(tile),
         "    workgroupBarrier();",
-        *_store_values(spec),
+        *values.store("held"),
         *_weights(spec),
         "    workgroupBarrier();",
-        *_add_values(spec),
+        *add(tile, spec.columns, "weights", "held", "o"),
         "    workgroupBarrier();",
         "  }",
         *_result(spec),
@@ -120,28 +146,81 @@ def attention_params(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(params)
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Queries, keys or values: how a tile of so many comes to workgroup memory."""
+
+    name: str
+    buffer: str
+    count: int
+    width: int
+    threads: int
+    first: str
+    end: str
+
+    @property
+    def _near(self) -> int:
+        return self.width // 4
+
+    def _at(self, line: str, vector: str) -> str:
+        """A vector of a line; past the end of the last one, whose weight is 0."""
+        line = f"min({self.first} + {line}, {self.end} - 1)"
+        return f"vec4<f32>({self.buffer}[{self.name}_base + {line} * p.{self.name}_row + {vector}])"
+
+    def _slots(self, size: int) -> list[tuple[str, str]]:
+        """What each thread takes of so many, and what guards the last, which may be past them."""
+        found = []
+        for first in range(0, size, self.threads):
+            e = f"(lane + {first})"
+            found.append((e, f"if ({e} < {size}) " if first + self.threads > size else ""))
+        return found
+
+    def turn(self, array: str, by: str = "1.0") -> list[str]:
+        """Load and store so that a vector has one element of four lines, in squares of four."""
+        lines = []
+        for e, guard in self._slots(self.count // 4 * self._near):
+            line, vector = f"4 * ({e} / {self._near})", f"{e} % {self._near}"
+            lines.append(f"    {guard}{{")
+            for q in range(4):
+                lines.append(f"      let x{q} = {self._at(f'{line} + {q}', vector)} * {by};")
+            for q, x in enumerate(FOUR):
+                four = ", ".join(f"x{i}.{x}" for i in range(4))
+                at = f"(4 * ({vector}) + {q}) * {self.count // 4 + 1} + {e} / {self._near}"
+                lines.append(f"      {array}[{at}] = vec4({four});")
+            lines.append("    }")
+        return lines
+
+    def load(self) -> list[str]:
+        """To registers, as they lie."""
+        return [
+            f"    let {self.name}{i} = {self._at(f'{e} / {self._near}', f'{e} % {self._near}')};"
+            for i, (e, _) in enumerate(self._slots(self.count * self._near))
+        ]
+
+    def store(self, array: str) -> list[str]:
+        """From registers to workgroup memory."""
+        slots = enumerate(self._slots(self.count * self._near))
+        return [f"    {guard}{{ {array}[{e}] = {self.name}{i}; }}" for i, (e, guard) in slots]
+
+
 def _memory(spec: Tiled) -> list[str]:
     tile = spec.tile
-    held = max(spec.depth * (tile.keys // 4 + 1), tile.keys * (spec.columns // 4))
+    held = max(spec.depth * (tile.others // 4 + 1), tile.others * (spec.columns // 4))
     return [
-        f"var<workgroup> asked: array<vec4<f32>, {spec.depth * (tile.queries // 4 + 1)}>;",
+        f"var<workgroup> asked: array<vec4<f32>, {spec.depth * (tile.own // 4 + 1)}>;",
         f"var<workgroup> held: array<vec4<f32>, {held}>;",
-        f"var<workgroup> weights: array<vec4<f32>, {tile.keys * (tile.queries // 4)}>;",
-        f"var<workgroup> largest: array<f32, {tile.queries * tile.across}>;",
+        f"var<workgroup> weights: array<vec4<f32>, {tile.others * (tile.own // 4)}>;",
+        f"var<workgroup> largest: array<f32, {tile.own * tile.across}>;",
     ]
 
 
-def _parts(spec: Tiled) -> range:
-    """The vectors of the result that a thread has in each of its rows."""
-    return range(-(-spec.columns // 4 // spec.tile.across))
-
-
-def _place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
+def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
+    """Where the workgroup and the thread stand, and how many tiles of keys there are to see."""
     tile = spec.tile
     lines = [
         "  let id = linear_group(group, groups);",
         "  if (id >= p.groups) { return; }",
-        f"  let query_first = (i32(id) % p.query_tiles) * {tile.queries};",
+        f"  let query_first = (i32(id) % p.query_tiles) * {tile.own};",
         "  let above = i32(id) / p.query_tiles;",
         "  let head = above % p.heads;",
         "  let batch = above / p.heads;",
@@ -156,77 +235,19 @@ def _place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
         ],
         f"  let tx = lane % {tile.across};",
         f"  let ty = lane / {tile.across};",
-        f"  var tiles = (p.keys + {tile.keys - 1}) / {tile.keys};",
+        f"  var tiles = (p.keys + {tile.others - 1}) / {tile.others};",
     ]
     if spec.is_causal:
-        last = f"query_first + {tile.queries} + p.keys - p.queries"
-        lines.append(f"  tiles = min(tiles, max({last} + {tile.keys - 1}, 0) / {tile.keys});")
-    for i in range(4):
-        lines += [f"  var high{i} = {LEAST};", f"  var sum{i} = 0.0;"]
-        lines += [f"  var o{i}_{j} = vec4<f32>();" for j in _parts(spec)]
+        last = f"query_first + {tile.own} + p.keys - p.queries"
+        lines.append(f"  tiles = min(tiles, max({last} + {tile.others - 1}, 0) / {tile.others});")
     return lines
 
 
-def _queries(spec: Tiled) -> list[str]:
-    """Queries to workgroup memory, turned, so that a vector has one element of four of them."""
-    near, pitch = spec.depth // 4, spec.tile.queries // 4 + 1
-    return [
-        f"  for (var e = lane; e < {spec.tile.queries * near}; e += {spec.tile.threads}) {{",
-        f"    let row = e / {near};",
-        f"    let at = q_base + min(query_first + row, p.queries - 1) * p.q_row + e % {near};",
-        "    let x = vec4<f32>(in0[at]) * p.scale;",
-        *[
-            f"    asked[(4 * (e % {near}) + {q}) * {pitch} + row / 4][row % 4] = x.{lane};"
-            for q, lane in enumerate(_LANES)
-        ],
-        "  }",
-    ]
-
-
-def _slots(spec: Tiled, side: str) -> range:
-    near = (spec.depth if side == "k" else spec.columns) // 4
-    return range(-(-spec.tile.keys * near // spec.tile.threads))
-
-
-def _load(spec: Tiled, side: str) -> list[str]:
-    """A tile of keys or values to registers; past the end the last one, whose weight is 0."""
-    near = (spec.depth if side == "k" else spec.columns) // 4
-    buffer, lines = {"k": "in1", "v": "in2"}[side], []
-    for slot in _slots(spec, side):
-        e = f"(lane + {slot * spec.tile.threads})"
-        row = f"min(key_first + {e} / {near}, p.keys - 1)"
-        at = f"{side}_base + {row} * p.{side}_row + {e} % {near}"
-        lines.append(f"    let {side}{slot} = vec4<f32>({buffer}[{at}]);")
-    return lines
-
-
-def _guarded(spec: Tiled, side: str, slot: int, stores: list[str]) -> list[str]:
-    """Stores of a slot; the last one may be past the tile."""
-    near = (spec.depth if side == "k" else spec.columns) // 4
-    size = spec.tile.keys * near
-    if (slot + 1) * spec.tile.threads <= size:
-        return stores
-    return [f"    if (lane + {slot * spec.tile.threads} < {size}) {{", *stores, "    }"]
-
-
-def _store_keys(spec: Tiled) -> list[str]:
-    near, pitch, lines = spec.depth // 4, spec.tile.keys // 4 + 1, []
-    for slot in _slots(spec, "k"):
-        e = f"(lane + {slot * spec.tile.threads})"
-        at = f"4 * ({e} % {near})"
-        stores = [
-            f"    held[({at} + {q}) * {pitch} + {e} / {4 * near}][{e} / {near} % 4] = k{slot}.{x};"
-            for q, x in enumerate(_LANES)
-        ]
-        lines += _guarded(spec, "k", slot, stores)
-    return lines
-
-
-def _store_values(spec: Tiled) -> list[str]:
+def _start(spec: Tiled) -> list[str]:
     lines = []
-    for slot in _slots(spec, "v"):
-        store = f"    held[lane + {slot * spec.tile.threads}] = v{slot};"
-        lines += _guarded(spec, "v", slot, [store])
+    for i in range(spec.tile.rows):
+        lines += [f"  var high{i} = {LEAST};", f"  var sum{i} = 0.0;"]
+        lines += [f"  var o{i}_{j} = vec4<f32>();" for j in spec.tile.parts(spec.columns)]
     return lines
 
 
@@ -234,28 +255,42 @@ def _unrolled(length: int) -> int:
     return next(n for n in (16, 8, 4) if length % n == 0)
 
 
-def _scores(spec: Tiled, given: tuple[str, ...]) -> list[str]:
-    """Four rows of four scores, and the largest of each row to workgroup memory."""
-    tile, step = spec.tile, _unrolled(spec.depth)
-    lines = [f"    var s{i} = vec4<f32>();" for i in range(4)]
-    lines += [f"    for (var d = 0; d < {spec.depth}; d += {step}) {{"]
+def contract(tile: AttentionTile, depth: int, own: str, others: str, to: str) -> list[str]:
+    """Rows of four products over `depth` elements of turned lines."""
+    step = _unrolled(depth)
+    lines = [f"    var {to}{i} = vec4<f32>();" for i in range(tile.rows)]
+    lines += [f"    for (var d = 0; d < {depth}; d += {step}) {{"]
     for u in range(step):
-        lines += [
-            f"      let x{u} = asked[(d + {u}) * {tile.queries // 4 + 1} + ty];",
-            f"      let y{u} = held[(d + {u}) * {tile.keys // 4 + 1} + tx];",
-            *[f"      s{i} += x{u}.{_LANES[i]} * y{u};" for i in range(4)],
-        ]
-    lines.append("    }")
-    for i in range(4):
-        lines.append(f"    let row{i} = min(query_first + 4 * ty + {i}, p.queries - 1);")
+        lines.append(f"      let y{u} = {others}[(d + {u}) * {tile.others // 4 + 1} + tx];")
+        for b in tile.fours:
+            at = f"(d + {u}) * {tile.own // 4 + 1} + {tile.four(b)}"
+            lines.append(f"      let x{u}_{b} = {own}[{at}];")
+        for i in range(tile.rows):
+            lines.append(f"      {to}{i} += x{u}_{i // 4}.{FOUR[i % 4]} * y{u};")
+    return [*lines, "    }"]
+
+
+def score(spec: Tiled, given: tuple[str, ...]) -> list[str]:
+    """Cap, shift and hide the products of queries with keys."""
+    lines = []
+    for i in range(spec.tile.rows):
+        row = f"min(query_first + {spec.tile.row(i)}, p.queries - 1)"
+        lines.append(f"    let row{i} = {row};")
         if spec.softcap:
-            four = ", ".join(f"tanh_f(s{i}.{x} / p.softcap)" for x in _LANES)
+            four = ", ".join(f"tanh_f(s{i}.{x} / p.softcap)" for x in FOUR)
             lines.append(f"    s{i} = vec4({four}) * p.softcap;")
-        for j, lane in enumerate(_LANES):
+        for j, lane in enumerate(FOUR):
             key = f"(key_first + 4 * tx + {j})"
             lines += hide(spec, given, f"s{i}.{lane}", key, f"row{i}")
+    return lines
+
+
+def _largest(tile: AttentionTile) -> list[str]:
+    """The largest score of each row to workgroup memory."""
+    lines = []
+    for i in range(tile.rows):
         four = f"max(max(s{i}.x, s{i}.y), max(s{i}.z, s{i}.w))"
-        lines.append(f"    largest[(4 * ty + {i}) * {tile.across} + tx] = {four};")
+        lines.append(f"    largest[{tile.row(i)} * {tile.across} + tx] = {four};")
     return lines
 
 
@@ -277,8 +312,8 @@ def hide(spec: Attention[Any], given: tuple[str, ...], score: str, key: str, row
 def _weights(spec: Tiled) -> list[str]:
     """Raise the largest score of each row, scale what is summed, and store the weights, turned."""
     tile, lines = spec.tile, []
-    for i in range(4):
-        first = f"(4 * ty + {i}) * {tile.across}"
+    for i in range(tile.rows):
+        first = f"{tile.row(i)} * {tile.across}"
         found = f"largest[{first}]"
         for x in range(1, tile.across):
             found = f"max({found}, largest[{first} + {x}])"
@@ -289,43 +324,55 @@ def _weights(spec: Tiled) -> list[str]:
             # A row may have seen nothing so far: then it has no largest score to subtract.
             f"    let w{i} = select(exp(s{i} - now{i}), vec4<f32>(), s{i} <= vec4({LEAST}));",
             f"    sum{i} = sum{i} * scale{i} + (w{i}.x + w{i}.y) + (w{i}.z + w{i}.w);",
-            *[f"    o{i}_{j} *= scale{i};" for j in _parts(spec)],
+            *[f"    o{i}_{j} *= scale{i};" for j in tile.parts(spec.columns)],
         ]
-    for j, lane in enumerate(_LANES):
-        four = ", ".join(f"w{i}.{lane}" for i in range(4))
-        lines.append(f"    weights[(4 * tx + {j}) * {tile.queries // 4} + ty] = vec4({four});")
+    return lines + keep(tile, "w", "weights")
+
+
+def keep(tile: AttentionTile, of: str, array: str) -> list[str]:
+    """Rows of four to workgroup memory, turned."""
+    lines = []
+    for j, lane in enumerate(FOUR):
+        for b in tile.fours:
+            four = ", ".join(f"{of}{4 * b + i}.{lane}" for i in range(4))
+            at = f"(4 * tx + {j}) * {tile.own // 4} + {tile.four(b)}"
+            lines.append(f"    {array}[{at}] = vec4({four});")
     return lines
 
 
-def _add_values(spec: Tiled) -> list[str]:
-    tile, step = spec.tile, _unrolled(spec.tile.keys)
-    near = spec.columns // 4
-    lines = [f"    for (var k = 0; k < {tile.keys}; k += {step}) {{"]
+def add(tile: AttentionTile, columns: int, weights: str, held: str, to: str) -> list[str]:
+    """Add the other lines, as they lie, by their weights."""
+    step, near = _unrolled(tile.others), columns // 4
+    lines = [f"    for (var k = 0; k < {tile.others}; k += {step}) {{"]
     for u in range(step):
-        lines.append(f"      let w{u} = weights[(k + {u}) * {tile.queries // 4} + ty];")
-        for j in _parts(spec):
+        for b in tile.fours:
+            at = f"(k + {u}) * {tile.own // 4} + {tile.four(b)}"
+            lines.append(f"      let w{u}_{b} = {weights}[{at}];")
+        for j in tile.parts(columns):
             column = f"min(tx + {j * tile.across}, {near - 1})"
-            lines.append(f"      let y{u}_{j} = held[(k + {u}) * {near} + {column}];")
-            lines += [f"      o{i}_{j} += w{u}.{_LANES[i]} * y{u}_{j};" for i in range(4)]
+            lines.append(f"      let y{u}_{j} = {held}[(k + {u}) * {near} + {column}];")
+            for i in range(tile.rows):
+                weight = f"w{u}_{i // 4}.{FOUR[i % 4]}"
+                lines.append(f"      {to}{i}_{j} += {weight} * y{u}_{j};")
     return [*lines, "    }"]
 
 
 def _result(spec: Tiled) -> list[str]:
     """Divide by the sum of the weights; a query that sees nothing gives zeros."""
     tile, near = spec.tile, spec.columns // 4
-    lines = [f"  largest[(4 * ty + {i}) * {tile.across} + tx] = sum{i};" for i in range(4)]
+    lines = [f"  largest[{tile.row(i)} * {tile.across} + tx] = sum{i};" for i in range(tile.rows)]
     lines.append("  workgroupBarrier();")
-    for i in range(4):
-        first = f"(4 * ty + {i}) * {tile.across}"
+    for i in range(tile.rows):
+        first = f"{tile.row(i)} * {tile.across}"
         total = " + ".join(f"largest[{first} + {x}]" for x in range(tile.across))
         lines += [
             f"  let all{i} = {total};",
-            f"  let row{i} = query_first + 4 * ty + {i};",
+            f"  let row{i} = query_first + {tile.row(i)};",
             f"  if (row{i} < p.queries) {{",
             f"    let at = (above * p.queries + row{i}) * {near};",
             f"    let by = select(1.0 / all{i}, 0.0, all{i} == 0.0);",
         ]
-        for j in _parts(spec):
+        for j in tile.parts(spec.columns):
             store = f"out0[at + tx + {j * tile.across}] = vec4<{spec.stored}>(o{i}_{j} * by);"
             lines.append(f"    if (tx + {j * tile.across} < {near}) {{ {store} }}")
         lines.append("  }")

@@ -30,7 +30,7 @@ class CooperativeAttentionTile:
     keys: int
 
     @property
-    def queries(self) -> int:
+    def own(self) -> int:
         """Queries of a workgroup."""
         return SQUARE * self.subgroups
 
@@ -157,7 +157,7 @@ def _place(spec: Cooperative) -> list[str]:
         f"  let subgroup = lane / {LANES};",
         f"  let own_lane = lane % {LANES};",
         # The last rows of all are done twice where they do not fill sixteen.
-        f"  let group_first = id % p.query_tiles * {tile.queries};",
+        f"  let group_first = id % p.query_tiles * {tile.own};",
         f"  let row_first = min(group_first + {SQUARE} * subgroup, p.queries - {SQUARE});",
         f"  let row0 = row_first + own_lane % {SQUARE};",
         f"  let half = own_lane / {SQUARE};",
@@ -172,7 +172,7 @@ def _place(spec: Cooperative) -> list[str]:
         f"  var tiles = (p.keys + {tile.keys - 1}) / {tile.keys};",
     ]
     if spec.is_causal:
-        last = f"min(group_first + {tile.queries}, p.queries) + p.keys - p.queries"
+        last = f"min(group_first + {tile.own}, p.queries) + p.keys - p.queries"
         lines.append(f"  tiles = min(tiles, max({last} + {tile.keys - 1}, 0) / {tile.keys});")
     lines += [f"  var high = {LEAST};", "  var sum = 0.0;"]
     return lines + [f"  var o{j} = {_SUMS}();" for j in range(spec.columns // SQUARE)]
