@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,3 +63,35 @@ def test_kernels_keep_to_the_limits_of_webgpu(gpu: Wgpu, monkeypatch: pytest.Mon
     program = norm_backward_program(weight=True, centered=True)
     kernel = by_subgroups(program)
     assert len(kernel.inputs) + len(kernel.outputs) <= 8
+
+
+_MEMORY = """
+struct Pair { at: vec2<u32>, value: f32 }
+var<workgroup> fours: array<vec4<f32>, 8>;
+var<workgroup> pairs: array<Pair, 8>;
+var<workgroup> one: vec2<f32>;
+var<workgroup> ones: array<f32, 8>;
+@group(0) @binding(0) var<storage, read_write> out0: array<vec4<f16>>;
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "whole"),
+    [
+        ("fours[i / 4][i % 4] = 1.0;", False),
+        ("fours[ones[i]].y += 1.0;", False),
+        ("pairs[i].at.x = 1u;", False),
+        ("one.y = 1.0;", False),
+        ("out0[i].w = 1.0h;", False),
+        ("one[i]++;", False),
+        ("fours[i] = vec4(1.0); // fours[i].x = 1.0", True),
+        ("pairs[i].at = vec2(1u); pairs[i].value = 2.0;", True),
+        ("ones[i] = fours[i].x; let same = fours[i][j] == fours[j].y;", True),
+        ("var mine = fours[i]; mine.x = 1.0;", True),
+    ],
+)
+def test_stores_to_a_part_of_a_shared_vector_are_found(
+    component_stores: Callable[[str], list[str]], statement: str, whole: bool
+) -> None:
+    found = component_stores(f"{_MEMORY}fn main() {{ {statement} }}")
+    assert (not found) is whole, found
