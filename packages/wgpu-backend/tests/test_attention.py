@@ -22,6 +22,7 @@ def tiled(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gpu.device.plans.clear()
     monkeypatch.setattr(gpu.device, "software", False)
     monkeypatch.setattr(_attention, "_TILES", (AttentionTile(16, 8),))
+    monkeypatch.setattr(_attention, "_BACKWARD", (AttentionTile(16, 8),))
     yield
     gpu.device.plans.clear()
 
@@ -105,6 +106,51 @@ def test_the_formula_takes_the_rest(
     nothing = gpu.read(gpu.ops.attention(x, keys, keys, None, None, 1.0, None, False))
     assert nothing.shape == (1, 16, 68)
     assert not nothing.any()
+
+
+@pytest.mark.parametrize("tile", [AttentionTile(16, 8), AttentionTile(16, 16, 8)], ids=str)
+def test_cotangents_by_tiles(
+    gpu: Wgpu,
+    up: Up,
+    tiled: None,
+    dispatches: list[int],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+    tile: AttentionTile,
+) -> None:
+    del tiled
+    monkeypatch.setattr(_attention, "_BACKWARD", (tile,))
+
+    def pull(dtype: str, *operands: Any, bound: float, **scoring: Any) -> list[Any]:
+        given = (0.5, scoring.get("softcap"), scoring.get("is_causal", False))
+        narrow = [x if x is None or x.dtype == bool else x.astype(dtype) for x in operands]
+        arrays = [None if x is None else up(x) for x in narrow]
+        gpu.ops.attention_backward(*arrays, None, *given)  # asks once for tensor cores
+        before = len(dispatches)
+        got = gpu.ops.attention_backward(*arrays, None, *given)
+        assert len(dispatches) == before + 3
+        wide = [x if x is None or x.dtype == bool else x.astype("f8") for x in narrow]
+        want = pt.Numpy().ops.attention_backward(*wide, None, *given)
+        found = [gpu.read(x) for x in got]
+        assert [x.shape for x in found] == [x.shape for x in want]
+        assert [x.dtype for x in found] == [np.dtype(dtype)] * 4
+        for x, y in zip(found, want, strict=True):
+            np.testing.assert_allclose(x, y, rtol=bound, atol=bound)
+        again = [gpu.read(x) for x in gpu.ops.attention_backward(*arrays, None, *given)]
+        assert all(np.array_equal(x, y) for x, y in zip(found, again, strict=True))
+        return found
+
+    q, k = rng.standard_normal((2, 4, 37, 8)), rng.standard_normal((2, 2, 29, 8))
+    v, g = rng.standard_normal((2, 2, 29, 12)), rng.standard_normal((2, 4, 37, 12))
+    pull("float32", g, q, k, v, None, bound=1e-5)
+    pull("float32", g, q, k, v, None, bound=1e-5, is_causal=True)
+    pull("float32", g[:, :, :20], q[:, :, :20], k, v, None, bound=1e-5, is_causal=True)
+    mask = rng.random((2, 1, 37, 29)) < 0.5
+    mask[:, :, 5] = True
+    found = pull("float32", g, q, k, v, mask, bound=1e-5, is_causal=True, softcap=1.5)
+    assert not found[0][:, :, 5].any(), "a query that sees nothing takes nothing"
+    if pt.float16 in gpu.dtypes and tile.rows == 4:  # llvmpipe compiles float16 for seconds
+        pull("float16", *(x[..., :4] for x in (g, q, k, v)), None, bound=4e-3)
 
 
 def test_tiles_need_room() -> None:

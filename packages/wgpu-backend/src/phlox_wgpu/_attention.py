@@ -7,13 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from phlox_tensor import float32
+
 from ._array import GpuArray
 from ._copy import contiguous, full
+from ._kernel import Kernel
 from ._launch import Launch
 from ._layout import broadcast_strides, merge_axes
 from ._runtime import GpuDevice
 from .products.tensor_cores import has_tensor_cores
 from .wgsl.attention import Attention, AttentionTile, attention_source
+from .wgsl.attention_backward import (
+    attention_keys,
+    attention_queries,
+    attention_rows,
+    backward_bytes,
+)
 from .wgsl.cooperative_attention import (
     LANES,
     CooperativeAttentionTile,
@@ -29,14 +38,15 @@ _WIDEST = 64  # elements of a head: of 128, sums leave the registers (12 TFLOP/s
 _WIDEST_CAUSAL = 128  # which is still faster than to compute what is hidden
 # Of float16 on tensor cores, by the widest head: 116 and 144 TFLOP/s on an H200.
 _COOPERATIVE = {64: CooperativeAttentionTile(8, 16), 128: CooperativeAttentionTile(8, 32)}
+_BACKWARD = (AttentionTile(32, 32), AttentionTile(16, 32), AttentionTile(16, 16))
 _FEW = 16  # queries below which most of a tile would be padding
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is remembered of operands of one layout."""
+    """What is remembered of operands of one layout: launches, if there are some for it."""
 
-    launch: Launch | None
+    launches: tuple[Launch, ...]
 
 
 def attention(
@@ -57,28 +67,44 @@ def attention(
     tile = _tile(device, query, key, value, is_causal)
     if tile is None:
         return formula(query, key, value, mask, bias, *scoring)
-    together = 4 if type(tile) is AttentionTile else 8  # products load sixteen bytes
-    heads = [x if _by(together, x) else contiguous(device, x) for x in (query, key, value)]
+    kernel = attention_source if type(tile) is AttentionTile else cooperative_attention_source
     given = [x for x in (mask, bias) if x is not None]
-    spec: Attention[Any] = Attention(
-        tile,
-        query.wgsl,
-        query.shape[-1],
-        value.shape[-1],
-        is_causal,
-        mask is not None,
-        bias is not None,
-        softcap is not None,
-    )
-    at = (spec, *((x.shape, x.strides) for x in (*heads, *given)))
-    found: Plan = device.plans.get(at) or device.plans.find(
-        at, lambda: Plan(_launch(device, spec, heads, given))
-    )
-    if found.launch is None:
+    heads, launches = _plan(device, tile, (kernel,), [query, key, value], mask, bias, scoring)
+    if not launches:
         return formula(query, key, value, mask, bias, *scoring)
     out = device.empty(shape, query.dtype)
-    found.launch.run(device, [*heads, *given], [out], (scale, softcap or 0.0))
+    launches[0].run(device, [*heads, *given], [out], (scale, softcap or 0.0))
     return out
+
+
+def attention_backward(
+    device: GpuDevice,
+    formula: Callable[..., tuple[GpuArray, ...]],
+    g: GpuArray,
+    query: GpuArray,
+    key: GpuArray,
+    value: GpuArray,
+    mask: GpuArray | None,
+    bias: GpuArray | None,
+    *scoring: Any,
+) -> tuple[GpuArray, ...]:
+    """Cotangents of attention; by the formula where no tile fits, or a bias wants all scores."""
+    scale, softcap, _ = scoring
+    tile = None if bias is not None else _backward_tile(device, query, key, value)
+    launches: tuple[Launch, ...] = ()
+    if tile is not None:
+        kernels = (attention_rows, attention_queries, attention_keys)
+        heads, launches = _plan(device, tile, kernels, [query, key, value, g], mask, None, scoring)
+    if not launches:
+        return formula(g, query, key, value, mask, bias, *scoring)
+    given = [*heads[:3], *([] if mask is None else [mask]), heads[3]]
+    numbers = device.empty((*query.shape[:-1], 4), float32)
+    dquery, dkey, dvalue = (device.empty(x.shape, x.dtype) for x in (query, key, value))
+    more = (scale, softcap or 0.0)
+    launches[0].run(device, given, [numbers], more)
+    launches[1].run(device, [*given, numbers], [dquery], more)
+    launches[2].run(device, [*given, numbers], [dkey, dvalue], more)
+    return dquery, dkey, dvalue, device.empty((0,), query.dtype)
 
 
 def _tile(
@@ -101,16 +127,66 @@ def _tile(
     return next(fits, None)
 
 
+def _backward_tile(
+    device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray
+) -> AttentionTile | None:
+    depth, columns = query.shape[-1], value.shape[-1]
+    nothing = not math.prod((*query.shape, *key.shape, columns))
+    if device.software or nothing or query.shape[-2] < _FEW or key.dtype is not query.dtype:
+        return None
+    if depth % 4 or columns % 4:
+        return None
+    memory = device.limits["max-compute-workgroup-storage-size"]
+    fits = (tile for tile in _BACKWARD if backward_bytes(tile, depth, columns) <= memory)
+    return next(fits, None)
+
+
+def _plan(
+    device: GpuDevice,
+    tile: AttentionTile | CooperativeAttentionTile,
+    kernels: tuple[Callable[[Any], Kernel], ...],
+    heads: list[GpuArray],
+    mask: GpuArray | None,
+    bias: GpuArray | None,
+    scoring: Any,
+) -> tuple[list[GpuArray], tuple[Launch, ...]]:
+    """Heads that can be read by vectors, and the launches there are for them."""
+    _, softcap, is_causal = scoring
+    together = 4 if type(tile) is AttentionTile else 8  # products load sixteen bytes
+    heads = [x if _by(together, x) else contiguous(device, x) for x in heads]
+    given = [x for x in (mask, bias) if x is not None]
+    query, _, value, *_ = heads
+    spec: Attention[Any] = Attention(
+        tile,
+        query.wgsl,
+        query.shape[-1],
+        value.shape[-1],
+        is_causal,
+        mask is not None,
+        bias is not None,
+        softcap is not None,
+    )
+    at = (kernels, spec, *((x.shape, x.strides) for x in (*heads, *given)))
+    found: Plan = device.plans.get(at) or device.plans.find(
+        at, lambda: Plan(_launches(device, kernels, spec, heads, given))
+    )
+    return heads, found.launches
+
+
 def _by(count: int, x: GpuArray) -> bool:
     """Whether rows of an array lie at multiples of a count."""
     return x.strides[-1] == 1 and not any(at % count for at in (x.offset, *x.strides[:-1]))
 
 
-def _launch(
-    device: GpuDevice, spec: Attention[Any], heads: list[GpuArray], given: list[GpuArray]
-) -> Launch | None:
-    """The launch; None where batches take more than one stride."""
-    query, key, _ = heads
+def _launches(
+    device: GpuDevice,
+    kernels: tuple[Callable[[Any], Kernel], ...],
+    spec: Attention[Any],
+    heads: list[GpuArray],
+    given: list[GpuArray],
+) -> tuple[Launch, ...]:
+    """The launches; none where batches take more than one stride."""
+    query, key, *_ = heads
     scores = (*query.shape[:-1], key.shape[-2])
     steps = [broadcast_strides(x.shape, x.strides, scores) for x in given]
     outer = len(scores) - 3
@@ -118,19 +194,21 @@ def _launch(
         scores[:outer], [x.strides[:outer] for x in heads] + [own[:outer] for own in steps]
     )
     if len(lengths) > 1:
-        return None
+        return ()
     batch = [own[0] if own else 0 for own in batches]
-    tiles = -(-scores[-2] // spec.tile.own)
-    groups = tiles * math.prod(scores[:-2])
-    tail: list[float] = [groups, tiles, scores[-3], scores[-3] // key.shape[-3], *scores[-2:]]
-    for x, own in zip(heads, batch, strict=False):
-        tail += [own // 4, x.strides[-3] // 4, x.strides[-2] // 4]
-    for strides, own in zip(steps, batch[3:], strict=True):
-        tail += [own, *strides[-3:]]
-    operands = (((4, ()),) * 3) + ((1, ()),) * len(given)
-    tiled = type(spec.tile) is AttentionTile
-    kernel = (attention_source if tiled else cooperative_attention_source, spec)
-    return Launch.of(device, kernel, groups, (), operands, tuple(tail))
+    operands = ((4, ()),) * 3 + ((1, ()),) * len(given) + ((4, ()),) * (len(heads) - 3)
+    launches = []
+    for kernel in kernels:
+        lines = key if kernel is attention_keys else query
+        tiles = -(-lines.shape[-2] // spec.tile.own)
+        groups = tiles * math.prod(lines.shape[:-2])
+        tail: list[float] = [groups, tiles, scores[-3], scores[-3] // key.shape[-3], *scores[-2:]]
+        for x, own in zip(heads, batch, strict=False):
+            tail += [own // 4, x.strides[-3] // 4, x.strides[-2] // 4]
+        for strides, own in zip(steps, batch[len(heads) :], strict=True):
+            tail += [own, *strides[-3:]]
+        launches.append(Launch.of(device, (kernel, spec), groups, (), operands, tuple(tail)))
+    return tuple(launches)
 
 
-PARTIAL: Entries = {"attention": attention}
+PARTIAL: Entries = {"attention": attention, "attention_backward": attention_backward}

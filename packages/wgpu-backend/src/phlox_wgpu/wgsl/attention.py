@@ -9,6 +9,7 @@ Milakov and Gimelshein, 2018; Dao et al., 2022.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -57,10 +58,26 @@ class AttentionTile:
         """The vectors of a result that a thread has in each of its rows."""
         return range(-(-columns // 4 // self.across))
 
+    def held(self, depth: int, columns: int) -> int:
+        """Vectors of other lines, turned with `depth` elements or as they lie with `columns`."""
+        return max(depth * (self.others // 4 + 1), self.others * (columns // 4))
+
+    def memory(self, held: int, **own: int) -> tuple[str, ...]:
+        """Declarations: own lines by their elements, others, weights, a number of each thread."""
+        by_name = {name: elements * (self.own // 4 + 1) for name, elements in own.items()}
+        by_name |= {"held": held, "weights": self.others * (self.own // 4)}
+        return (
+            *(f"var<workgroup> {x}: array<vec4<f32>, {size}>;" for x, size in by_name.items()),
+            f"var<workgroup> largest: array<f32, {self.own * self.across}>;",
+        )
+
     def workgroup_bytes(self, depth: int, columns: int) -> int:
-        """Workgroup memory: queries, keys or values, weights, and the largest of each thread."""
-        held = max(depth * (self.others // 4 + 1), self.others * (columns // 4))
-        vectors = depth * (self.own // 4 + 1) + held + self.others * (self.own // 4)
+        """Workgroup memory of `attention_source`."""
+        return self.bytes(depth, self.held(depth, columns))
+
+    def bytes(self, own: int, held: int) -> int:
+        """Workgroup memory of so many elements of own lines and vectors of others."""
+        vectors = own * (self.own // 4 + 1) + held + self.others * (self.own // 4)
         return 16 * vectors + 4 * self.own * self.across
 
 
@@ -92,7 +109,6 @@ class Attention(Generic[Tile]):
 Tiled = Attention[AttentionTile]
 
 
-NEAR = tuple((f"{x}_{field}", "i32") for x in "qkv" for field in ("batch", "head", "row"))
 _SCORES = ("batch", "head", "row", "column")
 
 
@@ -107,10 +123,11 @@ def attention_source(spec: Tiled) -> Kernel:
     keys = Lines("k", "in1", tile.others, spec.depth, tile.threads, "key_first", "p.keys")
     values = Lines("v", "in2", tile.others, spec.columns, tile.threads, "key_first", "p.keys")
     lines = [
-        *_memory(spec),
+        *tile.memory(tile.held(spec.depth, spec.columns), asked=spec.depth),
         SIGNATURE.format(threads=tile.threads).rstrip(),
         *place(spec, given),
-        *_start(spec),
+        *start(tile, "sum"),
+        *zeros(tile, spec.columns, "o"),
         *queries.turn("asked", "p.scale"),
         "  for (var t = 0; t < tiles; t++) {",
         f"    let key_first = t * {tile.others};",
@@ -119,15 +136,19 @@ def attention_source(spec: Tiled) -> Kernel:
         *values.load(),
         *contract(tile, spec.depth, "asked", "held", "s"),
         *score(spec, given),
-        *_largest(tile),
+        *largest(tile),
         "    workgroupBarrier();",
         *values.store("held"),
-        *_weights(spec),
+        *raised(tile, lambda i: [f"    o{i}_{j} *= scale{i};" for j in tile.parts(spec.columns)]),
+        *keep(tile, "w", "weights"),
         "    workgroupBarrier();",
         *add(tile, spec.columns, "weights", "held", "o"),
         "    workgroupBarrier();",
         "  }",
-        *_result(spec),
+        *total(tile, "sum", "all"),
+        # A query that sees nothing gives zeros.
+        *[f"  let by{i} = select(1.0 / all{i}, 0.0, all{i} == 0.0);" for i in range(tile.rows)],
+        *result(tile, spec.columns, "p.queries", "out0", spec.stored, "o{i}_{j} * by{i}"),
         "}\n",
     ]
     return Kernel(
@@ -135,12 +156,12 @@ def attention_source(spec: Tiled) -> Kernel:
     )
 
 
-def attention_params(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def attention_params(given: tuple[str, ...], heads: str = "qkv") -> tuple[tuple[str, str], ...]:
     """The parameters, with what is given beside the heads."""
-    params = [(f"{x}_offset", "i32") for x in ("q", "k", "v", *given)]
+    params = [(f"{x}_offset", "i32") for x in (*"qkv", *given, *heads[3:])]
     params += [("groups", "u32")]
-    params += [(x, "i32") for x in ("query_tiles", "heads", "share", "queries", "keys")]
-    params += NEAR
+    params += [(x, "i32") for x in ("tiles", "heads", "share", "queries", "keys")]
+    params += [(f"{x}_{field}", "i32") for x in heads for field in ("batch", "head", "row")]
     params += [(f"{x}_{field}", "i32") for x in given for field in _SCORES]
     params += [("scale", "f32"), ("softcap", "f32")]
     return tuple(params)
@@ -203,15 +224,9 @@ class Lines:
         return [f"    {guard}{{ {array}[{e}] = {self.name}{i}; }}" for i, (e, guard) in slots]
 
 
-def _memory(spec: Tiled) -> list[str]:
-    tile = spec.tile
-    held = max(spec.depth * (tile.others // 4 + 1), tile.others * (spec.columns // 4))
-    return [
-        f"var<workgroup> asked: array<vec4<f32>, {spec.depth * (tile.own // 4 + 1)}>;",
-        f"var<workgroup> held: array<vec4<f32>, {held}>;",
-        f"var<workgroup> weights: array<vec4<f32>, {tile.others * (tile.own // 4)}>;",
-        f"var<workgroup> largest: array<f32, {tile.own * tile.across}>;",
-    ]
+def base(name: str, head: str) -> str:
+    """Where a head starts."""
+    return f"  let {name}_base = p.{name}_offset + batch * p.{name}_batch + {head} * p.{name}_head;"
 
 
 def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
@@ -220,19 +235,12 @@ def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     lines = [
         "  let id = linear_group(group, groups);",
         "  if (id >= p.groups) { return; }",
-        f"  let query_first = (i32(id) % p.query_tiles) * {tile.own};",
-        "  let above = i32(id) / p.query_tiles;",
+        f"  let query_first = (i32(id) % p.tiles) * {tile.own};",
+        "  let above = i32(id) / p.tiles;",
         "  let head = above % p.heads;",
         "  let batch = above / p.heads;",
-        "  let q_base = p.q_offset + batch * p.q_batch + head * p.q_head;",
-        *[
-            f"  let {x}_base = p.{x}_offset + batch * p.{x}_batch + head / p.share * p.{x}_head;"
-            for x in "kv"
-        ],
-        *[
-            f"  let {x}_base = p.{x}_offset + batch * p.{x}_batch + head * p.{x}_head;"
-            for x in given
-        ],
+        *[base(x, "head / p.share") for x in "kv"],
+        *[base(x, "head") for x in ("q", *given)],
         f"  let tx = lane % {tile.across};",
         f"  let ty = lane / {tile.across};",
         f"  var tiles = (p.keys + {tile.others - 1}) / {tile.others};",
@@ -243,11 +251,18 @@ def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def _start(spec: Tiled) -> list[str]:
+def zeros(tile: AttentionTile, columns: int, to: str) -> list[str]:
+    """Sums of a result."""
+    return [
+        f"  var {to}{i}_{j} = vec4<f32>();" for i in range(tile.rows) for j in tile.parts(columns)
+    ]
+
+
+def start(tile: AttentionTile, *sums: str) -> list[str]:
+    """The largest score of each row, and sums."""
     lines = []
-    for i in range(spec.tile.rows):
-        lines += [f"  var high{i} = {LEAST};", f"  var sum{i} = 0.0;"]
-        lines += [f"  var o{i}_{j} = vec4<f32>();" for j in spec.tile.parts(spec.columns)]
+    for i in range(tile.rows):
+        lines += [f"  var high{i} = {LEAST};", *[f"  var {x}{i} = 0.0;" for x in sums]]
     return lines
 
 
@@ -285,7 +300,7 @@ def score(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def _largest(tile: AttentionTile) -> list[str]:
+def largest(tile: AttentionTile) -> list[str]:
     """The largest score of each row to workgroup memory."""
     lines = []
     for i in range(tile.rows):
@@ -309,9 +324,9 @@ def hide(spec: Attention[Any], given: tuple[str, ...], score: str, key: str, row
     return [*lines, f"    if ({' || '.join(hidden)}) {{ {score} = {LEAST}; }}"]
 
 
-def _weights(spec: Tiled) -> list[str]:
-    """Raise the largest score of each row, scale what is summed, and store the weights, turned."""
-    tile, lines = spec.tile, []
+def raised(tile: AttentionTile, sums: Callable[[int], list[str]]) -> list[str]:
+    """Raise the largest score of each row and weigh by it; what is summed so far gets smaller."""
+    lines = []
     for i in range(tile.rows):
         first = f"{tile.row(i)} * {tile.across}"
         found = f"largest[{first}]"
@@ -324,9 +339,9 @@ def _weights(spec: Tiled) -> list[str]:
             # A row may have seen nothing so far: then it has no largest score to subtract.
             f"    let w{i} = select(exp(s{i} - now{i}), vec4<f32>(), s{i} <= vec4({LEAST}));",
             f"    sum{i} = sum{i} * scale{i} + (w{i}.x + w{i}.y) + (w{i}.z + w{i}.w);",
-            *[f"    o{i}_{j} *= scale{i};" for j in tile.parts(spec.columns)],
+            *sums(i),
         ]
-    return lines + keep(tile, "w", "weights")
+    return lines
 
 
 def keep(tile: AttentionTile, of: str, array: str) -> list[str]:
@@ -357,23 +372,36 @@ def add(tile: AttentionTile, columns: int, weights: str, held: str, to: str) -> 
     return [*lines, "    }"]
 
 
-def _result(spec: Tiled) -> list[str]:
-    """Divide by the sum of the weights; a query that sees nothing gives zeros."""
-    tile, near = spec.tile, spec.columns // 4
-    lines = [f"  largest[{tile.row(i)} * {tile.across} + tx] = sum{i};" for i in range(tile.rows)]
+def total(tile: AttentionTile, of: str, to: str) -> list[str]:
+    """A number of each row, of which every thread of the row has a part."""
+    lines = ["  workgroupBarrier();"]
+    lines += [f"  largest[{tile.row(i)} * {tile.across} + tx] = {of}{i};" for i in range(tile.rows)]
     lines.append("  workgroupBarrier();")
     for i in range(tile.rows):
         first = f"{tile.row(i)} * {tile.across}"
-        total = " + ".join(f"largest[{first} + {x}]" for x in range(tile.across))
-        lines += [
-            f"  let all{i} = {total};",
-            f"  let row{i} = query_first + {tile.row(i)};",
-            f"  if (row{i} < p.queries) {{",
-            f"    let at = (above * p.queries + row{i}) * {near};",
-            f"    let by = select(1.0 / all{i}, 0.0, all{i} == 0.0);",
-        ]
-        for j in tile.parts(spec.columns):
-            store = f"out0[at + tx + {j * tile.across}] = vec4<{spec.stored}>(o{i}_{j} * by);"
+        parts = " + ".join(f"largest[{first} + {x}]" for x in range(tile.across))
+        lines.append(f"  let {to}{i} = {parts};")
+    return lines
+
+
+def result(
+    tile: AttentionTile,
+    columns: int,
+    count: str,
+    out: str,
+    stored: str,
+    value: str,
+) -> list[str]:
+    """Store the thread's part of its rows, of which there are `count` in a head."""
+    lines, near = [], columns // 4
+    first = "query_first" if count == "p.queries" else "key_first"
+    for i in range(tile.rows):
+        row = f"({first} + {tile.row(i)})"
+        lines += [f"  if ({row} < {count}) {{", f"    let at = (above * {count} + {row}) * {near};"]
+        for j in tile.parts(columns):
+            store = (
+                f"{out}[at + tx + {j * tile.across}] = vec4<{stored}>({value.format(i=i, j=j)});"
+            )
             lines.append(f"    if (tx + {j * tile.across} < {near}) {{ {store} }}")
         lines.append("  }")
     return lines

@@ -151,13 +151,13 @@ def _place(spec: Cooperative) -> list[str]:
     lines = [
         # Groups past the end do again what the last one does: products ask that none returns.
         "  let id = i32(min(linear_group(group, groups), p.groups - 1));",
-        "  let above = id / p.query_tiles;",
+        "  let above = id / p.tiles;",
         "  let head = above % p.heads;",
         "  let batch = above / p.heads;",
         f"  let subgroup = lane / {LANES};",
         f"  let own_lane = lane % {LANES};",
         # The last rows of all are done twice where they do not fill sixteen.
-        f"  let group_first = id % p.query_tiles * {tile.own};",
+        f"  let group_first = id % p.tiles * {tile.own};",
         f"  let row_first = min(group_first + {SQUARE} * subgroup, p.queries - {SQUARE});",
         f"  let row0 = row_first + own_lane % {SQUARE};",
         f"  let half = own_lane / {SQUARE};",
