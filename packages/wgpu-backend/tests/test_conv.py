@@ -16,7 +16,6 @@ from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import source
 from phlox_wgpu.products import plans as _plans
 from phlox_wgpu.wgsl.conv import Conv, WeightGrad, conv_source, weight_source
-from phlox_wgpu.wgsl.matmul import Reading
 from phlox_wgpu.wgsl.tile import Tile
 
 ref: Any = convolution
@@ -252,10 +251,9 @@ def test_tiles_are_not_filled_with_padding(
 
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
-    walk = Reading(k_contiguous=True, vector=True)
-    spec = Conv(TINY, "f32", walk, True, True, True, True, False)
+    spec = Conv(TINY, "f32", True, True, True, True, False)
     golden("conv_tiny", source(conv_source(spec)))
-    golden("conv_weight_tiny", source(weight_source(WeightGrad(TINY, "f16", False, False, True))))
+    golden("conv_weight_tiny", source(weight_source(WeightGrad(TINY, "f16", False, True))))
 
 
 @pytest.mark.parametrize("name", ["plain", "groups", "dilated"])

@@ -233,7 +233,7 @@ def test_a_tile_that_its_threads_do_not_fit_is_refused() -> None:
 
 def test_text_is_the_golden_one(golden: Callable[[str, str], None]) -> None:
     rows, columns = (
-        Reading(k_contiguous=True, vector=True),
+        Reading(k_contiguous=True, vector=False),
         Reading(k_contiguous=False, vector=True),
     )
     spec = Matmul(_plans.MEDIUM, "f32", rows, columns, False, True, False, False)

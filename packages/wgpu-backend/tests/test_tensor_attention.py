@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from phlox_wgpu.wgsl.attention import Attention
 from phlox_wgpu.wgsl.cooperative_attention import (
     CooperativeAttentionTile,
     cooperative_attention_source,
+)
+from phlox_wgpu.wgsl.cooperative_backward import (
+    cooperative_keys,
+    cooperative_queries,
+    cooperative_rows,
 )
 
 Up = Callable[[Any], GpuArray]
@@ -39,12 +45,6 @@ fn multiply(x: i32, y: i32, z: i32) {{
   }}
   workgroupBarrier();
 }}
-fn store(z: i32, first: i32, pitch: i32) {{
-  for (var i = 0; i < 8; i++) {{
-    let at = 8 * (place % 32) + i;
-    scores[first + at / 16 * pitch + at % 16] = squares[z + at];
-  }}
-}}
 fn other(x: f32) -> f32 {{
   floats[place] = x;
   workgroupBarrier();
@@ -61,6 +61,14 @@ fn any_of(x: bool) -> bool {{
   return found;
 }}
 """
+STORE = """
+fn store_{array}(z: i32, first: i32, pitch: i32) {{
+  for (var i = 0; i < 8; i++) {{
+    let at = 8 * (place % 32) + i;
+    {array}[first + at / 16 * pitch + at % 16] = squares[z + at];
+  }}
+}}
+"""
 LOAD = """
 fn load{how}_{array}(z: i32, first: i32, pitch: i32) {{
   for (var i = 0; i < 8; i++) {{
@@ -71,20 +79,21 @@ fn load{how}_{array}(z: i32, first: i32, pitch: i32) {{
 """
 
 
-def played(spec: Attention[CooperativeAttentionTile]) -> Kernel:
+def played(make: Callable[..., Kernel], spec: Attention[CooperativeAttentionTile]) -> Kernel:
     """The kernel with a place in workgroup memory for each square."""
-    kernel = cooperative_attention_source(spec)
+    kernel = make(spec)
     loads = set(re.findall(r"coopLoad(T?)<.*?>>\(&(\w+)\[", kernel.body))
     loaded = r"(?:let )?(\w+) = coopLoad(T?)<.*?>>\(&(\w+)\[(\w+)\], (\w+)\)"
     body = re.sub(loaded, r"load\2_\3(\1, \4, i32(\5))", kernel.body)
     body = re.sub(r"var (\w+) = coop_mat16x16<f32,C>\(\)", r"zero(\1)", body)
     body = re.sub(r"\w+ = coopMultiplyAdd", "multiply", body)
-    body = re.sub(r"coopStoreT\((\w+), &scores\[(\w+)\], (\w+)", r"store(\1, \2, i32(\3)", body)
+    stores = set(re.findall(r"coopStoreT\(\w+, &(\w+)\[", body))
+    stored = r"coopStoreT\((\w+), &(\w+)\[(\w+)\], (\w+)"
+    body = re.sub(stored, r"store_\2(\1, \3, i32(\4)", body)
     body = body.replace("subgroupBarrier", "workgroupBarrier").replace(", 16u)", ")")
     body = body.replace("subgroupShuffleXor", "other").replace("subgroupAny", "any_of")
-    names = sorted(set(re.findall(r"\b(?:q0|k0_0|s0|p0|v0_0|o0)\b", body)))
-    assert len(names) == 6
-    places = [f"let {x} = 256 * (6 * subgroup + {i});" for i, x in enumerate(names)]
+    names = sorted(set(re.findall(r"(?:var|let) (\w+) = coop", kernel.body)))
+    places = [f"let {x} = 256 * ({len(names)} * subgroup + {i});" for i, x in enumerate(names)]
     start = "\n".join(["place = lane;", *places, ""])
     body = re.sub(r"(let own_lane = .*\n)", rf"\1{start}", body)
     assert "coop" not in body
@@ -95,8 +104,20 @@ def played(spec: Attention[CooperativeAttentionTile]) -> Kernel:
             value = f"f32({element.format(array, 'at % 16 / 4')}[at % 4])"
         to = "at" if how else "16 * (at % 16) + at / 16"
         body += LOAD.format(how=how, array=array, to=to, value=value)
-    size = str(256 * 6 * TILE.subgroups)
+    body += "".join(STORE.format(array=array) for array in sorted(stores))
+    size = str(256 * len(names) * TILE.subgroups)
     return replace(kernel, body=body + PLAYED.replace("SIZE", size), enables=())
+
+
+PLAYED_BY = {
+    make: update_wrapper(partial(played, make), make)
+    for make in (
+        cooperative_attention_source,
+        cooperative_rows,
+        cooperative_queries,
+        cooperative_keys,
+    )
+}
 
 
 @pytest.fixture
@@ -109,7 +130,9 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     features = gpu.device.features | {"subgroup", "subgroup-barrier"}
     monkeypatch.setattr(gpu.device, "features", features)
     monkeypatch.setattr(_attention, "_COOPERATIVE", {64: TILE})
-    monkeypatch.setattr(_attention, "cooperative_attention_source", played)
+    monkeypatch.setattr(_attention, "_COOPERATIVE_BACKWARD", (TILE,))
+    for make, played_by in PLAYED_BY.items():
+        monkeypatch.setattr(_attention, make.__name__, played_by)
     yield
     gpu.device.plans.clear()
 
@@ -148,6 +171,32 @@ def test_tiles_and_what_hides_keys(
     bias = np.where(rng.random((4, 1, 45)) < 0.2, -np.inf, heads(4, 1, 45)).astype(np.float16)
     found = check(gpu, dispatches, [up(x) for x in (q, k, v, mask, bias)], 0.3, is_causal=False)
     assert not found[:, :, 5].any(), "a query that sees nothing gives zeros"
+
+
+def test_cotangents_by_tiles(
+    gpu: Wgpu, up: Up, half: None, dispatches: list[int], rng: np.random.Generator
+) -> None:
+    del half
+
+    def pull(mask: Any, softcap: float | None, is_causal: bool, *operands: Any) -> None:
+        narrow = [x.astype(np.float16) for x in operands]
+        given = None if mask is None else up(mask), None, 0.3, softcap, is_causal
+        before = len(dispatches)
+        got = gpu.ops.attention_backward(*map(up, narrow), *given)
+        assert len(dispatches) == before + 3
+        wide = (x.astype("f8") for x in narrow)
+        want = pt.Numpy().ops.attention_backward(*wide, mask, *given[1:])
+        for x, y in zip(map(gpu.read, got), want, strict=True):
+            assert x.shape == y.shape
+            # Weights, their cotangents and results are of 11 bits.
+            np.testing.assert_allclose(x, y, rtol=4e-3, atol=4e-3)
+
+    q, k = rng.standard_normal((2, 4, 37, 16)), rng.standard_normal((2, 2, 45, 16))
+    v, g = rng.standard_normal((2, 2, 45, 16)), rng.standard_normal((2, 4, 37, 16))
+    pull(None, None, True, g, q, k, v)
+    mask = rng.random((2, 1, 37, 45)) < 0.5
+    mask[:, :, 5] = True
+    pull(mask, 1.5, False, g, q, k, v)
 
 
 def test_heads_are_read_where_they_lie(

@@ -28,6 +28,12 @@ from .wgsl.cooperative_attention import (
     CooperativeAttentionTile,
     cooperative_attention_source,
 )
+from .wgsl.cooperative_backward import (
+    cooperative_backward_bytes,
+    cooperative_keys,
+    cooperative_queries,
+    cooperative_rows,
+)
 
 if TYPE_CHECKING:
     from ._table import Entries
@@ -39,6 +45,7 @@ _WIDEST_CAUSAL = 128  # which is still faster than to compute what is hidden
 # Of float16 on tensor cores, by the widest head: 116 and 144 TFLOP/s on an H200.
 _COOPERATIVE = {64: CooperativeAttentionTile(8, 16), 128: CooperativeAttentionTile(8, 32)}
 _BACKWARD = (AttentionTile(32, 32), AttentionTile(16, 32), AttentionTile(16, 16))
+_COOPERATIVE_BACKWARD = (CooperativeAttentionTile(8, 16), CooperativeAttentionTile(4, 16))
 _FEW = 16  # queries below which most of a tile would be padding
 
 
@@ -94,6 +101,8 @@ def attention_backward(
     launches: tuple[Launch, ...] = ()
     if tile is not None:
         kernels = (attention_rows, attention_queries, attention_keys)
+        if type(tile) is CooperativeAttentionTile:
+            kernels = (cooperative_rows, cooperative_queries, cooperative_keys)
         heads, launches = _plan(device, tile, kernels, [query, key, value, g], mask, None, scoring)
     if not launches:
         return formula(g, query, key, value, mask, bias, *scoring)
@@ -115,9 +124,7 @@ def _tile(
         return None
     tiles: tuple[AttentionTile | CooperativeAttentionTile, ...] = _TILES
     if query.wgsl == "f16" and has_tensor_cores(device):
-        # Without a kernel of their own, products with scores in memory are faster than tiles.
-        features = {"subgroup", "subgroup-barrier"} <= device.features
-        if not features or device.tensor_lanes != LANES or depth % 16 or columns % 16:
+        if not _cooperates(device, depth, columns):
             return None
         tiles = tuple(tile for width, tile in _COOPERATIVE.items() if widest <= width)
     elif depth % 4 or columns % 4 or widest > (_WIDEST_CAUSAL if is_causal else _WIDEST):
@@ -129,16 +136,33 @@ def _tile(
 
 def _backward_tile(
     device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray
-) -> AttentionTile | None:
+) -> AttentionTile | CooperativeAttentionTile | None:
     depth, columns = query.shape[-1], value.shape[-1]
+    few = min(query.shape[-2], key.shape[-2]) < _FEW
     nothing = not math.prod((*query.shape, *key.shape, columns))
-    if device.software or nothing or query.shape[-2] < _FEW or key.dtype is not query.dtype:
+    if device.software or nothing or few or key.dtype is not query.dtype:
+        return None
+    memory = device.limits["max-compute-workgroup-storage-size"]
+    if query.wgsl == "f16" and has_tensor_cores(device):
+        if not _cooperates(device, depth, columns):
+            return None
+        for tile in _COOPERATIVE_BACKWARD:
+            if cooperative_backward_bytes(tile, depth, columns) <= memory:
+                return tile
         return None
     if depth % 4 or columns % 4:
         return None
-    memory = device.limits["max-compute-workgroup-storage-size"]
     fits = (tile for tile in _BACKWARD if backward_bytes(tile, depth, columns) <= memory)
     return next(fits, None)
+
+
+def _cooperates(device: GpuDevice, depth: int, columns: int) -> bool:
+    """Whether heads fit the kernels on tensor cores.
+
+    Without these, products with scores in memory are faster than tiles.
+    """
+    features = {"subgroup", "subgroup-barrier"} <= device.features
+    return features and device.tensor_lanes == LANES and not (depth % 16 or columns % 16)
 
 
 def _plan(
@@ -199,7 +223,7 @@ def _launches(
     operands = ((4, ()),) * 3 + ((1, ()),) * len(given) + ((4, ()),) * (len(heads) - 3)
     launches = []
     for kernel in kernels:
-        lines = key if kernel is attention_keys else query
+        lines = key if kernel in (attention_keys, cooperative_keys) else query
         tiles = -(-lines.shape[-2] // spec.tile.own)
         groups = tiles * math.prod(lines.shape[:-2])
         tail: list[float] = [groups, tiles, scores[-3], scores[-3] // key.shape[-3], *scores[-2:]]

@@ -19,7 +19,6 @@ from ._runtime import GpuDevice
 from .products.matmul import add_parts, matmul
 from .products.plans import ENOUGH_GROUPS, choose_tile
 from .wgsl import conv as kernels
-from .wgsl.matmul import Reading
 from .wgsl.tile import Tile
 
 if TYPE_CHECKING:
@@ -224,14 +223,12 @@ def plan_tiled(
     n = x.shape[0] * axes[0].count * axes[1].count
     positions = axes[0].count * axes[1].count
     dense = all(axis.every == 1 for axis in axes)
-    four = 4 if k % 4 == 0 and weight.offset % 4 == 0 else 1
     tiles = -(-k // tile.depth)
     per_split = -(-tiles // parts)
     parts = max(1, -(-tiles // max(per_split, 1)))
     spec = kernels.Conv(
         tile=tile,
         stored=x.wgsl,
-        weights=Reading(k_contiguous=True, vector=four == 4),
         ragged=k % tile.depth > 0,
         dense=dense,
         vector=dense and positions % 4 == 0,
@@ -239,7 +236,7 @@ def plan_tiled(
         partial=parts > 1,
     )
     cut, walk = tile.cut(m, n), _result(out, groups, axes)
-    operands = (four, (m * k // four, k // four, 1)), (1, (*_image(x, groups, axes), *walk))
+    operands = (1, (m * k, k, 1)), (1, (*_image(x, groups, axes), *walk))
     kernel, rest = (kernels.conv_source, spec), (tiles, per_split, m, n, k)
     return Plan(_dealt(device, kernel, cut, groups, rest, operands, parts), table, parts)
 
@@ -453,11 +450,9 @@ def plan_weight_tiled(
     tiles = g.shape[0] * image_tiles
     per_split = -(-tiles // parts)
     parts = max(1, -(-tiles // max(per_split, 1)))
-    four = 4 if positions % 4 == 0 and g.offset % 4 == 0 else 1
-    spec = kernels.WeightGrad(tile, x.wgsl, four == 4, n % 4 == 0, parts > 1)
-    steps = (g.shape[1] * positions, m * positions, positions)
-    behind = *(step // four for step in steps), image_tiles
-    operands = (four, behind), (1, _image(x, groups, axes))
+    spec = kernels.WeightGrad(tile, x.wgsl, n % 4 == 0, parts > 1)
+    behind = (g.shape[1] * positions, m * positions, positions, image_tiles)
+    operands = (1, behind), (1, _image(x, groups, axes))
     kernel, rest = (kernels.weight_source, spec), (tiles, per_split, m, n, positions)
     launch = _dealt(device, kernel, tile.cut(m, n), groups, rest, operands, parts)
     return Plan(launch, table, parts)

@@ -1,6 +1,6 @@
 struct Params { groups: u32, row_tiles: i32, column_tiles: i32, batches: i32, tiles: i32, tiles_per_split: i32, m: i32, n: i32, k: i32, a_offset: i32, a_batch: i32, a_outer: i32, a_depth: i32, b_offset: i32, b_image: i32, b_group: i32, b_row: i32, b_column: i32, positions: i32, width: i32, step_y: i32, start_y: i32, step_x: i32, start_x: i32, in_height: i32, in_width: i32, out_offset: i32, out_image: i32, out_group: i32, out_channel: i32, out_row: i32, out_column: i32, out_split: i32, bias_offset: i32, bias_stride: i32 }
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read> in0: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> in0: array<f32>;
 @group(0) @binding(2) var<storage, read> in1: array<f32>;
 @group(0) @binding(3) var<storage, read> in2: array<vec4<i32>>;
 @group(0) @binding(4) var<storage, read> in3: array<f32>;
@@ -26,16 +26,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let tx = lane % 4;
   let ty = lane / 4;
   let a_base = p.a_offset + batch * p.a_batch;
-  let a_low = lane % 2;
-  let a_high = lane / 2;
-  var a0: vec4<f32>;
-  var a1: vec4<f32>;
-  var a2: vec4<f32>;
-  var a3: vec4<f32>;
-  var a_at0 = a_base + min(row_first + 4 * a_high, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
-  var a_at1 = a_base + min(row_first + 4 * a_high + 1, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
-  var a_at2 = a_base + min(row_first + 4 * a_high + 2, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
-  var a_at3 = a_base + min(row_first + 4 * a_high + 3, p.m - 1) * p.a_outer + (tile_first * 8 + 4 * a_low) / 4;
+  let a_low = lane % 8;
+  let a_high = lane / 8;
+  var a0: f32;
+  var a1: f32;
+  var a2: f32;
+  var a3: f32;
+  var a4: f32;
+  var a5: f32;
+  var a6: f32;
+  var a7: f32;
+  var a_at0 = a_base + min(row_first + 4 * (a_high), p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
+  var a_at1 = a_base + min(row_first + 4 * (a_high) + 1, p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
+  var a_at2 = a_base + min(row_first + 4 * (a_high) + 2, p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
+  var a_at3 = a_base + min(row_first + 4 * (a_high) + 3, p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
+  var a_at4 = a_base + min(row_first + 4 * (a_high + 2), p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
+  var a_at5 = a_base + min(row_first + 4 * (a_high + 2) + 1, p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
+  var a_at6 = a_base + min(row_first + 4 * (a_high + 2) + 2, p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
+  var a_at7 = a_base + min(row_first + 4 * (a_high + 2) + 3, p.m - 1) * p.a_outer + (tile_first * 8 + a_low) * p.a_depth;
   let b_low = lane % 4;
   let b_high = lane / 4;
   var b0: f32;
@@ -46,19 +54,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var b5: f32;
   var b6: f32;
   var b7: f32;
-  let b0_n = min(column_first + 4 * b_low, p.n - 1);
+  let b0_n = min(column_first + 4 * (b_low), p.n - 1);
   let b0_y = (b0_n % p.positions) / p.width * p.step_y + p.start_y;
   let b0_x = (b0_n % p.positions) % p.width * p.step_x + p.start_x;
   let b0_base = p.b_offset + b0_n / p.positions * p.b_image + batch * p.b_group + b0_y * p.b_row + b0_x * p.b_column;
-  let b1_n = min(column_first + 4 * b_low + 1, p.n - 1);
+  let b1_n = min(column_first + 4 * (b_low) + 1, p.n - 1);
   let b1_y = (b1_n % p.positions) / p.width * p.step_y + p.start_y;
   let b1_x = (b1_n % p.positions) % p.width * p.step_x + p.start_x;
   let b1_base = p.b_offset + b1_n / p.positions * p.b_image + batch * p.b_group + b1_y * p.b_row + b1_x * p.b_column;
-  let b2_n = min(column_first + 4 * b_low + 2, p.n - 1);
+  let b2_n = min(column_first + 4 * (b_low) + 2, p.n - 1);
   let b2_y = (b2_n % p.positions) / p.width * p.step_y + p.start_y;
   let b2_x = (b2_n % p.positions) % p.width * p.step_x + p.start_x;
   let b2_base = p.b_offset + b2_n / p.positions * p.b_image + batch * p.b_group + b2_y * p.b_row + b2_x * p.b_column;
-  let b3_n = min(column_first + 4 * b_low + 3, p.n - 1);
+  let b3_n = min(column_first + 4 * (b_low) + 3, p.n - 1);
   let b3_y = (b3_n % p.positions) / p.width * p.step_y + p.start_y;
   let b3_x = (b3_n % p.positions) % p.width * p.step_x + p.start_x;
   let b3_base = p.b_offset + b3_n / p.positions * p.b_image + batch * p.b_group + b3_y * p.b_row + b3_x * p.b_column;
@@ -69,28 +77,40 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var t = tile_first; t <= tile_last; t++) {
     if (t < tile_last) {
       if ((t + 1) * 8 <= p.k) {
-      if (lane < 8) {
         a0 = in0[a_at0];
         a1 = in0[a_at1];
         a2 = in0[a_at2];
         a3 = in0[a_at3];
-      }
+        a4 = in0[a_at4];
+        a5 = in0[a_at5];
+        a6 = in0[a_at6];
+        a7 = in0[a_at7];
       } else {
-      if (lane < 8) {
-        a0 = vec4<f32>();
-        if (t * 8 + 4 * a_low < p.k) { a0 = in0[a_at0]; }
-        a1 = vec4<f32>();
-        if (t * 8 + 4 * a_low < p.k) { a1 = in0[a_at1]; }
-        a2 = vec4<f32>();
-        if (t * 8 + 4 * a_low < p.k) { a2 = in0[a_at2]; }
-        a3 = vec4<f32>();
-        if (t * 8 + 4 * a_low < p.k) { a3 = in0[a_at3]; }
+        a0 = f32();
+        if (t * 8 + a_low < p.k) { a0 = in0[a_at0]; }
+        a1 = f32();
+        if (t * 8 + a_low < p.k) { a1 = in0[a_at1]; }
+        a2 = f32();
+        if (t * 8 + a_low < p.k) { a2 = in0[a_at2]; }
+        a3 = f32();
+        if (t * 8 + a_low < p.k) { a3 = in0[a_at3]; }
+        a4 = f32();
+        if (t * 8 + a_low < p.k) { a4 = in0[a_at4]; }
+        a5 = f32();
+        if (t * 8 + a_low < p.k) { a5 = in0[a_at5]; }
+        a6 = f32();
+        if (t * 8 + a_low < p.k) { a6 = in0[a_at6]; }
+        a7 = f32();
+        if (t * 8 + a_low < p.k) { a7 = in0[a_at7]; }
       }
-      }
-      a_at0 += 2;
-      a_at1 += 2;
-      a_at2 += 2;
-      a_at3 += 2;
+      a_at0 += 8 * p.a_depth;
+      a_at1 += 8 * p.a_depth;
+      a_at2 += 8 * p.a_depth;
+      a_at3 += 8 * p.a_depth;
+      a_at4 += 8 * p.a_depth;
+      a_at5 += 8 * p.a_depth;
+      a_at6 += 8 * p.a_depth;
+      a_at7 += 8 * p.a_depth;
       let e0 = in2[t * 8 + b_high];
       b0 = f32();
       if (u32(b0_y + e0.y) < u32(p.in_height) && u32(b0_x + e0.z) < u32(p.in_width)) { b0 = in1[b0_base + e0.x]; }
@@ -162,14 +182,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       workgroupBarrier();
     }
     if (t < tile_last) {
-      if (lane < 8) {
-      tile_a[(4 * a_low) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.x), f32(a1.x), f32(a2.x), f32(a3.x));
-      tile_a[(4 * a_low + 1) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.y), f32(a1.y), f32(a2.y), f32(a3.y));
-      tile_a[(4 * a_low + 2) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.z), f32(a1.z), f32(a2.z), f32(a3.z));
-      tile_a[(4 * a_low + 3) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0.w), f32(a1.w), f32(a2.w), f32(a3.w));
-      }
-      tile_b[(b_high) * 4 + (4 * b_low) / 4] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
-      tile_b[(b_high + 4) * 4 + (4 * b_low) / 4] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
+      tile_a[(a_low) * 5 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_low) * 5 + a_high + 2] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_high) * 4 + b_low] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
+      tile_b[(b_high + 4) * 4 + b_low] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
       workgroupBarrier();
     }
   }

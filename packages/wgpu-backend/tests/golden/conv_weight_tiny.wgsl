@@ -36,14 +36,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var a6: f16;
   var a7: f16;
   let a_base = p.a_offset + batch * p.a_group;
-  let a_row0 = a_base + min(row_first + 4 * a_high, p.m - 1) * p.a_outer;
-  let a_row1 = a_base + min(row_first + 4 * a_high + 1, p.m - 1) * p.a_outer;
-  let a_row2 = a_base + min(row_first + 4 * a_high + 2, p.m - 1) * p.a_outer;
-  let a_row3 = a_base + min(row_first + 4 * a_high + 3, p.m - 1) * p.a_outer;
-  let a_row4 = a_base + min(row_first + 4 * a_high + 8, p.m - 1) * p.a_outer;
-  let a_row5 = a_base + min(row_first + 4 * a_high + 9, p.m - 1) * p.a_outer;
-  let a_row6 = a_base + min(row_first + 4 * a_high + 10, p.m - 1) * p.a_outer;
-  let a_row7 = a_base + min(row_first + 4 * a_high + 11, p.m - 1) * p.a_outer;
+  let a_row0 = a_base + min(row_first + 4 * (a_high), p.m - 1) * p.a_outer;
+  let a_row1 = a_base + min(row_first + 4 * (a_high) + 1, p.m - 1) * p.a_outer;
+  let a_row2 = a_base + min(row_first + 4 * (a_high) + 2, p.m - 1) * p.a_outer;
+  let a_row3 = a_base + min(row_first + 4 * (a_high) + 3, p.m - 1) * p.a_outer;
+  let a_row4 = a_base + min(row_first + 4 * (a_high + 2), p.m - 1) * p.a_outer;
+  let a_row5 = a_base + min(row_first + 4 * (a_high + 2) + 1, p.m - 1) * p.a_outer;
+  let a_row6 = a_base + min(row_first + 4 * (a_high + 2) + 2, p.m - 1) * p.a_outer;
+  let a_row7 = a_base + min(row_first + 4 * (a_high + 2) + 3, p.m - 1) * p.a_outer;
   let b_low = lane % 8;
   let b_high = lane / 8;
   var b0: f16;
@@ -54,14 +54,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var b5: f16;
   var b6: f16;
   var b7: f16;
-  let e0 = in2[min(column_first + 4 * b_high, p.n - 1)];
-  let e1 = in2[min(column_first + 4 * b_high + 1, p.n - 1)];
-  let e2 = in2[min(column_first + 4 * b_high + 2, p.n - 1)];
-  let e3 = in2[min(column_first + 4 * b_high + 3, p.n - 1)];
-  let e4 = in2[min(column_first + 4 * b_high + 8, p.n - 1)];
-  let e5 = in2[min(column_first + 4 * b_high + 9, p.n - 1)];
-  let e6 = in2[min(column_first + 4 * b_high + 10, p.n - 1)];
-  let e7 = in2[min(column_first + 4 * b_high + 11, p.n - 1)];
+  let e0 = in2[min(column_first + 4 * (b_high), p.n - 1)];
+  let e1 = in2[min(column_first + 4 * (b_high) + 1, p.n - 1)];
+  let e2 = in2[min(column_first + 4 * (b_high) + 2, p.n - 1)];
+  let e3 = in2[min(column_first + 4 * (b_high) + 3, p.n - 1)];
+  let e4 = in2[min(column_first + 4 * (b_high + 2), p.n - 1)];
+  let e5 = in2[min(column_first + 4 * (b_high + 2) + 1, p.n - 1)];
+  let e6 = in2[min(column_first + 4 * (b_high + 2) + 2, p.n - 1)];
+  let e7 = in2[min(column_first + 4 * (b_high + 2) + 3, p.n - 1)];
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
@@ -162,10 +162,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       workgroupBarrier();
     }
     if (t < tile_last) {
-      tile_a[(a_low) * 5 + (4 * a_high) / 4] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
-      tile_a[(a_low) * 5 + (4 * a_high + 8) / 4] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
-      tile_b[(b_low) * 5 + (4 * b_high) / 4] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
-      tile_b[(b_low) * 5 + (4 * b_high + 8) / 4] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
+      tile_a[(a_low) * 5 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_low) * 5 + a_high + 2] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_low) * 5 + b_high] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
+      tile_b[(b_low) * 5 + b_high + 2] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
       workgroupBarrier();
     }
   }

@@ -1,6 +1,6 @@
 struct Params { groups: u32, row_tiles: i32, column_tiles: i32, batches: i32, tiles: i32, tiles_per_split: i32, m: i32, n: i32, k: i32, inner: i32, a_offset: i32, a_batch1: i32, a_batch0: i32, a_outer: i32, a_depth: i32, b_offset: i32, b_batch1: i32, b_batch0: i32, b_outer: i32, b_depth: i32 }
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, read> in0: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> in0: array<f32>;
 @group(0) @binding(2) var<storage, read> in1: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> out0: array<vec4<f32>>;
 fn linear_group(group: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -25,22 +25,30 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let ty = lane / 16;
   let a_base = p.a_offset + batch / p.inner * p.a_batch1 + batch % p.inner * p.a_batch0;
   let b_base = p.b_offset + batch / p.inner * p.b_batch1 + batch % p.inner * p.b_batch0;
-  let a_low = lane % 4;
-  let a_high = lane / 4;
-  var a0: vec4<f32>;
-  var a1: vec4<f32>;
-  var a2: vec4<f32>;
-  var a3: vec4<f32>;
-  var a_at0 = a_base + min(row_first + 4 * a_high, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
-  var a_at1 = a_base + min(row_first + 4 * a_high + 1, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
-  var a_at2 = a_base + min(row_first + 4 * a_high + 2, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
-  var a_at3 = a_base + min(row_first + 4 * a_high + 3, p.m - 1) * p.a_outer + (tile_first * 16 + 4 * a_low) / 4;
+  let a_low = lane % 16;
+  let a_high = lane / 16;
+  var a0: f32;
+  var a1: f32;
+  var a2: f32;
+  var a3: f32;
+  var a4: f32;
+  var a5: f32;
+  var a6: f32;
+  var a7: f32;
+  var a_at0 = a_base + min(row_first + 4 * (a_high), p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
+  var a_at1 = a_base + min(row_first + 4 * (a_high) + 1, p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
+  var a_at2 = a_base + min(row_first + 4 * (a_high) + 2, p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
+  var a_at3 = a_base + min(row_first + 4 * (a_high) + 3, p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
+  var a_at4 = a_base + min(row_first + 4 * (a_high + 8), p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
+  var a_at5 = a_base + min(row_first + 4 * (a_high + 8) + 1, p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
+  var a_at6 = a_base + min(row_first + 4 * (a_high + 8) + 2, p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
+  var a_at7 = a_base + min(row_first + 4 * (a_high + 8) + 3, p.m - 1) * p.a_outer + (tile_first * 16 + a_low) * p.a_depth;
   let b_low = lane % 16;
   let b_high = lane / 16;
   var b0: vec4<f32>;
   var b1: vec4<f32>;
-  var b_at0 = b_base + (min(column_first + 4 * b_low, p.n - 4)) / 4 + (tile_first * 16 + b_high) * p.b_depth;
-  var b_at1 = b_base + (min(column_first + 4 * b_low, p.n - 4)) / 4 + (tile_first * 16 + b_high + 8) * p.b_depth;
+  var b_at0 = b_base + min(column_first + 4 * (b_low), p.n - 4) / 4 + (tile_first * 16 + b_high) * p.b_depth;
+  var b_at1 = b_base + min(column_first + 4 * (b_low), p.n - 4) / 4 + (tile_first * 16 + b_high + 8) * p.b_depth;
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
@@ -51,16 +59,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c7_0 = vec4<f32>();
   for (var t = tile_first; t <= tile_last; t++) {
     if (t < tile_last) {
-      if (lane < 64) {
         a0 = in0[a_at0];
         a1 = in0[a_at1];
         a2 = in0[a_at2];
         a3 = in0[a_at3];
-      }
-      a_at0 += 4;
-      a_at1 += 4;
-      a_at2 += 4;
-      a_at3 += 4;
+        a4 = in0[a_at4];
+        a5 = in0[a_at5];
+        a6 = in0[a_at6];
+        a7 = in0[a_at7];
+      a_at0 += 16 * p.a_depth;
+      a_at1 += 16 * p.a_depth;
+      a_at2 += 16 * p.a_depth;
+      a_at3 += 16 * p.a_depth;
+      a_at4 += 16 * p.a_depth;
+      a_at5 += 16 * p.a_depth;
+      a_at6 += 16 * p.a_depth;
+      a_at7 += 16 * p.a_depth;
         b0 = in1[b_at0];
         b1 = in1[b_at1];
       b_at0 += 16 * p.b_depth;
@@ -246,14 +260,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       workgroupBarrier();
     }
     if (t < tile_last) {
-      if (lane < 64) {
-      tile_a[(4 * a_low) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.x), f32(a1.x), f32(a2.x), f32(a3.x));
-      tile_a[(4 * a_low + 1) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.y), f32(a1.y), f32(a2.y), f32(a3.y));
-      tile_a[(4 * a_low + 2) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.z), f32(a1.z), f32(a2.z), f32(a3.z));
-      tile_a[(4 * a_low + 3) * 17 + (4 * a_high) / 4] = vec4<f32>(f32(a0.w), f32(a1.w), f32(a2.w), f32(a3.w));
-      }
-      tile_b[(b_high) * 16 + (4 * b_low) / 4] = vec4<f32>(b0);
-      tile_b[(b_high + 8) * 16 + (4 * b_low) / 4] = vec4<f32>(b1);
+      tile_a[(a_low) * 17 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_low) * 17 + a_high + 8] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_high) * 16 + b_low] = vec4<f32>(b0);
+      tile_b[(b_high + 8) * 16 + b_low] = vec4<f32>(b1);
       workgroupBarrier();
     }
   }

@@ -37,14 +37,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var a5: f16;
   var a6: f16;
   var a7: f16;
-  var a_at0 = a_base + min(row_first + 4 * a_low, p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
-  var a_at1 = a_base + min(row_first + 4 * a_low + 1, p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
-  var a_at2 = a_base + min(row_first + 4 * a_low + 2, p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
-  var a_at3 = a_base + min(row_first + 4 * a_low + 3, p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
-  var a_at4 = a_base + min(row_first + 4 * a_low, p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
-  var a_at5 = a_base + min(row_first + 4 * a_low + 1, p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
-  var a_at6 = a_base + min(row_first + 4 * a_low + 2, p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
-  var a_at7 = a_base + min(row_first + 4 * a_low + 3, p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
+  var a_at0 = a_base + min(row_first + 4 * (a_low), p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
+  var a_at1 = a_base + min(row_first + 4 * (a_low) + 1, p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
+  var a_at2 = a_base + min(row_first + 4 * (a_low) + 2, p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
+  var a_at3 = a_base + min(row_first + 4 * (a_low) + 3, p.m - 1) * p.a_outer + (tile_first * 8 + a_high) * p.a_depth;
+  var a_at4 = a_base + min(row_first + 4 * (a_low), p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
+  var a_at5 = a_base + min(row_first + 4 * (a_low) + 1, p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
+  var a_at6 = a_base + min(row_first + 4 * (a_low) + 2, p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
+  var a_at7 = a_base + min(row_first + 4 * (a_low) + 3, p.m - 1) * p.a_outer + (tile_first * 8 + a_high + 4) * p.a_depth;
   let b_low = lane % 8;
   let b_high = lane / 8;
   var b0: f16;
@@ -55,14 +55,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var b5: f16;
   var b6: f16;
   var b7: f16;
-  var b_at0 = b_base + min(column_first + 4 * b_high, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
-  var b_at1 = b_base + min(column_first + 4 * b_high + 1, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
-  var b_at2 = b_base + min(column_first + 4 * b_high + 2, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
-  var b_at3 = b_base + min(column_first + 4 * b_high + 3, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
-  var b_at4 = b_base + min(column_first + 4 * b_high + 8, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
-  var b_at5 = b_base + min(column_first + 4 * b_high + 9, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
-  var b_at6 = b_base + min(column_first + 4 * b_high + 10, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
-  var b_at7 = b_base + min(column_first + 4 * b_high + 11, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at0 = b_base + min(column_first + 4 * (b_high), p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at1 = b_base + min(column_first + 4 * (b_high) + 1, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at2 = b_base + min(column_first + 4 * (b_high) + 2, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at3 = b_base + min(column_first + 4 * (b_high) + 3, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at4 = b_base + min(column_first + 4 * (b_high + 2), p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at5 = b_base + min(column_first + 4 * (b_high + 2) + 1, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at6 = b_base + min(column_first + 4 * (b_high + 2) + 2, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
+  var b_at7 = b_base + min(column_first + 4 * (b_high + 2) + 3, p.n - 1) * p.b_outer + (tile_first * 8 + b_low) * p.b_depth;
   var c0_0 = vec4<f32>();
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
@@ -192,10 +192,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       workgroupBarrier();
     }
     if (t < tile_last) {
-      tile_a[(a_high) * 4 + (4 * a_low) / 4] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
-      tile_a[(a_high + 4) * 4 + (4 * a_low) / 4] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
-      tile_b[(b_low) * 5 + (4 * b_high) / 4] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
-      tile_b[(b_low) * 5 + (4 * b_high + 8) / 4] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
+      tile_a[(a_high) * 4 + a_low] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_high + 4) * 4 + a_low] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_low) * 5 + b_high] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
+      tile_b[(b_low) * 5 + b_high + 2] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
       workgroupBarrier();
     }
   }

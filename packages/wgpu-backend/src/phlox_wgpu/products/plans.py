@@ -122,8 +122,14 @@ def plan_tiled(
 ) -> Plan:
     """A plan for a kernel with workgroup memory; `unscaled`: what `plan_halves` leaves to it."""
     m, n, k = found.m, found.n, found.k
-    a = walk_of(found.a, found.a_batch, offsets[0], m, k)
-    b = walk_of(found.b, found.b_batch, offsets[1], n, k)
+    # Workgroup memory has vectors along rows and columns alone.
+    a, b = (
+        replace(walk, vector=walk.vector and not walk.k_contiguous)
+        for walk in (
+            walk_of(found.a, found.a_batch, offsets[0], m, k),
+            walk_of(found.b, found.b_batch, offsets[1], n, k),
+        )
+    )
     cut = tile.cut(m, n)
     tiles = -(-k // tile.depth)
     per_split = -(-tiles // parts)

@@ -37,7 +37,7 @@ def tile_of(
         if shape is not _SMALL and rows * columns * batches < ENOUGH_GROUPS:
             continue
         partial = k >= _PARTIAL_FROM and not (m % tile.rows or n % tile.columns)
-        if (partial or shape is not _LARGE[0]) and tile.workgroup_bytes(partial=partial) <= memory:
+        if tile.workgroup_bytes(partial=partial) <= memory:
             return tile, partial
     return None
 

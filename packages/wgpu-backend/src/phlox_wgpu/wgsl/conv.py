@@ -22,14 +22,13 @@ _LANES = "xyzw"
 class Conv:
     """A tiled convolution.
 
-    Channels of the result are rows, its positions over the batch are columns. ``weights``: how the
-    matrix of weights is read. ``dense``: positions of a channel lie together in the result, in
-    fours when ``vector``. ``bias``: one value per channel. ``partial``: f32 results per split.
+    Channels of the result are rows, its positions over the batch are columns. ``dense``: positions
+    of a channel lie together in the result, in fours when ``vector``. ``bias``: one value per
+    channel. ``partial``: f32 results per split.
     """
 
     tile: Tile
     stored: str
-    weights: Reading
     ragged: bool
     dense: bool
     vector: bool
@@ -53,15 +52,11 @@ class ConvPlain:
 
 @dataclass(frozen=True, slots=True)
 class WeightGrad:
-    """A tiled cotangent of the weight.
-
-    ``vector``: cotangents are read, and ``vector_out``: results stored, in fours.
-    """
+    """A tiled cotangent of the weight, whose results are stored in fours when ``vector``."""
 
     tile: Tile
     stored: str
     vector: bool
-    vector_out: bool
     partial: bool
 
 
@@ -147,8 +142,8 @@ class _Cotangents(PlacedLoader):
     Images are padded to tiles.
     """
 
-    def __init__(self, tile: Tile, stored: str, vector: bool) -> None:
-        self.place = Placement("a", tile.rows, tile.depth, tile.threads, True, vector, stored)
+    def __init__(self, tile: Tile, stored: str) -> None:
+        self.place = Placement("a", tile.rows, tile.depth, tile.threads, True, False, stored)
         self.depth = tile.depth
 
     def setup(self) -> list[str]:
@@ -160,20 +155,17 @@ class _Cotangents(PlacedLoader):
 
     def load(self) -> list[str]:
         place = self.place
-        zero = f"vec4<{place.stored}>()" if place.vector else f"{place.stored}()"
-        four = " / 4" if place.vector else ""
         lines = [
             "      let image = t / p.image_tiles;",
             f"      let first = t % p.image_tiles * {self.depth};",
             f"      let a_position = first + {place.depth_at(0)};",
-            f"      let a_at = image * p.a_image + a_position{four};",
+            "      let a_at = image * p.a_image + a_position;",
         ]
-        loads = []
         for slot in range(place.slots):
             load = f"a{slot} = in0[a_row{slot} + a_at];"
-            loads.append(f"      a{slot} = {zero};")
-            loads.append(f"      if (a_position < p.positions) {{ {load} }}")
-        return lines + place.guarded(loads)
+            lines.append(f"      a{slot} = {place.stored}();")
+            lines.append(f"      if (a_position < p.positions) {{ {load} }}")
+        return lines
 
 
 class _Patches(PlacedLoader):
@@ -210,11 +202,10 @@ def conv_source(spec: Conv) -> Kernel:
 
     Parameters `CONV_PARAMS`, with a bias `BIAS_PARAMS`.
     """
-    a = MatrixLoader("a", spec.tile, spec.weights, spec.stored, spec.ragged)
+    a = MatrixLoader("a", spec.tile, Reading(True, False), spec.stored, spec.ragged)
     prologue = ["  let a_base = p.a_offset + batch * p.a_batch;"]
     text = tile_source(spec.tile, a, _Windows(spec.tile, spec.stored), prologue, _epilogue(spec))
-    weights = f"vec4<{spec.stored}>" if spec.weights.vector else spec.stored
-    inputs = (weights, spec.stored, "vec4<i32>", *((spec.stored,) if spec.bias else ()))
+    inputs = (spec.stored, spec.stored, "vec4<i32>", *((spec.stored,) if spec.bias else ()))
     target = "f32" if spec.partial else spec.stored
     params = (*CONV_PARAMS, *(BIAS_PARAMS if spec.bias else ()))
     return Kernel(text, inputs, (f"vec4<{target}>" if spec.vector else target,), params)
@@ -311,13 +302,12 @@ def conv_plain(spec: ConvPlain) -> Kernel:
 
 def weight_source(spec: WeightGrad) -> Kernel:
     """The kernel: inputs cotangent, image, table; parameters `WEIGHT_PARAMS`."""
-    a = _Cotangents(spec.tile, spec.stored, spec.vector)
+    a = _Cotangents(spec.tile, spec.stored)
     target = "f32" if spec.partial else spec.stored
-    epilogue = dense_epilogue(spec.tile, target, spec.vector_out, bias=False)
+    epilogue = dense_epilogue(spec.tile, target, spec.vector, bias=False)
     text = tile_source(spec.tile, a, _Patches(spec.tile, spec.stored), [], epilogue)
-    cotangent = f"vec4<{spec.stored}>" if spec.vector else spec.stored
-    out = f"vec4<{target}>" if spec.vector_out else target
-    return Kernel(text, (cotangent, spec.stored, "vec4<i32>"), (out,), WEIGHT_PARAMS)
+    out = f"vec4<{target}>" if spec.vector else target
+    return Kernel(text, (spec.stored, spec.stored, "vec4<i32>"), (out,), WEIGHT_PARAMS)
 
 
 def weight_plain(spec: WeightPlain) -> Kernel:

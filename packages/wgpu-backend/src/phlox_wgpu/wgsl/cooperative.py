@@ -14,6 +14,7 @@ Yokota, "Recovering single precision accuracy from Tensor Cores", 2022.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from .._kernel import Kernel
 from .matmul import BASES, BIAS_PARAMS, SIZE_PARAMS
@@ -24,6 +25,7 @@ _SUMS = f"coop_mat{SQUARE}x{SQUARE}<f32,C>"
 _BAND = 8
 LOW = 2048  # what the low half is multiplied by, so that it is no denormal
 _HALF_UNIT, _KEPT = "vec4(0x1000u)", "vec4(0xffffe000u)"  # of float32 as float16 has it
+_WAITING = 32
 _FREE = 2  # vectors of a line that stay empty, against bank conflicts
 
 
@@ -60,7 +62,12 @@ class CooperativeTile:
     @property
     def results(self) -> int:
         """Elements of the result that a workgroup has in its memory at once."""
-        return self.subgroups * SQUARE * self.own_columns
+        return self.subgroups * SQUARE * self.waiting
+
+    @property
+    def waiting(self) -> int:
+        """Columns of a subgroup that wait there at once."""
+        return min(self.own_columns, _WAITING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,28 +366,28 @@ def _squares_out(tile: CooperativeTile, squares: list[tuple[int, int]]) -> list[
 
 
 def _epilogue(spec: Cooperative) -> list[str]:
-    """Squares to workgroup memory, a row of them at a time, and from there to the result."""
+    """Squares to workgroup memory, some of a row at a time, and from there to the result."""
     tile = spec.tile
-    wide = tile.own_columns
+    wide = tile.waiting
     lines = [
         f"  let mine = subgroup * {SQUARE * wide};",
         f"  let results_pitch = {wide}u;",
         f"  let own_lane = lane % {tile.lanes};",
         "  let out_base = batch * p.m * p.n;",
+        *[f"  let waits{j} = mine + {SQUARE * j};" for j in range(wide // SQUARE)],
     ]
-    for i in range(tile.own_rows // SQUARE):
-        for j in _columns(tile):
-            at = f"at{i}_{j}"
-            lines.append(f"  let {at} = mine + {SQUARE * j};")
-            lines.append(f"  coopStoreT(c{i}_{j}, &results[{at}], results_pitch);")
-        lines.append("  workgroupBarrier();")
+    for i, first in product(range(tile.own_rows // SQUARE), range(0, tile.own_columns, wide)):
+        for j in range(wide // SQUARE):
+            square = f"c{i}_{first // SQUARE + j}"
+            lines.append(f"  coopStoreT({square}, &results[waits{j}], results_pitch);")
         lines += [
+            "  workgroupBarrier();",
             f"  for (var e = own_lane; e < {SQUARE * wide // 4}; e += {tile.lanes}) {{",
             f"    let row = row_first + own_row + {SQUARE * i} + e / {wide // 4};",
-            f"    let column = column_first + own_column + 4 * (e % {wide // 4});",
-            "    let first = mine + 4 * e;",
-            "    var value = vec4<f32>(results[first], results[first + 1], results[first + 2],"
-            " results[first + 3]);",
+            f"    let column = column_first + own_column + {first} + 4 * (e % {wide // 4});",
+            "    let at = mine + 4 * e;",
+            "    var value = vec4<f32>(results[at], results[at + 1], results[at + 2],"
+            " results[at + 3]);",
             "    if (row < p.m && column < p.n) {",
         ]
         if spec.bias:

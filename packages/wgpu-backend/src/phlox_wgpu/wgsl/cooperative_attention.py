@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._kernel import Kernel
-from .attention import LEAST, Attention, attention_params, hide
+from .attention import LEAST, Attention, attention_params, base, hide
 from .cooperative import SQUARE
 from .tile import SIGNATURE
 
@@ -41,24 +41,36 @@ class CooperativeAttentionTile:
 
     def workgroup_bytes(self, depth: int, columns: int) -> int:
         """Workgroup memory: keys and values, scores and weights."""
-        own = 4 * self.keys * _PITCH + 8 * SQUARE * (self.keys // 4 + _FREE)
+        own = self.score_bytes + self.weight_bytes
         return 8 * self.keys * ((depth + columns) // 4 + 2 * _FREE) + self.subgroups * own
+
+    @property
+    def score_bytes(self) -> int:
+        """Scores of a subgroup."""
+        return 4 * self.keys * _PITCH
+
+    @property
+    def weight_bytes(self) -> int:
+        """Weights of a subgroup."""
+        return 8 * SQUARE * (self.keys // 4 + _FREE)
 
 
 Cooperative = Attention[CooperativeAttentionTile]
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
-    """Keys or values: how a tile of them comes to workgroup memory."""
+class TileLines:
+    """Lines that all subgroups of a workgroup go over: how a tile comes to workgroup memory."""
 
     name: str
     buffer: str
     tile: CooperativeAttentionTile
     width: int
+    count: str = "p.keys"
 
     @property
     def pitch(self) -> int:
+        """Vectors from one line to the next."""
         return self.width // 4 + _FREE
 
     @property
@@ -66,27 +78,28 @@ class _Lines:
         return range(-(-self.tile.keys * self.width // 4 // self.tile.threads))
 
     def memory(self) -> str:
+        """The declaration of the workgroup memory."""
         return f"var<workgroup> tile_{self.name}: array<vec4<f16>, {self.tile.keys * self.pitch}>;"
 
     def setup(self) -> list[str]:
-        base = f"p.{self.name}_offset + batch * p.{self.name}_batch"
+        """The pitch, and registers."""
         return [
             f"  let {self.name}_pitch = {self.pitch}u;",
-            f"  let {self.name}_base = {base} + head / p.share * p.{self.name}_head;",
             *[f"  var {self.name}{slot} = vec4<f16>();" for slot in self._slots],
         ]
 
     def load(self) -> list[str]:
-        """Tile `t` to registers; past the end the last key, whose weight is 0."""
+        """Tile `t` to registers; past the end the last line, whose weight is 0."""
         lines, near = [], self.width // 4
         for slot in self._slots:
             e = f"(lane + {slot * self.tile.threads})"
-            row = f"min(t * {self.tile.keys} + {e} / {near}, p.keys - 1)"
+            row = f"min(t * {self.tile.keys} + {e} / {near}, {self.count} - 1)"
             at = f"u32({self.name}_base + {row} * p.{self.name}_row + {e} % {near})"
             lines.append(f"    {self.name}{slot} = {self.buffer}[{at}];")
         return lines
 
     def store(self) -> list[str]:
+        """Registers to workgroup memory."""
         lines, near = [], self.width // 4
         for slot in self._slots:
             first = slot * self.tile.threads
@@ -102,19 +115,23 @@ class _Lines:
 def cooperative_attention_source(spec: Cooperative) -> Kernel:
     """The kernel: inputs and parameters as of `attention_source`."""
     tile, given = spec.tile, spec.given
-    keys = _Lines("k", "in1", tile, spec.depth)
-    values = _Lines("v", "in2", tile, spec.columns)
-    own = tile.keys * _PITCH
+    keys = TileLines("k", "in1", tile, spec.depth)
+    values = TileLines("v", "in2", tile, spec.columns)
     lines = [
         keys.memory(),
         values.memory(),
-        f"var<workgroup> scores: array<f32, {tile.subgroups * own}>;",
-        f"var<workgroup> weights: array<vec4<f16>, {tile.subgroups * _weights_of(tile)}>;",
+        *memory(tile, "scores", "weights"),
         SIGNATURE.format(threads=tile.threads).rstrip(),
-        *_place(spec),
+        *place(spec),
+        *[base(x, "head / p.share") for x in "kv"],
+        *[base(x, "head") for x in ("q", *given)],
         *keys.setup(),
         *values.setup(),
-        *_queries(spec),
+        *own_squares("q", "in0", spec.depth),
+        *tiles_of_keys(spec),
+        f"  var high = {LEAST};",
+        "  var sum = 0.0;",
+        *zeros("o", spec.columns),
         "  var t = 0;",
         *keys.load(),
         *values.load(),
@@ -128,11 +145,15 @@ def cooperative_attention_source(spec: Cooperative) -> Kernel:
         *values.load(),
         "    }",
         f"    let key_first = (t - 1) * {tile.keys};",
-        *_scores(spec, keys),
+        *products(keys, "q", "s", "scores"),
+        "    subgroupBarrier();",
         *_softmax(spec, given),
-        *_add_values(spec, values),
+        *add(values, "weights", "o"),
         "  }",
-        *_result(spec),
+        f"  let all = sum + subgroupShuffleXor(sum, {SQUARE}u);",
+        # A query that sees nothing gives zeros.
+        "  let by = select(1.0 / all, 0.0, all == 0.0);",
+        *result("o", spec.columns, "p.queries", "out0", "by"),
         "}\n",
     ]
     inputs = ["vec4<f16>"] * 3 + [{"mask": "u32", "bias": "f16"}[x] for x in given]
@@ -146,66 +167,119 @@ def _weights_of(tile: CooperativeAttentionTile) -> int:
     return SQUARE * (tile.keys // 4 + _FREE)
 
 
-def _place(spec: Cooperative) -> list[str]:
-    tile = spec.tile
-    lines = [
+def memory(tile: CooperativeAttentionTile, scores: str, weights: str) -> list[str]:
+    """Scores of all subgroups by other and own lines, or weights by own and other ones."""
+    size, vectors = tile.subgroups * tile.keys * _PITCH, tile.subgroups * _weights_of(tile)
+    return [
+        f"var<workgroup> {scores}: array<f32, {size}>;",
+        f"var<workgroup> {weights}: array<vec4<f16>, {vectors}>;",
+    ]
+
+
+def place(spec: Cooperative, *, by_keys: bool = False) -> list[str]:
+    """Where the workgroup, the subgroup and the thread stand among queries, or among keys."""
+    tile, count = spec.tile, "p.keys" if by_keys else "p.queries"
+    heads, head = ("(p.heads / p.share)", "key_head") if by_keys else ("p.heads", "head")
+    return [
         # Groups past the end do again what the last one does: products ask that none returns.
         "  let id = i32(min(linear_group(group, groups), p.groups - 1));",
         "  let above = id / p.tiles;",
-        "  let head = above % p.heads;",
-        "  let batch = above / p.heads;",
+        f"  let {head} = above % {heads};",
+        f"  let batch = above / {heads};",
         f"  let subgroup = lane / {LANES};",
         f"  let own_lane = lane % {LANES};",
         # The last rows of all are done twice where they do not fill sixteen.
         f"  let group_first = id % p.tiles * {tile.own};",
-        f"  let row_first = min(group_first + {SQUARE} * subgroup, p.queries - {SQUARE});",
+        f"  let row_first = min(group_first + {SQUARE} * subgroup, {count} - {SQUARE});",
         f"  let row0 = row_first + own_lane % {SQUARE};",
         f"  let half = own_lane / {SQUARE};",
         f"  let own_scores = subgroup * {tile.keys * _PITCH};",
         f"  let own_weights = subgroup * {_weights_of(tile)};",
         f"  let scores_pitch = {_PITCH}u;",
         f"  let weights_pitch = {tile.keys // 4 + _FREE}u;",
-        *[
-            f"  let {x}_base = p.{x}_offset + batch * p.{x}_batch + head * p.{x}_head;"
-            for x in ("q", *spec.given)
-        ],
-        f"  var tiles = (p.keys + {tile.keys - 1}) / {tile.keys};",
     ]
+
+
+def tiles_of_keys(spec: Cooperative) -> list[str]:
+    """How many tiles of keys the workgroup's queries see."""
+    tile = spec.tile
+    lines = [f"  var tiles = (p.keys + {tile.keys - 1}) / {tile.keys};"]
     if spec.is_causal:
         last = f"min(group_first + {tile.own}, p.queries) + p.keys - p.queries"
         lines.append(f"  tiles = min(tiles, max({last} + {tile.keys - 1}, 0) / {tile.keys});")
-    lines += [f"  var high = {LEAST};", "  var sum = 0.0;"]
-    return lines + [f"  var o{j} = {_SUMS}();" for j in range(spec.columns // SQUARE)]
-
-
-def _load(name: str, role: str, kind: str, array: str, index: str, pitch: str, turn: bool) -> str:
-    """A square of workgroup or storage memory; the index is a `let`, as naga asks."""
-    how = "coopLoad" if turn else "coopLoadT"
-    value = f"{how}<coop_mat{SQUARE}x{SQUARE}<{kind},{role}>>(&{array}[{name}_at], {pitch})"
-    return f"    let {name}_at = {index}; let {name} = {value};"
-
-
-def _queries(spec: Cooperative) -> list[str]:
-    lines = ["  let q_pitch = u32(p.q_row);"]
-    for d in range(spec.depth // SQUARE):
-        index = f"q_base + row_first * p.q_row + {SQUARE // 4 * d}"
-        lines.append(_load(f"q{d}", "B", "f16", "in0", index, "q_pitch", turn=True))
     return lines
 
 
-def _scores(spec: Cooperative, keys: _Lines) -> list[str]:
-    """Squares of scores, by keys and queries, to workgroup memory."""
-    tile = spec.tile
-    lines = []
-    for j in range(tile.keys // SQUARE):
-        lines.append(f"    var s{j} = {_SUMS}();")
-        for d in range(spec.depth // SQUARE):
-            index = str(SQUARE * j * keys.pitch + SQUARE // 4 * d)
-            lines.append(_load(f"k{j}_{d}", "A", "f16", "tile_k", index, "k_pitch", turn=False))
-            lines.append(f"    s{j} = coopMultiplyAdd(k{j}_{d}, q{d}, s{j});")
-        lines.append(f"    let s{j}_at = own_scores + {SQUARE * j * _PITCH};")
-        lines.append(f"    coopStoreT(s{j}, &scores[s{j}_at], scores_pitch);")
-    return [*lines, "    subgroupBarrier();"]
+def zeros(to: str, width: int) -> list[str]:
+    """Sums of a subgroup's lines."""
+    return [f"  var {to}{j} = {_SUMS}();" for j in range(width // SQUARE)]
+
+
+def _load(name: str, role: str, array: str, index: str, pitch: str, turn: bool) -> str:
+    """A square of workgroup or storage memory; the index is a `let`, as naga asks."""
+    how = "coopLoad" if turn else "coopLoadT"
+    value = f"{how}<coop_mat{SQUARE}x{SQUARE}<f16,{role}>>(&{array}[{name}_at], {pitch})"
+    return f"    let {name}_at = {index}; let {name} = {value};"
+
+
+def own_squares(name: str, buffer: str, width: int) -> list[str]:
+    """A subgroup's own lines."""
+    lines = [f"  let {name}_own_pitch = u32(p.{name}_row);"]
+    for d in range(width // SQUARE):
+        index = f"{name}_base + row_first * p.{name}_row + {SQUARE // 4 * d}"
+        lines.append(_load(f"{name}{d}_own", "B", buffer, index, f"{name}_own_pitch", turn=True))
+    return lines
+
+
+def products(others: TileLines, own: str, to: str, array: str) -> list[str]:
+    """Squares of scores, by other and own lines, to workgroup memory."""
+    name, lines = others.name, []
+    for j in range(others.tile.keys // SQUARE):
+        lines.append(f"    var {to}{j} = {_SUMS}();")
+        for d in range(others.width // SQUARE):
+            index, square = str(SQUARE * j * others.pitch + SQUARE // 4 * d), f"{name}{j}_{d}"
+            lines.append(_load(square, "A", f"tile_{name}", index, f"{name}_pitch", turn=False))
+            lines.append(f"    {to}{j} = coopMultiplyAdd({square}, {own}{d}_own, {to}{j});")
+        lines.append(f"    let {to}{j}_at = own_scores + {SQUARE * j * _PITCH};")
+        lines.append(f"    coopStoreT({to}{j}, &{array}[{to}{j}_at], scores_pitch);")
+    return lines
+
+
+def first_of(e: int) -> str:
+    """The first of a thread's four lines among each eight others."""
+    return f"({8 * e} + 4 * half)"
+
+
+def four_of(array: str, e: int) -> str:
+    """A thread's four of scores."""
+    at = f"own_scores + {first_of(e)} * {_PITCH} + own_lane % {SQUARE}"
+    return f"vec4({', '.join(f'{array}[{at} + {c * _PITCH}]' for c in range(4))})"
+
+
+def store_four(tile: CooperativeAttentionTile, array: str, e: int, value: str) -> str:
+    """A thread's four of weights."""
+    at = f"own_weights + own_lane % {SQUARE} * {tile.keys // 4 + _FREE} + {2 * e} + half"
+    return f"    {array}[{at}] = vec4<f16>({value});"
+
+
+def scores_of_keys(spec: Cooperative, e: int, given: tuple[str, ...]) -> list[str]:
+    """Four scores of a thread's query, scaled, capped and hidden."""
+    lines = [f"    var w{e} = {four_of('scores', e)} * p.scale;"]
+    if spec.softcap:
+        four = ", ".join(f"tanh_f(w{e}.{x} / p.softcap)" for x in "xyzw")
+        lines.append(f"    w{e} = vec4({four}) * p.softcap;")
+    for c, x in enumerate("xyzw"):
+        lines += hide(spec, given, f"w{e}.{x}", f"(key_first + {first_of(e)} + {c})", "row0")
+    return lines
+
+
+def found(fours: range) -> list[str]:
+    """The largest score of a thread's query in this tile."""
+    lines = [f"    var found = {LEAST};"]
+    lines += [
+        f"    found = max(found, max(max(w{e}.x, w{e}.y), max(w{e}.z, w{e}.w)));" for e in fours
+    ]
+    return [*lines, f"    found = max(found, subgroupShuffleXor(found, {SQUARE}u));"]
 
 
 def _softmax(spec: Cooperative, given: tuple[str, ...]) -> list[str]:
@@ -213,21 +287,9 @@ def _softmax(spec: Cooperative, given: tuple[str, ...]) -> list[str]:
     tile = spec.tile
     lines, fours = [], range(tile.keys // 8)
     for e in fours:
-        first = f"({8 * e} + 4 * half)"
-        at = f"own_scores + {first} * {_PITCH} + own_lane % {SQUARE}"
-        four = ", ".join(f"scores[{at} + {c * _PITCH}]" for c in range(4))
-        lines.append(f"    var w{e} = vec4({four}) * p.scale;")
-        if spec.softcap:
-            four = ", ".join(f"tanh_f(w{e}.{x} / p.softcap)" for x in "xyzw")
-            lines.append(f"    w{e} = vec4({four}) * p.softcap;")
-        for c, x in enumerate("xyzw"):
-            lines += hide(spec, given, f"w{e}.{x}", f"(key_first + {first} + {c})", "row0")
-    lines.append(f"    var found = {LEAST};")
+        lines += scores_of_keys(spec, e, given)
     lines += [
-        f"    found = max(found, max(max(w{e}.x, w{e}.y), max(w{e}.z, w{e}.w)));" for e in fours
-    ]
-    lines += [
-        f"    found = max(found, subgroupShuffleXor(found, {SQUARE}u));",
+        *found(fours),
         # All of a subgroup go the same way, which naga does not know: it lets loops pass.
         f"    var grows = subgroupAny(found > high + {_GROWTH});",
         "    while (grows) {",
@@ -245,8 +307,7 @@ def _softmax(spec: Cooperative, given: tuple[str, ...]) -> list[str]:
             f"    w{e} = select(exp(w{e} - high), vec4<f32>(), w{e} <= vec4({LEAST}));",
             f"    sum += (w{e}.x + w{e}.y) + (w{e}.z + w{e}.w);",
         ]
-        at = f"own_weights + own_lane % {SQUARE} * {tile.keys // 4 + _FREE} + {2 * e} + half"
-        lines.append(f"    weights[{at}] = vec4<f16>(w{e});")
+        lines.append(store_four(tile, "weights", e, f"w{e}"))
     return [*lines, "    subgroupBarrier();"]
 
 
@@ -268,36 +329,35 @@ def _scaled(spec: Cooperative) -> list[str]:
     return [*lines, "      subgroupBarrier();"]
 
 
-def _add_values(spec: Cooperative, values: _Lines) -> list[str]:
-    tile = spec.tile
-    lines = []
-    for k in range(tile.keys // SQUARE):
-        index = f"own_weights + {SQUARE // 4 * k}"
-        lines.append(_load(f"p{k}", "A", "f16", "weights", index, "weights_pitch", turn=False))
-        for j in range(spec.columns // SQUARE):
-            index = str(SQUARE * k * values.pitch + SQUARE // 4 * j)
-            lines.append(_load(f"v{k}_{j}", "B", "f16", "tile_v", index, "v_pitch", turn=False))
-            lines.append(f"    o{j} = coopMultiplyAdd(p{k}, v{k}_{j}, o{j});")
+def add(others: TileLines, weights: str, to: str) -> list[str]:
+    """Add the other lines by their weights."""
+    name, lines = others.name, []
+    for k in range(others.tile.keys // SQUARE):
+        index, square = f"own_weights + {SQUARE // 4 * k}", f"{to}{k}_by"
+        lines.append(_load(square, "A", weights, index, "weights_pitch", turn=False))
+        for j in range(others.width // SQUARE):
+            line = f"{to}{k}_{j}_line"
+            index = str(SQUARE * k * others.pitch + SQUARE // 4 * j)
+            lines.append(_load(line, "B", f"tile_{name}", index, f"{name}_pitch", turn=False))
+            lines.append(f"    {to}{j} = coopMultiplyAdd({square}, {line}, {to}{j});")
     return lines
 
 
-def _result(spec: Cooperative) -> list[str]:
-    """Divide by the sum of the weights; a query that sees nothing gives zeros."""
+def result(of: str, width: int, count: str, out: str, by: str) -> list[str]:
+    """Store a subgroup's lines, each times a number of its own."""
     lines = [
-        f"  let all = sum + subgroupShuffleXor(sum, {SQUARE}u);",
-        "  let by = select(1.0 / all, 0.0, all == 0.0);",
-        f"  {_MINE}",
-        "  let at = own_scores;",
-        f"  let out_at = (above * p.queries + row0) * {spec.columns // 4} + 2 * half;",
+        f"  let {of}_mine = own_scores + own_lane % {SQUARE} * {_PITCH} + 8 * half;",
+        f"  let {of}_at = own_scores;",
+        f"  let {of}_out = (above * {count} + row0) * {width // 4} + 2 * half;",
     ]
-    for j in range(spec.columns // SQUARE):
+    for j in range(width // SQUARE):
         lines += [
             "  subgroupBarrier();",
-            f"  coopStoreT(o{j}, &scores[at], scores_pitch);",
+            f"  coopStoreT({of}{j}, &scores[{of}_at], scores_pitch);",
             "  subgroupBarrier();",
         ]
         for part in range(2):
-            four = ", ".join(f"scores[mine + {4 * part + c}]" for c in range(4))
-            store = f"out0[out_at + {4 * j + part}] = vec4<f16>(vec4({four}) * by);"
+            four = ", ".join(f"scores[{of}_mine + {4 * part + c}]" for c in range(4))
+            store = f"{out}[{of}_out + {4 * j + part}] = vec4<f16>(vec4({four}) * {by});"
             lines.append(f"  {store}")
     return lines

@@ -96,15 +96,10 @@ class MatrixLoader(PlacedLoader):
         for slot in range(place.slots):
             outer = f"{self.first} + {place.outer_at(slot)}"
             depth = f"tile_first * {self.depth} + {place.depth_at(slot)}"
-            if place.k_contiguous:
-                outer = f"min({outer}, {self.count} - 1)"
-                depth = f"({depth}) / {four}" if place.vector else f"({depth}) * p.{name}_depth"
-            else:
-                outer = f"min({outer}, {self.count} - {four})"
-                outer = f"({outer}) / 4" if place.vector else outer
-                depth = f"({depth}) * p.{name}_depth"
-            stride = "" if place.vector and not place.k_contiguous else f" * p.{name}_outer"
-            lines.append(f"  var {name}_at{slot} = {name}_base + {outer}{stride} + {depth};")
+            outer = f"min({outer}, {self.count} - {four})"
+            outer += " / 4" if place.vector else f" * p.{name}_outer"
+            depth = f"({depth}) * p.{name}_depth"
+            lines.append(f"  var {name}_at{slot} = {name}_base + {outer} + {depth};")
         return lines
 
     def load(self) -> list[str]:
@@ -118,11 +113,8 @@ class MatrixLoader(PlacedLoader):
             bounded.append(f"        {name}{slot} = {zero};")
             inside = f"t * {self.depth} + {place.depth_at(slot)} < p.k"
             bounded.append(f"        if ({inside}) {{ {line} }}")
-        step = str(self.depth // 4)
-        if not (place.vector and place.k_contiguous):
-            step = f"{self.depth} * p.{name}_depth"
+        step = f"{self.depth} * p.{name}_depth"
         advance = [f"      {name}_at{slot} += {step};" for slot in range(place.slots)]
-        plain, bounded = place.guarded(plain), place.guarded(bounded)
         if not self.ragged:
             return plain + advance
         full = f"      if ((t + 1) * {self.depth} <= p.k) {{"

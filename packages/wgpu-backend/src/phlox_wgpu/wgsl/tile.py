@@ -71,10 +71,9 @@ class Placement:
 
     The tile has `outer` rows (of a) or columns (of b) and `depth` inner indices; workgroup memory
     holds vectors along the outer one. Neighbouring threads take neighbours along the inner
-    dimension (`k_contiguous`) or the outer one, whichever lies together in memory; `vector` loads
-    four at once. A thread loads all that a vector holds, since to store a component may touch the
-    others: four elements along the outer dimension, or as many vectors, which it turns. Registers
-    and counters start with `name`.
+    dimension (`k_contiguous`) or the outer one, whichever lies together in memory. A thread loads
+    all four elements of a vector, one after the other or as a `vector`: to store a component may
+    touch the others. Registers and counters start with `name`.
     """
 
     name: str
@@ -86,16 +85,17 @@ class Placement:
     stored: str
 
     def __post_init__(self) -> None:
-        """Refuse a tile that the threads do not divide evenly.
+        """Refuse a tile that the threads do not divide evenly, and vectors that lie across.
 
         Raises:
-            ValueError: loads would be left out or done twice.
+            ValueError: loads would be left out or done twice, or would have to be turned.
         """
-        fits = self._blocks < self.threads or self._blocks % self.threads == 0
-        if self.threads % self._row or not fits:
+        if self.threads % self._row or self.outer * self.depth // 4 % self.threads:
             raise ValueError(
                 f"{self.threads} threads do not fit a tile read by rows of {self._row}"
             )
+        if self.vector and self.k_contiguous:
+            raise ValueError("vectors along the inner dimension do not lie as they are stored")
 
     @property
     def pitch(self) -> int:
@@ -108,22 +108,16 @@ class Placement:
     @property
     def slots(self) -> int:
         """Loads per thread."""
-        return self._together * max(self._blocks // self.threads, 1)
+        return self.together * (self.outer * self.depth // 4 // self.threads)
 
     @property
-    def _together(self) -> int:
-        """Loads that are stored together."""
-        return 1 if self.vector and not self.k_contiguous else 4
-
-    @property
-    def _blocks(self) -> int:
-        return self.outer * self.depth // (16 if self.vector and self.k_contiguous else 4)
+    def together(self) -> int:
+        """Loads that fill a vector."""
+        return 1 if self.vector else 4
 
     @property
     def _row(self) -> int:
-        if self.k_contiguous:
-            return self.depth // (4 if self.vector else 1)
-        return self.outer // 4
+        return self.depth if self.k_contiguous else self.outer // 4
 
     def memory(self) -> str:
         """The declaration of the workgroup memory."""
@@ -138,38 +132,31 @@ class Placement:
         ]
         return lines + [f"  var {name}{slot}: {kind};" for slot in range(self.slots)]
 
+    def _fours(self, slot: int) -> str:
+        if not self.k_contiguous:
+            return f"{self.name}_low"
+        return self._far(slot)
+
+    def _far(self, slot: int) -> str:
+        return _plus(f"{self.name}_high", slot // self.together * (self.threads // self._row))
+
     def outer_at(self, slot: int) -> str:
-        """The row or column of a load, the first of four where a vector lies along it."""
-        block, within = divmod(slot, self._together)
-        step = 4 * block * (self.threads // self._row) if self.k_contiguous else 0
-        return _plus(f"4 * {self.name}_{'high' if self.k_contiguous else 'low'}", step + within)
+        """The row or column of a load, the first of four of a vector."""
+        return _plus(f"4 * ({self._fours(slot)})", slot % self.together)
 
     def depth_at(self, slot: int) -> str:
-        """The inner index of a load, the first of four where a vector lies along it."""
-        if self.k_contiguous:
-            return f"4 * {self.name}_low" if self.vector else f"{self.name}_low"
-        step = slot // self._together * (self.threads // self._row)
-        return _plus(f"{self.name}_high", step)
-
-    def guarded(self, lines: list[str]) -> list[str]:
-        """What is left to the first threads where there are more of them than there is to load."""
-        if self._blocks >= self.threads:
-            return lines
-        return [f"      if (lane < {self._blocks}) {{", *lines, "      }"]
+        """The inner index of a load."""
+        return f"{self.name}_low" if self.k_contiguous else self._far(slot)
 
     def store(self) -> list[str]:
         """Registers to workgroup memory."""
         name, lines = self.name, []
-        for slot in range(0, self.slots, self._together):
-            outer, depth = self.outer_at(slot), self.depth_at(slot)
-            for j, lane in enumerate(_LANES if self.vector and self.k_contiguous else ("",)):
-                value = f"{name}{slot}"
-                if self._together == 4:
-                    part = f".{lane}" if lane else ""
-                    value = ", ".join(f"f32({name}{slot + q}{part})" for q in range(4))
-                place = f"tile_{name}[({_plus(depth, j)}) * {self.pitch} + ({outer}) / 4]"
-                lines.append(f"      {place} = vec4<f32>({value});")
-        return self.guarded(lines)
+        for slot in range(0, self.slots, self.together):
+            parts = (f"{name}{slot + q}" for q in range(4))
+            value = f"{name}{slot}" if self.vector else ", ".join(f"f32({x})" for x in parts)
+            place = f"({self.depth_at(slot)}) * {self.pitch} + {self._fours(slot)}"
+            lines.append(f"      tile_{name}[{place}] = vec4<f32>({value});")
+        return lines
 
 
 def _plus(place: str, step: int) -> str:
