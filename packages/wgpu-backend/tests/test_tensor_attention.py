@@ -120,8 +120,10 @@ PLAYED_BY = {
 }
 
 
-@pytest.fixture
-def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(params=[1, 2], ids=["sixteen", "thirty-two"])
+def half(
+    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
     if pt.float16 not in gpu.dtypes:
         pytest.skip("this adapter has no float16")
     gpu.device.plans.clear()
@@ -129,8 +131,10 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gpu.device, "tensor_lanes", 32)
     features = gpu.device.features | {"subgroup", "subgroup-barrier"}
     monkeypatch.setattr(gpu.device, "features", features)
-    monkeypatch.setattr(_attention, "_COOPERATIVE", {64: TILE})
-    monkeypatch.setattr(_attention, "_COOPERATIVE_BACKWARD", (TILE,))
+    monkeypatch.setattr(_attention, "_COOPERATIVE", ((64, replace(TILE, squares=request.param)),))
+    monkeypatch.setattr(
+        _attention, "_COOPERATIVE_BACKWARD", ((replace(TILE, squares=request.param),) * 3,)
+    )
     for make, played_by in PLAYED_BY.items():
         monkeypatch.setattr(_attention, make.__name__, played_by)
     yield
@@ -212,6 +216,6 @@ def test_heads_are_read_where_they_lie(
 
 
 def test_tiles_need_room() -> None:
-    for width, tile in _attention._COOPERATIVE.items():
+    for width, tile in _attention._COOPERATIVE:
         assert tile.workgroup_bytes(width, width) <= 49_152
         assert tile.threads == 256

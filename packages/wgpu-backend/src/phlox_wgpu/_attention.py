@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import float32
@@ -43,10 +43,16 @@ _TILES = (AttentionTile(128, 16), AttentionTile(64, 32), AttentionTile(32, 32))
 _WIDEST = 64  # elements of a head: of 128, sums leave the registers (12 TFLOP/s, the formula 32)
 _WIDEST_CAUSAL = 128  # which is still faster than to compute what is hidden
 # Of float16 on tensor cores, by the widest head: 116 and 144 TFLOP/s on an H200.
-_COOPERATIVE = {64: CooperativeAttentionTile(8, 16), 128: CooperativeAttentionTile(8, 32)}
+_COOPERATIVE = ((64, CooperativeAttentionTile(8, 16)), (128, CooperativeAttentionTile(8, 32)))
 _BACKWARD = (AttentionTile(32, 32), AttentionTile(16, 32), AttentionTile(16, 16))
-_COOPERATIVE_BACKWARD = (CooperativeAttentionTile(8, 16), CooperativeAttentionTile(4, 16))
+_COOPERATIVE_BACKWARD = (
+    (CooperativeAttentionTile(8, 16),) * 3,
+    (CooperativeAttentionTile(4, 16),) * 3,
+)
 _FEW = 16  # queries below which most of a tile would be padding
+
+
+Kernels = tuple[tuple[Callable[[Any], Kernel], "AttentionTile | CooperativeAttentionTile"], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,8 @@ def attention(
         return formula(query, key, value, mask, bias, *scoring)
     kernel = attention_source if type(tile) is AttentionTile else cooperative_attention_source
     given = [x for x in (mask, bias) if x is not None]
-    heads, launches = _plan(device, tile, (kernel,), [query, key, value], mask, bias, scoring)
+    kernels = ((kernel, tile),)
+    heads, launches = _plan(device, kernels, [query, key, value], mask, bias, scoring)
     if not launches:
         return formula(query, key, value, mask, bias, *scoring)
     out = device.empty(shape, query.dtype)
@@ -97,13 +104,10 @@ def attention_backward(
 ) -> tuple[GpuArray, ...]:
     """Cotangents of attention; by the formula where no tile fits, or a bias wants all scores."""
     scale, softcap, _ = scoring
-    tile = None if bias is not None else _backward_tile(device, query, key, value)
+    kernels = () if bias is not None else _backward_kernels(device, query, key, value)
     launches: tuple[Launch, ...] = ()
-    if tile is not None:
-        kernels = (attention_rows, attention_queries, attention_keys)
-        if type(tile) is CooperativeAttentionTile:
-            kernels = (cooperative_rows, cooperative_queries, cooperative_keys)
-        heads, launches = _plan(device, tile, kernels, [query, key, value, g], mask, None, scoring)
+    if kernels:
+        heads, launches = _plan(device, kernels, [query, key, value, g], mask, None, scoring)
     if not launches:
         return formula(g, query, key, value, mask, bias, *scoring)
     given = [*heads[:3], *([] if mask is None else [mask]), heads[3]]
@@ -126,7 +130,8 @@ def _tile(
     if query.wgsl == "f16" and has_tensor_cores(device):
         if not _cooperates(device, depth, columns):
             return None
-        tiles = tuple(tile for width, tile in _COOPERATIVE.items() if widest <= width)
+        rows = query.shape[-2]
+        tiles = tuple(x for width, x in _COOPERATIVE if widest <= width and x.lines <= rows)
     elif depth % 4 or columns % 4 or widest > (_WIDEST_CAUSAL if is_causal else _WIDEST):
         return None
     memory = device.limits["max-compute-workgroup-storage-size"]
@@ -134,26 +139,31 @@ def _tile(
     return next(fits, None)
 
 
-def _backward_tile(
+def _backward_kernels(
     device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray
-) -> AttentionTile | CooperativeAttentionTile | None:
+) -> Kernels:
+    """The kernels with their tiles, in order; none where the formula computes."""
     depth, columns = query.shape[-1], value.shape[-1]
-    few = min(query.shape[-2], key.shape[-2]) < _FEW
+    rows = min(query.shape[-2], key.shape[-2])
     nothing = not math.prod((*query.shape, *key.shape, columns))
-    if device.software or nothing or few or key.dtype is not query.dtype:
-        return None
+    if device.software or nothing or rows < _FEW or key.dtype is not query.dtype:
+        return ()
     memory = device.limits["max-compute-workgroup-storage-size"]
     if query.wgsl == "f16" and has_tensor_cores(device):
         if not _cooperates(device, depth, columns):
-            return None
-        for tile in _COOPERATIVE_BACKWARD:
-            if cooperative_backward_bytes(tile, depth, columns) <= memory:
-                return tile
-        return None
+            return ()
+        by = (cooperative_rows, cooperative_queries, cooperative_keys)
+        for tiles in _COOPERATIVE_BACKWARD:
+            sizes = [cooperative_backward_bytes(tile, depth, columns) for tile in tiles]
+            if max(sizes) <= memory and max(tile.lines for tile in tiles) <= rows:
+                return tuple(zip(by, tiles, strict=True))
+        return ()
     if depth % 4 or columns % 4:
-        return None
-    fits = (tile for tile in _BACKWARD if backward_bytes(tile, depth, columns) <= memory)
-    return next(fits, None)
+        return ()
+    for tile in _BACKWARD:
+        if backward_bytes(tile, depth, columns) <= memory:
+            return ((attention_rows, tile), (attention_queries, tile), (attention_keys, tile))
+    return ()
 
 
 def _cooperates(device: GpuDevice, depth: int, columns: int) -> bool:
@@ -167,8 +177,7 @@ def _cooperates(device: GpuDevice, depth: int, columns: int) -> bool:
 
 def _plan(
     device: GpuDevice,
-    tile: AttentionTile | CooperativeAttentionTile,
-    kernels: tuple[Callable[[Any], Kernel], ...],
+    kernels: Kernels,
     heads: list[GpuArray],
     mask: GpuArray | None,
     bias: GpuArray | None,
@@ -176,12 +185,12 @@ def _plan(
 ) -> tuple[list[GpuArray], tuple[Launch, ...]]:
     """Heads that can be read by vectors, and the launches there are for them."""
     _, softcap, is_causal = scoring
-    together = 4 if type(tile) is AttentionTile else 8  # products load sixteen bytes
+    together = 4 if type(kernels[0][1]) is AttentionTile else 8  # products load sixteen bytes
     heads = [x if _by(together, x) else contiguous(device, x) for x in heads]
     given = [x for x in (mask, bias) if x is not None]
     query, _, value, *_ = heads
     spec: Attention[Any] = Attention(
-        tile,
+        None,
         query.wgsl,
         query.shape[-1],
         value.shape[-1],
@@ -204,7 +213,7 @@ def _by(count: int, x: GpuArray) -> bool:
 
 def _launches(
     device: GpuDevice,
-    kernels: tuple[Callable[[Any], Kernel], ...],
+    kernels: Kernels,
     spec: Attention[Any],
     heads: list[GpuArray],
     given: list[GpuArray],
@@ -222,16 +231,17 @@ def _launches(
     batch = [own[0] if own else 0 for own in batches]
     operands = ((4, ()),) * 3 + ((1, ()),) * len(given) + ((4, ()),) * (len(heads) - 3)
     launches = []
-    for kernel in kernels:
+    for kernel, tile in kernels:
         lines = key if kernel in (attention_keys, cooperative_keys) else query
-        tiles = -(-lines.shape[-2] // spec.tile.own)
+        tiles = -(-lines.shape[-2] // tile.own)
         groups = tiles * math.prod(lines.shape[:-2])
         tail: list[float] = [groups, tiles, scores[-3], scores[-3] // key.shape[-3], *scores[-2:]]
         for x, own in zip(heads, batch, strict=False):
             tail += [own // 4, x.strides[-3] // 4, x.strides[-2] // 4]
         for strides, own in zip(steps, batch[len(heads) :], strict=True):
             tail += [own, *strides[-3:]]
-        launches.append(Launch.of(device, (kernel, spec), groups, (), operands, tuple(tail)))
+        whole = kernel, replace(spec, tile=tile)
+        launches.append(Launch.of(device, whole, groups, (), operands, tuple(tail)))
     return tuple(launches)
 
 
