@@ -22,7 +22,6 @@ def tiled(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gpu.device.plans.clear()
     monkeypatch.setattr(gpu.device, "software", False)
     monkeypatch.setattr(_attention, "_TILES", (AttentionTile(16, 8),))
-    monkeypatch.setattr(_attention, "_BACKWARD", (AttentionTile(16, 8),))
     yield
     gpu.device.plans.clear()
 
@@ -108,7 +107,6 @@ def test_the_formula_takes_the_rest(
     assert not nothing.any()
 
 
-@pytest.mark.parametrize("tile", [AttentionTile(16, 8), AttentionTile(16, 16, 8)], ids=str)
 def test_cotangents_by_tiles(
     gpu: Wgpu,
     up: Up,
@@ -116,10 +114,10 @@ def test_cotangents_by_tiles(
     dispatches: list[int],
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
-    tile: AttentionTile,
 ) -> None:
     del tiled
-    monkeypatch.setattr(_attention, "_BACKWARD", (tile,))
+    monkeypatch.setattr(_attention, "_BACKWARD", (AttentionTile(16, 8),))
+    monkeypatch.setattr(gpu.device, "max_binding_bytes", 20_000)
 
     def pull(dtype: str, *operands: Any, bound: float, **scoring: Any) -> list[Any]:
         given = (0.5, scoring.get("softcap"), scoring.get("is_causal", False))
@@ -149,14 +147,14 @@ def test_cotangents_by_tiles(
     mask[:, :, 5] = True
     found = pull("float32", g, q, k, v, mask, bound=1e-5, is_causal=True, softcap=1.5)
     assert not found[0][:, :, 5].any(), "a query that sees nothing takes nothing"
-    if pt.float16 in gpu.dtypes and tile.rows == 4:  # llvmpipe compiles float16 for seconds
+    if pt.float16 in gpu.dtypes:
         pull("float16", *(x[..., :4] for x in (g, q, k, v)), None, bound=4e-3)
 
 
 def test_tiles_need_room() -> None:
     for tile in _attention._TILES:
         assert tile.threads in (64, 128)
-        assert tile.own * tile.others == 4 * tile.rows * tile.threads
+        assert tile.own * tile.others == 16 * tile.threads
     sizes = [tile.workgroup_bytes(64, 64) for tile in _attention._TILES]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] <= 49_152

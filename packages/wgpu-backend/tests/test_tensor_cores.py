@@ -221,10 +221,11 @@ def test_tiles_need_tensor_cores_and_room(monkeypatch: pytest.MonkeyPatch) -> No
         return None if found is None else (found[0].rows, found[0].columns, found[1])
 
     assert shape(device(32), 4096, 4096, 4096, 1) == (128, 256, True)
-    assert shape(device(32), 4096, 4096, 256, 1) == (128, 128, False)
-    assert shape(device(32), 4096, 4100, 4096, 1) == (128, 128, False)
+    assert shape(device(32), 2048, 2048, 2048, 1) == (128, 256, False)
+    assert shape(device(32), 4096, 4096, 256, 1) == (128, 256, False)
+    assert shape(device(32), 4096, 4100, 4096, 1) == (128, 256, False)
     assert shape(device(32), 512, 512, 512, 1) == (64, 64, True)
-    assert shape(device(32, 32_768), 4096, 4096, 256, 1) == (64, 64, False)
+    assert shape(device(32, 32_768), 4096, 4096, 256, 1) == (128, 128, False)
     assert shape(device(32, 16_384), 4096, 4096, 256, 1) is None
     for sizes in ((4096, 4098, 64, 1), (16, 4096, 64, 1), (64, 64, 16, 1)):
         assert shape(device(32), *sizes) is None

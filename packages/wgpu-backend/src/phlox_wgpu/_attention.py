@@ -103,8 +103,10 @@ def attention_backward(
     *scoring: Any,
 ) -> tuple[GpuArray, ...]:
     """Cotangents of attention; by the formula where no tile fits, or a bias wants all scores."""
-    scale, softcap, _ = scoring
-    kernels = () if bias is not None else _backward_kernels(device, query, key, value)
+    scale, softcap, is_causal = scoring
+    kernels: Kernels = ()
+    if bias is None:
+        kernels = _backward_kernels(device, query, key, value, is_causal)
     launches: tuple[Launch, ...] = ()
     if kernels:
         heads, launches = _plan(device, kernels, [query, key, value, g], mask, None, scoring)
@@ -140,9 +142,13 @@ def _tile(
 
 
 def _backward_kernels(
-    device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray
+    device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray, is_causal: bool
 ) -> Kernels:
-    """The kernels with their tiles, in order; none where the formula computes."""
+    """The kernels with their tiles, in order; none where the formula is faster.
+
+    Tiles make scores twice more. In float32 that pays where most are hidden, on an H200: 5.0 ms
+    for 6.8 of causal heads of 64, 9.4 for 3.2 of others; or where scores would not fit a binding.
+    """
     depth, columns = query.shape[-1], value.shape[-1]
     rows = min(query.shape[-2], key.shape[-2])
     nothing = not math.prod((*query.shape, *key.shape, columns))
@@ -158,7 +164,10 @@ def _backward_kernels(
             if max(sizes) <= memory and max(tile.lines for tile in tiles) <= rows:
                 return tuple(zip(by, tiles, strict=True))
         return ()
-    if depth % 4 or columns % 4:
+    faster = is_causal and max(depth, columns) <= _WIDEST
+    scores = 4 * math.prod(query.shape[:-1]) * key.shape[-2]
+    held = scores <= device.max_binding_bytes
+    if depth % 4 or columns % 4 or (held and not faster):
         return ()
     for tile in _BACKWARD:
         if backward_bytes(tile, depth, columns) <= memory:

@@ -13,8 +13,7 @@ from ..wgsl.cooperative import SQUARE, Cooperative, CooperativeTile, cooperative
 from .plans import ENOUGH_GROUPS
 
 _SMALL = (64, 64, 32, 32, 32)
-# Tiles that are faster with enough workgroups, best first. The first one has no room for results in
-# workgroup memory: it stores whole squares.
+# Tiles that are faster with enough workgroups, best first.
 _LARGE = ((128, 256, 32, 64, 64), (128, 128, 32, 64, 64))
 _HALVES = (128, 128, 32, 64, 32)  # sums of a tile beside sums of all: twice the registers
 _PARTIAL_FROM = 512  # inner elements from which a second kernel may narrow what is stored whole
@@ -34,9 +33,12 @@ def tile_of(
     for shape in (*_LARGE, _SMALL):
         tile = CooperativeTile(*shape, device.tensor_lanes or 0)
         rows, columns = tile.cut(m, n)
-        if shape is not _SMALL and rows * columns * batches < ENOUGH_GROUPS:
+        groups = rows * columns * batches
+        if shape is not _SMALL and groups < ENOUGH_GROUPS:
             continue
         partial = k >= _PARTIAL_FROM and not (m % tile.rows or n % tile.columns)
+        # One or two a core: then the memory that results wait in keeps no others away.
+        partial = partial and not ENOUGH_GROUPS <= groups <= 2 * ENOUGH_GROUPS
         if tile.workgroup_bytes(partial=partial) <= memory:
             return tile, partial
     return None

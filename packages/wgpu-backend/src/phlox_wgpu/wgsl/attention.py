@@ -2,7 +2,7 @@
 
 A workgroup has some queries. For each tile of keys it multiplies to scores, raises the largest
 score of its rows where the tile has a larger one, scales what it has summed by the difference, and
-adds the values by their weights. Thread (ty, tx) has the same rows throughout, in fours: of scores
+adds the values by their weights. Thread (ty, tx) has rows 4 ty to 4 ty + 3 throughout: of scores
 the keys 4 tx to 4 tx + 3, of the result every so many columns of four.
 Milakov and Gimelshein, 2018; Dao et al., 2022.
 """
@@ -17,19 +17,19 @@ from .._kernel import Kernel
 from .tile import SIGNATURE
 
 FOUR = "xyzw"
+ROWS = range(4)  # of a thread: eight halve the rate of every tile
 LEAST = "-3.4028234e38"  # stands for what is hidden: no score is less, but -inf
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionTile:
-    """Lines of a workgroup, others that it takes at once, and rows of a thread: four or eight.
+    """Lines of a workgroup, and others that it takes at once.
 
     The lines are queries and the others keys, or the other way round.
     """
 
     own: int
     others: int
-    rows: int = 4
 
     @property
     def across(self) -> int:
@@ -39,20 +39,7 @@ class AttentionTile:
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        return self.own // self.rows * self.across
-
-    @property
-    def fours(self) -> range:
-        """A thread's fours of rows."""
-        return range(self.rows // 4)
-
-    def four(self, block: int) -> str:
-        """Where a thread's four is among all fours of rows."""
-        return f"ty + {block * self.own // self.rows}"
-
-    def row(self, i: int) -> str:
-        """Where a thread's row is among the lines."""
-        return f"(4 * ({self.four(i // 4)}) + {i % 4})"
+        return self.own // 4 * self.across
 
     def parts(self, columns: int) -> range:
         """The vectors of a result that a thread has in each of its rows."""
@@ -79,6 +66,11 @@ class AttentionTile:
         """Workgroup memory of so many elements of own lines and vectors of others."""
         vectors = own * (self.own // 4 + 1) + held + self.others * (self.own // 4)
         return 16 * vectors + 4 * self.own * self.across
+
+
+def row_of(i: int) -> str:
+    """Where a thread's row is among the lines."""
+    return f"(4 * ty + {i})"
 
 
 Tile = TypeVar("Tile")
@@ -147,7 +139,7 @@ def attention_source(spec: Tiled) -> Kernel:
         "  }",
         *total(tile, "sum", "all"),
         # A query that sees nothing gives zeros.
-        *[f"  let by{i} = select(1.0 / all{i}, 0.0, all{i} == 0.0);" for i in range(tile.rows)],
+        *[f"  let by{i} = select(1.0 / all{i}, 0.0, all{i} == 0.0);" for i in ROWS],
         *result(tile, spec.columns, "p.queries", "out0", spec.stored, "o{i}_{j} * by{i}"),
         "}\n",
     ]
@@ -253,15 +245,13 @@ def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
 
 def zeros(tile: AttentionTile, columns: int, to: str) -> list[str]:
     """Sums of a result."""
-    return [
-        f"  var {to}{i}_{j} = vec4<f32>();" for i in range(tile.rows) for j in tile.parts(columns)
-    ]
+    return [f"  var {to}{i}_{j} = vec4<f32>();" for i in ROWS for j in tile.parts(columns)]
 
 
 def start(tile: AttentionTile, *sums: str) -> list[str]:
     """The largest score of each row, and sums."""
     lines = []
-    for i in range(tile.rows):
+    for i in ROWS:
         lines += [f"  var high{i} = {LEAST};", *[f"  var {x}{i} = 0.0;" for x in sums]]
     return lines
 
@@ -273,23 +263,20 @@ def _unrolled(length: int) -> int:
 def contract(tile: AttentionTile, depth: int, own: str, others: str, to: str) -> list[str]:
     """Rows of four products over `depth` elements of turned lines."""
     step = _unrolled(depth)
-    lines = [f"    var {to}{i} = vec4<f32>();" for i in range(tile.rows)]
+    lines = [f"    var {to}{i} = vec4<f32>();" for i in ROWS]
     lines += [f"    for (var d = 0; d < {depth}; d += {step}) {{"]
     for u in range(step):
         lines.append(f"      let y{u} = {others}[(d + {u}) * {tile.others // 4 + 1} + tx];")
-        for b in tile.fours:
-            at = f"(d + {u}) * {tile.own // 4 + 1} + {tile.four(b)}"
-            lines.append(f"      let x{u}_{b} = {own}[{at}];")
-        for i in range(tile.rows):
-            lines.append(f"      {to}{i} += x{u}_{i // 4}.{FOUR[i % 4]} * y{u};")
+        lines.append(f"      let x{u} = {own}[(d + {u}) * {tile.own // 4 + 1} + ty];")
+        lines += [f"      {to}{i} += x{u}.{FOUR[i]} * y{u};" for i in ROWS]
     return [*lines, "    }"]
 
 
 def score(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     """Cap, shift and hide the products of queries with keys."""
     lines = []
-    for i in range(spec.tile.rows):
-        row = f"min(query_first + {spec.tile.row(i)}, p.queries - 1)"
+    for i in ROWS:
+        row = f"min(query_first + {row_of(i)}, p.queries - 1)"
         lines.append(f"    let row{i} = {row};")
         if spec.softcap:
             four = ", ".join(f"tanh_f(s{i}.{x} / p.softcap)" for x in FOUR)
@@ -303,9 +290,9 @@ def score(spec: Tiled, given: tuple[str, ...]) -> list[str]:
 def largest(tile: AttentionTile) -> list[str]:
     """The largest score of each row to workgroup memory."""
     lines = []
-    for i in range(tile.rows):
+    for i in ROWS:
         four = f"max(max(s{i}.x, s{i}.y), max(s{i}.z, s{i}.w))"
-        lines.append(f"    largest[{tile.row(i)} * {tile.across} + tx] = {four};")
+        lines.append(f"    largest[{row_of(i)} * {tile.across} + tx] = {four};")
     return lines
 
 
@@ -327,8 +314,8 @@ def hide(spec: Attention[Any], given: tuple[str, ...], score: str, key: str, row
 def raised(tile: AttentionTile, sums: Callable[[int], list[str]]) -> list[str]:
     """Raise the largest score of each row and weigh by it; what is summed so far gets smaller."""
     lines = []
-    for i in range(tile.rows):
-        first = f"{tile.row(i)} * {tile.across}"
+    for i in ROWS:
+        first = f"{row_of(i)} * {tile.across}"
         found = f"largest[{first}]"
         for x in range(1, tile.across):
             found = f"max({found}, largest[{first} + {x}])"
@@ -348,10 +335,8 @@ def keep(tile: AttentionTile, of: str, array: str) -> list[str]:
     """Rows of four to workgroup memory, turned."""
     lines = []
     for j, lane in enumerate(FOUR):
-        for b in tile.fours:
-            four = ", ".join(f"{of}{4 * b + i}.{lane}" for i in range(4))
-            at = f"(4 * tx + {j}) * {tile.own // 4} + {tile.four(b)}"
-            lines.append(f"    {array}[{at}] = vec4({four});")
+        four = ", ".join(f"{of}{i}.{lane}" for i in ROWS)
+        lines.append(f"    {array}[(4 * tx + {j}) * {tile.own // 4} + ty] = vec4({four});")
     return lines
 
 
@@ -360,25 +345,21 @@ def add(tile: AttentionTile, columns: int, weights: str, held: str, to: str) -> 
     step, near = _unrolled(tile.others), columns // 4
     lines = [f"    for (var k = 0; k < {tile.others}; k += {step}) {{"]
     for u in range(step):
-        for b in tile.fours:
-            at = f"(k + {u}) * {tile.own // 4} + {tile.four(b)}"
-            lines.append(f"      let w{u}_{b} = {weights}[{at}];")
+        lines.append(f"      let w{u} = {weights}[(k + {u}) * {tile.own // 4} + ty];")
         for j in tile.parts(columns):
             column = f"min(tx + {j * tile.across}, {near - 1})"
             lines.append(f"      let y{u}_{j} = {held}[(k + {u}) * {near} + {column}];")
-            for i in range(tile.rows):
-                weight = f"w{u}_{i // 4}.{FOUR[i % 4]}"
-                lines.append(f"      {to}{i}_{j} += {weight} * y{u}_{j};")
+            lines += [f"      {to}{i}_{j} += w{u}.{FOUR[i]} * y{u}_{j};" for i in ROWS]
     return [*lines, "    }"]
 
 
 def total(tile: AttentionTile, of: str, to: str) -> list[str]:
     """A number of each row, of which every thread of the row has a part."""
     lines = ["  workgroupBarrier();"]
-    lines += [f"  largest[{tile.row(i)} * {tile.across} + tx] = {of}{i};" for i in range(tile.rows)]
+    lines += [f"  largest[{row_of(i)} * {tile.across} + tx] = {of}{i};" for i in ROWS]
     lines.append("  workgroupBarrier();")
-    for i in range(tile.rows):
-        first = f"{tile.row(i)} * {tile.across}"
+    for i in ROWS:
+        first = f"{row_of(i)} * {tile.across}"
         parts = " + ".join(f"largest[{first} + {x}]" for x in range(tile.across))
         lines.append(f"  let {to}{i} = {parts};")
     return lines
@@ -395,8 +376,8 @@ def result(
     """Store the thread's part of its rows, of which there are `count` in a head."""
     lines, near = [], columns // 4
     first = "query_first" if count == "p.queries" else "key_first"
-    for i in range(tile.rows):
-        row = f"({first} + {tile.row(i)})"
+    for i in ROWS:
+        row = f"({first} + {row_of(i)})"
         lines += [f"  if ({row} < {count}) {{", f"    let at = (above * {count} + {row}) * {near};"]
         for j in tile.parts(columns):
             store = (

@@ -12,6 +12,7 @@ from .._kernel import Kernel
 from .attention import (
     FOUR,
     LEAST,
+    ROWS,
     AttentionTile,
     Lines,
     Tiled,
@@ -25,6 +26,7 @@ from .attention import (
     place,
     raised,
     result,
+    row_of,
     score,
     start,
     total,
@@ -60,8 +62,8 @@ def attention_rows(spec: Tiled) -> Kernel:
         *total(tile, "sum", "all"),
         *total(tile, "dot", "received"),
     ]
-    for i in range(tile.rows):
-        row = f"(query_first + {tile.row(i)})"
+    for i in ROWS:
+        row = f"(query_first + {row_of(i)})"
         lines += [
             # A query that sees nothing has weights of 0.
             f"  let by{i} = select(1.0 / all{i}, 0.0, all{i} == 0.0);",
@@ -82,8 +84,8 @@ def attention_queries(spec: Tiled) -> Kernel:
         *zeros(tile, spec.depth, "o"),
         *[
             f"  let of{i} = {_numbers(spec)}[above * p.queries"
-            f" + min(query_first + {tile.row(i)}, p.queries - 1)];"
-            for i in range(tile.rows)
+            f" + min(query_first + {row_of(i)}, p.queries - 1)];"
+            for i in ROWS
         ],
         "  for (var t = 0; t < tiles; t++) {",
         f"    let key_first = t * {tile.others};",
@@ -92,7 +94,7 @@ def attention_queries(spec: Tiled) -> Kernel:
         *_capping(spec),
         *score(spec, spec.given),
     ]
-    for i in range(tile.rows):
+    for i in ROWS:
         lines += _cotangent(spec, i, f"of{i}.x", f"of{i}.y", f"of{i}.z")
     lines += [
         *keep(tile, "d", "weights"),
@@ -219,7 +221,7 @@ def _capping(spec: Tiled) -> list[str]:
     if not spec.softcap:
         return []
     lines = []
-    for i in range(spec.tile.rows):
+    for i in ROWS:
         four = ", ".join(f"tanh_f(s{i}.{x} / p.softcap)" for x in FOUR)
         lines += [f"    let t{i} = vec4({four});", f"    let cap{i} = 1.0 - t{i} * t{i};"]
     return lines
@@ -243,8 +245,8 @@ def _score_of_keys(spec: Tiled) -> list[str]:
     lines += [f"    let of{j} = {_numbers(spec)}[{at} + query{j}];" for j in range(4)]
     four = {x: ", ".join(f"of{j}.{x}" for j in range(4)) for x in "xyz"}
     lines += [f"    let {x}_of = vec4({four[x]});" for x in "xyz"]
-    for i in range(spec.tile.rows):
-        key = f"(key_first + {spec.tile.row(i)})"
+    for i in ROWS:
+        key = f"(key_first + {row_of(i)})"
         if spec.softcap:
             lines.append(f"    s{i} = t{i} * p.softcap;")
         for j, x in enumerate(FOUR):
