@@ -182,25 +182,20 @@ def test_cotangents_by_tiles(
 ) -> None:
     del half
 
-    def pull(mask: Any, softcap: float | None, is_causal: bool, *operands: Any) -> None:
-        narrow = [x.astype(np.float16) for x in operands]
-        given = None if mask is None else up(mask), None, 0.3, softcap, is_causal
-        before = len(dispatches)
-        got = gpu.ops.attention_backward(*map(up, narrow), *given)
-        assert len(dispatches) == before + 3
-        wide = (x.astype("f8") for x in narrow)
-        want = pt.Numpy().ops.attention_backward(*wide, mask, *given[1:])
-        for x, y in zip(map(gpu.read, got), want, strict=True):
-            assert x.shape == y.shape
-            # Weights, their cotangents and results are of 11 bits.
-            np.testing.assert_allclose(x, y, rtol=4e-3, atol=4e-3)
-
     q, k = rng.standard_normal((2, 4, 37, 16)), rng.standard_normal((2, 2, 45, 16))
     v, g = rng.standard_normal((2, 2, 45, 16)), rng.standard_normal((2, 4, 37, 16))
-    pull(None, None, True, g, q, k, v)
     mask = rng.random((2, 1, 37, 45)) < 0.5
     mask[:, :, 5] = True
-    pull(mask, 1.5, False, g, q, k, v)
+    narrow = [x.astype(np.float16) for x in (g, q, k, v)]
+    before = len(dispatches)
+    got = gpu.ops.attention_backward(*map(up, narrow), up(mask), None, 0.3, 1.5, True)
+    assert len(dispatches) == before + 3
+    wide = (x.astype("f8") for x in narrow)
+    want = pt.Numpy().ops.attention_backward(*wide, mask, None, 0.3, 1.5, True)
+    for x, y in zip(map(gpu.read, got), want, strict=True):
+        assert x.shape == y.shape
+        # Weights, their cotangents and results are of 11 bits.
+        np.testing.assert_allclose(x, y, rtol=4e-3, atol=4e-3)
 
 
 def test_heads_are_read_where_they_lie(
