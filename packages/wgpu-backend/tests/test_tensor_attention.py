@@ -120,7 +120,7 @@ PLAYED_BY = {
 }
 
 
-@pytest.fixture(params=[1, 2], ids=["sixteen", "thirty-two"])
+@pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.long)], ids=["sixteen", "thirty-two"])
 def half(
     gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[None]:
