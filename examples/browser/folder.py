@@ -65,7 +65,8 @@ def make(out: Path) -> int:
 
 def kernels() -> Path | None:
     """The wheel of the kernels of `Cpu()` for browsers, where it was built."""
-    return next((_ROOT / "dist").glob(_KERNELS), None)
+    built = (_ROOT / "dist").glob(_KERNELS)
+    return max(built, key=lambda wheel: wheel.stat().st_mtime, default=None)
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from examples.browser import folder
 from examples.browser.page.digits import BATCH, Session
 
 SEEN = 8
 
 
-def session(folder: Path) -> Session:
+def test_the_page_takes_the_newest_wheel_of_the_kernels_for_browsers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "_ROOT", tmp_path)
+    assert folder.kernels() is None
+    (tmp_path / "dist").mkdir()
+    for age, name in enumerate(
+        [
+            "phlox_kernels-2-cp311-abi3-pyemscripten_wasm32.whl",
+            "phlox_kernels-1-cp311-abi3-pyodide_wasm32.whl",
+            "phlox_kernels-3-cp311-abi3-manylinux2014_x86_64.whl",
+        ]
+    ):
+        file = tmp_path / "dist" / name
+        file.touch()
+        os.utime(file, (1000 - age, 1000 - age))
+    found = folder.kernels()
+    assert found is not None
+    assert found.name.startswith("phlox_kernels-2")
+
+
+def session(place: Path) -> Session:
     """A session on digits that are stripes, at a height that is their number."""
     labels = np.arange(4 * BATCH, dtype=np.uint8) % 10
     images = np.zeros((len(labels), 28, 28), np.uint8)
     for image, label in zip(images, labels, strict=True):
         image[2 * label + 3 : 2 * label + 5] = 255
-    path = folder / "digits.npz"
+    path = place / "digits.npz"
     few, known = images[:SEEN], labels[:SEEN]
     np.savez(path, images=images, labels=labels, test_images=few, test_labels=known)
     return Session("cpu", str(path))
