@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import phlox as px
@@ -255,6 +256,22 @@ def test_a_file_that_is_cut_is_refused(name: str, tmp_path: Path) -> None:
             px.PhloxError, match=r"tokenizer|config|safetensors|gguf|ends early|load"
         ):
             text.load(place).generate("Now", max_tokens=2)
+
+
+def test_perplexity_is_that_of_all_shares(model: text.LanguageModel) -> None:
+    tokens = model.tokenizer.encode(TEXT)
+    network: Any = model.model
+    logits = network(px.asarray([tokens]))[0].numpy().astype("f8")
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    at = [shares[i, token] for i, token in enumerate(tokens[1:])]
+    want = np.exp(-np.log(at).mean())
+    assert model.perplexity(TEXT) == pytest.approx(want, rel=1e-5)
+    # Rows are read each for itself, the first token of which is given.
+    assert model.perplexity(TEXT, length=7) > 0
+    assert model.perplexity(TEXT, length=len(tokens)) == pytest.approx(want, rel=1e-5)
+    with pytest.raises(text.TextError, match="in rows of 2 to 512"):
+        model.perplexity(TEXT, length=1000)
 
 
 def test_integers_keep_what_a_conversation_says(model: text.LanguageModel) -> None:

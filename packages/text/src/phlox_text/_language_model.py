@@ -22,6 +22,7 @@ from phlox_tensor import ArgumentError, Backend, WrongTypeError, asarray
 from ._answer import Answer, Writing
 from ._chat import Chat
 from ._errors import TextError
+from ._perplexity import perplexity
 from ._save import save
 from ._settings import GREEDY, Rules, check_rules, read_settings
 from ._tokenizer import Tokenizer
@@ -146,6 +147,26 @@ class LanguageModel:
             TextError: for a model whose files hold no template of conversations.
         """
         return Chat(self, system, more)
+
+    def perplexity(self, text: str, *, length: int = 512) -> float:
+        """Return the perplexity of a text: among how many likely tokens the one that comes is one.
+
+        exp of the mean of -log of the share of each token. The text is read in rows of so many
+        tokens, each for itself, of which the first is given.
+
+        Raises:
+            TextError: for a text of fewer than two tokens, and rows that the context has no room
+                for.
+        """
+        tokens = self._encoded(text)
+        if not 1 < length <= self.model.context or len(tokens) < 2:
+            got = f"{len(tokens)} tokens in rows of {length}"
+            expected = f"two or more, in rows of 2 to {self.model.context}"
+            raise TextError("perplexity", "no text in rows", got=got, expected=expected)
+        starts = range(0, len(tokens) - 1, length)
+        return perplexity(
+            self._inference, (self._rows([tokens[at : at + length]]) for at in starts)
+        )
 
     def save(self, path: str | Path, *, blocks: str | Mapping[str, str] | None = None) -> Path:
         """Write the model with its tokenizer, template and rules; return the path.
