@@ -17,7 +17,7 @@ _NUMBERS: Final = {
     "PHLOX_CACHE_BYTES": (0, _MOST_BYTES, 1_073_741_824),
     "PHLOX_NUM_THREADS": (1, 256, 2),
     "PHLOX_PACKED_BYTES": (0, _MOST_BYTES, 1_073_741_824),
-    "PHLOX_SPIN_US": (0, 2**32 - 1, 50),
+    "PHLOX_SPIN_US": (0, 2**32 - 1, 300),
 }
 
 

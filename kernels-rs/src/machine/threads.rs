@@ -1,10 +1,12 @@
-//! The thread pool: N-1 workers and the caller. Workers spin for a bounded time after a job, then park. Tasks are
+//! The thread pool: N-1 workers and the caller. Workers stay awake for a bounded time after a job, since to be woken takes as
+//! long as a small job: first they spin, then they let others have the core that want it; in the end they park. Tasks are
 //! numbered; each thread has a share of them that follow each other, and claims one by one, first of its own share, then of
 //! others. So a thread works on the part of an array that it worked on before, which its caches hold. What a task computes
 //! must depend on its number alone, so that results do not depend on the number of threads. Nested calls, and calls while
 //! another thread uses the pool, run serially.
 //!
-//! Environment: `PHLOX_NUM_THREADS` (default: the CPUs this process may use), `PHLOX_SPIN_US` (default 50).
+//! Environment: `PHLOX_NUM_THREADS` (default: the CPUs this process may use), `PHLOX_SPIN_US` (how long workers stay awake; 300
+//! by default, since between two maps of a language model Python takes up to 200).
 
 #[cfg(test)]
 mod tests;
@@ -59,6 +61,9 @@ static STARTING: AtomicBool = AtomicBool::new(false);
 /// WebAssembly in a browser has one thread.
 const MOST: usize = if cfg!(target_family = "wasm") { 1 } else { 256 };
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// How long a worker waits without asking whether others want its core.
+const SPIN: Duration = Duration::from_micros(50);
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -206,11 +211,11 @@ impl<T> SharedMut<T> {
     }
 }
 
-fn spin_time() -> Duration {
+fn awake_time() -> Duration {
     static TIME: OnceLock<Duration> = OnceLock::new();
     *TIME.get_or_init(|| {
         let text = std::env::var("PHLOX_SPIN_US").ok();
-        Duration::from_micros(text.and_then(|text| text.parse().ok()).unwrap_or(50))
+        Duration::from_micros(text.and_then(|text| text.parse().ok()).unwrap_or(300))
     })
 }
 
@@ -366,7 +371,12 @@ impl Pool {
                 for _ in 0..64 {
                     std::hint::spin_loop();
                 }
-                if start.elapsed() > spin_time() {
+                let waited = start.elapsed();
+                if waited <= awake_time() {
+                    if waited > SPIN {
+                        std::thread::yield_now();
+                    }
+                } else {
                     me.parked.store(true, SeqCst);
                     while me.parked.load(SeqCst) && self.job.load(SeqCst) == seen {
                         std::thread::park();
@@ -402,5 +412,5 @@ pub(crate) fn install_fork_handlers() {
 /// Reads what the environment sets, so that no fork falls into a first reading.
 pub(crate) fn init() {
     num_threads();
-    spin_time();
+    awake_time();
 }

@@ -24,8 +24,8 @@ use std::marker::PhantomData;
 const FEW: usize = 24;
 /// Numbers that share a scale where rows become integers.
 pub const GROUP: usize = 32;
-/// Multiply-adds below which a product is not worth a second thread: 10 us of the byte products of one row.
-const SERIAL: usize = 1 << 17;
+/// Multiply-adds below which a product is not worth a second thread: 5 us of the byte products of one row in memory.
+const SERIAL: usize = 1 << 16;
 /// Numbers of a task that makes floats: 10 us, several times what it takes to wake a thread.
 const GRAIN: usize = 1 << 15;
 
@@ -69,7 +69,7 @@ fn floats_of<F: Form>(blocks: &Array) -> Result<Array> {
     let to = SharedMut::new(out.mut_ptr::<f32>());
     threads::for_ranges(rows, GRAIN / numbers.max(1) + 1, &|range| {
         for row in range {
-            // SAFETY: each task has its own rows.
+            // SAFETY: each task has its own rows, of which `out` has as many as there are rows of blocks.
             let to = unsafe { to.slice(row * numbers..(row + 1) * numbers) };
             widen(PhantomData::<F>, &from[row * bytes..(row + 1) * bytes], to);
         }
@@ -133,7 +133,7 @@ fn snap(from: &[f32], to: &mut [f32]) {
     let (len, to) = (to.len(), SharedMut::new(to.as_mut_ptr()));
     threads::for_ranges(len / GROUP, GRAIN / GROUP, &|range| {
         let range = range.start * GROUP..len.min(range.end * GROUP);
-        // SAFETY: each task has its own groups.
+        // SAFETY: each task has its own groups, and the range ends with `to` at the latest.
         snap_groups(&from[range.clone()], unsafe { to.slice(range) });
     });
 }

@@ -6,12 +6,16 @@ use crate::array::scalar::Scalar;
 use crate::array::shape::{Shape, Strides, check_rank, is_contiguous};
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::machine::threads::{self, SharedMut};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::{CStr, c_int, c_void};
+
+/// Bytes of a task that copies: 100 us where the system has to find memory for them, as where a model is read.
+const COPIED: usize = 1 << 17;
 
 /// An immutable n-dimensional array of the CPU backend. It exports its data, read-only and without a copy, through
 /// the buffer protocol (bfloat16 as 2-byte unsigned integers).
@@ -74,9 +78,15 @@ impl RawTensor {
                 // SAFETY: the buffer holds that many bytes.
                 *slot = unsafe { *from.add(at) } != 0;
             }
-        } else if bytes > 0 {
-            // SAFETY: both sides hold that many bytes; the destination is fresh.
-            unsafe { std::ptr::copy_nonoverlapping(from, array.storage().data(), bytes) };
+        } else {
+            let (from, to) = (SharedMut::new(from), SharedMut::new(array.storage().data()));
+            threads::for_ranges(bytes, COPIED, &|range| {
+                // SAFETY: both sides hold that many bytes; the destination is fresh, and each task has its own of it.
+                unsafe {
+                    let (from, to) = (from.ptr().add(range.start), to.ptr().add(range.start));
+                    std::ptr::copy_nonoverlapping(from.cast_const(), to, range.len());
+                }
+            });
         }
         Ok(Self { array })
     }

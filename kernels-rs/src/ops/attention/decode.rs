@@ -2,21 +2,25 @@
 //! are cut into pieces, whose results are merged in order.
 
 use super::Job;
+use super::heads::Rows;
 use super::scores::{Score, powers};
 use crate::array::Array;
 use crate::array::float::{RowElement, Wide};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::machine::lanes::{Block, Kernel, Lanes, Real, lane_count, launch};
-use crate::machine::threads::SharedMut;
+use crate::machine::simd;
+use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::{Arena, filled};
 
 /// Queries of all heads that share a head of keys, at most: with more, blocks of queries are faster.
 pub const MOST: usize = 8;
 /// Keys of a tile: its values stay in the second-level cache while several rows of weights use them.
 const TILE: usize = 128;
-/// Keys of a piece, at least.
-const PIECE: usize = 512;
+/// Keys of a piece, at least: those of a tile are read in 10 us.
+const PIECE: usize = TILE;
+/// Bytes of keys and values below which a second thread is not worth waking: 10 us of what a core reads from memory.
+const SERIAL: usize = 1 << 17;
 /// Tasks to aim for: by shape, not by threads, since the parts of a sum are added up. Four for each of eight threads.
 const TASKS: usize = 32;
 /// Rows that go through the keys together.
@@ -37,7 +41,11 @@ pub fn run<T: RowElement<Wide: Score>>(job: &Job<T>, out: &mut Array) -> Result<
         let bytes = scratch(job, rows) * size_of::<T::Wide>();
         Arena::with([bytes], |parts| part(job, head, (first, piece.min(job.keys - first)), parts, to));
     };
-    job.spread(heads * pieces, &task);
+    if heads * job.keys * (job.size + job.values) * size_of::<T>() < SERIAL {
+        (0..heads * pieces).for_each(task);
+    } else {
+        threads::parallel(heads * pieces, &task);
+    }
     let parts = parts.as_slice::<T::Wide>().expect("row-major");
     let out = out.as_mut_slice::<T>().chunks_exact_mut(rows * job.values);
     for (out, parts) in out.zip(parts.chunks_exact(pieces * len)) {
@@ -90,7 +98,8 @@ fn part<T: RowElement<Wide: Score>>(
         // SAFETY: the rows exist, the copy has room for a tile.
         unsafe {
             let (at, step) = job.key.get(head).from(tile, 0).dense((keys, job.size), copy.as_mut_ptr());
-            let dots = Dots { queries, size: job.size, at, step, keys, to: &mut *scores };
+            let ahead = Ahead::new(job.value.get(head).from(tile, 0), job.values);
+            let dots = Dots { queries, size: job.size, at, step, keys, ahead, to: &mut *scores };
             launch(dots);
         }
         for (row, end) in ends.chunks_exact_mut(2).enumerate() {
@@ -107,7 +116,9 @@ fn part<T: RowElement<Wide: Score>>(
         // SAFETY: the values of the tile lie inside the operand, and the copy has room for a tile.
         unsafe {
             let (at, step) = job.value.get(head).from(tile, 0).dense((keys, job.values), copy.as_mut_ptr());
-            launch(Mix { weights: scores, values: job.values, at, step, keys, to: &mut *sums });
+            let more = if tile + TILE < last { job.size } else { 0 };
+            let ahead = Ahead::new(job.key.get(head).from(tile + TILE, 0), more);
+            launch(Mix { weights: scores, values: job.values, at, step, keys, ahead, to: &mut *sums });
         }
     }
     for (row, to) in sums.chunks_exact(pitch).zip(results.chunks_exact_mut(job.values)) {
@@ -162,6 +173,33 @@ macro_rules! in_groups {
     };
 }
 
+/// Rows that are wanted next, which are fetched while others are used: one by one, since a core asks for few lines at once.
+#[derive(Clone, Copy)]
+struct Ahead {
+    at: *const u8,
+    /// Bytes from one row to the next.
+    step: isize,
+    /// Bytes of a row.
+    bytes: usize,
+}
+
+impl Ahead {
+    /// Rows of so many columns; none are fetched that do not lie dense.
+    fn new<T>(rows: Rows<T>, cols: usize) -> Self {
+        let size = size_of::<T>();
+        let bytes = if rows.col == 1 { cols * size } else { 0 };
+        Self { at: rows.at.cast(), step: rows.row * size as isize, bytes }
+    }
+
+    #[inline(always)]
+    fn fetch(self, row: usize) {
+        let at = self.at.wrapping_offset(row as isize * self.step);
+        for line in (0..self.bytes).step_by(64) {
+            simd::prefetch(at.wrapping_add(line));
+        }
+    }
+}
+
 /// Scores: products of dense queries with keys that lie `step` apart, `TILE` to a row.
 struct Dots<'a, W> {
     queries: &'a [W],
@@ -169,6 +207,7 @@ struct Dots<'a, W> {
     at: *const W,
     step: isize,
     keys: usize,
+    ahead: Ahead,
     to: &'a mut [W],
 }
 
@@ -193,6 +232,7 @@ impl<W: Real> Dots<'_, W> {
             let count = V::N.min(self.keys - start);
             // SAFETY: inside the rows and buffers.
             for key in 0..count {
+                self.ahead.fetch(start + key);
                 let at = self.at.wrapping_offset((start + key) as isize * self.step);
                 let mut sums = [V::splat(W::default()); R];
                 let mut d = 0;
@@ -235,6 +275,7 @@ struct Mix<'a, W> {
     at: *const W,
     step: isize,
     keys: usize,
+    ahead: Ahead,
     to: &'a mut [W],
 }
 
@@ -280,6 +321,9 @@ impl<W: Real> Mix<'_, W> {
         let mut at = self.at.wrapping_add(col);
         let weights = self.weights.as_ptr().add(first * TILE);
         for key in 0..self.keys {
+            if col == 0 {
+                self.ahead.fetch(key);
+            }
             let mut x = [V::splat(W::default()); C];
             for c in 0..C {
                 let from = at.wrapping_add(c * V::N);

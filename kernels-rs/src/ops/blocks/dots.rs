@@ -65,7 +65,7 @@ impl Rows {
                 dots::<F>(row, x, count, &mut sums);
                 for (i, sum) in sums.iter().enumerate().take(together) {
                     let place = (first + i) * n + column;
-                    // SAFETY: a column of this task, in a row that exists.
+                    // SAFETY: `to` has `n` columns and these rows; the column is one of this task alone.
                     unsafe { *to.ptr().add(place) = sum + bias.map_or(0.0, |bias| bias[column]) };
                 }
             }
@@ -83,7 +83,7 @@ fn into_parts_body<F: Form>(_: PhantomData<F>, from: &[f32], to: &mut [Part]) {
         let scale = into_bytes(from, &mut whole);
         part.whole[start..start + GROUP].copy_from_slice(&whole);
         for (i, four) in whole.as_chunks::<4>().0.iter().enumerate() {
-            let sum: i32 = four.iter().map(|&v| i32::from(v)).sum();
+            let sum = sum_of_four(*four);
             part.scale[start / 4 + i] = scale;
             part.sums[start / 4 + i] =
                 if F::HAS_LEAST { (sum as f32 * scale).to_bits() as i32 } else { -F::OFFSET * sum };
@@ -94,23 +94,25 @@ fn into_parts_body<F: Form>(_: PhantomData<F>, from: &[f32], to: &mut [Part]) {
 /// Writes a group of numbers as integers, and returns their scale: NaN where one of them is none, or infinite.
 #[inline(always)]
 pub fn into_bytes(from: &[f32], to: &mut [i8; GROUP]) -> f32 {
-    let mut most = [0.0f32; LANES];
-    for (i, v) in from.iter().enumerate() {
-        most[i % LANES] = larger(most[i % LANES], v.abs());
-    }
-    let scale = most.into_iter().fold(0.0, larger) / 127.0;
+    let from: &[f32; GROUP] = from.try_into().expect("a group");
+    // Without signs, floats are in the order of their bits, infinity and NaN behind all numbers.
+    let most = from.iter().fold(0, |most, v| (v.to_bits() & 0x7fff_ffff).max(most));
+    let scale = f32::from_bits(most) / 127.0;
     let by = if scale > 0.0 { scale } else { f32::INFINITY };
     for (to, v) in to.iter_mut().zip(from) {
-        // What is no number becomes 0, beside a scale that is none.
-        *to = (v / by).round_ties_even().clamp(-127.0, 127.0) as i8;
+        // Of 1.5 * 2^23 and a small number the last bits are the nearest integer, the even one of two. Beside a scale that
+        // is none they may be any.
+        *to = ((v / by).clamp(-127.0, 127.0) + 12_582_912.0).to_bits() as i8;
     }
     if scale.is_finite() { scale } else { f32::NAN }
 }
 
-/// The larger, and NaN where one of both is none.
+/// The sum of four signed bytes.
 #[inline(always)]
-fn larger(most: f32, v: f32) -> f32 {
-    if v > most || v.is_nan() { v } else { most }
+fn sum_of_four(bytes: [i8; 4]) -> i32 {
+    let from_zero = u32::from_le_bytes(bytes.map(|v| v as u8)) ^ 0x8080_8080;
+    let pairs = (from_zero & 0x00ff_00ff) + (from_zero >> 8 & 0x00ff_00ff);
+    (pairs & 0xffff) as i32 + (pairs >> 16) as i32 - 4 * 128
 }
 
 /// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each.
@@ -130,37 +132,77 @@ fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER
     plain(PhantomData::<F>, row, x, count, sums);
 }
 
+/// Bytes behind those that are multiplied, which are fetched meanwhile: a page, where the processor's own guess ends. With it a
+/// core reads 143 MB of blocks at 12 GB/s instead of 8 (Sapphire Rapids).
+#[cfg(target_arch = "x86_64")]
+const AHEAD: usize = 4096;
+
 /// # Safety
-/// The processor has these instructions; `x` holds `R` rows of `count` parts.
+/// The processor has these instructions; `row` holds the blocks of `count` parts (of small ones the last may be missing), `x`
+/// holds `R` rows of `count` parts.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
 unsafe fn by_bytes<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
-    let mut totals = [_mm512_setzero_ps(); R];
-    // Each share of 16 numbers is four lanes.
-    let lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    let spread = |v: [f32; PART / SHARE]| {
-        _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_setr_ps(v[0], v[1], v[2], v[3])))
+    let bytes = F::AT_ONCE * PART / F::SIZE * F::BYTES;
+    // A last part whose second block is missing goes through `blocks_of`.
+    let whole = row.len() / bytes * F::AT_ONCE;
+    let lanes = match F::SHARES {
+        2 => _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1),
+        _ => _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),
     };
-    for at in 0..count {
+    let mut totals = [_mm512_setzero_ps(); R];
+    for first in (0..whole).step_by(F::AT_ONCE) {
+        let blocks = row.as_ptr().add(first / F::AT_ONCE * bytes);
+        for line in (0..bytes).step_by(64) {
+            simd::prefetch(blocks.wrapping_add(AHEAD + line));
+        }
+        let (factors, least) = F::factors512(blocks);
+        for i in 0..F::AT_ONCE {
+            let lanes = _mm512_add_epi32(lanes, _mm512_set1_epi32((i * F::SHARES) as i32));
+            let by = [_mm512_permutexvar_ps(lanes, factors), _mm512_permutexvar_ps(lanes, least)];
+            let (from, part) = if F::SIZE > PART { (blocks, i) } else { (blocks.add(i * 2 * F::BYTES), 0) };
+            let values = x.as_ptr().add(first + i);
+            add_products::<F, R>(F::whole512(from, part), by, (values, count), &mut totals);
+        }
+    }
+    for at in whole..count {
         let mut room = [0; MOST];
         let (blocks, part) = blocks_of::<F>(row, at, &mut room);
-        let whole = F::whole512(blocks.as_ptr(), part);
         let (factors, least) = F::factors(blocks, part);
-        let (factors, least) = (spread(factors), spread(least));
-        for (r, total) in totals.iter_mut().enumerate() {
-            let part = x.get_unchecked(r * count + at);
-            let (values, scale) = (_mm512_load_si512(part.whole.as_ptr().cast()), _mm512_load_ps(part.scale.as_ptr()));
-            let start = _mm512_load_si512(part.sums.as_ptr().cast());
-            let first = if F::HAS_LEAST { _mm512_setzero_si512() } else { start };
-            let found = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(first, whole, values));
-            *total = _mm512_fmadd_ps(found, _mm512_mul_ps(factors, scale), *total);
-            if F::HAS_LEAST {
-                *total = _mm512_fmadd_ps(least, _mm512_castsi512_ps(start), *total);
-            }
-        }
+        let lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        let spread =
+            |v: [f32; PART / SHARE]| _mm512_permutexvar_ps(lanes, _mm512_castps128_ps512(_mm_loadu_ps(v.as_ptr())));
+        let (whole, by) = (F::whole512(blocks.as_ptr(), part), [spread(factors), spread(least)]);
+        add_products::<F, R>(whole, by, (x.as_ptr().add(at), count), &mut totals);
     }
     for (sum, total) in sums.iter_mut().zip(totals) {
         *sum = _mm512_reduce_add_ps(total);
+    }
+}
+
+/// Adds the products of a part of the blocks with that of each row, `count` apart.
+///
+/// # Safety
+/// The processor has these instructions; there are `R` such parts.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c,bmi1,bmi2")]
+unsafe fn add_products<F: Form, const R: usize>(
+    whole: __m512i,
+    [factors, least]: [__m512; 2],
+    (x, count): (*const Part, usize),
+    totals: &mut [__m512; R],
+) {
+    for (r, total) in totals.iter_mut().enumerate() {
+        let part = &*x.add(r * count);
+        let (values, scale) = (_mm512_load_si512(part.whole.as_ptr().cast()), _mm512_load_ps(part.scale.as_ptr()));
+        let start = _mm512_load_si512(part.sums.as_ptr().cast());
+        let first = if F::HAS_LEAST { _mm512_setzero_si512() } else { start };
+        let found = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(first, whole, values));
+        *total = _mm512_fmadd_ps(found, _mm512_mul_ps(factors, scale), *total);
+        if F::HAS_LEAST {
+            *total = _mm512_fmadd_ps(least, _mm512_castsi512_ps(start), *total);
+        }
     }
 }
 

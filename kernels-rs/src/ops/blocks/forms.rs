@@ -15,7 +15,8 @@ pub type Factors = ([f32; 4], [f32; 4]);
 /// A form of blocks: a number is `factor * (whole - OFFSET)`, or `factor * whole + least`.
 ///
 /// # Safety
-/// Blocks are those of a part: a block of 256 numbers, or two of 32. `whole512` needs AVX-512 F, BW, DQ and VL.
+/// Blocks are those of a part: a block of 256 numbers, or two of 32; for `factors512` those of [`Form::AT_ONCE`] parts. These can be
+/// read, and no byte behind them is. Names that end in `512` need AVX-512 F, BW, DQ and VL, and F16C.
 pub trait Form {
     /// Numbers of a block.
     const SIZE: usize;
@@ -25,6 +26,10 @@ pub trait Form {
     const OFFSET: i32 = 0;
     /// Whether something is added instead.
     const HAS_LEAST: bool = false;
+    /// Factors of a part.
+    const SHARES: usize = 2;
+    /// Parts whose factors are made together: no more than fill a register, whole blocks of them.
+    const AT_ONCE: usize = 8;
 
     /// The factors of a part.
     fn factors(blocks: &[u8], part: usize) -> Factors;
@@ -33,6 +38,9 @@ pub trait Form {
     /// The same in a register.
     #[cfg(target_arch = "x86_64")]
     unsafe fn whole512(blocks: *const u8, part: usize) -> __m512i;
+    /// What `factors` returns for [`Form::AT_ONCE`] parts, each of their [`Form::SHARES`] once.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn factors512(blocks: *const u8) -> (__m512, __m512);
 }
 
 /// A float16 of two bytes. No number on the way is subnormal, which would take a processor a hundred times longer, also in a
@@ -53,6 +61,21 @@ fn half(bytes: &[u8], at: usize) -> f32 {
 fn pair(blocks: &[u8], bytes: usize, at: usize) -> [f32; 4] {
     let (a, b) = (half(blocks, at), half(blocks, bytes + at));
     [a, a, b, b]
+}
+
+/// The float16 numbers of 16 blocks.
+///
+/// # Safety
+/// They can be read; AVX-512 F is there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn sixteen(at: *const u8, bytes: usize) -> __m512 {
+    let bits = |i: usize| at.add(i * bytes).cast::<i16>().read_unaligned();
+    let eight = |i: usize| {
+        let [a, b, c, d] = [bits(i), bits(i + 1), bits(i + 2), bits(i + 3)];
+        _mm_setr_epi16(a, b, c, d, bits(i + 4), bits(i + 5), bits(i + 6), bits(i + 7))
+    };
+    _mm512_cvtph_ps(_mm256_set_m128i(eight(8), eight(0)))
 }
 
 /// Two blocks of 16 bytes, whose low halves come first.
@@ -78,6 +101,8 @@ fn fifth(blocks: &[u8], bytes: usize, at: usize, to: &mut [u8; PART]) {
     }
 }
 
+/// # Safety
+/// 16 bytes can be read from each; AVX-512 F is there.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn halves512(a: *const u8, b: *const u8) -> __m512i {
@@ -88,6 +113,8 @@ unsafe fn halves512(a: *const u8, b: *const u8) -> __m512i {
     _mm512_and_si512(moved, _mm512_set1_epi8(15))
 }
 
+/// # Safety
+/// 4 bytes can be read from each; AVX-512 F and BW are there.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn fifth512(whole: __m512i, a: *const u8, b: *const u8) -> __m512i {
@@ -97,6 +124,9 @@ unsafe fn fifth512(whole: __m512i, a: *const u8, b: *const u8) -> __m512i {
 }
 
 /// 32 bytes twice.
+///
+/// # Safety
+/// They can be read; AVX-512 DQ is there.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn twice(from: *const u8) -> __m512i {
@@ -127,6 +157,11 @@ impl Form for Q8_0 {
         let (a, b) = (_mm256_loadu_si256(blocks.add(2).cast()), _mm256_loadu_si256(blocks.add(36).cast()));
         let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b);
         _mm512_xor_si512(both, _mm512_set1_epi8(-128))
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn factors512(blocks: *const u8) -> (__m512, __m512) {
+        (sixteen(blocks, Self::BYTES), _mm512_setzero_ps())
     }
 }
 
@@ -163,6 +198,12 @@ macro_rules! small {
                     None => found,
                 }
             }
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn factors512(blocks: *const u8) -> (__m512, __m512) {
+                let least = if $least { sixteen(blocks.add(2), $bytes) } else { _mm512_setzero_ps() };
+                (sixteen(blocks, $bytes), least)
+            }
         }
     )*};
 }
@@ -192,6 +233,26 @@ fn sixes(block: &[u8], part: usize) -> Factors {
     ([a.0, a.0, b.0, b.0], [a.1, a.1, b.1, b.1])
 }
 
+/// The same of all parts of a block, in the lower half of registers.
+///
+/// # Safety
+/// 16 bytes can be read; AVX-512 F is there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn sixes512(block: *const u8) -> (__m512, __m512) {
+    let word = |at: usize| u64::from(block.add(at).cast::<u32>().read_unaligned());
+    let (first, second, last) = (word(4), word(8), word(12));
+    let upper = |low: u64, bits: u64| low & 0x0f0f_0f0f | (bits >> 2 & 0x3030_3030);
+    let factors = first & 0x3f3f_3f3f | upper(last, first) << 32;
+    let least = second & 0x3f3f_3f3f | upper(last >> 4, second) << 32;
+    let floats = |bytes: u64| _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_cvtsi64_si128(bytes as i64)));
+    let halves = _mm_cvtph_ps(_mm_loadu_si32(block.cast()));
+    let scale = _mm512_broadcastss_ps(halves);
+    let by = _mm512_broadcastss_ps(_mm_movehdup_ps(halves));
+    let by = _mm512_sub_ps(_mm512_setzero_ps(), by);
+    (_mm512_mul_ps(scale, floats(factors)), _mm512_mul_ps(by, floats(least)))
+}
+
 /// Halves of bytes: first the low ones of all.
 #[inline(always)]
 fn low_then_high(from: &[u8], to: &mut [u8; PART]) {
@@ -202,6 +263,8 @@ fn low_then_high(from: &[u8], to: &mut [u8; PART]) {
     }
 }
 
+/// # Safety
+/// 32 bytes can be read; AVX-512 F and DQ are there.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn low_then_high512(from: *const u8) -> __m512i {
@@ -214,6 +277,7 @@ impl Form for Q4K {
     const SIZE: usize = 256;
     const BYTES: usize = 144;
     const HAS_LEAST: bool = true;
+    const AT_ONCE: usize = 4;
 
     #[inline(always)]
     fn factors(blocks: &[u8], part: usize) -> Factors {
@@ -228,6 +292,11 @@ impl Form for Q4K {
     unsafe fn whole512(blocks: *const u8, part: usize) -> __m512i {
         low_then_high512(blocks.add(16 + 32 * part))
     }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn factors512(blocks: *const u8) -> (__m512, __m512) {
+        sixes512(blocks)
+    }
 }
 
 pub struct Q5K;
@@ -235,6 +304,7 @@ impl Form for Q5K {
     const SIZE: usize = 256;
     const BYTES: usize = 176;
     const HAS_LEAST: bool = true;
+    const AT_ONCE: usize = 4;
 
     #[inline(always)]
     fn factors(blocks: &[u8], part: usize) -> Factors {
@@ -257,6 +327,11 @@ impl Form for Q5K {
         let bits = _mm512_test_epi8_mask(twice(blocks.add(16)), asked);
         _mm512_or_si512(low_then_high512(blocks.add(48 + 32 * part)), _mm512_maskz_set1_epi8(bits, 16))
     }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn factors512(blocks: *const u8) -> (__m512, __m512) {
+        sixes512(blocks)
+    }
 }
 
 pub struct Q6K;
@@ -264,6 +339,8 @@ impl Form for Q6K {
     const SIZE: usize = 256;
     const BYTES: usize = 210;
     const OFFSET: i32 = 32;
+    const SHARES: usize = 4;
+    const AT_ONCE: usize = 4;
 
     #[inline(always)]
     fn factors(blocks: &[u8], part: usize) -> Factors {
@@ -291,6 +368,13 @@ impl Form for Q6K {
         let high = _mm512_and_si512(_mm512_srlv_epi64(twice(high), moves), _mm512_set1_epi8(3));
         // What stays below bits of its byte leaves none behind: two bits, moved by four.
         _mm512_or_si512(_mm512_and_si512(low, _mm512_set1_epi8(15)), _mm512_slli_epi16::<4>(high))
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn factors512(blocks: *const u8) -> (__m512, __m512) {
+        let whole = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(blocks.add(192).cast())));
+        let scale = _mm_cvtph_ps(_mm_set1_epi16(blocks.add(208).cast::<i16>().read_unaligned()));
+        (_mm512_mul_ps(_mm512_broadcastss_ps(scale), whole), _mm512_setzero_ps())
     }
 }
 

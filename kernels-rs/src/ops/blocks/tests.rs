@@ -39,7 +39,7 @@ fn values(x: &Array) -> Vec<f32> {
 fn few_rows_are_multiplied_as_many_are() {
     for form in FORMS {
         let (size, _) = size_of(form).unwrap();
-        for (rows, inputs, outputs) in [(1, 3 * size, 700), (7, 2 * size, 33), (4, size, 5)] {
+        for (rows, inputs, outputs) in [(1, 3 * size, 700), (7, 2 * size, 33), (4, size, 5), (2, 35 * size, 9)] {
             let (blocks, bias) = (random(form, outputs, inputs), floats(&[outputs]));
             let x = floats(&[FEW + rows, inputs]);
             let all = values(&blocks_linear(&x, &blocks, Some(&bias), form, true).unwrap());
@@ -61,16 +61,31 @@ fn registers_unpack_the_numbers_that_loops_do() {
         if crate::machine::simd::level() < crate::machine::simd::Level::Avx512 {
             return;
         }
-        let blocks = random(form, 1, 256);
+        let blocks = random(form, 1, 512);
         let row = blocks.as_slice::<u8>().unwrap();
-        for at in 0..256 / PART {
+        let mut factors = [[0.0f32; 16]; 2];
+        // SAFETY: the level was asked for; there are that many parts, and the lists are as long as registers.
+        unsafe { store_factors::<F>(row, &mut factors) };
+        for at in 0..F::AT_ONCE {
             let (mut room, mut whole, mut wide) = ([0; forms::MOST], [0; PART], [0u8; PART]);
             let (from, part) = forms::blocks_of::<F>(row, at, &mut room);
             F::whole(from, part, &mut whole);
             // SAFETY: the level was asked for; the register is as long as the list.
             unsafe { store::<F>(from, part, &mut wide) };
             assert_eq!(whole, wide, "{form} {at}");
+            let (by, least) = F::factors(from, part);
+            for share in 0..PART / SHARE {
+                let lane = (at * 4 + share) * F::SHARES / 4;
+                assert_eq!([by[share], least[share]], [factors[0][lane], factors[1][lane]], "{form} {at} {share}");
+            }
         }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c")]
+    unsafe fn store_factors<F: Form>(row: &[u8], to: &mut [[f32; 16]; 2]) {
+        let (factors, least) = F::factors512(row.as_ptr());
+        std::arch::x86_64::_mm512_storeu_ps(to[0].as_mut_ptr(), factors);
+        std::arch::x86_64::_mm512_storeu_ps(to[1].as_mut_ptr(), least);
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
