@@ -177,6 +177,7 @@ def test_tiles_and_what_hides_keys(
     assert not found[:, :, 5].any(), "a query that sees nothing gives zeros"
 
 
+@pytest.mark.long  # llvmpipe compiles float16 for a minute
 def test_cotangents_by_tiles(
     gpu: Wgpu, up: Up, half: None, dispatches: list[int], rng: np.random.Generator
 ) -> None:
