@@ -86,7 +86,12 @@ def test_heads_are_read_where_they_lie(
 
 
 def test_the_formula_takes_the_rest(
-    gpu: Wgpu, up: Up, tiled: None, dispatches: list[int], rng: np.random.Generator
+    gpu: Wgpu,
+    up: Up,
+    tiled: None,
+    dispatches: list[int],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     del tiled
     for queries, depth, is_causal in (
@@ -105,6 +110,9 @@ def test_the_formula_takes_the_rest(
     nothing = gpu.read(gpu.ops.attention(x, keys, keys, None, None, 1.0, None, False))
     assert nothing.shape == (1, 16, 68)
     assert not nothing.any()
+    monkeypatch.setattr(gpu.device, "max_binding_bytes", 22_000)  # 80 x 80 scores do not fit
+    wide = rng.standard_normal((1, 80, 68)).astype(np.float32)
+    check(gpu, up, dispatches, wide, wide, wide, None, None, scale=0.1)
 
 
 def test_cotangents_by_tiles(

@@ -134,8 +134,10 @@ def _tile(
             return None
         rows = query.shape[-2]
         tiles = tuple(x for width, x in _COOPERATIVE if widest <= width and x.lines <= rows)
-    elif depth % 4 or columns % 4 or widest > (_WIDEST_CAUSAL if is_causal else _WIDEST):
-        return None
+    else:
+        slow = widest > (_WIDEST_CAUSAL if is_causal else _WIDEST)
+        if depth % 4 or columns % 4 or (slow and _holds_scores(device, query, key)):
+            return None
     memory = device.limits["max-compute-workgroup-storage-size"]
     fits = (tile for tile in tiles if tile.workgroup_bytes(depth, columns) <= memory)
     return next(fits, None)
@@ -165,14 +167,17 @@ def _backward_kernels(
                 return tuple(zip(by, tiles, strict=True))
         return ()
     faster = is_causal and max(depth, columns) <= _WIDEST
-    scores = 4 * math.prod(query.shape[:-1]) * key.shape[-2]
-    held = scores <= device.max_binding_bytes
-    if depth % 4 or columns % 4 or (held and not faster):
+    if depth % 4 or columns % 4 or (_holds_scores(device, query, key) and not faster):
         return ()
     for tile in _BACKWARD:
         if backward_bytes(tile, depth, columns) <= memory:
             return ((attention_rows, tile), (attention_queries, tile), (attention_keys, tile))
     return ()
+
+
+def _holds_scores(device: GpuDevice, query: GpuArray, key: GpuArray) -> bool:
+    """Whether the formula's scores of float32 fit a binding."""
+    return 4 * math.prod(query.shape[:-1]) * key.shape[-2] <= device.max_binding_bytes
 
 
 def _cooperates(device: GpuDevice, depth: int, columns: int) -> bool:
