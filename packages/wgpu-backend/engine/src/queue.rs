@@ -1,8 +1,8 @@
 //! The thread that hands work to the driver, in the order in which it was sent.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use crate::ticket::State;
@@ -45,8 +45,6 @@ pub struct Batch {
 pub enum Job {
     Batch(Batch),
     Write(wgpu::Buffer, Vec<u8>),
-    /// Told when all before it is with the driver.
-    Reached(Sender<()>),
 }
 
 /// What went wrong in the driver, until somebody asks.
@@ -72,48 +70,111 @@ impl Faults {
     }
 }
 
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// Whether the thread sleeps until there are some.
+    asleep: bool,
+    over: bool,
+}
+
+/// What is to be handed over, and to whom.
+struct Line {
+    waiting: Mutex<Waiting>,
+    came: Condvar,
+    /// Held by who hands over, so that jobs keep their order.
+    turn: Mutex<()>,
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    ring: wgpu::Buffer,
+    faults: Arc<Faults>,
+}
+
 pub struct Worker {
-    jobs: Mutex<Option<Sender<Job>>>,
+    line: Arc<Line>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Worker {
     pub fn start(device: wgpu::Device, queue: wgpu::Queue, ring: wgpu::Buffer, faults: Arc<Faults>) -> Self {
-        let (jobs, received) = channel();
-        let run = move || {
-            let all = AssertUnwindSafe(|| work(&device, &queue, &ring, &received));
-            if catch_unwind(all).is_err() {
-                faults.lose("the driver failed on what was submitted");
-                received.into_iter().for_each(refuse);
-            }
-        };
-        let thread = std::thread::Builder::new().name("phlox-wgpu".into()).spawn(run).ok();
-        Self { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(thread) }
+        let (waiting, came, turn) = (Mutex::default(), Condvar::new(), Mutex::new(()));
+        let line = Arc::new(Line { waiting, came, turn, device, queue, ring, faults });
+        let own = line.clone();
+        let thread = std::thread::Builder::new().name("phlox-wgpu".into()).spawn(move || own.serve()).ok();
+        Self { line, thread: Mutex::new(thread) }
     }
 
     pub fn send(&self, job: Job) {
-        match self.jobs.lock().unwrap().as_ref() {
-            Some(jobs) => {
-                if let Err(unsent) = jobs.send(job) {
-                    refuse(unsent.0);
-                }
-            }
-            None => refuse(job),
+        if self.leave(job) {
+            self.line.came.notify_one();
         }
     }
 
-    /// Block until all that was sent is with the driver.
+    /// Send a job to which the caller sees by `reach`; whether the thread sleeps on.
+    pub fn leave(&self, job: Job) -> bool {
+        let mut waiting = self.line.waiting.lock().unwrap();
+        if waiting.over {
+            drop(waiting);
+            refuse(job);
+            return false;
+        }
+        waiting.jobs.push_back(job);
+        waiting.asleep
+    }
+
+    /// See that all that was sent is with the driver. The caller hands it over, which takes less
+    /// time than to wake the thread.
     pub fn reach(&self) {
-        let (told, waits) = channel();
-        self.send(Job::Reached(told));
-        let _ = waits.recv();
+        self.line.hand_over();
     }
 
     /// Hand over what was sent and end.
     pub fn stop(&self) {
-        drop(self.jobs.lock().unwrap().take());
+        self.line.hand_over();
+        self.line.waiting.lock().unwrap().over = true;
+        self.line.came.notify_one();
         if let Some(thread) = self.thread.lock().unwrap().take() {
             let _ = thread.join();
+        }
+    }
+}
+
+impl Line {
+    fn serve(&self) {
+        let mut waiting = self.waiting.lock().unwrap();
+        loop {
+            while waiting.jobs.is_empty() && !waiting.over {
+                waiting.asleep = true;
+                waiting = self.came.wait(waiting).unwrap();
+            }
+            waiting.asleep = false;
+            if waiting.jobs.is_empty() {
+                return;
+            }
+            drop(waiting);
+            self.hand_over();
+            waiting = self.waiting.lock().unwrap();
+        }
+    }
+
+    fn hand_over(&self) {
+        let _turn = self.turn.lock().unwrap();
+        loop {
+            let next = self.waiting.lock().unwrap().jobs.pop_front();
+            let Some(job) = next else { return };
+            if catch_unwind(AssertUnwindSafe(|| self.run(job))).is_err() {
+                self.faults.lose("the driver failed on what was submitted");
+                let mut waiting = self.waiting.lock().unwrap();
+                waiting.over = true;
+                waiting.jobs.drain(..).for_each(refuse);
+            }
+        }
+    }
+
+    fn run(&self, job: Job) {
+        match job {
+            Job::Batch(batch) => submit(&self.device, &self.queue, &self.ring, batch),
+            Job::Write(buffer, data) => self.queue.write_buffer(&buffer, 0, &data),
         }
     }
 }
@@ -122,18 +183,6 @@ impl Worker {
 fn refuse(job: Job) {
     if let Job::Batch(Batch { map: Some((_, _, state)), .. }) = job {
         state.tell(false);
-    }
-}
-
-fn work(device: &wgpu::Device, queue: &wgpu::Queue, ring: &wgpu::Buffer, jobs: &Receiver<Job>) {
-    for job in jobs {
-        match job {
-            Job::Batch(batch) => submit(device, queue, ring, batch),
-            Job::Write(buffer, data) => queue.write_buffer(&buffer, 0, &data),
-            Job::Reached(told) => {
-                let _ = told.send(());
-            }
-        }
     }
 }
 

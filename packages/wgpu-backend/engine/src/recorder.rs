@@ -104,7 +104,14 @@ impl Engine {
         record.batch += 1;
         let passes = std::mem::take(&mut record.passes);
         let numbers = std::mem::take(&mut record.numbers);
-        self.worker.send(Job::Batch(Batch { passes, numbers, ..rest }));
+        let asked = rest.map.is_some();
+        let job = Job::Batch(Batch { passes, numbers, ..rest });
+        // Who asks for bytes waits for them next, and hands this over then.
+        if asked {
+            self.worker.leave(job);
+        } else {
+            self.worker.send(job);
+        }
         // What scripts hold may go back to the pool: whatever writes it now is sent behind.
         record.held.clear();
     }

@@ -18,7 +18,7 @@ use crate::ticket::{State, Ticket};
 
 const KEPT_STAGING: u64 = 1 << 26;
 const COPIED: usize = 1 << 20; // bytes of an upload that are copied, so that it need not wait
-const SPIN: Duration = Duration::from_micros(100);
+const SPIN: Duration = Duration::from_micros(250); // a sleep takes 50 us more than is asked for
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 impl Engine {

@@ -29,6 +29,7 @@ Copy = tuple[Any, int, Any, int, int]
 _NULL = _ffi.NULL
 _READ = int(wgpu.MapMode.READ)
 
+_SPIN = 2.5e-4  # seconds: a sleep takes 50 us more than is asked for
 _SLEEP_SHARE = 1 / 16  # of the time waited so far: what a sleep may add to it
 _LONGEST_SLEEP = 1e-3
 _CHECK_AFTER = 1.0  # seconds after which a wait asks whether the device is still there
@@ -165,7 +166,8 @@ class Native:
             if waited > checked:
                 self.check_alive()
                 checked = 2 * waited
-            time.sleep(min(waited * _SLEEP_SHARE, _LONGEST_SLEEP))
+            if waited > _SPIN:
+                time.sleep(min(waited * _SLEEP_SHARE, _LONGEST_SLEEP))
         status = self._maps.pop(ticket)
         if status != _lib.WGPUMapAsyncStatus_Success:
             self.check_alive()

@@ -12,6 +12,10 @@ from .tile import SIGNATURE
 
 THICKNESS = 4  # the most vectors
 ROWS = 4  # results per thread where the matrix is read along the inner dimension
+ACROSS = (
+    16  # vectors of neighboring columns that a workgroup reads where the matrix lies along them
+)
+LOADS = 4  # of a thread in flight
 _THREADS = 256
 _LANES = "xyzw"
 
@@ -53,7 +57,7 @@ def threads(spec: Thin) -> int:
 
 def columns(spec: Thin) -> int:
     """Results per vector that a workgroup computes."""
-    return ROWS if spec.k_contiguous else 64
+    return ROWS if spec.k_contiguous else 4 * ACROSS
 
 
 def thin_source(spec: Thin) -> Kernel:
@@ -135,7 +139,7 @@ def _inner_products(spec: Thin) -> list[str]:
 
 
 def _columns(spec: Thin) -> list[str]:
-    across = 16 if spec.vector else 64
+    across = ACROSS if spec.vector else 4 * ACROSS
     deep = _THREADS // across
     vectors = range(spec.thickness)
     zero, kind = ("vec4<f32>()", "vec4<f32>") if spec.vector else ("0.0", "f32")
@@ -145,25 +149,35 @@ def _columns(spec: Thin) -> list[str]:
     lines = [f"  let x = lane % {across};", f"  let y = lane / {across};"]
     lines.append(f"  let w = w_base + {column};")
     lines += [f"  var c{t} = {zero};" for t in vectors]
-    lines.append(f"  for (var k = k_first + y; k < k_last; k += {deep}) {{")
+    lines.append("  var k = k_first + y;")
+    # Memory answers many reads at once: all of a turn come before their first use.
+    lines.append(f"  for (; k + {(LOADS - 1) * deep} < k_last; k += {LOADS * deep}) {{")
+    for u in range(LOADS):
+        lines.append(f"    let b{u} = {kind}(in1[w + (k + {u * deep}) * p.w_depth]);")
+    for t in vectors:
+        for u in range(LOADS):
+            place = f"in0[v_base + {t} * p.v_outer + (k + {u * deep}) * p.v_depth]"
+            lines.append(f"    c{t} += f32({place}) * b{u};")
+    lines.append("  }")
+    lines.append(f"  for (; k < k_last; k += {deep}) {{")
     lines.append(f"    let b = {kind}(in1[w + k * p.w_depth]);")
     for t in vectors:
         lines.append(f"    c{t} += f32(in0[v_base + {t} * p.v_outer + k * p.v_depth]) * b;")
     lines.append("  }")
     lines += [f"  parts[{t * _THREADS} + lane] = c{t};" for t in vectors]
-    lines.append("  workgroupBarrier();")
-    total = f"lane < {across * spec.thickness}"
     lines += [
-        f"  if ({total}) {{",
-        f"    let t = lane / {across};",
-        f"    var total = {zero};",
-        f"    for (var i = 0; i < {deep}; i++) {{",
-        f"      total += parts[t * {_THREADS} + i * {across} + x];",
-        "    }",
+        f"  for (var half = {deep // 2}; half > 0; half /= 2) {{",
+        "    workgroupBarrier();",
+        "    if (y < half) {",
     ]
-    for j in range(4 if spec.vector else 1):
-        n = f"first + 4 * x + {j}" if spec.vector else "first + x"
-        value = f"total.{_LANES[j]}" if spec.vector else "total"
-        lines.append(f"    if ({n} < p.n) {{ {_store(spec, 't', n, value)} }}")
+    for t in vectors:
+        own = f"parts[{t * _THREADS} + lane"
+        lines.append(f"      {own}] += {own} + half * {across}];")
+    lines += ["    }", "  }", "  if (y == 0) {"]
+    for t in vectors:
+        for j in range(4 if spec.vector else 1):
+            n = f"first + 4 * x + {j}" if spec.vector else "first + x"
+            value = f"parts[{t * _THREADS} + x]" + (f".{_LANES[j]}" if spec.vector else "")
+            lines.append(f"    if ({n} < p.n) {{ {_store(spec, str(t), n, value)} }}")
     lines.append("  }")
     return lines
