@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
+from itertools import count
 from typing import TYPE_CHECKING, final
+
+from ._cache import Recent
 
 if TYPE_CHECKING:
     from phlox_tensor import DType
@@ -15,6 +19,17 @@ if TYPE_CHECKING:
 # a u32, 0 or 1.
 WGSL_TYPES = {"bool": "u32", "float16": "f16", "float32": "f32", "int32": "i32", "uint32": "u32"}
 ITEM_BYTES = {"bool": 4, "float16": 2, "float32": 4, "int32": 4, "uint32": 4}
+
+
+_KEPT_LAYOUTS = 1 << 14
+_layouts: Recent[Hashable, int] = Recent(_KEPT_LAYOUTS)
+_names = count(1)
+
+
+def layout_of(dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> int:
+    """The number of a layout: see `GpuArray.layout`."""
+    key = dtype, shape, strides, offset & 3
+    return _layouts.get(key) or _layouts.find(key, lambda: next(_names))
 
 
 class Storage:
@@ -43,6 +58,7 @@ class GpuArray:
         "__weakref__",
         "contiguous",
         "dtype",
+        "known",
         "offset",
         "shape",
         "size",
@@ -65,6 +81,17 @@ class GpuArray:
         self.dtype = dtype
         self.size = math.prod(shape)
         self.contiguous = is_dense(shape, strides)
+        self.known = 0
+
+    @property
+    def layout(self) -> int:
+        """A number for type, shape, strides, and the offset up to multiples of 4; see `known`.
+
+        Two arrays that have it in common are walked in the same way.
+        """
+        if not self.known:
+            self.known = layout_of(self.dtype, self.shape, self.strides, self.offset)
+        return self.known
 
     @property
     def wgsl(self) -> str:

@@ -148,7 +148,7 @@ def _correlate(
 ) -> None:
     """Windows of x times weight (group, channel, inner), dense, into positions of out."""
     key = (
-        *("conv", x.dtype.name, x.shape, x.strides, weight.shape, weight.offset & 3, out.shape),
+        *("conv", x.layout, weight.layout, out.shape),
         *(axes, bias is None, split, padded),
     )
     plan: Plan = device.plans.get(key) or device.plans.find(
@@ -375,7 +375,7 @@ def conv2d_weight_grad(
         return out
     g, x = contiguous(device, g), _readable(device, x)
     key = (
-        *("weight-grad", x.dtype.name, g.shape, g.offset & 3, x.shape, x.strides, weight_shape),
+        *("weight-grad", x.layout, g.layout, weight_shape),
         *(stride, padding, dilation, groups),
     )
     plan: Plan = device.plans.get(key) or device.plans.find(

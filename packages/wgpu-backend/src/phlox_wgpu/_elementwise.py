@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -15,7 +15,7 @@ from phlox_tensor import REGISTRY, DType, Rejected, as_dtype, bool_, float32, in
 from phlox_tensor.capture import Kernel, Program
 from phlox_tensor.inference import result_dtype
 
-from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense
+from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense, layout_of
 from ._copy import contiguous
 from ._launch import Launch
 from ._layout import broadcast_strides, merge_axes
@@ -45,14 +45,13 @@ _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 class Chained:
     """A chain and the element types of its results; ``token`` names it in the caches."""
 
-    __slots__ = ("chain", "dtypes", "results", "token")
+    __slots__ = ("chain", "dtypes", "token")
 
     _tokens = count()
 
     def __init__(self, chain: Chain, dtypes: tuple[DType, ...]) -> None:
         self.chain = chain
         self.dtypes = dtypes
-        self.results = [(dtype, ITEM_BYTES[dtype.name]) for dtype in dtypes]
         self.token = next(Chained._tokens)
 
 
@@ -60,6 +59,7 @@ class Chained:
 class Plan:
     """How a program runs over operands of one layout, and how its results lie."""
 
+    program: Chained
     shape: tuple[int, ...]
     pieces: tuple[tuple[Piece, Chained], ...] = ()
     launch: Launch | None = None  # None: it runs in pieces
@@ -67,6 +67,8 @@ class Plan:
     size: int = 0
     contiguous: bool = True
     copies: tuple[bool, ...] = ()
+    numbers: tuple[tuple[int, str], ...] = ()  # which operands are some, and of what type
+    results: tuple[tuple[int, DType, int], ...] = ()  # bytes, type and layout of each
 
 
 def run_program(
@@ -80,37 +82,41 @@ def run_program(
     Raises:
         Rejected: the shapes do not broadcast, or a number does not fit the element type it meets.
     """
-    inputs: list[GpuArray] = []
-    scalars: list[float] = []
-    layouts: list[Hashable] = [program.token]
-    for place, x in enumerate(operands):
-        if type(x) is GpuArray:
-            inputs.append(x)
-            layouts += x.shape, x.strides, x.offset & 3
-        else:
-            scalars.append(scalar(x, program.chain.inputs[place]))
-            layouts.append(None)
-    key = tuple(layouts)
+    key = (program.token, *_layouts(operands))
     plan: Plan = device.plans.get(key) or device.plans.find(
-        key, lambda: _plan(device, program.chain, operands)
+        key, lambda: _plan(device, program, operands)
     )
+    return tuple(_run(device, plan, operands))
+
+
+def _layouts(operands: tuple[Operand, ...]) -> list[Hashable]:
+    """What plans depend on: the layouts of arrays, the types of numbers."""
+    return [x.known or x.layout if type(x) is GpuArray else type(x) for x in operands]
+
+
+def _run(device: GpuDevice, plan: Plan, operands: tuple[Operand, ...]) -> Sequence[GpuArray]:
     if plan.launch is None:
-        return _run_pieces(device, program, plan, operands)
+        return _run_pieces(device, plan, operands)
     if plan.copies:
         pairs = zip(operands, plan.copies, strict=True)
         dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
-        return run_program(device, program, tuple(dense))
+        return run_program(device, plan.program, tuple(dense))
+    inputs: Sequence[Any] = operands
+    numbers: list[float] = []
+    if plan.numbers:
+        inputs = [x for x in operands if type(x) is GpuArray]
+        numbers = [scalar(operands[place], kind) for place, kind in plan.numbers]
     shape, strides, size = plan.shape, plan.strides, plan.size
-    outputs = [device.dense(shape, strides, size, size * n, t) for t, n in program.results]
+    outputs = [device.dense(shape, strides, size, n, t, known) for n, t, known in plan.results]
     if not plan.contiguous:
         for out in outputs:
             out.contiguous = False
-    plan.launch.run(device, inputs, outputs, scalars)
-    return tuple(outputs)
+    plan.launch.run(device, inputs, outputs, numbers)
+    return outputs
 
 
 def _run_pieces(
-    device: GpuDevice, program: Chained, plan: Plan, operands: tuple[Operand, ...]
+    device: GpuDevice, plan: Plan, operands: tuple[Operand, ...]
 ) -> tuple[GpuArray, ...]:
     """Run a chain over more arrays than a kernel binds, piece by piece."""
     values: dict[int, Any] = dict(enumerate(operands))
@@ -119,7 +125,7 @@ def _run_pieces(
         values |= zip(piece.gives, results, strict=True)
     return tuple(
         x.view(plan.shape, broadcast_strides(x.shape, x.strides, plan.shape), x.offset)
-        for x in (values[i] for i in program.chain.outputs)
+        for x in (values[i] for i in plan.program.chain.outputs)
     )
 
 
@@ -147,14 +153,15 @@ def scalar(value: float, dtype: str) -> float:
     return int(value)
 
 
-def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Plan:
+def _plan(device: GpuDevice, program: Chained, operands: tuple[Operand, ...]) -> Plan:
+    chain = program.chain
     arrays = [x for x in operands if isinstance(x, GpuArray)]
     try:
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
     except ValueError:
         raise Rejected from None
     if bindings(chain, len(arrays)) > device.max_bindings:
-        return Plan(shape=shape, pieces=_pieces(device, chain, operands))
+        return Plan(program, shape, pieces=_pieces(device, chain, operands))
     size = math.prod(shape)
     strides = [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
     # What is drawn is told by its place in row-major order.
@@ -171,12 +178,21 @@ def _plan(device: GpuDevice, chain: Chain, operands: tuple[Operand, ...]) -> Pla
     if order is not None:
         result = tuple(result[order.index(i)] for i in range(len(shape)))
     return Plan(
+        program=program,
         launch=Launch.of(device, kernel, groups, (), inputs, (total, *params)),
         shape=shape,
         strides=result,
         size=size,
         contiguous=is_dense(shape, result),
         copies=() if walk.vector or size < _COPY_FROM else _against(operands, merged),
+        numbers=tuple(
+            (place, chain.inputs[place])
+            for place, x in enumerate(operands)
+            if not isinstance(x, GpuArray)
+        ),
+        results=tuple(
+            (size * ITEM_BYTES[t.name], t, layout_of(t, shape, result, 0)) for t in program.dtypes
+        ),
     )
 
 
@@ -266,13 +282,20 @@ def _entry(op: str) -> Callable[..., GpuArray]:
     first = int(declared[0].kind == "Bool" != declared[-1].kind)
 
     def run(device: GpuDevice, *operands: Operand) -> GpuArray:
+        key = (op, *_layouts(operands))
+        plan: Plan = device.plans.get(key) or device.plans.find(
+            key, lambda: found(device, operands)
+        )
+        return _run(device, plan, operands)[0]
+
+    def found(device: GpuDevice, operands: tuple[Operand, ...]) -> Plan:
         if first and not _is_bool(operands[0]):
             raise Rejected
         dtype = _common(operands[first:] if first else operands)
         program = programs.get(dtype)
         if program is None:
             program = programs[dtype] = _program(op, dtype)
-        return run_program(device, program, operands)[0]
+        return _plan(device, program, operands)
 
     return run
 

@@ -77,8 +77,7 @@ class Fold:
             given = self._device, self._op, whole, axes, True
             return _reduce.reduce(*given, (float32,) if typed else ())
         device = self._device
-        layouts = [(x.shape, x.strides, x.offset & 3) for x in arrays]
-        key = ("fold", self._token, shape, *layouts)
+        key = ("fold", self._token, shape, *[x.layout for x in arrays])
         plan: _Plan = device.plans.get(key) or device.plans.find(
             key, lambda: self._plan(operands, arrays, shape)
         )

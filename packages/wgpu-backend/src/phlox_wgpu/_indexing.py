@@ -82,10 +82,7 @@ def take_along_axis(device: GpuDevice, x: GpuArray, indices: GpuArray, axis: int
 
 
 def _gather(device: GpuDevice, op: str, x: GpuArray, indices: GpuArray, axis: int) -> GpuArray:
-    key = (
-        *(op, x.dtype.name, x.shape, x.strides, x.offset & 3),
-        *(indices.dtype.name, indices.shape, indices.strides, axis),
-    )
+    key = (op, x.layout, indices.layout, axis)
     plan: tuple[Shape, Launch] = device.plans.get(key) or device.plans.find(
         key, lambda: _plan_gather(device, op, x, indices, axis)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from phlox_tensor import DeviceError
@@ -46,6 +46,11 @@ class Launch:
     head: tuple[float, ...] = ()
     operands: tuple[Operand, ...] = ()
     tail: tuple[float, ...] = ()
+    unmoved: tuple[float, ...] = field(init=False)  # the parameters where no input has an offset
+
+    def __post_init__(self) -> None:
+        """Prepare what most calls need."""
+        object.__setattr__(self, "unmoved", self._params([0] * len(self.operands)))
 
     @staticmethod
     def of(
@@ -67,13 +72,17 @@ class Launch:
         changing: Sequence[float] = (),
     ) -> None:
         """Record the dispatch."""
-        params = list(self.head)
-        for (unit, behind), x in zip(self.operands, inputs, strict=False):
-            offset = x.offset
-            params.append(offset // unit if offset else 0)
-            if behind:
-                params += behind
-        params += self.tail
+        params: Sequence[float] = self.unmoved
+        for x in inputs:
+            if x.offset:
+                params = self._params([x.offset for x in inputs])
+                break
         if changing:
-            params += changing
+            params = (*params, *changing)
         device.record(self.pipeline, inputs, outputs, params, *self.grid)
+
+    def _params(self, offsets: Sequence[int]) -> tuple[float, ...]:
+        params = list(self.head)
+        for (unit, behind), offset in zip(self.operands, offsets, strict=False):
+            params += offset // unit, *behind
+        return (*params, *self.tail)

@@ -55,7 +55,8 @@ class Pool:
         buffer = free.pop() if free else self._create(bucket)
         current = self.current_bytes + bucket
         self.current_bytes = current
-        self.peak_bytes = max(self.peak_bytes, current)
+        if current > self.peak_bytes:  # noqa: PLR1730 - max costs a call for every op
+            self.peak_bytes = current
         return buffer
 
     def _create(self, nbytes: int) -> Buffer:

@@ -102,7 +102,7 @@ class _Folded:
         """
         device, program = self._device, self._program
         arrays = operands[: len(program.inputs)]
-        key = ("folds", self._token, *[(x.shape, x.strides, x.offset & 3) for x in arrays])
+        key = ("folds", self._token, *[x.layout for x in arrays])
         plan: _Plan = device.plans.get(key) or device.plans.find(key, lambda: self._plan(arrays))
         if plan.launch is None:
             return self._one_by_one(operands, plan)

@@ -69,7 +69,7 @@ def reduce(
     keepdims: bool,
     asked: tuple[DType, ...],
 ) -> GpuArray:
-    key = (op, x.shape, x.strides, x.offset & 3, x.dtype, axes, keepdims, asked)
+    key = (op, x.layout, axes, keepdims, asked)
     plan: _Plan = device.plans.get(key) or device.plans.find(
         key, lambda: _plan(device, op, x, axes, keepdims, asked)
     )

@@ -65,9 +65,9 @@ def run(
     x = rows[0]
     length = x.shape[-1] if inner == 1 else x.shape[1]
     count = x.size // length
-    layouts = [(row.shape, row.strides, row.offset & 3) for row in rows]
+    layouts = [row.layout for row in rows]
     places = [(vector.strides[0], vector.offset & 3) for vector in columns]
-    key = (program.name, program.columns, x.wgsl, inner, wide, *layouts, *places)
+    key = (program.name, program.columns, inner, wide, *layouts, *places)
 
     def plan() -> Launch:
         if inner == 1:

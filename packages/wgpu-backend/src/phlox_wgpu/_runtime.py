@@ -134,6 +134,7 @@ class GpuDevice:
         size: int,
         nbytes: int,
         dtype: DType,
+        known: int = 0,
     ) -> GpuArray:
         """Do what `empty` does, knowing the row-major strides, the element count and the bytes."""
         array = GpuArray.__new__(GpuArray)
@@ -144,6 +145,7 @@ class GpuDevice:
         array.dtype = dtype
         array.size = size
         array.contiguous = True
+        array.known = known
         return array
 
     def storage(self, nbytes: int) -> Storage:

@@ -61,13 +61,9 @@ def linear(device: GpuDevice, x: Any, weight: Any, bias: Any) -> GpuArray:
     return _product(device, x, weight, bias)
 
 
-def _layout(x: GpuArray) -> tuple[Any, ...]:
-    return (x.shape, x.strides, x.offset & 3)
-
-
 def _product(device: GpuDevice, x1: GpuArray, x2: GpuArray, bias: GpuArray | None) -> GpuArray:
     step = None if bias is None else bias.strides[0]
-    key = ("matmul", x1.dtype.name, *_layout(x1), *_layout(x2), step)
+    key = ("matmul", x1.layout, x2.layout, step)
     plan: Plan = device.plans.get(key) or device.plans.find(
         key, lambda: _plan(device, x1, x2, step)
     )
