@@ -326,9 +326,8 @@ class GpuDevice:
         first = low * width & ~3
         data = self._read_bytes(x.storage.buffer, first, -(-(high * width - first) // 4) * 4)
         stored = np.dtype(np.uint32) if x.dtype.name == "bool" else x.dtype.numpy
-        flat = np.frombuffer(data, stored)[x.offset - first // width :]
         strides = tuple(step * width for step in x.strides)
-        view = np.lib.stride_tricks.as_strided(flat, x.shape, strides)
+        view = np.ndarray(x.shape, stored, data, x.offset * width - first, strides)
         if x.dtype.name == "bool":
             return np.asarray(view != 0)
         return view if x.contiguous else np.array(view, order="C")
