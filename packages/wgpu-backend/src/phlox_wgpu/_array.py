@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, final
 
@@ -28,7 +29,7 @@ _names = count(1)
 
 def layout_of(dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> int:
     """The number of a layout: see `GpuArray.layout`."""
-    key = dtype, shape, strides, offset & 3
+    key = dtype.name, shape, strides, offset & 3  # names are hashed in C
     return _layouts.get(key) or _layouts.find(key, lambda: next(_names))
 
 
@@ -111,6 +112,7 @@ class GpuArray:
         return f"GpuArray({self.dtype.name}, {place})"
 
 
+@lru_cache(_KEPT_LAYOUTS)
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides in elements."""
     strides = [0] * len(shape)
@@ -121,6 +123,7 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+@lru_cache(_KEPT_LAYOUTS)
 def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether the strides are row-major; axes of length 1 have no say, an empty array always is."""
     if 0 in shape:
