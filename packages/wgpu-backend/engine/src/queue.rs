@@ -34,8 +34,9 @@ pub struct Clock {
 #[derive(Default)]
 pub struct Batch {
     pub passes: Vec<Pass>,
-    /// The numbers of all passes, for the ring.
+    /// Numbers that passes read and the ring lacks, and where they go.
     pub numbers: Vec<u8>,
+    pub numbers_first: usize,
     pub copies: Vec<Copy>,
     pub clock: Option<Clock>,
     /// What to map when all is done, and whom to tell.
@@ -189,7 +190,7 @@ fn refuse(job: Job) {
 fn submit(device: &wgpu::Device, queue: &wgpu::Queue, ring: &wgpu::Buffer, batch: Batch) {
     if !batch.numbers.is_empty() {
         // Ordered after the submits before and before this one: one ring serves all.
-        queue.write_buffer(ring, 0, &batch.numbers);
+        queue.write_buffer(ring, batch.numbers_first as u64, &batch.numbers);
     }
     let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
     if !batch.passes.is_empty() {

@@ -1,5 +1,6 @@
 //! What is recorded and not yet sent, and dispatches that are recorded again.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 
 use pyo3::prelude::*;
@@ -18,7 +19,12 @@ const KEPT_GROUPS: usize = 8192;
 pub struct Record {
     pub batch: u64,
     pub passes: Vec<Pass>,
+    /// Numbers that go to the ring with the next batch, and where they begin there.
     pub numbers: Vec<u8>,
+    pub numbers_first: usize,
+    /// Where numbers that were sent once lie in the ring: most launches repeat some.
+    pub known: HashMap<Vec<u8>, u32>,
+    pub slot: Vec<u8>,
     pub key: Vec<u64>,
     pub groups: Recent<wgpu::BindGroup>,
     pub held: Vec<Py<PyAny>>,
@@ -34,6 +40,9 @@ impl Record {
             batch: 0,
             passes: vec![],
             numbers: vec![],
+            numbers_first: 0,
+            known: HashMap::new(),
+            slot: vec![],
             key: vec![],
             groups: Recent::new(KEPT_GROUPS / 2),
             held: vec![],
@@ -104,8 +113,10 @@ impl Engine {
         record.batch += 1;
         let passes = std::mem::take(&mut record.passes);
         let numbers = std::mem::take(&mut record.numbers);
+        let numbers_first = record.numbers_first;
+        record.numbers_first += numbers.len();
         let asked = rest.map.is_some();
-        let job = Job::Batch(Batch { passes, numbers, ..rest });
+        let job = Job::Batch(Batch { passes, numbers, numbers_first, ..rest });
         // Who asks for bytes waits for them next, and hands this over then.
         if asked {
             self.worker.leave(job);
@@ -123,12 +134,20 @@ impl Engine {
         }
     }
 
-    /// Room for the numbers of a launch in the ring.
-    pub fn room(&self, record: &mut Record, slot: u64) -> usize {
-        if record.numbers.len() + slot as usize > RING_BYTES {
-            self.send(record, Batch::default());
+    /// Where the numbers of a launch, which are in `slot`, lie in the ring.
+    fn place(&self, record: &mut Record) -> u32 {
+        if let Some(place) = record.known.get(&record.slot) {
+            return *place;
         }
-        record.numbers.len()
+        if record.numbers_first + record.numbers.len() + record.slot.len() > RING_BYTES {
+            self.send(record, Batch::default());
+            record.known.clear();
+            record.numbers_first = 0;
+        }
+        let place = (record.numbers_first + record.numbers.len()) as u32;
+        record.numbers.extend_from_slice(&record.slot);
+        record.known.insert(record.slot.clone(), place);
+        place
     }
 
     /// Record one dispatch; of its `arrays` the inputs come first.
@@ -146,13 +165,10 @@ impl Engine {
         let record = &mut *record;
         let mut offset = None;
         if layout.slot > 0 {
-            let at = self.room(record, layout.slot);
-            if let Err(error) = kernel.put(params, &mut record.numbers) {
-                record.numbers.truncate(at);
-                return Err(error);
-            }
-            record.numbers.resize(at + layout.slot as usize, 0);
-            offset = Some(at as u32);
+            record.slot.clear();
+            kernel.put(params, &mut record.slot)?;
+            record.slot.resize(layout.slot as usize, 0);
+            offset = Some(self.place(record));
         }
         let batch = record.batch;
         let mut key = std::mem::take(&mut record.key);

@@ -43,7 +43,7 @@ impl Engine {
             }
             let waited = start.elapsed();
             if waited < SPIN {
-                std::thread::yield_now();
+                std::hint::spin_loop();
                 continue;
             }
             self.check()?;

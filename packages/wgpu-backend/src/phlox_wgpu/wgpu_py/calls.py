@@ -133,10 +133,10 @@ class Native:
         handle = _checked.wgpuDeviceCreateBindGroup(self.handle, desc)
         return _api.GPUBindGroup("", handle, self.device)
 
-    def write(self, buffer: Any, data: Any, nbytes: int) -> None:
-        """Copy host bytes, a multiple of 4, to the start of a buffer, before any later submit."""
+    def write(self, buffer: Any, data: Any, nbytes: int, first: int = 0) -> None:
+        """Copy host bytes, a multiple of 4, into a buffer, before any later submit."""
         source = _ffi.from_buffer(data)
-        _checked.wgpuQueueWriteBuffer(self.queue, buffer, 0, source, nbytes)
+        _checked.wgpuQueueWriteBuffer(self.queue, buffer, first, source, nbytes)
 
     def map(self, staging: Any, nbytes: int) -> int:
         """Ask for a staging buffer to be mapped; returns a ticket for `wait_mapped`."""

@@ -162,7 +162,8 @@ class Engine:
         self._staging = Staging(gpu)
         self._ring = gpu.create_buffer(size=_RING_BYTES, usage=_UNIFORM)
         self._ring_data = bytearray(_RING_BYTES)
-        self._ring_used = 0
+        self._ring_used = self._ring_sent = 0
+        self._known: dict[bytes, int] = {}  # where numbers lie in the ring: launches repeat some
         self._error = gpu.create_buffer(size=_ERROR_BYTES, usage=_STORAGE)
         self._error_armed = False
 
@@ -250,12 +251,10 @@ class Engine:
         """Record one dispatch over x * y * z workgroups."""
         offset = -1
         if pipeline.slot:
-            offset = self._ring_used
-            if offset + pipeline.slot > _RING_BYTES:
-                self._submit([])
-                offset = 0
-            pipeline.packer.pack_into(self._ring_data, offset, *params)
-            self._ring_used = offset + pipeline.slot
+            data = pipeline.packer.pack(*params)
+            offset = self._known.get(data, -1)
+            if offset < 0:
+                offset = self._place(data, pipeline.slot)
         batch = self._batch
         names = [pipeline.layout.serial]
         for array in (*inputs, *outputs):
@@ -275,6 +274,18 @@ class Engine:
         pending.append((pipeline, group._internal, group, offset, x, y, z))
         if len(pending) >= self._flush_at or self._debug:
             self.flush()
+
+    def _place(self, data: bytes, slot: int) -> int:
+        """Put numbers, which are not known yet, behind the others of the ring."""
+        if self._ring_used + slot > _RING_BYTES:
+            self._submit([])
+            self._known.clear()
+            self._ring_used = self._ring_sent = 0
+        place = self._ring_used
+        self._ring_data[place : place + len(data)] = data
+        self._ring_used = place + slot
+        self._known[data] = place
+        return place
 
     def _bind(self, layout: Layout, uniform: Any, buffers: Sequence[Any]) -> Any:
         """Make a bind group, whose kernel reads its parameters from `uniform`."""
@@ -368,10 +379,12 @@ class Engine:
         self._pending = []
         held, self._held = self._held, []
         self._batch += 1
-        used, self._ring_used = self._ring_used, 0
-        if used:
+        first, used = self._ring_sent, self._ring_used
+        if used > first:
             # Ordered after the submits before and before this one: one ring serves all.
-            self.native.write(self._ring._internal, self._ring_data, used)
+            new = self._ring_data[first:used]
+            self.native.write(self._ring._internal, new, len(new), first)
+            self._ring_sent = used
         self.native.submit(pending, copies)
         del held
 
