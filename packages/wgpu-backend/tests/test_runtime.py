@@ -396,3 +396,14 @@ def test_the_time_of_a_part_is_not_told_as_that_of_all(gpu: Wgpu) -> None:
         pytest.skip("this adapter has no clock")
     assert whole > 0
     assert part == 0
+
+
+def test_numbers_that_fill_the_ring_are_each_their_own(gpu: Wgpu) -> None:
+    x = gpu.upload(np.arange(2, dtype=np.float32), pt.float32)
+    kept = []
+    for i in range(20_000):  # of 64 bytes or more each; the ring holds a megabyte
+        y = gpu.ops.add(x, float(i))
+        if i % 1999 == 0:
+            kept.append((i, y))
+    for i, y in kept:
+        assert gpu.read(y).tolist() == [i, i + 1]

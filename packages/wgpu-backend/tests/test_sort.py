@@ -45,6 +45,45 @@ def test_stable_and_nan_last(
     np.testing.assert_array_equal(got.view(bits), np.take_along_axis(x, want, 1).view(bits))
 
 
+@pytest.mark.parametrize("largest", [False, True], ids=["smallest", "largest"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint32"])
+@pytest.mark.parametrize(
+    ("length", "k", "kernels"),
+    [(1, 1, 1), (100, 10, 1), (256, 256, 1), (300, 7, 2), (9000, 3, 2), (9000, 40, 3)],
+)
+def test_the_first_k_are_found_by_chunks(
+    gpu: Wgpu,
+    up: Up,
+    rng: np.random.Generator,
+    dispatches: list[int],
+    length: int,
+    k: int,
+    kernels: int,
+    dtype: str,
+    largest: bool,
+) -> None:
+    x = values(rng, (3, length), dtype)
+    array = up(x)
+    got, places = gpu.ops.topk(array, k, 1, largest)
+    if gpu.is_software:
+        assert len(dispatches) == kernels
+    want, order = ref.topk(x, k, 1, largest)
+    np.testing.assert_array_equal(gpu.read(places), order)
+    bits = f"u{x.itemsize}"
+    np.testing.assert_array_equal(gpu.read(got).view(bits), want.view(bits))
+
+
+def test_more_than_chunks_would_shorten_are_found_by_a_sort(
+    gpu: Wgpu, up: Up, rng: np.random.Generator
+) -> None:
+    x = values(rng, (2, 700), "float32")
+    for k in (0, 100, 700):
+        got, places = gpu.ops.topk(up(x), k, 1, True)
+        want, order = ref.topk(x, k, 1, True)
+        np.testing.assert_array_equal(gpu.read(places), order)
+        np.testing.assert_array_equal(gpu.read(got), want)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_along_any_axis(gpu: Wgpu, up: Up, rng: np.random.Generator, axis: int) -> None:
     x = rng.normal(size=(5, 300, 7)).astype(np.float32)
