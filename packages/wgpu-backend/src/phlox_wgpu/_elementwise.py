@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -89,7 +89,7 @@ def run_program(
     return tuple(_run(device, plan, operands))
 
 
-def _layouts(operands: tuple[Operand, ...]) -> list[Hashable]:
+def _layouts(operands: tuple[Operand, ...]) -> list[int | type[Operand]]:
     """What plans depend on: the layouts of arrays, the types of numbers."""
     return [x.known or x.layout if type(x) is GpuArray else type(x) for x in operands]
 
@@ -101,11 +101,12 @@ def _run(device: GpuDevice, plan: Plan, operands: tuple[Operand, ...]) -> Sequen
         pairs = zip(operands, plan.copies, strict=True)
         dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
         return run_program(device, plan.program, tuple(dense))
-    inputs: Sequence[Any] = operands
+    given: Sequence[Any] = operands
+    inputs = given
     numbers: list[float] = []
     if plan.numbers:
-        inputs = [x for x in operands if type(x) is GpuArray]
-        numbers = [scalar(operands[place], kind) for place, kind in plan.numbers]
+        inputs = [x for x in given if type(x) is GpuArray]
+        numbers = [scalar(given[place], kind) for place, kind in plan.numbers]
     shape, strides, size = plan.shape, plan.strides, plan.size
     outputs = [device.dense(shape, strides, size, n, t, known) for n, t, known in plan.results]
     if not plan.contiguous:

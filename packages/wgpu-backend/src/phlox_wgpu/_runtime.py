@@ -341,7 +341,7 @@ class GpuDevice:
         for start in range(0, nbytes, PART_BYTES):
             count = min(PART_BYTES, nbytes - start)
             try:
-                words = self._read_part(buffer, first + start, memoryview(data)[start:][:count])
+                words = self._read_part(buffer, first + start, data.data[start:][:count])
             except driver.DriverError as error:
                 raise self._told(error, f"a read of {nbytes} bytes") from error
             if words:

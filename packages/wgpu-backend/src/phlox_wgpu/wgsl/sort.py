@@ -163,7 +163,7 @@ def sort_source(spec: Sort) -> Kernel:
 
 def _bindings(spec: Sort) -> tuple[tuple[str, ...], tuple[str, ...]]:
     bound, pair = BOUND[spec.stored], "vec2<u32>"
-    inputs = (bound,) if spec.load == "x" or spec.emit in ("values", "top") else ()
+    inputs: tuple[str, ...] = (bound,) if spec.load == "x" or spec.emit in ("values", "top") else ()
     results = {"places": ("i32",), "values": (bound,), "top": (bound, "i32")}
     outputs = results.get(spec.emit, (pair,))
     if spec.load == "pairs":
