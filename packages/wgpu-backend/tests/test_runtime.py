@@ -398,6 +398,27 @@ def test_the_time_of_a_part_is_not_told_as_that_of_all(gpu: Wgpu) -> None:
     assert part == 0
 
 
+def test_steps_that_repeat_make_no_buffers_anew(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = gpu.device.pool
+    gpu.trim()
+    monkeypatch.setattr(pool, "keep_bytes", 1_000_000)
+    made: list[int] = []
+    create = pool._create
+    monkeypatch.setattr(pool, "_create", lambda nbytes: made.append(nbytes) or create(nbytes))
+
+    def step() -> None:
+        kept = [gpu.device.empty((250_000 + 4_000 * i,), pt.float32) for i in range(8)]
+        del kept[2:]
+        kept += [gpu.device.empty((350_000 + 5_000 * i,), pt.float32) for i in range(8)]
+
+    for _ in range(4):
+        step()
+    made.clear()
+    for _ in range(4):
+        step()
+    assert not made
+
+
 def test_numbers_that_fill_the_ring_are_each_their_own(gpu: Wgpu) -> None:
     x = gpu.upload(np.arange(2, dtype=np.float32), pt.float32)
     kept = []

@@ -23,8 +23,11 @@ class Pool:
         self._engine = engine
         self._limit = limit
         self._flush = flush
-        # Free bytes that may stay in the pool when it must grow, or as many as are in use.
+        # Free bytes that may stay in the pool when it must grow; more, where it would not hold
+        # twice of what was in use at once since it was trimmed: training that repeats its steps
+        # takes all of that again, and what is trimmed at the wrong moment is missing in each.
         self.keep_bytes = 1 << 30
+        self._most = 0
         self._free: defaultdict[int, list[Buffer]] = defaultdict(list)
         # Every buffer is held here as well. Held by its array alone, a buffer in a reference cycle
         # would be finalized, and released, in the same collection that hands it back to the pool.
@@ -55,12 +58,13 @@ class Pool:
         buffer = free.pop() if free else self._create(bucket)
         current = self.current_bytes + bucket
         self.current_bytes = current
-        if current > self.peak_bytes:  # noqa: PLR1730 - max costs a call for every op
-            self.peak_bytes = current
+        if current > self._most:
+            self._most = current
+            self.peak_bytes = max(self.peak_bytes, current)
         return buffer
 
     def _create(self, nbytes: int) -> Buffer:
-        if self.free_bytes > max(self.keep_bytes, self.current_bytes):
+        if self.free_bytes > self.keep_bytes and self.reserved_bytes + nbytes > 2 * self._most:
             self.trim()
         buffer = self._engine.buffer(nbytes)
         self.reserved_bytes += nbytes
@@ -84,4 +88,5 @@ class Pool:
                 freed += bucket
             free.clear()
         self.reserved_bytes -= freed
+        self._most = self.current_bytes
         return freed

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Back = Callable[[GpuArray], GpuArray]
 _PAIR_BYTES = 8
 _NARROWEST = 16  # places of a row: what a thread takes at once
-_STEP_BITS = 3  # by which a pass over pairs exchanges at once
+_WIDEST = 4096  # places of rows that a workgroup sorts at once, though slower than of shorter ones
+_STEP_BITS = 4  # by which a pass over pairs exchanges at once
 _SHRINKS = 4  # how much shorter rows get where the first of their chunks are found
 
 
@@ -75,9 +76,12 @@ def block_of(device: GpuDevice, width: int) -> tuple[int, int]:
     """Pairs that a workgroup sorts at once where rows are so wide, and those of a thread."""
     if device.software:
         return 256, 4
-    memory = device.limits["max-compute-workgroup-storage-size"]
-    block = min(max(width, 1024), 4096 if memory >= 4096 * _PAIR_BYTES else 2048)
-    return block, 16 if block > 2048 else 8
+    if width != _WIDEST:
+        return min(max(width, 1024), 2048), 8
+    limits = device.limits
+    fits = limits["max-compute-workgroup-storage-size"] >= _WIDEST * _PAIR_BYTES
+    fits = fits and limits["max-compute-invocations-per-workgroup"] >= _WIDEST // 8
+    return (_WIDEST if fits else 2048), 8
 
 
 def _sort(

@@ -22,7 +22,9 @@ _PARTIAL = 32  # multiplications in the time that an element of a part takes to 
 _SECOND_PASS = 1 << 24  # and in that of one more kernel
 ENOUGH_GROUPS = 128  # workgroups that keep a large GPU busy
 _ENOUGH_THREADS = ENOUGH_GROUPS * LARGE.threads
-_THIN_SPLIT = 1024  # inner elements per part of a thin product, at least
+_THIN_SPLIT = 512  # inner elements per part of a thin product, at least
+_THIN_WORTH = 1 << 22  # elements of the matrix from which a second kernel may add up parts
+_THIN_GROUPS = 512  # workgroups that read as fast as memory gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +188,13 @@ def plan_thin(
         v, v_batch, w, w_batch = w, w_batch, v, v_batch
     position = 1 if rows else 0
     walk = walk_of(w, w_batch, offsets[position], n, k)
-    spec = thin.Thin(count, stored, walk.k_contiguous, walk.vector, bias is not None, partial=False)
+    way = walk.k_contiguous, walk.vector, bias is not None, False
+    spec = thin.Thin(count, stored, *way, across=16 if n >= 4 * _THIN_GROUPS else 4)
     column_tiles = -(-n // thin.columns(spec))
     groups = column_tiles * found.batches
-    parts = max(1, min(2 * ENOUGH_GROUPS // groups, k // _THIN_SPLIT))
+    parts = 1
+    if groups < _THIN_GROUPS // 2 and k * n >= _THIN_WORTH:
+        parts = max(1, min(_THIN_GROUPS // groups, k // _THIN_SPLIT))
     per_split = -(-k // parts // 256) * 256
     parts = max(1, -(-k // per_split)) if per_split else 1
     if parts > 1:

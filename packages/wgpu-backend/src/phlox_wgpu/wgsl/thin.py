@@ -15,7 +15,7 @@ ROWS = 4  # results per thread where the matrix is read along the inner dimensio
 ACROSS = (
     16  # vectors of neighboring columns that a workgroup reads where the matrix lies along them
 )
-LOADS = 4  # of a thread in flight
+LOADS = 8  # of a thread in flight
 _THREADS = 256
 _LANES = "xyzw"
 
@@ -26,8 +26,8 @@ class Thin:
 
     ``k_contiguous``: the matrix lies along the inner dimension, and a workgroup's threads share
     each inner product; else it lies along the results, and each thread has columns of its own and
-    a share of the inner dimension. ``vector``: the matrix is read four elements at a time.
-    ``partial``: f32 results per split.
+    a share of the inner dimension: neighbors read ``across`` vectors of a row. ``vector``: the
+    matrix is read four elements at a time. ``partial``: f32 results per split.
     """
 
     thickness: int
@@ -36,6 +36,7 @@ class Thin:
     vector: bool
     bias: bool
     partial: bool
+    across: int = 16
 
 
 THIN_PARAMS = tuple(
@@ -57,7 +58,7 @@ def threads(spec: Thin) -> int:
 
 def columns(spec: Thin) -> int:
     """Results per vector that a workgroup computes."""
-    return ROWS if spec.k_contiguous else 4 * ACROSS
+    return ROWS if spec.k_contiguous else 4 * spec.across
 
 
 def thin_source(spec: Thin) -> Kernel:
@@ -139,7 +140,7 @@ def _inner_products(spec: Thin) -> list[str]:
 
 
 def _columns(spec: Thin) -> list[str]:
-    across = ACROSS if spec.vector else 4 * ACROSS
+    across = spec.across if spec.vector else 4 * spec.across
     deep = _THREADS // across
     vectors = range(spec.thickness)
     zero, kind = ("vec4<f32>()", "vec4<f32>") if spec.vector else ("0.0", "f32")
