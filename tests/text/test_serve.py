@@ -223,5 +223,9 @@ def test_the_command_says_where_it_serves(tmp_path: Path, monkeypatch: Any, caps
     assert main(["serve", str(folder), "--port", "8123"]) == 0
     assert given == [{"host": "127.0.0.1", "port": 8123, "log_level": "warning"}]
     assert capsys.readouterr().err == "small: http://127.0.0.1:8123/v1\n"
+    for flag in ("--parallel", "--max-tokens"):
+        with pytest.raises(SystemExit):
+            main(["serve", str(folder), flag, "0"])
+        assert "got 0, expected at least 1" in capsys.readouterr().err
     assert main(["serve", str(tmp_path / "none")]) == 1
     assert "there is no model" in capsys.readouterr().err

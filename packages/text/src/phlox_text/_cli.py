@@ -59,8 +59,8 @@ def _serve(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="phlox serve", description=_serve.__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="127.0.0.1: this machine alone")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--max-tokens", type=int, default=1024, help="most tokens of an answer")
-    parser.add_argument("--parallel", type=int, default=8, help="requests answered together")
+    parser.add_argument("--max-tokens", type=_count, default=1024, help="most tokens of an answer")
+    parser.add_argument("--parallel", type=_count, default=8, help="requests answered together")
     parser.add_argument("--waiting", type=int, default=16, help="most requests that wait besides")
     _add_model(parser)
     options = parser.parse_args(argv)
@@ -75,6 +75,14 @@ def _serve(argv: Sequence[str]) -> int:
     print(f"{name}: http://{options.host}:{options.port}/v1", file=sys.stderr)
     run(model, name, options)
     return 0
+
+
+def _count(text: str) -> int:
+    """A number of the command line that is at least 1."""
+    found = int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"got {text}, expected at least 1")
+    return found
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
