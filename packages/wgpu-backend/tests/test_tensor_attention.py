@@ -120,10 +120,8 @@ PLAYED_BY = {
 }
 
 
-@pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.long)], ids=["sixteen", "thirty-two"])
-def half(
-    gpu: Wgpu, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[None]:
+@pytest.fixture
+def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if pt.float16 not in gpu.dtypes:
         pytest.skip("this adapter has no float16")
     gpu.device.plans.clear()
@@ -131,10 +129,8 @@ def half(
     monkeypatch.setattr(gpu.device, "tensor_lanes", 32)
     features = gpu.device.features | {"subgroup", "subgroup-barrier"}
     monkeypatch.setattr(gpu.device, "features", features)
-    monkeypatch.setattr(_attention, "_COOPERATIVE", ((64, replace(TILE, squares=request.param)),))
-    monkeypatch.setattr(
-        _attention, "_COOPERATIVE_BACKWARD", ((replace(TILE, squares=request.param),) * 3,)
-    )
+    monkeypatch.setattr(_attention, "_COOPERATIVE", ((64, TILE),))
+    monkeypatch.setattr(_attention, "_COOPERATIVE_BACKWARD", ((TILE,) * 3,))
     for make, played_by in PLAYED_BY.items():
         monkeypatch.setattr(_attention, make.__name__, played_by)
     yield

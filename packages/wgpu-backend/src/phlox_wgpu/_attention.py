@@ -132,8 +132,7 @@ def _tile(
     if query.wgsl == "f16" and has_tensor_cores(device):
         if not _cooperates(device, depth, columns):
             return None
-        rows = query.shape[-2]
-        tiles = tuple(x for width, x in _COOPERATIVE if widest <= width and x.lines <= rows)
+        tiles = tuple(tile for width, tile in _COOPERATIVE if widest <= width)
     else:
         slow = widest > (_WIDEST_CAUSAL if is_causal else _WIDEST)
         if depth % 4 or columns % 4 or (slow and _holds_scores(device, query, key)):
@@ -163,7 +162,7 @@ def _backward_kernels(
         by = (cooperative_rows, cooperative_queries, cooperative_keys)
         for tiles in _COOPERATIVE_BACKWARD:
             sizes = [cooperative_backward_bytes(tile, depth, columns) for tile in tiles]
-            if max(sizes) <= memory and max(tile.lines for tile in tiles) <= rows:
+            if max(sizes) <= memory:
                 return tuple(zip(by, tiles, strict=True))
         return ()
     faster = is_causal and max(depth, columns) <= _WIDEST

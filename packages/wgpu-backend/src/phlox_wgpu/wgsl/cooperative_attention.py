@@ -1,8 +1,8 @@
 """Attention of float16 on tensor cores, by tiles of keys, with sums in float32.
 
-A subgroup has sixteen or thirty-two queries. Its products are scores by keys and queries, so that
-keys and values are read as they lie. These go through workgroup memory to threads, of which two or
-one have a query, and come back as weights. What is summed is scaled anew only when a largest score
+A subgroup has sixteen queries. Its products are scores by keys and queries, so that keys and values
+are read as they lie. These go through workgroup memory to threads, of which two have a query, and
+come back as weights. What is summed is scaled anew only when a largest score
 grows by more than `_GROWTH`: weights up to then fit float16, and few tiles make it grow.
 Dao et al., 2022.
 """
@@ -10,7 +10,6 @@ Dao et al., 2022.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 from .._kernel import Kernel
 from .attention import LEAST, Attention, attention_params, base, hide
@@ -19,31 +18,25 @@ from .tile import SIGNATURE
 
 _GROWTH = 8.0  # of an exponent: e^8 is 2981
 _FREE = 2  # vectors of a line that stay empty, against bank conflicts
-_PITCH = 20  # floats of a line of sixteen: four lines further is half of the banks further
+_PITCH = 20  # floats of a line of scores: four lines further is half of the banks further
 LANES = 32
 _SUMS = f"coop_mat{SQUARE}x{SQUARE}<f32,C>"
 
 
 @dataclass(frozen=True, slots=True)
 class CooperativeAttentionTile:
-    """Subgroups of a workgroup, keys that it takes at once, and squares of queries of a subgroup.
+    """Subgroups of a workgroup, and keys that it takes at once.
 
-    The lines of a subgroup are queries and the others keys, or the other way round.
+    A subgroup has sixteen queries, or sixteen keys where the others are queries.
     """
 
     subgroups: int
     keys: int
-    squares: int = 1
-
-    @property
-    def lines(self) -> int:
-        """Queries of a subgroup."""
-        return SQUARE * self.squares
 
     @property
     def own(self) -> int:
         """Queries of a workgroup."""
-        return self.lines * self.subgroups
+        return SQUARE * self.subgroups
 
     @property
     def threads(self) -> int:
@@ -51,41 +44,24 @@ class CooperativeAttentionTile:
         return LANES * self.subgroups
 
     @property
-    def share(self) -> int:
-        """Threads of a query, which have every so many fours of keys."""
-        return LANES // self.lines
-
-    @property
     def fours(self) -> range:
-        """Fours of keys of a thread."""
-        return range(self.keys // (4 * self.share))
-
-    @property
-    def pitch(self) -> int:
-        """Floats from one key's scores to the next one's."""
-        return self.lines + _PITCH - SQUARE
+        """Fours of keys of a thread: two threads share a query."""
+        return range(self.keys // 8)
 
     @property
     def scores(self) -> int:
-        """Scores of a subgroup, or squares of a result beneath each other."""
-        return max(self.keys * self.pitch, self.lines * _PITCH)
+        """Scores of a subgroup."""
+        return self.keys * _PITCH
 
     @property
     def weights(self) -> int:
         """Vectors of weights of a subgroup."""
-        return self.lines * (self.keys // 4 + _FREE)
+        return SQUARE * (self.keys // 4 + _FREE)
 
     def workgroup_bytes(self, depth: int, columns: int, twice: int = 1) -> int:
         """Workgroup memory: keys and values, scores and weights, of which there may be more."""
         own = self.subgroups * (4 * self.scores + 8 * self.weights) * twice
         return 8 * self.keys * ((depth + columns) // 4 + 2 * _FREE) + own
-
-    def both(self, value: str, join: str) -> list[str]:
-        """What all threads of a query have together."""
-        if self.share == 1:
-            return []
-        other = f"subgroupShuffleXor({value}, {SQUARE}u)"
-        return [f"  {value} = {join.format(value, other)};"]
 
 
 Cooperative = Attention[CooperativeAttentionTile]
@@ -160,11 +136,11 @@ def cooperative_attention_source(spec: Cooperative) -> Kernel:
         *[base(x, "head") for x in ("q", *given)],
         *keys.setup(),
         *values.setup(),
-        *own_squares(tile, "q", "in0", spec.depth),
+        *own_squares("q", "in0", spec.depth),
         *tiles_of_keys(spec),
         f"  var high = {LEAST};",
         "  var sum = 0.0;",
-        *zeros(tile, "o", spec.columns),
+        *zeros("o", spec.columns),
         "  var t = 0;",
         *keys.load(),
         *values.load(),
@@ -183,16 +159,22 @@ def cooperative_attention_source(spec: Cooperative) -> Kernel:
         *_softmax(spec, given),
         *add(values, "weights", "o"),
         "  }",
-        *tile.both("sum", "{} + {}"),
+        both("sum", "{} + {}"),
         # A query that sees nothing gives zeros.
         "  let by = select(1.0 / sum, 0.0, sum == 0.0);",
-        *result(tile, "o", spec.columns, "p.queries", "out0", "by"),
+        *result("o", spec.columns, "p.queries", "out0", "by"),
         "}\n",
     ]
     inputs = ["vec4<f16>"] * 3 + [{"mask": "u32", "bias": "f16"}[x] for x in given]
     enables = ("wgpu_cooperative_matrix",)
     params = attention_params(given)
     return Kernel("\n".join(lines), tuple(inputs), ("vec4<f16>",), params, enables=enables)
+
+
+def both(value: str, join: str) -> str:
+    """What both threads of a query have together."""
+    other = f"subgroupShuffleXor({value}, {SQUARE}u)"
+    return f"  {value} = {join.format(value, other)};"
 
 
 def memory(tile: CooperativeAttentionTile, scores: str, weights: str) -> list[str]:
@@ -215,16 +197,15 @@ def place(spec: Cooperative, *, by_keys: bool = False) -> list[str]:
         f"  let batch = above / {heads};",
         f"  let subgroup = lane / {LANES};",
         f"  let own_lane = lane % {LANES};",
-        f"  let own_line = own_lane % {tile.lines};",
-        # The last rows of all are done twice where they do not fill a subgroup.
+        f"  let own_line = own_lane % {SQUARE};",
+        # The last rows of all are done twice where they do not fill sixteen.
         f"  let group_first = id % p.tiles * {tile.own};",
-        f"  let row_first = min(group_first + {tile.lines} * subgroup, {count} - {tile.lines});",
+        f"  let row_first = min(group_first + {SQUARE} * subgroup, {count} - {SQUARE});",
         "  let row0 = row_first + own_line;",
-        f"  let half = own_lane / {tile.lines};",
+        f"  let half = own_lane / {SQUARE};",
         f"  let own_scores = subgroup * {tile.scores};",
         f"  let own_weights = subgroup * {tile.weights};",
-        f"  let scores_pitch = {tile.pitch}u;",
-        f"  let squares_pitch = {_PITCH}u;",
+        f"  let scores_pitch = {_PITCH}u;",
         f"  let weights_pitch = {tile.keys // 4 + _FREE}u;",
     ]
 
@@ -239,10 +220,9 @@ def tiles_of_keys(spec: Cooperative) -> list[str]:
     return lines
 
 
-def zeros(tile: CooperativeAttentionTile, to: str, width: int) -> list[str]:
+def zeros(to: str, width: int) -> list[str]:
     """Sums of a subgroup's lines."""
-    squares = product(range(width // SQUARE), range(tile.squares))
-    return [f"  var {to}{j}_{b} = {_SUMS}();" for j, b in squares]
+    return [f"  var {to}{j} = {_SUMS}();" for j in range(width // SQUARE)]
 
 
 def _load(name: str, role: str, array: str, index: str, pitch: str, turn: bool) -> str:
@@ -252,61 +232,54 @@ def _load(name: str, role: str, array: str, index: str, pitch: str, turn: bool) 
     return f"    let {name}_at = {index}; let {name} = {value};"
 
 
-def own_squares(tile: CooperativeAttentionTile, name: str, buffer: str, width: int) -> list[str]:
+def own_squares(name: str, buffer: str, width: int) -> list[str]:
     """A subgroup's own lines."""
     lines = [f"  let {name}_own_pitch = u32(p.{name}_row);"]
-    for d, b in product(range(width // SQUARE), range(tile.squares)):
-        row = f"(row_first + {SQUARE * b}) * p.{name}_row"
-        square, index = f"{name}{d}_{b}_own", f"{name}_base + {row} + {SQUARE // 4 * d}"
-        lines.append(_load(square, "B", buffer, index, f"{name}_own_pitch", turn=True))
+    for d in range(width // SQUARE):
+        index = f"{name}_base + row_first * p.{name}_row + {SQUARE // 4 * d}"
+        lines.append(_load(f"{name}{d}_own", "B", buffer, index, f"{name}_own_pitch", turn=True))
     return lines
 
 
 def products(others: TileLines, own: str, to: str, array: str) -> list[str]:
     """Squares of scores, by other and own lines, to workgroup memory."""
-    name, tile, lines = others.name, others.tile, []
-    for j in range(tile.keys // SQUARE):
-        sums = [f"{to}{j}_{b}" for b in range(tile.squares)]
-        lines += [f"    var {x} = {_SUMS}();" for x in sums]
+    name, lines = others.name, []
+    for j in range(others.tile.keys // SQUARE):
+        lines.append(f"    var {to}{j} = {_SUMS}();")
         for d in range(others.width // SQUARE):
             index, square = str(SQUARE * j * others.pitch + SQUARE // 4 * d), f"{name}{j}_{d}"
             lines.append(_load(square, "A", f"tile_{name}", index, f"{name}_pitch", turn=False))
-            for b, x in enumerate(sums):
-                lines.append(f"    {x} = coopMultiplyAdd({square}, {own}{d}_{b}_own, {x});")
-        for b, x in enumerate(sums):
-            at = SQUARE * (j * tile.pitch + b)
-            lines.append(f"    let {x}_at = own_scores + {at};")
-            lines.append(f"    coopStoreT({x}, &{array}[{x}_at], scores_pitch);")
+            lines.append(f"    {to}{j} = coopMultiplyAdd({square}, {own}{d}_own, {to}{j});")
+        lines.append(f"    let {to}{j}_at = own_scores + {SQUARE * j * _PITCH};")
+        lines.append(f"    coopStoreT({to}{j}, &{array}[{to}{j}_at], scores_pitch);")
     return lines
 
 
-def first_of(tile: CooperativeAttentionTile, e: int) -> str:
+def first_of(e: int) -> str:
     """The first other line of a thread's four."""
-    return f"({4 * tile.share * e} + 4 * half)"
+    return f"({8 * e} + 4 * half)"
 
 
-def four_of(tile: CooperativeAttentionTile, array: str, e: int) -> str:
+def four_of(array: str, e: int) -> str:
     """A thread's four of scores."""
-    at = f"own_scores + {first_of(tile, e)} * {tile.pitch} + own_line"
-    return f"vec4({', '.join(f'{array}[{at} + {c * tile.pitch}]' for c in range(4))})"
+    at = f"own_scores + {first_of(e)} * {_PITCH} + own_line"
+    return f"vec4({', '.join(f'{array}[{at} + {c * _PITCH}]' for c in range(4))})"
 
 
 def store_four(tile: CooperativeAttentionTile, array: str, e: int, value: str) -> str:
     """A thread's four of weights."""
-    at = f"own_weights + own_line * {tile.keys // 4 + _FREE} + {tile.share * e} + half"
+    at = f"own_weights + own_line * {tile.keys // 4 + _FREE} + {2 * e} + half"
     return f"    {array}[{at}] = vec4<f16>({value});"
 
 
 def scores_of_keys(spec: Cooperative, e: int, given: tuple[str, ...]) -> list[str]:
     """Four scores of a thread's query, scaled, capped and hidden."""
-    lines = [f"    var w{e} = {four_of(spec.tile, 'scores', e)} * p.scale;"]
+    lines = [f"    var w{e} = {four_of('scores', e)} * p.scale;"]
     if spec.softcap:
         four = ", ".join(f"tanh_f(w{e}.{x} / p.softcap)" for x in "xyzw")
         lines.append(f"    w{e} = vec4({four}) * p.softcap;")
     for c, x in enumerate("xyzw"):
-        lines += hide(
-            spec, given, f"w{e}.{x}", f"(key_first + {first_of(spec.tile, e)} + {c})", "row0"
-        )
+        lines += hide(spec, given, f"w{e}.{x}", f"(key_first + {first_of(e)} + {c})", "row0")
     return lines
 
 
@@ -316,7 +289,7 @@ def found(tile: CooperativeAttentionTile) -> list[str]:
     return [
         f"    var found = {LEAST};",
         *[f"    found = max(found, {x});" for x in largest],
-        *tile.both("found", "max({}, {})"),
+        both("found", "max({}, {})"),
     ]
 
 
@@ -348,68 +321,54 @@ def _softmax(spec: Cooperative, given: tuple[str, ...]) -> list[str]:
     return [*lines, "    subgroupBarrier();"]
 
 
-def _through(tile: CooperativeAttentionTile, of: str, j: int) -> list[str]:
-    """Squares of a subgroup's lines, beneath each other in workgroup memory."""
-    lines = ["      subgroupBarrier();"]
-    for b in range(tile.squares):
-        at = f"{of}{j}_{b}_at"
-        lines.append(f"      let {at} = own_scores + {SQUARE * b * _PITCH};")
-        lines.append(f"      coopStoreT({of}{j}_{b}, &scores[{at}], squares_pitch);")
-    return [*lines, "      subgroupBarrier();"]
+_MINE = f"own_scores + own_line * {_PITCH} + 8 * half"
 
 
-def _mine(tile: CooperativeAttentionTile) -> str:
-    return f"own_scores + own_line * {_PITCH} + {SQUARE // tile.share} * half"
+def _through(of: str) -> list[str]:
+    """A square of a subgroup's lines to workgroup memory, whose place is `squares_at`."""
+    return [
+        "      subgroupBarrier();",
+        f"      coopStoreT({of}, &scores[squares_at], scores_pitch);",
+        "      subgroupBarrier();",
+    ]
 
 
 def _scaled(spec: Cooperative) -> list[str]:
     """What is summed times `by`, row by row, through workgroup memory."""
-    tile = spec.tile
-    lines = [f"      let mine = {_mine(tile)};"]
+    lines = [f"      let mine = {_MINE};", "      let squares_at = own_scores;"]
     for j in range(spec.columns // SQUARE):
         lines += [
-            *_through(tile, "o", j),
-            *[f"      scores[mine + {c}] *= by;" for c in range(SQUARE // tile.share)],
+            *_through(f"o{j}"),
+            *[f"      scores[mine + {c}] *= by;" for c in range(8)],
             "      subgroupBarrier();",
+            f"      o{j} = coopLoadT<{_SUMS}>(&scores[squares_at], scores_pitch);",
         ]
-        for b in range(tile.squares):
-            load = f"coopLoadT<{_SUMS}>(&scores[o{j}_{b}_at], squares_pitch)"
-            lines.append(f"      o{j}_{b} = {load};")
     return [*lines, "      subgroupBarrier();"]
 
 
 def add(others: TileLines, weights: str, to: str) -> list[str]:
     """Add the other lines by their weights."""
-    name, tile, lines = others.name, others.tile, []
-    for k in range(tile.keys // SQUARE):
-        for b in range(tile.squares):
-            first = SQUARE * b * (tile.keys // 4 + _FREE) + SQUARE // 4 * k
-            square = f"{to}{k}_{b}_by"
-            index = f"own_weights + {first}"
-            lines.append(_load(square, "A", weights, index, "weights_pitch", turn=False))
+    name, lines = others.name, []
+    for k in range(others.tile.keys // SQUARE):
+        index, square = f"own_weights + {SQUARE // 4 * k}", f"{to}{k}_by"
+        lines.append(_load(square, "A", weights, index, "weights_pitch", turn=False))
         for j in range(others.width // SQUARE):
             line = f"{to}{k}_{j}_line"
             index = str(SQUARE * k * others.pitch + SQUARE // 4 * j)
             lines.append(_load(line, "B", f"tile_{name}", index, f"{name}_pitch", turn=False))
-            for b in range(tile.squares):
-                sums = f"{to}{j}_{b}"
-                lines.append(f"    {sums} = coopMultiplyAdd({to}{k}_{b}_by, {line}, {sums});")
+            lines.append(f"    {to}{j} = coopMultiplyAdd({square}, {line}, {to}{j});")
     return lines
 
 
-def result(
-    tile: CooperativeAttentionTile, of: str, width: int, count: str, out: str, by: str
-) -> list[str]:
+def result(of: str, width: int, count: str, out: str, by: str) -> list[str]:
     """Store a subgroup's lines, each times a number of its own."""
-    parts = SQUARE // 4 // tile.share
-    lines = [
-        f"  let {of}_mine = {_mine(tile)};",
-        f"  let {of}_out = (above * {count} + row0) * {width // 4} + {parts} * half;",
-    ]
+    first = f"(above * {count} + row0) * {width // 4} + 2 * half"
+    lines = [f"  {{ let mine = {_MINE};", "    let squares_at = own_scores;"]
+    lines.append(f"    let first_out = {first};")
     for j in range(width // SQUARE):
-        lines += _through(tile, of, j)
-        for part in range(parts):
-            four = ", ".join(f"scores[{of}_mine + {4 * part + c}]" for c in range(4))
-            store = f"{out}[{of}_out + {4 * j + part}] = vec4<f16>(vec4({four}) * {by});"
-            lines.append(f"  {store}")
-    return lines
+        lines += _through(f"{of}{j}")
+        for part in range(2):
+            four = ", ".join(f"scores[mine + {4 * part + c}]" for c in range(4))
+            store = f"{out}[first_out + {4 * j + part}] = vec4<f16>(vec4({four}) * {by});"
+            lines.append(f"    {store}")
+    return [*lines, "  }"]

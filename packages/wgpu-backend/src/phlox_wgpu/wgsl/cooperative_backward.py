@@ -1,18 +1,20 @@
 """Cotangents of attention of float16 on tensor cores: the kernels of `attention_backward`.
 
-A subgroup has sixteen or thirty-two queries, or as many keys. Weights and their cotangents are of
-float16 where they are multiplied, as scores that lie in memory would be; all else is float32.
+A subgroup has sixteen queries, or sixteen keys. Weights and their cotangents are of float16 where
+they are multiplied, as scores that lie in memory would be; all else is float32.
 """
 
 from __future__ import annotations
 
 from .._kernel import Kernel
 from .attention import LEAST, attention_params, base, hide
+from .cooperative import SQUARE
 from .cooperative_attention import (
     Cooperative,
     CooperativeAttentionTile,
     TileLines,
     add,
+    both,
     first_of,
     found,
     four_of,
@@ -53,7 +55,7 @@ def cooperative_rows(spec: Cooperative) -> Kernel:
         turn += [
             f"    let x{e} = select(exp(w{e} - high), vec4<f32>(), w{e} <= vec4({LEAST}));",
             f"    sum += (x{e}.x + x{e}.y) + (x{e}.z + x{e}.w);",
-            f"    answer += dot(x{e}, {four_of(tile, 'received', e)});",
+            f"    answer += dot(x{e}, {four_of('received', e)});",
         ]
     lines = [
         *_by_queries(spec),
@@ -61,8 +63,8 @@ def cooperative_rows(spec: Cooperative) -> Kernel:
         "  var sum = 0.0;",
         "  var answer = 0.0;",
         *_over_keys(spec, turn),
-        *tile.both("sum", "{} + {}"),
-        *tile.both("answer", "{} + {}"),
+        both("sum", "{} + {}"),
+        both("answer", "{} + {}"),
         "  let by = select(1.0 / sum, 0.0, sum == 0.0);",
         "  let numbers = vec4(high, by, answer * by, 0.0);",
         "  if (half == 0) { out0[above * p.queries + row0] = numbers; }",
@@ -77,17 +79,17 @@ def cooperative_queries(spec: Cooperative) -> Kernel:
         turn += [*_caps(spec, e), *scores_of_keys(spec, e, spec.given)]
         # The sum of the weights divides at the end: so they use the range of float16.
         turn.append(
-            f"    let x{e} = select(exp(w{e} - mine.x), vec4<f32>(), w{e} <= vec4({LEAST}));"
+            f"    let x{e} = select(exp(w{e} - numbers.x), vec4<f32>(), w{e} <= vec4({LEAST}));"
         )
-        cotangent = f"x{e} * ({four_of(tile, 'received', e)} - mine.z){_cap(spec, e)}"
+        cotangent = f"x{e} * ({four_of('received', e)} - numbers.z){_cap(spec, e)}"
         turn.append(store_four(tile, "weights", e, cotangent))
     turn.append("    subgroupBarrier();")
     lines = [
         *_by_queries(spec),
-        f"  let mine = {_numbers(spec)}[above * p.queries + row0];",
-        *zeros(tile, "o", spec.depth),
+        f"  let numbers = {_numbers(spec)}[above * p.queries + row0];",
+        *zeros("o", spec.depth),
         *_over_keys(spec, [*turn, *add(_lines(spec, "k"), "weights", "o")]),
-        *result(tile, "o", spec.depth, "p.queries", "out0", "(mine.y * p.scale)"),
+        *result("o", spec.depth, "p.queries", "out0", "(numbers.y * p.scale)"),
     ]
     return _kernel(spec, lines, 1, ("vec4<f16>",), "kv")
 
@@ -101,17 +103,17 @@ def cooperative_keys(spec: Cooperative) -> Kernel:
     load = [*queries.load(), *cotangents.load(), f"    if (lane < {tile.keys}) {{ n = {number}; }}"]
     first = "0"
     if spec.is_causal:
-        first = f"min(group_first, p.keys - {tile.lines}) + p.queries - p.keys"
+        first = f"min(group_first, p.keys - {SQUARE}) + p.queries - p.keys"
         first = f"max({first}, 0) / {tile.keys}"
     lines = [
         *place(spec, by_keys=True),
         *[base(x, "key_head") for x in "kv"],
         *queries.setup(),
         *cotangents.setup(),
-        *own_squares(spec.tile, "k", "in1", spec.depth),
-        *own_squares(spec.tile, "v", "in2", spec.columns),
-        *zeros(tile, "o", spec.depth),
-        *zeros(tile, "z", spec.columns),
+        *own_squares("k", "in1", spec.depth),
+        *own_squares("v", "in2", spec.columns),
+        *zeros("o", spec.depth),
+        *zeros("z", spec.columns),
         "  var n = vec4<f32>();",
         f"  let first = {first};",
         f"  let tiles = (p.queries + {tile.keys - 1}) / {tile.keys};",
@@ -142,8 +144,8 @@ def cooperative_keys(spec: Cooperative) -> Kernel:
         *add(queries, "changes", "o"),
         "  }",
         "  }",
-        *result(tile, "o", spec.depth, "p.keys", "out0", "p.scale"),
-        *result(tile, "z", spec.columns, "p.keys", "out1", "1.0"),
+        *result("o", spec.depth, "p.keys", "out0", "p.scale"),
+        *result("z", spec.columns, "p.keys", "out1", "1.0"),
     ]
     return _kernel(spec, lines, 1, ("vec4<f16>",) * 2, "qg")
 
@@ -186,8 +188,8 @@ def _by_queries(spec: Cooperative) -> list[str]:
         *[base(x, "head") for x in ("q", *spec.given, "g")],
         *_lines(spec, "k").setup(),
         *_lines(spec, "v").setup(),
-        *own_squares(spec.tile, "q", "in0", spec.depth),
-        *own_squares(spec.tile, "g", f"in{3 + spec.mask}", spec.columns),
+        *own_squares("q", "in0", spec.depth),
+        *own_squares("g", f"in{3 + spec.mask}", spec.columns),
         *tiles_of_keys(spec),
     ]
 
@@ -222,7 +224,7 @@ def _caps(spec: Cooperative, e: int) -> list[str]:
     if not spec.softcap:
         return []
     four = ", ".join(f"tanh_f(c{e}.{x} * p.scale / p.softcap)" for x in "xyzw")
-    return [f"    let c{e} = {four_of(spec.tile, 'scores', e)};", f"    let t{e} = vec4({four});"]
+    return [f"    let c{e} = {four_of('scores', e)};", f"    let t{e} = vec4({four});"]
 
 
 def _cap(spec: Cooperative, e: int) -> str:
@@ -232,17 +234,17 @@ def _cap(spec: Cooperative, e: int) -> str:
 def _weights_of_queries(spec: Cooperative, e: int) -> list[str]:
     """Four weights of a thread's key, and their cotangents."""
     tile = spec.tile
-    lines = [*_caps(spec, e), f"    var w{e} = {four_of(tile, 'scores', e)} * p.scale;"]
+    lines = [*_caps(spec, e), f"    var w{e} = {four_of('scores', e)} * p.scale;"]
     if spec.softcap:
         lines.append(f"    w{e} = t{e} * p.softcap;")
     for c, x in enumerate("xyzw"):
-        query = f"query_first + {first_of(tile, e)} + {c}"
+        query = f"query_first + {first_of(e)} + {c}"
         lines += hide(spec, spec.given, f"w{e}.{x}", "row0", f"min({query}, p.queries - 1)")
         lines.append(f"    if ({query} >= p.queries) {{ w{e}.{x} = {LEAST}; }}")
-        lines.append(f"    let n{e}_{c} = numbers[{first_of(tile, e)} + {c}];")
+        lines.append(f"    let n{e}_{c} = numbers[{first_of(e)} + {c}];")
     high, by, received = (f"vec4({', '.join(f'n{e}_{c}.{x}' for c in range(4))})" for x in "xyz")
     weight = f"select(exp(w{e} - {high}) * {by}, vec4<f32>(), w{e} <= vec4({LEAST}))"
-    change = f"x{e} * ({four_of(tile, 'received', e)} - {received}){_cap(spec, e)}"
+    change = f"x{e} * ({four_of('received', e)} - {received}){_cap(spec, e)}"
     return [
         *lines,
         f"    let x{e} = {weight};",
