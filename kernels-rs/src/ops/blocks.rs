@@ -19,14 +19,15 @@ use dots::Rows;
 use forms::{Form, PART, SHARE};
 use std::marker::PhantomData;
 
-/// Rows up to which blocks are read once for each few of them; more make floats of the whole weight first. By counting: bytes
-/// are multiplied at 29 a nanosecond from four rows on (Sapphire Rapids), floats of a packed weight at 60 behind its making.
-const FEW: usize = 24;
+/// Rows up to which blocks are read once for each few of them; more make floats of the whole weight first. With the byte
+/// products of a Xeon (family 6, model 207) both take as long at 33 to 48 rows of 576 to 2048 numbers; at 25 rows blocks
+/// take 0.6 to 0.9 of the time.
+const FEW: usize = 32;
 /// Numbers that share a scale where rows become integers.
 pub const GROUP: usize = 32;
 /// Multiply-adds below which a product is not worth a second thread: 5 us of the byte products of one row in memory.
 const SERIAL: usize = 1 << 16;
-/// Numbers of a task that makes floats: 10 us, several times what it takes to wake a thread.
+/// Numbers of a task that makes floats: about 10 us, several times what it takes to hand a task to a thread that is awake.
 const GRAIN: usize = 1 << 15;
 
 /// Runs an expression with `$F` bound to the form of this name.

@@ -1252,7 +1252,7 @@ def blocks_linear(
     """``x @ weight.mT + bias`` with a weight of shape (out, in) in blocks of a ``form`` as
     ``dequantize_blocks`` has them, of which floats are made for the call alone. ``rounded``:
     first, in float32, each 32 numbers of x become integers of 8 bits times a scale, as in
-    llama.cpp. Then up to 24 rows on ``Cpu`` are multiplied without floats of the weight; more
+    llama.cpp. Then up to 32 rows on ``Cpu`` are multiplied without floats of the weight; more
     rows may differ from fewer in the last bits. The gradient is that of the product without
     rounding.
 
