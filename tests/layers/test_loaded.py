@@ -198,3 +198,24 @@ def test_a_folder_that_transformers_saved_gives_its_logits(name: str, tmp_path: 
         want = model(torch.tensor(TOKENS)).logits.numpy()
     loaded: Any = models.load(tmp_path, DEVICE).with_training(False)
     assert np.abs(loaded(WORDS).numpy() - want).max() < 1e-4
+
+
+@pytest.mark.long
+def test_vectors_of_bert_are_those_of_transformers(tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="PyTorch comes with ./x test --long")
+    other: Any = pytest.importorskip("transformers", reason="it comes with ./x test --long")
+    torch.manual_seed(0)
+    config = other.BertConfig(**{name: BERT[name] for name in BERT if name != "architectures"})
+    theirs = other.BertModel(config).eval()
+    for parameter in theirs.parameters():
+        parameter.data = torch.randn_like(parameter) * 0.3
+    theirs.save_pretrained(tmp_path)
+    ours: Any = models.load(tmp_path, DEVICE)
+    words = np.arange(18).reshape(2, 9) % 7
+    mask = np.array([[1] * 9, [1] * 5 + [0] * 4])
+    with torch.no_grad():
+        found = theirs(torch.tensor(words), attention_mask=torch.tensor(mask))
+    padding = px.asarray(mask == 0, device=DEVICE)
+    vectors = ours.with_training(False)(px.asarray(words, device=DEVICE), padding)
+    assert np.abs(vectors.numpy()[mask == 1] - found[0].numpy()[mask == 1]).max() < 1e-4
+    assert np.abs(ours.pooled(vectors).numpy() - found[1].numpy()).max() < 1e-4
