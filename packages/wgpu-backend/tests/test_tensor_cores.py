@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 import phlox_tensor as pt
-from phlox_wgpu import Wgpu
+from phlox_tensor.reference import convolution
+from phlox_wgpu import Wgpu, _conv
 from phlox_wgpu._array import GpuArray
 from phlox_wgpu._kernel import Kernel
+from phlox_wgpu.convolutions import tensor
 from phlox_wgpu.products import (
     matmul as _matmul,
 )
@@ -29,9 +31,11 @@ from phlox_wgpu.products import (
     tensor_plans as _tensor_plans,
 )
 from phlox_wgpu.products.tensor_cores import tile_of
+from phlox_wgpu.wgsl import cooperative_conv
 from phlox_wgpu.wgsl.cooperative import Cooperative, CooperativeTile, cooperative_source
 from phlox_wgpu.wgsl.tile import Tile
 
+ref: Any = convolution
 Up = Callable[[Any], GpuArray]
 TINY = CooperativeTile(32, 32, 16, 32, 16, 16)  # each thread of a subgroup has a row of squares
 TINIER = CooperativeTile(16, 32, 16, 16, 16, 16)
@@ -65,8 +69,14 @@ fn load{how}_{side}(z: i32, at: i32, pitch: i32) {{
 
 
 def played(spec: Cooperative) -> Kernel:
-    """The kernel of a product, with a place in workgroup memory for each square."""
-    kernel = cooperative_source(spec)
+    """The kernel of a product."""
+    return with_squares(cooperative_source(spec), spec.tile, spec.halves, spec.partial)
+
+
+def with_squares(
+    kernel: Kernel, tile: CooperativeTile, halves: bool = False, partial: bool = False
+) -> Kernel:
+    """A kernel with a place in workgroup memory for each square."""
     body = re.sub(
         r"let (\w+) = coopLoad(T?)<\S+>\(&tile_(\w+)\[(\w+)\], (\w+)\)",
         r"load\2_\3(\1, \4, i32(\5))",
@@ -76,18 +86,18 @@ def played(spec: Cooperative) -> Kernel:
     body = re.sub(r"\w+ = coopMultiplyAdd", "multiply", body)
     body = re.sub(r"(t\d_0) = \1 \* (\S+);", r"scale(\1, \2);", body)
     body = re.sub(r"(c\d_0) = \1 \+ (t\d_0)", r"add(\1, \2)", body)
-    out = "out0" if spec.partial else "results"
+    out = "out0" if partial else "results"
     body = re.sub(r"coopStoreT\((\w+), &\w+\[(\w+)\], (\w+)", r"store(\1, \2, i32(\3)", body)
     names = sorted(set(re.findall(r"\b(?:[ct]\d_0|[ab]_s(?:_low)?0_\d)\b", body)))
     count = len(names)
-    assert count == (6 if spec.halves else 5)
+    assert count == (6 if halves else 5)
     places = [f"let {x} = 256 * ({count} * subgroup + {i});" for i, x in enumerate(names)]
     body = re.sub(
         r"(let subgroup = .*\n)", "\\1row = lane % 16;\n" + "\n".join(places) + "\n", body
     )
     assert "coop" not in body
-    body += f"var<workgroup> squares: array<f32, {256 * count * spec.tile.subgroups}>;\n"
-    for side in ("a", "b", *(("a_low", "b_low") if spec.halves else ())):
+    body += f"var<workgroup> squares: array<f32, {256 * count * tile.subgroups}>;\n"
+    for side in ("a", "b", *(("a_low", "b_low") if halves else ())):
         for how, place in (("T", "16 * row + i"), ("", "16 * i + row")):
             body += LOAD.format(how=how, side=side, place=place)
     return replace(kernel, body=body + PLAYED.replace("results", out), enables=())
@@ -209,6 +219,68 @@ def test_lines_that_halves_would_spoil_are_multiplied_as_they_are(
     got = gpu.read(_matmul.linear(gpu.device, up(a[1, 0]), up(b[0]), every_other))
     want = a[1, 0].astype("f8") @ b[0] + bias[::-2]
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture
+def convolutions(half: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    del half
+    monkeypatch.setattr(tensor, "tile_of", lambda *_: TINY)
+    for name in ("cooperative_conv", "cooperative_weight"):
+        make = getattr(cooperative_conv, name)
+
+        def source(spec: Any, make: Any = make) -> Kernel:
+            return with_squares(make(spec), getattr(spec, "tile", spec))
+
+        monkeypatch.setattr(tensor, name, source)
+
+
+@pytest.mark.parametrize(
+    ("image", "weight", "stride", "padding", "dilation", "groups"),
+    [
+        ((3, 8, 8, 8), (40, 8, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+        ((2, 20, 7, 9), (32, 20, 2, 3), (1, 1), ((0, 1), (2, 0)), (2, 1), 1),
+        ((2, 16, 9, 9), (24, 8, 3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1), 2),
+        ((5, 4, 6, 6), (36, 4, 3, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    ],
+)
+def test_convolutions_and_their_cotangents(
+    gpu: Wgpu,
+    up: Up,
+    convolutions: None,
+    image: tuple[int, ...],
+    weight: tuple[int, ...],
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del convolutions
+    taken: list[int] = []
+    for name in ("plan_tensor", "plan_weight_tensor"):
+        plan = getattr(_conv, name)
+
+        def counted(*given: Any, plan: Any = plan) -> Any:
+            found = plan(*given)
+            taken.append(found is not None)
+            return found
+
+        monkeypatch.setattr(_conv, name, counted)
+    rng = np.random.default_rng(1)
+    rest = (stride, padding, dilation, groups)
+    x, w = (rng.integers(-2, 3, shape).astype("f2") for shape in (image, weight))
+    bias = rng.integers(-4, 5, weight[0]).astype("f2")
+    want = ref.conv2d(x.astype("f4"), w.astype("f4"), bias.astype("f4"), *rest)
+    np.testing.assert_array_equal(gpu.read(gpu.ops.conv2d(up(x), up(w), up(bias), *rest)), want)
+    g = rng.integers(-2, 3, want.shape).astype("f2")
+    wide = [v.astype("f4") for v in (g, x, w)]
+    found = gpu.read(gpu.ops.conv2d_input_grad(up(g), up(w), image, *rest))
+    want = ref.conv2d_input_grad(wide[0], wide[2], image, *rest)
+    np.testing.assert_array_equal(found, want)
+    found = gpu.read(gpu.ops.conv2d_weight_grad(up(g), up(x), weight, *rest))
+    want = ref.conv2d_weight_grad(wide[0], wide[1], weight, *rest)
+    np.testing.assert_array_equal(found, want)
+    assert sum(taken) >= 2
 
 
 def test_tiles_need_tensor_cores_and_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from phlox_tensor import float32, int32
+from phlox_tensor import float32
 
 from ._array import GpuArray, dense_strides
 from ._copy import contiguous, copy
-from ._launch import LONGEST_LOOP, Launch, Operand
+from ._launch import LONGEST_LOOP
 from ._layout import Shape
 from ._runtime import GpuDevice
+from .convolutions.tensor import plan_tensor, plan_weight_tensor
+from .convolutions.windows import (
+    Axis,
+    Pair,
+    Plan,
+    Sides,
+    axes_of,
+    dealt,
+    image_of,
+    result_of,
+    table_of,
+)
 from .products.matmul import add_parts, matmul
 from .products.plans import ENOUGH_GROUPS, choose_tile
 from .wgsl import conv as kernels
@@ -24,62 +32,11 @@ from .wgsl.tile import Tile
 if TYPE_CHECKING:
     from ._table import Entries
 
-Pair = tuple[int, int]
-Sides = tuple[Pair, Pair]
-
 # Multiplications on a software adapter from which a tiled kernel is worth compiling.
 _SOFTWARE_FROM = 1 << 26
 _FEW_ROWS = 4  # channels per group below which most of a tile would be wasted
 _PLAIN_ROWS = 8  # channels per thread without tiles, where there are more; a third faster than 4
-_OUTSIDE = 1 << 30  # a distance in pixels that no image has
 _DEEP = 8  # tiles of positions per part of a weight's cotangent, at least
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One direction of a window walk: position i, tap j read pixel ``i * step + start + j * tap``.
-
-    ``size`` pixels, ``count`` positions, ``taps`` taps; the result's position i lies at ``i *
-    every + first``.
-    """
-
-    size: int
-    count: int
-    taps: int
-    step: int
-    start: int
-    tap: int
-    every: int = 1
-    first: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A launch over weights (or a cotangent), images and a table, in so many parts of the sums."""
-
-    launch: Launch
-    table: GpuArray
-    parts: int = 1
-
-
-def _axes(
-    image: Shape, counts: Sequence[int], weight: Shape, stride: Pair, padding: Sides, dilation: Pair
-) -> tuple[Axis, Axis]:
-    down, right = (
-        Axis(image[2 + i], counts[i], weight[2 + i], stride[i], -padding[i][0], dilation[i])
-        for i in range(2)
-    )
-    return down, right
-
-
-def _table(device: GpuDevice, channels: int, steps: Shape, axes: tuple[Axis, Axis]) -> GpuArray:
-    """A row per (channel, tap down, tap right), then rows outside of any image to fill a tile."""
-    down, right = axes
-    c, y, x = np.indices((channels, down.taps, right.taps)).reshape(3, -1)
-    y, x = y * down.tap, x * right.tap
-    rows = np.full((c.size + 32, 4), (0, _OUTSIDE, _OUTSIDE, 0), np.int32)
-    rows[: c.size] = np.stack([c * steps[0] + y * steps[1] + x * steps[2], y, x, 0 * c], axis=1)
-    return device.upload(rows, int32)
 
 
 def _readable(device: GpuDevice, x: GpuArray) -> GpuArray:
@@ -109,7 +66,7 @@ def conv2d(
         return out
     if bias is None and weight.shape[2:] == (1, 1) and _is_plain(stride, padding):
         return _pointwise(device, x, weight, groups)
-    axes = _axes(x.shape, count, weight.shape, stride, padding, dilation)
+    axes = axes_of(x.shape, count, weight.shape, stride, padding, dilation)
     x, weight = _readable(device, x), contiguous(device, weight)
     shape = (groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
     _correlate(device, x, weight.view(shape, dense_strides(shape), weight.offset), bias, out, axes)
@@ -177,11 +134,14 @@ def _plan(
 ) -> Plan:
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
-    table = _table(device, x.shape[1] // groups, x.strides[1:], axes)
+    table = table_of(device, x.shape[1] // groups, x.strides[1:], axes)
     software = device.software
     small = m <= _FEW_ROWS or (software and groups * m * n * k < _SOFTWARE_FROM)
     if small and not (software and k > LONGEST_LOOP):
         return plan_plain(device, x, weight, bias, out, axes, table, padded=padded)
+    plan = plan_tensor(device, x, weight, bias, out, axes, table)
+    if plan is not None:
+        return plan
     tile, parts = choose_tile(device, m, n, k, groups)
     return plan_tiled(device, x, weight, bias, out, axes, table, tile, parts if split else 1)
 
@@ -201,10 +161,10 @@ def plan_plain(
     groups, m, k = weight.shape
     n = x.shape[0] * axes[0].count * axes[1].count
     spec = kernels.ConvPlain(x.wgsl, m if m <= _FEW_ROWS else _PLAIN_ROWS, bias, padded)
-    tiles, walk = (-(-m // spec.rows), -(-n // 64)), _result(out, groups, axes)
-    operands = (1, (m * k, k, 1)), (1, (*_image(x, groups, axes), *walk))
+    tiles, walk = (-(-m // spec.rows), -(-n // 64)), result_of(out, groups, axes)
+    operands = (1, (m * k, k, 1)), (1, (*image_of(x, groups, axes), *walk))
     kernel = kernels.conv_plain, spec
-    return Plan(_dealt(device, kernel, tiles, groups, (0, 0, m, n, k), operands), table)
+    return Plan(dealt(device, kernel, tiles, groups, (0, 0, m, n, k), operands), table)
 
 
 def plan_tiled(
@@ -235,45 +195,10 @@ def plan_tiled(
         bias=bias and parts == 1,
         partial=parts > 1,
     )
-    cut, walk = tile.cut(m, n), _result(out, groups, axes)
-    operands = (1, (m * k, k, 1)), (1, (*_image(x, groups, axes), *walk))
+    cut, walk = tile.cut(m, n), result_of(out, groups, axes)
+    operands = (1, (m * k, k, 1)), (1, (*image_of(x, groups, axes), *walk))
     kernel, rest = (kernels.conv_source, spec), (tiles, per_split, m, n, k)
-    return Plan(_dealt(device, kernel, cut, groups, rest, operands, parts), table, parts)
-
-
-def _dealt(
-    device: GpuDevice,
-    kernel: tuple[Any, ...],
-    tiles: Pair,
-    groups: int,
-    rest: Shape,
-    operands: tuple[Operand, ...],
-    parts: int = 1,
-) -> Launch:
-    """A launch over tiles of rows and columns, groups and parts of the sums."""
-    count = math.prod(tiles) * groups * parts
-    return Launch.of(device, kernel, count, (count, *tiles, groups, *rest), operands)
-
-
-def _image(x: GpuArray, groups: int, axes: tuple[Axis, Axis]) -> Shape:
-    """Steps of an image, and the walk of the window over it."""
-    image, channel, row, column = x.strides
-    down, right = axes
-    return (
-        *(image, x.shape[1] // groups * channel, row, column),
-        *(down.count * right.count, right.count),
-        *(down.step, down.start, right.step, right.start, down.size, right.size),
-    )
-
-
-def _result(out: GpuArray, groups: int, axes: tuple[Axis, Axis]) -> Shape:
-    _, channels, height, width = out.shape
-    down, right = axes
-    plane = height * width
-    return (
-        *(down.first * width + right.first, channels * plane, channels // groups * plane, plane),
-        *(down.every * width, right.every, out.size),
-    )
+    return Plan(dealt(device, kernel, cut, groups, rest, operands, parts), table, parts)
 
 
 def conv2d_input_grad(
@@ -381,9 +306,9 @@ def conv2d_weight_grad(
     plan: Plan = device.plans.get(key) or device.plans.find(
         key, lambda: _plan_weight(device, g, x, weight_shape, (stride, padding, dilation), groups)
     )
-    target = out if plan.parts == 1 else device.empty((plan.parts, *out.shape), float32)
+    target = device.empty((plan.parts, *out.shape), float32) if plan.partial else out
     plan.launch.run(device, [g, x, plan.table], [target])
-    if plan.parts > 1:
+    if plan.partial:
         add_parts(device, target, out, None, 1)
     return out
 
@@ -396,8 +321,8 @@ def _plan_weight(
     window: tuple[Pair, Sides, Pair],
     groups: int,
 ) -> Plan:
-    axes = _axes(x.shape, g.shape[2:], weight_shape, *window)
-    table = _table(device, weight_shape[1], x.strides[1:], axes)
+    axes = axes_of(x.shape, g.shape[2:], weight_shape, *window)
+    table = table_of(device, weight_shape[1], x.strides[1:], axes)
     m, n = weight_shape[0] // groups, math.prod(weight_shape[1:])
     work = g.size * n
     positions = g.size // g.shape[1]
@@ -405,6 +330,9 @@ def _plan_weight(
     small = m <= _FEW_ROWS or (device.software and work < _SOFTWARE_FROM)
     if small and positions <= longest:
         return plan_weight_plain(device, g, x, weight_shape, axes, groups, table)
+    plan = plan_weight_tensor(device, g, x, weight_shape, axes, groups, table)
+    if plan is not None:
+        return plan
     parts = max(1, positions // (16 * _DEEP))  # as many as there may be, each like a batch
     tile, _ = choose_tile(device, m, n, 1, groups * parts)
     count = math.prod(tile.cut(m, n)) * groups
@@ -427,9 +355,9 @@ def plan_weight_plain(
     positions = math.prod(g.shape[2:])
     spec = kernels.WeightPlain(x.wgsl, min(m, _FEW_ROWS))
     tiles, steps = (-(-m // spec.rows), -(-n // 4)), (g.shape[1] * positions, m * positions)
-    operands = (1, (*steps, positions, 0)), (1, _image(x, groups, axes))
+    operands = (1, (*steps, positions, 0)), (1, image_of(x, groups, axes))
     kernel, rest = (kernels.weight_plain, spec), (0, 0, m, n, g.shape[0] * positions)
-    return Plan(_dealt(device, kernel, tiles, groups, rest, operands), table)
+    return Plan(dealt(device, kernel, tiles, groups, rest, operands), table)
 
 
 def plan_weight_tiled(
@@ -452,10 +380,10 @@ def plan_weight_tiled(
     parts = max(1, -(-tiles // max(per_split, 1)))
     spec = kernels.WeightGrad(tile, x.wgsl, n % 4 == 0, parts > 1)
     behind = (g.shape[1] * positions, m * positions, positions, image_tiles)
-    operands = (1, behind), (1, _image(x, groups, axes))
+    operands = (1, behind), (1, image_of(x, groups, axes))
     kernel, rest = (kernels.weight_source, spec), (tiles, per_split, m, n, positions)
-    launch = _dealt(device, kernel, tile.cut(m, n), groups, rest, operands, parts)
-    return Plan(launch, table, parts)
+    launch = dealt(device, kernel, tile.cut(m, n), groups, rest, operands, parts)
+    return Plan(launch, table, parts, parts > 1)
 
 
 ENTRIES: Entries = {

@@ -27,7 +27,7 @@ def tile_of(
 
     None where tensor cores do not take the product.
     """
-    if min(m, n, k) < _LEAST or n % 4 or not _lanes(device):
+    if min(m, n, k) < _LEAST or n % 4 or not lanes_of(device):
         return None
     memory = device.limits["max-compute-workgroup-storage-size"]
     for shape in (*_LARGE, _SMALL):
@@ -46,7 +46,7 @@ def tile_of(
 
 def halves_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> CooperativeTile | None:
     """The tile for a product of float32 by halves; None where a plain product is done first."""
-    if not device.by_halves or n % 4 or k < _PARTIAL_FROM or not _lanes(device):
+    if not device.by_halves or n % 4 or k < _PARTIAL_FROM or not lanes_of(device):
         return None
     tile = CooperativeTile(*_HALVES, device.tensor_lanes or 0)
     memory = device.limits["max-compute-workgroup-storage-size"]
@@ -56,10 +56,10 @@ def halves_tile(device: GpuDevice, m: int, n: int, k: int, batches: int) -> Coop
 
 def has_tensor_cores(device: GpuDevice) -> bool:
     """Whether products of float16 may run on them."""
-    return _lanes(device) > 0
+    return lanes_of(device) > 0
 
 
-def _lanes(device: GpuDevice) -> int:
+def lanes_of(device: GpuDevice) -> int:
     """Threads of a subgroup that multiplies; 0 where none does, or a first product was wrong."""
     if device.tensor_lanes is None:
         engine = device.engine

@@ -85,10 +85,10 @@ CONV_PARAMS = (*TILE_PARAMS, *_SIZES, *_WEIGHTS, *_IMAGE, *_GRID, *_RESULT)
 _COTANGENT = _integers("a_offset", "a_image", "a_group", "a_outer", "image_tiles")
 WEIGHT_PARAMS = (*TILE_PARAMS, *_SIZES, *_COTANGENT, *_IMAGE, *_GRID)
 
-_INSIDE = "u32({y} + {e}.y) < u32(p.in_height) && u32({x} + {e}.z) < u32(p.in_width)"
+INSIDE = "u32({y} + {e}.y) < u32(p.in_height) && u32({x} + {e}.z) < u32(p.in_width)"
 
 
-def _window(position: str, prefix: str, image: str) -> list[str]:
+def window(position: str, prefix: str, image: str) -> list[str]:
     """Where the window of a position starts.
 
     {prefix}_y, {prefix}_x and its address {prefix}_base.
@@ -117,15 +117,15 @@ class _Windows(PlacedLoader):
         for q in range(4):
             n = f"b{q}_n"
             lines.append(f"  let {n} = min(column_first + {self.place.outer_at(q)}, p.n - 1);")
-            window = _window(f"({n} % p.positions)", f"b{q}", f"{n} / p.positions")
-            lines += [f"  {line}" for line in window]
+            own = window(f"({n} % p.positions)", f"b{q}", f"{n} / p.positions")
+            lines += [f"  {line}" for line in own]
         return lines
 
     def load(self) -> list[str]:
         lines = []
         for slot in range(self.place.slots):
             e, q = f"e{slot // 4}", slot % 4
-            inside = _INSIDE.format(y=f"b{q}_y", x=f"b{q}_x", e=e)
+            inside = INSIDE.format(y=f"b{q}_y", x=f"b{q}_x", e=e)
             if not q:
                 at = f"t * {self.depth} + {self.place.depth_at(slot)}"
                 lines.append(f"      let {e} = in2[{at}];")
@@ -187,10 +187,10 @@ class _Patches(PlacedLoader):
 
     def load(self) -> list[str]:
         lines = ["      let b_position = first + b_low;"]
-        lines += [f"      {line}" for line in _window("b_position", "b", "image")]
+        lines += [f"      {line}" for line in window("b_position", "b", "image")]
         lines.append("      let b_in = b_position < p.positions;")
         for slot in range(self.place.slots):
-            inside = _INSIDE.format(y="b_y", x="b_x", e=f"e{slot}")
+            inside = INSIDE.format(y="b_y", x="b_x", e=f"e{slot}")
             lines.append(f"      b{slot} = {self.stored}();")
             load = f"b{slot} = in1[b_base + e{slot}.x];"
             lines.append(f"      if (b_in && {inside}) {{ {load} }}")
@@ -211,7 +211,7 @@ def conv_source(spec: Conv) -> Kernel:
     return Kernel(text, inputs, (f"vec4<{target}>" if spec.vector else target,), params)
 
 
-def _place(n: str, dense: bool) -> str:
+def place_of(n: str, dense: bool) -> str:
     """The address of position `n` of channel 0, without the group's part."""
     image = f"{n} / p.positions * p.out_image"
     position = f"({n}) % p.positions"
@@ -229,7 +229,7 @@ def _epilogue(spec: Conv) -> list[str]:
         for lane in lanes:
             n = f"n{j}_{lane}"
             lines.append(f"  let {n} = {thread_column(tile, j)} + {lane};")
-            lines.append(f"  let at{j}_{lane} = {_place(n, spec.dense)};")
+            lines.append(f"  let at{j}_{lane} = {place_of(n, spec.dense)};")
     for i in range(tile.thread_rows):
         lines.append(f"  let m{i} = {thread_row(tile, i)};")
         lines.append(f"  if (m{i} < p.m) {{")
@@ -260,7 +260,7 @@ def conv_plain(spec: ConvPlain) -> Kernel:
     """
     wide = "f32"
     rows = range(spec.rows)
-    inside = _INSIDE.format(y="b_y", x="b_x", e="e")
+    inside = INSIDE.format(y="b_y", x="b_x", e="e")
     load = f"x = {wide}(in1[b_base + e.x]);"
     step = [
         "      var x = 0.0;" if spec.padded else f"    if ({inside}) {{",
@@ -277,7 +277,7 @@ def conv_plain(spec: ConvPlain) -> Kernel:
         "  let batch = above / p.row_tiles;",
         "  if (n >= p.n) { return; }",
         "  let b_position = n % p.positions;",
-        *[f"  {line}" for line in _window("b_position", "b", "n / p.positions")],
+        *[f"  {line}" for line in window("b_position", "b", "n / p.positions")],
         *[
             f"  var a{i} = p.a_offset + batch * p.a_batch + min(m + {i}, p.m - 1) * p.a_outer;"
             for i in rows
@@ -288,7 +288,7 @@ def conv_plain(spec: ConvPlain) -> Kernel:
         *step,
         *([] if spec.padded else ["    }"]),
         "  }",
-        f"  let at = p.out_offset + batch * p.out_group + {_place('n', False)};",
+        f"  let at = p.out_offset + batch * p.out_group + {place_of('n', False)};",
     ]
     for i in rows:
         value = f"c{i} + f32(in3[{_bias(f'(m + {i})')}])" if spec.bias else f"c{i}"
@@ -320,11 +320,11 @@ def weight_plain(spec: WeightPlain) -> Kernel:
     step = [
         "    let image = k / p.positions;",
         "    let position = k % p.positions;",
-        *[f"    {line}" for line in _window("position", "b", "image")],
+        *[f"    {line}" for line in window("position", "b", "image")],
         *[f"    let x{i} = f32(in0[a{i} + image * p.a_image + position]);" for i in rows],
     ]
     for j in columns:
-        inside = _INSIDE.format(y="b_y", x="b_x", e=f"e{j}")
+        inside = INSIDE.format(y="b_y", x="b_x", e=f"e{j}")
         step.append(f"    var y{j} = 0.0;")
         step.append(f"    if ({inside}) {{ y{j} = f32(in1[b_base + e{j}.x]); }}")
         step += [f"    c{i}_{j} += x{i} * y{j};" for i in rows]

@@ -23,6 +23,7 @@ from .tile import SIGNATURE, TILE_PARAMS
 SQUARE = 16
 _SUMS = f"coop_mat{SQUARE}x{SQUARE}<f32,C>"
 _BAND = 8
+ENABLES = ("wgpu_cooperative_matrix",)
 LOW = 2048  # what the low half is multiplied by, so that it is no denormal
 _HALF_UNIT, _KEPT = "vec4(0x1000u)", "vec4(0xffffe000u)"  # of float32 as float16 has it
 _WAITING = 32
@@ -91,7 +92,7 @@ class Cooperative:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """How one operand comes to workgroup memory, and from there to subgroups."""
 
     name: str
@@ -107,7 +108,7 @@ class _Side:
         return self.tile.rows if self.name == "a" else self.tile.columns
 
     @property
-    def _near(self) -> int:
+    def near(self) -> int:
         """Vectors of a line."""
         return (self.tile.depth if self.deep else self.outer) // 4
 
@@ -116,16 +117,18 @@ class _Side:
         return self.outer if self.deep else self.tile.depth
 
     @property
-    def _pitch(self) -> int:
-        return self._near + _FREE
+    def pitch(self) -> int:
+        """Vectors from one line to the next in workgroup memory."""
+        return self.near + _FREE
 
     @property
-    def _slots(self) -> range:
-        return range(self._lines * self._near // self.tile.threads)
+    def slots(self) -> range:
+        """The loads of a thread."""
+        return range(self._lines * self.near // self.tile.threads)
 
     def memory(self) -> str:
         """The declaration of the workgroup memory."""
-        size = self._lines * self._pitch
+        size = self._lines * self.pitch
         tiles = (f"tile_{self.name}{half}" for half in ("", "_low")[: 1 + self.halves])
         return "\n".join(f"var<workgroup> {tile}: array<vec4<f16>, {size}>;" for tile in tiles)
 
@@ -140,19 +143,19 @@ class _Side:
         return str(depth // 4) if self.deep else f"{depth} * {self.name}_stride"
 
     @property
-    def _apart(self) -> int:
+    def apart(self) -> int:
         """Lines between two loads of a thread."""
-        return self.tile.threads // self._near
+        return self.tile.threads // self.near
 
     def setup(self) -> list[str]:
         """Where each load starts; rows and columns past the end are the last ones."""
         name, first = self.name, "row_first" if self.name == "a" else "column_first"
         count = "p.m" if name == "a" else "p.n"
         lines = [
-            f"  let {name}_pitch = {self._pitch}u;",
-            f"  let {name}_line = lane / {self._near};",
-            f"  let {name}_near = lane % {self._near};",
-            f"  let {name}_to = {name}_line * {self._pitch} + {name}_near;",
+            f"  let {name}_pitch = {self.pitch}u;",
+            f"  let {name}_line = lane / {self.near};",
+            f"  let {name}_near = lane % {self.near};",
+            f"  let {name}_to = {name}_line * {self.pitch} + {name}_near;",
             f"  let {name}_stride = p.{name}_{'outer' if self.deep else 'depth'};",
             f"  let {name}_step = {self._step};",
         ]
@@ -164,10 +167,10 @@ class _Side:
             lines.append(f"  let {name}_at = {name}_base + {outer} + {name}_near;")
         else:
             lines.append(f"  let {name}_at = {name}_base + {name}_near;")
-            for slot in self._slots:
-                outer = f"min({first} + {name}_line + {slot * self._apart}, {count} - 1)"
+            for slot in self.slots:
+                outer = f"min({first} + {name}_line + {slot * self.apart}, {count} - 1)"
                 lines.append(f"  let {name}_row{slot} = {outer} * {name}_stride;")
-        lines += [f"  var {name}{slot} = {self.kind}();" for slot in self._slots]
+        lines += [f"  var {name}{slot} = {self.kind}();" for slot in self.slots]
         return lines + self._scales(first, count) * self.halves
 
     def _scales(self, first: str, count: str) -> list[str]:
@@ -178,8 +181,8 @@ class _Side:
             four = ", ".join(f"{scales}[{name}_four + {q}]" for q in range(4))
             return [f"  let {name}_four = {near};", f"  let {name}_scale = vec4<f32>({four});"]
         lines = []
-        for slot in self._slots:
-            line = f"min({first} + {name}_line + {slot * self._apart}, {count} - 1)"
+        for slot in self.slots:
+            line = f"min({first} + {name}_line + {slot * self.apart}, {count} - 1)"
             lines.append(f"  let {name}_scale{slot} = {scales}[batch * {count} + {line}];")
         return lines
 
@@ -191,13 +194,13 @@ class _Side:
         name, depth = self.name, self.tile.depth
         buffer = "in0" if name == "a" else "in1"
         lines = []
-        for slot in self._slots:
-            away = f"{slot * self._apart} * {name}_stride"
+        for slot in self.slots:
+            away = f"{slot * self.apart} * {name}_stride"
             if self.deep and not self.whole:
                 away = f"{name}_row{slot}"
             load = f"{name}{slot} = {buffer}[u32({name}_at + t * {name}_step + {away})];"
             if self.ragged:
-                line = f"{name}_line + {slot * self._apart}"
+                line = f"{name}_line + {slot * self.apart}"
                 inside = f"t * {depth} + {f'4 * {name}_near' if self.deep else line} < p.k"
                 load = f"{name}{slot} = {self.kind}(); if ({inside}) {{ {load} }}"
             lines.append(f"      {load}")
@@ -206,8 +209,8 @@ class _Side:
     def store(self) -> list[str]:
         """Registers to workgroup memory."""
         name, lines = self.name, []
-        for slot in self._slots:
-            to, x = f"[{name}_to + {slot * self._apart * self._pitch}]", f"{name}{slot}"
+        for slot in self.slots:
+            to, x = f"[{name}_to + {slot * self.apart * self.pitch}]", f"{name}{slot}"
             if not self.halves:
                 lines.append(f"      tile_{name}{to} = {x};")
                 continue
@@ -229,9 +232,9 @@ class _Side:
         role = "A" if name == "a" else "B"
         outer = f"{own} + {SQUARE * i}"
         if self.deep:
-            index = f"({outer}) * {self._pitch} + {k // 4}"
+            index = f"({outer}) * {self.pitch} + {k // 4}"
         else:
-            index = f"{k * self._pitch} + ({outer}) / 4"
+            index = f"{k * self.pitch} + ({outer}) / 4"
         # By rows of the square: of a those lie along the inner dimension, of b across.
         load = "coopLoadT" if self.deep == (name == "a") else "coopLoad"
         kind = f"coop_mat{SQUARE}x{SQUARE}<f16,{role}>"
@@ -243,19 +246,47 @@ class _Side:
 def cooperative_source(spec: Cooperative) -> Kernel:
     """The kernel: inputs a, b and the bias where there is one; parameters as of `matmul_source`."""
     tile = spec.tile
-    a = _Side("a", tile, spec.a_deep, spec.ragged, spec.whole, spec.halves)
-    b = _Side("b", tile, spec.b_deep, spec.ragged, spec.whole, spec.halves)
-    squares = [(i, j) for i in range(tile.own_rows // SQUARE) for j in _columns(tile)]
+    a = Side("a", tile, spec.a_deep, spec.ragged, spec.whole, spec.halves)
+    b = Side("b", tile, spec.b_deep, spec.ragged, spec.whole, spec.halves)
     products = _products_of_halves if spec.halves else _products
+    epilogue = _squares_out(tile) if spec.partial else _epilogue(spec)
+    text = squares_source(tile, a, b, BASES, epilogue, products(tile, a, b, squares_of(tile)))
+    if not spec.partial:
+        text = results_memory(tile) + text
+    inputs = (a.kind, b.kind, *(("f16",) if spec.bias else ()), *(("f32", "f32") * spec.halves))
+    params = (*TILE_PARAMS, *SIZE_PARAMS, *(BIAS_PARAMS if spec.bias else ()))
+    out = "f32" if spec.partial else "vec4<f16>"
+    return Kernel(text, inputs, (out,), params, enables=ENABLES)
+
+
+def squares_of(tile: CooperativeTile) -> list[tuple[int, int]]:
+    """The squares of the result that a subgroup holds."""
+    return [(i, j) for i in range(tile.own_rows // SQUARE) for j in _columns(tile)]
+
+
+def results_memory(tile: CooperativeTile) -> str:
+    """Where squares wait for `rows_out`."""
+    return f"var<workgroup> results: array<f32, {tile.results}>;\n"
+
+
+def squares_source(
+    tile: CooperativeTile,
+    a: Side,
+    b: Side,
+    prologue: list[str],
+    epilogue: list[str],
+    products: list[str] | None = None,
+) -> str:
+    """The text of a kernel: two operands, and what becomes of the sums `c{i}_{j}`."""
+    squares = squares_of(tile)
     lines = [
         a.memory(),
         b.memory(),
-        *([] if spec.partial else [f"var<workgroup> results: array<f32, {tile.results}>;"]),
         SIGNATURE.format(threads=tile.threads).rstrip(),
         # Groups past the end do again what the last one does: products ask that none returns.
         "  let id = i32(min(linear_group(group, groups), p.groups - 1));",
         *_place(tile),
-        *BASES,
+        *prologue,
         *a.setup(),
         *b.setup(),
         *[f"  var c{i}_{j} = {_SUMS}();" for i, j in squares],
@@ -271,7 +302,7 @@ def cooperative_source(spec: Cooperative) -> Kernel:
         *a.load(),
         *b.load(),
         "    }",
-        *products(tile, a, b, squares),
+        *(products or _products(tile, a, b, squares)),
         "    workgroupBarrier();",
         "    if (more) {",
         *a.store(),
@@ -279,14 +310,10 @@ def cooperative_source(spec: Cooperative) -> Kernel:
         "    }",
         "    workgroupBarrier();",
         "  }",
-        *(_squares_out(tile, squares) if spec.partial else _epilogue(spec)),
+        *epilogue,
         "}\n",
     ]
-    inputs = (a.kind, b.kind, *(("f16",) if spec.bias else ()), *(("f32", "f32") * spec.halves))
-    params = (*TILE_PARAMS, *SIZE_PARAMS, *(BIAS_PARAMS if spec.bias else ()))
-    enables = ("wgpu_cooperative_matrix",)
-    out = "f32" if spec.partial else "vec4<f16>"
-    return Kernel("\n".join(lines), inputs, (out,), params, enables=enables)
+    return "\n".join(lines)
 
 
 def _columns(tile: CooperativeTile) -> range:
@@ -313,9 +340,7 @@ def _place(tile: CooperativeTile) -> list[str]:
     ]
 
 
-def _products(
-    tile: CooperativeTile, a: _Side, b: _Side, squares: list[tuple[int, int]]
-) -> list[str]:
+def _products(tile: CooperativeTile, a: Side, b: Side, squares: list[tuple[int, int]]) -> list[str]:
     lines = []
     for k in range(0, tile.depth, SQUARE):
         lines += [a.square(k, i) for i in range(tile.own_rows // SQUARE)]
@@ -328,7 +353,7 @@ def _products(
 
 
 def _products_of_halves(
-    tile: CooperativeTile, a: _Side, b: _Side, squares: list[tuple[int, int]]
+    tile: CooperativeTile, a: Side, b: Side, squares: list[tuple[int, int]]
 ) -> list[str]:
     """Mixed products of the tile first, to be scaled, then those of the high halves."""
     lines = [f"      var t{i}_{j} = {_SUMS}();" for i, j in squares]
@@ -351,7 +376,7 @@ def _products_of_halves(
     return lines + [f"      c{i}_{j} = c{i}_{j} + t{i}_{j};" for i, j in squares]
 
 
-def _squares_out(tile: CooperativeTile, squares: list[tuple[int, int]]) -> list[str]:
+def _squares_out(tile: CooperativeTile) -> list[str]:
     """Squares to whole tiles, the part of each split behind the one before."""
     lines = [
         f"  let out_columns = p.column_tiles * {tile.columns};",
@@ -359,21 +384,31 @@ def _squares_out(tile: CooperativeTile, squares: list[tuple[int, int]]) -> list[
         "  let out_first = (out_row + own_row) * out_columns + column_first + own_column;",
         "  let out_pitch = u32(out_columns);",
     ]
-    for i, j in squares:
+    for i, j in squares_of(tile):
         lines.append(f"  let at{i}_{j} = out_first + {SQUARE * i} * out_columns + {SQUARE * j};")
         lines.append(f"  coopStoreT(c{i}_{j}, &out0[at{i}_{j}], out_pitch);")
     return lines
 
 
 def _epilogue(spec: Cooperative) -> list[str]:
-    """Squares to workgroup memory, some of a row at a time, and from there to the result."""
-    tile = spec.tile
+    store = []
+    if spec.bias:
+        near = [f"f32(in2[p.bias_offset + (column + {q}) * p.bias_stride])" for q in range(4)]
+        store.append(f"value += vec4<f32>({', '.join(near)});")
+    store.append("out0[(out_base + row * p.n + column) / 4] = vec4<f16>(value);")
+    return ["  let out_base = batch * p.m * p.n;", *rows_out(spec.tile, store)]
+
+
+def rows_out(tile: CooperativeTile, store: list[str]) -> list[str]:
+    """Squares to workgroup memory, some of a row at a time, and from there to the result.
+
+    `store` has `row`, `column`, and the `value` of four columns from there.
+    """
     wide = tile.waiting
     lines = [
         f"  let mine = subgroup * {SQUARE * wide};",
         f"  let results_pitch = {wide}u;",
         f"  let own_lane = lane % {tile.lanes};",
-        "  let out_base = batch * p.m * p.n;",
         *[f"  let waits{j} = mine + {SQUARE * j};" for j in range(wide // SQUARE)],
     ]
     for i, first in product(range(tile.own_rows // SQUARE), range(0, tile.own_columns, wide)):
@@ -389,12 +424,7 @@ def _epilogue(spec: Cooperative) -> list[str]:
             "    var value = vec4<f32>(results[at], results[at + 1], results[at + 2],"
             " results[at + 3]);",
             "    if (row < p.m && column < p.n) {",
-        ]
-        if spec.bias:
-            near = [f"f32(in2[p.bias_offset + (column + {q}) * p.bias_stride])" for q in range(4)]
-            lines.append(f"      value += vec4<f32>({', '.join(near)});")
-        lines += [
-            "      out0[(out_base + row * p.n + column) / 4] = vec4<f16>(value);",
+            *[f"      {line}" for line in store],
             "    }",
             "  }",
             "  workgroupBarrier();",

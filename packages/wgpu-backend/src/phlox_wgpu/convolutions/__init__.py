@@ -1,0 +1,1 @@
+"""Convolutions: their windows, and plans for tensor cores."""
