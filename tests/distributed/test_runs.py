@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from phlox import Autodiff, Cpu, data, optim, train
+from phlox_tensor import DisagreementError
 from phlox_tensor.groups import Solo
 from tests.distributed.test_steps import MAKING
 from tests.distributed.threads import together
@@ -245,6 +246,24 @@ def test_a_rank_reads_the_batches_that_it_evaluates() -> None:
 
 def train_rate() -> Any:
     return optim.PlateauSchedulerConfig(0.1, patience=0).init()
+
+
+def test_ranks_that_part_are_told_at_the_end_of_a_run(tmp_path: Path) -> None:
+    def parts(group: Any) -> None:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        learner = train.Learner(model, optim.SgdConfig().init(), 0.1, group=group, seed=0)
+        with train.Run(tmp_path, learner, batches((4, 4)), show=False, system=None) as run:
+            for batch in run.batches():
+                learner.step(forward, batch)
+                if group.rank:
+                    weight = learner.model.last.weight
+                    other = weight.with_value(weight.value.detach() * 2.0)
+                    learner.model = learner.model.with_params({weight.id: other})
+
+    with pytest.raises(DisagreementError, match=r"of the ranks have other bits(.|\n)*some ranks"):
+        together(2, parts)
+    assert not list((tmp_path / "checkpoints").glob("step-*"))
 
 
 def test_another_config_is_named() -> None:

@@ -14,7 +14,7 @@ import phlox as px
 from phlox import Autodiff, Cpu, Wgpu, nn, optim, train
 from phlox_tensor import ArgumentError, DisagreementError
 from tests.distributed.threads import together
-from tests.train.nets import batches, bits, forward, net
+from tests.train.nets import LOSS, batches, bits, forward, net
 
 MAKING = threading.Lock()  # the seed of weights is that of the process
 
@@ -48,6 +48,48 @@ def test_ranks_that_are_given_other_things_are_told() -> None:
             trained(group, microbatches=8 + group.rank)
 
     together(2, other_parts)
+
+    def other_settings(group: Any, **settings: Any) -> None:
+        with MAKING:
+            model = net(Autodiff(Cpu()))
+        own = {"optimizer": optim.SgdConfig().init(), "schedule": 0.1, "compile": False, **settings}
+        train.Learner(model, microbatches=2, group=group, **own)
+
+    sgd, clipped = optim.SgdConfig(), optim.SgdConfig(grad_clipping=optim.ClipByValue(0.5))
+    for name, both in (
+        ("schedule", (0.1, 0.2)),
+        ("optimizer", (sgd.init(), clipped.init())),
+        ("compile", (False, True)),
+        ("ema", (None, 0.9)),
+    ):
+        with pytest.raises(ArgumentError, match=rf"{name}: got .* on rank 0, .* on rank 1"):
+            together(2, lambda g: other_settings(g, **{name: both[g.rank]}))  # noqa: B023 - at once
+
+
+def test_states_on_ranks_without_a_group_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"shard_optimizer takes processes(.|\n)*init"):
+        train.Learner(net(Autodiff(Cpu())), optim.SgdConfig().init(), 0.1, shard_optimizer=True)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.filterwarnings("ignore:.*have no part")
+def test_a_rank_without_rows_has_results_of_all_names(parts: int) -> None:
+    def step(model: Any, batch: Any) -> Any:
+        logits = model(batch["x"])
+        loss = LOSS(logits, batch["y"])
+        return {"loss": loss, "logits": logits, "weight": loss.detach() * 0 + 1.0}
+
+    def run(group: Any) -> Any:
+        with MAKING:
+            model = nn.Linear(8, 3, device=Autodiff(Cpu()))
+        learner = train.Learner(
+            model, optim.SgdConfig().init(), 0.1, microbatches=parts, group=group
+        )
+        out = learner.step(step, batches((1,))[0])
+        return {name: (x.shape, str(x.dtype), x.device) for name, x in out.items()}
+
+    empty, full = sorted(together(2, run), key=lambda each: each["logits"])
+    assert empty == full | {"logits": ((0, 3), *full["logits"][1:])}
 
 
 def tokens(model: nn.Module, batch: Any) -> dict[str, Any]:

@@ -100,6 +100,11 @@ class Ranks:
                     learner.into_record()
         return agreed
 
+    def compare(self) -> None:
+        """Compare the parameters of all ranks."""
+        for learner in self._learners if self.group.size > 1 else ():
+            learner.together.check(learner.model)
+
     def finish(self) -> None:
         """Wait for the own shard.
 

@@ -431,6 +431,7 @@ class Run:
         with suppress(_Ended):
             self._settle()
         self.reason = self.reason or "done"
+        self._ranks.compare()
         self._folder.rows.flush()
         new = not self._unsaved and self._saver.new(self._place)
         if self._ranks.agreed(self.steps, new)[0]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from phlox_nn import Module
 from phlox_tensor import ArgumentError, Backend, Tensor, asarray, tree
 
 
@@ -89,3 +90,18 @@ def _cut(value: Any, low: int, high: int, rows: int) -> Any:
 
 def _has_arrays(value: Any) -> bool:
     return any(isinstance(leaf, np.ndarray | Tensor) for leaf in tree.leaves(value))
+
+
+def recording(model: Module) -> Backend:
+    """Return the device that a model trains on."""
+    devices = model.devices
+    for device in devices:
+        if device.records:
+            return device
+    raise ArgumentError(
+        "Learner",
+        "the model is on no device that records",
+        got=", ".join(map(repr, devices)) or "no parameters",
+        expected="Autodiff(device)",
+        hint="model.train(px.Autodiff(device))",
+    )

@@ -17,17 +17,26 @@ from phlox_optim import (
     Scheduler,
 )
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, Distributed, RecordError, Tensor, WrongTypeError
+from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError
 from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import Group, TreeSum, require_group, told
 from phlox_tensor.random import Generator, generator
 
-from .batches import parts_of, placed, rows_of
+from .batches import parts_of, placed, recording, rows_of
 from .buckets import Buckets, Layout, split
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
-from .together import CHECKED, PartResult, Together, Whole, gradients_of, states_of, weights_of
+from .together import (
+    CHECKED,
+    PartResult,
+    Together,
+    Whole,
+    gradients_of,
+    group_over,
+    states_of,
+    weights_of,
+)
 from .zero import BY_PARAMETER, Zero
 
 M = TypeVar("M", bound=Module)
@@ -110,7 +119,8 @@ class Learner(Generic[M]):
             given = ConstantSchedulerConfig(float(given)).init()
         hint = "optim.CosineSchedulerConfig(1e-3, steps=1000).init()"
         _check(given, Scheduler | PlateauScheduler, "schedule", hint)
-        over = _over_group(_recording(model))
+        self.device: Backend = recording(model)
+        over = group_over(self.device)
         if over is not None:
             if group is not None and group is not over:
                 both = f"{group!r} and {over!r}"
@@ -120,10 +130,9 @@ class Learner(Generic[M]):
         microbatches = ranks if microbatches is None else microbatches
         if type(microbatches) is not int or microbatches < 1:
             raise ArgumentError("Learner", "microbatches", got=microbatches, expected="1 or more")
-        self.device: Backend = _recording(model)
-        self.optimizer = optimizer
+        _check_shards(shard_optimizer, group)
+        self.optimizer, self.scaling = optimizer, scaling
         self.schedule = cast("Scheduler | PlateauScheduler", given)
-        self.scaling = scaling
         self.microbatches = microbatches
         self.seed: int = generator().state()[0] if seed is None else seed
         self.together: Together | None = None
@@ -133,7 +142,8 @@ class Learner(Generic[M]):
             if shard_optimizer:
                 _check(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
                 self._zero = Zero(group, self.device)
-            model, self.seed = self.together.same(model), told(group, self.seed)
+            settings = (optimizer, given, scaling, ema, compile, shard_optimizer)
+            model, self.seed = self.together.same(model, *settings), told(group, self.seed)
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self._now: Cell[tuple[M, int]] = Cell((model, 0))  # the model, and how many steps it took
@@ -476,24 +486,8 @@ def _check(value: object, kind: Any, name: str, hint: str) -> None:
         )
 
 
-def _over_group(device: Backend) -> Group | None:
-    """The group of a device whose parts meet; None where they do not."""
-    inside: Backend | None = device
-    while inside is not None and not isinstance(inside, Distributed):
-        inside = inside.inner
-    return None if inside is None else inside.processes
-
-
-def _recording(model: Module) -> Backend:
-    """The device that a model trains on."""
-    devices = model.devices
-    for device in devices:
-        if device.records:
-            return device
-    raise ArgumentError(
-        "Learner",
-        "the model is on no device that records",
-        got=", ".join(map(repr, devices)) or "no parameters",
-        expected="Autodiff(device)",
-        hint="model.train(px.Autodiff(device))",
-    )
+def _check_shards(asked: bool, group: Group | None) -> None:
+    if asked and group is None:
+        hint = "Learner(..., group=distributed.init(), shard_optimizer=True)"
+        what, expected = "shard_optimizer takes processes", "a group"
+        raise ArgumentError("Learner", what, got="group=None", expected=expected, hint=hint)

@@ -8,6 +8,7 @@ rank takes the step that one process alone would take, to the bit.
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from phlox_tensor import (
     ArgumentError,
     Backend,
     DisagreementError,
+    Distributed,
     Proposed,
     Ready,
     Tensor,
@@ -39,6 +41,10 @@ M = TypeVar("M", bound=Module)
 
 # Steps between two comparisons of the parameters of all ranks.
 CHECKED: Final = 100
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of what has none of its own
+_SETTINGS: Final = (
+    *("microbatches", "optimizer", "schedule", "scaling", "ema", "compile", "shard_optimizer"),
+)
 _RECORDER: Final = NamedMsgpackRecorder()
 
 
@@ -89,19 +95,26 @@ class Together:
         self._inner = device if device.inner is None else device.inner
         self._exchange = Exchange(group)
 
-    def same(self, model: M) -> M:
+    def same(self, model: M, *settings: object) -> M:
         """Return the model of rank 0, ids of parameters included.
 
         Raises:
-            ArgumentError: on all ranks, where they cut batches into other numbers of parts.
+            ArgumentError: on all ranks, where settings differ: parameters would part.
         """
-        counts = gathered(self.group, self.parts)
-        if len(set(counts)) > 1:
-            got = ", ".join(f"{count} on rank {rank}" for rank, count in enumerate(counts))
-            raise ArgumentError("Learner", "microbatches", got=got, expected="one number")
-        mine = self.group.rank == 0
-        data = told(self.group, _RECORDER.to_bytes(model.into_record()) if mine else None)
-        if mine:
+        texts = [_ADDRESS.sub("", repr(value)) for value in (self.parts, *settings)]
+        mine = dict(zip(_SETTINGS, texts, strict=True))
+        first, *others = gathered(self.group, mine)
+        for rank, other in enumerate(others, 1):
+            for name in first:
+                if other[name] != first[name]:
+                    got = f"{first[name]} on rank 0, {other[name]} on rank {rank}"
+                    hint = "the same Learner(...) on all ranks, each of which takes every step"
+                    raise ArgumentError(
+                        "Learner", name, got=got, expected="the same on all ranks", hint=hint
+                    )
+        leads = self.group.rank == 0
+        data = told(self.group, _RECORDER.to_bytes(model.into_record()) if leads else None)
+        if leads:
             return model
         return model.load_record(_RECORDER.from_bytes(data, dtype="stored"))
 
@@ -123,15 +136,21 @@ class Together:
         for param in model.param_list():
             digest.update(np.ascontiguousarray(param.value.detach().numpy()).data.cast("B"))
         found = gathered(self.group, digest.hexdigest())
-        (usual, _), *others = Counter(found).most_common()
+        (usual, count), *others = Counter(found).most_common()
         if others:
             odd = [str(rank) for rank, each in enumerate(found) if each != usual]
+            what = (
+                f"the parameters of rank {', '.join(odd)} have other bits than those of the others"
+            )
+            if 2 * count <= len(found):  # nobody can say which are wrong
+                what = "the parameters of the ranks have other bits"
             raise DisagreementError(
                 "step",
-                f"the parameters of rank {', '.join(odd)} have other bits than those of the others",
+                what,
                 got=", ".join(found[int(rank)] for rank in odd),
                 expected=usual,
-                hint="its memory or processor may be damaged; versions that differ: init() says so",
+                hint="what some ranks alone did to the model; versions that differ: init() says "
+                "so; else memory or a processor may be damaged",
             )
 
     def buckets(self, model: Module, leaves: int, *, at_once: bool) -> Buckets:
@@ -207,13 +226,16 @@ class Together:
             total.add(self._tensor(weight) if isinstance(weight, np.ndarray) else weight)
         whole = total.value()
         out: Outputs = {}
-        for name in own[0] if own else full[0][1]:
+        small = full[0][1]
+        for name in own[0] if own else small:
             if name == "weight":
                 out[name] = whole
-            elif name in full[0][1]:
-                out[name] = mean_of([self._tensor(scalars[name]) for _, scalars, _ in full], whole)
-            else:
+            elif name in small and not small[name].ndim:
+                out[name] = mean_of([self._tensor(values[name]) for _, values, _ in full], whole)
+            elif own:
                 out[name] = joined_as(name, [each[name] for each in own])
+            else:
+                out[name] = self._tensor(small[name])
         return out, whole
 
     def _tensor(self, array: Any) -> Tensor[Any]:
@@ -240,6 +262,14 @@ def gradients_of(
 
     clean = None if ready is None else [(leaves, after(function)) for leaves, function in ready]
     return loss.backward(ready=clean).map(cleaned)
+
+
+def group_over(device: Backend) -> Group | None:
+    """Return the group of a device whose parts meet; None where they do not."""
+    inside: Backend | None = device
+    while inside is not None and not isinstance(inside, Distributed):
+        inside = inside.inner
+    return None if inside is None else inside.processes
 
 
 def weights_of(model: Module) -> list[Param]:
@@ -270,11 +300,17 @@ def read_at_once(values: Any) -> Any:
 
 
 def _small(part: PartResult) -> tuple[list[list[Any]], dict[str, Any], Any]:
-    """A part as what travels: what it proposes, weighted values without axes, its weight."""
+    """A part as what travels: what it proposes, weighted values without axes, its weight.
+
+    Of what has axes no rows travel: they tell ranks without a part the name and the shape.
+    """
     states = [list(values) for values in part.states]
-    scalars = {
-        name: value if part.weight is None else weighted(value, part.weight)
-        for name, value in part.out.items()
-        if isinstance(value, Tensor) and not value.ndim and name != "weight"
-    }
-    return states, scalars, part.weight
+    small: dict[str, Any] = {}
+    for name, value in part.out.items():
+        if name == "weight":
+            small[name] = value
+        elif isinstance(value, Tensor) and value.ndim:
+            small[name] = np.empty((0, *value.shape[1:]), value.dtype.numpy)
+        elif isinstance(value, Tensor):
+            small[name] = value if part.weight is None else weighted(value, part.weight)
+    return states, small, part.weight
