@@ -75,3 +75,18 @@ def test_a_call_that_waits_without_the_lock_lets_another_one_go_on(page: Page) -
     with lock:
         assert lock.wait(Promise(lambda: 3)) == 3
     assert other() == "done"  # what held it off is over
+
+
+def test_a_call_that_waits_without_the_lock_leaves_it_to_its_holder(page: Page) -> None:
+    lock = Lock()
+
+    def third() -> None:
+        with lock:
+            raise AssertionError("two calls hold the lock")
+
+    def other() -> None:
+        assert lock.wait(Promise(lambda: 3)) == 3  # as Wgpu.describe() waits
+        third()
+
+    with lock, pytest.raises(Held):
+        lock.wait(Promise(other))

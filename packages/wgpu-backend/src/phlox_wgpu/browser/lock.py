@@ -41,7 +41,7 @@ class Lock:
 
     def wait(self, promise: Any) -> Any:
         """What a promise gives; others are held off meanwhile if this call holds the lock."""
-        if not self._depth:
+        if not self._depth or self._wait is not None:  # what waits already is another call
             return ffi().run_sync(promise)
         self._wait = promise
         try:
