@@ -3,7 +3,8 @@
 Builds the wheels for this machine, installs them into an empty environment from folders alone, and
 runs there what a newcomer runs: the README's example, `phlox doctor`, checks of the conformance
 suite, and the demo. Example and checks run on each other Python of the table too that is in PATH.
-Nothing is uploaded; that is by hand, with the line that the end prints.
+Nothing is uploaded; that is by hand, with the line that the end prints: it names what was built
+here and the wheels of other machines that are no older than their sources.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tools import setup, versions, wheels
+from tools import setup, targets, versions, wheels
 from tools.shell import (
     PRIVATE,
     ROOT,
@@ -61,9 +62,10 @@ def release(words: list[str]) -> int:
         python = script("python", venv)
         demo = ("-m", "examples.mnist", "--epochs", "1", "--out", scratch / "demo")
         program = partial(_program, python, venv)
+        built: list[Path] = []
         steps: dict[str, Callable[[], object]] = {
             "versions and changelogs agree": _agree,
-            "wheels are built and audited": partial(_wheels, [wheels.here()]),
+            "wheels are built and audited": partial(_wheels, built),
             "wheels install from folders": partial(_install, venv, scratch),
             "the README's example trains": partial(program, scratch, "-c", quick_start()),
             "phlox doctor": partial(program, scratch, "-m", "phlox", "doctor"),
@@ -74,10 +76,33 @@ def release(words: list[str]) -> int:
             line = f"Python {version}: install, example, conformance"
             steps[line] = partial(_on_another, found, scratch / version)
         failed = [text for text, step in steps.items() if not _holds(text, step)]
-    say(
-        f"release: {', '.join(failed)} failed" if failed else "all of it holds: twine upload dist/*"
-    )
-    return 1 if failed else 0
+    if failed:
+        say(f"release: {', '.join(failed)} failed")
+        return 1
+    names = [str(file.relative_to(ROOT)) for file in (*built, *_elsewhere())]
+    say("all of it holds: twine upload " + " ".join(names))
+    return 0
+
+
+def _elsewhere() -> list[Path]:
+    """Audited wheels of the other targets; of those that are missing or old it is said."""
+    found: list[Path] = []
+    for project in (each for each in versions.released() if each.native):
+        changed = int(read("git", "log", "-1", "--format=%ct", "--", project.folder))
+        for name, target in targets.TARGETS.items():
+            if name == wheels.here() or project.name in target.lacking:
+                continue
+            pattern = f"{project.module}-{project.version}-*{target.tag}*.whl"
+            there = list(wheels.DIST.glob(pattern))
+            new = [file for file in there if file.stat().st_mtime >= changed]
+            found += new
+            if not new:
+                why = "is older than its sources" if there else "is not built"
+                say(f"absent: {project.name} for {name} {why}: ./x wheels {name}")
+    if found:
+        say(f"built before, audited, not run here: {', '.join(file.name for file in found)}")
+        wheels.audit(found, setup.own("wheels"))
+    return found
 
 
 def _pythons() -> dict[str, Path]:
@@ -144,9 +169,13 @@ def _agree() -> None:
         raise fail("; ".join(problems), "./x check")
 
 
-def _wheels(targets: list[str]) -> None:
-    if wheels.wheels(targets) or not list(wheels.DIST.glob("phlox_kernels-*.whl")):
+def _wheels(built: list[Path]) -> None:
+    here = wheels.here()
+    found, failed = wheels.build([here])
+    tag = targets.TARGETS[here].tag
+    if failed or not any(file.match(f"phlox_kernels-*{tag}*.whl") for file in found):
         raise fail("the wheels were not built", "./x wheels")
+    built += found
 
 
 def _install(venv: Path, scratch: Path) -> None:

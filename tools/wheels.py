@@ -39,6 +39,11 @@ def size(wheel: Path) -> Size:
 
 def wheels(words: list[str]) -> int:
     """Run the command; the exit status is 1 if a target that has its tools failed."""
+    return 1 if build(words)[1] else 0
+
+
+def build(words: list[str]) -> tuple[list[Path], list[str]]:
+    """Build and audit; the wheels, and what failed of the targets that have their tools."""
     fetching = "--fetch" in words
     wanted = targets.chosen([word for word in words if word != "--fetch"])
     if fetching:
@@ -70,7 +75,7 @@ def wheels(words: list[str]) -> int:
     audit(built, tools)
     if failed:
         say(f"wheels failed: {', '.join(failed)}")
-    return 1 if failed else 0
+    return built, failed
 
 
 def system() -> str:

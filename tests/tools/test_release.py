@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from tools import release
+from tools import release, setup, versions, wheels
 from tools.shell import CommandError, fail
 
 
@@ -41,6 +43,53 @@ def test_every_line_is_tried_and_failures_are_named(
     assert release.release(["--dry-run"]) == 1
     assert ran == ["versions", "install", "-c", "-m", "-c", "-m", "python3.12"]
     assert "release: wheels are built and audited failed" in capsys.readouterr().out
+
+
+def test_the_upload_names_what_was_built_and_no_old_wheel_of_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = next(each.version for each in versions.released() if each.name == "phlox-kernels")
+    audited: list[str] = []
+
+    def add(tag: str, age: float, version: str = version) -> Path:
+        file = tmp_path / f"phlox_kernels-{version}-cp311-abi3-{tag}.whl"
+        file.touch()
+        os.utime(file, (time.time() - age,) * 2)
+        return file
+
+    for step in ("_agree", "_install", "_program"):
+        monkeypatch.setattr(release, step, lambda *_: None)
+    monkeypatch.setattr(release, "_pythons", dict)
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(wheels, "DIST", tmp_path)
+    monkeypatch.setattr(wheels, "here", lambda: "linux-x86_64")
+    monkeypatch.setattr(setup, "own", lambda _: tmp_path)
+    monkeypatch.setattr(wheels, "audit", lambda files, _: audited.extend(map(str, files)))
+    monkeypatch.setattr(release, "read", lambda *_: str(int(time.time() - 3600)))
+    monkeypatch.setattr(release, "quick_start", str)
+    own = add("manylinux2014_x86_64", 0)
+    monkeypatch.setattr(wheels, "build", lambda _: ([own], []))
+    windows = add("win_amd64", 60)
+    add("manylinux2014_aarch64", 7200)
+    add("macosx_11_0_arm64", 0, "0.0.1")
+    assert release.release(["--dry-run"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"x: all of it holds: twine upload {own.name} {windows.name}"
+    assert audited == [str(windows)]
+    absent = [line for line in said if "absent: phlox-kernels for " in line]
+    assert len(absent) == 4
+    assert "linux-arm64 is older than its sources: ./x wheels linux-arm64" in absent[0]
+    assert "macos-arm64 is not built: ./x wheels macos-arm64" in absent[1]
+
+
+def test_a_wheel_of_another_machine_is_no_wheel_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wheels, "here", lambda: "linux-x86_64")
+    windows = tmp_path / "phlox_kernels-0.2.0-cp311-abi3-win_amd64.whl"
+    monkeypatch.setattr(wheels, "build", lambda _: ([windows], []))
+    with pytest.raises(CommandError, match="the wheels were not built"):
+        release._wheels([])
 
 
 def test_a_python_that_only_says_what_to_install_is_not_run(
