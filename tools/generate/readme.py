@@ -1,4 +1,7 @@
-"""The README as package indexes show it: nothing lies beside it, so links to files are text."""
+"""The README as package indexes show it: nothing lies beside it, so links to files are text.
+
+What leads nowhere or is wrong there is left out: pages to read on, and that nothing is there yet.
+"""
 
 import re
 from pathlib import Path
@@ -8,8 +11,11 @@ from tools.shell import ROOT
 FILE = ROOT / "docs" / "pypi.md"
 _PICTURE = re.compile(r"^!\[[^]]*\]\([^)]*\)\n\n", re.MULTILINE)
 _LINK = re.compile(r"\[([^]]*)\]\((?!https?://)[^)]*\)")
+_OTHERWISE = re.compile(
+    r"^## Reading on\n.*?(?=^## )|^Nothing is on PyPI yet.*?\n\n", re.MULTILINE | re.DOTALL
+)
 
 
 def page(source: Path = ROOT / "README.md") -> str:
     """Return the text of that page."""
-    return _LINK.sub(r"\1", _PICTURE.sub("", source.read_text()))
+    return _LINK.sub(r"\1", _PICTURE.sub("", _OTHERWISE.sub("", source.read_text())))
