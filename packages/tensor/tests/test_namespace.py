@@ -78,6 +78,12 @@ def test_helpers_of_gradients_and_optimizers_are_internal() -> None:
         _ = ns.ops.expp
 
 
+def test_names_of_phlox_say_what_to_install() -> None:
+    for name in ("Cpu", "grad", "nn"):
+        with pytest.raises(pt.UnknownNameError, match=rf"hint: pip install phlox; .*px\.{name}$"):
+            getattr(ns, name)
+
+
 def test_an_op_declared_later_is_in_ops() -> None:
     made = pt.ops.elementwise("later_op", "x: Float -> Float", expand=lambda x: x, doc="A test.")
     try:

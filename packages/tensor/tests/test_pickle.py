@@ -111,7 +111,8 @@ def test_a_device_with_settings_by_keyword_comes_back() -> None:
 
 
 def test_a_backend_that_is_not_installed_is_named_with_what_to_install() -> None:
-    for name, hint in (("cpu", "pip install phlox-kernels"), ("wgpu", "pip install phlox-wgpu")):
+    hints = {"cpu": "pip install phlox-kernels", "wgpu": 'pip install "phlox[wgpu]"'}
+    for name, hint in hints.items():
         with pytest.raises(
             pt.ArgumentError, match=f"no such backend is installed: got '{name}'"
         ) as e:

@@ -16,7 +16,7 @@ from .backend import Backend, made_devices
 GROUP = "phlox.backends"
 _current: ContextVar[Backend | None] = ContextVar("phlox_device", default=None)
 
-_GPU: Final = 'device="wgpu", from: pip install phlox-wgpu'
+_GPU: Final = 'device="wgpu", from: pip install "phlox[wgpu]"'
 # What to type for names of devices that are not there.
 _HINTS: Final = {
     "autodiff": "device=px.Autodiff(px.Cpu())",
@@ -26,7 +26,7 @@ _HINTS: Final = {
     "hip": _GPU,
     "mps": _GPU,
     "vulkan": _GPU,
-    "wgpu": "pip install phlox-wgpu",
+    "wgpu": 'pip install "phlox[wgpu]"',
     "xpu": _GPU,
 }
 _provided: Final[dict[str, Any]] = {}

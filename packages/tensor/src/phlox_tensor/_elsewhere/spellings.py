@@ -229,6 +229,10 @@ def _codes() -> dict[str, tuple[str, str]]:
 
 
 FOREIGN: Final = _codes()
+# What phlox has of packages beside this one, and a user of this one alone may look for.
+_BESIDE: Final = frozenset(
+    ("Autodiff", "Cpu", "Wgpu", "compile", "grad", "nn", "onnx", "optim", "value_and_grad", "vmap")
+)
 
 
 def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> UnknownNameError:
@@ -236,6 +240,11 @@ def unknown_name(name: str, owner: str, ns: str, known: Iterable[str]) -> Unknow
     if name in COMPLEX:
         what = "complex numbers: tensors are real, pairs are px.fft.Spectrum"
         return UnknownNameError(name, what, hint=COMPLEX[name].format(ns=ns))
+    if owner == "phlox_tensor" and name in _BESIDE:
+        what = "a name of phlox, which is more than phlox_tensor"
+        return UnknownNameError(
+            name, what, hint=f"pip install phlox; import phlox as px; px.{name}"
+        )
     inside = FOREIGN.get(f"{owner.rpartition('.')[2]}.{name}")  # where a namespace means more
     ours, code = inside or FOREIGN.get(name, ("", ""))
     # A class of tensors lists nothing; namespaces inside of the package are others' alone.
