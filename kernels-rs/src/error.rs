@@ -61,7 +61,7 @@ impl fmt::Display for Error {
             }
             Error::Value(parts) => write!(f, "[{}] {}", parts.0, parts.1),
             Error::OutOfMemory(usize::MAX) => {
-                let most = if usize::BITS == 64 { "2^56 elements" } else { "2^31 bytes" };
+                let most = if usize::BITS == 64 { "2^56 elements" } else { "2^30 bytes" };
                 write!(f, "[alloc] shape too large: expected at most {most}")
             }
             Error::OutOfMemory(bytes) => write!(f, "[alloc] out of memory: got a request for {bytes} bytes"),

@@ -252,8 +252,10 @@ fn ask<const HINT: i32>(at: *const i8) {
     let _ = at;
 }
 
-/// As the one below, where inline assembly is not stable.
+/// The same address, of which the compiler knows nothing: not what lies beside it either. Rust has no stable inline
+/// assembly for this machine.
 #[cfg(target_arch = "wasm32")]
+#[inline(always)]
 pub fn opaque<T>(at: *const T) -> *const T {
     std::hint::black_box(at)
 }
