@@ -116,6 +116,28 @@ def test_what_does_not_fit_is_refused() -> None:
     together(2, run)
 
 
+def test_what_no_group_sums_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (1.5, np.float64(1.5)):
+        with pytest.raises(ArgumentError, match=r"not a tensor: got 1.5(.|\n)*px.Distributed\("):
+            px.all_reduce(number)  # type: ignore[arg-type]
+    monkeypatch.setattr("phlox_tensor._groups.group._JOINED", [2])  # as distributed.init() says
+    with pytest.warns(UserWarning, match=r"nothing comes of the 2 processes(.|\n)*hint: px"):
+        px.all_reduce(px.ones(2))
+    px.all_reduce(px.ones(2))  # once
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64"])
+def test_other_calls_are_named_without_words_of_batches(kind: str) -> None:
+    def run(group: Any) -> None:
+        x = px.ones(2 + (kind == "float32") * group.rank, dtype=["float32", kind][group.rank],
+                    device=Distributed(Cpu(), group))  # fmt: skip
+        with pytest.raises(ArgumentError, match="different calls") as found:
+            px.all_reduce(x)
+        assert found.value.hint is None
+
+    together(2, run)
+
+
 class Net(nn.Module):
     first: nn.Linear
     norm: nn.BatchNorm
@@ -183,7 +205,7 @@ def test_parts_of_other_shapes_are_refused(call: Any, size: int) -> None:
         learner = train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=2)
         uneven = {"x": np.ones((5, 8), np.float32), "y": np.zeros(5)}
         got = r"float32 \(2,\).* on 0; .*float32 \(3,\).* on 1, expected one call, one shape"
-        with pytest.raises(ArgumentError, match=got):
+        with pytest.raises(ArgumentError, match=rf"{got}(.|\n)*multiple of microbatches"):
             learner.step(lambda model, batch: call(model.first(batch["x"])[:, 0]).sum(), uneven)
 
     together(size, run)

@@ -130,8 +130,40 @@ def test_what_cannot_be_started_is_refused(
     for words in (["-n", "2"], ["-n", "2", "--min", "3", "script.py"], ["script.py"]):
         with pytest.raises(SystemExit):
             main(words)
+    with pytest.raises(SystemExit):
+        main(["-n", "2", "no-such-script.py"])
+    assert "no such script: no-such-script.py" in capsys.readouterr().err
     assert starter(None, "hosts.txt")[1:] == ["-f", "hosts.txt"]
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
+    assert threads(8) == 3  # the cores of a task are its own
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK")
     assert threads(1) >= threads(2) >= threads(10_000) == 1
+
+
+def test_other_starters_pass_on_what_ranks_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("mpiexec", "srun"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho mpiexec of OpenRTE, Open MPI 4.1\n")
+        program.chmod(0o755)
+    words = starter(str(tmp_path / "mpiexec"), "hosts.txt")
+    told = [words[at + 1] for at, word in enumerate(words) if word == "-x"]
+    assert sorted(told) == ["PHLOX_HANG", "PHLOX_LAUNCH", "PHLOX_RANKS"]
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
+    assert "--cpus-per-task=3" in starter(str(tmp_path / "srun"), None)
+
+
+def test_no_folder_is_left_of_a_job_that_ended_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = 0
+    monkeypatch.setattr("phlox_distributed._launch.Launch.run", lambda *_: code)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    script = str(ROOT / "tests/distributed/training.py")
+    for code in (1, 0):
+        assert main(["-n", "2", script]) == code
+        assert len(list(tmp_path.glob("phlox-launch-*"))) == 1  # that of the one that failed
 
 
 @pytest.fixture

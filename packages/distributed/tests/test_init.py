@@ -42,6 +42,16 @@ def test_mpi_is_not_imported_without_a_launcher() -> None:
     assert said.stdout == "False\n"
 
 
+def test_names_of_torch_distributed_lead_here() -> None:
+    for name, hint in {
+        "get_rank": "group.rank",
+        "init_process_group": "distributed.init()",
+        "DistributedSampler": "run.batches()",
+    }.items():
+        with pytest.raises(AttributeError, match=rf"otherwise(.|\n)*{hint}".replace("()", r"\(\)")):
+            getattr(distributed, name)
+
+
 def other_says(theirs: object) -> Any:
     """Rank 0 of two, of which the other one says something of its own."""
     said = np.frombuffer(pickle.dumps(theirs, protocol=5), np.uint8)

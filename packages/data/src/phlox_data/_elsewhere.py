@@ -10,6 +10,7 @@ NAMES: Final[Mapping[str, str]] = {
     "CocoDetection": 'data.coco("file.json", "folder")',
     "ConcatDataset": "first + second",
     "DatasetFolder": 'data.images("folder")',
+    "DistributedSampler": "data.DataLoader(dataset, 64, shuffle=True)  # run.batches() shares",
     "FashionMNIST": 'data.idx("folder")',
     "ImageFolder": 'data.images("folder")',
     "KMNIST": 'data.idx("folder")',

@@ -12,10 +12,11 @@ from phlox_tensor.groups import Solo as Solo
 from phlox_tensor.groups import tree_sum as tree_sum
 from phlox_tensor.public import publish as _publish
 
+from ._elsewhere import NAMES as _NAMES
 from ._errors import DistributedError as DistributedError
 from ._init import init as init
 from ._mpi import Mpi as Mpi
 
 __version__ = "0.2.0"
 
-_publish(__name__)
+_publish(__name__, _NAMES)

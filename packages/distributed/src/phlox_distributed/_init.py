@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn
 
-from phlox_tensor.groups import Group, Solo, gathered
+from phlox_tensor.groups import Group, Solo, gathered, joined
 
 from . import _memory
 from ._errors import DistributedError
@@ -37,7 +37,8 @@ def init(*, check: bool = True) -> Group:
     """Join the processes that ``phlox launch``, ``mpiexec`` or ``srun`` started.
 
     A process that was started alone gets a group of one, ``Solo``, whose calls return at once. An
-    error that nobody catches, and ``sys.exit`` with a status, end all processes, not this one.
+    error that nobody catches, and ``sys.exit`` with a status, end all processes, not this one;
+    ``raise SystemExit(3)`` does so under ``phlox launch`` alone.
 
     Args:
         check: whether to compare versions, kinds of processors and the script with those of the
@@ -64,6 +65,7 @@ def init(*, check: bool = True) -> Group:
         _memory.note(Path(folder) / f"rank-{group.rank}.shm")
     if seconds > 0 and folder:
         group.watchdog = Watchdog(seconds, Path(folder) / f"rank-{group.rank}.stacks")
+    joined(group.size)
     _end_all_on_errors(group)
     if check:
         require_alike(group, facts())

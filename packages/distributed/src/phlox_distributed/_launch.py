@@ -21,6 +21,8 @@ from ._job import Job
 
 # A job that lived so many seconds was a good one: its restarts are counted anew.
 _GOOD: Final = 600.0
+# What ranks are told, on other hosts too.
+_TOLD: Final = ("PHLOX_LAUNCH", "PHLOX_RANKS", "PHLOX_HANG")
 
 
 def main(words: Sequence[str]) -> int:
@@ -43,13 +45,18 @@ def main(words: Sequence[str]) -> int:
     least = asked.n if asked.min is None else asked.min
     if not script or not 1 <= least <= asked.n:
         parser.error("a script, and 1 <= min <= n: phlox launch -n 4 --min 2 train.py")
-    logs = Path(asked.logs or tempfile.mkdtemp(prefix="phlox-launch-")).resolve()
     try:
         command = starter(asked.by, asked.hosts)
     except DistributedError as error:
         print(error, file=sys.stderr)
         return 2
-    return Launch(command, script, logs, asked.hang).run(asked.n, least, asked.restarts)
+    if not asked.m and not Path(script[0]).is_file():
+        parser.error(f"no such script: {script[0]}")
+    logs = Path(asked.logs or tempfile.mkdtemp(prefix="phlox-launch-")).resolve()
+    code = Launch(command, script, logs, asked.hang).run(asked.n, least, asked.restarts)
+    if code == 0 and not asked.logs:
+        shutil.rmtree(logs, ignore_errors=True)
+    return code
 
 
 @final
@@ -86,12 +93,8 @@ class Launch:
             say(f"ended with status {code} after {lived:.1f} s; starts again, {left} times more")
 
     def _start(self, ranks: int) -> Job:
-        environment = {
-            **os.environ,
-            "PHLOX_LAUNCH": str(self._logs),
-            "PHLOX_RANKS": str(ranks),
-            "PHLOX_HANG": str(self._hang),
-        }
+        told = dict(zip(_TOLD, (self._logs, ranks, self._hang), strict=True))
+        environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
         # A program of its own, since numbers of threads must be said before phlox is imported.
         words = [sys.executable, str(_rank.__file__), *self._script]
         return Job([*self._command, "-n", str(ranks), *words], environment, self._logs)
@@ -129,7 +132,16 @@ def starter(by: str | None, hosts: str | None) -> list[str]:
         )
     if Path(found).name == "srun":
         # By default it lets the others wait for a task that died.
-        return [found, "--kill-on-bad-exit=1", *([f"--nodefile={hosts}"] if hosts else [])]
+        return [
+            found,
+            "--kill-on-bad-exit=1",
+            *(
+                [f"--cpus-per-task={cpus}"]
+                if (cpus := os.environ.get("SLURM_CPUS_PER_TASK"))
+                else []
+            ),
+            *([f"--nodefile={hosts}"] if hosts else []),
+        ]
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     if "open" in said.stdout.lower() and "hydra" not in said.stdout.lower():  # Open MPI
         return [
@@ -139,6 +151,7 @@ def starter(by: str | None, hosts: str | None) -> list[str]:
             "--map-by",
             ":OVERSUBSCRIBE",
             *(["--hostfile", hosts] if hosts else []),
+            *(word for name in sorted(_TOLD) for word in ("-x", name)),
         ]
     return [found, *(["-f", hosts] if hosts else [])]
 

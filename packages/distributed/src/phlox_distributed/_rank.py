@@ -50,6 +50,8 @@ def main(words: Sequence[str]) -> None:
 
 def threads(ranks: int) -> int:
     """Return how many threads each of so many processes of a machine may have."""
+    if own := os.environ.get("SLURM_CPUS_PER_TASK"):
+        return max(1, int(own))
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, cores // max(1, ranks))
 

@@ -9,6 +9,7 @@ from ._groups.exchange import tree_sum as tree_sum
 from ._groups.group import Group as Group
 from ._groups.group import Solo as Solo
 from ._groups.group import gathered as gathered
+from ._groups.group import joined as joined
 from ._groups.group import require_group as require_group
 from ._groups.group import told as told
 from ._groups.meeting import Meeting as Meeting

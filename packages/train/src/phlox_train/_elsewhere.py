@@ -17,6 +17,7 @@ NAMES: Final[Mapping[str, str]] = {
     "CumulativeReward": 'train.Average("reward")',
     "DiceScore": "train.Dice(10)",
     "DISTS": 'train.Average("dists"), of a distance that the step computes',
+    "DistributedDataParallel": "train.Learner(model, optimizer, 1e-3, group=distributed.init())",
     "EarlyStopping": 'train.NoImprovement("valid/loss", epochs=3)',
     "EpisodeLength": 'train.Average("length")',
     "ExplorationRate": 'train.Average("exploration")',

@@ -66,5 +66,9 @@ def check_several(layer: object, x: Tensor[Any], examples: int | None = None) ->
             "a single value for each channel has no variance",
             got=x.shape,
             expected="several values for each channel",
-            hint="a larger batch; model.valid() for inference" if examples is None else None,
+            hint="a larger batch, whose parts (microbatches) have several examples; "
+            "DataLoader(..., drop_last=True); BatchNorm(..., synchronized=True) over all parts; "
+            "model.valid() for inference"
+            if examples is None
+            else None,
         )

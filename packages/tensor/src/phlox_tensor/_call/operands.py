@@ -196,7 +196,15 @@ def _operand(op: Op, declared: Operand, item: Any, backend: Backend) -> Any:
 
 
 def _in_range(op: Op, declared: Operand, number: Scalar) -> Scalar:
-    """The number, unless it has to be positive and is not."""
+    """The number, unless the op takes none, or it has to be positive and is not."""
+    if op.op_class.no_numbers:
+        raise ArgumentError(
+            op.name,
+            f"{declared.name} is not a tensor",
+            got=number,
+            expected="a Tensor",
+            hint=f"px.{op.name}(px.asarray({plain(number)}, device=px.Distributed(device, group)))",
+        )
     if declared.name in op.traits.positive:
         check_positive(op.name, declared.name, number)
     return number

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .._errors.classes import ArgumentError
 from .exchange import tree_sum
 from .group import Group, gathered
+from .meeting import part_here
 from .sums import TreeSum
 
 Array = NDArray[Any]
@@ -31,10 +32,12 @@ def require_same(group: Group, name: str, x: Array, attributes: tuple[Any, ...])
     group.all_gather(np.array([crc32(mine.encode())], np.uint32), marks, [1] * group.size)
     if len(set(marks.tolist())) == 1:
         return
+    found = gathered(group, (mine, (name, str(x.dtype), attributes)))
     runs = [
         (call, [rank for rank, _ in run])
-        for call, run in groupby(enumerate(gathered(group, mine)), lambda each: each[1])
+        for call, run in groupby(enumerate(call for call, _ in found), lambda each: each[1])
     ]
+    rows = part_here() is not None and all(rest == found[0][1] for _, rest in found)
     raise ArgumentError(
         name,
         "parts or ranks that meet make different calls",
@@ -42,7 +45,9 @@ def require_same(group: Group, name: str, x: Array, attributes: tuple[Any, ...])
             f"{call} on {ranks[0]}" + f" to {ranks[-1]}" * (len(ranks) > 1) for call, ranks in runs
         ),
         expected="one call, one shape",
-        hint="for rows of a batch that does not divide: DataLoader(..., drop_last=True)",
+        hint="batches of a multiple of microbatches: DataLoader(..., batch, drop_last=True)"
+        if rows
+        else None,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Sequence
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +111,22 @@ def require_group(op: str, given: object) -> None:
         got, expected = f"a {type(given).__name__}", "processes that work together"
         hint = "group = distributed.init()"
         raise WrongTypeError(op, "no group", got=got, expected=expected, hint=hint)
+
+
+_JOINED: Final[list[int]] = []  # how many processes there are, until a warning says so
+
+
+def joined(size: int) -> None:
+    """Note that so many processes work together, for a warning where a device knows of none."""
+    _JOINED[:] = [size]
+
+
+def warn_alone(op: str) -> None:
+    """Warn once that a device of one process gives back what it is given, where there are more."""
+    if _JOINED:
+        text = f"the device has no group, so nothing comes of the {_JOINED.pop()} processes"
+        hint = "px.asarray(x, device=px.Distributed(px.Cpu(), group))"
+        warnings.warn(f"[{op}] {text}\nhint: {hint}", stacklevel=2)
 
 
 def gathered(group: Group, value: Any) -> list[Any]:

@@ -68,6 +68,7 @@ class OpClass:
         memory_bound: cheap to compute again; BalancedCheckpointing recomputes such results
             instead of keeping them.
         moves: elements come to other places, and at most meet there.
+        no_numbers: a Python number, which has no device, stands for no operand.
         orders: the result depends on how the elements along an axis compare; tests draw ties.
         reduces: an element of the result depends on a group of elements along axes, and groups do
             not overlap.
@@ -91,6 +92,7 @@ class OpClass:
     memory_bound: bool = False
     moves: bool = False
     orders: bool = False
+    no_numbers: bool = False
     reduces: bool = False
     refuses: Callable[[Op], Iterable[Refusal]] | None = None
     takes_numbers: bool = False

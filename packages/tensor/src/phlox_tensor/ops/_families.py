@@ -17,7 +17,7 @@ from ..shapes.reduction import reduction as reduced
 from ._cases import broadcasting, casts, lines, reductions, wrong_axes, wrong_shapes
 
 cast: Final = OpClass("cast", same, casts, diagonal=True, memory_bound=True, takes_numbers=True)
-collective: Final = OpClass("collective")
+collective: Final = OpClass("collective", no_numbers=True)
 contraction: Final = OpClass("contraction", checking=True, contracts=True)
 creation: Final = OpClass("creation", from_attribute, memory_bound=True)
 elementwise: Final = OpClass(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors.classes import ArgumentError, ShapeError
+from .._groups.group import warn_alone
 from .._op.records import case, refusal
 from .._values.tensor import Tensor
 from ..shapes import collective as shapes
@@ -18,6 +19,7 @@ from ._families import collective
 
 def _itself(x: Tensor, *attributes: Any) -> Tensor:
     del attributes
+    warn_alone("collective")
     return x
 
 
