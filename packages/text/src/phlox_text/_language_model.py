@@ -81,7 +81,8 @@ class LanguageModel:
         self._bits = cache_bits
         check_bits(cache_bits, self._inference.devices[0])
         if compile and cache_bits is not None:
-            got, hint = f"cache_bits={cache_bits}", "text.load(path, cache_bits=8)"
+            got = f"cache_bits={cache_bits}"
+            hint = "text.load(path, cache_bits=8); phlox run FOLDER --cache-bits 8"
             raise ArgumentError(
                 "text", "compiled steps keep floats", got=got, expected="None", hint=hint
             )
