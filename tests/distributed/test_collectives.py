@@ -120,6 +120,9 @@ def test_what_no_group_sums_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (1.5, np.float64(1.5)):
         with pytest.raises(ArgumentError, match=r"not a tensor: got 1.5(.|\n)*px.Distributed\("):
             px.all_reduce(number)  # type: ignore[arg-type]
+    wrong: Any = {"op": "mean"}
+    with pytest.raises(ArgumentError, match=r"px.all_reduce\(x\) / group.size"):
+        px.all_reduce(px.ones(2), **wrong)
     monkeypatch.setattr("phlox_tensor._groups.group._JOINED", [2])  # as distributed.init() says
     with pytest.warns(UserWarning, match=r"nothing comes of the 2 processes(.|\n)*hint: px"):
         px.all_reduce(px.ones(2))

@@ -23,6 +23,7 @@ UNTRIED = {
 }  # fmt: skip
 # Rows whose code packages/tensor/tests/test_spellings.py runs, or that is another form.
 ELSEWHERE = {
+    ("all_reduce", "op"),  # of processes: tests/distributed
     ("batch_norm", "weight"),
     ("cov", "aweights"),
     ("eigh", "UPLO"),

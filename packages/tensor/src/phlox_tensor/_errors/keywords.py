@@ -104,6 +104,10 @@ _MIDDLE: Final = (
 _TURNED: Final = "px.diagonal(px.moveaxis(x, ({first}, {second}), (-2, -1)){kept})"
 INSTEAD: Final[dict[str, dict[str, str]]] = {
     "add": {"alpha": "x1 + {value} * x2"},
+    "all_reduce": {
+        "op": "px.all_reduce(x)  # a sum",
+        **dict.fromkeys(("op: 'avg'", "op: 'mean'"), "px.all_reduce(x) / group.size"),
+    },
     "any_op": {
         "inplace": "y = {op}(x{kept})",
         "where": "{op}(x[mask]{flat}{kept})",
