@@ -120,6 +120,8 @@ def test_what_no_group_sums_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (1.5, np.float64(1.5)):
         with pytest.raises(ArgumentError, match=r"not a tensor: got 1.5(.|\n)*px.Distributed\("):
             px.all_reduce(number)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match=r"0-d(.|\n)*hint: x.reshape\(1\)"):
+        px.all_gather(px.asarray(1.0))
     wrong: Any = {"op": "mean"}
     with pytest.raises(ArgumentError, match=r"px.all_reduce\(x\) / group.size"):
         px.all_reduce(px.ones(2), **wrong)

@@ -36,7 +36,8 @@ def normalize_axis(axis: Any, op: str, rank: int, name: str = "axis") -> int:
     index = _integer(axis, name, op, rank)
     if not -rank <= index < rank:
         expected = f"{-rank} <= {name} < {rank}" if rank else "no axis, since the tensor is 0-d"
-        raise ShapeError(op, f"{name} out of range", got=index, expected=expected)
+        hint = None if rank else "x.reshape(1)"
+        raise ShapeError(op, f"{name} out of range", got=index, expected=expected, hint=hint)
     return index % rank
 
 
