@@ -40,9 +40,10 @@ class ModelConfig(Config):
         check_sizes(self)
         for each in fields(self):
             usual: Any = each.default
-            counts = type(usual) in {int, float} and usual >= 1
             value = getattr(self, each.name)
-            self.require(each.name, not counts or value > 0, "more than 0")
+            counts = type(usual) in {int, float} and usual >= 1
+            if counts and isinstance(value, int | float):
+                self.require(each.name, value > 0, "more than 0")
         super().__post_init__()
 
 
