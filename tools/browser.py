@@ -94,7 +94,8 @@ def main(words: list[str]) -> int:
             for name, address in PAGES.items()
             if not words or any(word in name for word in words)
         }
-        if kernels() is None and pages.pop(_OF_KERNELS, None):
+        if kernels() is None and _OF_KERNELS in pages:
+            del pages[_OF_KERNELS]
             print(f"{_OF_KERNELS}: skipped: they are not built: ./x wheels pyodide")
         failed = [
             name

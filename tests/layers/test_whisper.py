@@ -168,7 +168,8 @@ def test_what_cannot_be_transcribed_is_refused(tmp_path: Path) -> None:
     assert "/ 32768" in str(info.value)
     with pytest.raises(px.ArgumentError, match="no numbers: got an infinity or NaN"):
         models.transcribe(loaded, np.where(SPOKEN > 0.1, np.nan, SPOKEN), language="de")
-    for rate in (16000.0, True, None, 0):
+    rates: tuple[Any, ...] = (16000.0, True, None, 0)
+    for rate in rates:
         with pytest.raises(px.ArgumentError, match=f"no rate: got {rate}"):
             models.transcribe(loaded, SPOKEN, sample_rate=rate)
     with pytest.raises(px.ArgumentError, match="unknown language") as info:

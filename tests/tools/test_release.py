@@ -54,7 +54,8 @@ def test_the_upload_names_what_was_built_and_no_old_wheel_of_another_machine(
     def add(tag: str, age: float, version: str = version) -> Path:
         file = tmp_path / f"phlox_kernels-{version}-cp311-abi3-{tag}.whl"
         file.touch()
-        os.utime(file, (time.time() - age,) * 2)
+        at = time.time() - age
+        os.utime(file, (at, at))
         return file
 
     for step in ("_agree", "_install", "_program"):

@@ -404,7 +404,12 @@ def test_steps_that_repeat_make_no_buffers_anew(gpu: Wgpu, monkeypatch: pytest.M
     monkeypatch.setattr(pool, "keep_bytes", 1_000_000)
     made: list[int] = []
     create = pool._create
-    monkeypatch.setattr(pool, "_create", lambda nbytes: made.append(nbytes) or create(nbytes))
+
+    def counted(nbytes: int) -> Any:
+        made.append(nbytes)
+        return create(nbytes)
+
+    monkeypatch.setattr(pool, "_create", counted)
 
     def step() -> None:
         kept = [gpu.device.empty((250_000 + 4_000 * i,), pt.float32) for i in range(8)]

@@ -83,7 +83,7 @@ def costs(tell: Callable[..., None]) -> None:
 def one_of_two(place: int) -> None:
     """Compute in a call beside which another one computes, while both wait for the GPU."""
     device = px.Wgpu()
-    own = [
+    own: Callable[[Any], Any] = [
         lambda x: px.softmax(px.tanh(x) * 3.0 + px.cos(x).cumsum(axis=0)),
         lambda x: px.sort(px.sin(x) + px.sqrt(px.abs(x) + 1.0)).cumsum(axis=0),
     ][place]
@@ -107,6 +107,7 @@ def kernels(device: px.Backend, tell: Callable[..., None]) -> None:
     found = (x @ y).numpy()
     taken = time.perf_counter() - start
     assert np.allclose(found, expected, atol=1e-3)
+    large = px.zeros(1, device=device)
     for _ in range(200):  # 8 GB in all, of which a page has no more than 4
         large = px.ones((10_000_000,), device=device) + 1.0
     assert float(large[-1]) == 2.0

@@ -107,6 +107,7 @@ def attention_backward(
     kernels: Kernels = ()
     if bias is None:
         kernels = _backward_kernels(device, query, key, value, is_causal)
+    heads: list[GpuArray] = []
     launches: tuple[Launch, ...] = ()
     if kernels:
         heads, launches = _plan(device, kernels, [query, key, value, g], mask, None, scoring)

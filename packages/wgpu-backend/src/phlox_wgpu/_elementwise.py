@@ -94,19 +94,18 @@ def _layouts(operands: tuple[Operand, ...]) -> list[int | type[Operand]]:
     return [x.known or x.layout if type(x) is GpuArray else type(x) for x in operands]
 
 
-def _run(device: GpuDevice, plan: Plan, operands: tuple[Operand, ...]) -> Sequence[GpuArray]:
+def _run(device: GpuDevice, plan: Plan, operands: tuple[Any, ...]) -> Sequence[GpuArray]:
     if plan.launch is None:
         return _run_pieces(device, plan, operands)
     if plan.copies:
         pairs = zip(operands, plan.copies, strict=True)
         dense = [contiguous(device, x) if c and type(x) is GpuArray else x for x, c in pairs]
         return run_program(device, plan.program, tuple(dense))
-    given: Sequence[Any] = operands
-    inputs = given
+    inputs: Sequence[Any] = operands
     numbers: list[float] = []
     if plan.numbers:
-        inputs = [x for x in given if type(x) is GpuArray]
-        numbers = [scalar(given[place], kind) for place, kind in plan.numbers]
+        inputs = [x for x in operands if type(x) is GpuArray]
+        numbers = [scalar(operands[place], kind) for place, kind in plan.numbers]
     shape, strides, size = plan.shape, plan.strides, plan.size
     outputs = [device.dense(shape, strides, size, n, t, known) for n, t, known in plan.results]
     if not plan.contiguous:
