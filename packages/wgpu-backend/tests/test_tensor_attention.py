@@ -130,7 +130,7 @@ def half(gpu: Wgpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     features = gpu.device.features | {"subgroup", "subgroup-barrier"}
     monkeypatch.setattr(gpu.device, "features", features)
     monkeypatch.setattr(_attention, "_COOPERATIVE", ((64, TILE),))
-    monkeypatch.setattr(_attention, "_COOPERATIVE_BACKWARD", ((TILE,) * 3,))
+    monkeypatch.setattr(_attention, "_COOPERATIVE_BACKWARD", (TILE,))
     for make, played_by in PLAYED_BY.items():
         monkeypatch.setattr(_attention, make.__name__, played_by)
     yield

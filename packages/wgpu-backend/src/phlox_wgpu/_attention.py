@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from phlox_tensor import float32
@@ -45,14 +45,12 @@ _WIDEST_CAUSAL = 128  # which is still faster than to compute what is hidden
 # Of float16 on tensor cores, by the widest head: 116 and 144 TFLOP/s on an H200.
 _COOPERATIVE = ((64, CooperativeAttentionTile(8, 16)), (128, CooperativeAttentionTile(8, 32)))
 _BACKWARD = (AttentionTile(32, 32), AttentionTile(16, 32), AttentionTile(16, 16))
-_COOPERATIVE_BACKWARD = (
-    (CooperativeAttentionTile(8, 16),) * 3,
-    (CooperativeAttentionTile(4, 16),) * 3,
-)
+_COOPERATIVE_BACKWARD = (CooperativeAttentionTile(8, 16), CooperativeAttentionTile(4, 16))
 _FEW = 16  # queries below which most of a tile would be padding
 
 
-Kernels = tuple[tuple[Callable[[Any], Kernel], "AttentionTile | CooperativeAttentionTile"], ...]
+Tile = AttentionTile | CooperativeAttentionTile
+Kernels = tuple[Callable[[Any], Kernel], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +80,7 @@ def attention(
         return formula(query, key, value, mask, bias, *scoring)
     kernel = attention_source if type(tile) is AttentionTile else cooperative_attention_source
     given = [x for x in (mask, bias) if x is not None]
-    kernels = ((kernel, tile),)
-    heads, launches = _plan(device, kernels, [query, key, value], mask, bias, scoring)
+    heads, launches = _plan(device, (kernel,), tile, [query, key, value], mask, bias, scoring)
     if not launches:
         return formula(query, key, value, mask, bias, *scoring)
     out = device.empty(shape, query.dtype)
@@ -104,13 +101,13 @@ def attention_backward(
 ) -> tuple[GpuArray, ...]:
     """Cotangents of attention; by the formula where no tile fits, or a bias wants all scores."""
     scale, softcap, is_causal = scoring
-    kernels: Kernels = ()
-    if bias is None:
-        kernels = _backward_kernels(device, query, key, value, is_causal)
-    heads: list[GpuArray] = []
-    launches: tuple[Launch, ...] = ()
-    if kernels:
-        heads, launches = _plan(device, kernels, [query, key, value, g], mask, None, scoring)
+    tile = _backward_tile(device, query, key, value, is_causal) if bias is None else None
+    if tile is None:
+        return formula(g, query, key, value, mask, bias, *scoring)
+    kernels: Kernels = (cooperative_rows, cooperative_queries, cooperative_keys)
+    if type(tile) is AttentionTile:
+        kernels = (attention_rows, attention_queries, attention_keys)
+    heads, launches = _plan(device, kernels, tile, [query, key, value, g], mask, None, scoring)
     if not launches:
         return formula(g, query, key, value, mask, bias, *scoring)
     given = [*heads[:3], *([] if mask is None else [mask]), heads[3]]
@@ -125,11 +122,11 @@ def attention_backward(
 
 def _tile(
     device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray, is_causal: bool
-) -> AttentionTile | CooperativeAttentionTile | None:
+) -> Tile | None:
     depth, columns, widest = query.shape[-1], value.shape[-1], max(query.shape[-1], value.shape[-1])
     if device.software or query.shape[-2] < _FEW or key.dtype is not query.dtype or not depth:
         return None
-    tiles: tuple[AttentionTile | CooperativeAttentionTile, ...] = _TILES
+    tiles: tuple[Tile, ...] = _TILES
     if query.wgsl == "f16" and has_tensor_cores(device):
         if not _cooperates(device, depth, columns):
             return None
@@ -143,10 +140,10 @@ def _tile(
     return next(fits, None)
 
 
-def _backward_kernels(
+def _backward_tile(
     device: GpuDevice, query: GpuArray, key: GpuArray, value: GpuArray, is_causal: bool
-) -> Kernels:
-    """The kernels with their tiles, in order; none where the formula is faster.
+) -> Tile | None:
+    """The tile of the kernels for cotangents; None where the formula is faster.
 
     Tiles make scores twice more. In float32 that pays where most are hidden, on an H200: 5.0 ms
     for 6.8 of causal heads of 64, 9.4 for 3.2 of others; or where scores would not fit a binding.
@@ -155,24 +152,22 @@ def _backward_kernels(
     rows = min(query.shape[-2], key.shape[-2])
     nothing = not math.prod((*query.shape, *key.shape, columns))
     if device.software or nothing or rows < _FEW or key.dtype is not query.dtype:
-        return ()
+        return None
     memory = device.limits["max-compute-workgroup-storage-size"]
     if query.wgsl == "f16" and has_tensor_cores(device):
         if not _cooperates(device, depth, columns):
-            return ()
-        by = (cooperative_rows, cooperative_queries, cooperative_keys)
-        for tiles in _COOPERATIVE_BACKWARD:
-            sizes = [cooperative_backward_bytes(tile, depth, columns) for tile in tiles]
-            if max(sizes) <= memory:
-                return tuple(zip(by, tiles, strict=True))
-        return ()
+            return None
+        cooperative = (
+            tile
+            for tile in _COOPERATIVE_BACKWARD
+            if cooperative_backward_bytes(tile, depth, columns) <= memory
+        )
+        return next(cooperative, None)
     faster = is_causal and max(depth, columns) <= _WIDEST
     if depth % 4 or columns % 4 or (_holds_scores(device, query, key) and not faster):
-        return ()
-    for tile in _BACKWARD:
-        if backward_bytes(tile, depth, columns) <= memory:
-            return ((attention_rows, tile), (attention_queries, tile), (attention_keys, tile))
-    return ()
+        return None
+    fits = (tile for tile in _BACKWARD if backward_bytes(tile, depth, columns) <= memory)
+    return next(fits, None)
 
 
 def _holds_scores(device: GpuDevice, query: GpuArray, key: GpuArray) -> bool:
@@ -192,6 +187,7 @@ def _cooperates(device: GpuDevice, depth: int, columns: int) -> bool:
 def _plan(
     device: GpuDevice,
     kernels: Kernels,
+    tile: Tile,
     heads: list[GpuArray],
     mask: GpuArray | None,
     bias: GpuArray | None,
@@ -199,12 +195,12 @@ def _plan(
 ) -> tuple[list[GpuArray], tuple[Launch, ...]]:
     """Heads that can be read by vectors, and the launches there are for them."""
     _, softcap, is_causal = scoring
-    together = 4 if type(kernels[0][1]) is AttentionTile else 8  # products load sixteen bytes
+    together = 4 if type(tile) is AttentionTile else 8  # products load sixteen bytes
     heads = [x if _by(together, x) else contiguous(device, x) for x in heads]
     given = [x for x in (mask, bias) if x is not None]
     query, _, value, *_ = heads
     spec: Attention[Any] = Attention(
-        None,
+        tile,
         query.wgsl,
         query.shape[-1],
         value.shape[-1],
@@ -245,17 +241,16 @@ def _launches(
     batch = [own[0] if own else 0 for own in batches]
     operands = ((4, ()),) * 3 + ((1, ()),) * len(given) + ((4, ()),) * (len(heads) - 3)
     launches = []
-    for kernel, tile in kernels:
+    for kernel in kernels:
         lines = key if kernel in (attention_keys, cooperative_keys) else query
-        tiles = -(-lines.shape[-2] // tile.own)
+        tiles = -(-lines.shape[-2] // spec.tile.own)
         groups = tiles * math.prod(lines.shape[:-2])
         tail: list[float] = [groups, tiles, scores[-3], scores[-3] // key.shape[-3], *scores[-2:]]
         for x, own in zip(heads, batch, strict=False):
             tail += [own // 4, x.strides[-3] // 4, x.strides[-2] // 4]
         for strides, own in zip(steps, batch[len(heads) :], strict=True):
             tail += [own, *strides[-3:]]
-        whole = kernel, replace(spec, tile=tile)
-        launches.append(Launch.of(device, whole, groups, (), operands, tuple(tail)))
+        launches.append(Launch.of(device, (kernel, spec), groups, (), operands, tuple(tail)))
     return tuple(launches)
 
 
