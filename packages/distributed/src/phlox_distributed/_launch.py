@@ -132,16 +132,10 @@ def starter(by: str | None, hosts: str | None) -> list[str]:
         )
     if Path(found).name == "srun":
         # By default it lets the others wait for a task that died.
-        return [
-            found,
-            "--kill-on-bad-exit=1",
-            *(
-                [f"--cpus-per-task={cpus}"]
-                if (cpus := os.environ.get("SLURM_CPUS_PER_TASK"))
-                else []
-            ),
-            *([f"--nodefile={hosts}"] if hosts else []),
-        ]
+        cpus = os.environ.get("SLURM_CPUS_PER_TASK")
+        given = {"--cpus-per-task": cpus, "--nodefile": hosts}
+        words = [f"{name}={value}" for name, value in given.items() if value]
+        return [found, "--kill-on-bad-exit=1", *words]
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     if "open" in said.stdout.lower() and "hydra" not in said.stdout.lower():  # Open MPI
         return [
