@@ -147,15 +147,22 @@ class Side:
         """Lines between two loads of a thread."""
         return self.tile.threads // self.near
 
+    def places(self) -> list[str]:
+        """Which line of the tile a thread has, which vector of it, and where that goes."""
+        name = self.name
+        return [
+            f"  let {name}_pitch = {self.pitch}u;",
+            f"  let {name}_line = lane / {self.near};",
+            f"  let {name}_near = lane % {self.near};",
+            f"  let {name}_to = {name}_line * {self.pitch} + {name}_near;",
+        ]
+
     def setup(self) -> list[str]:
         """Where each load starts; rows and columns past the end are the last ones."""
         name, first = self.name, "row_first" if self.name == "a" else "column_first"
         count = "p.m" if name == "a" else "p.n"
         lines = [
-            f"  let {name}_pitch = {self.pitch}u;",
-            f"  let {name}_line = lane / {self.near};",
-            f"  let {name}_near = lane % {self.near};",
-            f"  let {name}_to = {name}_line * {self.pitch} + {name}_near;",
+            *self.places(),
             f"  let {name}_stride = p.{name}_{'outer' if self.deep else 'depth'};",
             f"  let {name}_step = {self._step};",
         ]

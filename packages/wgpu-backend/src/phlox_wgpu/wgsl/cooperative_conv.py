@@ -40,13 +40,7 @@ class _Windows(Side):
 
     def setup(self) -> list[str]:
         """Where the windows of this thread start."""
-        lines = [
-            f"  let b_pitch = {self.pitch}u;",
-            f"  let b_line = lane / {self.near};",
-            f"  let b_near = lane % {self.near};",
-            f"  let b_to = b_line * {self.pitch} + b_near;",
-            *[f"  var b{slot} = vec4<f16>();" for slot in self.slots],
-        ]
+        lines = [*self.places(), *(f"  var b{slot} = vec4<f16>();" for slot in self.slots)]
         for q in range(4):
             lines.append(f"  let n{q} = min(column_first + 4 * b_near + {q}, p.n - 1);")
             lines.append(f"  let position{q} = n{q} % p.positions;")
@@ -93,12 +87,7 @@ class _Patches(Side):
 
     def setup(self) -> list[str]:
         """Which rows of the table this thread has."""
-        lines = [
-            f"  let b_pitch = {self.pitch}u;",
-            f"  let b_line = lane / {self.near};",
-            f"  let b_near = lane % {self.near};",
-            f"  let b_to = b_line * {self.pitch} + b_near;",
-        ]
+        lines = self.places()
         for slot in self.slots:
             row = f"min(column_first + b_line + {slot * self.apart}, p.n - 1)"
             lines += [f"  let e{slot} = in2[{row}];", f"  var b{slot} = vec4<f16>();"]
