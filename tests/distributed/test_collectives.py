@@ -126,8 +126,11 @@ def test_what_no_group_sums_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match=r"px.all_reduce\(x\) / group.size"):
         px.all_reduce(px.ones(2), **wrong)
     monkeypatch.setattr("phlox_tensor._groups.group._JOINED", [2])  # as distributed.init() says
-    with pytest.warns(UserWarning, match=r"nothing comes of the 2 processes(.|\n)*hint: px"):
+    with pytest.warns(
+        UserWarning, match=r"nothing comes of the 2 processes(.|\n)*hint: px"
+    ) as told:
         px.all_reduce(px.ones(2))
+    assert told[0].filename == __file__
     px.all_reduce(px.ones(2))  # once
 
 

@@ -115,10 +115,12 @@ def test_it_ends_when_it_fails_too_often(tmp_path: Path) -> None:
     assert "failed: exit status 5" in said
 
 
-def test_a_module_is_started_as_python_does(tmp_path: Path) -> None:
-    words = ["-n", "2", "--restarts", "0", "-m", "json.tool", "--compact", "no-such-file"]
+def test_a_module_that_cannot_start_is_started_once_as_python_does(tmp_path: Path) -> None:
+    words = ["-n", "2", "-m", "json.tool", "--compact", "no-such-file"]
     code, said = launched(tmp_path / "logs", *words)
     assert code == 2
+    assert "starts again" not in said
+    assert "before distributed.init(): it cannot start" in said
     assert "No such file or directory: 'no-such-file'" in said
 
 

@@ -40,8 +40,11 @@ def test_ranks_that_are_given_other_things_are_told() -> None:
     def shares(group: Any) -> Any:  # as of a loop that gives each rank its own rows
         return trained(group, feed=[batches((24, 24))[group.rank]])
 
-    with pytest.warns(UserWarning, match=r"given other batches(.|\n)*hint: for batch in run.batch"):
+    with pytest.warns(
+        UserWarning, match=r"given other batches(.|\n)*hint: for batch in run"
+    ) as told:
         together(2, shares)
+    assert told[0].filename == __file__
 
     def other_parts(group: Any) -> None:
         with pytest.raises(ArgumentError, match="microbatches: got 8 on rank 0, 9 on rank 1"):
@@ -142,8 +145,9 @@ def test_ranks_without_a_part_are_told() -> None:
             model = net(Autodiff(Cpu()))
         train.Learner(model, optim.SgdConfig().init(), 0.1, microbatches=2, group=group, seed=0)
 
-    with pytest.warns(UserWarning, match=r"1 of 3 ranks have no part(.|\n)*microbatches=3"):
+    with pytest.warns(UserWarning, match=r"1 of 3 ranks have no part(.|\n)*microbatches=3") as told:
         together(3, run)
+    assert told[0].filename == __file__
 
 
 def test_parts_are_as_many_as_ranks_by_default() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import phlox_distributed as distributed
 from phlox_distributed import DistributedError, _init, _memory
+from phlox_tensor import ArgumentError
 from phlox_tensor.groups import gathered, tree_sum
 
 
@@ -50,6 +51,28 @@ def test_names_of_torch_distributed_lead_here() -> None:
     }.items():
         with pytest.raises(AttributeError, match=rf"otherwise(.|\n)*{hint}".replace("()", r"\(\)")):
             getattr(distributed, name)
+    for name, hint in {
+        "world_size": "group.size",
+        "all_reduce": "px.all_reduce",
+        "szie": "group.size",
+    }.items():
+        with pytest.raises(AttributeError, match=rf"hint: {hint}"):
+            getattr(distributed.Solo(), name)
+    assert getattr(distributed.Solo(), "window", None) is None  # as of a group without one
+    init: Any = distributed.init
+    for call in (lambda: init("nccl"), lambda: init(backend="nccl"), lambda: init(rank=0)):
+        with pytest.raises(TypeError, match=r"hint: group = distributed\.init\(\)  # phlox launch"):
+            call()
+
+
+def test_rows_that_differ_in_length_are_refused() -> None:
+    ours = distributed.tree_sum(distributed.Solo(), 6, [[1.0, 2.0], [0.5, 0.5]])
+    assert ours.tolist() == [1.5, 2.5]
+    with pytest.raises(ArgumentError, match=r"differ in length: got \[\[1\.0\], \[2\.0, 3\.0\]\]"):
+        distributed.tree_sum(distributed.Solo(), 3, [[1.0], [2.0, 3.0]])
+    said = ("tree_sum float32 (3,) 2", ("tree_sum", "float32", (2,)))
+    with pytest.raises(ArgumentError, match=r"float32 \(2,\) 2 on 0; .*\(3,\) 2 on 1"):
+        distributed.tree_sum(other_says(said), 2, np.ones((1, 2), np.float32))
 
 
 def other_says(theirs: object) -> Any:
@@ -57,7 +80,8 @@ def other_says(theirs: object) -> Any:
     said = np.frombuffer(pickle.dumps(theirs, protocol=5), np.uint8)
 
     def all_gather(send: Any, receive: Any, counts: list[int]) -> None:
-        receive[...] = np.concatenate([send, [said.size] if counts == [1, 1] else said])
+        mark = [said.size] if receive.dtype == np.int64 else [0]
+        receive[...] = np.concatenate([send, mark if counts == [1, 1] else said])
 
     return SimpleNamespace(rank=0, size=2, all_gather=all_gather)
 

@@ -9,13 +9,13 @@ learner = train.Learner(model, optimizer, 1e-3, microbatches=8, group=group)
 from phlox_tensor import Distributed as Distributed
 from phlox_tensor.groups import Group as Group
 from phlox_tensor.groups import Solo as Solo
-from phlox_tensor.groups import tree_sum as tree_sum
+from phlox_tensor.names import PROCESSES as _NAMES
 from phlox_tensor.public import publish as _publish
 
-from ._elsewhere import NAMES as _NAMES
 from ._errors import DistributedError as DistributedError
 from ._init import init as init
 from ._mpi import Mpi as Mpi
+from ._sums import tree_sum as tree_sum
 
 __version__ = "0.2.0"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn
 
+from phlox_tensor.arguments import usage
 from phlox_tensor.groups import Group, Solo, gathered, joined
 
 from . import _memory
@@ -33,6 +34,7 @@ LAUNCHED: Final = (
 HANG: Final = "PHLOX_HANG"
 
 
+@usage("group = distributed.init()  # phlox launch -n 4 script.py says how many there are")
 def init(*, check: bool = True) -> Group:
     """Join the processes that ``phlox launch``, ``mpiexec`` or ``srun`` started.
 
@@ -58,11 +60,11 @@ def init(*, check: bool = True) -> Group:
         return Solo()
     group = Mpi()
     _require_size(group.size)
-    if group.size == 1:
-        return Solo()
     seconds, folder = float(os.environ.get(HANG, "0")), os.environ.get("PHLOX_LAUNCH")
     if folder:
         _memory.note(Path(folder) / f"rank-{group.rank}.shm")
+    if group.size == 1:
+        return Solo()
     if seconds > 0 and folder:
         group.watchdog = Watchdog(seconds, Path(folder) / f"rank-{group.rank}.stacks")
     joined(group.size)

@@ -68,6 +68,11 @@ class Job:
                 return True
         return False
 
+    @property
+    def failed_early(self) -> bool:
+        """Whether a rank failed by an error, and none had come to ``init()``."""
+        return any(self._logs.glob("rank-*.failed")) and not any(self._logs.glob("rank-*.shm"))
+
     def reasons(self) -> Iterator[str]:
         """Yield what ranks left behind: why they failed, their stacks, the ends of their logs."""
         stacks = sorted(self._logs.glob("rank-*.stacks"), key=_number)
@@ -76,11 +81,13 @@ class Job:
             for path in stacks:
                 text = path.read_text() or "  none: stopped, or at work in one long call"
                 yield f"rank {_number(path)}:\n{text.rstrip()}"
+        failed: dict[str, list[int]] = {}
         for path in sorted(self._logs.glob("rank-*.failed"), key=_number):
-            rank = _number(path)
-            yield f"rank {rank} failed: {path.read_text()}"
-            log = self._logs / f"rank-{rank}.log"
-            if rank and log.is_file():
+            failed.setdefault(path.read_text(), []).append(_number(path))
+        for text, ranks in failed.items():
+            yield f"rank {', '.join(map(str, ranks))} failed: {text}"
+            log = self._logs / f"rank-{ranks[0]}.log"
+            if ranks[0] and log.is_file():  # rank 0 wrote to the terminal
                 lines = log.read_text(errors="replace").splitlines()[-_LINES:]
                 yield "\n".join([f"the end of {log}:", *lines])
 

@@ -73,7 +73,7 @@ class Launch:
         """Start it, and start it again where it must be; return its exit status."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, self._note)
-        left = restarts
+        left, came = restarts, False
         while True:
             name = Path(self._command[0]).name
             say(f"{ranks} ranks by {name}; others than 0 write to {self._logs}")
@@ -85,6 +85,10 @@ class Launch:
                 return code
             for line in job.reasons():
                 say(line)
+            if job.failed_early and not came:
+                say(f"ended with status {code}, before distributed.init(): it cannot start")
+                return code
+            came = True
             left = (restarts if lived > _GOOD else left) - 1
             if left < 0:
                 say(f"ended with status {code} after {lived:.1f} s")

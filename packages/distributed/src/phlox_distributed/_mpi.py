@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import WrongTypeError
-from phlox_tensor.groups import gathered
+from phlox_tensor.groups import Named, gathered
 from phlox_tensor.needed import needed
 
 from ._watchdog import Watchdog
@@ -22,7 +22,7 @@ _GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank ends b
 
 
 @final
-class Mpi:
+class Mpi(Named):
     """The processes of an MPI communicator, by default all that were started together.
 
     It is a ``Group``: its calls are those of one communicator of its own, which nobody else uses.

@@ -35,8 +35,3 @@ class Watchdog:
         if now - self._last > min(_PAUSE, self._seconds / 4):
             self._last = now
             faulthandler.dump_traceback_later(self._seconds, file=self._file)
-
-    def close(self) -> None:
-        """Watch no more."""
-        faulthandler.cancel_dump_traceback_later()
-        self._file.close()

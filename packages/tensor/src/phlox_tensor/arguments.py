@@ -276,6 +276,9 @@ def misfit(
         given = made_by.bind(*args, **kwargs).arguments
     except TypeError as error:
         unknown = unknown_keyword(_called(function), made_by, kwargs, _home(function))
+        if unknown is not None and unknown.hint is None and hasattr(function, "_usage"):
+            fields = {"got": unknown.got, "expected": unknown.expected, "hint": function._usage}
+            return UnknownArgumentError(unknown.op, unknown.what, **fields)
         return unknown or _other_count(function, made_by, args, kwargs, str(error))
     hints = _hints(function)
     for name, value in given.items():

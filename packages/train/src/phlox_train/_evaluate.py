@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ import numpy as np
 from phlox_nn import Module
 from phlox_tensor import ArgumentError, ShapeError, Tensor, tree
 from phlox_tensor.groups import Group, Solo, require_group
+from phlox_tensor.names import warn_user
 
 from .metrics.metric import Metric
 from .metrics.totals import Results, Totals
@@ -87,7 +87,7 @@ def predict(model: Module, function: Callable[[Any, Any], R], batches: Iterable[
     if not getattr(batches, "ordered", True):
         text = "the loader shuffles or leaves out items, so rows are not those of its dataset"
         hint = "data.DataLoader(dataset, 512)"
-        warnings.warn(f"[predict] {text}\nhint: {hint}", stacklevel=2)
+        warn_user(f"[predict] {text}\nhint: {hint}")
     found = [tree.map(_read, out) for out, _ in _through(model, function, batches, Solo())]
     if not found:
         hint = "predict(model, lambda model, batch: model(batch['x']), batches)"

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._errors.classes import UnknownNameError, nearest
 from .._op.declaration import REGISTRY
+from .processes import PROCESSES
 from .spelling_codes import IDIOMS, OTHERS
 from .spelling_rows import NETWORK_ROWS
 
@@ -142,6 +143,7 @@ SPELLINGS: Final = tuple(sorted((*_MATH, *(Spelling(*row) for row in NETWORK_ROW
 
 # What only the namespaces of others have.
 NAMES: Final = {
+    **PROCESSES,
     "FloatTensor": "{ns}.asarray([1.0, 2.0])",
     "Function": "@px.custom_gradient above a def",
     "IntTensor": '{ns}.asarray([1, 2], dtype="int32")',

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Hashable
 from functools import lru_cache
+from types import FrameType
 from typing import Final
 
 # By exact names: a package of a user's may begin like one of ours.
@@ -30,6 +33,15 @@ _PLAIN: Final = ("builtins", "numpy")  # whose names say what they are
 def is_ours(module: Hashable) -> bool:
     """Whether a module of this name is one of the framework's own."""
     return str(module).partition(".")[0] in _OURS
+
+
+def warn_user(text: str) -> None:
+    """Warn, and point at the line of the user that called the framework."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and is_ours(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
 
 
 def is_array(item: object) -> bool:

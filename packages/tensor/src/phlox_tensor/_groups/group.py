@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Never, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._elsewhere.processes import PROCESSES
 from .._errors.classes import WrongTypeError
+from .._errors.foreign import warn_user
 
 
 @runtime_checkable
@@ -64,8 +65,22 @@ class Group(Protocol):
         ...
 
 
+class Named:
+    """A group whose errors say what names of other libraries are here."""
+
+    if not TYPE_CHECKING:  # checkers would take any name for one that exists
+
+        def __getattr__(self, name: str) -> Never:
+            """Say what is meant."""
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            from ..names import unknown_name  # noqa: PLC0415 - only a failing call needs it
+
+            raise unknown_name(name, "group", PROCESSES, (n for n in dir(self) if n[0] != "_"))
+
+
 @final
-class Solo:
+class Solo(Named):
     """The group of one process that was started alone.
 
     >>> Solo().rank, Solo().size
@@ -126,7 +141,7 @@ def warn_alone(op: str) -> None:
     if _JOINED:
         text = f"the device has no group, so nothing comes of the {_JOINED.pop()} processes"
         hint = "px.asarray(x, device=px.Distributed(px.Cpu(), group))"
-        warnings.warn(f"[{op}] {text}\nhint: {hint}", stacklevel=2)
+        warn_user(f"[{op}] {text}\nhint: {hint}")
 
 
 def gathered(group: Group, value: Any) -> list[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -33,6 +32,7 @@ from phlox_tensor import (
     where,
 )
 from phlox_tensor.groups import Group, Meeting, TreeSum, gathered, share_of, told
+from phlox_tensor.names import warn_user
 
 from .buckets import Buckets, Exchange, Layout, added
 from .outputs import Outputs, joined_as, mean_of, weighted
@@ -90,7 +90,7 @@ class Together:
         if parts < group.size and group.rank == 0:
             text = f"{group.size - parts} of {group.size} ranks have no part of a batch"
             hint = f"Learner(..., microbatches={group.size}), or a multiple of it"
-            warnings.warn(f"[Learner] {text}\nhint: {hint}", stacklevel=3)
+            warn_user(f"[Learner] {text}\nhint: {hint}")
         self._device = device
         self._inner = device if device.inner is None else device.inner
         self._exchange = Exchange(group)
@@ -128,7 +128,7 @@ class Together:
         if len(set(gathered(self.group, digest.hexdigest()))) > 1 and self.group.rank == 0:
             text = "ranks are given other batches, and each computes its parts of its own alone"
             hint = "for batch in run.batches(): learner.step(forward, batch); or one batch on all"
-            warnings.warn(f"[Learner] {text}\nhint: {hint}", stacklevel=4)
+            warn_user(f"[Learner] {text}\nhint: {hint}")
 
     def check(self, model: Module) -> None:
         """Compare the bits of the parameters with those of the other ranks."""

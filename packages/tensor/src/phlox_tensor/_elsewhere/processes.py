@@ -1,0 +1,44 @@
+"""What other libraries call what processes do together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_DEVICE: Final = "  # of an x on px.Distributed(device, group)"
+_VALUES: Final = "from phlox_tensor.groups import gathered; gathered(group, value)"
+
+# Sorted: names of torch.distributed, Accelerate, DeepSpeed and Horovod -> what to type.
+PROCESSES: Final = {
+    "Accelerator": "train.Learner(model, optimizer, 1e-3, group=distributed.init())",
+    "DistributedDataParallel": "train.Learner(model, optimizer, 1e-3, group=group)",
+    "DistributedOptimizer": "train.Learner(model, optimizer, 1e-3, group=group)",
+    "DistributedSampler": "run.batches()  # of train.Run(folder, learner, loader): the own rows",
+    "FullyShardedDataParallel": "train.Learner(..., group=group, shard_optimizer=True)",
+    "ReduceOp": "px.all_reduce(x)  # a sum; the mean is px.all_reduce(x) / group.size",
+    "all_gather": f"px.all_gather(x){_DEVICE}",
+    "all_gather_object": _VALUES,
+    "all_reduce": f"px.all_reduce(x){_DEVICE}",
+    "all_to_all": "px.all_gather(x)  # and a part of it; arrays by group.all_to_all",
+    "allgather": f"px.all_gather(x){_DEVICE}",
+    "allreduce": f"px.all_reduce(x){_DEVICE}",
+    "barrier": "group.barrier()",
+    "broadcast": f"px.broadcast(x, 0){_DEVICE}",
+    "broadcast_object_list": "from phlox_tensor.groups import told; told(group, value)",
+    "broadcast_parameters": "train.Learner(..., group=group)  # takes the model of rank 0",
+    "destroy_process_group": "group = distributed.init()  # nothing ends it but the process",
+    "gather_object": _VALUES,
+    "get_rank": "group.rank",
+    "get_world_size": "group.size",
+    "init_process_group": "group = distributed.init()",
+    "initialize": "group = distributed.init()",
+    "is_initialized": "group.size > 1",
+    "is_main_process": "group.rank == 0",
+    "local_process_index": "group.local_rank",
+    "local_world_size": "group.local_size",
+    "new_group": "distributed.Mpi(MPI.COMM_WORLD.Split(color))",
+    "num_processes": "group.size",
+    "process_index": "group.rank",
+    "reduce_scatter": f"px.reduce_scatter(x){_DEVICE}",
+    "wait_for_everyone": "group.barrier()",
+    "world_size": "group.size",
+}
