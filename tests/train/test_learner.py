@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox import Autodiff, Cpu, Mixed, nn, optim, train
+from phlox import Autodiff, Cpu, Mixed, Wgpu, nn, optim, train
 from tests.train.nets import LOSS, Net, batches, bits, forward, net
 
 
@@ -168,10 +168,13 @@ def test_update_is_a_step_by_a_loss_or_by_gradients() -> None:
     assert found[0] == found[1] == found[2]  # a scale of a power of two rounds nothing
 
 
-def test_a_learner_goes_on_from_its_record() -> None:
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("inner", [Cpu, Wgpu])
+def test_a_learner_goes_on_from_its_record(inner: Any, scaled: bool) -> None:
     def settings() -> Any:
-        scaling = optim.LossScalingConfig(scale=2.0**126, interval=3).init()
-        return {"ema": 0.9, "scaling": scaling, "microbatches": 2}
+        scaling = optim.LossScalingConfig(scale=2.0**126, interval=3).init() if scaled else None
+        shared = {"device": Autodiff(inner()), "compile": inner is Wgpu}
+        return {"ema": 0.9, "scaling": scaling, "microbatches": 2, **shared}
 
     one, other = learner(**settings()), learner(**settings())
     for batch in batches():

@@ -409,3 +409,39 @@ def test_check_mode_compares_what_is_left_in_cells(
     monkeypatch.setenv("PHLOX_TEST_OTHER", "")
     with pytest.raises(px.DisagreementError, match="what it leaves in a cell that holds int"):
         fast(x)
+
+
+def test_states_of_a_record_are_loaded_where_the_parameters_are() -> None:
+    device = px.Autodiff("numpy")
+    recorder = px.record.NamedMsgpackRecorder()
+    x = px.ones((3, 4), device=device)
+
+    def begun() -> tuple[nn.Linear, Any, Any]:
+        px.seed(0)
+        optimizer = optim.AdamWConfig().init()
+
+        @px.compile
+        def step(model: nn.Linear) -> nn.Linear:
+            grads = px.grad(lambda model: model(x).square().mean())(model)
+            return optimizer.step(0.1, model, grads)
+
+        return nn.Linear(4, 2, device=device), optimizer, step
+
+    model, optimizer, step = begun()
+    for _ in range(3):
+        model = step(model)
+    saved = recorder.to_bytes({"model": model.into_record(), "optimizer": optimizer.into_record()})
+    expected = step(model).weight.value.tolist()
+
+    def gone_on() -> Any:
+        model, optimizer, step = begun()
+        record: Any = recorder.from_bytes(saved)
+        optimizer.load_record(record["optimizer"])
+        return step(model.load_record(record["model"])).weight.value.tolist()
+
+    with pytest.raises(
+        px.CompileError, match=r"got Cpu\(\), expected (.|\n)*hint: with px.use_device"
+    ):
+        gone_on()
+    with px.use_device(device):
+        assert gone_on() == expected

@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import Any, Final, cast
 
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, Tensor
+from phlox_tensor import ArgumentError, Backend, CompileError, Tensor
 from phlox_tensor import tree as trees
-from phlox_tensor.capture import Number
+from phlox_tensor.capture import Number, recording, refuse
 
 from ._rule import State
 from ._settled import no_record
@@ -72,8 +72,23 @@ def _alien(path: str, got: object, expected: str) -> ArgumentError:
 
 
 def moved(state: State, device: Backend) -> State:
-    """Return the state with all tensors on a device."""
-    return trees.map(lambda x: x.to_device(device) if isinstance(x, Tensor) else x, state)
+    """Return the state with all tensors on a device.
+
+    Raises:
+        CompileError: in a compiled function, where they are on another one: a move reads them.
+    """
+
+    def move(x: Any) -> Any:
+        if not isinstance(x, Tensor) or x.device is device:
+            return x
+        if recording() is not None and x.device.base is not device.base:
+            got, expected = repr(x.device), f"{device!r}, as the parameters are"
+            hint = "with px.use_device(device): record = recorder.load(path)"
+            what = "states of a loaded record are on another device"
+            refuse(CompileError("step", what, got=got, expected=expected, hint=hint))
+        return x.to_device(device)
+
+    return trees.map(move, state)
 
 
 def alike(state: State, numbers: list[Number]) -> object:

@@ -17,7 +17,7 @@ from phlox_optim import (
     Scheduler,
 )
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError
+from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import Group, TreeSum, require_group, told
 from phlox_tensor.random import Generator, generator
@@ -459,7 +459,10 @@ class Learner(Generic[M]):
                     hint=f"Learner(..., {name}={known[name]!r})",
                 )
         model = self.model.load_record(known["model"])
-        states = known["optimizer"]
+        device = self.device.inner or self.device  # which a compiled step could not move to
+        states: Any = tree.map(
+            lambda x: x.to_device(device) if isinstance(x, Tensor) else x, known["optimizer"]
+        )
         self.optimizer.load_record(
             states if self._zero is None else self._zero.share(states, model)
         )
