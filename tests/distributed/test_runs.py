@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phlox import Autodiff, Cpu, data, optim, train
+from phlox import Autodiff, Cpu, Wgpu, data, optim, train
 from phlox_tensor import DisagreementError
 from phlox_tensor.groups import Solo
 from tests.distributed.test_steps import MAKING
@@ -24,10 +25,12 @@ def shifted(item: dict[str, Any], rng: Any) -> dict[str, Any]:
     return item | {"x": item["x"] + rng.normal(size=8).astype(np.float32)}
 
 
-def run(group: Any, folder: Path | None, stop: int | None = None, **settings: Any) -> Any:
+def run(
+    group: Any, folder: Path | None, stop: int | None = None, inner: Any = Cpu, **settings: Any
+) -> Any:
     """A training with all that one can have; bits of weights, state, average, and its log."""
     with MAKING:
-        model = net(Autodiff(Cpu()))
+        model = net(Autodiff(inner()))
     learner = train.Learner(
         model,
         optim.AdamWConfig(grad_clipping=optim.ClipByGlobalNorm(0.5)).init(),
@@ -83,6 +86,23 @@ def test_a_run_is_the_same_for_any_number_of_ranks(calm: Any, tmp_path: Path, si
     compile = size == 2
     assert together(size, lambda group: run(group, tmp_path, compile=compile)) == [calm[0]] * size
     assert log_of(tmp_path) == calm[1]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("inner", [Cpu, Wgpu], ids=["cpu", "wgpu"])
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_all_numbers_of_ranks_and_changes_of_it_end_in_the_same_bits(
+    tmp_path: Path, inner: Any, compile: bool
+) -> None:
+    alone = run(Solo(), tmp_path / "alone", inner=inner)
+    for starts in ([1], [2], [3], [4], [5], [8], [4, 3, 5]):
+        folder = tmp_path / "-".join(map(str, starts))
+        for size, stop in zip(starts, [*(3, 6)[: len(starts) - 1], None], strict=True):
+            go = partial(run, folder=folder, stop=stop, inner=inner, compile=compile)
+            found = together(size, go)
+        assert found == [alone] * starts[-1], starts
+        assert log_of(folder) == log_of(tmp_path / "alone")
 
 
 def test_states_of_an_optimizer_are_sharded_and_saved_whole(calm: Any, tmp_path: Path) -> None:
