@@ -60,9 +60,11 @@ def test_names_of_torch_distributed_lead_here() -> None:
             getattr(distributed.Solo(), name)
     assert getattr(distributed.Solo(), "window", None) is None  # as of a group without one
     init: Any = distributed.init
-    for call in (lambda: init("nccl"), lambda: init(backend="nccl"), lambda: init(rank=0)):
+    for words in ({"backend": "nccl"}, {"rank": 0}):
         with pytest.raises(TypeError, match=r"hint: group = distributed\.init\(\)  # phlox launch"):
-            call()
+            init(**words)
+    with pytest.raises(TypeError, match=r"hint: group = distributed\.init\(\)  # phlox launch"):
+        init("nccl")
 
 
 def test_rows_that_differ_in_length_are_refused() -> None:
