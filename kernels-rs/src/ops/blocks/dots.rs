@@ -2,6 +2,7 @@
 
 use super::GROUP;
 use super::forms::{Form, MOST, PART, SHARE, blocks_of};
+#[cfg(target_arch = "x86_64")]
 use crate::machine::simd::{self, Level};
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::filled;

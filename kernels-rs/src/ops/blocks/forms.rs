@@ -17,6 +17,7 @@ pub type Factors = ([f32; 4], [f32; 4]);
 /// # Safety
 /// Blocks are those of a part: a block of 256 numbers, or two of 32; for `factors512` those of [`Form::AT_ONCE`] parts. These can be
 /// read, and no byte behind them is. Names that end in `512` need AVX-512 F, BW, DQ and VL, and F16C.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of AVX-512 alone ask for some"))]
 pub trait Form {
     /// Numbers of a block.
     const SIZE: usize;
