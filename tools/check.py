@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tools import arm, versions
+from tools import targets, versions
 from tools.shell import ROOT, call, read, say, script, together
 
 # Folders whose name is no Python identifier: mypy would see equal module names in them.
@@ -43,10 +43,11 @@ def _present(names: tuple[str, ...]) -> list[str]:
 
 def for_arm(compiler: Path) -> list[Step]:
     """The kernels compiled for 64-bit ARM, without linking; a line where Rust lacks its library."""
-    if not arm.has_library(compiler):
-        say(f"not checked: cargo clippy for ARM (rustup target add {arm.TARGET})")
+    target = targets.TARGETS["linux-arm64"]
+    if not targets.has_library(compiler, target):
+        say(f"not checked: cargo clippy for ARM (rustup target add {target.triple})")
         return []
-    chosen = ("-p", "phlox-kernels", "--lib", "--target", arm.TARGET, "--quiet")
+    chosen = ("-p", "phlox-kernels", "--lib", "--target", target.triple, "--quiet")
     return [Step("cargo clippy for ARM", ("cargo", "clippy", *chosen, "--", "-D", "warnings"))]
 
 

@@ -30,8 +30,11 @@ def demo(arguments: Arguments) -> int:
 
 
 def test(arguments: Arguments) -> int:
-    """Run every test; --long adds slow ones, --browser asks Chromium, the rest goes to pytest."""
+    """Every test; --long adds slow ones, --arm emulates, --browser asks Chromium; else pytest's."""
     steps.setup()
+    if "--arm" in arguments:
+        _flags("test", arguments, "--arm")
+        return call(script("python"), "-m", "tools.arm")
     if "--browser" in arguments:
         words = [word for word in arguments if word != "--browser"]
         return call(script("python"), "-m", "tools.browser", *words)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tools.shell import PRIVATE, fail, read, run, say, which
+from tools.shell import PRIVATE, executable, fail, read, run, say, which
 
 FOLDER = PRIVATE / "debian"
 RUST = (
@@ -17,9 +17,6 @@ RUST = (
     *("rust-web-src", "libllvm22", "llvm-22"),
 )
 _ALSO = "arm64"
-_WRAPPER = """#!/bin/sh
-LD_LIBRARY_PATH={libraries} exec {program} "$@"
-"""
 
 
 def fetch_rust(folder: Path = FOLDER) -> Path:
@@ -30,9 +27,8 @@ def fetch_rust(folder: Path = FOLDER) -> Path:
     """
     root = fetch(RUST, folder)
     libraries = next(root.glob("usr/lib/*-linux-gnu/librustc_driver*")).parent
-    program = folder / "rustc"
-    program.write_text(_WRAPPER.format(libraries=libraries, program=root / "usr/bin/rustc"))
-    program.chmod(0o755)
+    line = f"LD_LIBRARY_PATH={libraries} exec {root / 'usr/bin/rustc'}"
+    program = executable(folder / "rustc", line)
     # Rust strips libraries for macOS by a program that it looks for beside those of its own.
     own = root / "usr/lib/rustlib" / read(program, "--print", "host-tuple") / "bin"
     own.mkdir(exist_ok=True)
@@ -41,8 +37,11 @@ def fetch_rust(folder: Path = FOLDER) -> Path:
     return program
 
 
-def fetch(packages: tuple[str, ...], folder: Path) -> Path:
-    """Fetch packages by name, not what they depend on, and return the root that they lie in."""
+def fetch(packages: tuple[str, ...], folder: Path, machine: str = "") -> Path:
+    """Fetch packages by name, and return the root that they lie in.
+
+    Those for another machine come with all that they depend on, the others alone.
+    """
     if which("apt-get") is None or which("dpkg") is None:
         raise fail("apt-get or dpkg is missing: this is no Debian", "rustup target add TRIPLE")
     shutil.rmtree(folder, ignore_errors=True)
@@ -54,13 +53,16 @@ def fetch(packages: tuple[str, ...], folder: Path) -> Path:
         "Dir::State::Lists": lists,
         "Dir::State::status": folder / "status",
         "Dir::Cache": folder,
+        "Dir::Cache::archives": files,
         "APT::Architectures::": _ALSO,  # beside that of this machine
         "APT::Sandbox::User": "root",
+        **({"APT::Architecture": machine} if machine else {}),
     }
     apt = ["apt-get", "-qq", *(word for item in options.items() for word in ("-o", _set(*item)))]
     say(f"fetching {len(packages)} packages of Debian into {folder}")
     run(*apt, "update")
-    run(*apt, "download", *packages, cwd=files)
+    whole = ("install", "--download-only", "--no-install-recommends", "--yes")
+    run(*apt, *(whole if machine else ("download",)), *packages, cwd=files)
     for file in sorted(files.glob("*.deb")):
         run("dpkg", "-x", file, root)
     shutil.rmtree(files)

@@ -27,7 +27,6 @@ from tools.shell import (
 )
 
 WHEELS = PRIVATE / "wheels"
-LOCKED = ROOT / "constraints" / "dev.txt"
 _TEST_TOOLS = ("hypothesis", "ml-dtypes", "pytest", "pytest-timeout")
 # Programs that a package must run when it is installed alone, before any test tool is there.
 _PROGRAMS = {
@@ -123,13 +122,13 @@ def _alone(
         # Paths, not names: a package of ours is never asked of an index.
         ours = [wheels[name] for name in sorted(needed(project.name, found))]
         install = (uv, "pip", "install", "--quiet", "--no-config", "--python", python)
-        run(*install, "--constraint", LOCKED, *ours, cwd=Path(scratch))
+        run(*install, "--constraint", setup.LOCKED, *ours, cwd=Path(scratch))
         run(uv, "pip", "check", "--quiet", "--python", python, cwd=Path(scratch))
         arguments = (python, "-c", _IMPORT_TIME, project.module)
         seconds, numpy = map(float, read(*arguments, cwd=Path(scratch), venv=venv).split())
         passed = _program(project, python, venv, Path(scratch))
         if project.folder != ROOT:  # a package without tests fails: pytest says that it ran none
-            run(*install, *(f"{tool}=={pinned(LOCKED, tool)}" for tool in _TEST_TOOLS))
+            run(*install, *(f"{tool}=={pinned(setup.LOCKED, tool)}" for tool in _TEST_TOOLS))
             passed = _tests(project.folder, python, venv, Path(scratch)) and passed
     return Row(project.name, wheels[project.name].stat().st_size, passed, seconds, numpy)
 

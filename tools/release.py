@@ -36,8 +36,7 @@ from tools.shell import (
 
 OTHERS = PRIVATE / "others"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-_LOCKED = ROOT / "constraints" / "dev.txt"
-_CHECKS = """
+CHECKS = """
 from pathlib import Path
 import sys
 import phlox as px
@@ -69,7 +68,7 @@ def release(words: list[str]) -> int:
             "wheels install from folders": partial(_install, venv, scratch),
             "the README's example trains": partial(program, scratch, "-c", quick_start()),
             "phlox doctor": partial(program, scratch, "-m", "phlox", "doctor"),
-            "conformance, 1,000 checks": partial(program, scratch, "-c", _CHECKS),
+            "conformance, 1,000 checks": partial(program, scratch, "-c", CHECKS),
             "the demo": partial(program, ROOT, *demo),
         }
         for version, found in _pythons().items():
@@ -126,18 +125,18 @@ def _on_another(program: Path, folder: Path) -> None:
     venv, others = folder / "venv", folder / "others"
     run(program, "-m", "venv", venv, cwd=ROOT)
     python = script("python", venv)
-    _fetch(python, others, _needs("phlox"))
+    _fetch(python, others, needs("phlox"))
     _pip(venv, folder, others, "phlox")
-    for code in (quick_start(), _CHECKS):
+    for code in (quick_start(), CHECKS):
         _program(python, venv, folder, "-c", code)
 
 
-def _needs(name: str) -> set[str]:
+def needs(name: str) -> set[str]:
     """What others made of all that a package of ours asks for."""
     ours = {project.name: project for project in versions.released()}
     if name not in ours:
         return {name}
-    return {need for each in ours[name].requires for need in _needs(each)}
+    return {need for each in ours[name].requires for need in needs(each)}
 
 
 def _holds(text: str, step: Callable[[], object]) -> bool:
@@ -181,7 +180,7 @@ def _wheels(built: list[Path]) -> None:
 def _install(venv: Path, scratch: Path) -> None:
     """Install with no index: what others made comes out of a folder too."""
     found = versions.released()
-    key = digest([_LOCKED, *(project.folder / "pyproject.toml" for project in found)])
+    key = digest([setup.LOCKED, *(project.folder / "pyproject.toml" for project in found)])
     if not fresh("others", key) or not OTHERS.is_dir():
         shutil.rmtree(OTHERS, ignore_errors=True)
         wanted = {name for project in found for name in project.requires}
@@ -206,7 +205,7 @@ def _pip(venv: Path, cwd: Path, others: Path, *wanted: str) -> None:
 def _fetch(python: Path, folder: Path, wanted: set[str]) -> None:
     """Fetch wheels for a Python, of the versions that constraints/dev.txt pins."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("\n".join(re.findall(r"(?m)^[^\s#]+==[^\\\n]*", _LOCKED.read_text())))
+        file.write("\n".join(re.findall(r"(?m)^[^\s#]+==[^\\\n]*", setup.LOCKED.read_text())))
         file.flush()
         pip = (python, "-m", "pip", "--disable-pip-version-check", "download", "--quiet")
         words = ("--only-binary=:all:", "--dest", folder, "--constraint", file.name)

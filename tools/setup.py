@@ -28,6 +28,7 @@ from tools.shell import (
 )
 
 CONSTRAINTS = ROOT / "constraints"
+LOCKED = CONSTRAINTS / "dev.txt"
 KERNELS = ROOT / "kernels-rs"
 ENGINE = ROOT / "packages" / "wgpu-backend" / "engine"
 _DRIVERS = ("libvulkan1", "mesa-vulkan-drivers")

@@ -163,6 +163,13 @@ def stamp(name: str, value: str) -> None:
     (STAMPS / name).write_text(value)
 
 
+def executable(file: Path, line: str) -> Path:
+    """Write a program of one line, which hands on what it is told."""
+    file.write_text(f'#!/bin/sh\n{line} "$@"\n')
+    file.chmod(0o755)
+    return file
+
+
 def pinned(file: Path, name: str) -> str:
     """Version of a distribution in a hashed constraints file."""
     found = re.search(rf"^{re.escape(name)}==(\S+)", file.read_text(), re.MULTILINE)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import debian, setup, targets, versions
-from tools.shell import PRIVATE, ROOT, CommandError, fail, read, run, say, script
+from tools.shell import PRIVATE, ROOT, CommandError, executable, fail, read, run, say, script
 
 DIST = ROOT / "dist"
 _BUILDS = PRIVATE / "builds"
@@ -135,11 +135,8 @@ def native(
         **how.settings,
     }
     if target.linker:
-        linker = out / "linker"
-        linker.write_text(
-            f'#!/bin/sh\nexec {script("python", tools)} {_TOOLS / target.linker} "$@"\n'
-        )
-        linker.chmod(0o755)
+        line = f"exec {script('python', tools)} {_TOOLS / target.linker}"
+        linker = executable(out / "linker", line)
         settings[f"CARGO_TARGET_{target.triple.upper().replace('-', '_')}_LINKER"] = str(linker)
     words = ["--release", "--quiet", *([] if target.linker else ["--zig"])]
     words += ["--target", target.triple, *target.options]

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tools import arm
-from tools.arm import TARGET, require
+from tools import arm, debian, setup
+from tools.arm import require
 from tools.check import for_arm
 from tools.shell import CommandError
+from tools.targets import TARGETS, Compiler
+
+TARGET = TARGETS["linux-arm64"].triple
 
 
 def test_each_part_that_is_missing_is_told(tmp_path: Path) -> None:
@@ -24,15 +27,15 @@ def test_each_part_that_is_missing_is_told(tmp_path: Path) -> None:
             require(find, tmp_path, tmp_path)
         return str(caught.value)
 
-    assert f"rustup target add {TARGET}" in told()
-    (tmp_path / "lib" / "rustlib" / TARGET).mkdir(parents=True)
-    assert "gcc-aarch64-linux-gnu" in told()
-    there.add("aarch64-linux-gnu-gcc")
     assert "qemu-user" in told()
     there.add("qemu-aarch64")
     assert "qemu-x86_64" in told()
     there.add("qemu-x86_64")
-    require(find, tmp_path, tmp_path)
+    assert "apt-get is missing" in told()
+    there.add("apt-get")
+    assert f"rustup target add {TARGET}" in told()
+    (tmp_path / "lib" / "rustlib" / TARGET / "lib").mkdir(parents=True)
+    assert require(find, tmp_path, tmp_path) == Compiler({})
 
 
 def test_check_compiles_for_arm_where_rust_can_or_says_so(
@@ -40,14 +43,14 @@ def test_check_compiles_for_arm_where_rust_can_or_says_so(
 ) -> None:
     assert for_arm(tmp_path) == []
     assert f"rustup target add {TARGET}" in capsys.readouterr().out
-    (tmp_path / "lib" / "rustlib" / TARGET).mkdir(parents=True)
+    (tmp_path / "lib" / "rustlib" / TARGET / "lib").mkdir(parents=True)
     (step,) = for_arm(tmp_path)
     assert TARGET in step.command
     assert not capsys.readouterr().out
 
 
 def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[tuple[dict[str, str], tuple[str, ...]]] = []
 
@@ -56,18 +59,25 @@ def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
         return len(ran) % 2
 
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(arm, "require", lambda *_: None)
+    monkeypatch.setattr(arm, "_FOLDER", tmp_path)
+    monkeypatch.setattr(arm, "require", lambda *_: Compiler({"RUSTC": "other"}, ("-Z", "std")))
     monkeypatch.setattr(arm, "read", lambda *_: "")
+    monkeypatch.setattr(debian, "fetch", lambda *_: tmp_path)
+    monkeypatch.setattr(setup, "own", lambda _: tmp_path)
+    monkeypatch.setattr(arm, "_wheel", lambda _: 0)
     monkeypatch.setattr(arm, "call", call)
     assert arm.arm() == 1  # of some runs, and the others go on
     (with_all, all_tests), (without, some_tests), (older, older_tests) = ran
     runner = next(name for name in with_all if name.endswith("_RUNNER"))
     assert "-cpu max" in with_all[runner]
     assert with_all["PHLOX_TEST_HAS"] == "bf16,dotprod"
+    assert with_all["RUSTC"] == "other"
+    assert "zig cc" in Path(with_all[runner.replace("RUNNER", "LINKER")]).read_text()
     assert all_tests[-1] == "--"
     assert "-cpu cortex-a72" in without[runner]
     assert without["PHLOX_TEST_HAS"] == ""
     assert "ops::contraction" in some_tests
     assert older["CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"] == "qemu-x86_64 -cpu Haswell"
     assert older["PHLOX_TEST_HAS"] == ""
+    assert "RUSTC" not in older
     assert "ops::convolution" in older_tests

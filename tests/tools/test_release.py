@@ -108,5 +108,5 @@ def test_a_python_that_only_says_what_to_install_is_not_run(
 
 
 def test_what_phlox_needs_of_others_is_found_through_ours() -> None:
-    assert release._needs("phlox") == {"ml-dtypes", "msgpack", "numpy"}
-    assert release._needs("phlox-tensor") == {"numpy"}
+    assert release.needs("phlox") == {"ml-dtypes", "msgpack", "numpy"}
+    assert release.needs("phlox-tensor") == {"numpy"}
