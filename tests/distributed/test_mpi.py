@@ -57,6 +57,8 @@ if group.rank == 1:
         thread = ThreadPoolExecutor(1)
         thread.submit(group.barrier)
         sys.exit(3)
+    if sys.argv[1] == "system_exit":
+        raise SystemExit(4)
     raise ValueError("on one rank")
 time.sleep(1)
 group.barrier()
@@ -84,7 +86,12 @@ def test_processes_sum_to_the_bits_of_threads(tmp_path: Path, ranks: int) -> Non
     assert [(tmp_path / str(rank)).read_bytes() for rank in range(ranks)] == expected * ranks
 
 
-@pytest.mark.parametrize(("way", "code"), [("raise", 1), ("exit", 3)])
+SEEN = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 tells nobody of it")
+
+
+@pytest.mark.parametrize(
+    ("way", "code"), [("raise", 1), ("exit", 3), pytest.param("system_exit", 4, marks=SEEN)]
+)
 def test_the_end_of_one_rank_ends_all(way: str, code: int) -> None:
     begin = time.monotonic()
     done = mpiexec(2, _FAILS, way)
