@@ -11,7 +11,7 @@ import pytest
 import phlox as px
 from phlox import Cpu, Numpy, Wgpu, nn
 from phlox_nn.generation.sampling import Sampling, numbers_of
-from phlox_nn.generation.steps import Generation, step_in_room
+from phlox_nn.generation.steps import Generation, Place, step_in_room
 
 TEXT = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 
@@ -69,6 +69,41 @@ def test_the_same_tokens_come_op_by_op_compiled_and_from_the_whole_text(
         draw = px.asarray(numbers[:, i])
         whole.append(rules.chosen(logits, draw, px.asarray(seen)).item())
     assert whole[len(TEXT) :] == got
+
+
+@pytest.mark.parametrize("device", [Cpu(), Wgpu()], ids=repr)
+def test_a_compiled_step_writes_where_its_cache_is(device: Any) -> None:
+    """And whoever holds a cache from before goes on from it, elsewhere."""
+    given: Any = model().to_device(device)
+    step = compiled(RULES[0])
+
+    def call(kept: Any, token: int, slot: int) -> Any:
+        place = Place(px.asarray(slot, device=device), None)
+        tokens, draws = px.asarray([[token]], device=device), px.zeros((1,), device=device)
+        return step(given, tokens, kept, None, place, draws)[:2]
+
+    def known(kept: Any, length: int) -> list[Any]:
+        return [part.numpy()[..., :length, :] for pair in kept for part in pair]
+
+    zeros = px.zeros((1, 4, 64, 4), device=device)
+    caches: list[Any] = [tuple((zeros, zeros) for _ in given.h)]
+    chosen, seen = [], []
+    for slot, token in enumerate(TEXT):
+        new, kept = call(caches[-1], token, slot)
+        caches.append(kept)
+        chosen.append(new.item())
+        seen.append(known(kept, slot + 1))
+    for slot, (kept, want) in enumerate(zip(caches[1:], seen, strict=True)):
+        assert all(map(np.array_equal, known(kept, slot + 1), want))
+    # Recorded runs, the last one a spot check, may copy.
+    held = [pair[0] for pair in (cache[0] for cache in caches[6:])]
+    if device == Cpu():
+        assert len({np.asarray(keys).ctypes.data for keys in held}) == 1
+    else:
+        assert len({id(keys.primitive.storage) for keys in held}) == 1
+    new, kept = call(caches[5], TEXT[5], 5)
+    assert new.item() == chosen[5]
+    assert all(map(np.array_equal, known(kept, 6), seen[5]))
 
 
 @pytest.mark.parametrize("how", [None, compiled], ids=["by_ops", "compiled"])

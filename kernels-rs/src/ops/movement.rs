@@ -17,7 +17,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 
 pub use add_slices::add_slices;
-pub use append::append;
+pub use append::{append, append_at};
 pub use repeat::repeat;
 
 /// Tensors one after the other along an axis; the other lengths agree.

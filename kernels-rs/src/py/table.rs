@@ -124,6 +124,7 @@ super::row::rows! {
     add_slices(parts: Tensors, shape: Ints, start: Many<usize>, step: Many<isize>)
         => movement::add_slices(&parts, shape, start, step);
     append(x: Tensor, values: Tensor, axis: usize) => movement::append(x, values, axis);
+    append_at(x: Tensor, values: Tensor, place: Tensor, axis: usize) => movement::append_at(x, values, place, axis);
     broadcast_to(x: Tensor, shape: Ints) => view::broadcast_to(x, shape);
     chunk(x: Tensor, chunks: usize, axis: usize) => view::chunk(x, chunks, axis);
     concat(xs: Tensors, axis: usize) => movement::concat(&xs, axis);

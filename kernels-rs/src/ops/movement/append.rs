@@ -3,7 +3,9 @@
 use super::{joined, put_at};
 use crate::array::Array;
 use crate::array::shape::{Shape, contiguous_strides};
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::elementwise::convert::cast;
 
 /// Places along the axis that a copy has room for at least, beside half of those that it has.
 const LEAST_ROOM: usize = 8;
@@ -29,6 +31,42 @@ pub fn append(x: &Array, values: &Array, axis: usize) -> Result<Array> {
     let unit = bytes_of_place(&whole, axis);
     whole.storage().notes().open_space(wide[axis] * unit, places * unit);
     whole.with_geometry(&shape, whole.strides(), 0)
+}
+
+/// The first places of `x` along an axis, as many as `place` says, then one of `values`, then zeros: `append` to a room of fixed
+/// size. Where `x` is what the call before gave, its memory becomes the result's.
+pub fn append_at(x: &Array, values: &Array, place: &Array, axis: usize) -> Result<Array> {
+    let shape = x.shape();
+    let fits = |at: usize| values.shape()[at] == if at == axis { 1 } else { shape[at] };
+    if axis >= shape.len() || values.rank() != shape.len() || !(0..shape.len()).all(fits) {
+        return Err(Error::Rejected("values are not one place of the axis"));
+    }
+    if values.dtype() != x.dtype() || place.numel() != 1 {
+        return Err(Error::Rejected("operands of different dtypes, or several places"));
+    }
+    let place = cast(place, DType::I64)?.to_vec::<i64>()?[0];
+    let (known, unit) = (usize::try_from(place).unwrap_or(0).min(shape[axis]), bytes_of_place(x, axis));
+    let inside = place >= 0 && known < shape[axis];
+    let notes = x.storage().notes();
+    let room = x.offset() == 0 && x.is_contiguous() && unit > 0 && notes.line() == shape[axis] * unit;
+    if room && inside && notes.take_space(known * unit, (known + 1) * unit) {
+        // SAFETY: the place was taken for this call alone. It was a zero to all who hold `x`, which the caller gives up.
+        unsafe { put_at(x, known, axis, values) };
+        return Ok(x.clone());
+    }
+    let mut before = *shape;
+    before[axis] = known;
+    let whole = Array::zeros(x.dtype(), shape)?;
+    let before = x.with_geometry(&before, x.strides(), x.offset())?;
+    // SAFETY: parts of fresh memory.
+    unsafe {
+        put_at(&whole, 0, axis, &before);
+        if inside {
+            put_at(&whole, known, axis, values);
+        }
+    }
+    whole.storage().notes().open_space(shape[axis] * unit, (known + usize::from(inside)) * unit);
+    Ok(whole)
 }
 
 /// The larger view of the lines that `x` is the taken part of; their next places are taken with it.

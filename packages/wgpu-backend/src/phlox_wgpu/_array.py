@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, final
+from weakref import ref
 
 from ._cache import Recent
 
@@ -36,11 +37,13 @@ def layout_of(dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], of
 class Storage:
     """One pooled buffer; its bytes go back to the pool when the last array over it is gone."""
 
-    __slots__ = ("__weakref__", "buffer", "pool")
+    __slots__ = ("__weakref__", "buffer", "line", "newest", "pool", "taken")
 
     def __init__(self, buffer: Buffer, pool: Pool) -> None:
         self.buffer = buffer
         self.pool = pool
+        self.line = self.taken = 0  # elements of a line that grows, and of each those in use
+        self.newest: ref[GpuArray] | None = None  # which array may be written: see `_append`
 
     def __del__(self) -> None:
         # May run in any thread, also inside a garbage collection under the device lock: it only

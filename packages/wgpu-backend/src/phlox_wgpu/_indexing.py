@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SCAN_WORK = 1 << 22  # comparisons below which looking at all indices beats sorting them
 
 
-def _walk(shape: Shape, strides: list[Shape]) -> tuple[int, tuple[int, ...]]:
+def walk(shape: Shape, strides: list[Shape]) -> tuple[int, tuple[int, ...]]:
     """The rank after merging, and the parameters that a walk starts with."""
     lengths, merged = merge_axes(shape, strides)
     return _params(lengths, merged)
@@ -62,7 +62,7 @@ def _without(strides: Shape, axis: int) -> Shape:
     return (*strides[:axis], 0, *strides[axis + 1 :])
 
 
-def _groups(size: int) -> int:
+def groups_of(size: int) -> int:
     return -(-size // WORKGROUP)
 
 
@@ -121,7 +121,7 @@ def _plan_gather(
         lengths, strides = _by_fours(lengths, strides, {0})
         word, step, four = f"vec4<{word}>", step // 4, 4
     rank, walk = _params(lengths, strides)
-    groups, operands = _groups(math.prod(lengths)), ((four, ()), (1, ()))
+    groups, operands = groups_of(math.prod(lengths)), ((four, ()), (1, ()))
     kernel, tail = (gathers.gather, op, word, index, rank), (x.shape[axis], step)
     return shape, Launch.of(device, kernel, groups, walk, operands, tail)
 
@@ -206,14 +206,14 @@ def _scatter(
 def _check(device: GpuDevice, op: str, indices: GpuArray, length: int) -> GpuArray:
     """The indices counted from the front; the next read raises for those out of range."""
     out = device.empty(indices.shape, uint32)
-    rank, params = _walk(indices.shape, [indices.strides])
+    rank, params = walk(indices.shape, [indices.strides])
     index = indices.wgsl
     device.launch(
         (kernels.index_keys, op, index, rank),
         [indices],
         [out],
         (*params, indices.offset, length),
-        _groups(indices.size),
+        groups_of(indices.size),
     )
     return out
 
@@ -223,7 +223,7 @@ def _set(
 ) -> GpuArray:
     owners = full(device, x.shape, 0, uint32)
     steps = dense_strides(x.shape)
-    rank, params = _walk(
+    rank, params = walk(
         indices.shape, [indices.strides, _without(steps, axis), _along(indices.shape, axis)]
     )
     index = indices.wgsl
@@ -232,17 +232,17 @@ def _set(
         [indices],
         [owners],
         (*params, indices.offset, x.shape[axis], steps[axis]),
-        _groups(indices.size),
+        groups_of(indices.size),
     )
     out = device.empty(x.shape, x.dtype)
-    rank, params = _walk(x.shape, [x.strides, _without(values.strides, axis)])
+    rank, params = walk(x.shape, [x.strides, _without(values.strides, axis)])
     word = _word(x)
     device.launch(
         (kernels.keep, word, rank),
         [x, values, owners],
         [out],
         (*params, x.offset, values.offset, values.strides[axis]),
-        _groups(out.size),
+        groups_of(out.size),
     )
     return out
 
@@ -269,9 +269,9 @@ def _atomic(
 
 def _keys(device: GpuDevice, x: GpuArray, update: str, *, back: bool) -> GpuArray:
     out = device.empty(x.shape, float32 if back else uint32)
-    rank, params = _walk(x.shape, [x.strides])
+    rank, params = walk(x.shape, [x.strides])
     device.launch(
-        (kernels.keys, update, back, rank), [x], [out], (*params, x.offset), _groups(x.size)
+        (kernels.keys, update, back, rank), [x], [out], (*params, x.offset), groups_of(x.size)
     )
     return out
 
@@ -287,14 +287,14 @@ def _atomic_update(
 ) -> None:
     """Update a dense array of integers in place."""
     steps = dense_strides(out.shape)
-    rank, params = _walk(indices.shape, [indices.strides, values.strides, _without(steps, axis)])
+    rank, params = walk(indices.shape, [indices.strides, values.strides, _without(steps, axis)])
     word, index = out.wgsl, indices.wgsl
     device.launch(
         (kernels.atomic, op, update, word, index, rank),
         [indices, values],
         [out],
         (*params, indices.offset, out.shape[axis], values.offset, steps[axis]),
-        _groups(indices.size),
+        groups_of(indices.size),
     )
 
 
@@ -314,7 +314,7 @@ def _add_by_scan(
 ) -> GpuArray:
     out = device.empty(x.shape, x.dtype)
     others = [_without(a.strides, axis) for a in (indices, values)]
-    rank, params = _walk(x.shape, [x.strides, *others, _along(x.shape, axis)])
+    rank, params = walk(x.shape, [x.strides, *others, _along(x.shape, axis)])
     stored, index = x.wgsl, indices.wgsl
     offsets = (indices.offset, x.shape[axis], x.offset, values.offset)
     steps = (indices.strides[axis], values.strides[axis])
@@ -323,7 +323,7 @@ def _add_by_scan(
         [x, indices, values],
         [out],
         (*params, *offsets, indices.shape[axis], *steps),
-        _groups(out.size),
+        groups_of(out.size),
     )
     return out
 
@@ -367,7 +367,7 @@ def _add_by_sort(
         [x, pairs, values],
         [out],
         (*params, x_offset, v_offset, one.shape[-1], v_step),
-        _groups(params[0]),
+        groups_of(params[0]),
     )
     return out
 

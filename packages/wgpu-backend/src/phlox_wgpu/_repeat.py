@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
+from weakref import ref
 
 from phlox_tensor import DType
 from phlox_tensor.capture import Run
 
+from ._append import is_newest
 from ._array import GpuArray, Storage
 from ._cache import Recent
 from ._runtime import GpuDevice
@@ -26,6 +28,7 @@ class _Result(NamedTuple):
     strides: tuple[int, ...]
     offset: int
     dtype: DType
+    newest: bool  # of its storage: the next call may write it
 
     def over(self, storages: Sequence[Storage]) -> GpuArray:
         return GpuArray(storages[self.place], self.shape, self.strides, self.offset, self.dtype)
@@ -74,7 +77,7 @@ class Repeated:
         first: dict[Storage, int] = {}
         key = tuple(
             [
-                (x.shape, x.strides, x.offset, first.setdefault(x.storage, place))
+                (x.shape, x.strides, x.offset, first.setdefault(x.storage, place), is_newest(x))
                 for place, x in enumerate(operands)
             ]
         )
@@ -96,7 +99,11 @@ class Repeated:
         table = [storage.buffer for storage in storages]
         device.record_again(script.run, table, script.held)
         storages += script.kept
-        return tuple([result.over(storages) for result in script.results])
+        results = tuple([result.over(storages) for result in script.results])
+        for result, made in zip(script.results, results, strict=True):
+            if result.newest:
+                made.storage.newest = ref(made)
+        return results
 
     def _noted(self, known: _Known, operands: Sequence[GpuArray]) -> tuple[GpuArray, ...]:
         """Run the function and note how to do it again."""
@@ -120,7 +127,8 @@ def _script(
         places.setdefault(x.storage, place)
     own = tape.made - tape.filled  # what the dispatches wrote
     writes = {s for one in tape.noted for s in one.storages[len(one.storages) - one.written :]}
-    if not tape.whole or not writes <= own:
+    rooms = {x.storage for x in operands if x.storage.newest}  # `append_at` writes its operand
+    if not tape.whole or not writes <= own | rooms:
         return None
     shown = list(dict.fromkeys(r.storage for r in results if r.storage not in places))
     new = [storage for storage in shown if storage in own]
@@ -142,7 +150,8 @@ def _script(
         new=tuple(storage.buffer.nbytes for storage in new),
         kept=tuple(kept),
         results=tuple(
-            _Result(places[r.storage], r.shape, r.strides, r.offset, r.dtype) for r in results
+            _Result(places[r.storage], r.shape, r.strides, r.offset, r.dtype, is_newest(r))
+            for r in results
         ),
         held=[s for one in tape.noted for s in one.storages if s not in bound],
     )

@@ -16,6 +16,7 @@ from typing import Any
 Entries = dict[str, Callable[..., Any]]
 
 _MODULES = (
+    "_append",
     "_attention",
     "_conv",
     "_copy",

@@ -113,3 +113,27 @@ fn what_does_not_fit_is_refused() {
         assert_eq!(append(&empty, &empty, 0).unwrap().numel(), 0);
     }
 }
+
+#[test]
+fn a_room_is_filled_in_place_and_forks_copy() {
+    let at = |place: i32| Array::from_slice(&[place], &[]).unwrap();
+    let row = |by: i32| counted(&[2, 1, 3], 100 * by);
+    let first = append_at(&counted(&[2, 8, 3], 1), &row(1), &at(2), 1).unwrap();
+    let zeros = Array::zeros(DType::I32, &[2, 5, 3]).unwrap();
+    let two = view::slice(&counted(&[2, 8, 3], 1), &[0; 3], &[2, 2, 3], &[1; 3]).unwrap();
+    let want = values(&concat(&[&two, &row(1), &zeros], 1).unwrap());
+    assert_eq!(values(&first), want);
+    // The next place lies in the same memory; a second call for it, or one for another place, copies what is known.
+    let next = append_at(&first, &row(2), &at(3), 1).unwrap();
+    let fork = append_at(&first, &row(3), &at(3), 1).unwrap();
+    let back = append_at(&next, &row(4), &at(1), 1).unwrap();
+    assert!(next.storage().same(first.storage()) && !fork.storage().same(first.storage()));
+    let row_of = |x: &Array, place| values(&view::slice(x, &[0, place, 0], &[2, 1, 3], &[1; 3]).unwrap());
+    assert_eq!((row_of(&next, 2), row_of(&next, 3), row_of(&next, 4)), (values(&row(1)), values(&row(2)), vec![0; 6]));
+    assert_eq!((row_of(&fork, 2), row_of(&fork, 3)), (values(&row(1)), values(&row(3))));
+    assert_eq!((row_of(&back, 1), row_of(&back, 2)), (values(&row(4)), vec![0; 6]));
+    // Places that are none write nothing.
+    assert_eq!(values(&append_at(&first, &row(5), &at(-1), 1).unwrap()), vec![0; 48]);
+    assert_eq!(values(&append_at(&fork, &row(5), &at(8), 1).unwrap()), values(&fork));
+    assert!(append_at(&first, &counted(&[2, 2, 3], 0), &at(4), 1).is_err());
+}

@@ -16,9 +16,9 @@ from phlox_tensor import (
     arange,
     asarray,
     concat,
-    where,
     zeros,
 )
+from phlox_tensor.ops.rearrangement import append_at
 
 from ..layers.attention import KeyValues
 from .held import cut, held, reaches
@@ -55,12 +55,12 @@ class Room(NamedTuple):
     Attributes:
         keys: (…, heads, room, d_head).
         values: the same.
-        place: (room, 1), True where the next position is written.
+        place: (), which position is written next.
     """
 
     keys: Tensor[Float]
     values: Tensor[Float]
-    place: Tensor[Bool]
+    place: Tensor[Int]
 
     @property
     def length(self) -> int:
@@ -68,8 +68,9 @@ class Room(NamedTuple):
         return self.keys.shape[-2]
 
     def extended(self, new: KeyValues) -> Room:
-        """Return these with one position written."""
-        keys, values = (where(self.place, n, old) for n, old in zip(new, self[:2], strict=True))
+        """Return these with one position written; they are given up."""
+        pairs = zip(self[:2], new, strict=True)
+        keys, values = (append_at(old, one, self.place, axis=-2) for old, one in pairs)
         return Room(keys, values, self.place)
 
 
@@ -100,7 +101,7 @@ def step_in_room(
     """
     slot, pads = place
     slots = arange(kept[0][0].shape[-2], dtype=slot.dtype, device=slot.device)
-    cache = tuple(Room(keys, values, (slots == slot)[:, None]) for keys, values in kept)
+    cache = tuple(Room(keys, values, slot) for keys, values in kept)
     padding = None if pads is None else slots < pads[:, None]
     at = slot.reshape(1)
     logits, cache = model.extend(tokens, cache, padding=padding, positions=at, last=True)

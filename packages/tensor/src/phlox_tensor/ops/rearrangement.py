@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._data.conversion import asarray
+from .._data.creation import arange
 from .._errors.classes import IndexOutOfRangeError, ShapeError
 from .._op.records import Given, IndexSample, case, refusal
 from .._values.kinds import Int
@@ -15,7 +16,7 @@ from .._values.tensor import Tensor
 from ..reference import rearrangement as ref
 from ..shapes import rearrangement as shapes
 from ..shapes._window import window_sizes
-from . import movement
+from . import binary, movement
 from ._families import movement as moving
 from ._families import window
 from ._windows import added, padded, views
@@ -38,11 +39,39 @@ append = moving(
     refuses=(refusal(ShapeError, (2, 3), (2, 4), axis=0),),
     method=False,
     example="pt.append(pt.asarray([1, 2]), pt.asarray([3]), axis=0)",
-    doc="``values`` behind x along an axis, as ``concat`` of the two. On ``Cpu`` the result has "
-    "room for half as many again, and the first call that appends to it writes there: what grows "
-    "step by step, as a cache of keys and values, is copied seldom. x stays as it was for all who "
-    "hold it; a second call that appends to the same x copies. What is recorded for a gradient, "
-    "and other devices, copy each time.",
+    doc="``values`` behind x along an axis, as ``concat`` of the two. On ``Cpu`` and ``Wgpu`` the "
+    "result has room for half as many again, and the first call that appends to it writes there: "
+    "what grows step by step, as a cache of keys and values, is copied seldom. x stays as it was "
+    "for all who hold it; a second call that appends to the same x copies. What is recorded for a "
+    "gradient, and other devices, copy each time.",
+)
+
+
+def _append_at(x: Tensor, values: Tensor, place: Tensor, axis: int) -> Tensor:
+    """The same by comparing places, which copies."""
+    places = arange(x.shape[axis], dtype=place.dtype, device=x.device)
+    places = places.reshape(tuple(n if i == axis else 1 for i, n in enumerate(x.shape)))
+    rest = binary.where(places == place, values, x.zeros(()))
+    return binary.where(places < place, x, rest)
+
+
+append_at = moving(
+    "append_at",
+    "x: Any, values: Any, place: Int; axis: Axis -> Any",
+    expand=_append_at,
+    numpy=ref.append_at,
+    shape=shapes.append_at,
+    cases=(
+        case((5, 3), (1, 3), IndexSample((), 5), axis=0),
+        case((2, 4, 2), (2, 1, 2), IndexSample((), 4), axis=-2),
+        case((3, 0), (1, 0), IndexSample((), 3), axis=0),
+    ),
+    refuses=(refusal(ShapeError, (4, 3), (2, 3), IndexSample((), 4), axis=0),),
+    internal=True,
+    doc="The first ``place`` places of x along an axis, then the one of ``values``, then zeros: "
+    "``append`` to a room of fixed size, as a compiled step needs it. x is given up: where it is "
+    "what the call before gave, on ``Cpu`` and ``Wgpu``, the values are written into its memory, "
+    "at a place where it has zeros. Its first places stay what they are for all who hold it.",
 )
 
 

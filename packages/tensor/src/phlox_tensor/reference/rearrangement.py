@@ -22,6 +22,12 @@ def pad_border(x: Array, padding: Any, mode: str) -> Array:
     return np.pad(x, padding, mode=_MODES[mode])  # type: ignore[call-overload]
 
 
+def append_at(x: Array, values: Array, place: Array, axis: int) -> Array:
+    places = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    rest = np.where(places == place, values, np.zeros((), x.dtype))
+    return np.where(places < place, x, rest)
+
+
 def channel_shuffle(x: Array, groups: int) -> Array:
     order = np.arange(x.shape[1]).reshape(groups, -1).T.reshape(-1)
     return x[:, order]

@@ -30,6 +30,16 @@ def append(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     return concat(op, (specs,), attributes)
 
 
+def append_at(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """The first operand's shape; the second is one place of it, the third a number."""
+    (axis,), (x, values, place) = attributes, (spec.shape for spec in specs)
+    one = (*x[:axis], 1, *x[axis + 1 :])
+    if values != one or place:
+        expected = f"{one} and ()"
+        raise ShapeError(op.name, "not one place", got=f"{values} and {place}", expected=expected)
+    return [x]
+
+
 def cartesian_prod(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
     """A row for each choice."""
     del attributes
