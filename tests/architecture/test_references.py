@@ -51,8 +51,10 @@ def test_every_op_has_a_reference_or_a_reason() -> None:
     reasons = {
         **dict.fromkeys(collectives, alone),
         "blocks_linear": "dequantize_blocks and matmul",
+        "dequantize_words": "dequantize_blocks of bytes, which ops with references give",
         "dequantize_blocks": "ops that have references; tests ask the reader of such files",
         "quantized_linear": "dequantize and matmul, which have references",
         "swiglu": "silu, which has a reference, times x2",
+        "words_linear": "dequantize_words and matmul",
     }
     assert {op.name for op in REGISTRY.values() if op.numpy is None} == set(reasons)

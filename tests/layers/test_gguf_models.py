@@ -64,6 +64,33 @@ def test_matrices_stay_in_the_blocks_of_their_file(name: str, form: str, tmp_pat
     assert models.load_report(models.save_gguf(tuned, tmp_path / "b")).complete
 
 
+@pytest.mark.parametrize("form", ["Q4_0", "Q8_0"])
+def test_without_bytes_blocks_are_words(form: str, tmp_path: Path) -> None:
+    """Rows that are no whole words become floats."""
+    gpu = px.Wgpu()
+    wide = {"d_model": 64, "d_ff": 96, "d_head": 32, "n_heads": 2, "n_heads_kv": 1}
+    px.seed(7)
+    config = decoder("Llama").settings.replace(**wide)
+    path = models.save_gguf(config.init(DEVICE), tmp_path / "a", blocks=form)
+    kept: Any = models.load(path, gpu)
+    maps = kept.model.layers[0].mlp
+    assert maps.up_proj.weight.blocks.dtype == px.int32
+    assert type(maps.down_proj.weight) is nn.Param
+    plain: Any = models.load(path, DEVICE, quantized=False)
+    for path_, param in plain.params().items():
+        assert np.array_equal(kept.path(path_).value.numpy(), param.value.numpy()), path_
+    want = plain(WORDS).numpy()
+    words = WORDS.to_device(gpu)
+    for tokens, wanted in ((words, want), (words[:, :1], want[:, :1])):
+        assert np.abs(kept(tokens).numpy() - wanted).max() < 1e-4 * np.abs(want).max()
+    trained: Any = models.load(path, px.Autodiff(gpu))
+    tuned = nn.apply_lora(trained, 2)
+    grads = tuned(words).square().mean().backward()
+    assert any(
+        param.value.grad(grads) is not None for param in tuned.params(trainable=True).values()
+    )
+
+
 def test_adapters_are_trained_beside_blocks(tmp_path: Path) -> None:
     px.seed(7)
     config = decoder("Llama").settings.replace(d_model=64, d_ff=96, n_heads=2, n_heads_kv=1)

@@ -32,6 +32,7 @@ _MODULES = (
     "_step",
     "_views",
     "products.matmul",
+    "products.words",
 )
 
 

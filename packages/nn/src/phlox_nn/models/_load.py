@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from phlox_record import recorder_for
-from phlox_tensor import Backend, RecordError, as_device, random, uint8
+from phlox_tensor import Backend, RecordError, as_device, random
 from phlox_tensor.names import some
 
 from ..loading.report import Layout, LoadReport
@@ -55,9 +55,10 @@ def load(
         device: where the weights go; None is the default device.
         partial: leave what the file lacks at first values, and let go what the model lacks.
         quantized: whether matrices in blocks of Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K and Q8_0
-            stay in the bytes of the file (``nn.BlockWeight``); other blocks, and all with False or
-            on a device without uint8, become floats. So do weights of folders that a
-            ``quantization_config`` describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
+            stay in the bytes of the file (``nn.BlockWeight``), on a device without uint8 those of
+            Q4_0, Q4_K, Q6_K and Q8_0 whose rows are a multiple of 4 bytes; other blocks, and all
+            with False, become floats. So do weights of folders that a ``quantization_config``
+            describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
 
     Raises:
         FileNotFoundError: there is no such folder, no config or no weights in it.
@@ -125,9 +126,9 @@ def _open_gguf(path: Path, device: Backend, *, quantized: bool) -> _Source:
     file = GgufFile.open(path)
     model = _described(file.config, device)
     record = file.record(model.params())
-    if quantized and uint8 in device.dtypes:
+    if quantized:
         maps = [path for path, p in model.params().items() if len(p.shape) == 2]
-        model, record = in_blocks(model, record, maps)
+        model, record = in_blocks(model, record, maps, device)
     return _Source(model, record, "pytorch")
 
 

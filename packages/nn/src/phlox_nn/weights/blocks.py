@@ -11,11 +11,13 @@ from phlox_tensor import (
     Tensor,
     blocks_linear,
     dequantize_blocks,
+    int32,
     linear,
     take,
     uint8,
     zeros,
 )
+from phlox_tensor.ops.blocks import dequantize_words, words_linear
 
 from ..module.module import Module
 from ..param.param import Param
@@ -29,11 +31,12 @@ class BlockWeight(MadeWeight):
     """A matrix in the bytes of its file; ``value`` is made from them whenever it is asked for.
 
     Products take the rows that are multiplied as integers of 8 bits, as llama.cpp does: see
-    ``px.blocks_linear``. The weight is not trained; with adapters beside it (``nn.apply_lora``) the
-    model is. ``nn.dequantize_weights`` makes a parameter of it.
+    ``px.blocks_linear``. On a device without uint8, such as ``Wgpu``, they stay floats. The weight
+    is not trained; with adapters beside it (``nn.apply_lora``) the model is.
+    ``nn.dequantize_weights`` makes a parameter of it.
 
     Attributes:
-        blocks: uint8, a row for each output.
+        blocks: uint8, a row for each output; where there is no uint8, int32 of four bytes.
         form: of the blocks, such as ``"Q4_K"``.
         sizes: the shape of the weight.
         axis: that of the inputs.
@@ -54,7 +57,7 @@ class BlockWeight(MadeWeight):
     @property
     def value(self) -> Tensor[Float]:
         """The weight."""
-        found = dequantize_blocks(self._bytes, self.form, dtype=self.dtype)
+        found = self._floats(self._bytes)
         return found if self.axis else found.mT
 
     @property
@@ -71,19 +74,28 @@ class BlockWeight(MadeWeight):
         """Return rows of a matrix by index, without making the others."""
         if not self.axis:
             return take(self.value, indices, axis=0)
-        return dequantize_blocks(take(self._bytes, indices, axis=0), self.form, dtype=self.dtype)
+        return self._floats(take(self._bytes, indices, axis=0))
 
     def linear(self, x: Tensor[Float], bias: Tensor[Float] | None) -> Tensor[Float]:
         """Return ``x @ value + bias``."""
         if self.axis:
             return linear(x, self.value, bias)
-        return blocks_linear(x, self._bytes, bias, self.form, rounded=True)
+        return self._product(x, bias)
 
     def transposed_linear(self, x: Tensor[Float]) -> Tensor[Float]:
         """Return ``x @ value.mT``."""
         if not self.axis:
             return x @ self.value.mT
-        return blocks_linear(x, self._bytes, None, self.form, rounded=True)
+        return self._product(x, None)
+
+    def _floats(self, rows: Tensor[Int]) -> Tensor[Float]:
+        made = dequantize_words if rows.dtype == int32 else dequantize_blocks
+        return made(rows, self.form, dtype=self.dtype)
+
+    def _product(self, x: Tensor[Float], bias: Tensor[Float] | None) -> Tensor[Float]:
+        if self.blocks.dtype == int32:
+            return words_linear(x, self._bytes, bias, self.form)
+        return blocks_linear(x, self._bytes, bias, self.form, rounded=True)
 
     @property
     def _bytes(self) -> Tensor[Int]:
@@ -107,11 +119,13 @@ def with_blocks(model: M, forms: dict[str, tuple[str, int]]) -> M:
         if path not in forms or not isinstance(leaf, Param):
             return leaf
         (form, nbytes), axis = forms[path], int(not inputs_first(path, owner))
-        device, place = leaf.device, (leaf.shape[1 - axis], nbytes)
+        device = leaf.device
+        kind = uint8 if uint8 in device.dtypes else int32
+        place = leaf.shape[1 - axis], nbytes // kind.itemsize
         empty = Param.lazy(
-            lambda: zeros(place, dtype=uint8, device=device),
+            lambda: zeros(place, dtype=kind, device=device),
             place,
-            uint8,
+            kind,
             device,
             id=leaf.id,
             trainable=False,

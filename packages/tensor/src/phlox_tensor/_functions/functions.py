@@ -809,11 +809,11 @@ def any(
 def append(
     x: Tensor[AnyKind], /, values: Tensor[AnyKind], axis: int, *more: Never, **wrong: Never
 ) -> Tensor[AnyKind]:
-    """``values`` behind x along an axis, as ``concat`` of the two. On ``Cpu`` the result has
-    room for half as many again, and the first call that appends to it writes there: what
-    grows step by step, as a cache of keys and values, is copied seldom. x stays as it was for
-    all who hold it; a second call that appends to the same x copies. What is recorded for a
-    gradient, and other devices, copy each time.
+    """``values`` behind x along an axis, as ``concat`` of the two. On ``Cpu`` and ``Wgpu`` the
+    result has room for half as many again, and the first call that appends to it writes
+    there: what grows step by step, as a cache of keys and values, is copied seldom. x stays
+    as it was for all who hold it; a second call that appends to the same x copies. What is
+    recorded for a gradient, and other devices, copy each time.
 
     Example:
         px.append(px.asarray([1, 2]), px.asarray([3]), axis=0)

@@ -201,3 +201,52 @@ def blocks_linear(
     rows = _near(x).astype(wide.dtype) if rounded else wide
     more = None if bias is None else bias.astype(wide.dtype)
     return products.linear(rows, weight.mT, more).astype(x.dtype)
+
+
+def _in_bytes(words: Tensor[Int]) -> Tensor[Int]:
+    whole = words.astype(int32)
+    found = movement.stack([(whole >> shift) & 255 for shift in (0, 8, 16, 24)], axis=-1)
+    return found.reshape((*words.shape[:-1], 4 * words.shape[-1]))
+
+
+@quantization.formula(
+    "words: Int; form: str = 'Q8_0', dtype: DType = 'float32' -> Float",
+    shape=shapes.dequantize_words,
+    domain={"words": (0, 60)},
+    ulp=4,
+    atol=4,
+    cases=(
+        case((2, 9), form="Q4_0"),
+        case((2, 1, 36), form="Q4_K"),
+        case((1, 105), form="Q6_K"),
+        case((3, 17), form="Q8_0"),
+    ),
+    refuses=(refusal(ShapeError, (2, 16)),),
+    internal=True,
+    doc="``dequantize_blocks`` of bytes that are four an int32, the first one lowest: for devices "
+    "without uint8.",
+)
+def dequantize_words(words: Tensor[Int], form: str, dtype: DType) -> Tensor:
+    return dequantize_blocks(_in_bytes(words), form, dtype=dtype)
+
+
+@contraction.formula(
+    "x: Float, words: Int, bias: Float?; form: str = 'Q8_0' -> Float",
+    shape=shapes.words_linear,
+    work=_work,
+    domain={"words": (0, 60)},
+    ulp=16,
+    atol=512,
+    cases=(
+        case((3, 64), (5, 17), (5,)),
+        case((2, 3, 64), (3, 9), None, form="Q4_0"),
+        case((256,), (2, 36), (2,), form="Q4_K"),
+        case((512,), (3, 105), None, form="Q6_K"),
+    ),
+    refuses=(refusal(ShapeError, (3, 32), (5, 17), None),),
+    internal=True,
+    doc="``blocks_linear``, not rounded, of bytes that are four an int32, as ``dequantize_words`` "
+    "has them. Up to 4 rows on ``Wgpu`` are multiplied without floats of the weight.",
+)
+def words_linear(x: Tensor, words: Tensor[Int], bias: Tensor | None, form: str) -> Tensor:
+    return blocks_linear(x, _in_bytes(words), bias, form)

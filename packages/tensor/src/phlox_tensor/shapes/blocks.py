@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .._errors.classes import ArgumentError, ShapeError
-from .._op.declaration import Attributes, Op, Shape, Specs
+from .._op.declaration import Attributes, Op, Shape, Spec, Specs
 
 # Form of llama.cpp -> numbers of a block, and its bytes.
 FORMS: Final = {
@@ -38,6 +38,21 @@ def dequantize_blocks(op: Op, specs: Specs, attributes: Attributes) -> list[Shap
     if dtype.kind != "Float":
         raise ArgumentError(op.name, "no floats", got=dtype, expected="such as float32")
     return [_numbers(op, specs[0].shape, form)]
+
+
+def dequantize_words(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(…, words) to (…, numbers)."""
+    return dequantize_blocks(op, (_bytes(specs[0]),), attributes)
+
+
+def words_linear(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
+    """(…, in) times the transpose of (out, in) in words, plus (out,)."""
+    return blocks_linear(op, (specs[0], _bytes(specs[1]), specs[2]), (*attributes, False))
+
+
+def _bytes(words: Spec) -> Spec:
+    shape = words.shape
+    return words._replace(shape=(*shape[:-1], 4 * shape[-1]) if shape else shape)
 
 
 def blocks_linear(op: Op, specs: Specs, attributes: Attributes) -> list[Shape]:
