@@ -43,6 +43,7 @@ GROUPS = (
     *CPU,
     "checkpoints",
     "generate",
+    "generate_large",
     "gpu",
     "gpu_compile",
     "gpu_steps",

@@ -1,7 +1,9 @@
 """Language models from their files: reading a text and going on, beside llama.cpp by --vs llamacpp.
 
 The files hold a random decoder in the shape of SmolLM2-135M. Both sides are processes with as
-many threads, which take turns; speeds are medians of the turns.
+many threads, which take turns; speeds are medians of the turns. Perplexities are those of a small
+decoder after some steps with Shakespeare, on text that it has not seen. The group
+``generate_large`` has a decoder in the shape of Llama with a billion parameters.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 import phlox as px
-from benchmarks import machine
+from benchmarks import generate_text, machine
 from phlox.nn import models
 
 VERSUS = "llamacpp"
@@ -29,31 +32,44 @@ _TEXT, _COUNT, _TURNS, _COLD = 512, 64, 5, 3
 _CROWD = 4  # processes for each core
 _LIMIT = 60.0  # seconds for them: pools of threads that spin wait for each other much longer
 _WORDS = 49152
-# What the other side needs in a header to read a file without a tokenizer.
-_HEADER = {"tokenizer.ggml.model": "no_vocab", "llama.vocab_size": _WORDS}
+_TOKENS = 32000  # that all files have
 _THEIRS = Path(__file__).with_name("generate_llamacpp.py")
 # Commands that answer a line about the file that is put behind them, by side.
-_Sides = dict[str, list[str]]
+Sides = dict[str, list[str]]
 
 
 def report(*, with_llamacpp: bool) -> list[dict[str, Any]]:
     """Measure and print the table."""
+    rows = []
+    with started_sides(with_llamacpp=with_llamacpp) as (folder, sides):
+        for name, path in _files(folder, sides.get("llamacpp")):
+            for row in rows_of(name, path, sides, crowd=name == "Q8_0"):
+                rows.append(told(row))
+        for name, path in generate_text.files(folder):
+            cells = {s: _perplexity([*command, str(path)]) for s, command in sides.items()}
+            rows.append(told(_row(name, "perplexity on Shakespeare", **cells)))
+    return rows
+
+
+@contextmanager
+def started_sides(*, with_llamacpp: bool) -> Iterator[tuple[Path, Sides]]:
+    """A folder for files, and what starts a side for one."""
     threads = str(machine.threads())
-    sides: _Sides = {"phlox": [sys.executable, "-m", "benchmarks.generate_phlox"]}
+    sides: Sides = {"phlox": [sys.executable, "-m", "benchmarks.generate_phlox"]}
     if with_llamacpp:
         from tools.setup import own  # noqa: PLC0415 - one option alone needs it
         from tools.shell import script  # noqa: PLC0415 - the same
 
         sides["llamacpp"] = [str(script("python", own("llamacpp"))), str(_THEIRS), threads]
-    rows = []
     with tempfile.TemporaryDirectory(prefix="phlox-bench-") as folder:
         os.environ["PYTHONPYCACHEPREFIX"] = folder  # where this program writes none, the sides do
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        for name, path in _files(Path(folder), sides.get("llamacpp")):
-            for row in _rows(name, path, sides, crowd=name == "Q8_0"):
-                print(_line(row), flush=True)
-                rows.append(row)
-    return rows
+        yield Path(folder), sides
+
+
+def header(words: int) -> dict[str, Any]:
+    """What the other side needs in a header to read a file without a tokenizer."""
+    return {"tokenizer.ggml.model": "no_vocab", "llama.vocab_size": words}
 
 
 def _files(folder: Path, quantize: list[str] | None) -> Iterator[tuple[str, Path]]:
@@ -64,11 +80,11 @@ def _files(folder: Path, quantize: list[str] | None) -> Iterator[tuple[str, Path
     )
     model: Any = config.init(px.Cpu())
     for form in _OURS:
-        path = models.save_gguf(model, folder / form, blocks=form, header=_HEADER)
+        path = models.save_gguf(model, folder / form, blocks=form, header=header(_WORDS))
         yield form, path
         path.unlink()
     if quantize:
-        whole = models.save_gguf(model, folder / "whole", header=_HEADER)
+        whole = models.save_gguf(model, folder / "whole", header=header(_WORDS))
         for form in _FURTHER:
             path = folder / f"{form}.gguf"
             subprocess.run(
@@ -78,13 +94,13 @@ def _files(folder: Path, quantize: list[str] | None) -> Iterator[tuple[str, Path
             path.unlink()
 
 
-def _rows(name: str, path: Path, sides: _Sides, *, crowd: bool) -> Iterator[dict[str, Any]]:
+def rows_of(
+    name: str, path: Path, sides: Sides, *, crowd: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Measure what each side does with a file."""
     sides = {side: [*command, str(path)] for side, command in sides.items()}
     found, most = _turns(sides)
-
-    def row(what: str, **cells: float) -> dict[str, Any]:
-        return {"group": "generate", "name": f"{name}: {what}", **cells}
-
+    row = partial(_row, name)
     for what, key, count in (("read", "read", _TEXT), ("made", "made", _COUNT - 1)):
         rate = {side: count / median(each[key] for each in turns) for side, turns in found.items()}
         yield row(f"tokens {what} in a second", **rate)
@@ -102,7 +118,24 @@ def _rows(name: str, path: Path, sides: _Sides, *, crowd: bool) -> Iterator[dict
         yield row(f"of {_COUNT} tokens, so many are the same", phlox=alike)
 
 
-def _turns(sides: _Sides) -> tuple[dict[str, list[dict[str, Any]]], dict[str, int]]:
+def _row(file: str, what: str, **cells: float) -> dict[str, Any]:
+    return {"group": "generate", "name": f"{file}: {what}", **cells}
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """Print a row, and return it."""
+    print(_line(row), flush=True)
+    return row
+
+
+def _perplexity(command: list[str]) -> float:
+    with _started([command]) as (only,):
+        _read(only)
+        _ask(only, {"rows": generate_text.rows()})
+        return float(_read(only)["perplexity"])
+
+
+def _turns(sides: Sides) -> tuple[dict[str, list[dict[str, Any]]], dict[str, int]]:
     """The answers of each side, which take turns, and the most bytes of memory that it had.
 
     The first answers do not count.
@@ -113,7 +146,7 @@ def _turns(sides: _Sides) -> tuple[dict[str, list[dict[str, Any]]], dict[str, in
             _read(each)  # that it is there
         for turn in range(_TURNS + 1):
             for side, each in zip(sides, running, strict=True):
-                _ask(each, _TEXT, _COUNT)
+                _ask(each, _going_on(_TEXT, _COUNT))
                 answer = _read(each)
                 if turn:
                     found[side].append(answer)
@@ -130,7 +163,7 @@ def _cold(command: list[str]) -> float:
     """Seconds from the start of a program to its first token."""
     began = perf_counter()
     with _started([command]) as (only,):
-        _ask(only, 16, 1)
+        _ask(only, _going_on(16, 1))
         _read(only)
         _read(only)
         return perf_counter() - began
@@ -146,7 +179,7 @@ def _share(command: list[str]) -> float:
                 _read(each)
             began = perf_counter()
             for each in running:
-                _ask(each, text, count)
+                _ask(each, _going_on(text, count))
             for each in running:
                 left = began + _LIMIT - perf_counter()
                 assert each.stdout is not None
@@ -159,9 +192,12 @@ def _share(command: list[str]) -> float:
     return rate(_CROWD * machine.threads()) / alone
 
 
-def _ask(side: subprocess.Popen[str], text: int, count: int) -> None:
+def _going_on(text: int, count: int) -> dict[str, Any]:
+    return {"text": [7 * i % _TOKENS for i in range(text)], "count": count}
+
+
+def _ask(side: subprocess.Popen[str], asked: dict[str, Any]) -> None:
     assert side.stdin is not None
-    asked = {"text": [7 * i % _WORDS for i in range(text)], "count": count}
     side.stdin.write(json.dumps(asked) + "\n")
     side.stdin.flush()
 
@@ -189,7 +225,8 @@ def _started(commands: Iterable[list[str]]) -> Iterator[list[subprocess.Popen[st
 
 def _line(row: dict[str, Any]) -> str:
     ours, theirs = row["phlox"], row.get("llamacpp")
-    cells = f"{ours:>12.2f}" if type(ours) is float else f"{ours!s:>12}"
+    precise = 3 if "perplexity" in row["name"] else 2
+    cells = f"{ours:>12.{precise}f}" if type(ours) is float else f"{ours!s:>12}"
     if theirs is not None:
-        cells += f" {theirs:>12.2f} {ours / theirs:>8.2f}"
+        cells += f" {theirs:>12.{precise}f} {ours / theirs:>8.2f}"
     return f"{row['name']:<48} {cells}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -23,7 +24,8 @@ def main(threads: int, path: str) -> None:
     )
     tell({"load": perf_counter() - began})
     for line in sys.stdin:
-        tell(answer(model, json.loads(line)))
+        asked = json.loads(line)
+        tell(perplexity(model, asked["rows"]) if "rows" in asked else answer(model, asked))
 
 
 def answer(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
@@ -41,10 +43,28 @@ def answer(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
     return {"read": read, "made": made, "tokens": tokens}
 
 
+def perplexity(model: Any, rows: list[list[int]]) -> dict[str, float]:
+    """Return exp of the mean of -log of the share of each token but the first of a row."""
+    found = []
+    for row in rows:
+        model.reset()
+        for token, following in pairwise(row):
+            model.eval([token])
+            shares = logits(model).astype(np.float64)
+            least = shares.max()
+            found.append(least + np.log(np.exp(shares - least).sum()) - shares[following])
+    return {"perplexity": float(np.exp(np.mean(found)))}
+
+
 def likeliest(model: Any) -> int:
     """The token of the largest logit."""
+    return int(logits(model).argmax())
+
+
+def logits(model: Any) -> Any:
+    """Those after the last token."""
     start = llama_cpp.llama_get_logits(model.ctx)
-    return int(np.ctypeslib.as_array(start, shape=(model.n_vocab(),)).argmax())
+    return np.ctypeslib.as_array(start, shape=(model.n_vocab(),))
 
 
 def quantize(threads: int, path: str, form: str, to: str) -> None:

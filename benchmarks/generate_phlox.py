@@ -19,7 +19,10 @@ def main(path: str) -> None:
     model: Any = nn.models.load(path, px.Cpu()).with_training(False).freeze()
     print(json.dumps({"load": perf_counter() - began}), flush=True)
     for line in sys.stdin:
-        print(json.dumps(answer(model, json.loads(line))), flush=True)
+        asked = json.loads(line)
+        print(
+            json.dumps(score(model, asked) if "rows" in asked else answer(model, asked)), flush=True
+        )
 
 
 def answer(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
@@ -34,6 +37,14 @@ def answer(model: Any, asked: dict[str, Any]) -> dict[str, Any]:
     tokens += [int(each.item()) for each in steps]
     made = perf_counter() - began
     return {"read": read, "made": made, "tokens": tokens}
+
+
+def score(model: Any, asked: dict[str, Any]) -> dict[str, float]:
+    """The perplexity of rows of tokens."""
+    from phlox_text._perplexity import perplexity  # noqa: PLC0415 - a cold start without it
+
+    rows = (px.asarray([row], device=px.Cpu()) for row in asked["rows"])
+    return {"perplexity": perplexity(model, rows)}
 
 
 if __name__ == "__main__":
