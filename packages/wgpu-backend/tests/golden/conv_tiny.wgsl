@@ -74,8 +74,70 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
   var c3_0 = vec4<f32>();
-  for (var t = tile_first; t <= tile_last; t++) {
-    if (t < tile_last) {
+  var t = tile_first;
+  if (t < tile_last) {
+      if ((t + 1) * 8 <= p.k) {
+        a0 = in0[a_at0];
+        a1 = in0[a_at1];
+        a2 = in0[a_at2];
+        a3 = in0[a_at3];
+        a4 = in0[a_at4];
+        a5 = in0[a_at5];
+        a6 = in0[a_at6];
+        a7 = in0[a_at7];
+      } else {
+        a0 = f32();
+        if (t * 8 + a_low < p.k) { a0 = in0[a_at0]; }
+        a1 = f32();
+        if (t * 8 + a_low < p.k) { a1 = in0[a_at1]; }
+        a2 = f32();
+        if (t * 8 + a_low < p.k) { a2 = in0[a_at2]; }
+        a3 = f32();
+        if (t * 8 + a_low < p.k) { a3 = in0[a_at3]; }
+        a4 = f32();
+        if (t * 8 + a_low < p.k) { a4 = in0[a_at4]; }
+        a5 = f32();
+        if (t * 8 + a_low < p.k) { a5 = in0[a_at5]; }
+        a6 = f32();
+        if (t * 8 + a_low < p.k) { a6 = in0[a_at6]; }
+        a7 = f32();
+        if (t * 8 + a_low < p.k) { a7 = in0[a_at7]; }
+      }
+      a_at0 += 8 * p.a_depth;
+      a_at1 += 8 * p.a_depth;
+      a_at2 += 8 * p.a_depth;
+      a_at3 += 8 * p.a_depth;
+      a_at4 += 8 * p.a_depth;
+      a_at5 += 8 * p.a_depth;
+      a_at6 += 8 * p.a_depth;
+      a_at7 += 8 * p.a_depth;
+      let e0 = in2[t * 8 + b_high];
+      b0 = f32();
+      if (u32(b0_y + e0.y) < u32(p.in_height) && u32(b0_x + e0.z) < u32(p.in_width)) { b0 = in1[b0_base + e0.x]; }
+      b1 = f32();
+      if (u32(b1_y + e0.y) < u32(p.in_height) && u32(b1_x + e0.z) < u32(p.in_width)) { b1 = in1[b1_base + e0.x]; }
+      b2 = f32();
+      if (u32(b2_y + e0.y) < u32(p.in_height) && u32(b2_x + e0.z) < u32(p.in_width)) { b2 = in1[b2_base + e0.x]; }
+      b3 = f32();
+      if (u32(b3_y + e0.y) < u32(p.in_height) && u32(b3_x + e0.z) < u32(p.in_width)) { b3 = in1[b3_base + e0.x]; }
+      let e1 = in2[t * 8 + b_high + 4];
+      b4 = f32();
+      if (u32(b0_y + e1.y) < u32(p.in_height) && u32(b0_x + e1.z) < u32(p.in_width)) { b4 = in1[b0_base + e1.x]; }
+      b5 = f32();
+      if (u32(b1_y + e1.y) < u32(p.in_height) && u32(b1_x + e1.z) < u32(p.in_width)) { b5 = in1[b1_base + e1.x]; }
+      b6 = f32();
+      if (u32(b2_y + e1.y) < u32(p.in_height) && u32(b2_x + e1.z) < u32(p.in_width)) { b6 = in1[b2_base + e1.x]; }
+      b7 = f32();
+      if (u32(b3_y + e1.y) < u32(p.in_height) && u32(b3_x + e1.z) < u32(p.in_width)) { b7 = in1[b3_base + e1.x]; }
+      tile_a[(a_low) * 5 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_low) * 5 + a_high + 2] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_high) * 4 + b_low] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
+      tile_b[(b_high + 4) * 4 + b_low] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
+  }
+  workgroupBarrier();
+  for (var next = tile_first + 1; next <= tile_last; next++) {
+    t = min(next, tile_last - 1);
+    {
       if ((t + 1) * 8 <= p.k) {
         a0 = in0[a_at0];
         a1 = in0[a_at1];
@@ -130,7 +192,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       b7 = f32();
       if (u32(b3_y + e1.y) < u32(p.in_height) && u32(b3_x + e1.z) < u32(p.in_width)) { b7 = in1[b3_base + e1.x]; }
     }
-    if (t > tile_first) {
       let x0_0 = tile_a[0 + ty];
       let y0_0 = tile_b[0 + tx];
       c0_0 += x0_0.x * y0_0;
@@ -179,15 +240,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       c1_0 += x7_0.y * y7_0;
       c2_0 += x7_0.z * y7_0;
       c3_0 += x7_0.w * y7_0;
-      workgroupBarrier();
-    }
-    if (t < tile_last) {
+    workgroupBarrier();
       tile_a[(a_low) * 5 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
       tile_a[(a_low) * 5 + a_high + 2] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
       tile_b[(b_high) * 4 + b_low] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
       tile_b[(b_high + 4) * 4 + b_low] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
-      workgroupBarrier();
-    }
+    workgroupBarrier();
   }
   let out_base = p.out_offset + split * p.out_split + batch * p.out_group;
   let n0_0 = column_first + 0 + 4 * tx + 0;

@@ -66,8 +66,58 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
   var c3_0 = vec4<f32>();
-  for (var t = tile_first; t <= tile_last; t++) {
-    if (t < tile_last) {
+  var t = tile_first;
+  if (t < tile_last) {
+      let image = t / p.image_tiles;
+      let first = t % p.image_tiles * 8;
+      let a_position = first + a_low;
+      let a_at = image * p.a_image + a_position;
+      a0 = f16();
+      if (a_position < p.positions) { a0 = in0[a_row0 + a_at]; }
+      a1 = f16();
+      if (a_position < p.positions) { a1 = in0[a_row1 + a_at]; }
+      a2 = f16();
+      if (a_position < p.positions) { a2 = in0[a_row2 + a_at]; }
+      a3 = f16();
+      if (a_position < p.positions) { a3 = in0[a_row3 + a_at]; }
+      a4 = f16();
+      if (a_position < p.positions) { a4 = in0[a_row4 + a_at]; }
+      a5 = f16();
+      if (a_position < p.positions) { a5 = in0[a_row5 + a_at]; }
+      a6 = f16();
+      if (a_position < p.positions) { a6 = in0[a_row6 + a_at]; }
+      a7 = f16();
+      if (a_position < p.positions) { a7 = in0[a_row7 + a_at]; }
+      let b_position = first + b_low;
+      let b_y = b_position / p.width * p.step_y + p.start_y;
+      let b_x = b_position % p.width * p.step_x + p.start_x;
+      let b_base = p.b_offset + image * p.b_image + batch * p.b_group + b_y * p.b_row + b_x * p.b_column;
+      let b_in = b_position < p.positions;
+      b0 = f16();
+      if (b_in && u32(b_y + e0.y) < u32(p.in_height) && u32(b_x + e0.z) < u32(p.in_width)) { b0 = in1[b_base + e0.x]; }
+      b1 = f16();
+      if (b_in && u32(b_y + e1.y) < u32(p.in_height) && u32(b_x + e1.z) < u32(p.in_width)) { b1 = in1[b_base + e1.x]; }
+      b2 = f16();
+      if (b_in && u32(b_y + e2.y) < u32(p.in_height) && u32(b_x + e2.z) < u32(p.in_width)) { b2 = in1[b_base + e2.x]; }
+      b3 = f16();
+      if (b_in && u32(b_y + e3.y) < u32(p.in_height) && u32(b_x + e3.z) < u32(p.in_width)) { b3 = in1[b_base + e3.x]; }
+      b4 = f16();
+      if (b_in && u32(b_y + e4.y) < u32(p.in_height) && u32(b_x + e4.z) < u32(p.in_width)) { b4 = in1[b_base + e4.x]; }
+      b5 = f16();
+      if (b_in && u32(b_y + e5.y) < u32(p.in_height) && u32(b_x + e5.z) < u32(p.in_width)) { b5 = in1[b_base + e5.x]; }
+      b6 = f16();
+      if (b_in && u32(b_y + e6.y) < u32(p.in_height) && u32(b_x + e6.z) < u32(p.in_width)) { b6 = in1[b_base + e6.x]; }
+      b7 = f16();
+      if (b_in && u32(b_y + e7.y) < u32(p.in_height) && u32(b_x + e7.z) < u32(p.in_width)) { b7 = in1[b_base + e7.x]; }
+      tile_a[(a_low) * 5 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_low) * 5 + a_high + 2] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_low) * 5 + b_high] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
+      tile_b[(b_low) * 5 + b_high + 2] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
+  }
+  workgroupBarrier();
+  for (var next = tile_first + 1; next <= tile_last; next++) {
+    t = min(next, tile_last - 1);
+    {
       let image = t / p.image_tiles;
       let first = t % p.image_tiles * 8;
       let a_position = first + a_low;
@@ -110,7 +160,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       b7 = f16();
       if (b_in && u32(b_y + e7.y) < u32(p.in_height) && u32(b_x + e7.z) < u32(p.in_width)) { b7 = in1[b_base + e7.x]; }
     }
-    if (t > tile_first) {
       let x0_0 = tile_a[0 + ty];
       let y0_0 = tile_b[0 + tx];
       c0_0 += x0_0.x * y0_0;
@@ -159,15 +208,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       c1_0 += x7_0.y * y7_0;
       c2_0 += x7_0.z * y7_0;
       c3_0 += x7_0.w * y7_0;
-      workgroupBarrier();
-    }
-    if (t < tile_last) {
+    workgroupBarrier();
       tile_a[(a_low) * 5 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
       tile_a[(a_low) * 5 + a_high + 2] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
       tile_b[(b_low) * 5 + b_high] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
       tile_b[(b_low) * 5 + b_high + 2] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
-      workgroupBarrier();
-    }
+    workgroupBarrier();
   }
   let out_base = (split * p.batches + batch) * p.m;
   let n0 = column_first + 0 + 4 * tx;

@@ -57,8 +57,37 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c5_0 = vec4<f32>();
   var c6_0 = vec4<f32>();
   var c7_0 = vec4<f32>();
-  for (var t = tile_first; t <= tile_last; t++) {
-    if (t < tile_last) {
+  var t = tile_first;
+  if (t < tile_last) {
+        a0 = in0[a_at0];
+        a1 = in0[a_at1];
+        a2 = in0[a_at2];
+        a3 = in0[a_at3];
+        a4 = in0[a_at4];
+        a5 = in0[a_at5];
+        a6 = in0[a_at6];
+        a7 = in0[a_at7];
+      a_at0 += 16 * p.a_depth;
+      a_at1 += 16 * p.a_depth;
+      a_at2 += 16 * p.a_depth;
+      a_at3 += 16 * p.a_depth;
+      a_at4 += 16 * p.a_depth;
+      a_at5 += 16 * p.a_depth;
+      a_at6 += 16 * p.a_depth;
+      a_at7 += 16 * p.a_depth;
+        b0 = in1[b_at0];
+        b1 = in1[b_at1];
+      b_at0 += 16 * p.b_depth;
+      b_at1 += 16 * p.b_depth;
+      tile_a[(a_low) * 17 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_low) * 17 + a_high + 8] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_high) * 16 + b_low] = vec4<f32>(b0);
+      tile_b[(b_high + 8) * 16 + b_low] = vec4<f32>(b1);
+  }
+  workgroupBarrier();
+  for (var next = tile_first + 1; next <= tile_last; next++) {
+    t = min(next, tile_last - 1);
+    {
         a0 = in0[a_at0];
         a1 = in0[a_at1];
         a2 = in0[a_at2];
@@ -80,7 +109,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       b_at0 += 16 * p.b_depth;
       b_at1 += 16 * p.b_depth;
     }
-    if (t > tile_first) {
       let x0_0 = tile_a[0 + ty];
       let x0_1 = tile_a[8 + ty];
       let y0_0 = tile_b[0 + tx];
@@ -257,15 +285,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       c5_0 += x15_1.y * y15_0;
       c6_0 += x15_1.z * y15_0;
       c7_0 += x15_1.w * y15_0;
-      workgroupBarrier();
-    }
-    if (t < tile_last) {
+    workgroupBarrier();
       tile_a[(a_low) * 17 + a_high] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
       tile_a[(a_low) * 17 + a_high + 8] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
       tile_b[(b_high) * 16 + b_low] = vec4<f32>(b0);
       tile_b[(b_high + 8) * 16 + b_low] = vec4<f32>(b1);
-      workgroupBarrier();
-    }
+    workgroupBarrier();
   }
   let out_base = (split * p.batches + batch) * p.m;
   let n0 = column_first + 0 + 4 * tx;

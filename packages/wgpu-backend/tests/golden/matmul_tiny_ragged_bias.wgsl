@@ -67,8 +67,87 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c1_0 = vec4<f32>();
   var c2_0 = vec4<f32>();
   var c3_0 = vec4<f32>();
-  for (var t = tile_first; t <= tile_last; t++) {
-    if (t < tile_last) {
+  var t = tile_first;
+  if (t < tile_last) {
+      if ((t + 1) * 8 <= p.k) {
+        a0 = in0[a_at0];
+        a1 = in0[a_at1];
+        a2 = in0[a_at2];
+        a3 = in0[a_at3];
+        a4 = in0[a_at4];
+        a5 = in0[a_at5];
+        a6 = in0[a_at6];
+        a7 = in0[a_at7];
+      } else {
+        a0 = f16();
+        if (t * 8 + a_high < p.k) { a0 = in0[a_at0]; }
+        a1 = f16();
+        if (t * 8 + a_high < p.k) { a1 = in0[a_at1]; }
+        a2 = f16();
+        if (t * 8 + a_high < p.k) { a2 = in0[a_at2]; }
+        a3 = f16();
+        if (t * 8 + a_high < p.k) { a3 = in0[a_at3]; }
+        a4 = f16();
+        if (t * 8 + a_high + 4 < p.k) { a4 = in0[a_at4]; }
+        a5 = f16();
+        if (t * 8 + a_high + 4 < p.k) { a5 = in0[a_at5]; }
+        a6 = f16();
+        if (t * 8 + a_high + 4 < p.k) { a6 = in0[a_at6]; }
+        a7 = f16();
+        if (t * 8 + a_high + 4 < p.k) { a7 = in0[a_at7]; }
+      }
+      a_at0 += 8 * p.a_depth;
+      a_at1 += 8 * p.a_depth;
+      a_at2 += 8 * p.a_depth;
+      a_at3 += 8 * p.a_depth;
+      a_at4 += 8 * p.a_depth;
+      a_at5 += 8 * p.a_depth;
+      a_at6 += 8 * p.a_depth;
+      a_at7 += 8 * p.a_depth;
+      if ((t + 1) * 8 <= p.k) {
+        b0 = in1[b_at0];
+        b1 = in1[b_at1];
+        b2 = in1[b_at2];
+        b3 = in1[b_at3];
+        b4 = in1[b_at4];
+        b5 = in1[b_at5];
+        b6 = in1[b_at6];
+        b7 = in1[b_at7];
+      } else {
+        b0 = f16();
+        if (t * 8 + b_low < p.k) { b0 = in1[b_at0]; }
+        b1 = f16();
+        if (t * 8 + b_low < p.k) { b1 = in1[b_at1]; }
+        b2 = f16();
+        if (t * 8 + b_low < p.k) { b2 = in1[b_at2]; }
+        b3 = f16();
+        if (t * 8 + b_low < p.k) { b3 = in1[b_at3]; }
+        b4 = f16();
+        if (t * 8 + b_low < p.k) { b4 = in1[b_at4]; }
+        b5 = f16();
+        if (t * 8 + b_low < p.k) { b5 = in1[b_at5]; }
+        b6 = f16();
+        if (t * 8 + b_low < p.k) { b6 = in1[b_at6]; }
+        b7 = f16();
+        if (t * 8 + b_low < p.k) { b7 = in1[b_at7]; }
+      }
+      b_at0 += 8 * p.b_depth;
+      b_at1 += 8 * p.b_depth;
+      b_at2 += 8 * p.b_depth;
+      b_at3 += 8 * p.b_depth;
+      b_at4 += 8 * p.b_depth;
+      b_at5 += 8 * p.b_depth;
+      b_at6 += 8 * p.b_depth;
+      b_at7 += 8 * p.b_depth;
+      tile_a[(a_high) * 4 + a_low] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
+      tile_a[(a_high + 4) * 4 + a_low] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
+      tile_b[(b_low) * 5 + b_high] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
+      tile_b[(b_low) * 5 + b_high + 2] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
+  }
+  workgroupBarrier();
+  for (var next = tile_first + 1; next <= tile_last; next++) {
+    t = min(next, tile_last - 1);
+    {
       if ((t + 1) * 8 <= p.k) {
         a0 = in0[a_at0];
         a1 = in0[a_at1];
@@ -140,7 +219,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       b_at6 += 8 * p.b_depth;
       b_at7 += 8 * p.b_depth;
     }
-    if (t > tile_first) {
       let x0_0 = tile_a[0 + ty];
       let y0_0 = tile_b[0 + tx];
       c0_0 += x0_0.x * y0_0;
@@ -189,15 +267,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       c1_0 += x7_0.y * y7_0;
       c2_0 += x7_0.z * y7_0;
       c3_0 += x7_0.w * y7_0;
-      workgroupBarrier();
-    }
-    if (t < tile_last) {
+    workgroupBarrier();
       tile_a[(a_high) * 4 + a_low] = vec4<f32>(f32(a0), f32(a1), f32(a2), f32(a3));
       tile_a[(a_high + 4) * 4 + a_low] = vec4<f32>(f32(a4), f32(a5), f32(a6), f32(a7));
       tile_b[(b_low) * 5 + b_high] = vec4<f32>(f32(b0), f32(b1), f32(b2), f32(b3));
       tile_b[(b_low) * 5 + b_high + 2] = vec4<f32>(f32(b4), f32(b5), f32(b6), f32(b7));
-      workgroupBarrier();
-    }
+    workgroupBarrier();
   }
   let out_base = (split * p.batches + batch) * p.m;
   let n0 = column_first + 0 + 4 * tx;

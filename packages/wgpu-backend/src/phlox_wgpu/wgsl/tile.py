@@ -4,7 +4,8 @@ The text of one kernel is put together from two loaders (how an element of eithe
 found), this core, and an epilogue. The loop over the inner dimension holds, for one tile of it:
 bring the next tile into registers, multiply the tile in workgroup memory, then store the registers
 there. The product of a tile is straight-line code: compilers do not unroll what naga makes of a
-loop (measured on an H200: 30 TFLOP/s rolled, 36 unrolled, 43 with the registers).
+loop (measured on an H200: 30 TFLOP/s rolled, 36 unrolled, 43 with the registers). The last tile is
+fetched twice: without branches around fetches convolutions are a fifth faster.
 """
 
 from __future__ import annotations
@@ -207,20 +208,25 @@ def tile_source(tile: Tile, a: Loader, b: Loader, prologue: list[str], epilogue:
         *a.setup(),
         *b.setup(),
         *[f"  var {c} = vec4<f32>();" for c in _accumulators(tile)],
-        "  for (var t = tile_first; t <= tile_last; t++) {",
-        "    if (t < tile_last) {",
+        "  var t = tile_first;",
+        "  if (t < tile_last) {",
+        *a.load(),
+        *b.load(),
+        *a.store(),
+        *b.store(),
+        "  }",
+        "  workgroupBarrier();",
+        "  for (var next = tile_first + 1; next <= tile_last; next++) {",
+        "    t = min(next, tile_last - 1);",
+        "    {",
         *a.load(),
         *b.load(),
         "    }",
-        "    if (t > tile_first) {",
         *_product(tile, a.pitch, b.pitch),
-        "      workgroupBarrier();",
-        "    }",
-        "    if (t < tile_last) {",
+        "    workgroupBarrier();",
         *a.store(),
         *b.store(),
-        "      workgroupBarrier();",
-        "    }",
+        "    workgroupBarrier();",
         "  }",
         *epilogue,
         "}\n",
