@@ -34,16 +34,19 @@ def layout_of(dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], of
     return _layouts.get(key) or _layouts.find(key, lambda: next(_names))
 
 
+Result = tuple[tuple[int, ...], tuple[int, ...], int, int, "DType", int, bool]
+"""An array to be made: shape, strides, elements, bytes, type, what it is `known` by, if dense."""
+
+
 class Storage:
     """One pooled buffer; its bytes go back to the pool when the last array over it is gone."""
 
     __slots__ = ("__weakref__", "buffer", "line", "newest", "pool", "taken")
-
-    def __init__(self, buffer: Buffer, pool: Pool) -> None:
-        self.buffer = buffer
-        self.pool = pool
-        self.line = self.taken = 0  # elements of a line that grows, and of each those in use
-        self.newest: ref[GpuArray] | None = None  # which array may be written: see `_append`
+    buffer: Buffer
+    pool: Pool
+    line: int  # elements of a line that grows, and of each those in use
+    taken: int
+    newest: ref[GpuArray] | None  # which array may be written: see `_append`
 
     def __del__(self) -> None:
         # May run in any thread, also inside a garbage collection under the device lock: it only

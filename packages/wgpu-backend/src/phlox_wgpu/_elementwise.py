@@ -15,7 +15,7 @@ from phlox_tensor import REGISTRY, DType, Rejected, as_dtype, bool_, float32, in
 from phlox_tensor.capture import Kernel, Program
 from phlox_tensor.inference import result_dtype
 
-from ._array import ITEM_BYTES, GpuArray, dense_strides, is_dense, layout_of
+from ._array import ITEM_BYTES, GpuArray, Result, dense_strides, is_dense, layout_of
 from ._copy import contiguous
 from ._launch import Launch
 from ._layout import broadcast_strides, merge_axes
@@ -57,18 +57,15 @@ class Chained:
 
 @dataclass(slots=True)
 class Plan:
-    """How a program runs over operands of one layout, and how its results lie."""
+    """How a program runs over operands of one layout, and what it gives."""
 
     program: Chained
     shape: tuple[int, ...]
     pieces: tuple[tuple[Piece, Chained], ...] = ()
     launch: Launch | None = None  # None: it runs in pieces
-    strides: tuple[int, ...] = ()
-    size: int = 0
-    contiguous: bool = True
     copies: tuple[bool, ...] = ()
     numbers: tuple[tuple[int, str], ...] = ()  # which operands are some, and of what type
-    results: tuple[tuple[int, DType, int], ...] = ()  # bytes, type and layout of each
+    results: tuple[Result, ...] = ()
 
 
 def run_program(
@@ -82,16 +79,14 @@ def run_program(
     Raises:
         Rejected: the shapes do not broadcast, or a number does not fit the element type it meets.
     """
-    key = (program.token, *_layouts(operands))
+    key = (
+        program.token,
+        *[x.known or x.layout if type(x) is GpuArray else type(x) for x in operands],
+    )
     plan: Plan = device.plans.get(key) or device.plans.find(
         key, lambda: _plan(device, program, operands)
     )
     return tuple(_run(device, plan, operands))
-
-
-def _layouts(operands: tuple[Operand, ...]) -> list[int | type[Operand]]:
-    """What plans depend on: the layouts of arrays, the types of numbers."""
-    return [x.known or x.layout if type(x) is GpuArray else type(x) for x in operands]
 
 
 def _run(device: GpuDevice, plan: Plan, operands: tuple[Any, ...]) -> Sequence[GpuArray]:
@@ -106,13 +101,7 @@ def _run(device: GpuDevice, plan: Plan, operands: tuple[Any, ...]) -> Sequence[G
     if plan.numbers:
         inputs = [x for x in operands if type(x) is GpuArray]
         numbers = [scalar(operands[place], kind) for place, kind in plan.numbers]
-    shape, strides, size = plan.shape, plan.strides, plan.size
-    outputs = [device.dense(shape, strides, size, n, t, known) for n, t, known in plan.results]
-    if not plan.contiguous:
-        for out in outputs:
-            out.contiguous = False
-    plan.launch.run(device, inputs, outputs, numbers)
-    return outputs
+    return plan.launch.run(device, inputs, [], numbers, plan.results)
 
 
 def _run_pieces(
@@ -177,13 +166,11 @@ def _plan(device: GpuDevice, program: Chained, operands: tuple[Operand, ...]) ->
     result = dense_strides(ordered)
     if order is not None:
         result = tuple(result[order.index(i)] for i in range(len(shape)))
+    dense = is_dense(shape, result)
     return Plan(
         program=program,
         launch=Launch.of(device, kernel, groups, (), inputs, (total, *params)),
         shape=shape,
-        strides=result,
-        size=size,
-        contiguous=is_dense(shape, result),
         copies=() if walk.vector or size < _COPY_FROM else _against(operands, merged),
         numbers=tuple(
             (place, chain.inputs[place])
@@ -191,7 +178,16 @@ def _plan(device: GpuDevice, program: Chained, operands: tuple[Operand, ...]) ->
             if not isinstance(x, GpuArray)
         ),
         results=tuple(
-            (size * ITEM_BYTES[t.name], t, layout_of(t, shape, result, 0)) for t in program.dtypes
+            (
+                shape,
+                result,
+                size,
+                size * ITEM_BYTES[t.name],
+                t,
+                layout_of(t, shape, result, 0),
+                dense,
+            )
+            for t in program.dtypes
         ),
     )
 
@@ -282,7 +278,8 @@ def _entry(op: str) -> Callable[..., GpuArray]:
     first = int(declared[0].kind == "Bool" != declared[-1].kind)
 
     def run(device: GpuDevice, *operands: Operand) -> GpuArray:
-        key = (op, *_layouts(operands))
+        # Plans depend on the layouts of arrays and on the types of numbers.
+        key = (op, *[x.known or x.layout if type(x) is GpuArray else type(x) for x in operands])
         plan: Plan = device.plans.get(key) or device.plans.find(
             key, lambda: found(device, operands)
         )

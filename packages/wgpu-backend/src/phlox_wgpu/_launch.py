@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from phlox_tensor import DeviceError
 
-from ._array import GpuArray
+from ._array import GpuArray, Result
 from ._engine import Pipeline
 from ._runtime import GpuDevice, grid
 
@@ -68,10 +68,11 @@ class Launch:
         self,
         device: GpuDevice,
         inputs: Sequence[GpuArray],
-        outputs: Sequence[GpuArray],
+        outputs: list[GpuArray],
         changing: Sequence[float] = (),
-    ) -> None:
-        """Record the dispatch."""
+        results: Sequence[Result] = (),
+    ) -> list[GpuArray]:
+        """Record the dispatch; returns the outputs, to which arrays for `results` are added."""
         params: Sequence[float] = self.unmoved
         for x in inputs:
             if x.offset:
@@ -79,7 +80,8 @@ class Launch:
                 break
         if changing:
             params = (*params, *changing)
-        device.record(self.pipeline, inputs, outputs, params, *self.grid)
+        device.record(self.pipeline, inputs, outputs, params, self.grid, results)
+        return outputs
 
     def _params(self, offsets: Sequence[int]) -> tuple[float, ...]:
         params = list(self.head)

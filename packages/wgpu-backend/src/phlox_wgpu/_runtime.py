@@ -43,7 +43,7 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, DeviceError, IndexOutOfRangeError, MemoryUse
 
-from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
+from ._array import ITEM_BYTES, GpuArray, Result, Storage, dense_strides
 from ._cache import Recent
 from ._engine import Buffer, Engine, Noted, Pipeline, driver
 from ._errors import DeviceMemoryError, ForkedLock, ShaderError, too_wide
@@ -125,31 +125,32 @@ class GpuDevice:
                 of memory.
         """
         size = math.prod(shape)
-        return self.dense(shape, dense_strides(shape), size, size * ITEM_BYTES[dtype.name], dtype)
+        nbytes = size * ITEM_BYTES[dtype.name]
+        with self.lock:
+            return self._made((shape, dense_strides(shape), size, nbytes, dtype, 0, True))
 
-    def dense(
-        self,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        size: int,
-        nbytes: int,
-        dtype: DType,
-        known: int = 0,
-    ) -> GpuArray:
-        """Do what `empty` does, knowing the row-major strides, the element count and the bytes."""
+    def _made(self, result: Result) -> GpuArray:
+        """A new array with undefined content. The caller holds the lock."""
         array = GpuArray.__new__(GpuArray)
-        array.storage = self.storage(nbytes)
-        array.shape = shape
-        array.strides = strides
         array.offset = 0
-        array.dtype = dtype
-        array.size = size
-        array.contiguous = True
-        array.known = known
+        (
+            array.shape,
+            array.strides,
+            array.size,
+            nbytes,
+            array.dtype,
+            array.known,
+            array.contiguous,
+        ) = result
+        array.storage = self._storage(nbytes)
         return array
 
     def storage(self, nbytes: int) -> Storage:
         """Take a buffer of at least `nbytes` from the pool."""
+        with self.lock:
+            return self._storage(nbytes)
+
+    def _storage(self, nbytes: int) -> Storage:
         if nbytes > self.max_binding_bytes:
             limit = f"{self.max_binding_bytes} (the adapter's max-storage-buffer-binding-size)"
             raise DeviceMemoryError(
@@ -159,14 +160,17 @@ class GpuDevice:
                 expected=f"at most {limit}",
                 hint="split the tensor, or keep it on the Cpu backend",
             )
-        with self.lock:
-            try:
-                buffer = self.pool.take(nbytes)
-            except driver.DriverError:
-                buffer = self._take_again(nbytes)
-            storage = Storage(buffer, self.pool)
-            if self.tape is not None:
-                self.tape.made.add(storage)
+        try:
+            buffer = self.pool.take(nbytes)
+        except driver.DriverError:
+            buffer = self._take_again(nbytes)
+        storage = Storage()
+        storage.buffer = buffer
+        storage.pool = self.pool
+        storage.line = storage.taken = 0
+        storage.newest = None
+        if self.tape is not None:
+            self.tape.made.add(storage)
         return storage
 
     def _take_again(self, nbytes: int) -> Buffer:
@@ -236,22 +240,27 @@ class GpuDevice:
         Raises:
             ShaderError: the kernel does not compile (its text is in the error).
         """
-        self.record(self.pipeline(*kernel), inputs, outputs, params, *grid(groups))
+        self.record(self.pipeline(*kernel), inputs, [*outputs], params, grid(groups))
 
     def record(
         self,
         pipeline: Pipeline,
         inputs: Sequence[GpuArray],
-        outputs: Sequence[GpuArray],
+        outputs: list[GpuArray],
         params: Sequence[float],
-        x: int,
-        y: int,
-        z: int,
+        grid: tuple[int, int, int],
+        results: Sequence[Result] = (),
     ) -> None:
-        """Record one dispatch of a compiled kernel over x * y * z workgroups; 0 records none."""
-        if not (x and y and z):
-            return
+        """Record one dispatch of a compiled kernel over a grid of workgroups, if there are some.
+
+        Arrays are made for `results`, and added to the outputs.
+        """
+        x, y, z = grid
         with self.lock:
+            for result in results:
+                outputs.append(self._made(result))
+            if not (x and y and z):
+                return
             try:
                 self.engine.record(pipeline, inputs, outputs, params, x, y, z)
             except (struct.error, OverflowError) as error:
@@ -259,7 +268,7 @@ class GpuDevice:
             except driver.DriverError as error:
                 raise self._told(error, "recording a kernel") from error
             if self.tape is not None:
-                self.tape.note(pipeline, inputs, outputs, params, (x, y, z))
+                self.tape.note(pipeline, inputs, outputs, params, grid)
 
     def script(self, noted: Sequence[Noted]) -> Any:
         """Return what `record_again` takes for dispatches that were noted."""
