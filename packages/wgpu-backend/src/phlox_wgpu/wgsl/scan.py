@@ -38,7 +38,7 @@ BEFORE\
 
 # A workgroup per block of a row: four elements a thread, then the threads' sums by doubling steps.
 _TOGETHER = f"""\
-var<workgroup> sums: array<ITEM, {WORKGROUP}>;
+var<workgroup> sums: array<ITEM, {2 * WORKGROUP}>;
 {SIGNATURE.format(threads=WORKGROUP)}\
   let g = linear_group(group, groups);
   if (g >= p.rows * p.blocks) {{ return; }}
@@ -58,23 +58,25 @@ BEFORE\
       if (k < end) {{ sum = joined(sum, LOAD); }}
       own[n] = sum;
     }}
+    var at_step = 0u;
     sums[lane_index] = sum;
     workgroupBarrier();
     for (var step = 1u; step < {WORKGROUP}u; step <<= 1u) {{
       var left = NONE;
-      if (lane_index >= step) {{ left = sums[lane_index - step]; }}
-      workgroupBarrier();
-      sums[lane_index] = joined(left, sums[lane_index]);
+      if (lane_index >= step) {{ left = sums[at_step + lane_index - step]; }}
+      sum = joined(left, sum);
+      at_step = {WORKGROUP}u - at_step;
+      sums[at_step + lane_index] = sum;
       workgroupBarrier();
     }}
     var base = before;
-    if (lane_index > 0u) {{ base = joined(base, sums[lane_index - 1u]); }}
+    if (lane_index > 0u) {{ base = joined(base, sums[at_step + lane_index - 1u]); }}
     for (var n = 0u; n < 4u; n++) {{
       own[n] = joined(base, own[n]);
       let k = k0 + n;
       if (k < end) {{ STORE }}
     }}
-    before = joined(before, sums[{WORKGROUP - 1}u]);
+    before = joined(before, sums[at_step + {WORKGROUP - 1}u]);
     workgroupBarrier();
   }}
   if (lane_index == 0u) {{ TOTAL }}
