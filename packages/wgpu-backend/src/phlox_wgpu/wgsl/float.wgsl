@@ -462,9 +462,7 @@ fn normal_cdf_f(x: f32) -> f32 {
 }
 
 fn gelu_f(x: f32) -> f32 {
-  if (is_nan_f32(x)) { return x; }
-  if (bitcast<u32>(x) == 0xff800000u) { return -0.0; }
-  return x * normal_cdf_f(x);
+  return select(x * normal_cdf_f(x), -0.0, bitcast<u32>(x) == 0xff800000u);
 }
 
 fn gelu_backward_f(g: f32, x: f32) -> f32 {
