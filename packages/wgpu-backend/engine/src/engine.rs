@@ -30,6 +30,7 @@ pub struct Engine {
     pub serials: AtomicU64,
     pub shapes: Vec<wgpu::CooperativeMatrixProperties>,
     pub lanes: u32,
+    pub software: bool,
     pub debug: bool,
 }
 
@@ -181,6 +182,7 @@ impl Engine {
             serials: AtomicU64::new(1),
             shapes: adapter.0.cooperative_matrix_properties(),
             lanes: if info.subgroup_min_size == info.subgroup_max_size { info.subgroup_min_size } else { 0 },
+            software: info.device_type == wgpu::DeviceType::Cpu,
             debug,
             device,
             queue,
@@ -260,7 +262,11 @@ impl Engine {
                 layout: Some(&layout.whole),
                 module: &module,
                 entry_point: Some("main"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    // Shaders of ours write workgroup memory before they read it.
+                    zero_initialize_workgroup_memory: checks,
+                    ..wgpu::PipelineCompilationOptions::default()
+                },
                 cache: None,
             })
         })?;

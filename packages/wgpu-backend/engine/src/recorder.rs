@@ -11,8 +11,9 @@ use crate::queue::{Batch, Job, Pass};
 use crate::recent::Recent;
 
 pub const RING_BYTES: usize = 1 << 20;
-pub const FIRST_FLUSH: usize = 16; // starts the GPU early after a wait
+pub const FIRST_FLUSH: usize = 2; // starts the GPU early after a wait; then batches grow
 pub const LATER_FLUSH: usize = 128;
+const IDLE_FLUSH: usize = 16; // where the thread has nothing to do; a batch costs it as much as eight dispatches
 const KEPT_GROUPS: usize = 8192;
 
 /// What is recorded and not yet sent.
@@ -128,9 +129,10 @@ impl Engine {
     }
 
     pub fn flush_if_full(&self, record: &mut Record) {
-        if record.passes.len() >= record.flush_at {
+        let (count, at) = (record.passes.len(), record.flush_at);
+        if count >= at || (at == LATER_FLUSH && count >= IDLE_FLUSH && self.worker.is_idle()) {
             self.send(record, Batch::default());
-            record.flush_at = LATER_FLUSH;
+            record.flush_at = if at < IDLE_FLUSH { 2 * at } else { LATER_FLUSH };
         }
     }
 

@@ -18,7 +18,9 @@ use crate::ticket::{State, Ticket};
 
 const KEPT_STAGING: u64 = 1 << 26;
 const COPIED: usize = 1 << 20; // bytes of an upload that are copied, so that it need not wait
-const SPIN: Duration = Duration::from_micros(250); // a sleep takes 50 us more than is asked for
+// A sleep takes 50 us more than is asked for. Software has the processor that a spin would take.
+const SPIN: Duration = Duration::from_millis(10);
+const SOFTWARE_SPIN: Duration = Duration::from_micros(250);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 impl Engine {
@@ -35,6 +37,7 @@ impl Engine {
     /// Block until the bytes of a ticket are here.
     pub fn arrive(&self, state: &State) -> PyResult<()> {
         self.worker.reach();
+        let spin = if self.software { SOFTWARE_SPIN } else { SPIN };
         let start = Instant::now();
         let arrived = loop {
             self.poll(wgpu::PollType::Poll);
@@ -42,12 +45,12 @@ impl Engine {
                 break arrived;
             }
             let waited = start.elapsed();
-            if waited < SPIN {
-                std::hint::spin_loop();
+            if waited < spin {
+                std::thread::yield_now();
                 continue;
             }
             self.check()?;
-            std::thread::sleep((waited / 16).min(LONGEST_SLEEP));
+            std::thread::sleep((waited / 64).min(LONGEST_SLEEP));
         };
         self.check()?;
         if arrived { Ok(()) } else { Err(DriverError::new_err("[read] mapping the staging buffer failed")) }
