@@ -16,7 +16,7 @@ _SMALL = (64, 64, 32, 32, 32)
 # Tiles that are faster with enough workgroups, best first.
 _LARGE = ((128, 256, 32, 64, 64), (128, 128, 32, 64, 64))
 _HALVES = (128, 128, 32, 64, 32)  # sums of a tile beside sums of all: twice the registers
-_PARTIAL_FROM = 512  # inner elements from which a second kernel may narrow what is stored whole
+_PARTIAL_FROM = 512  # inner elements from which a second kernel may add up parts of few tiles
 _LEAST = 32  # rows, columns and inner elements below which a tile is mostly padding
 
 
@@ -36,9 +36,8 @@ def tile_of(
         groups = rows * columns * batches
         if shape is not _SMALL and groups < ENOUGH_GROUPS:
             continue
-        partial = k >= _PARTIAL_FROM and not (m % tile.rows or n % tile.columns)
-        # One or two a core: then the memory that results wait in keeps no others away.
-        partial = partial and not ENOUGH_GROUPS <= groups <= 2 * ENOUGH_GROUPS
+        whole = not (m % tile.rows or n % tile.columns)
+        partial = whole and k >= _PARTIAL_FROM and groups < ENOUGH_GROUPS
         if tile.workgroup_bytes(partial=partial) <= memory:
             return tile, partial
     return None
