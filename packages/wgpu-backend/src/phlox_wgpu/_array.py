@@ -38,6 +38,21 @@ Result = tuple[tuple[int, ...], tuple[int, ...], int, int, "DType", int, bool]
 """An array to be made: shape, strides, elements, bytes, type, what it is `known` by, if dense."""
 
 
+_results: Recent[Hashable, Result] = Recent(_KEPT_LAYOUTS)
+
+
+def result_of(shape: tuple[int, ...], dtype: DType) -> Result:
+    """A dense row-major array to be made."""
+    key = shape, dtype.name
+
+    def found() -> Result:
+        size, strides = math.prod(shape), dense_strides(shape)
+        known = layout_of(dtype, shape, strides, 0)
+        return shape, strides, size, size * ITEM_BYTES[dtype.name], dtype, known, True
+
+    return _results.get(key) or _results.find(key, found)
+
+
 class Storage:
     """One pooled buffer; its bytes go back to the pool when the last array over it is gone."""
 

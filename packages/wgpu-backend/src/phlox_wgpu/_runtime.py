@@ -32,7 +32,6 @@ Write a kernel as data and launch it::
 from __future__ import annotations
 
 import atexit
-import math
 import os
 import struct
 from collections.abc import Callable, Hashable, Sequence
@@ -43,7 +42,7 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, DeviceError, IndexOutOfRangeError, MemoryUse
 
-from ._array import ITEM_BYTES, GpuArray, Result, Storage, dense_strides
+from ._array import GpuArray, Result, Storage, dense_strides, result_of
 from ._cache import Recent
 from ._engine import Buffer, Engine, Noted, Pipeline, driver
 from ._errors import DeviceMemoryError, ForkedLock, ShaderError, too_wide
@@ -124,10 +123,9 @@ class GpuDevice:
             DeviceMemoryError: the tensor is over the adapter's binding limit, or the device is out
                 of memory.
         """
-        size = math.prod(shape)
-        nbytes = size * ITEM_BYTES[dtype.name]
+        result = result_of(shape, dtype)
         with self.lock:
-            return self._made((shape, dense_strides(shape), size, nbytes, dtype, 0, True))
+            return self._made(result)
 
     def _made(self, result: Result) -> GpuArray:
         """A new array with undefined content. The caller holds the lock."""
