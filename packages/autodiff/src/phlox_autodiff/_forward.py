@@ -174,9 +174,9 @@ def _derivative(op: Op) -> Tangents | None:
             second(xs, ts, ys, dict(zip(names, attributes, strict=True)))
         )
     if (op.op_class.diagonal or op.op_class.reduces) and not isinstance(rule, ByAttribute):
-        return _Diagonal(op, rule)
+        return _diagonal(op, rule)
     if op.expand is None and not isinstance(rule, ByAttribute):
-        return _Transposed(op, rule)
+        return _transposed(op, rule)
     return None
 
 
@@ -205,95 +205,75 @@ def _multilinear(op: Op, xs: list[Any], ts: list[Any], attributes: tuple[Any, ..
     return [reduce(add, parts)]
 
 
-@final
-class _Diagonal:
+def _bound(op: Op, rule: SimpleRule) -> list[tuple[RuleFunction, tuple[Source, ...]] | None]:
+    """The functions of a rule, and what each needs."""
+    names = names_of(op)
+    return [None if f is None else (f, parameters_of(op, f, names)) for f in functions_of(op, rule)]
+
+
+def _argument(source: Source, cotangents: list[Any], pool: list[Any]) -> Any:
+    if source.kind == "cotangent":
+        return cotangents[source.place]
+    item = pool[source.place]
+    return item if source.kind == "pool" else getattr(item, source.kind)
+
+
+def _diagonal(op: Op, rule: SimpleRule) -> Tangents:
     """The rule of an elementwise op or a reduction, read forwards.
 
     An elementwise derivative scales, so the rule maps tangents as it maps cotangents. In a
     reduction the rule for a cotangent of ones gives what each element counts for.
     """
+    functions, reduces = _bound(op, rule), op.op_class.reduces
 
-    def __init__(self, op: Op, rule: SimpleRule) -> None:
-        """Find out what the functions of the rule need."""
-        names = names_of(op)
-        self._op = op
-        self._functions: list[tuple[RuleFunction, tuple[Source, ...]] | None] = [
-            None if f is None else (f, parameters_of(op, f, names)) for f in functions_of(op, rule)
-        ]
-
-    def __call__(
-        self, xs: list[Any], ts: list[Any], ys: list[Any], attributes: tuple[Any, ...]
-    ) -> list[Any]:
-        """The tangent of the one result."""
+    def move(xs: list[Any], ts: list[Any], ys: list[Any], attributes: tuple[Any, ...]) -> list[Any]:
         (y,) = ys
         if not _floats(attributes):
             return [None]
         pool = [*xs, *ys, *attributes]
         total: Any = None
-        for t, entry in zip(ts, self._functions, strict=True):
+        for t, entry in zip(ts, functions, strict=True):
             if t is None or entry is None:
                 continue
             function, sources = entry
-            reduces = self._op.op_class.reduces
-            given = y.zeros() + 1 if reduces else t
-            args = [self._argument(source, given, pool) for source in sources]
-            part = function(*args)
+            given = [y.zeros() + 1 if reduces else t]
+            part = function(*[_argument(source, given, pool) for source in sources])
             if part is None:
                 continue
             if reduces:
-                axis = attributes[self._op.attribute_names.index("axis")]
+                axis = attributes[op.attribute_names.index("axis")]
                 part = (part * t).sum(axis=axis).reshape(y.shape).astype(y.dtype)
             total = part if total is None else total + part
         if total is not None and total.shape != y.shape:
             total = total.broadcast_to(y.shape)
         return [total]
 
-    @staticmethod
-    def _argument(source: Source, cotangent: Tensor[Any], pool: list[Any]) -> Any:
-        if source.kind == "cotangent":
-            return cotangent
-        item = pool[source.place]
-        return item if source.kind == "pool" else getattr(item, source.kind)
+    return move
 
 
-@final
-class _Transposed:
+def _transposed(op: Op, rule: SimpleRule) -> Tangents:
     """Any rule, read forwards: it is linear in the cotangents, so its own gradient moves tangents.
 
     Two passes backwards make one forwards: Townsend, "A new trick for calculating
     Jacobian vector products", 2017.
     """
+    functions, joint = _bound(op, rule), isinstance(rule, Joint)
 
-    def __init__(self, op: Op, rule: SimpleRule) -> None:
-        """Find out what the functions of the rule need."""
-        names = names_of(op)
-        self._joint = isinstance(rule, Joint)
-        self._functions = [
-            None if f is None else (f, parameters_of(op, f, names)) for f in functions_of(op, rule)
-        ]
-
-    def __call__(
-        self, xs: list[Any], ts: list[Any], ys: list[Any], attributes: tuple[Any, ...]
-    ) -> list[Any]:
-        """The tangents of the results."""
+    def move(xs: list[Any], ts: list[Any], ys: list[Any], attributes: tuple[Any, ...]) -> list[Any]:
         recording = Autodiff(ys[0].device)
         cotangents = [y.zeros().to_device(recording).require_grad() for y in ys]
         pool = [*xs, *ys, *attributes]
-
-        def argument(source: Source) -> Any:
-            if source.kind == "cotangent":
-                return cotangents[source.place]
-            item = pool[source.place]
-            return item if source.kind == "pool" else getattr(item, source.kind)
-
         found: list[Any] = []
-        for i, entry in enumerate(self._functions):
-            still = not self._joint and ts[i] is None
-            out: Any = None if entry is None or still else entry[0](*map(argument, entry[1]))
-            found.extend(out) if self._joint else found.append(out)
+        for i, entry in enumerate(functions):
+            out: Any = None
+            if entry is not None and (joint or ts[i] is not None):
+                out = entry[0](*[_argument(source, cotangents, pool) for source in entry[1]])
+            found.extend(out) if joint else found.append(out)
         pairs = [(c, t) for c, t in zip(found, ts, strict=True) if c is not None and t is not None]
         grads = reduce(add, [(c * t).sum() for c, t in pairs]).backward()
         return [grads.get(g) for g in cotangents]
+
+    return move
 
 
 R = TypeVar("R")
