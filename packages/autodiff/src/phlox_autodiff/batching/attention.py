@@ -16,10 +16,6 @@ def _with_lanes(call: Call, tensors: int) -> list[Any]:
     return [*heads, *(call.full(i, rank) for i in (tensors, tensors + 1))]
 
 
-def _attention(call: Call) -> Tensor[Any]:
-    return call.run(*_with_lanes(call, 3))
-
-
 def _attention_backward(call: Call) -> tuple[Tensor[Any], ...]:
     *grads, dbias = call.run(*_with_lanes(call, 4))
     if call.operands[5] is None:  # then the cotangent is empty
@@ -28,6 +24,6 @@ def _attention_backward(call: Call) -> tuple[Tensor[Any], ...]:
 
 
 LANES: Final[dict[str, LanesRule | NoLanes]] = {
-    "attention": _attention,
+    "attention": lambda call: call.run(*_with_lanes(call, 3)),
     "attention_backward": _attention_backward,
 }

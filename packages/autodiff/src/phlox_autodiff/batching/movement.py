@@ -43,10 +43,6 @@ def _parts(call: Call) -> tuple[Any, ...]:
     return tuple(with_lanes(x, call.size, mapped=m) for x, m in pairs)
 
 
-def _concat(call: Call) -> Any:
-    return call.run(_parts(call), attributes=(call.attribute("axis") + 1,))
-
-
 def _add_slices(call: Call) -> Any:
     """Start and step name the axes of the first part, then those of the next."""
     shape = call.attribute("shape")
@@ -67,7 +63,7 @@ def _add_slices(call: Call) -> Any:
 LANES: Final[dict[str, LanesRule | NoLanes]] = {
     "add_slices": _add_slices,
     "broadcast_to": _broadcast_to,
-    "concat": _concat,
+    "concat": lambda call: call.run(_parts(call), attributes=(call.attribute("axis") + 1,)),
     "pad": _pad,
     "permute_dims": _permute_dims,
     "reshape": _reshape,

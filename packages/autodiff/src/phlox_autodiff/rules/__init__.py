@@ -9,10 +9,8 @@ from .._rule import Rule, Second
 from . import (
     _few,
     activation,
-    attention,
     binary,
     blocks,
-    collective,
     contraction,
     convolution,
     factorization,
@@ -29,9 +27,8 @@ from . import (
 )
 
 _FAMILIES: Final = (
-    activation, attention, binary, blocks, collective, contraction, convolution, factorization,
-    _few, indexing, movement, piecewise, pooling, quantization, recurrence, reduction, rows, signal,
-    unary,
+    _few, activation, binary, blocks, contraction, convolution, factorization, indexing, movement,
+    piecewise, pooling, quantization, recurrence, reduction, rows, signal, unary,
 )  # fmt: skip
 TABLES: Final = tuple(family.RULES for family in _FAMILIES)
 RULES: Final[dict[str, Rule]] = {name: row for table in TABLES for name, row in table.items()}

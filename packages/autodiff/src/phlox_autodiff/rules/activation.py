@@ -1,7 +1,5 @@
 """Derivatives of activations; the ones that are not here follow their expansion."""
 
-# ruff: noqa: PLW0108 - the parameter names of a lambda say what the rule keeps
-
 from __future__ import annotations
 
 from math import pi, sqrt
@@ -16,10 +14,6 @@ from .._unchecked import unchecked
 _SQRT_2_OVER_PI: Final = sqrt(2 / pi)
 _FAR: Final = 40.0  # from where on a normal density is 0
 _FARTHEST: Final = 1000.0  # from where on a sigmoid is 0 or 1 in every type
-
-
-def _celu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
-    return (x > 0).where(g, g * (x.clip(max=0.0) / alpha).exp())
 
 
 def _elu(g: Tensor, x: Tensor, alpha: float) -> Tensor:
@@ -66,7 +60,7 @@ def _silu_bend(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
 
 
 RULES: Final[dict[str, Rule]] = {
-    "celu": _celu,
+    "celu": lambda g, x, alpha: (x > 0).where(g, g * (x.clip(max=0.0) / alpha).exp()),
     "elu": _elu,
     "gelu": lambda g, x: unchecked(ops.gelu_backward, (g, x)),
     "gelu_backward": (lambda gg, x: ops.gelu_backward(gg, x), _gelu_bend),

@@ -3,8 +3,6 @@
 An operand may be a plain number where it has no gradient of its own; the rules hold for both.
 """
 
-# ruff: noqa: PLW0108 - the parameter names of a lambda say what the rule keeps
-
 from __future__ import annotations
 
 from collections.abc import Callable

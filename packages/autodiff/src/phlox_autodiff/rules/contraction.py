@@ -46,10 +46,6 @@ def _matmul_x2(g: Tensor, x1: Tensor, x2_shape: Shape) -> Tensor:
     return sum_to(out, line).reshape(x2_shape)
 
 
-def _linear_x(g: Tensor, weight: Tensor) -> Tensor:
-    return g @ transposed(weight)
-
-
 def _linear_weight(g: Tensor, x: Tensor) -> Tensor:
     if len(g.shape) != 2:
         x, g = _rows(x), _rows(g)
@@ -65,7 +61,7 @@ def linear_bias(g: Tensor) -> Tensor:
 
 
 RULES: Final[dict[str, Rule]] = {
-    "linear": (_linear_x, _linear_weight, linear_bias),
+    "linear": (lambda g, weight: g @ transposed(weight), _linear_weight, linear_bias),
     "matmul": (_matmul_x1, _matmul_x2),
     "matmul_integer": none("the operands are not Float"),
     "prepacked": lambda g: g,

@@ -50,11 +50,11 @@ def _transposed_weight(
 
 
 RULES: Final[dict[str, Rule]] = {
-    "conv2d": (  # lambdas whose parameters are names of what a rule gets
-        lambda g, weight, x_shape, stride, padding, dilation, groups: ops.conv2d_input_grad(  # noqa: PLW0108
+    "conv2d": (
+        lambda g, weight, x_shape, stride, padding, dilation, groups: ops.conv2d_input_grad(
             g, weight, x_shape, stride, padding, dilation, groups
         ),
-        lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv2d_weight_grad(  # noqa: PLW0108
+        lambda g, x, weight_shape, stride, padding, dilation, groups: ops.conv2d_weight_grad(
             g, x, weight_shape, stride, padding, dilation, groups
         ),
         lambda g: g.sum(axis=(0, 2, 3)),

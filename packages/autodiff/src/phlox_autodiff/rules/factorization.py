@@ -105,10 +105,6 @@ def _by_singular_values(g: Tensor, x: Tensor) -> Tensor:
     return sign * (u @ own.where(inner, -pairs * turned.mT) @ vh)
 
 
-def _det(g: Tensor, x: Tensor) -> Tensor:
-    return g[..., None, None] * ops.cofactor(x)
-
-
 def _eigh(
     g_values: Tensor | None, g_vectors: Tensor | None, values: Tensor, vectors: Tensor
 ) -> Tensor:
@@ -126,10 +122,6 @@ def _eigh(
 def _eigvalsh(g: Tensor, x: Tensor) -> Tensor:
     vectors = ops.eigh(x)[1]
     return (vectors * g[..., None, :]) @ vectors.mT
-
-
-def _inv(g: Tensor, y: Tensor) -> Tensor:
-    return -(y.mT @ g @ y.mT)
 
 
 def _lstsq_x1(
@@ -240,10 +232,6 @@ def _solve_x1(g: Tensor, x1: Tensor, y: Tensor, x1_shape: Shape) -> Tensor:
     return sum_to(-(ops.solve(x1.mT, g) @ y.mT), x1_shape)
 
 
-def _solve_x2(g: Tensor, x1: Tensor, x2_shape: Shape) -> Tensor:
-    return sum_to(ops.solve(x1.mT, g), x2_shape)
-
-
 def _triangular_x1(
     g: Tensor, x1: Tensor, y: Tensor, x1_shape: Shape, upper: bool, unit_diagonal: bool
 ) -> Tensor:
@@ -304,17 +292,17 @@ def _svdvals(g: Tensor, x: Tensor) -> Tensor:
 RULES: Final[dict[str, Rule]] = {
     "cholesky": _cholesky,
     "cofactor": _cofactor,
-    "det": _det,
+    "det": lambda g, x: g[..., None, None] * ops.cofactor(x),
     "eigh": _eigh,
     "eigvalsh": _eigvalsh,
-    "inv": _inv,
+    "inv": lambda g, y: -(y.mT @ g @ y.mT),
     "lstsq": (_lstsq_x1, _lstsq_x2, lambda values, rtol_shape: values.zeros(rtol_shape)),  # a bound
     "lu": _lu,
     "matrix_exp": _matrix_exp,
     "pinv": (_pinv, lambda g, rtol_shape: g.zeros(rtol_shape)),  # a bound
     "qr": _qr,
     "slogdet": _slogdet,
-    "solve": (_solve_x1, _solve_x2),
+    "solve": (_solve_x1, lambda g, x1, x2_shape: sum_to(ops.solve(x1.mT, g), x2_shape)),
     "solve_triangular": (_triangular_x1, _triangular_x2),
     "svd": _svd,
     "svdvals": _svdvals,

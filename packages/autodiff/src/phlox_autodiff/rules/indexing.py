@@ -63,12 +63,8 @@ def scatter_extreme(
     return (share * kept).astype(g.dtype), None, at_values.astype(g.dtype)
 
 
-def _at_values(g: Tensor, indices: Tensor[Int], axis: int) -> Tensor:
-    return g.take_along_axis(indices, axis=axis)
-
-
 _SCATTER: Final[dict[str, SimpleRule]] = {
-    "add": (lambda g: g, None, _at_values),
+    "add": (lambda g: g, None, lambda g, indices, axis: g.take_along_axis(indices, axis=axis)),
     "max": Joint(scatter_extreme),
     "min": Joint(scatter_extreme),
     "mul": Joint(scatter_mul),

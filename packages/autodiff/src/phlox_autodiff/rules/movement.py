@@ -1,7 +1,5 @@
 """Derivatives of views and data movement."""
 
-# ruff: noqa: PLW0108 - the parameter names of a lambda say what the rule keeps
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,10 +16,6 @@ from .._slices import Slices
 Shape = tuple[int, ...]
 
 Steps = tuple[int, ...]
-
-
-def _permute_dims(g: Tensor, axes: tuple[int, ...]) -> Tensor:
-    return g.permute_dims(tuple(axes.index(i) for i in range(len(axes))))
 
 
 def _add_slices(
@@ -57,12 +51,6 @@ def _concat(g: Tensor, xs_shape: tuple[Shape, ...], axis: int) -> tuple[Tensor, 
     return tuple(out)
 
 
-def _slice_scatter_x(
-    g: Tensor, values_shape: Shape, start: Steps, size: Steps, step: Steps
-) -> Tensor:
-    return ops.slice_scatter(g, g.zeros(values_shape), start, size, step)
-
-
 RULES: Final[dict[str, Rule]] = {
     "add_slices": _add_slices,
     "broadcast_to": lambda g, x_shape: sum_to(g, x_shape),
@@ -71,11 +59,13 @@ RULES: Final[dict[str, Rule]] = {
     "flip": lambda g, axis: g.flip(axis=axis),
     "getitem": _getitem,
     "pad": _pad,
-    "permute_dims": _permute_dims,
+    "permute_dims": lambda g, axes: g.permute_dims(tuple(axes.index(i) for i in range(len(axes)))),
     "reshape": lambda g, x_shape: g.reshape(x_shape),
     "slice": lambda g, x_shape, start, step: Slices(x_shape, g, start, step),
     "slice_scatter": (
-        _slice_scatter_x,
+        lambda g, values_shape, start, size, step: ops.slice_scatter(
+            g, g.zeros(values_shape), start, size, step
+        ),
         lambda g, start, size, step: ops.slice_(g, start, size, step),
     ),
 }

@@ -1,7 +1,5 @@
 """Derivatives of softmax and normalization."""
 
-# ruff: noqa: PLW0108 - the parameter names of a lambda say what the rule keeps
-
 from __future__ import annotations
 
 from typing import Final
@@ -24,10 +22,6 @@ def _channelwise(v: Tensor, x: Tensor) -> Tensor:
 def _axes(x: Tensor) -> tuple[int, ...]:
     """All axes but that of the channels."""
     return (0, *range(2, x.ndim))
-
-
-def _batch_norm_x(g: Tensor, weight: Tensor, var: Tensor, epsilon: float) -> Tensor:
-    return g * _channelwise(weight * (var + epsilon).rsqrt(), g)
 
 
 def _pull(g: Tensor, x: Tensor, mean: Tensor) -> Tensor:
@@ -81,7 +75,7 @@ def _batch_norm_train(
 
 RULES: Final[dict[str, Rule]] = {
     "batch_norm": (
-        _batch_norm_x,
+        lambda g, weight, var, epsilon: g * _channelwise(weight * (var + epsilon).rsqrt(), g),
         _batch_norm_weight,
         lambda g: g.sum(axis=_axes(g)),
         _batch_norm_mean,
