@@ -31,29 +31,6 @@ _KINDS: Final[dict[Any, tuple[str, Callable[[Any], bool]]]] = {
     _TYPE.TENSOR: ("a tensor", lambda v: isinstance(v, np.ndarray)),
 }
 
-_PADS: Final = "NOTSET SAME_UPPER SAME_LOWER VALID"
-_WINDOWS: Final = ("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "LpPool", "MaxPool")
-# Attributes that are one of some words or numbers; rows read them without looking at others.
-_ONE_OF: Final[dict[tuple[str, str], str]] = {
-    ("BitShift", "direction"): "LEFT RIGHT",
-    ("DepthToSpace", "mode"): "DCR CRD",
-    ("GRU", "layout"): "0 1",
-    ("Gelu", "approximate"): "none tanh",
-    ("GridSample", "mode"): "linear nearest cubic",
-    ("LSTM", "layout"): "0 1",
-    ("LinearAttention", "update_rule"): "linear gated delta gated_delta",
-    ("LpPool", "p"): "1 2 3 4 5 6 7 8 9",
-    ("NegativeLogLikelihoodLoss", "reduction"): "none sum mean",
-    ("QLinearConv", "auto_pad"): _PADS,
-    ("RNN", "layout"): "0 1",
-    ("Resize", "keep_aspect_ratio_policy"): "stretch not_larger not_smaller",
-    ("Resize", "mode"): "nearest linear cubic",
-    ("SoftmaxCrossEntropyLoss", "reduction"): "none sum mean",
-    ("SpaceToDepth", "mode"): "DCR CRD",
-    ("TensorScatter", "mode"): "linear circular",
-    **{(op, "auto_pad"): _PADS for op in _WINDOWS},
-}
-
 
 def refuse_unsound(graph: Graph) -> None:
     """Look at the attributes, results and inner graphs of all nodes."""
@@ -68,10 +45,11 @@ def refuse_unsound(graph: Graph) -> None:
 
 
 def _refuse_words(node: Node) -> None:
-    for name, value in node.attributes.items():
-        words = _ONE_OF.get((node.op, name)) if not node.domain else None
-        if words is not None and value != "" and str(value) not in words.split():
-            expected = ", ".join(words.split())
+    row = row_of(node.key)
+    for name, words in row.words.items() if row is not None else ():
+        value = node.attributes.get(name, "")
+        if value != "" and value not in words:
+            expected = ", ".join(map(str, words))
             got = f"{name}={value!r} of {node.where()}"
             raise OnnxError("onnx", "an attribute is none of its words", got=got, expected=expected)
 

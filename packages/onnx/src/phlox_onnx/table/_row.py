@@ -8,7 +8,8 @@ takes stands in its annotation:
 - ``Ints``: a tuple of integers, read likewise; ``Scalar``: one Python number;
 - ``Raw``: a tensor, an array, a list or None, as it comes.
 
-Attributes that several ops share may be ``**how: Unpack[...]`` of a dict whose keys they are.
+Attributes that several ops share may be ``**how: Unpack[...]`` of a dict whose keys they are. One
+that is a ``Literal`` has to be one of its words, which is looked at before anything runs.
 ``outputs``, ``device`` and ``stacked`` among the keywords are no attributes: how many outputs are
 wanted, where new tensors belong, and what a body gives that is stacked. A function returns a
 value, or a tuple of them.
@@ -17,9 +18,11 @@ value, or a tuple of them.
 from __future__ import annotations
 
 import inspect
+import sys
+from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final, get_args, get_origin
 
 import numpy as np
 
@@ -76,6 +79,7 @@ class Row:
         inputs: the parameters by position.
         rest: the parameter that takes all further inputs.
         attributes: the parameters by keyword, with whether the node has to bring them.
+        words: what those may be that are a ``Literal``.
         registered: whether the function is a user's.
         optional_test: whether it asks if an input is there at all.
         bias: where the bias stands if the second input is the weight of a layer: ``"input"`` is
@@ -98,6 +102,7 @@ class Row:
     inputs: tuple[Parameter, ...]
     rest: Parameter | None
     attributes: dict[str, bool]
+    words: dict[str, tuple[Any, ...]]
     context: tuple[str, ...]
     registered: bool = False
     optional_test: bool = False
@@ -125,6 +130,7 @@ def row(
     inputs: list[Parameter] = []
     rest = None
     attributes: dict[str, bool] = {}
+    words: dict[str, tuple[Any, ...]] = {}
     for each in inspect.signature(run).parameters.values():
         takes = _takes(each.annotation)
         bare = each.default is inspect.Parameter.empty
@@ -134,14 +140,27 @@ def row(
             rest = Parameter(each.name, takes, None, required and takes == "Tensor")
         elif each.kind is inspect.Parameter.KEYWORD_ONLY:
             attributes[each.name] = bare
+            words[each.name] = _words(each.annotation, run.__globals__)
         elif each.kind is inspect.Parameter.VAR_KEYWORD and "Unpack[" in str(each.annotation):
-            words = run.__globals__[str(each.annotation)[len("Unpack[") : -1]]
-            attributes |= dict.fromkeys(words.__annotations__, False)
+            made = run.__globals__[str(each.annotation)[len("Unpack[") : -1]]
+            attributes |= dict.fromkeys(made.__annotations__, False)
+            names = vars(sys.modules[made.__module__])
+            words |= {k: _words(v.__forward_arg__, names) for k, v in made.__annotations__.items()}
         else:
             inputs.append(Parameter(each.name, takes, default, required))
     context = tuple(name for name in CONTEXT if attributes.pop(name, None) is not None)
-    names = frozenset(trained.split())
-    return Row(opset, run, host, names, tuple(inputs), rest, attributes, context, **marks)
+    known = {name: each for name, each in words.items() if each}
+    found = (frozenset(trained.split()), tuple(inputs), rest, attributes, known, context)
+    return Row(opset, run, host, *found, **marks)
+
+
+def _words(annotation: Any, names: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a ``Literal`` holds, or the name of one; nothing for other types."""
+    text = str(annotation)
+    if text.startswith("Literal["):
+        return tuple(literal_eval(text.removeprefix("Literal")))
+    found = names.get(text)
+    return get_args(found) if get_origin(found) is Literal else ()
 
 
 _KINDS: Final = ("Host", "Ints", "Raw", "Scalar")

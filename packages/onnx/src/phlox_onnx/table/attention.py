@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from math import inf, sqrt
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -219,7 +219,7 @@ def linear_attention(
     kv_num_heads: int,
     q_num_heads: int,
     scale: float = 0.0,
-    update_rule: str = "gated_delta",
+    update_rule: Literal["linear", "gated", "delta", "gated_delta"] = "gated_delta",
 ) -> tuple[T, T]:
     """A state (batch, heads, d_k, d_v) that each step writes to and reads; step by step."""
     decay = _of_rule("decay", decay, "gated" in update_rule, update_rule)
@@ -256,7 +256,7 @@ def causal_conv(
     bias: T | None = None,
     past_state: T | None = None,
     *,
-    activation: str = "none",
+    activation: Literal["none", "silu", "swish"] = "none",
 ) -> tuple[T, T]:
     """Each channel with its own kernel over what was before; the end is the next state."""
     before = weight.shape[2] - 1
@@ -265,8 +265,6 @@ def causal_conv(
     else:
         padded = px.concat([past_state, input], axis=2)
     out = px.conv1d(padded, weight, bias, 1, 0, 1, input.shape[1])
-    if activation not in ("none", "silu", "swish"):
-        raise OnnxError("CausalConvWithState", "unknown activation", got=repr(activation))
     out = out if activation == "none" else px.silu(out)
     return out, padded[:, :, padded.shape[2] - before :]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def _bound(value: Any) -> Any:
     return value.reshape(()).item() if isinstance(value, np.ndarray) else value.reshape(())
 
 
-def shift(X: T, Y: T, *, direction: str) -> T:
+def shift(X: T, Y: T, *, direction: Literal["LEFT", "RIGHT"]) -> T:
     """Bits beyond the ends fall off."""
     by = px.bitwise_left_shift if direction == "LEFT" else px.bitwise_right_shift
     return by(X, Y)
@@ -129,7 +129,7 @@ def is_inf(X: T, *, detect_negative: int = 1, detect_positive: int = 1) -> Tenso
     return px.equal(X, inf if detect_positive else -inf)
 
 
-def gelu(X: T, *, approximate: str = "none") -> T:
+def gelu(X: T, *, approximate: Literal["none", "tanh"] = "none") -> T:
     return px.gelu_tanh(X) if approximate == "tanh" else px.gelu(X)
 
 

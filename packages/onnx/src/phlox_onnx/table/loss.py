@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
@@ -10,9 +10,12 @@ from phlox_tensor import Tensor
 from ._row import Row, row
 
 T = Tensor[Any]
+LossReduction = Literal["none", "sum", "mean"]
 
 
-def _nll(log_p: T, target: T, weight: T | None, reduction: str, ignore_index: int | None) -> T:
+def _nll(
+    log_p: T, target: T, weight: T | None, reduction: LossReduction, ignore_index: int | None
+) -> T:
     """Negative log-likelihood of the classes along axis 1."""
     kept = None
     if ignore_index is not None:
@@ -37,7 +40,7 @@ def likelihood(
     weight: T | None = None,
     *,
     ignore_index: int | None = None,
-    reduction: str = "mean",
+    reduction: LossReduction = "mean",
 ) -> T:
     return _nll(input, target, weight, reduction, ignore_index)
 
@@ -48,7 +51,7 @@ def cross_entropy(
     weights: T | None = None,
     *,
     ignore_index: int | None = None,
-    reduction: str = "mean",
+    reduction: LossReduction = "mean",
 ) -> tuple[T, T]:
     log_p = px.log_softmax(scores, axis=1)
     return _nll(log_p, labels, weights, reduction, ignore_index), log_p

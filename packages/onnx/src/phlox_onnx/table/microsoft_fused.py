@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Unpack
+from typing import Any, Final, Literal, Unpack
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .._errors import OnnxError
 from ._row import Host, Ints, Raw, Row, Scalar, row
 from .contraction import gemm
 from .elementwise import celu, elu, hard_sigmoid, leaky_relu, one, selu, thresholded_relu
-from .movement import pad, range_, trilu
+from .movement import PadMode, pad, range_, trilu
 from .selection import host_unique
 from .window import Windows, conv, grid_sample
 
@@ -117,10 +117,8 @@ def fused_gemm(
     return _after(out, "FusedGemm", activation, given)
 
 
-def cdist(A: T, B: T, *, metric: str = "sqeuclidean") -> T:
+def cdist(A: T, B: T, *, metric: Literal["euclidean", "sqeuclidean"] = "sqeuclidean") -> T:
     """Distances of the rows; squares are taken of differences, since those of roots lose digits."""
-    if metric not in ("euclidean", "sqeuclidean"):
-        raise OnnxError("CDist", "no such metric", got=repr(metric), expected="'sqeuclidean'")
     if metric == "euclidean":
         return px.cdist(A, B)
     return (A.expand_dims(axis=1) - B.expand_dims(axis=0)).square().sum(axis=2)
@@ -134,7 +132,7 @@ def inverse(X: T) -> T:
     return px.linalg.inv(X)
 
 
-def padded(data: T, pads: Ints, value: Raw = None, *, mode: str = "constant") -> T:
+def padded(data: T, pads: Ints, value: Raw = None, *, mode: PadMode = "constant") -> T:
     return pad(data, pads, value, mode=mode)
 
 

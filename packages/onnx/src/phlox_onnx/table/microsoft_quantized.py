@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
@@ -21,7 +21,7 @@ from .quantized import (
     quantize_linear,
     rounded,
 )
-from .window import average_pool
+from .window import Pools, average_pool
 
 T = Tensor[Any]
 
@@ -135,14 +135,6 @@ def quantized_concat(Y_scale: T, Y_zero_point: T, *inputs: T, axis: int) -> T:
     return _whole_bytes(out, Y_scale, Y_zero_point, Y_zero_point, "QLinearConcat")
 
 
-def _channels_first(x: T, last: int) -> T:
-    return px.moveaxis(x, -1, 1) if last else x
-
-
-def _channels_back(y: T, last: int) -> T:
-    return px.moveaxis(y, 1, -1) if last else y
-
-
 def quantized_average_pool(
     X: T,
     x_scale: T,
@@ -150,18 +142,15 @@ def quantized_average_pool(
     y_scale: T,
     y_zero_point: T | None = None,
     *,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
     channels_last: int = 0,
     count_include_pad: int = 0,
     kernel_shape: Ints,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
+    **how: Unpack[Pools],
 ) -> T:
-    x = _channels_first(dequantize_linear(X, x_scale, x_zero_point), channels_last)
-    how: dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "pads": pads}
-    how |= {"count_include_pad": count_include_pad, "strides": strides}
-    out = _channels_back(average_pool(x, kernel_shape=kernel_shape, **how), channels_last)
+    x = dequantize_linear(X, x_scale, x_zero_point)
+    x = px.moveaxis(x, -1, 1) if channels_last else x
+    out = average_pool(x, kernel_shape=kernel_shape, count_include_pad=count_include_pad, **how)
+    out = px.moveaxis(out, 1, -1) if channels_last else out
     return _whole_bytes(out, y_scale, y_zero_point, X, "QLinearAveragePool")
 
 

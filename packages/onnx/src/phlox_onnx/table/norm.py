@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
@@ -111,9 +111,7 @@ def group_normalization(
     return out * along_channels(scale, X) + along_channels(bias, X)
 
 
-def lp_normalization(input: T, *, axis: int = -1, p: int = 2) -> T:
-    if p not in (1, 2):
-        raise OnnxError("LpNormalization", "no such norm", got=p, expected="1 or 2")
+def lp_normalization(input: T, *, axis: int = -1, p: Literal[1, 2] = 2) -> T:
     powers = input.abs() if p == 1 else input.square()
     total = powers.sum(axis=axis, keepdims=True)
     norm = total if p == 1 else total.sqrt()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple, TypedDict, Unpack
+from typing import Any, Final, Literal, NamedTuple, TypedDict, Unpack
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
@@ -44,7 +44,7 @@ class Recurrent(TypedDict, total=False):
     activation_beta: Floats
     activations: tuple[str, ...] | None
     clip: float | None
-    direction: str
+    direction: Direction
     hidden_size: int
 
 
@@ -113,7 +113,7 @@ def _run(
 
 # One direction of a layer: x (batch, time, size), its state, whether backwards.
 Walk = Callable[[T, tuple[Any, ...], bool], tuple[Any, ...]]
-_DIRECTIONS: Final = {"bidirectional": 2, "forward": 1, "reverse": 1}
+Direction = Literal["forward", "reverse", "bidirectional"]
 # Places of the gates of phlox among those of ONNX.
 GATES: Final = {"GRU": (1, 0, 2), "LSTM": (0, 2, 3, 1), "RNN": (0,)}
 
@@ -194,10 +194,7 @@ def check_weights(op: str, X: T, W: T, R: T, gates: int, direction: str, hidden_
     Raises:
         OnnxError: with the attribute, or the weight, that does not fit.
     """
-    if direction not in _DIRECTIONS:
-        expected = ", ".join(_DIRECTIONS)
-        raise OnnxError(op, "unknown direction", got=f"direction={direction!r}", expected=expected)
-    hidden, count = R.shape[-1], _DIRECTIONS[direction]
+    hidden, count = R.shape[-1], 2 if direction == "bidirectional" else 1
     if hidden_size not in (0, hidden):
         got = f"hidden_size={hidden_size}"
         raise OnnxError(op, "hidden_size contradicts R", got=got, expected=hidden)
@@ -241,7 +238,7 @@ def rnn(
     sequence_lens: Host | None = None,
     initial_h: T | None = None,
     *,
-    layout: int = 0,
+    layout: Literal[0, 1] = 0,
     **how: Unpack[Recurrent],
 ) -> tuple[Any, ...]:
     acts = acts_of("RNN", X, W, R, 1, ("tanh",), how)
@@ -264,7 +261,7 @@ def gru(
     sequence_lens: Host | None = None,
     initial_h: T | None = None,
     *,
-    layout: int = 0,
+    layout: Literal[0, 1] = 0,
     linear_before_reset: int = 0,
     **how: Unpack[Recurrent],
 ) -> tuple[Any, ...]:
@@ -312,7 +309,7 @@ def lstm(
     P: T | None = None,
     *,
     input_forget: int = 0,
-    layout: int = 0,
+    layout: Literal[0, 1] = 0,
     **how: Unpack[Recurrent],
 ) -> tuple[Any, ...]:
     """Gates are input, output, forget, cell; ``P`` lets them see the cell."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -102,8 +102,8 @@ def resize(
     cubic_coeff_a: float = -0.75,
     exclude_outside: int = 0,
     extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str = "nearest",
+    keep_aspect_ratio_policy: Literal["stretch", "not_larger", "not_smaller"] = "stretch",
+    mode: Literal["nearest", "linear", "cubic"] = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> T:
     """``resize`` of the axes from the first that changes."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
 
-from .._errors import OnnxError
 from ._row import Host, Ints, Raw, Row, Scalar, row
 from .axes import axis_of, index_type
 
@@ -48,24 +47,20 @@ def gather_nd(data: T, indices: T, *, batch_dims: int = 0) -> T:
     return px.gather_nd(data, px.concat(columns, axis=-1) if batch else indices)
 
 
-_UPDATES: Final = {"none": "set", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+Reduction = Literal["none", "add", "mul", "max", "min"]
 
 
-def _update(reduction: str) -> str:
-    if reduction not in _UPDATES:
-        expected = ", ".join(_UPDATES)
-        raise OnnxError("Scatter", "unknown reduction", got=repr(reduction), expected=expected)
-    return _UPDATES[reduction]
+def _update(reduction: Reduction) -> str:
+    return "set" if reduction == "none" else reduction
 
 
 def scatter_elements(
-    data: T, indices: T, updates: T, *, axis: int = 0, reduction: str = "none"
+    data: T, indices: T, updates: T, *, axis: int = 0, reduction: Reduction = "none"
 ) -> T:
     axis = axis_of("Scatter", axis, data.ndim)
-    update = _update(reduction)
     corner = _corner(data, indices, axis)
     part = data[corner] if data.shape != indices.shape else data
-    done = part.scatter(indices, updates, axis=axis, update=update)
+    done = part.scatter(indices, updates, axis=axis, update=_update(reduction))
     return done if part.shape == data.shape else data.at[corner].set(done)
 
 
@@ -74,7 +69,7 @@ def scatter(data: T, indices: T, updates: T, *, axis: int = 0) -> T:
     return scatter_elements(data, indices, updates, axis=axis)
 
 
-def scatter_nd(data: T, indices: T, updates: T, *, reduction: str = "none") -> T:
+def scatter_nd(data: T, indices: T, updates: T, *, reduction: Reduction = "none") -> T:
     return px.scatter_nd(data, indices, updates, _update(reduction))
 
 
@@ -84,7 +79,7 @@ def tensor_scatter(
     write_indices: Host | None = None,
     *,
     axis: int = -2,
-    mode: str = "linear",
+    mode: Literal["linear", "circular"] = "linear",
 ) -> T:
     """New rows in a cache, from a place of its own in each batch, round the end if circular."""
     axis = axis_of("TensorScatter", axis, past_cache.ndim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from math import ceil, inf, prod
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 import phlox_tensor as px
 from phlox_tensor import Tensor
@@ -17,6 +17,8 @@ from .resize import ROWS as RESIZE
 
 T = Tensor[Any]
 Sides = tuple[tuple[int, int], ...]
+AutoPad = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
+Power = Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 _CONV = {1: px.conv1d, 2: px.conv2d, 3: px.conv3d}
 _CONV_TRANSPOSE = {1: px.conv_transpose1d, 2: px.conv_transpose2d, 3: px.conv_transpose3d}
@@ -66,8 +68,6 @@ def sides(
         return tuple((given[i], given[i + n]) for i in range(n))
     if auto_pad == "VALID":
         return ((0, 0),) * n
-    if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise OnnxError("auto_pad", "unknown", got=repr(auto_pad), expected="SAME_UPPER")
     out = []
     for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
         total = max(0, (ceil(size / s) - 1) * s + d * (k - 1) + 1 - size)
@@ -79,10 +79,20 @@ def sides(
 class Windows(TypedDict, total=False):
     """What convolutions say of their windows."""
 
-    auto_pad: str
+    auto_pad: AutoPad
     dilations: Ints | None
     group: int
     kernel_shape: Ints | None
+    pads: Ints | None
+    strides: Ints | None
+
+
+class Pools(TypedDict, total=False):
+    """What pools say of their windows."""
+
+    auto_pad: AutoPad
+    ceil_mode: int
+    dilations: Ints | None
     pads: Ints | None
     strides: Ints | None
 
@@ -102,7 +112,7 @@ def conv_transpose(
     W: T,
     B: T | None = None,
     *,
-    auto_pad: str = "NOTSET",
+    auto_pad: AutoPad = "NOTSET",
     dilations: Ints | None = None,
     group: int = 1,
     kernel_shape: Ints | None = None,
@@ -152,20 +162,14 @@ def max_pool(
     X: T,
     *,
     kernel_shape: Ints,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Ints | None = None,
-    pads: Ints | None = None,
-    storage_order: int = 0,
-    strides: Ints | None = None,
+    storage_order: Literal[0, 1] = 0,
     outputs: int,
+    **how: Unpack[Pools],
 ) -> Any:
     """Places count over the whole tensor."""
-    rank = X.ndim - 2
-    stride, dilation = _window_steps("MaxPool", rank, strides, dilations)
-    each_axis("MaxPool", kernel_shape, rank, 1)
-    padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
-    how = (kernel_shape, stride, padding, dilation, bool(ceil_mode))
+    rank, ceil_mode = X.ndim - 2, how.get("ceil_mode", 0)
+    stride, dilation, padding = _pool_windows("MaxPool", X, kernel_shape, how)
+    given = (kernel_shape, stride, padding, dilation, bool(ceil_mode))
     if outputs == 1:
         wide = any(2 * max(pair) > k for pair, k in zip(padding, kernel_shape, strict=True))
         if wide:
@@ -173,8 +177,8 @@ def max_pool(
                 X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode
             )
             return _largest(X, kernel_shape, stride, dilation, size, grown)
-        return _for(_MAX_POOL_ALONE, "MaxPool", rank)(X, *how)
-    values, places = _for(_MAX_POOL, "MaxPool", rank)(X, *how)
+        return _for(_MAX_POOL_ALONE, "MaxPool", rank)(X, *given)
+    values, places = _for(_MAX_POOL, "MaxPool", rank)(X, *given)
     plane = X.shape[2:]
     if storage_order:
         places = _by_columns(places, plane)
@@ -183,6 +187,15 @@ def max_pool(
     places = places + first.reshape((*X.shape[:2], *(1,) * rank))
     whole = px.int64 if px.int64 in X.device.dtypes else X.device.default_int
     return values, places.astype(whole)
+
+
+def _pool_windows(op: str, X: T, kernel: Ints, how: Pools) -> tuple[Ints, Ints, Sides]:
+    """Steps, distances and padding of the windows of a pool."""
+    rank = X.ndim - 2
+    stride, dilation = _window_steps(op, rank, how.get("strides"), how.get("dilations"))
+    each_axis(op, kernel, rank, 1)
+    auto_pad, pads = how.get("auto_pad", "NOTSET"), how.get("pads")
+    return stride, dilation, sides(X.shape[2:], kernel, stride, dilation, auto_pad, pads)
 
 
 def _by_columns(places: T, plane: tuple[int, ...]) -> T:
@@ -253,23 +266,13 @@ def _largest(x: T, kernel: Ints, stride: Ints, dilation: Ints, size: Ints, grown
 
 
 def average_pool(
-    X: T,
-    *,
-    kernel_shape: Ints,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    count_include_pad: int = 0,
-    dilations: Ints | None = None,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
+    X: T, *, kernel_shape: Ints, count_include_pad: int = 0, **how: Unpack[Pools]
 ) -> T:
-    rank = X.ndim - 2
-    stride, dilation = _window_steps("AveragePool", rank, strides, dilations)
-    each_axis("AveragePool", kernel_shape, rank, 1)
-    padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
+    rank, ceil_mode = X.ndim - 2, how.get("ceil_mode", 0)
+    stride, dilation, padding = _pool_windows("AveragePool", X, kernel_shape, how)
     if _is_plain(kernel_shape, dilation, padding) and rank in _AVG_POOL:
-        how = (kernel_shape, stride, padding, bool(ceil_mode), bool(count_include_pad))
-        return _AVG_POOL[rank](X, *how)  # type: ignore[operator]
+        given = (kernel_shape, stride, padding, bool(ceil_mode), bool(count_include_pad))
+        return _AVG_POOL[rank](X, *given)  # type: ignore[operator]
     size, grown = _window_sizes(X.shape[2:], kernel_shape, stride, padding, dilation, ceil_mode)
     one = px.ones((1, 1, *X.shape[2:]), device=X.device).astype(X.dtype)
     if count_include_pad:
@@ -287,21 +290,9 @@ def _is_plain(kernel: Ints, dilation: Ints, padding: Any) -> bool:
     return fits and max(dilation) == 1
 
 
-def lp_pool(
-    X: T,
-    *,
-    kernel_shape: Ints,
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Ints | None = None,
-    p: int = 2,
-    pads: Ints | None = None,
-    strides: Ints | None = None,
-) -> T:
-    rank = X.ndim - 2
-    stride, dilation = _window_steps("LpPool", rank, strides, dilations)
-    each_axis("LpPool", kernel_shape, rank, 1)
-    padding = sides(X.shape[2:], kernel_shape, stride, dilation, auto_pad, pads)
+def lp_pool(X: T, *, kernel_shape: Ints, p: Power = 2, **how: Unpack[Pools]) -> T:
+    rank, ceil_mode = X.ndim - 2, how.get("ceil_mode", 0)
+    stride, dilation, padding = _pool_windows("LpPool", X, kernel_shape, how)
     if _is_plain(kernel_shape, dilation, padding) and rank in _LP_POOL:
         return _LP_POOL[rank](
             X, kernel_shape, p=float(p), stride=stride, padding=padding, ceil_mode=bool(ceil_mode)
@@ -352,7 +343,7 @@ def grid_sample(
     grid: T,
     *,
     align_corners: int = 0,
-    mode: str = "linear",
+    mode: Literal["linear", "nearest", "cubic"] = "linear",
     padding_mode: str = "zeros",
 ) -> T:
     names = {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}
