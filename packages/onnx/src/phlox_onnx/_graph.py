@@ -95,7 +95,6 @@ class Function:
     key: Key
     inputs: list[str]
     outputs: list[str]
-    attributes: list[str]
     defaults: dict[str, Any]
     nodes: list[Node]
 
@@ -111,12 +110,10 @@ class Reference:
 @final
 @dataclass
 class Model:
-    """A file: its graph, its functions, who made it."""
+    """A file: its graph, its functions."""
 
     graph: Graph
-    opsets: dict[str, int]
     functions: dict[Key, Function]
-    producer: str = ""
 
 
 # They hold what the file does, which is no tensor: modules need not look through thousands of them.
@@ -138,6 +135,17 @@ def graphs_of(graph: Graph) -> Iterator[Graph]:
     for node in graph.nodes:
         for inner in node.graphs.values():
             yield from graphs_of(inner)
+
+
+def used_names(graph: Graph) -> set[str]:
+    """Names that nodes read, or graphs give."""
+    found = {v.name for each in graphs_of(graph) for v in each.outputs}
+    return found | {name for node in walk(graph) for name in node.inputs}
+
+
+def all_constants(graph: Graph) -> dict[str, Array]:
+    """The constants of a graph and of those inside."""
+    return {name: array for each in graphs_of(graph) for name, array in each.constants.items()}
 
 
 def copied(graph: Graph) -> Graph:

@@ -100,8 +100,7 @@ class _Reader:
             if found.key in functions:
                 raise _bad("a function is declared twice", found.key[1])
             functions[found.key] = found
-        graph = self._graph(proto.graph, opsets, 0)
-        return Model(graph, opsets, functions, self._name(proto.producer_name))
+        return Model(self._graph(proto.graph, opsets, 0), functions)
 
     def _opsets(self, entries: Iterable[Any]) -> dict[str, int]:
         found = {_domain(self._name(e.domain)): int(e.version) for e in entries}
@@ -126,7 +125,6 @@ class _Reader:
             key,
             [self._name(n) for n in proto.input],
             [self._name(n) for n in proto.output],
-            [self._name(n) for n in proto.attribute],
             defaults,
             [self._node(n, opsets, 0) for n in proto.node],
         )

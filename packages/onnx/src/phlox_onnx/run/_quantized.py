@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._errors import within
-from .._graph import OWN, Array, Graph, Node, graphs_of, walk
+from .._graph import OWN, Array, Graph, Node, graphs_of, used_names, walk
 from ..read._types import CODES, FOUR_BITS, TYPES
 from ..table.microsoft import BITS, unpacked
 from ._table import row_of
@@ -32,18 +32,12 @@ def without_whole_numbers(graph: Graph, how: Quantized) -> None:
         each.nodes = [made for node in each.nodes for made in _unpacked(node, each)]
         each.nodes = [made for node in each.nodes if (made := _floating(node, how, makers, each))]
         each.nodes = [node for node in each.nodes if not _is_scaled(node, makers, each)]
-    used = _used(graph)
+    used = used_names(graph)
     for each in graphs:
         each.nodes = [n for n in each.nodes if n.key not in (_CAST, _Q) or n.outputs[0] in used]
-    used = _used(graph)
+    used = used_names(graph)
     for each in graphs:
         each.constants = {k: v for k, v in each.constants.items() if k in used}
-
-
-def _used(graph: Graph) -> set[str]:
-    """Names that nodes read, or graphs give."""
-    found = {v.name for each in graphs_of(graph) for v in each.outputs}
-    return found | {name for node in walk(graph) for name in node.inputs}
 
 
 def _with_types(graph: Graph) -> None:

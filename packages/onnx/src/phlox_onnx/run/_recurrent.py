@@ -13,7 +13,7 @@ import numpy as np
 from phlox_tensor import Numpy, PhloxError
 
 from .._errors import RAW
-from .._graph import OWN, Array, Graph, Key, Node, Value, graphs_of, walk
+from .._graph import OWN, Array, Graph, Key, Node, Value, all_constants, graphs_of, walk
 from ..table.recurrent import GATES
 from ._paths import home
 from ._program import Program, on_host
@@ -140,7 +140,7 @@ class _Constants:
     """Weights that constants alone make, and who else reads these."""
 
     def __init__(self, graph: Graph) -> None:
-        self.values = {k: v for g in graphs_of(graph) for k, v in g.constants.items()}
+        self.values = all_constants(graph)
         self._makers = {o: node for node in walk(graph) for o in node.outputs if o}
         self._order = {id(node): i for i, node in enumerate(walk(graph))}
         self._readers: dict[str, set[tuple[int, int]]] = defaultdict(set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from .._graph import Array, Graph, Node, graphs_of, walk
+from .._graph import Array, Graph, Node, all_constants, walk
 from ._program import bound
 from ._table import row_of
 
@@ -31,10 +31,9 @@ def roles(graph: Graph) -> Roles:
     the host is a literal; so is what is small. All else is state: on the device, saved with the
     model, never trained.
     """
-    constants = {k: v for each in graphs_of(graph) for k, v in each.constants.items()}
     wanted, on_host, numbers = _places(graph)
     out = Roles({}, {}, {})
-    for name, array in constants.items():
+    for name, array in all_constants(graph).items():
         is_float = array.dtype.kind not in "iubO"
         if is_float and name in numbers and name not in on_host:
             out.trained[name] = array

@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from phlox_tensor import ArgumentError, Backend, PhloxError, Tensor, asarray, default_device
+from phlox_tensor import Backend, PhloxError, Tensor, asarray, default_device
 from phlox_tensor.random import Generator, use_generator
 
 from .._errors import RAW, OnnxError
@@ -21,7 +21,17 @@ from ..run._model import OnnxModel, model_of
 from ..run._quantized import Quantized
 from ._options import names_of
 from ._package import Package
-from ._verify import INSTALL, Against, Feeds, elements_of, feeds_of, forgotten, imported, shares
+from ._verify import (
+    INSTALL,
+    Against,
+    Feeds,
+    elements_of,
+    feeds_of,
+    forgotten,
+    imported,
+    in_order,
+    shares,
+)
 
 # What sizes that nobody gave are tried with, but for the first axis: the smallest that run are
 # taken once, twice and three times.
@@ -125,15 +135,7 @@ def _package(folder: Path) -> Iterator[Any]:
 def _cases(loaded: OnnxModel, made: Package, asked: Asked) -> Iterator[Feeds]:
     """The sample, or drawn inputs at each size that the file itself runs with."""
     if asked.sample is not None:
-        missing = [name for name in loaded.inputs if name not in asked.sample]
-        if missing:
-            raise ArgumentError(
-                "verify",
-                "an input is missing in the sample",
-                got=", ".join(asked.sample) or "none",
-                expected=", ".join(loaded.inputs),
-            )
-        yield {name: asked.sample[name] for name in loaded.inputs}
+        yield in_order(loaded, asked.sample, "an input is missing in the sample")
         return
     names = _open(made.inputs, asked)
     error: Exception | None = None

@@ -164,10 +164,7 @@ def verify(
         raise ArgumentError("verify", "no package there", got=str(folder), hint="px.onnx.write")
     target = device or default_device()
     loaded = model_of(file, target, quantized, limits)
-    missing = [name for name in loaded.inputs if name not in feeds]
-    if missing:
-        got, expected = ", ".join(feeds) or "none", ", ".join(loaded.inputs)
-        raise ArgumentError("verify", "an input is missing", got=got, expected=expected)
+    feeds = in_order(loaded, feeds, "an input is missing")
     module = imported(Path(folder))
     try:
         return shares(file, loaded, module, feeds, against, target)
@@ -185,12 +182,14 @@ def shares(
 ) -> dict[str, float]:
     """How far a package is from its file, or from ONNX Runtime; both draw the same numbers.
 
+    Feeds are in the order of the inputs.
+
     The stream of random numbers goes on as if nothing had been drawn.
     """
     target = device or default_device()
-    inputs = [feeds[name] for name in loaded.inputs]
+    inputs = [*feeds.values()]
     if against == "onnxruntime":
-        wanted = run_onnxruntime(file, {name: feeds[name] for name in loaded.inputs})
+        wanted = run_onnxruntime(file, feeds)
     else:
         with use_generator(Generator()):
             wanted = [_array(v) for v in _several(loaded(*inputs))]
@@ -204,6 +203,18 @@ def shares(
         raise OnnxError("verify", "the package does not run with these inputs", got=got) from error
     pairs = zip(loaded.outputs, map(_array, _several(found)), wanted, strict=True)
     return {name: difference(a, b) for name, a, b in pairs}
+
+
+def in_order(loaded: OnnxModel, feeds: Feeds, what: str) -> Feeds:
+    """The arrays for the inputs of a file, in their order.
+
+    Raises:
+        ArgumentError: when one is missing.
+    """
+    if not feeds.keys() >= set(loaded.inputs):
+        got, expected = ", ".join(feeds) or "none", ", ".join(loaded.inputs)
+        raise ArgumentError("verify", what, got=got, expected=expected)
+    return {name: feeds[name] for name in loaded.inputs}
 
 
 def _by_name(feeds: object) -> bool:

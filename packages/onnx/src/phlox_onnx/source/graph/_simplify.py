@@ -11,7 +11,7 @@ import numpy as np
 from phlox_tensor import Numpy, PhloxError
 
 from ..._errors import RAW
-from ..._graph import Array, Graph, Node, Value, graphs_of, reads, walk
+from ..._graph import Array, Graph, Node, Value, graphs_of, reads, used_names
 from ...run._program import Program, dry, on_host
 from ...run._roles import roles
 from ...run._table import row_of
@@ -266,7 +266,6 @@ def without_unused(graph: Graph) -> int:
         needed |= reads(node)
         kept.append(node)
     graph.nodes = kept[::-1]
-    used = {n for node in walk(graph) for n in node.inputs}
-    used |= {v.name for each in graphs_of(graph) for v in each.outputs}
+    used = used_names(graph)
     graph.constants = {k: v for k, v in graph.constants.items() if k in used}
     return count

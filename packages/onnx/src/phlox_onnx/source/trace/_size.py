@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from . import _expr as e
-from ._expr import Any_, Expr
+from ._expr import Any_
 
 Pair: TypeAlias = Any  # a value in both cases, as a tuple
 
@@ -77,9 +77,10 @@ class Size:
         known = not isinstance(other, Size) and other < 0 and all(c >= 0 for c in self.cases)
         if known and sign == "==":
             return False
-        expr = binary_of(self, sign, other)
+        two = other.expr if isinstance(other, Size) else e.literal(other)
+        expr = e.binary(self.expr, sign, two, e.COMPARE)
         pairs = zip(self.cases, _cases(other), strict=True)
-        return Size(expr, tuple(_COMPARED[sign](a, b) for a, b in pairs))
+        return Size(expr, tuple(COMPARED[sign](a, b) for a, b in pairs))
 
     def __eq__(self, other: object) -> bool:
         return self._same(other)
@@ -125,7 +126,7 @@ _SIGNS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-_COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
+COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": lambda a, b: bool(a < b),
     "==": lambda a, b: bool(a == b),
     ">": lambda a, b: bool(a > b),
@@ -141,13 +142,6 @@ for _word, _sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"
                      ("truediv", "/"), ("mod", "%")):  # fmt: skip
     setattr(Size, f"__{_word}__", _operator(_sign, turned=False))
     setattr(Size, f"__r{_word}__", _operator(_sign, turned=True))
-
-
-def binary_of(one: Size, sign: str, two: Any) -> Expr:
-    """A comparison as source."""
-    return e.binary(
-        one.expr, sign, two.expr if isinstance(two, Size) else e.literal(two), e.COMPARE
-    )
 
 
 def _cases(value: Any) -> Pair:

@@ -16,7 +16,7 @@ from ...run._growth import META
 from ...table.bits import limits
 from ...table.resize import as_interpolate
 from . import _expr as e
-from ._size import Size, UnknownError
+from ._size import COMPARED, Size, UnknownError
 from ._traced import Trace, Traced, cases_of, finished, source_of
 
 # Bounds of slices beyond this stand for the end.
@@ -32,23 +32,23 @@ def ints(value: Any) -> tuple[Any, ...]:
     return tuple(v if isinstance(v, Size) else int(v) for v in flat)
 
 
-def array(items: list[Any], shape: tuple[int, ...] | None = None) -> Any:
-    """An array of the host, of whole numbers where all are known."""
-    if any(isinstance(v, Size) for v in items):
-        out = np.empty(len(items), object)
-        out[:] = items
-    else:
-        out = np.array(items, np.int64)
-    return out if shape is None else out.reshape(shape)
+def array(items: list[Any], shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """An array of the host, of a type where all elements are known."""
+    if not any(isinstance(v, Size) for v in items):
+        return np.array(items, dtype).reshape(shape)
+    out = np.empty(len(items), object)
+    out[:] = items
+    return out.reshape(shape)
 
 
 def shape(node: Node, x: Any) -> Any:
     start, end = node.attributes.get("start", 0), node.attributes.get("end")
-    return array(list(x.shape[start:end]))
+    sizes = list(x.shape[start:end])
+    return array(sizes, (len(sizes),), np.int64)
 
 
 def size(node: Node, x: Any) -> Any:
-    return array([math.prod(x.shape)], ())
+    return array([math.prod(x.shape)], (), np.int64)
 
 
 def reshape(node: Node, x: Traced, to: Any) -> Any:
@@ -315,10 +315,13 @@ MAKERS: Final[dict[Key, Writer]] = {
 # What runs on arrays of sizes in the place of a row's function for arrays of numbers.
 
 
-def host_div(node: Node, a: Any, b: Any) -> Any:
-    pairs = np.broadcast_arrays(np.asarray(a, object), np.asarray(b, object))
-    out = [_quotient(x, y) for x, y in zip(*(p.reshape(-1) for p in pairs), strict=True)]
-    return _array(out, pairs[0].shape)
+def _pairwise(of_two: Callable[[Any, Any], Any]) -> Writer:
+    def run(node: Node, a: Any, b: Any) -> Any:
+        pairs = np.broadcast_arrays(np.asarray(a, object), np.asarray(b, object))
+        flat = zip(*(p.reshape(-1) for p in pairs), strict=True)
+        return array([of_two(x, y) for x, y in flat], pairs[0].shape)
+
+    return run
 
 
 def _quotient(x: Any, y: Any) -> Any:
@@ -340,7 +343,7 @@ def host_cast(node: Node, x: Any) -> Any:
         out = [v.floating() if isinstance(v, Size) else float(v) for v in flat]
     else:
         out = [_truth(v) for v in flat]
-    return _array(out, np.shape(x))
+    return array(out, np.shape(x))
 
 
 def _truth(value: Any) -> Any:
@@ -351,47 +354,27 @@ def _truth(value: Any) -> Any:
     raise UnknownError("the truth of a size")
 
 
-def _array(items: list[Any], shape: tuple[int, ...]) -> Any:
-    if not any(isinstance(v, Size) for v in items):
-        return np.array(items).reshape(shape)
-    out = np.empty(len(items), object)
-    out[:] = items
-    return out.reshape(shape)
-
-
 def _comparing(sign: str) -> Writer:
-    def run(node: Node, a: Any, b: Any) -> Any:
-        pairs = np.broadcast_arrays(np.asarray(a, object), np.asarray(b, object))
-        out = []
-        for x, y in zip(*(p.reshape(-1) for p in pairs), strict=True):
-            if isinstance(x, Size):
-                out.append(x.holds(sign, y))
-            elif isinstance(y, Size):
-                out.append(y.holds({"<": ">", ">": "<"}.get(sign, sign), x))
-            else:
-                out.append(bool(_PLAIN[sign](x, y)))
-        return _array(out, pairs[0].shape)
+    def holds(x: Any, y: Any) -> Any:
+        if isinstance(x, Size):
+            return x.holds(sign, y)
+        if isinstance(y, Size):
+            return y.holds({"<": ">", ">": "<"}.get(sign, sign), x)
+        return COMPARED[sign](x, y)
 
-    return run
-
-
-_PLAIN: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "<": lambda a, b: a < b,
-    "==": lambda a, b: a == b,
-    ">": lambda a, b: a > b,
-}
+    return _pairwise(holds)
 
 
 def host_not(node: Node, x: Any) -> Any:
     flat = np.asarray(x, object).reshape(-1)
     out = [Size(e.unary("not ", v.expr), tuple(not c for c in v.cases)) if isinstance(v, Size)
            else not v for v in flat]  # fmt: skip
-    return _array(out, np.shape(x))
+    return array(out, np.shape(x))
 
 
 HOST: Final[dict[Key, Writer]] = {
     ("", "Cast"): host_cast,
-    ("", "Div"): host_div,
+    ("", "Div"): _pairwise(_quotient),
     ("", "Equal"): _comparing("=="),
     ("", "Greater"): _comparing(">"),
     ("", "Less"): _comparing("<"),
