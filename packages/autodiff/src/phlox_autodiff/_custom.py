@@ -100,16 +100,11 @@ def _decorated(function: Function, *, forwards: bool) -> Callable[..., Any]:
 class _CustomPlan(Plan):
     """The plan of one decorated function; the function to pull with is what its nodes keep."""
 
-    __slots__ = ("_name", "forwards")
+    __slots__ = ("forwards", "name")
 
     def __init__(self, name: str, *, forwards: bool) -> None:
-        self._name = name
+        self.name = name
         self.forwards = forwards
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self._name
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Call the user's function and hand out what it gives."""
@@ -129,7 +124,7 @@ class _CustomPlan(Plan):
         """The error for a cotangent that does not fit."""
         got = f"{part.shape} of {part.dtype}" if isinstance(part, Tensor) else type(part).__name__
         return GradientError(
-            self._name,
+            self.name,
             "the custom gradient does not fit the argument",
             got=got,
             expected=expected,

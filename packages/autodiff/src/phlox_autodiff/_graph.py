@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import count
 from typing import Any, Final, TypeGuard, final
 
@@ -25,10 +26,7 @@ class Plan(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What errors call the node."""
+    name: str  # what errors call the node
 
     @abstractmethod
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
@@ -124,11 +122,7 @@ class Leaf(Plan):
     """A tensor whose gradient is wanted: cotangents stay where they are."""
 
     __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """What errors call the node."""
-        return "require_grad"
+    name = "require_grad"
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Nothing lies behind a leaf."""
@@ -139,11 +133,7 @@ class Used(Plan):
     """A node that a backward pass has been through and freed."""
 
     __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """What errors call the node."""
-        return "freed"
+    name = "freed"
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Never called: a pass over a used node is refused before it starts."""
@@ -154,17 +144,13 @@ class Used(Plan):
 class Port(Plan):
     """One result of a step that has several: puts the cotangent into its place."""
 
-    __slots__ = ("count", "index")
+    __slots__ = ("count", "index", "name")
 
     def __init__(self, index: int, count: int) -> None:
         """The result at ``index`` out of ``count``."""
         self.index = index
         self.count = count
-
-    @property
-    def name(self) -> str:
-        """What errors call the node."""
-        return f"result {self.index}"
+        self.name = f"result {index}"
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Place the cotangent in the list that waits for the step."""
@@ -176,6 +162,7 @@ class Port(Plan):
         places[self.index] = cotangent
 
 
+_port = cache(Port)  # which has no state of a call
 LEAF: Final = Leaf()
 USED: Final = Used()
 
@@ -191,6 +178,6 @@ def ports(
     """Primitives for the results of one step; those not of ``kinds`` are constants."""
     total = len(values)
     return tuple(
-        primitive(value, make_node(Port(i, total), (step,), (), shape) if tracked else None)
+        primitive(value, make_node(_port(i, total), (step,), (), shape) if tracked else None)
         for i, (value, shape, tracked) in enumerate(zip(values, shapes, kinds, strict=True))
     )

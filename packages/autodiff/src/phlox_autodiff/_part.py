@@ -17,16 +17,11 @@ from ._propose import NO_PROPOSALS, PROPOSED, Proposals
 class _Part(Plan):
     """The plan of one part; what its nodes keep is the operands, and what carries cotangents."""
 
-    __slots__ = ("_device", "_name")
+    __slots__ = ("_device", "name")
 
     def __init__(self, name: str, device: Backend) -> None:
-        self._name: Final = name
+        self.name = name
         self._device: Final = device
-
-    @property
-    def name(self) -> str:
-        """The name of the part."""
-        return self._name
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Ask for the cotangents of all operands; those of constants are proposals."""

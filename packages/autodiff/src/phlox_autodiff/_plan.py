@@ -85,6 +85,7 @@ class OpPlan(Plan):
         "dtypes",
         "inner",
         "joint",
+        "name",
         "op",
         "parents",
         "pick_parents",
@@ -109,7 +110,7 @@ class OpPlan(Plan):
 
     def __init__(self, rule: OpRule, tracked: tuple[bool, ...]) -> None:
         """Work out what the functions for the tracked operands need."""
-        self.op = rule.op
+        self.op, self.name = rule.op, rule.op.name
         self.inner = rule.inner
         self.broadcasts = rule.op.op_class.broadcasts
         self.results = len(rule.op.signature.results)
@@ -135,11 +136,6 @@ class OpPlan(Plan):
         ]
         self.joint = places if rule.joint else None
         self.pick_pool, self.pick_parents = picker(self.pool), picker(self.parents)
-
-    @property
-    def name(self) -> str:
-        """The name of the op."""
-        return self.op.name
 
     def places(self) -> tuple[int, ...]:
         """Pool places that a node keeps, when that is all it keeps; for the short paths."""

@@ -22,11 +22,7 @@ class _Proposal(Plan):
     """A step that changes nothing, and carries a new value for a constant."""
 
     __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """What errors call the node."""
-        return "propose"
+    name = "propose"
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Pass the cotangent on, and leave the value with the pass."""

@@ -71,15 +71,10 @@ class _Call(NamedTuple):
 class _Rerun(Plan):
     """The plan of one decorated function; what its nodes keep is the call."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self._name
+        self.name = name
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Run the function again, and go back through what it records."""
@@ -103,7 +98,7 @@ class _Rerun(Plan):
             if part is not None:
                 accumulate(inside, result.primitive.node, part)
         gradients = _backward.run(inside, retain_graph=False, after=first)
-        what = f"{self._name} runs again"
+        what = f"{self.name} runs again"
         refuse_retained(gradients, first, what, "the function of checkpoint")
         for parent, found in gradients.items():
             if parent not in node.parents and parent is not PROPOSED:
@@ -113,7 +108,7 @@ class _Rerun(Plan):
     def _differs(self, what: str) -> GradientError:
         return GradientError(
             "checkpoint",
-            f"{self._name} gave {what} when it ran again",
+            f"{self.name} gave {what} when it ran again",
             expected="the same steps each time",
             hint="pass what changes as an argument",
         )

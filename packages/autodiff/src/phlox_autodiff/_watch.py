@@ -20,11 +20,7 @@ class _Retained(Plan):
     """A step that changes nothing; its cotangent stays among the gradients of the pass."""
 
     __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """What errors call the node."""
-        return "retain_grad"
+    name = "retain_grad"
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Pass the cotangent on, and leave it."""
@@ -38,11 +34,7 @@ class _Hooked(Plan):
     """A step that changes nothing forwards; the cotangent goes through a function."""
 
     __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """What errors call the node."""
-        return "register_hook"
+    name = "register_hook"
 
     def push(self, node: Node, cotangent: Any, pending: Pending, memo: Memo | None) -> None:
         """Pass on what the function makes of the cotangent."""
