@@ -93,7 +93,7 @@ class Module(_fields.ModuleNode, metaclass=ModuleType):
 
     _config: ClassVar[type[Config] | None] = None
     _handwritten: ClassVar[bool] = False
-    _complete: ClassVar[bool]  # there once nothing more may come to the class that is a part
+    _complete: ClassVar[bool]  # set when the class is finished: no part may come later
 
     def __init_subclass__(
         cls,

@@ -25,8 +25,9 @@ from ..ids import CopiedIds, new_id
 from .errors import no_gradient, no_tensor, tracked
 from .leaf import Role, as_leaf, check_weight
 
-# Of all parameters that compiled functions made: their tensors are there but for the handle.
-_LATE: Final = RLock()  # a collection meanwhile may end in a finalizer that asks too
+# The one lock of all parameters that a replay returned: the data exists, the tensor object is made
+# at the first use. A thread may take it twice: a finalizer, run by a collection, may use one too.
+_LATE: Final = RLock()
 
 
 @final

@@ -52,7 +52,7 @@ class ModuleNode(NoOperand):
 set_known: Final[Any] = ModuleNode.__dict__["_known"].__set__
 set_flat: Final[Any] = ModuleNode.__dict__["_flat"].__set__
 set_places: Final[Any] = ModuleNode.__dict__["_places"].__set__
-# Attributes in a dict of the module's own, that ``vars`` of a new object is not, are read faster.
+# Makes a dict the attributes of a module; they are read faster than after ``vars(module).update``.
 set_values: Final[Any] = ModuleNode.__dict__["__dict__"].__set__
 
 
