@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from inspect import signature
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 import phlox_tensor
 from phlox_tensor import Backend, Float, Tensor, log_softmax, softmax, softmin
@@ -62,43 +62,35 @@ class Activation(Layer[ActivationConfig]):
         return FUNCTIONS[self.settings.name](x, **self.settings.settings)
 
 
-class LogSoftmax(Stateless):
-    """The logarithm of ``Softmax``, without its underflow.
+class _Shares(Stateless, shared=True):
+    """Shares, or what is made of them.
 
     Args:
         axis: along which the shares add up to 1.
     """
 
-    axis: int = -1
-
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map a tensor to the same shape."""
-        return log_softmax(x, axis=self.axis)
-
-
-class Softmax(Stateless):
-    """Shares along an axis that add up to 1: ``exp(x) / Σ exp(x)``.
-
-    Args:
-        axis: along which the shares add up to 1.
-    """
+    _function: ClassVar[Callable[..., Tensor[Float]]]
 
     axis: int = -1
 
     def forward(self, x: Tensor[Float]) -> Tensor[Float]:
         """Map a tensor to the same shape."""
-        return softmax(x, axis=self.axis)
+        return self._function(x, axis=self.axis)
 
 
-class Softmin(Stateless):
-    """``Softmax`` of ``-x``.
+class LogSoftmax(_Shares):
+    """The logarithm of ``Softmax``, without its underflow."""
 
-    Args:
-        axis: along which the shares add up to 1.
-    """
+    _function = staticmethod(log_softmax)
 
-    axis: int = -1
 
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map a tensor to the same shape."""
-        return softmin(x, axis=self.axis)
+class Softmax(_Shares):
+    """Shares along an axis that add up to 1: ``exp(x) / Σ exp(x)``."""
+
+    _function = staticmethod(softmax)
+
+
+class Softmin(_Shares):
+    """``Softmax`` of ``-x``."""
+
+    _function = staticmethod(softmin)

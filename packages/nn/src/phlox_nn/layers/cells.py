@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from functools import partial
 from math import prod
 from typing import Any, ClassVar, Literal
 
-from phlox_tensor import Backend, Float, ShapeError, Tensor, full, ops
+from phlox_tensor import Backend, Float, ShapeError, Tensor, full
 
 from .. import _signatures as takes
-from .. import initializers as init
 from ..module.layer import C, L, Layer, LayerConfig
 from .inputs import check_dtype
-from .recurrent import LstmState, Recurrence, check_states, gru, lstm
+from .recurrent import LstmState, Recurrence, Walk, check_states, gru, lstm, recurrence, rnn
 from .recurrent_steps import Hidden
 
 _NAMES = {
@@ -61,17 +62,28 @@ class _CellSettings(LayerConfig[L]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return the weights."""
-        size = self.d_hidden
-        first, wide = init.Uniform(-(size**-0.5), size**-0.5), self._gates * size
-        biases = [first.param((wide,), device) if self.bias else None for _ in range(2)]
-        weights = [first.param((n, wide), device) for n in (self.d_input, size)]
-        return {"recurrence": Recurrence(*weights, *biases)}
+        return {"recurrence": recurrence(self.d_input, self, device)}
 
 
 class _Cell(Layer[C]):
     names_in_pytorch = _NAMES
 
     recurrence: Recurrence
+
+
+class _OneStateCell(_Cell[C]):
+    def forward(self, x: Tensor[Float], state: Tensor[Float] | None = None) -> Tensor[Float]:
+        """Map (…, d_input) and a state (…, d_hidden), or zeros, to the next state.
+
+        Raises:
+            ShapeError: when something does not fit.
+        """
+        y, start = _operands(self, x, None if state is None else (state,), 1)
+        _, (end,) = self._walk()(self.recurrence, y, start, None, False)
+        return end.reshape(*x.shape[:-1], start[0].shape[-1])
+
+    @abstractmethod
+    def _walk(self) -> Walk: ...
 
 
 class RnnCellConfig(_CellSettings["RnnCell"]):
@@ -86,19 +98,11 @@ class RnnCellConfig(_CellSettings["RnnCell"]):
     _gates = 1
 
 
-class RnnCell(takes.RnnCell, _Cell[RnnCellConfig], init=False):
+class RnnCell(takes.RnnCell, _OneStateCell[RnnCellConfig], init=False):
     """One step of ``Rnn``; a whole sequence is one call of that."""
 
-    def forward(self, x: Tensor[Float], state: Tensor[Float] | None = None) -> Tensor[Float]:
-        """Map (…, d_input) and a state (…, d_hidden), or zeros, to the next state.
-
-        Raises:
-            ShapeError: when something does not fit.
-        """
-        y, start = _operands(self, x, None if state is None else (state,), 1)
-        part, activation = self.recurrence, self.settings.activation
-        _, end = ops.rnn(y, *part.weights(), part.bias(), *start, None, activation, False)
-        return end.reshape(*x.shape[:-1], self.settings.d_hidden)
+    def _walk(self) -> Walk:
+        return partial(rnn, self.settings.activation)
 
 
 class GruCellConfig(_CellSettings["GruCell"]):
@@ -107,18 +111,11 @@ class GruCellConfig(_CellSettings["GruCell"]):
     _gates = 3
 
 
-class GruCell(takes.GruCell, _Cell[GruCellConfig], init=False):
+class GruCell(takes.GruCell, _OneStateCell[GruCellConfig], init=False):
     """One step of ``Gru``; a whole sequence is one call of that."""
 
-    def forward(self, x: Tensor[Float], state: Tensor[Float] | None = None) -> Tensor[Float]:
-        """Map (…, d_input) and a state (…, d_hidden), or zeros, to the next state.
-
-        Raises:
-            ShapeError: when something does not fit.
-        """
-        y, start = _operands(self, x, None if state is None else (state,), 1)
-        _, (end,) = gru(self.recurrence, y, start, None, False)
-        return end.reshape(*x.shape[:-1], self.settings.d_hidden)
+    def _walk(self) -> Walk:
+        return gru
 
 
 class LstmCellConfig(_CellSettings["LstmCell"]):

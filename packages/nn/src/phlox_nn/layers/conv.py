@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from math import prod
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-import phlox_tensor
 from phlox_tensor import Backend, Float, ShapeError, Tensor, deform_conv2d
 
 from .. import _signatures as takes
@@ -15,17 +13,13 @@ from .. import initializers as init
 from ..module.layer import C, L, Layer, LayerConfig
 from ..param.param import Param
 from .inputs import check_dtype, value_of
-from .window import Padding, Padding1d, Padding3d, Pair, Single, Triple, as_sizes, margins
+from .window import Padding, Padding1d, Padding3d, Pair, Single, Triple, as_sizes, margins, ops_of
 
 Size = TypeVar("Size")
 Pads = TypeVar("Pads")
 
-_OPS: Final[dict[int, Callable[..., Any]]] = {
-    axes: getattr(phlox_tensor, f"conv{axes}d") for axes in (1, 2, 3)
-}
-_TRANSPOSED: Final[dict[int, Callable[..., Any]]] = {
-    axes: getattr(phlox_tensor, f"conv_transpose{axes}d") for axes in (1, 2, 3)
-}
+_OPS: Final = ops_of("conv{}d")
+_TRANSPOSED: Final = ops_of("conv_transpose{}d")
 
 
 class _Settings(LayerConfig[L]):
@@ -93,8 +87,11 @@ class _Conv(Layer[C]):
         """
         check_dtype(self, x, self.weight)
         s: Any = self.settings
-        padding = margins(s.padding, x.shape, s._axes, s.kernel_size, s.stride, s.dilation)
         weight, bias = self.weight.value, value_of(self.bias)
+        if s._transposed:
+            sizes, op = (s.stride, s.padding, s.padding_out), _TRANSPOSED[s._axes]
+            return op(x, weight, bias, *sizes, dilation=s.dilation, groups=s.groups)
+        padding = margins(s.padding, x.shape, s._axes, s.kernel_size, s.stride, s.dilation)
         return _OPS[s._axes](x, weight, bias, s.stride, padding, s.dilation, s.groups)
 
 
@@ -166,33 +163,13 @@ class _TransposedSettings(_Settings[L], Generic[L, Size]):
     initializer: init.Initializer = init.KaimingUniform(init.USUAL_GAIN)
 
 
-class ConvTransposed(Layer[C]):
-    """Base of transposed convolutions."""
-
-    weight: Param
-    bias: Param | None
-
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, channels_in, …) to (N, channels_out, …).
-
-        Raises:
-            DTypeError: for input of another type than the weights.
-            ShapeError: for other channels or axes.
-        """
-        check_dtype(self, x, self.weight)
-        s: Any = self.settings
-        weight, bias, op = self.weight.value, value_of(self.bias), _TRANSPOSED[s._axes]
-        sizes = (s.stride, s.padding, s.padding_out)
-        return op(x, weight, bias, *sizes, dilation=s.dilation, groups=s.groups)
-
-
 class ConvTranspose1dConfig(_TransposedSettings["ConvTranspose1d", Single]):
     """Settings of ``ConvTranspose1d``."""
 
     _axes = 1
 
 
-class ConvTranspose1d(takes.ConvTranspose1d, ConvTransposed[ConvTranspose1dConfig], init=False):
+class ConvTranspose1d(takes.ConvTranspose1d, _Conv[ConvTranspose1dConfig], init=False):
     """Transposed convolution of lines: each element adds its window to the output.
 
     weight: (channels_in, channels_out / groups, k); bias: (channels_out,) or None.
@@ -205,7 +182,7 @@ class ConvTranspose2dConfig(_TransposedSettings["ConvTranspose2d", Pair]):
     _axes = 2
 
 
-class ConvTranspose2d(takes.ConvTranspose2d, ConvTransposed[ConvTranspose2dConfig], init=False):
+class ConvTranspose2d(takes.ConvTranspose2d, _Conv[ConvTranspose2dConfig], init=False):
     """Transposed convolution of images: each element adds its window to the output.
 
     weight: (channels_in, channels_out / groups, kh, kw); bias: (channels_out,) or None.
@@ -218,7 +195,7 @@ class ConvTranspose3dConfig(_TransposedSettings["ConvTranspose3d", Triple]):
     _axes = 3
 
 
-class ConvTranspose3d(takes.ConvTranspose3d, ConvTransposed[ConvTranspose3dConfig], init=False):
+class ConvTranspose3d(takes.ConvTranspose3d, _Conv[ConvTranspose3dConfig], init=False):
     """Transposed convolution of volumes: each element adds its window to the output.
 
     weight: (channels_in, channels_out / groups, kd, kh, kw); bias: (channels_out,) or None.

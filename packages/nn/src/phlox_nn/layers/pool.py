@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
-import phlox_tensor
 from phlox_tensor import Float, Int, ShapeError, Tensor, max_unpool
 
 from ..module.layer import Stateless
@@ -22,6 +21,7 @@ from .window import (
     as_sizes,
     avg_window,
     max_window,
+    ops_of,
     room,
     whole,
 )
@@ -31,22 +31,30 @@ Pads = TypeVar("Pads")
 _Made = tuple[Tensor[Float], Tensor[Int]]
 
 
-def _ops(name: str) -> dict[int, Callable[..., Any]]:
-    """The op of each number of axes."""
-    return {axes: getattr(phlox_tensor, name.format(axes)) for axes in (1, 2, 3)}
-
-
-_MAX: Final = _ops("max_pool{}d")
-_MAX_INDICES: Final = _ops("max_pool{}d_with_indices")
-_AVG: Final = _ops("avg_pool{}d")
-_LP: Final = _ops("lp_pool{}d")
-_TO_MAX: Final = _ops("adaptive_max_pool{}d")
-_TO_MAX_INDICES: Final = _ops("adaptive_max_pool{}d_with_indices")
-_TO_AVG: Final = _ops("adaptive_avg_pool{}d")
+_MAX: Final = ops_of("max_pool{}d")
+_MAX_INDICES: Final = ops_of("max_pool{}d_with_indices")
+_AVG: Final = ops_of("avg_pool{}d")
+_LP: Final = ops_of("lp_pool{}d")
+_TO_MAX: Final = ops_of("adaptive_max_pool{}d")
+_TO_MAX_INDICES: Final = ops_of("adaptive_max_pool{}d_with_indices")
+_TO_AVG: Final = ops_of("adaptive_avg_pool{}d")
 
 
 class _Pool(Stateless, shared=True):
     _axes: ClassVar[int]
+
+
+class _Smaller(_Pool, shared=True):
+    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
+        """Map (N, C, …) to as many axes.
+
+        Raises:
+            ShapeError: for other axes, and windows that do not fit.
+        """
+        return self._pooled(x)
+
+    @abstractmethod
+    def _pooled(self, x: Tensor[Float]) -> Tensor[Float]: ...
 
 
 class _MaxPool(_Pool, Generic[Size, Pads], shared=True):
@@ -103,7 +111,7 @@ class MaxPool3d(_MaxPool[Triple, Padding3d]):
     _axes = 3
 
 
-class _AvgPool(_Pool, Generic[Size, Pads], shared=True):
+class _AvgPool(_Smaller, Generic[Size, Pads], shared=True):
     """An average pool.
 
     Args:
@@ -120,12 +128,7 @@ class _AvgPool(_Pool, Generic[Size, Pads], shared=True):
     ceil_mode: bool = False
     count_include_pad: bool = True
 
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes.
-
-        Raises:
-            ShapeError: for other axes, and windows that do not fit.
-        """
+    def _pooled(self, x: Tensor[Float]) -> Tensor[Float]:
         return _AVG[self._axes](x, *avg_window(self.settings, x, self._axes))
 
 
@@ -147,7 +150,7 @@ class AvgPool3d(_AvgPool[Triple, Padding3d]):
     _axes = 3
 
 
-class _LpPool(_Pool, Generic[Size], shared=True):
+class _LpPool(_Smaller, Generic[Size], shared=True):
     """A pool of powers.
 
     Args:
@@ -165,12 +168,7 @@ class _LpPool(_Pool, Generic[Size], shared=True):
     def _check(self) -> None:
         self.require("p", self.p >= 1, "at least 1")  # below, there is no norm
 
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes.
-
-        Raises:
-            ShapeError: for other axes, and windows that do not fit.
-        """
+    def _pooled(self, x: Tensor[Float]) -> Tensor[Float]:
         s, op = self.settings, _LP[self._axes]
         return op(x, s.kernel_size, p=s.p, stride=s.stride, ceil_mode=s.ceil_mode)
 
@@ -193,7 +191,7 @@ class LpPool3d(_LpPool[Triple]):
     _axes = 3
 
 
-class _ToSize(_Pool, Generic[Size], shared=True):
+class _ToSize(_Smaller, Generic[Size], shared=True):
     """A pool to a size.
 
     Args:
@@ -207,12 +205,7 @@ class _ToSize(_Pool, Generic[Size], shared=True):
 
 
 class _AdaptiveAvg(_ToSize[Size], Generic[Size], shared=True):
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes.
-
-        Raises:
-            ShapeError: for other axes, and windows that do not fit.
-        """
+    def _pooled(self, x: Tensor[Float]) -> Tensor[Float]:
         return _TO_AVG[self._axes](x, self._size(x))
 
 
@@ -235,12 +228,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvg[TripleOrNone]):
 
 
 class _AdaptiveMax(_ToSize[Size], Generic[Size], shared=True):
-    def forward(self, x: Tensor[Float]) -> Tensor[Float]:
-        """Map (N, C, …) to as many axes.
-
-        Raises:
-            ShapeError: for other axes, and windows that do not fit.
-        """
+    def _pooled(self, x: Tensor[Float]) -> Tensor[Float]:
         return _TO_MAX[self._axes](x, self._size(x))
 
     def with_indices(self, x: Tensor[Float]) -> tuple[Tensor[Float], Tensor[Int]]:

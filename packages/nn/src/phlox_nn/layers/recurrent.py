@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
@@ -69,6 +70,15 @@ class Recurrence(Module):
         return hidden if inputs is None else inputs if hidden is None else inputs + hidden
 
 
+def recurrence(d_input: int, settings: Any, device: Backend | str | None) -> Recurrence:
+    """Return the weights of a layer in one direction, or of a cell, for inputs of a size."""
+    size, wide = settings.d_hidden, settings._gates * settings.d_hidden
+    first = init.Uniform(-(size**-0.5), size**-0.5)
+    biases = [first.param((wide,), device) if settings.bias else None for _ in range(2)]
+    weights = [first.param((n, wide), device) for n in (d_input, size)]
+    return Recurrence(*weights, *biases)
+
+
 class _RecurrentSettings(LayerConfig[L]):
     """What the configs of the three have in common.
 
@@ -110,13 +120,10 @@ class _RecurrentSettings(LayerConfig[L]):
 
     def parts(self, device: Backend | str | None) -> dict[str, Any]:
         """Return the weights of all layers, both directions of one after the other, and dropout."""
-        size, wide, directions = self.d_hidden, self._gates * self.d_hidden, 1 + self.bidirectional
-        first, made = init.Uniform(-(size**-0.5), size**-0.5), []
+        directions, made = 1 + self.bidirectional, []
         for layer in range(self.n_layers * directions):
-            d_input = self.d_input if layer < directions else directions * size
-            biases = [first.param((wide,), device) if self.bias else None for _ in range(2)]
-            weights = [first.param((n, wide), device) for n in (d_input, size)]
-            made.append(Recurrence(*weights, *biases))
+            d_input = self.d_input if layer < directions else directions * self.d_hidden
+            made.append(recurrence(d_input, self, device))
         return {"layers": tuple(made), "dropout": Dropout(self.dropout, device=device)}
 
 
@@ -197,6 +204,33 @@ def _usual(settings: Any, *names: str) -> bool:
     return all(getattr(settings, name) == getattr(type(settings), name) for name in names)
 
 
+class _OneState(_Recurrent[C]):
+    def forward(
+        self,
+        x: Tensor[Float],
+        state: Tensor[Float] | None = None,
+        *,
+        lengths: Tensor[Int] | None = None,
+    ) -> tuple[Tensor[Float], Tensor[Float]]:
+        """Map (…, length, d_input) to the states of the last layer, and to the last state.
+
+        Args:
+            x: sequences.
+            state: (layers · directions, …, d_hidden) before the first element; None for zeros.
+            lengths: (…,), how many elements count, 0 to length; what follows gives 0 and changes
+                no state.
+
+        Raises:
+            IndexOutOfRangeError: for lengths that are none.
+            ShapeError: when something does not fit.
+        """
+        y, (end,) = _run(self, x, None if state is None else (state,), lengths, self._walk(), 1)
+        return y, end
+
+    @abstractmethod
+    def _walk(self) -> Walk: ...
+
+
 def rnn(
     activation: str,
     part: Recurrence,
@@ -224,7 +258,7 @@ class RnnConfig(_RecurrentSettings["Rnn"]):
     _gates = 1
 
 
-class Rnn(takes.Rnn, _Recurrent[RnnConfig], init=False):
+class Rnn(takes.Rnn, _OneState[RnnConfig], init=False):
     """A state h that each element x of a sequence changes: ``h' = tanh(x·W + b + h·U + c)``.
 
     W, U, b and c are ``layers[i].weight_input``, ``weight_hidden``, ``bias_input`` and
@@ -232,30 +266,10 @@ class Rnn(takes.Rnn, _Recurrent[RnnConfig], init=False):
     structure in time", 1990, https://doi.org/10.1207/s15516709cog1402_1
     """
 
-    def forward(
-        self,
-        x: Tensor[Float],
-        state: Tensor[Float] | None = None,
-        *,
-        lengths: Tensor[Int] | None = None,
-    ) -> tuple[Tensor[Float], Tensor[Float]]:
-        """Map (…, length, d_input) to the states of the last layer, and to the last state.
-
-        Args:
-            x: sequences.
-            state: (layers · directions, …, d_hidden) before the first element; None for zeros.
-            lengths: (…,), how many elements count, 0 to length; what follows gives 0 and changes
-                no state.
-
-        Raises:
-            IndexOutOfRangeError: for lengths that are none.
-            ShapeError: when something does not fit.
-        """
+    def _walk(self) -> Walk:
         s = self.settings
         usual = s.clip is None and s.activation in _OF_OPS
-        walk: Walk = partial(rnn, s.activation) if usual else partial(steps.rnn, s)
-        y, (end,) = _run(self, x, None if state is None else (state,), lengths, walk, 1)
-        return y, end
+        return partial(rnn, s.activation) if usual else partial(steps.rnn, s)
 
 
 def gru(
@@ -284,7 +298,7 @@ class GruConfig(_RecurrentSettings["Gru"]):
     _gates = 3
 
 
-class Gru(takes.Gru, _Recurrent[GruConfig], init=False):
+class Gru(takes.Gru, _OneState[GruConfig], init=False):
     """A state h with two gates: ``h' = n + z·(h - n)``, which may stay as it is.
 
     ``r, z = sigmoid(a + k)`` and ``n = tanh(a + r·k)``, each by its own columns of
@@ -296,20 +310,6 @@ class Gru(takes.Gru, _Recurrent[GruConfig], init=False):
     https://arxiv.org/abs/1406.1078; there the state is reset before its product with the weights,
     which is ``reset_after=False``.
     """
-
-    def forward(
-        self,
-        x: Tensor[Float],
-        state: Tensor[Float] | None = None,
-        *,
-        lengths: Tensor[Int] | None = None,
-    ) -> tuple[Tensor[Float], Tensor[Float]]:
-        """Map (…, length, d_input) to the states of the last layer, and to the last state.
-
-        Arguments and errors are those of ``Rnn``.
-        """
-        y, (end,) = _run(self, x, None if state is None else (state,), lengths, self._walk(), 1)
-        return y, end
 
     def _walk(self) -> Walk:
         s = self.settings

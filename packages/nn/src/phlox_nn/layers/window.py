@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
+import phlox_tensor
 from phlox_tensor import ArgumentError, Float, Tensor, pad
 
 Single = int
@@ -19,6 +21,11 @@ Padding3d = (
     | tuple[int, int, int]
     | tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 )
+
+
+def ops_of(name: str) -> dict[int, Callable[..., Any]]:
+    """Return the op of each number of axes, whose name has it at ``{}``."""
+    return {axes: getattr(phlox_tensor, name.format(axes)) for axes in (1, 2, 3)}
 
 
 def as_sizes(value: int | tuple[int, ...], axes: int) -> tuple[int, ...]:
