@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from phlox_tensor import Backend, Bool, Float, Int, ShapeError, Tensor, arange, attention
 
-from .. import initializers as init
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding
 from ..layers.inputs import check_hidden
 from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
-from ._parts import ModelConfig, heads_of, require_heads, without_heads
-
-_SMALL = init.Normal(std=0.02)
+from ._parts import SMALL, ModelConfig, heads_of, require_heads, without_heads
 
 
 class BertConfig(ModelConfig):
@@ -54,7 +51,7 @@ class BertConfig(ModelConfig):
         d = self.d_model
 
         def table(rows: int) -> Embedding:
-            return Embedding(rows, d, initializer=_SMALL, device=device)
+            return Embedding(rows, d, initializer=SMALL, device=device)
 
         return Bert(
             embeddings=Embeddings(
@@ -69,7 +66,7 @@ class BertConfig(ModelConfig):
         )
 
     def _linear(self, d_input: int, d_output: int, device: Backend | str | None) -> Linear:
-        return LinearConfig(d_input, d_output, initializer=_SMALL).init(device)
+        return LinearConfig(d_input, d_output, initializer=SMALL).init(device)
 
     def _layer(self, device: Backend | str | None) -> BertLayer:
         d, wide = self.d_model, self.d_ff

@@ -11,16 +11,14 @@ from .. import initializers as init
 from ..layers.attention import KeyValues
 from ..layers.embedding import Embedding
 from ..layers.inputs import check_hidden
-from ..layers.linear import Linear, LinearConfig
+from ..layers.linear import Linear
 from ..layers.position import RotaryEncodingConfig, RotaryScalingConfig
 from ..module.module import Module
 from ..param.param import Param
 from ._causal import Caches, CausalModel, check_length
 from ._experts import Gate, LlamaExperts, LlamaMlp
-from ._parts import ModelConfig, by_table, without_heads
+from ._parts import SMALL, ModelConfig, by_table, small_linear, without_heads
 from ._views import AnyView, Call, Looks, Rotaries, each_view, view
-
-_SMALL = init.Normal(std=0.02)
 
 
 class LlamaConfig(ModelConfig):
@@ -138,7 +136,7 @@ class LlamaConfig(ModelConfig):
         d = self.d_model
         return Llama(
             model=LlamaBody(
-                embed_tokens=Embedding(self.words, d, initializer=_SMALL, device=device),
+                embed_tokens=Embedding(self.words, d, initializer=SMALL, device=device),
                 layers=tuple(self._layer(i, device) for i in range(self.n_layers)),
                 norm=self._norm(d, device),
                 rotaries=self._rotaries(),
@@ -162,8 +160,7 @@ class LlamaConfig(ModelConfig):
     def _linear(
         self, d_input: int, d_output: int, bias: bool, device: Backend | str | None
     ) -> Linear:
-        made = LinearConfig(d_input, d_output, bias, initializer=_SMALL).init(device)
-        return made.replace(bias=init.Zeros().param((d_output,), device)) if bias else made
+        return small_linear(d_input, d_output, device, bias=bias)
 
     def _norm(self, size: int, device: Backend | str | None) -> LlamaNorm:
         start = init.Zeros() if self.from_one else init.Ones()

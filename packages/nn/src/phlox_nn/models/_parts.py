@@ -52,10 +52,12 @@ def small_linear(
     d_output: int,
     device: Backend | str | None,
     initializer: init.Initializer = SMALL,
+    *,
+    bias: bool = True,
 ) -> Linear:
-    """Return a linear layer of small weights whose bias is 0."""
-    made = LinearConfig(d_input, d_output, initializer=initializer).init(device)
-    return made.replace(bias=init.Zeros().param((d_output,), device))
+    """Return a linear layer of small weights whose bias, if it has one, is 0."""
+    made = LinearConfig(d_input, d_output, bias, initializer=initializer).init(device)
+    return made.replace(bias=init.Zeros().param((d_output,), device)) if bias else made
 
 
 def by_table(x: Tensor[Float], table: Embedding) -> Tensor[Float]:

@@ -10,9 +10,7 @@ from ..layers.linear import Linear, LinearConfig
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
 from ..param.param import Param
-from ._parts import ModelConfig, heads_of_one_map, require_heads, without_heads
-
-_SMALL = init.Normal(std=0.02)
+from ._parts import SMALL, ModelConfig, heads_of_one_map, require_heads, without_heads
 
 
 class ViTConfig(ModelConfig):
@@ -48,12 +46,12 @@ class ViTConfig(ModelConfig):
         d, places = self.d_model, (self.image // self.patch) ** 2 + 1
         project = Conv2d(self.channels_in, d, self.patch, self.patch, device=device)
         return ViT(
-            cls_token=_SMALL.param((1, 1, d), device),
-            pos_embed=_SMALL.param((1, places, d), device),
+            cls_token=SMALL.param((1, 1, d), device),
+            pos_embed=SMALL.param((1, places, d), device),
             patch_embed=Patches(project),
             blocks=tuple(self._block(device) for _ in range(self.n_layers)),
             norm=LayerNormConfig(d, 1e-6).init(device),
-            head=LinearConfig(d, self.classes, initializer=_SMALL).init(device),
+            head=LinearConfig(d, self.classes, initializer=SMALL).init(device),
         )
 
     def _block(self, device: Backend | str | None) -> Block:

@@ -5,23 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 from math import log
 
-from phlox_tensor import (
-    Backend,
-    Float,
-    Int,
-    ShapeError,
-    Tensor,
-    arange,
-    concat,
-    fft,
-)
+from phlox_tensor import Backend, Float, Int, ShapeError, Tensor, arange, concat, fft
 
 from .. import initializers as init
 from ..layers.attention import KeyValues
 from ..layers.conv import Conv1d, Conv1dConfig
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding
-from ..layers.linear import Linear, LinearConfig
+from ..layers.linear import Linear
 from ..layers.norm import LayerNorm, LayerNormConfig
 from ..module.module import Module
 from ._causal import Caches
@@ -124,7 +115,7 @@ class WhisperConfig(ModelConfig):
     def _attention(self, device: Backend | str | None) -> ProjectedAttention:
         d = self.d_model
         query, value, out = (small_linear(d, d, device) for _ in range(3))
-        key = LinearConfig(d, d, bias=False, initializer=SMALL).init(device)
+        key = small_linear(d, d, device, bias=False)
         return ProjectedAttention(key, value, query, out, self.n_heads)
 
     def _layer(self, device: Backend | str | None, *, hears: bool = False) -> WhisperLayer:
