@@ -264,14 +264,6 @@ def _none(says: _Says, config: LlamaConfig) -> dict[str, Any]:
     return {}
 
 
-def _qwen3(says: _Says, config: LlamaConfig) -> dict[str, Any]:
-    return {"head_norms": True}
-
-
-def _phi3(says: _Says, config: LlamaConfig) -> dict[str, Any]:
-    return {"fused": True}
-
-
 def _gemma(says: _Says, config: LlamaConfig) -> dict[str, Any]:
     return {
         "activation": "gelu_tanh",
@@ -314,9 +306,9 @@ _OWN: Final[Mapping[Any, Callable[[_Says, LlamaConfig], dict[str, Any]]]] = {
     "gemma2": _gemma2,
     "gemma3": _gemma3,
     "llama": _none,
-    "phi3": _phi3,
+    "phi3": lambda says, config: {"fused": True},
     "qwen2": _none,
-    "qwen3": _qwen3,
+    "qwen3": lambda says, config: {"head_norms": True},
 }
 
 

@@ -68,14 +68,6 @@ def _rotary(given: Json, said: Json, head: int) -> dict[str, Any]:
     return {**found, **scaled(given, said, int(head * share) // 2)}
 
 
-def _no_scaling(given: Json, said: Json, pairs: int) -> dict[str, Any]:
-    return {}
-
-
-def _slower(given: Json, said: Json, pairs: int) -> dict[str, Any]:
-    return {"scaling": RotaryScalingConfig(number(said, "factor"))}
-
-
 def _llama3(given: Json, said: Json, pairs: int) -> dict[str, Any]:
     before = int(number(said, "original_max_position_embeddings"))
     low, high = number(said, "low_freq_factor"), number(said, "high_freq_factor")
@@ -101,8 +93,8 @@ def _long_rope(given: Json, said: Json, pairs: int) -> dict[str, Any]:
 
 
 _SCALED: Final[Mapping[str, Callable[[Json, Json, int], dict[str, Any]]]] = {
-    "default": _no_scaling,
-    "linear": _slower,
+    "default": lambda given, said, pairs: {},
+    "linear": lambda given, said, pairs: {"scaling": RotaryScalingConfig(number(said, "factor"))},
     "llama3": _llama3,
     "longrope": _long_rope,
     "su": _long_rope,

@@ -55,11 +55,7 @@ def _halves(stored: Array, bits: int) -> Array:
     return _FOUR_BITS[pairs].reshape(*stored.shape[:-1], -1)
 
 
-def _one(bits: int) -> int:
-    return 1
-
-
-_FLOATS: Final = _Form("weight", "weight_scale", _as_they_are, _one)
+_FLOATS: Final = _Form("weight", "weight_scale", _as_they_are, lambda bits: 1)
 # The words of compressed-tensors for its formats.
 _FORMATS: Final[Mapping[str, _Form]] = {
     "float-quantized": _FLOATS,

@@ -41,27 +41,11 @@ def on_host(value: Any) -> Any:
     return value.numpy() if isinstance(value, Tensor) else value
 
 
-def _host(value: Any, device: Backend) -> Any:
-    return on_host(value)
-
-
-def _ints(value: Any, device: Backend) -> Any:
-    return value if value is None else whole(on_host(value))
-
-
-def _scalar(value: Any, device: Backend) -> Any:
-    return value if value is None else on_host(value).reshape(()).item()
-
-
-def _raw(value: Any, device: Backend) -> Any:
-    return value
-
-
 READS: Final[dict[str, Read]] = {
-    "Host": _host,
-    "Ints": _ints,
-    "Raw": _raw,
-    "Scalar": _scalar,
+    "Host": lambda value, device: on_host(value),
+    "Ints": lambda value, device: value if value is None else whole(on_host(value)),
+    "Raw": lambda value, device: value,
+    "Scalar": lambda value, device: value if value is None else on_host(value).reshape(()).item(),
     "Tensor": lifted,
 }
 

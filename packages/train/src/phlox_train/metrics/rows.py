@@ -24,20 +24,9 @@ from . import (
 from .row import Row
 
 MODULES: Final = (
-    clusters,
-    counts,
-    curves,
-    detection,
-    features,
-    images,
-    likelihood,
-    moments,
-    orders,
-    ranking,
-    regression,
-    signals,
-    text,
-)
+    clusters, counts, curves, detection, features, images, likelihood, moments, orders, ranking,
+    regression, signals, text,
+)  # fmt: skip
 
 
 def _found() -> dict[str, type[Row]]:
