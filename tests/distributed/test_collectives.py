@@ -12,10 +12,9 @@ import phlox as px
 from phlox import Autodiff, Cpu, Distributed, Wgpu, nn, optim, train
 from phlox_tensor import ArgumentError, DeviceError, ShapeError, WrongTypeError
 from phlox_tensor.groups import Solo
-from tests.distributed.threads import together
+from tests.distributed.threads import MAKING, together
 from tests.train.nets import LOSS, batches, bits
 
-MAKING = threading.Lock()
 SIZE = 3
 
 

@@ -20,8 +20,7 @@ from phlox_distributed._launch import main, starter
 from phlox_distributed._rank import threads
 from phlox_tensor.groups import Solo
 from tests.distributed.test_mpi import MPIEXEC
-from tests.distributed.test_runs import log_of
-from tests.distributed.training import FILLER, whole
+from tests.distributed.training import FILLER, WAYS, log_of, whole
 from tools.shell import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -180,17 +179,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.parametrize(
-    ("way", "kills"),
-    [pytest.param(way, 50, marks=LONG) for way in ("eager", "compiled", "sharded", "wgpu")],
-)
+@pytest.mark.parametrize(("way", "kills"), [pytest.param(way, 50, marks=LONG) for way in WAYS])
 def test_many_deaths_at_random_steps_change_no_bit(
     tmp_path: Path, small_disk: Path, way: str, kills: int
 ) -> None:
     """Each start has another number of ranks, and one of them dies in some way at some step."""
     chance = random.Random(kills)
     script = str(ROOT / "tests/distributed/training.py")
-    expected = b"".join(whole(Solo(), tmp_path / "calm", way))
+    expected = b"".join(whole(Solo(), tmp_path / "calm", **WAYS[way]))
     died: Counter[str] = Counter()
     for turn in range(kills):
         folder = small_disk / f"run-{turn // 5}"

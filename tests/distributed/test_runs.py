@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from phlox import Autodiff, Cpu, Wgpu, data, optim, train
 from phlox_tensor import DisagreementError
 from phlox_tensor.groups import Solo
-from tests.distributed.test_steps import MAKING
-from tests.distributed.threads import together
+from tests.distributed.threads import MAKING, together
+from tests.distributed.training import log_of, whole
 from tests.train.nets import batches, bits, forward, net, rows
 
 
-def shifted(item: dict[str, Any], rng: Any) -> dict[str, Any]:
-    """An augmentation, whose random numbers are those of the item."""
-    return item | {"x": item["x"] + rng.normal(size=8).astype(np.float32)}
-
-
-def run(
-    group: Any, folder: Path | None, stop: int | None = None, inner: Any = Cpu, **settings: Any
-) -> Any:
-    """A training with all that one can have; bits of weights, state, average, and its log."""
-    with MAKING:
-        model = net(Autodiff(inner()))
-    learner = train.Learner(
-        model,
-        optim.AdamWConfig(grad_clipping=optim.ClipByGlobalNorm(0.5)).init(),
-        optim.CosineSchedulerConfig(1e-2, steps=40).init(),
-        microbatches=8,
-        ema=0.9,
-        seed=5,
-        group=group,
-        **settings,
-    )
-    loader = data.DataLoader(data.of(data.arrays(**rows(90))).map(shifted), 24, shuffle=True)
-    check = data.DataLoader(data.arrays(**rows(50)), 8)
+def run(group: Any, folder: Path, stop: int | None = None, **settings: Any) -> Any:
+    """Three epochs, or so many steps."""
 
     def ends(event: train.Event, run: train.Run) -> None:
         if isinstance(event, train.Stepped) and event.step == stop:
             run.stop("tested")
 
-    with train.Run(
-        folder, learner, loader, callbacks=[ends], show=False, system=None, config={"width": 16}
-    ) as run:
-        for _ in run.epochs(3):
-            for batch in run.batches():
-                assert len(batch["x"]) <= -(-24 // group.size) + 2  # no rank loads all of it
-                run.log(loss=learner.step(forward, batch)["loss"])
-            found = train.evaluate(learner.model, forward, check, [train.Accuracy()], group=group)
-            run.log(found, split="valid")
-    assert learner.rows is None
-    assert learner.ema is not None
-    return [*bits(learner.model), *bits(learner.ema.model)]
-
-
-def log_of(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "log.jsonl").read_text().splitlines()
-    return [{k: v for k, v in json.loads(line).items() if k != "time"} for line in lines]
+    saves = train.Every(epochs=1, minutes=10)
+    return whole(group, folder, epochs=3, callbacks=[ends], save=saves, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +60,7 @@ def test_all_numbers_of_ranks_and_changes_of_it_end_in_the_same_bits(
     alone = run(Solo(), tmp_path / "alone", inner=inner)
     for starts in ([1], [2], [3], [4], [5], [8], [4, 3, 5]):
         folder = tmp_path / "-".join(map(str, starts))
+        found: list[Any] = []
         for size, stop in zip(starts, [*(3, 6)[: len(starts) - 1], None], strict=True):
             go = partial(run, folder=folder, stop=stop, inner=inner, compile=compile)
             found = together(size, go)

@@ -13,10 +13,8 @@ import pytest
 import phlox as px
 from phlox import Autodiff, Cpu, Wgpu, nn, optim, train
 from phlox_tensor import ArgumentError, DisagreementError
-from tests.distributed.threads import together
+from tests.distributed.threads import MAKING, together
 from tests.train.nets import LOSS, batches, bits, forward, net
-
-MAKING = threading.Lock()  # the seed of weights is that of the process
 
 
 def trained(

@@ -11,6 +11,8 @@ import numpy as np
 
 from phlox_tensor.groups import Group, TreeSum, absent_of, share_of, tree_sum
 
+MAKING = threading.Lock()  # of models: the seed of weights is that of the process
+
 
 class Shared:
     """What the ranks of a group of threads have in common."""

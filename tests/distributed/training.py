@@ -6,6 +6,7 @@ phlox launch -n 3 training.py FOLDER WAY HARM RANK STEP
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -17,10 +18,16 @@ import numpy as np
 
 import phlox as px
 from phlox import Autodiff, Cpu, Wgpu, data, distributed, optim, train
-from phlox_tensor.groups import Group
+from tests.distributed.threads import MAKING
 from tests.train.nets import bits, forward, net, rows
 
-STEPS = 32  # eight epochs of four steps
+OFTEN = train.Every(steps=3)
+WAYS: dict[str, dict[str, Any]] = {
+    "eager": {},
+    "compiled": {"compile": True},
+    "sharded": {"shard_optimizer": True},
+    "wgpu": {"inner": Wgpu},
+}
 
 
 def shifted(item: dict[str, Any], rng: Any) -> dict[str, Any]:
@@ -28,37 +35,48 @@ def shifted(item: dict[str, Any], rng: Any) -> dict[str, Any]:
     return item | {"x": item["x"] + rng.normal(size=8).astype(np.float32)}
 
 
-def whole(group: Group, folder: Path, way: str = "eager", harm: Any = None) -> list[bytes]:
-    """Train with batch norm, dropout, augmentation, parts, clipping, an average, and a schedule."""
+def whole(
+    group: Any,
+    folder: Path | None,
+    *,
+    inner: Any = Cpu,
+    epochs: int = 8,
+    callbacks: Any = (),
+    save: train.Every = OFTEN,
+    **settings: Any,
+) -> list[bytes]:
+    """A training with all that one can have; bits of weights, state and average."""
+    with MAKING:
+        model = net(Autodiff(inner()))
     learner = train.Learner(
-        net(Autodiff(Wgpu() if way == "wgpu" else Cpu())),
+        model,
         optim.AdamWConfig(grad_clipping=optim.ClipByGlobalNorm(0.5)).init(),
-        optim.CosineSchedulerConfig(1e-2, steps=STEPS).init(),
+        optim.CosineSchedulerConfig(1e-2, steps=40).init(),
         microbatches=8,
         ema=0.9,
         seed=5,
-        compile=way == "compiled",
         group=group,
-        shard_optimizer=way == "sharded",
+        **settings,
     )
     loader = data.DataLoader(data.of(data.arrays(**rows(90))).map(shifted), 24, shuffle=True)
     check = data.DataLoader(data.arrays(**rows(50)), 8)
     with train.Run(
-        folder,
-        learner,
-        loader,
-        callbacks=[] if harm is None else [harm],
-        save=train.Every(steps=3),
-        show=False,
-        system=None,
+        folder, learner, loader, callbacks=callbacks, save=save, show=False, system=None
     ) as run:
-        for _ in run.epochs(8):
+        for _ in run.epochs(epochs):  # of four steps
             for batch in run.batches():
+                assert len(batch["x"]) <= -(-24 // group.size) + 2  # no rank loads all of it
                 run.log(loss=learner.step(forward, batch)["loss"])
             found = train.evaluate(learner.model, forward, check, [train.Accuracy()], group=group)
             run.log(found, split="valid")
+    assert learner.rows is None
     assert learner.ema
     return [*bits(learner.model), *bits(learner.ema.model)]
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k != "time"} for line in lines]
 
 
 FILLER = "filler"  # the file that fills a disk
@@ -111,6 +129,7 @@ if __name__ == "__main__":
     place, *words = sys.argv[1:]
     ranks = distributed.init()
     harms = Harm(Path(place), ranks.rank, *words[1:]) if len(words) > 1 else None
-    found = whole(ranks, Path(place), words[0], harms)
+    callbacks = [] if harms is None else [harms]
+    found = whole(ranks, Path(place), callbacks=callbacks, **WAYS[words[0]])
     Path(f"{place}-{ranks.rank}.bits").write_bytes(b"".join(found))
     print("done", ranks.rank, "of", ranks.size, flush=True)
