@@ -10,7 +10,7 @@ from phlox_tensor import DType
 from phlox_tensor.shapes.blocks import FORMS
 
 from .._array import GpuArray
-from .._copy import contiguous, copy
+from .._copy import concat, contiguous, copy
 from .._runtime import GpuDevice
 from ..wgsl import words as kernels
 from .matmul import linear
@@ -18,6 +18,7 @@ from .matmul import linear
 if TYPE_CHECKING:
     from .._table import Entries
 
+_MOST_FLOATS = 1 << 26  # bytes of floats that are made at once: software adapters bind twice that
 Formula = Callable[..., GpuArray]
 
 
@@ -51,6 +52,8 @@ def words_linear(
         return formula(x, words, bias, form)
     rows = math.prod(x.shape[:-1])
     if rows > kernels.THICKNESS or not rows or not words.size:
+        if words.shape[0] > 1 and _floats(x, words) > _MOST_FLOATS:
+            return _in_parts(device, formula, x, words, bias, form)
         weight = dequantize_words(device, formula, words, form, x.dtype)
         return linear(device, x, weight.view(weight.shape[::-1], weight.strides[::-1], 0), bias)
     words, (n, wide) = contiguous(device, words), words.shape
@@ -64,6 +67,33 @@ def words_linear(
     kernel = (kernels.linear, form, x.wgsl, rows, bias is not None)
     device.launch(kernel, inputs, [out], params, count)
     return out
+
+
+def _in_parts(
+    device: GpuDevice,
+    formula: Formula,
+    x: GpuArray,
+    words: GpuArray,
+    bias: GpuArray | None,
+    form: str,
+) -> GpuArray:
+    """Half of the results, and the others behind them."""
+    n, half = words.shape[0], words.shape[0] // 2
+    found = []
+    for first, count in ((0, half), (half, n - half)):
+        part = words.view(
+            (count, words.shape[1]), words.strides, words.offset + first * words.strides[0]
+        )
+        more = bias
+        if bias is not None:
+            more = bias.view((count,), bias.strides, bias.offset + first * bias.strides[0])
+        found.append(words_linear(device, formula, x, part, more, form))
+    return concat(device, (*found,), len(x.shape) - 1)
+
+
+def _floats(x: GpuArray, words: GpuArray) -> int:
+    """The bytes that numbers of all words take."""
+    return words.shape[0] * x.shape[-1] * x.item_bytes
 
 
 def _has_kernel(words: GpuArray, form: str) -> bool:
