@@ -25,7 +25,7 @@ from ._content import (
 )
 from ._errors import Malformed, shown
 from ._layout import DTYPE_CODES, Descriptor, as_array, check_sum, describe, descriptor
-from ._limits import MAX_DEPTH, Limits
+from ._limits import MAX_DEPTH, Limits, check_depth
 from ._msgpack import Ext, pack, unpack
 from ._source import Source, Write
 from ._tree import LEAF, Keyed, ParamEntry, Record, TensorEntry, entries
@@ -326,8 +326,7 @@ class _Resolver:
 
     def _resolve(self, node: Any, depth: int) -> Any:
         if isinstance(node, dict | list):
-            if depth == MAX_DEPTH:
-                raise Malformed("the tree is too deep", expected=f"at most {MAX_DEPTH} levels")
+            check_depth(depth)
             return self._container(node, depth + 1)
         if isinstance(node, Ext):
             return self._leaf(node)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ._content import Content, Form, check_metadata, check_version, check_writer
 from ._errors import Malformed, shown
 from ._layout import Descriptor, as_array, check_sum, describe, descriptor
-from ._limits import MAX_DEPTH, Limits
+from ._limits import MAX_DEPTH, Limits, check_depth
 from ._source import Source, Write
 from ._tree import INT_RANGE, Keyed, ParamEntry, Record, TensorEntry, TensorLike
 
@@ -280,7 +280,7 @@ class TreeReader:
                 return self._tagged(tag, node[tag], depth)
             return self._dict(node, depth)
         if isinstance(node, list):
-            _check_depth(depth)
+            check_depth(depth)
             return [self.resolve(child, depth + 1) for child in node]
         if isinstance(node, str):
             return _text(node)
@@ -289,7 +289,7 @@ class TreeReader:
         return node
 
     def _dict(self, node: dict[str, Any], depth: int) -> dict[str, Any]:
-        _check_depth(depth)
+        check_depth(depth)
         result = {}
         for key, child in node.items():
             if key.startswith("$") and not key.startswith("$$"):
@@ -365,11 +365,6 @@ def _lazy(data: str, crc: int | None, what: Descriptor) -> TensorEntry:
 
 def _has(value: Any, fields: list[str]) -> bool:
     return isinstance(value, dict) and sorted(value) == fields
-
-
-def _check_depth(depth: int) -> None:
-    if depth == MAX_DEPTH:
-        raise Malformed("the tree is too deep", expected=f"at most {MAX_DEPTH} levels")
 
 
 def _text(text: str) -> str:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ._errors import Malformed
+
 MAX_DEPTH: Final = 128
 MAX_RANK: Final = 32
+
+
+def check_depth(depth: int) -> None:
+    """Refuse to read a container at a level of a tree that is too deep."""
+    if depth == MAX_DEPTH:
+        raise Malformed("the tree is too deep", expected=f"at most {MAX_DEPTH} levels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

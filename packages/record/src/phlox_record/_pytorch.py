@@ -17,7 +17,7 @@ from phlox_tensor import DType
 from ._content import Content, Form
 from ._errors import Malformed, shown
 from ._layout import DTYPES, Descriptor, as_array, descriptor
-from ._limits import MAX_DEPTH, Limits
+from ._limits import Limits, check_depth
 from ._pickle import Global, Machine, Opaque
 from ._pytorch_names import CALLS, STORAGES, not_read
 from ._pytorch_old import MAGIC, module_of, old_file
@@ -236,8 +236,8 @@ class _Reader:
         self._nodes -= 1
         if self._nodes < 0:
             raise Malformed("too many values in the file", expected=f"{self._limits.nodes:,}")
-        if type(value) in (dict, list, tuple) and depth == MAX_DEPTH:
-            raise Malformed("the tree is too deep", expected=f"at most {MAX_DEPTH} levels")
+        if type(value) in (dict, list, tuple):
+            check_depth(depth)
         if isinstance(value, TensorEntry):
             return value
         if isinstance(value, _Storage):
