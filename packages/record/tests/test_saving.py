@@ -29,6 +29,21 @@ def values(tree: Any) -> dict[str, Any]:
     return {path: leaf.tolist() for path, leaf in pt.tree.leaves_with_paths(tree)}
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_gets_the_bytes_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "out.mpk"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    pr.NamedMsgpackRecorder().record(tensors(1), pipe)
+    assert pipe.is_fifo()
+    reader.join(60)
+    copy = pr.NamedMsgpackRecorder().record(tensors(1), tmp_path / "copy")
+    assert read == [copy.read_bytes()]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.mpk", "out.mpk"]
+
+
 def test_saving_goes_on_beside_the_program(tmp_path: Path) -> None:
     go = threading.Event()
 

@@ -30,9 +30,14 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write to; it takes the place of `path` only when the body succeeds.
 
     The bytes reach the disk before the name does, so a crash leaves the old file or the new one.
+    A pipe or a device is written to as it is.
     """
     if path.is_symlink():  # the link stays, and the file that it names is replaced
         path = path.resolve()
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        with path.open("wb") as file:  # a new file in its place would end it for all programs
+            yield file
+        return
     try:
         temporary, handle = _temporary(path)
     except OSError as error:

@@ -33,4 +33,7 @@ def written(model: onnx.ModelProto, target: Path) -> Iterator[Path]:
         if large:  # without the old model, nobody reads it with the new weights
             place.unlink(missing_ok=True)
             os.replace(Path(folder) / data, place.with_name(data))
-        os.replace(fresh, place)
+        if place.exists() and not place.is_file():  # a device or a pipe stays what it is
+            place.write_bytes(fresh.read_bytes())
+        else:
+            os.replace(fresh, place)
