@@ -221,14 +221,26 @@ def base(name: str, head: str) -> str:
     return f"  let {name}_base = p.{name}_offset + batch * p.{name}_batch + {head} * p.{name}_head;"
 
 
+def own_tile(spec: Attention[Any], *, by_keys: bool = False) -> list[str]:
+    """Which head a workgroup has, and which lines of it: what has most to see comes first."""
+    if not spec.is_causal:
+        return ["  let above = i32(id) / p.tiles;", "  let own_tile = i32(id) % p.tiles;"]
+    place = "i32(id) / all_heads" if by_keys else "p.tiles - 1 - i32(id) / all_heads"
+    return [
+        "  let all_heads = i32(p.groups) / p.tiles;",
+        "  let above = i32(id) % all_heads;",
+        f"  let own_tile = {place};",
+    ]
+
+
 def place(spec: Tiled, given: tuple[str, ...]) -> list[str]:
     """Where the workgroup and the thread stand, and how many tiles of keys there are to see."""
     tile = spec.tile
     lines = [
         "  let id = linear_group(group, groups);",
         "  if (id >= p.groups) { return; }",
-        f"  let query_first = (i32(id) % p.tiles) * {tile.own};",
-        "  let above = i32(id) / p.tiles;",
+        *own_tile(spec),
+        f"  let query_first = own_tile * {tile.own};",
         "  let head = above % p.heads;",
         "  let batch = above / p.heads;",
         *[base(x, "head / p.share") for x in "kv"],

@@ -23,6 +23,7 @@ from .attention import (
     hide,
     keep,
     largest,
+    own_tile,
     place,
     raised,
     result,
@@ -186,8 +187,8 @@ def _by_keys(spec: Tiled) -> list[str]:
     return [
         "  let id = linear_group(group, groups);",
         "  if (id >= p.groups) { return; }",
-        f"  let key_first = (i32(id) % p.tiles) * {tile.own};",
-        "  let above = i32(id) / p.tiles;",
+        *own_tile(spec, by_keys=True),
+        f"  let key_first = own_tile * {tile.own};",
         "  let key_heads = p.heads / p.share;",
         "  let key_head = above % key_heads;",
         "  let batch = above / key_heads;",

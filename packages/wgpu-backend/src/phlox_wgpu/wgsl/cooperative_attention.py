@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._kernel import Kernel
-from .attention import LEAST, Attention, attention_params, base, hide
+from .attention import LEAST, Attention, attention_params, base, hide, own_tile
 from .cooperative import SQUARE
 from .tile import SIGNATURE
 
@@ -190,14 +190,14 @@ def place(spec: Cooperative, *, by_keys: bool = False) -> list[str]:
     return [
         # Groups past the end do again what the last one does: products ask that none returns.
         "  let id = i32(min(linear_group(group, groups), p.groups - 1));",
-        "  let above = id / p.tiles;",
+        *own_tile(spec, by_keys=by_keys),
         f"  let {head} = above % {heads};",
         f"  let batch = above / {heads};",
         f"  let subgroup = lane / {LANES};",
         f"  let own_lane = lane % {LANES};",
         f"  let own_line = own_lane % {SQUARE};",
         # The last rows of all are done twice where they do not fill sixteen.
-        f"  let group_first = id % p.tiles * {tile.own};",
+        f"  let group_first = own_tile * {tile.own};",
         f"  let row_first = min(group_first + {SQUARE} * subgroup, {count} - {SQUARE});",
         "  let row0 = row_first + own_line;",
         f"  let half = own_lane / {SQUARE};",
@@ -209,9 +209,12 @@ def place(spec: Cooperative, *, by_keys: bool = False) -> list[str]:
 
 
 def tiles_of_keys(spec: Cooperative) -> list[str]:
-    """How many tiles of keys the workgroup's queries see."""
+    """How many tiles of keys the workgroup's queries see, and how many keys all of a subgroup's."""
     tile = spec.tile
     lines = [f"  var tiles = (p.keys + {tile.keys - 1}) / {tile.keys};"]
+    lines.append(
+        f"  let seen = {'row_first + p.keys - p.queries + 1' if spec.is_causal else 'p.keys'};"
+    )
     if spec.is_causal:
         last = f"min(group_first + {tile.own}, p.queries) + p.keys - p.queries"
         lines.append(f"  tiles = min(tiles, max({last} + {tile.keys - 1}, 0) / {tile.keys});")
@@ -276,9 +279,12 @@ def scores_of_keys(spec: Cooperative, e: int, given: tuple[str, ...]) -> list[st
     if spec.softcap:
         four = ", ".join(f"tanh_f(w{e}.{x} / p.softcap)" for x in "xyzw")
         lines.append(f"    w{e} = vec4({four}) * p.softcap;")
+    hidden: list[str] = []
     for c, x in enumerate("xyzw"):
-        lines += hide(spec, given, f"w{e}.{x}", f"(key_first + {first_of(e)} + {c})", "row0")
-    return lines
+        hidden += hide(spec, given, f"w{e}.{x}", f"(key_first + {first_of(e)} + {c})", "row0")
+    if given:
+        return lines + hidden
+    return [*lines, f"    if (key_first + {spec.tile.keys} > seen) {{", *hidden, "    }"]
 
 
 def found(tile: CooperativeAttentionTile) -> list[str]:
