@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
@@ -75,6 +74,8 @@ impl Faults {
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
+    /// Whether the thread sleeps until there are some.
+    asleep: bool,
     over: bool,
 }
 
@@ -82,8 +83,6 @@ struct Waiting {
 struct Line {
     waiting: Mutex<Waiting>,
     came: Condvar,
-    /// Whether the thread sleeps until jobs are there; told under the lock.
-    idle: AtomicBool,
     /// Held by who hands over, so that jobs keep their order.
     turn: Mutex<()>,
     device: wgpu::Device,
@@ -100,8 +99,7 @@ pub struct Worker {
 impl Worker {
     pub fn start(device: wgpu::Device, queue: wgpu::Queue, ring: wgpu::Buffer, faults: Arc<Faults>) -> Self {
         let (waiting, came, turn) = (Mutex::default(), Condvar::new(), Mutex::new(()));
-        let idle = AtomicBool::new(false);
-        let line = Arc::new(Line { waiting, came, idle, turn, device, queue, ring, faults });
+        let line = Arc::new(Line { waiting, came, turn, device, queue, ring, faults });
         let own = line.clone();
         let thread = std::thread::Builder::new().name("phlox-wgpu".into()).spawn(move || own.serve()).ok();
         Self { line, thread: Mutex::new(thread) }
@@ -122,12 +120,7 @@ impl Worker {
             return false;
         }
         waiting.jobs.push_back(job);
-        self.is_idle()
-    }
-
-    /// Whether the thread sleeps.
-    pub fn is_idle(&self) -> bool {
-        self.line.idle.load(Ordering::Relaxed)
+        waiting.asleep
     }
 
     /// See that all that was sent is with the driver. The caller hands it over, which takes less
@@ -152,10 +145,10 @@ impl Line {
         let mut waiting = self.waiting.lock().unwrap();
         loop {
             while waiting.jobs.is_empty() && !waiting.over {
-                self.idle.store(true, Ordering::Relaxed);
+                waiting.asleep = true;
                 waiting = self.came.wait(waiting).unwrap();
             }
-            self.idle.store(false, Ordering::Relaxed);
+            waiting.asleep = false;
             if waiting.jobs.is_empty() {
                 return;
             }

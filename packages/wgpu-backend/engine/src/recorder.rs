@@ -11,9 +11,8 @@ use crate::queue::{Batch, Job, Pass};
 use crate::recent::Recent;
 
 pub const RING_BYTES: usize = 1 << 20;
-pub const FIRST_FLUSH: usize = 2; // starts the GPU early after a wait; then batches grow
+pub const FIRST_FLUSH: usize = 2; // starts the GPU early after a wait; each batch is twice the one before
 pub const LATER_FLUSH: usize = 128;
-const IDLE_FLUSH: usize = 16; // where the thread has nothing to do; a batch costs it as much as eight dispatches
 const KEPT_GROUPS: usize = 8192;
 
 /// What is recorded and not yet sent.
@@ -129,10 +128,9 @@ impl Engine {
     }
 
     pub fn flush_if_full(&self, record: &mut Record) {
-        let (count, at) = (record.passes.len(), record.flush_at);
-        if count >= at || (at == LATER_FLUSH && count >= IDLE_FLUSH && self.worker.is_idle()) {
+        if record.passes.len() >= record.flush_at {
             self.send(record, Batch::default());
-            record.flush_at = if at < IDLE_FLUSH { 2 * at } else { LATER_FLUSH };
+            record.flush_at = (2 * record.flush_at).min(LATER_FLUSH);
         }
     }
 
