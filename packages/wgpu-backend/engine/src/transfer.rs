@@ -18,9 +18,9 @@ use crate::ticket::{State, Ticket};
 
 const KEPT_STAGING: u64 = 1 << 26;
 const COPIED: usize = 1 << 20; // bytes of an upload that are copied, so that it need not wait
-// A sleep takes 50 us more than is asked for. Software has the processor that a spin would take.
-const SPIN: Duration = Duration::from_millis(10);
-const SOFTWARE_SPIN: Duration = Duration::from_micros(250);
+// A sleep takes 50 us more than is asked for. Software has the processor that a long spin would take.
+const SPIN: Duration = Duration::from_micros(250);
+const LONG_SPIN: Duration = Duration::from_millis(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 impl Engine {
@@ -37,7 +37,6 @@ impl Engine {
     /// Block until the bytes of a ticket are here.
     pub fn arrive(&self, state: &State) -> PyResult<()> {
         self.worker.reach();
-        let spin = if self.software { SOFTWARE_SPIN } else { SPIN };
         let start = Instant::now();
         let arrived = loop {
             self.poll(wgpu::PollType::Poll);
@@ -45,7 +44,11 @@ impl Engine {
                 break arrived;
             }
             let waited = start.elapsed();
-            if waited < spin {
+            if waited < SPIN {
+                std::hint::spin_loop();
+                continue;
+            }
+            if waited < LONG_SPIN && !self.software {
                 std::thread::yield_now();
                 continue;
             }
