@@ -13,7 +13,6 @@ from phlox_tensor import Tensor
 from phlox_tensor.capture import Instr, Program, interpreted
 from phlox_wgpu import Wgpu
 from phlox_wgpu._kernel import source
-from phlox_wgpu._runtime import GpuDevice
 from phlox_wgpu._stages import staged
 from phlox_wgpu.wgsl.stages import Rows, stages_source
 
@@ -188,19 +187,19 @@ def test_short_rows_are_one_kernel(
     run(x.primitive)
     found: list[tuple[int, ...]] = []
     recorded = 0
-    empty, record = GpuDevice.empty, GpuDevice.record
+    empty, record = gpu.device.empty, gpu.device.record
 
-    def noting(self: GpuDevice, shape: Any, *rest: Any) -> Any:
+    def noting(shape: Any, *rest: Any) -> Any:
         found.append(tuple(shape))
-        return empty(self, shape, *rest)
+        return empty(shape, *rest)
 
-    def counting(self: GpuDevice, *args: Any) -> None:
+    def counting(*args: Any) -> None:
         nonlocal recorded
         recorded += 1
-        record(self, *args)
+        record(*args)
 
-    monkeypatch.setattr(GpuDevice, "empty", noting)
-    monkeypatch.setattr(GpuDevice, "record", counting)
+    monkeypatch.setattr(gpu.device, "empty", noting)
+    monkeypatch.setattr(gpu.device, "record", counting)
     run(x.primitive)
     if made is None:  # threads from all over the GPU take part: no array of that size in between
         assert recorded == 5
