@@ -25,6 +25,7 @@ from .held import cut, held, reaches
 from .sampling import Sampling, with_tokens
 
 _ROOM = 64  # the least room; twice as much whenever it is full, so few versions are compiled
+_MANY = 64  # tokens, from which on what lies between layers is more than what a step needs
 Pads = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -150,6 +151,8 @@ class Generation:
         logits = self._read(tokens[:, : self._chunk])
         for start in range(self._chunk, tokens.shape[1], self._chunk):
             logits = self._read(tokens[:, start : start + self._chunk])
+        if tokens.shape[1] >= _MANY:
+            logits.device.trim()  # what so many tokens took; a step takes a small part of it
         return logits[:, -1]
 
     def _read(self, tokens: Tensor[Int]) -> Tensor[Float]:
