@@ -59,6 +59,33 @@ def test_rounded_products_are_those_of_the_formula(form: str, rows: int) -> None
     assert 0 < np.abs(got - exact).max() < 0.02 * largest
 
 
+@pytest.mark.parametrize("device", [px.Cpu(), px.Numpy()], ids=repr)
+@pytest.mark.parametrize("form", ["BF16", "F16"])
+def test_all_floats_of_16_bits_are_widened(form: str, device: px.Backend) -> None:
+    bits = np.arange(1 << 16, dtype="<u2")
+    want = bits.view(np.float16).astype(np.float32)
+    if form == "BF16":
+        want = (bits.astype(np.uint32) << 16).view(np.float32)
+    got = px.dequantize_blocks(px.asarray(bits.view(np.uint8), device=device), form).numpy()
+    same = (got.view(np.uint32) == want.view(np.uint32)) | (np.isnan(got) & np.isnan(want))
+    assert same.all(), bits[~same][:9]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 32, 40])
+@pytest.mark.parametrize("form", ["BF16", "F16"])
+def test_floats_of_16_bits_are_multiplied_as_they_are(form: str, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    x = rng.standard_normal((rows, 77)).astype(np.float32)
+    weight = px.asarray(rng.standard_normal((70, 77)), dtype="float32")
+    weight = weight.astype("bfloat16" if form == "BF16" else "float16")
+    raw_ = px.asarray(np.ascontiguousarray(weight.numpy()).view(np.uint8))
+    given, bias = px.asarray(x), px.ones((70,))
+    got = px.blocks_linear(given, raw_, bias, form, rounded=True).numpy()
+    exact = x.astype(np.float64) @ weight.numpy().astype(np.float64).T + 1.0
+    assert np.abs(got - exact).max() < 2e-5
+    assert np.array_equal(got, px.blocks_linear(given, raw_, bias, form).numpy())
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("rows", [1, 40])
 def test_what_is_no_number_stays_none(rows: int, bad: float) -> None:

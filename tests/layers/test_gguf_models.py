@@ -91,6 +91,22 @@ def test_without_bytes_blocks_are_words(form: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("element", "form"), [("bfloat16", "BF16"), ("float16", "F16")])
+def test_floats_of_16_bits_stay_in_their_file(element: str, form: str, tmp_path: Path) -> None:
+    px.seed(7)
+    path = models.save_gguf(decoder("Llama").settings.init(px.Cpu(element)), tmp_path / "a")
+    kept: Any = models.load(path, DEVICE)
+    plain: Any = models.load(path, DEVICE, quantized=False)
+    weight = kept.model.layers[0].self_attn.q_proj.weight
+    assert type(weight) is nn.BlockWeight
+    assert weight.form == kept.model.embed_tokens.weight.form == form
+    assert weight.blocks.shape == (weight.shape[1], 2 * weight.shape[0])
+    assert np.array_equal(
+        weight.value.numpy(), plain.model.layers[0].self_attn.q_proj.weight.value.numpy()
+    )
+    assert np.abs(kept(WORDS).numpy() - plain(WORDS).numpy()).max() < 1e-5
+
+
 def test_adapters_are_trained_beside_blocks(tmp_path: Path) -> None:
     px.seed(7)
     config = decoder("Llama").settings.replace(d_model=64, d_ff=96, n_heads=2, n_heads_kv=1)

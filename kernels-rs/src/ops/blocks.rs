@@ -1,23 +1,27 @@
 //! Weights that stay in the blocks of a file of llama.cpp: as floats, and in products. Rows that are multiplied become
-//! integers of 8 bits first, with a scale for each 32 of them, so that sums of a block are those of whole numbers.
+//! integers of 8 bits first, with a scale for each 32 of them, so that sums of a block are those of whole numbers. A number of
+//! 16 bits is a block too, by which rows are multiplied as they are.
 
 #![allow(clippy::needless_range_loop, reason = "closures and iterator chains do not inherit the instruction set")]
 
 mod dots;
 mod forms;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod fours;
+mod stored;
 
 use crate::array::Array;
 use crate::array::view;
-use crate::dtype::DType;
+use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::ops::contraction::linear;
+use crate::ops::contraction::{Call, Epilogue, Gemm, Matrix, multiply};
 use crate::ops::elementwise::convert::cast;
 use crate::ops::parts;
 use crate::vectorize;
-use dots::Rows;
+#[cfg(test)]
 use forms::{Form, PART, SHARE};
-use std::marker::PhantomData;
+use stored::Stored;
 
 /// Rows up to which blocks are read once for each few of them; more make floats of the whole weight first. With the byte
 /// products of a Xeon (family 6, model 207) both take as long at 33 to 48 rows of 576 to 2048 numbers; at 25 rows blocks
@@ -29,6 +33,9 @@ pub const GROUP: usize = 32;
 const SERIAL: usize = 1 << 16;
 /// Numbers of a task that makes floats: about 10 us, several times what it takes to hand a task to a thread that is awake.
 const GRAIN: usize = 1 << 15;
+/// Numbers of a weight that are floats at a time, 4 MiB of them: they stay in the last cache, and rows that are multiplied by
+/// them, which each time are packed again, meet some hundred.
+const AT_A_TIME: usize = 1 << 20;
 
 /// Runs an expression with `$F` bound to the form of this name.
 macro_rules! of_form {
@@ -44,8 +51,19 @@ macro_rules! of_form {
     };
 }
 
+/// The same, with `$F` bound to a narrow float too.
+macro_rules! of_stored {
+    ($name:expr, $F:ident => $body:expr) => {
+        match $name {
+            "BF16" => { type $F = BF16; $body }
+            "F16" => { type $F = F16; $body }
+            blocks => of_form!(blocks, $F => $body),
+        }
+    };
+}
+
 /// The rows of blocks and the numbers of a row.
-fn sizes<F: Form>(blocks: &Array) -> Result<(usize, usize)> {
+fn sizes<F: Stored>(blocks: &Array) -> Result<(usize, usize)> {
     let bytes = if blocks.rank() == 0 { 0 } else { blocks.shape()[blocks.rank() - 1] };
     if blocks.dtype() != DType::U8 || blocks.rank() == 0 || !bytes.is_multiple_of(F::BYTES) {
         return Err(Error::Rejected("blocks are rows of bytes, whole blocks of them"));
@@ -53,18 +71,27 @@ fn sizes<F: Form>(blocks: &Array) -> Result<(usize, usize)> {
     Ok((blocks.numel().checked_div(bytes).unwrap_or(0), bytes / F::BYTES * F::SIZE))
 }
 
+/// Rows one behind the other; a number of 16 bits begins at an even address.
+fn dense<F: Stored>(blocks: &Array) -> Result<Array> {
+    let blocks = blocks.contiguous()?;
+    if F::SIZE > 1 || blocks.data().addr().is_multiple_of(2) {
+        return Ok(blocks);
+    }
+    Array::from_slice(blocks.as_slice::<u8>().unwrap_or(&[]), blocks.shape())
+}
+
 /// The numbers that blocks stand for.
 pub fn dequantize_blocks(blocks: &Array, form: &str, dtype: DType) -> Result<Array> {
     let blocks = &cast(blocks, DType::U8)?;
-    cast(&of_form!(form, F => floats_of::<F>(blocks)?), dtype)
+    cast(&of_stored!(form, F => floats_of::<F>(blocks)?), dtype)
 }
 
-fn floats_of<F: Form>(blocks: &Array) -> Result<Array> {
+fn floats_of<F: Stored>(blocks: &Array) -> Result<Array> {
     let (rows, numbers) = sizes::<F>(blocks)?;
     let mut shape = *blocks.shape();
     shape[blocks.rank() - 1] = numbers;
     let mut out = Array::uninit(DType::F32, &shape)?;
-    let blocks = blocks.contiguous()?;
+    let blocks = dense::<F>(blocks)?;
     let Some(from) = blocks.as_slice::<u8>() else { unreachable!("dense") };
     let bytes = numbers / F::SIZE * F::BYTES;
     let to = SharedMut::new(out.mut_ptr::<f32>());
@@ -72,28 +99,10 @@ fn floats_of<F: Form>(blocks: &Array) -> Result<Array> {
         for row in range {
             // SAFETY: each task has its own rows, of which `out` has as many as there are rows of blocks.
             let to = unsafe { to.slice(row * numbers..(row + 1) * numbers) };
-            widen(PhantomData::<F>, &from[row * bytes..(row + 1) * bytes], to);
+            F::widen(&from[row * bytes..(row + 1) * bytes], to);
         }
     });
     Ok(out)
-}
-
-vectorize!(widen[F: Form](form: PhantomData<F>, from: &[u8], to: &mut [f32]) => widen_body);
-
-#[inline(always)]
-fn widen_body<F: Form>(_: PhantomData<F>, from: &[u8], to: &mut [f32]) {
-    for (at, to) in to.chunks_mut(PART).enumerate() {
-        let mut room = [0; forms::MOST];
-        let (blocks, part) = forms::blocks_of::<F>(from, at, &mut room);
-        let mut whole = [0; PART];
-        F::whole(blocks, part, &mut whole);
-        let (factors, least) = F::factors(blocks, part);
-        let mut found = [0.0; PART];
-        for i in 0..PART {
-            found[i] = (whole[i] as i32 - F::OFFSET) as f32 * factors[i / SHARE] + least[i / SHARE];
-        }
-        to.copy_from_slice(&found[..to.len()]);
-    }
 }
 
 /// `x[.., in] @ weight[out, in]ᵀ + bias[out]`, the weight in blocks; rounded, the rows of `x` are integers of 8 bits.
@@ -103,30 +112,61 @@ pub fn blocks_linear(x: &Array, blocks: &Array, bias: Option<&Array>, form: &str
         return Err(Error::Rejected("blocks_linear wants x and bias of one float dtype"));
     }
     let blocks = &cast(blocks, DType::U8)?;
-    of_form!(form, F => product::<F>(x, blocks, bias, rounded))
+    of_stored!(form, F => product::<F>(x, blocks, bias, rounded))
 }
 
-fn product<F: Form>(x: &Array, blocks: &Array, bias: Option<&Array>, rounded: bool) -> Result<Array> {
+fn product<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, rounded: bool) -> Result<Array> {
     let (n, k) = sizes::<F>(blocks)?;
     let fits = x.rank() > 0 && blocks.rank() == 2 && x.shape()[x.rank() - 1] == k;
     if !fits || bias.is_some_and(|bias| bias.shape()[..] != [n]) {
         return Err(Error::Rejected("blocks_linear wants x [.., in], blocks [out, bytes], bias [out]"));
     }
+    let rounded = rounded && F::ROUNDS;
     let dtype = x.dtype();
-    let rows = x.numel().checked_div(k).unwrap_or(0);
-    if rounded && dtype != DType::F64 && (1..=FEW).contains(&rows) {
-        return few::<F>(x, blocks, bias, (rows, k, n));
+    let rows: usize = x.shape()[..x.rank() - 1].iter().product();
+    let size = (rows, k, n);
+    if (rounded || !F::ROUNDS) && dtype != DType::F64 && (1..=FEW).contains(&rows) && k > 0 {
+        return few::<F>(x, blocks, bias, size);
     }
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let mut given = if rounded { parts::ready(x, DType::F32)? } else { cast(x, wide)? };
+    let mut given = parts::ready(x, if rounded { DType::F32 } else { wide })?;
     if rounded {
         let mut near = Array::uninit(DType::F32, x.shape())?;
         snap(given.as_slice::<f32>().unwrap_or(&[]), near.as_mut_slice());
         given = cast(&near, wide)?;
     }
-    let weight = cast(&floats_of::<F>(blocks)?, wide)?;
     let bias = bias.map(|bias| cast(bias, wide)).transpose()?;
-    cast(&linear(&given, &view::permute_dims(&weight, &[1, 0])?, bias.as_ref())?, dtype)
+    let many = if wide == DType::F64 { many::<F, f64> } else { many::<F, f32> };
+    cast(&many(&given, blocks, bias.as_ref(), size)?, dtype)
+}
+
+/// The product of many dense rows with floats of the weight, which are made of some columns of the result at a time.
+fn many<F: Stored, T: Gemm>(
+    x: &Array,
+    blocks: &Array,
+    bias: Option<&Array>,
+    (m, k, n): (usize, usize, usize),
+) -> Result<Array> {
+    let mut shape = *x.shape();
+    shape[x.rank() - 1] = n;
+    let mut out = Array::uninit(T::DTYPE, &shape)?;
+    let step = (AT_A_TIME / k.max(1) + 1).next_multiple_of(64);
+    for first in (0..n).step_by(step).filter(|_| m > 0) {
+        let count = step.min(n - first);
+        let some = view::slice(blocks, &[first, 0], &[count, blocks.shape()[1]], &[1, 1])?;
+        let weight = cast(&floats_of::<F>(&some)?, T::DTYPE)?;
+        let at = |bias: &Array| Matrix::new(bias.ptr::<T>().cast_mut(), (0, bias.strides()[0])).at(0, first);
+        let call = Call {
+            size: (m, k, count),
+            a: Matrix::new(x.ptr::<T>().cast_mut(), (k as isize, 1)),
+            b: Matrix::new(weight.ptr::<T>().cast_mut(), (1, k as isize)),
+            c: Matrix::new(out.mut_ptr::<T>(), (n as isize, 1)).at(0, first),
+            end: Epilogue { bias: bias.map(at), ..Epilogue::default() },
+        };
+        // SAFETY: dense rows of these sizes, and columns of a fresh result that no other turn writes.
+        unsafe { multiply(&call, true, None)? };
+    }
+    Ok(out)
 }
 
 /// Rows as the integers that they become, times their scales.
@@ -153,19 +193,19 @@ fn snap_groups_body(from: &[f32], to: &mut [f32]) {
 }
 
 /// The product of a few rows.
-fn few<F: Form>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize, usize, usize)) -> Result<Array> {
+fn few<F: Stored>(x: &Array, blocks: &Array, bias: Option<&Array>, size: (usize, usize, usize)) -> Result<Array> {
     let (rows, k, n) = size;
     let dtype = x.dtype();
     let mut shape = *x.shape();
     shape[x.rank() - 1] = n;
-    let (given, blocks) = (parts::ready(x, DType::F32)?, blocks.contiguous()?);
+    let (given, blocks) = (parts::ready(x, DType::F32)?, dense::<F>(blocks)?);
     let bias = bias.map(|bias| parts::ready(bias, DType::F32)).transpose()?;
     let mut out = Array::uninit(DType::F32, &shape)?;
     let (Some(given), Some(from)) = (given.as_slice::<f32>(), blocks.as_slice::<u8>()) else { unreachable!("dense") };
     let bias = bias.as_ref().and_then(|bias| bias.as_slice::<f32>());
-    let rows = Rows::new::<F>(given, (rows, k));
+    let rows = F::rows(given, (rows, k));
     let to = SharedMut::new(out.mut_ptr::<f32>());
-    let work = |columns: std::ops::Range<usize>| rows.times::<F>(from, columns, bias, (n, to));
+    let work = |columns: std::ops::Range<usize>| F::times(&rows, from, columns, bias, (n, to));
     if size.0 * k * n < SERIAL {
         work(0..n);
     } else {

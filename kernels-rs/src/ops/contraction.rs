@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
 use crate::ops::elementwise::convert::cast;
 pub(crate) use call::Call;
+pub(crate) use dots::{Dot, Dots};
 pub(crate) use engine::{Gemm, add};
 pub use epilogue::Activation;
 pub(crate) use epilogue::Epilogue;

@@ -1,9 +1,17 @@
 //! Rows as integers of 8 bits, and their products with rows of blocks.
 
 use super::GROUP;
-use super::forms::{Form, MOST, PART, SHARE, blocks_of};
+use super::forms::{Form, LANES, MOST, PART, Part, SHARE, TOGETHER, blocks_of};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::fours::products;
+#[cfg(target_arch = "aarch64")]
+use crate::machine::lanes::neon::F32x4;
 #[cfg(target_arch = "x86_64")]
-use crate::machine::simd::{self, Level};
+use crate::machine::lanes::x86::F32x8;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::machine::simd;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::simd::Level;
 use crate::machine::threads::SharedMut;
 use crate::memory::scratch::filled;
 use crate::vectorize;
@@ -11,22 +19,6 @@ use crate::vectorize;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::ops::Range;
-
-/// Rows that a part of the blocks is multiplied by while it is in registers.
-const TOGETHER: usize = 4;
-/// Sums of a register.
-const LANES: usize = 16;
-
-/// 64 numbers of a row.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Part {
-    whole: [i8; PART],
-    /// For each four numbers.
-    scale: [f32; LANES],
-    /// What each four numbers add up to: times minus the offset of the form, or as floats times their scale.
-    sums: [i32; LANES],
-}
 
 /// Rows made ready for a form.
 pub struct Rows {
@@ -45,6 +37,11 @@ impl Rows {
             into_parts(PhantomData::<F>, from, to);
         }
         Self { parts, size: (rows, count) }
+    }
+
+    #[cfg(test)]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// Writes some columns of the result: `n` of them there are, each a row of blocks.
@@ -116,27 +113,57 @@ fn sum_of_four(bytes: [i8; 4]) -> i32 {
     (pairs & 0xffff) as i32 + (pairs >> 16) as i32 - 4 * 128
 }
 
+/// Calls a kernel of that many rows.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! by_rows {
+    ($kernel:ident::<$form:ident>($row:expr, $x:expr, $count:expr, $sums:expr)) => {
+        match $x.len() / $count.max(1) {
+            1 => $kernel::<$form, 1>($row, $x, $count, $sums),
+            2 => $kernel::<$form, 2>($row, $x, $count, $sums),
+            3 => $kernel::<$form, 3>($row, $x, $count, $sums),
+            _ => $kernel::<$form, TOGETHER>($row, $x, $count, $sums),
+        }
+    };
+}
+
 /// The products of a row of blocks with up to [`TOGETHER`] rows, whose parts are `count` each.
 fn dots<F: Form>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
     #[cfg(target_arch = "x86_64")]
     if simd::has_byte_products() && simd::level() == Level::Avx512 {
         // SAFETY: the instructions were asked for, and `times` gives one to `TOGETHER` rows of `count` parts.
-        unsafe {
-            return match x.len() / count.max(1) {
-                1 => by_bytes::<F, 1>(row, x, count, sums),
-                2 => by_bytes::<F, 2>(row, x, count, sums),
-                3 => by_bytes::<F, 3>(row, x, count, sums),
-                _ => by_bytes::<F, TOGETHER>(row, x, count, sums),
-            };
-        }
+        return unsafe { by_rows!(by_bytes::<F>(row, x, count, sums)) };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if simd::level() >= Level::Avx2 {
+        // SAFETY: as above.
+        return unsafe { by_rows!(by_pairs::<F>(row, x, count, sums)) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    if simd::has_byte_products() {
+        // SAFETY: as above.
+        return unsafe { by_rows!(by_fours::<F>(row, x, count, sums)) };
     }
     plain(PhantomData::<F>, row, x, count, sums);
 }
 
+/// # Safety
+/// As for [`products`]; the processor has these instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
+pub unsafe fn by_pairs<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
+    products::<F, F32x8, R>(row, x, count, sums);
+}
+
+/// # Safety
+/// As for [`products`]; the processor has `sdot`.
+#[cfg(target_arch = "aarch64")]
+unsafe fn by_fours<F: Form, const R: usize>(row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER]) {
+    products::<F, F32x4, R>(row, x, count, sums);
+}
+
 /// Bytes behind those that are multiplied, which are fetched meanwhile: a page, where the processor's own guess ends. With it a
 /// core reads 143 MB of blocks at 12 GB/s instead of 8 (Sapphire Rapids).
-#[cfg(target_arch = "x86_64")]
-const AHEAD: usize = 4096;
+pub const AHEAD: usize = 4096;
 
 /// # Safety
 /// The processor has these instructions; `row` holds the blocks of `count` parts (of small ones the last may be missing), `x`
@@ -207,7 +234,7 @@ unsafe fn add_products<F: Form, const R: usize>(
     }
 }
 
-vectorize!(plain[F: Form](form: PhantomData<F>, row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER])
+vectorize!(pub plain[F: Form](form: PhantomData<F>, row: &[u8], x: &[Part], count: usize, sums: &mut [f32; TOGETHER])
     => plain_body);
 
 #[inline(always)]

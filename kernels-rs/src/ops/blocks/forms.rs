@@ -12,6 +12,23 @@ pub const SHARE: usize = 16;
 /// What each [`SHARE`] of a part is multiplied by, and what is added.
 pub type Factors = ([f32; 4], [f32; 4]);
 
+/// Rows that a part of the blocks is multiplied by while it is in registers.
+pub const TOGETHER: usize = 4;
+/// Sums of a register.
+pub const LANES: usize = 16;
+
+/// 64 numbers of a row.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub struct Part {
+    /// None is -128.
+    pub whole: [i8; PART],
+    /// For each four numbers.
+    pub scale: [f32; LANES],
+    /// What each four numbers add up to: times minus the offset of the form, or as floats times their scale.
+    pub sums: [i32; LANES],
+}
+
 /// A form of blocks: a number is `factor * (whole - OFFSET)`, or `factor * whole + least`.
 ///
 /// # Safety

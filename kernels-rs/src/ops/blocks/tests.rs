@@ -1,10 +1,12 @@
 use super::*;
 use crate::ops::samples::Rng;
+use std::marker::PhantomData;
 
 const FORMS: [&str; 8] = ["Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q8_0"];
+const NARROW: [&str; 2] = ["BF16", "F16"];
 
 fn size_of(form: &str) -> Result<(usize, usize)> {
-    of_form!(form, F => Ok((F::SIZE, F::BYTES)))
+    of_stored!(form, F => Ok((<F as Stored>::SIZE, <F as Stored>::BYTES)))
 }
 
 /// Blocks of random bytes, whose scales are small numbers.
@@ -16,6 +18,10 @@ fn random(form: &str, rows: usize, inputs: usize) -> Array {
         "Q6_K" => &[208],
         _ => &[0],
     };
+    if form == "BF16" {
+        found.chunks_exact_mut(bytes).for_each(|number| number[1] = number[1] & 0x81 | 0x3e);
+        return Array::from_slice(&found, &[rows, inputs * bytes]).unwrap();
+    }
     for block in found.chunks_exact_mut(bytes) {
         for &at in scales {
             block[at + 1] = block[at + 1] & 0x83 | 0x20;
@@ -37,8 +43,8 @@ fn values(x: &Array) -> Vec<f32> {
 
 #[test]
 fn few_rows_are_multiplied_as_many_are() {
-    for form in FORMS {
-        let (size, _) = size_of(form).unwrap();
+    for form in FORMS.into_iter().chain(NARROW) {
+        let size = size_of(form).unwrap().0;
         for (rows, inputs, outputs) in [(1, 3 * size, 700), (7, 2 * size, 33), (4, size, 5), (2, 35 * size, 9)] {
             let (blocks, bias) = (random(form, outputs, inputs), floats(&[outputs]));
             let x = floats(&[FEW + rows, inputs]);
@@ -102,6 +108,34 @@ fn registers_unpack_the_numbers_that_loops_do() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn smaller_registers_add_what_loops_do() {
+    fn check<F: Form>(form: &str) {
+        if crate::machine::simd::level() < crate::machine::simd::Level::Avx2 {
+            return;
+        }
+        let (inputs, rows) = (3 * <F as Form>::SIZE, 2);
+        let (blocks, x) = (random(form, 1, inputs), floats(&[rows, inputs]));
+        let (row, count) = (blocks.as_slice::<u8>().unwrap(), inputs.div_ceil(PART));
+        let rows = dots::Rows::new::<F>(x.as_slice::<f32>().unwrap(), (rows, inputs));
+        let [mut found, mut all] = [[0.0; forms::TOGETHER]; 2];
+        // SAFETY: the level was asked for; these are two rows.
+        unsafe { dots::by_pairs::<F, 2>(row, rows.parts(), count, &mut found) };
+        dots::plain(PhantomData::<F>, row, rows.parts(), count, &mut all);
+        for (found, all) in found.iter().zip(all) {
+            assert!((found - all).abs() <= 1e-5 * all.abs().max(1.0), "{form}: {found} {all}");
+        }
+    }
+
+    fn run(form: &str) -> Result<()> {
+        of_form!(form, F => { check::<F>(form); Ok(()) })
+    }
+    for form in FORMS {
+        run(form).unwrap();
+    }
+}
+
+#[test]
 fn a_group_with_nan_or_infinity_gives_nan() {
     let blocks = random("Q8_0", 3, 64);
     for bad in [f32::NAN, f32::INFINITY] {
@@ -111,6 +145,34 @@ fn a_group_with_nan_or_infinity_gives_nan() {
             let x = Array::from_slice(&x.repeat(rows), &[rows, 64]).unwrap();
             let found = values(&blocks_linear(&x, &blocks, None, "Q8_0", true).unwrap());
             assert!(found.iter().all(|v| v.is_nan()), "{bad} at {place}, {rows}");
+        }
+    }
+}
+
+#[test]
+fn narrow_floats_may_begin_at_any_byte() {
+    for form in NARROW {
+        let (weight, x) = (random(form, 3, 40), floats(&[2, 40]));
+        let bytes = weight.as_slice::<u8>().unwrap();
+        let moved = Array::from_slice(&[&[0u8][..], bytes].concat(), &[241]).unwrap();
+        let moved = moved.with_geometry(&[3, 80], &[80, 1], 1).unwrap();
+        let found = blocks_linear(&x, &moved, None, form, false).unwrap();
+        assert_eq!(values(&found), values(&blocks_linear(&x, &weight, None, form, false).unwrap()));
+    }
+}
+
+#[test]
+fn more_columns_than_are_made_at_a_time_are_those_of_each() {
+    let (inputs, outputs) = (64, AT_A_TIME / 64 + 70);
+    let (weight, x, bias) = (random("F16", outputs, inputs), floats(&[FEW + 1, inputs]), floats(&[outputs]));
+    let found = values(&blocks_linear(&x, &weight, Some(&bias), "F16", false).unwrap());
+    let first = outputs - 5;
+    let some = view::slice(&weight, &[first, 0], &[5, 128], &[1, 1]).unwrap();
+    let last = view::slice(&bias, &[first], &[5], &[1]).unwrap();
+    let expected = values(&blocks_linear(&x, &some, Some(&last), "F16", false).unwrap());
+    for row in 0..=FEW {
+        for (found, expected) in found[row * outputs + first..][..5].iter().zip(&expected[row * 5..]) {
+            assert!((found - expected).abs() <= 1e-4, "{row}: {found} {expected}");
         }
     }
 }

@@ -164,7 +164,8 @@ impl<T: Float<Wide: Real>> Kernel<T::Wide> for Dot<T> {
         }
         while at < k {
             let count = V::N.min(k - at);
-            let value = load_partial::<T, V>(right.add(at), count);
+            let whole = count == V::N;
+            let value = if whole { load::<T, V>(right.add(at)) } else { load_partial::<T, V>(right.add(at), count) };
             sums[0] = V::load_partial(left.add(at), count).mul_add(value, sums[0]);
             at += count;
         }

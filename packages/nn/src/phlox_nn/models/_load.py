@@ -54,11 +54,11 @@ def load(
             a file of llama.cpp, ``.gguf``, alone.
         device: where the weights go; None is the default device.
         partial: leave what the file lacks at first values, and let go what the model lacks.
-        quantized: whether matrices in blocks of Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K and Q8_0
-            stay in the bytes of the file (``nn.BlockWeight``), on a device without uint8 those of
-            Q4_0, Q4_K, Q6_K and Q8_0 whose rows are a multiple of 4 bytes; other blocks, and all
-            with False, become floats. So do weights of folders that a ``quantization_config``
-            describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
+        quantized: whether matrices of GGUF files, in blocks of Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K,
+            Q6_K and Q8_0 or of F16 and BF16, stay as they are there (``nn.BlockWeight``), on a
+            device without uint8 those of Q4_0, Q4_K, Q6_K and Q8_0 whose rows are a multiple of 4
+            bytes; others, and all with False, become floats. So do weights of folders that a
+            ``quantization_config`` describes: 8-bit floats, MXFP4, integers of 4 and 8 bits.
 
     Raises:
         FileNotFoundError: there is no such folder, no config or no weights in it.

@@ -30,9 +30,9 @@ M = TypeVar("M", bound=Module)
 class BlockWeight(MadeWeight):
     """A matrix in the bytes of its file; ``value`` is made from them whenever it is asked for.
 
-    Products take the rows that are multiplied as integers of 8 bits, as llama.cpp does: see
-    ``px.blocks_linear``. On a device without uint8, such as ``Wgpu``, they stay floats. The weight
-    is not trained; with adapters beside it (``nn.apply_lora``) the model is.
+    Products take the rows that are multiplied as integers of 8 bits, as llama.cpp does, but for F16
+    and BF16: see ``px.blocks_linear``. On a device without uint8, such as ``Wgpu``, they stay
+    floats. The weight is not trained; with adapters beside it (``nn.apply_lora``) the model is.
     ``nn.dequantize_weights`` makes a parameter of it.
 
     Attributes:

@@ -1252,9 +1252,9 @@ def blocks_linear(
     """``x @ weight.mT + bias`` with a weight of shape (out, in) in blocks of a ``form`` as
     ``dequantize_blocks`` has them, of which floats are made for the call alone. ``rounded``:
     first, in float32, each 32 numbers of x become integers of 8 bits times a scale, as in
-    llama.cpp. Then up to 32 rows on ``Cpu`` are multiplied without floats of the weight; more
-    rows may differ from fewer in the last bits. The gradient is that of the product without
-    rounding.
+    llama.cpp; beside F16 and BF16 x stays as it is. Up to 32 such rows on ``Cpu`` are
+    multiplied without floats of the weight in memory; more rows may differ from fewer in the
+    last bits. The gradient is that of the product without rounding.
 
     Example:
         px.blocks_linear(px.ones((32,)), px.asarray([[0, 60] + [1] * 32], dtype='uint8'),
@@ -2040,9 +2040,9 @@ def dequantize_blocks(
     **wrong: Never,
 ) -> Tensor[Float]:
     """The numbers that blocks of llama.cpp stand for: rows of bytes become rows of numbers. A
-    ``form`` is Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 of 32 numbers, Q4_K, Q5_K or Q6_K of 256.
-    Integers of other types than uint8 are taken as bytes too, each as what its lowest 8 bits
-    are.
+    ``form`` is Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 of 32 numbers, Q4_K, Q5_K or Q6_K of 256, or
+    F16 or BF16, floats one by one. Integers of other types than uint8 are taken as bytes too,
+    each as what its lowest 8 bits are.
 
     Example:
         px.dequantize_blocks(px.asarray([[0, 60] + [1, 255] * 16], dtype='uint8'))

@@ -22,6 +22,7 @@ from ._families import contraction, quantization
 
 _GROUP: Final = 32  # numbers of a row that share a scale
 _STEPS: Final = tuple(2.0 ** (exponent - 25) for exponent in range(32))  # of a float16
+_WIDE_STEPS: Final = tuple(2.0 ** (min(exponent, 254) - 127) for exponent in range(256))
 Bytes = Tensor[Int]  # int32, 0 to 255, along the last axis those of a block
 
 
@@ -33,6 +34,16 @@ def _half(b: Bytes, at: int) -> Tensor:
     normal = (rest + 1024.0) * indexing.take(steps, exponent, axis=0)
     found = binary.where(exponent == 0, rest * 2.0**-24, normal)
     found = binary.where(exponent == 31, binary.where(rest == 0.0, inf, nan), found)
+    return binary.where(bits >> 15 == 1, -found, found)
+
+
+def _bf16(b: Bytes) -> Tensor:
+    bits = b[..., :1] | (b[..., 1:] << 8)
+    exponent, rest = (bits >> 7) & 255, (bits & 127).astype(float32)
+    steps = asarray(_WIDE_STEPS, dtype=float32, device=b.device)
+    found = binary.where(exponent == 0, 2.0 * rest, rest + 128.0) * 2.0**-7
+    found = found * indexing.take(steps, exponent, axis=0)
+    found = binary.where(exponent == 255, binary.where(rest == 0.0, inf, nan), found)
     return binary.where(bits >> 15 == 1, -found, found)
 
 
@@ -109,7 +120,13 @@ def _q6_k(b: Bytes) -> Tensor:
     return (scales[..., None] * parts).reshape((*front, 256))
 
 
+def _f16(b: Bytes) -> Tensor:
+    return _half(b, 0)
+
+
 _WIDEN: Final[dict[str, Callable[[Bytes], Tensor]]] = {
+    "BF16": _bf16,
+    "F16": _f16,
     "Q4_0": _q4_0,
     "Q4_1": _q4_1,
     "Q4_K": _q4_k,
@@ -146,6 +163,8 @@ _BYTES: Final = {"blocks": (0, 60)}
     ulp=4,
     atol=4,
     cases=(
+        case((3, 4), form="BF16"),
+        case((2, 6), form="F16"),
         case((2, 36), form="Q4_0"),
         case((20,), form="Q4_1"),
         case((2, 1, 144), form="Q4_K"),
@@ -159,8 +178,9 @@ _BYTES: Final = {"blocks": (0, 60)}
     method=False,
     example="pt.dequantize_blocks(pt.asarray([[0, 60] + [1, 255] * 16], dtype='uint8'))",
     doc="The numbers that blocks of llama.cpp stand for: rows of bytes become rows of numbers. A "
-    "``form`` is Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 of 32 numbers, Q4_K, Q5_K or Q6_K of 256. Integers "
-    "of other types than uint8 are taken as bytes too, each as what its lowest 8 bits are.",
+    "``form`` is Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 of 32 numbers, Q4_K, Q5_K or Q6_K of 256, or F16 "
+    "or BF16, floats one by one. Integers of other types than uint8 are taken as bytes too, each "
+    "as what its lowest 8 bits are.",
 )
 def dequantize_blocks(blocks: Tensor[Int], form: str, dtype: DType) -> Tensor:
     _, nbytes = shapes.FORMS[form]
@@ -181,6 +201,8 @@ def dequantize_blocks(blocks: Tensor[Int], form: str, dtype: DType) -> Tensor:
         case((3, 32), (5, 34), (5,)),
         case((2, 2, 64), (3, 36), None, form="Q4_0"),
         case((256,), (2, 144), (2,), form="Q4_K"),
+        case((2, 5), (3, 10), (3,), form="BF16"),
+        case((3, 7), (4, 14), None, form="F16", rounded=True),
     ),
     refuses=(refusal(ShapeError, (3, 32), (5, 33), None),),
     method=False,
@@ -189,7 +211,8 @@ def dequantize_blocks(blocks: Tensor[Int], form: str, dtype: DType) -> Tensor:
     doc="``x @ weight.mT + bias`` with a weight of shape (out, in) in blocks of a ``form`` as "
     "``dequantize_blocks`` has them, of which floats are made for the call alone. "
     "``rounded``: first, in float32, each 32 numbers of x become integers of 8 bits times a scale, "
-    "as in llama.cpp. Then up to 32 rows on ``Cpu`` are multiplied without floats of the weight; "
+    "as in llama.cpp; beside F16 and BF16 x stays as it is. Up to 32 such rows on ``Cpu`` are "
+    "multiplied without floats of the weight in memory; "
     "more rows may differ from fewer in the last bits. The gradient is that of the product without "
     "rounding.",
 )
@@ -198,7 +221,8 @@ def blocks_linear(
 ) -> Tensor:
     wide = x.to_full_precision()
     weight = dequantize_blocks(blocks, form, dtype=wide.dtype)
-    rows = _near(x).astype(wide.dtype) if rounded else wide
+    rounds = rounded and shapes.FORMS[form][0] > 1
+    rows = _near(x).astype(wide.dtype) if rounds else wide
     more = None if bias is None else bias.astype(wide.dtype)
     return products.linear(rows, weight.mT, more).astype(x.dtype)
 

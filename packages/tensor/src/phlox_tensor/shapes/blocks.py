@@ -9,6 +9,8 @@ from .._op.declaration import Attributes, Op, Shape, Spec, Specs
 
 # Form of llama.cpp -> numbers of a block, and its bytes.
 FORMS: Final = {
+    "BF16": (1, 2),
+    "F16": (1, 2),
     "Q4_0": (32, 18),
     "Q4_1": (32, 20),
     "Q4_K": (256, 144),
