@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -117,7 +118,10 @@ def test_a_way_that_is_forced_is_taken_and_right(op: str, way: str, dtype: str) 
         tiles = dtype == "bfloat16" and "amx_bf16" in _native._simd()
         assert (way in taken) == tiles
     elif dtype == "float32":
-        assert way in taken
+        # Without AVX2 there is no code for what is quicker than the last way.
+        old = "baseline" in _native._simd() and op in {"correlation", "taps"}
+        old = old and platform.machine() in {"x86_64", "AMD64"}
+        assert way in taken or old
 
 
 def test_what_is_no_way_is_refused() -> None:

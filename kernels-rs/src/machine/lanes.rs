@@ -276,6 +276,8 @@ pub struct Block<T> {
 
 /// A kernel that [`launch`] compiles once per instruction set. `run` must be `#[inline(always)]`.
 pub trait Kernel<T: Real> {
+    /// Whether it is compiled for x86-64 without AVX2 too. Who launches one that is not has another way where [`is_old`].
+    const OLD: bool = true;
     /// The work.
     ///
     /// # Safety
@@ -312,7 +314,16 @@ pub fn launch<T: Real, K: Kernel<T>>(kernel: K) {
             Level::Baseline => {}
         }
     }
-    portable(kernel);
+    if const { K::OLD || cfg!(not(target_arch = "x86_64")) } {
+        portable(kernel);
+    } else {
+        unreachable!("old processors have another way");
+    }
+}
+
+/// Whether this is x86-64 without AVX2, which has loops of its own for what is often used alone.
+pub fn is_old() -> bool {
+    cfg!(target_arch = "x86_64") && level() == Level::Baseline
 }
 
 /// Elements per register that [`launch`] will choose.

@@ -185,11 +185,12 @@ pub fn has_byte_products() -> bool {
 
 /// Compiles an `#[inline(always)]` function for each level and calls the best one:
 /// `vectorize!(name[T: Bound](a: A, b: B) -> R => generic::<T>)` defines `fn name<T: Bound>(a: A, b: B) -> R`, and `unsafe name`
-/// an unsafe function. With `, wide T::WIDE` at its end the build for AVX-512 is that of such types alone.
+/// an unsafe function. With `, wide T::WIDE` at its end the build for AVX-512 is that of such types alone; with `, fast T::FAST`
+/// there are others than what every machine runs for such types alone.
 #[macro_export]
 macro_rules! vectorize {
     (@build [$($kind:ident)?] [$(#[$meta:meta])* $vis:vis] $name:ident $([$($g:ident : $bound:path),*])?
-        ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? => $inner:path $(, wide $wide:expr)?) => {
+        ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? => $inner:path $(, wide $wide:expr)? $(, fast $fast:expr)?) => {
         $(#[$meta])*
         #[inline]
         $vis $($kind)? fn $name $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
@@ -203,11 +204,11 @@ macro_rules! vectorize {
                 #[inline(never)]
                 $($kind)? fn base $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? { $inner($($arg),*) }
                 let level = $crate::machine::simd::level();
-                if level == $crate::machine::simd::Level::Avx512 $(&& $wide)? {
+                if level == $crate::machine::simd::Level::Avx512 $(&& $wide)? $(&& $fast)? {
                     // SAFETY: the level says that the CPU has these features.
                     return unsafe { avx512 $(::<$($g),*>)? ($($arg),*) };
                 }
-                if level >= $crate::machine::simd::Level::Avx2 {
+                if level >= $crate::machine::simd::Level::Avx2 $(&& $fast)? {
                     // SAFETY: as above.
                     return unsafe { avx2 $(::<$($g),*>)? ($($arg),*) };
                 }

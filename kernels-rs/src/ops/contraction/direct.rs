@@ -11,7 +11,7 @@ use super::tile::{Multiply, Start, Strip, lying_rows, tile_rows, wide_rows};
 use crate::array::Array;
 use crate::dtype::{DType, Float};
 use crate::error::Result;
-use crate::machine::lanes::{Real, lane_count};
+use crate::machine::lanes::{Real, is_old, lane_count};
 use crate::machine::simd::has_bf16_pairs;
 use crate::machine::threads;
 use crate::memory::owned::Memory;
@@ -63,7 +63,7 @@ impl<T: Float<Wide: Sum>> Way for Widened<T> {
     const PACKS: bool = true;
     fn applies(call: &Call<T>) -> bool {
         // Pairs are twice as fast from where packing them pays.
-        call.size.0 <= FEW_DOTS || T::DTYPE != DType::BF16 || !has_bf16_pairs()
+        !is_old() && (call.size.0 <= FEW_DOTS || T::DTYPE != DType::BF16 || !has_bf16_pairs())
     }
 }
 
@@ -85,7 +85,7 @@ fn depth_of<W: Way>(width: usize, (m, k, n): (usize, usize, usize)) -> usize {
 fn width_of<W: Way>((m, _, n): (usize, usize, usize), split: bool, lanes: usize) -> usize {
     let few = split && n < WIDE * lanes * threads::num_threads();
     if n <= lanes {
-        1
+        W::Whole::TILES.1[0]
     } else if n >= WIDE * lanes && (m <= wide_rows() || !W::PACKS && wide() && !few) {
         WIDE
     } else {

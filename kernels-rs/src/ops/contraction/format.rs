@@ -128,8 +128,10 @@ impl<R: Real> Multiply for Same<R> {
 pub struct Streamed<T>(PhantomData<T>);
 
 impl<T: Float<Wide: Real>> Multiply for Streamed<T> {
+    const OLD: bool = false;
     const LYING: bool = true;
-    const TILES: (Lies, [usize; 2]) = (Lies::Packed, [1, 4]);
+    // A single register across is a whole panel where there are so many columns and no more: packing does it.
+    const TILES: (Lies, [usize; 2]) = (Lies::Packed, [2, 4]);
     type Real = T::Wide;
     type Left = T::Wide;
     type Right = T;

@@ -2,8 +2,8 @@
 
 use super::Matrix;
 use super::format::{Format, Wide};
-use super::tile::Cut;
-use crate::machine::lanes::{Kernel, Lanes, launch};
+use super::tile::{Cut, Multiply};
+use crate::machine::lanes::{Kernel, Lanes};
 use crate::machine::simd::prefetch;
 use std::ops::Range;
 
@@ -166,7 +166,7 @@ pub unsafe fn left<F: Format>(
     (high, to): (usize, *mut F::Cell),
 ) {
     let cut = Cut::new(rows, high);
-    launch(Panels::<F> {
+    F::Product::launch(Panels::<F> {
         from: from.start,
         along: from.row,
         deep: from.col,
@@ -192,7 +192,7 @@ pub unsafe fn right<F: Format>(
     even @ (pitch, _): (usize, usize),
     to: *mut F::Cell,
 ) {
-    launch(Panels::<F> {
+    F::Product::launch(Panels::<F> {
         from: from.start,
         along: from.col,
         deep: from.row,

@@ -49,6 +49,8 @@ pub trait Multiply: 'static {
         }
         values
     }
+    /// As of the kernel.
+    const OLD: bool = true;
     /// True when packed left sides meet right sides that lie as they are, so that these are asked for ahead.
     const LYING: bool = false;
     /// Asks for cells that are read soon.
@@ -228,6 +230,7 @@ impl Cut {
 }
 
 impl<M: Multiply> Kernel<M::Real> for Strip<M> {
+    const OLD: bool = M::OLD;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = M::Real>>(self) {
         let cut = Cut::new(self.rows, self.high);

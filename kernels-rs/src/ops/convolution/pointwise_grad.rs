@@ -144,6 +144,7 @@ struct Run<T> {
 }
 
 impl<T: Real> Kernel<T> for Chunk<'_, T> {
+    const OLD: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let Chunk { job, index, sums } = self;

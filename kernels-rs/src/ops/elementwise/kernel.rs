@@ -10,7 +10,7 @@ use super::table::{binary_table, unary_table};
 use super::tabled;
 use crate::array::number::Ring;
 use crate::dtype::DType;
-use crate::math::{Baseline, division, double, exponential, libm, special, trigonometric};
+use crate::math::{Baseline, Fused, division, double, exponential, libm, special, trigonometric};
 
 /// What the class of a row implies beyond its kernels.
 #[allow(non_camel_case_types)]
@@ -116,7 +116,7 @@ fn far1<T: Copy>(x: &[T], out: &mut [T], fast: impl Fn(T) -> T, slow: impl Fn(T)
 pub(super) unsafe fn map2_far(run: &Run, fast: impl Fn(f32, f32) -> f32, slow: impl Fn(f32, f32) -> f32, bound: f32) {
     in_blocks::<f32>(run, |part| {
         // SAFETY: a part of the run.
-        map2::<f32, f32>(part, &fast);
+        map2::<Fused, f32, f32>(part, &fast);
         // SAFETY: the same part, whose slices are gone; it is of `f32`.
         let (a, b, out) = (operand::<f32>(part, 0), operand::<f32>(part, 1), result::<f32>(part));
         let far = match (part.unit[0], part.unit[1]) {
@@ -205,57 +205,63 @@ macro_rules! select {
     (compare $map:ident => $f:expr) => { select!(num $map => $f) };
     (same $map:ident => $f:expr) => {
         |dtype: DType| match dtype {
-            DType::Bool => Some(versions!(narrow bool, |run| $map::<T, _>(run, $f))),
+            DType::Bool => Some(versions!(narrow bool, |run| $map::<M, T, _>(run, $f))),
             _ => (select!(num $map => $f))(dtype),
         }
     };
     (@num $map:ident, $f32:ident, $f64:ident, $($int:ident),* => $f:expr) => {
         |dtype: DType| match dtype {
-            DType::F32 => Some(versions!(wide f32, |run| $map::<T, _>(run, $f))),
-            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, _>(run, $f))),
+            DType::F32 => Some(versions!(wide f32, |run| $map::<M, T, _>(run, $f))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<M, T, _>(run, $f))),
             _ => (select!(int $map => $f))(dtype),
         }
     };
     (int $map:ident => $f:expr) => {
         |dtype: DType| {
-            $crate::dispatch!(int dtype, I => Some(versions!(narrow I, |run| $map::<T, _>(run, $f))), else None)
+            $crate::dispatch!(int dtype, I => Some(versions!(narrow I, |run| $map::<M, T, _>(run, $f))), else None)
         }
     };
     (num_far $map:ident => $f:expr, $fast:expr, $bound:expr) => {
         |dtype: DType| match dtype {
             DType::F32 => Some(versions!(wide f32, |run| map2_far(run, $fast, $f, $bound))),
-            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $f))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<M, T, f64>(run, $f))),
             _ => (select!(one_by_one $map => $f))(dtype),
         }
     };
     // Of integers, which no vector unit divides.
     (one_by_one $map:ident => $f:expr) => {
         |dtype: DType| $crate::dispatch!(int dtype, T => {
-            unsafe fn base(run: &Run) { $map::<T, T>(run, $f); }
+            // Each step is long: a loop without checks in it pays for `i64`, which is used often.
+            unsafe fn base(run: &Run) {
+                match <T as $crate::dtype::Element>::DTYPE {
+                    DType::I64 => $map::<Fused, T, T>(run, $f),
+                    _ => $map::<Baseline, T, T>(run, $f),
+                }
+            }
             Some(base as Kernel)
         }, else None)
     };
     // The sign does not matter to these, so one kernel serves both integers of a width.
     (bits $map:ident => $f:expr) => {
         |dtype: DType| Some(match dtype {
-            DType::I8 | DType::U8 => versions!(narrow u8, |run| $map::<T, _>(run, $f)),
-            DType::I16 | DType::U16 => versions!(narrow u16, |run| $map::<T, _>(run, $f)),
-            DType::I32 | DType::U32 => versions!(narrow u32, |run| $map::<T, _>(run, $f)),
-            DType::I64 | DType::U64 => versions!(narrow u64, |run| $map::<T, _>(run, $f)),
-            DType::Bool => versions!(narrow bool, |run| $map::<T, _>(run, $f)),
+            DType::I8 | DType::U8 => versions!(narrow u8, |run| $map::<M, T, _>(run, $f)),
+            DType::I16 | DType::U16 => versions!(narrow u16, |run| $map::<M, T, _>(run, $f)),
+            DType::I32 | DType::U32 => versions!(narrow u32, |run| $map::<M, T, _>(run, $f)),
+            DType::I64 | DType::U64 => versions!(narrow u64, |run| $map::<M, T, _>(run, $f)),
+            DType::Bool => versions!(narrow bool, |run| $map::<M, T, _>(run, $f)),
             _ => return None,
         })
     };
     (bool $map:ident => $f:expr) => {
         |dtype: DType| match dtype {
-            DType::Bool => Some(versions!(narrow bool, |run| $map::<T, _>(run, $f))),
+            DType::Bool => Some(versions!(narrow bool, |run| $map::<M, T, _>(run, $f))),
             _ => None,
         }
     };
     (float $map:ident => $f:expr, $g:expr) => {
         |dtype: DType| match dtype {
-            DType::F32 => Some(versions!(wide f32, |run| $map::<T, f32>(run, $f))),
-            DType::F64 => Some(versions!(wide f64, |run| $map::<T, f64>(run, $g))),
+            DType::F32 => Some(versions!(wide f32, |run| $map::<M, T, f32>(run, $f))),
+            DType::F64 => Some(versions!(wide f64, |run| $map::<M, T, f64>(run, $g))),
             _ => None,
         }
     };
@@ -281,7 +287,7 @@ macro_rules! select {
     (float_far $map:ident => $f:expr, $g:expr) => {
         |dtype: DType| match dtype {
             DType::F32 => Some(versions!(wide f32, |run| map1_far(run, $f, $g))),
-            DType::F64 => Some(versions!(narrow f64, |run| $map::<T, f64>(run, $g))),
+            DType::F64 => Some(versions!(narrow f64, |run| $map::<M, T, f64>(run, $g))),
             _ => None,
         }
     };
@@ -305,8 +311,8 @@ macro_rules! select {
         |dtype: DType| match dtype {
             #[cfg(target_arch = "x86_64")]
             DType::F64 if crate::machine::simd::level() == crate::machine::simd::Level::Avx512 => Some($wide as Kernel),
-            DType::F32 => Some(versions!(wide f32, |run| map2_power::<T>(run, |part| $map::<T, f32>(part, $f)))),
-            DType::F64 => Some(versions!(wide f64, |run| map2_power::<T>(run, |part| $map::<T, f64>(part, $g)))),
+            DType::F32 => Some(versions!(wide f32, |run| map2_power::<T>(run, |part| $map::<M, T, f32>(part, $f)))),
+            DType::F64 => Some(versions!(wide f64, |run| map2_power::<T>(run, |part| $map::<M, T, f64>(part, $g)))),
             _ => (select!(one_by_one $map => $h))(dtype),
         }
     };

@@ -1,13 +1,24 @@
 //! Loops over runs: a function of each element or pair, and runs in parts.
 
 use super::run::{Run, operand, result};
+use crate::dtype::{DType, Element};
+use crate::machine::simd::opaque;
+use crate::math::Fma;
+
+/// Whether a type goes element by element on processors without AVX2.
+const fn is_plain<M: Fma, T: Element>() -> bool {
+    M::OLD && !matches!(T::DTYPE, DType::F32 | DType::F64 | DType::I32)
+}
 
 /// Applies a function to each element.
 ///
 /// # Safety
 /// As for [`Kernel`].
 #[inline(always)]
-pub(super) unsafe fn map1<T: Copy, U>(run: &Run, f: impl Fn(T) -> U) {
+pub(super) unsafe fn map1<M: Fma, T: Element, U>(run: &Run, f: impl Fn(T) -> U) {
+    if is_plain::<M, T>() {
+        return one_by_one::<T, U>(run, |x, _| f(x));
+    }
     // SAFETY: the run is valid for these types and this length.
     let (x, out) = (operand::<T>(run, 0), result::<U>(run));
     loop1(x, out, f);
@@ -25,7 +36,10 @@ pub(super) fn loop1<T: Copy, U>(x: &[T], out: &mut [U], f: impl Fn(T) -> U) {
 /// # Safety
 /// As for [`Kernel`].
 #[inline(always)]
-pub(super) unsafe fn map2<T: Copy, U>(run: &Run, f: impl Fn(T, T) -> U) {
+pub(super) unsafe fn map2<M: Fma, T: Element, U>(run: &Run, f: impl Fn(T, T) -> U) {
+    if is_plain::<M, T>() {
+        return one_by_one::<T, U>(run, f);
+    }
     // SAFETY: the run is valid for these types and this length.
     let (a, b, out) = (operand::<T>(run, 0), operand::<T>(run, 1), result::<U>(run));
     match (run.unit[0], run.unit[1]) {
@@ -45,6 +59,21 @@ pub(super) unsafe fn map2<T: Copy, U>(run: &Run, f: impl Fn(T, T) -> U) {
 fn loop2<T: Copy, U>(a: &[T], b: &[T], out: &mut [U], f: impl Fn(T, T) -> U) {
     for ((slot, &a), &b) in out.iter_mut().zip(a).zip(b) {
         *slot = f(a, b);
+    }
+}
+
+/// One loop for whatever advances, of which the compiler makes no vectors. One operand is taken twice.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+unsafe fn one_by_one<T: Copy, U>(run: &Run, f: impl Fn(T, T) -> U) {
+    // SAFETY: the run is valid for these types and this length.
+    let second = usize::from(!run.src[1].is_null());
+    let [a, b] = [0, second].map(|k| (run.src[k].cast::<T>(), usize::from(run.unit[k])));
+    for at in 0..run.len {
+        let value = f(*opaque(a.0.wrapping_add(at * a.1)), *b.0.wrapping_add(at * b.1));
+        run.dst.cast::<U>().wrapping_add(at).write(value);
     }
 }
 
