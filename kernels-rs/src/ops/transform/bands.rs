@@ -4,6 +4,7 @@ use super::Transformed;
 use super::butterfly::turned_by;
 use super::columns::{Columns, Rows};
 use super::real::Halves;
+use super::rows::sign;
 use crate::dtype::Element;
 use crate::machine::lanes::{Kernel, Lanes, Real, launch};
 use crate::machine::threads::{self, SharedMut};
@@ -69,7 +70,7 @@ impl Bands {
     ) {
         let (n, out, half, pitch) = (self.n, self.out, self.n / 2, self.beside);
         assert!(from.len() == self.batches * n * pitch && plan.length == half && (out == n || out == half + 1));
-        let sign = if self.inverse { -T::one() } else { T::one() };
+        let sign = sign(self.inverse);
         self.run(&|batch, columns| {
             let (first, width) = (batch * n * pitch + columns.start, columns.len());
             with_scratch::<T, _>(4 * half * width, |room| {

@@ -1,4 +1,4 @@
-//! Transforms of 2, 3, 4, 5, 8 and 16 complex numbers, one from each register.
+//! Transforms of 2, 3, 4, 5, 7, 8 and 16 complex numbers, one from each register.
 
 use crate::dtype::Element;
 use crate::machine::lanes::Lanes;
@@ -98,6 +98,32 @@ impl Butterfly<5> for Forward {
         let [second, third] =
             turned(added(added(a, outer, cos2), inner, cos), added(scaled(outer_gap, sin2), inner_gap, -sin));
         [plus(plus(a, outer), inner), first, second, third, fourth]
+    }
+}
+
+/// Cosines and sines of a seventh of a turn, of two and of three.
+const SEVENTHS: [[f64; 2]; 3] = [
+    [0.623_489_801_858_733_5, 0.781_831_482_468_029_8],
+    [-0.222_520_933_956_314_4, 0.974_927_912_181_823_6],
+    [-0.900_968_867_902_419_1, 0.433_883_739_117_558_1],
+];
+
+/// Two results of seven, by these sevenths and signs of the sines, from sums and gaps of the numbers at both sides.
+#[inline(always)]
+unsafe fn seventh<V: Lanes>(a: Pair<V>, sums: [Pair<V>; 3], gaps: [Pair<V>; 3], by: [(usize, f64); 3]) -> [Pair<V>; 2] {
+    let [[cos, sin], [cos2, sin2], [cos3, sin3]] = by.map(|(k, sign)| [SEVENTHS[k][0], SEVENTHS[k][1] * sign]);
+    let near = added(added(added(a, sums[0], cos), sums[1], cos2), sums[2], cos3);
+    turned(near, added(added(scaled(gaps[0], sin), gaps[1], sin2), gaps[2], sin3))
+}
+
+impl Butterfly<7> for Forward {
+    #[inline(always)]
+    unsafe fn of<V: Lanes>([a, b, c, d, e, f, g]: [Pair<V>; 7]) -> [Pair<V>; 7] {
+        let (sums, gaps) = ([plus(b, g), plus(c, f), plus(d, e)], [minus(b, g), minus(c, f), minus(d, e)]);
+        let [first, sixth] = seventh(a, sums, gaps, [(0, 1.0), (1, 1.0), (2, 1.0)]);
+        let [second, fifth] = seventh(a, sums, gaps, [(1, 1.0), (2, -1.0), (0, -1.0)]);
+        let [third, fourth] = seventh(a, sums, gaps, [(2, 1.0), (0, -1.0), (1, 1.0)]);
+        [plus(plus(plus(a, sums[0]), sums[1]), sums[2]), first, second, third, fourth, fifth, sixth]
     }
 }
 

@@ -1,10 +1,10 @@
-//! Transforms of columns that lie beside each other, whose length has no prime factor above 5: a register holds one element
+//! Transforms of columns that lie beside each other, whose length has no prime factor above 7: a register holds one element
 //! of several columns. By factors, one pass each, with results in order (Stockham, after Swarztrauber, "FFT algorithms for
 //! vector computers", 1984).
 
 use super::butterfly::{Butterfly, Forward, Pair, turned_by};
 use crate::dtype::Element;
-use crate::machine::lanes::{Kernel, Lanes, Real, launch};
+use crate::machine::lanes::{Kernel, Lanes, Real, is_old, launch};
 use crate::memory::scratch::collected;
 use std::f64::consts::FRAC_PI_2;
 
@@ -71,9 +71,9 @@ pub fn turn(k: usize, n: usize) -> [f64; 2] {
 /// The factors of a length, if there are such.
 pub fn factors(mut n: usize) -> Option<Vec<usize>> {
     let mut found = Vec::new();
-    for factor in [8, 4, 2, 3, 5] {
+    for factor in [8, 4, 2, 3, 5, 7] {
         // 16 is 4 x 4: that takes less than 8 x 2.
-        while n > 0 && n.is_multiple_of(factor) && !(factor == 8 && n / 8 % 4 == 2) {
+        while n > 0 && n.is_multiple_of(factor) && !(factor == 8 && (n / 8 % 4 == 2 || is_old())) {
             found.push(factor);
             n /= factor;
         }
@@ -137,7 +137,8 @@ impl<T: Real> Kernel<T> for Pass<'_, T> {
             3 => self.by::<V, 3>(),
             4 => self.by::<V, 4>(),
             5 => self.by::<V, 5>(),
-            8 => self.by::<V, 8>(),
+            7 => self.by::<V, 7>(),
+            8 if const { V::ROWS > 2 } => self.by::<V, 8>(),
             _ => unreachable!("a factor of `factors`"),
         }
     }
@@ -163,7 +164,8 @@ impl<T: Real> Pass<'_, T> {
                 // SAFETY: `len` elements behind each of `R` steps are in the rows that the caller promises.
                 let from = (from.re.add(from_at).cast_const(), from.im.add(from_at).cast_const());
                 let to = (to.re.add(to_at), to.im.add(to_at));
-                if part == 0 {
+                // Whose registers are small is an old processor, for which there is one loop of the two.
+                if part == 0 && const { V::ROWS > 2 } {
                     strip::<V, R, false>(from, to, steps, len, turns);
                 } else {
                     strip::<V, R, true>(from, to, steps, len, turns);

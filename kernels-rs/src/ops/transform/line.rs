@@ -1,20 +1,25 @@
-//! One line of complex numbers in two parts, of any length: by passes of our own where its factors allow it, else by `rustfft`,
-//! whose numbers have their parts side by side.
+//! One line of complex numbers in two parts, of any length: by passes where its factors allow it, as columns beside each other, or by
+//! Bluestein's method ("A linear filtering approach to the computation of the discrete Fourier transform", 1970).
 
-use super::Transformed;
-use super::columns::Rows;
+use super::columns::{Columns, Rows, turn};
 use super::passes::{Numbers, Passes};
 use super::powers::Powers;
+use crate::dtype::Element;
+use crate::machine::lanes::{Real, lane_count};
+use crate::memory::scratch::{Aligned, cut};
 use crate::vectorize;
-use rustfft::Fft;
-use rustfft::num_complex::Complex;
-use std::sync::Arc;
+use std::ops::Range;
+
+/// The longest lines of which several are transformed beside each other: what is held of them stays in the second-level cache.
+const LONGEST_COLUMN: usize = 2048;
 
 /// How lines of one length are transformed.
-pub enum Line<T: Transformed> {
+pub enum Line<T> {
+    One,
     Powers(Powers<T>),
     Own(Passes<T>),
-    Crate(Arc<dyn Fft<T>>),
+    Columns(Columns<T>),
+    Chirp(Chirp<T>),
 }
 
 /// Where the numbers of a line are read.
@@ -26,41 +31,97 @@ pub enum From<'a, T> {
     Pairs(&'a [T]),
 }
 
-impl<T> From<'_, T> {
+impl<'a, T> From<'a, T> {
     fn numbers(self) -> Numbers<T> {
         match self {
             From::Parts(re, im) => Numbers::Parts(re.as_ptr(), im.as_ptr()),
             From::Pairs(pairs) => Numbers::Pairs(pairs.as_ptr()),
         }
     }
+
+    /// Where the parts of the first number are, and of all behind it, and how far these are from each other.
+    fn parts(self) -> ([&'a [T]; 2], usize) {
+        match self {
+            From::Parts(re, im) => ([re, im], 1),
+            From::Pairs(pairs) => ([pairs, &pairs[1..]], 2),
+        }
+    }
 }
 
-impl<T: Transformed> Line<T> {
+/// Hands a line over.
+pub type Given<'a, T> = &'a mut dyn FnMut(usize, &mut dyn FnMut(From<'_, T>));
+/// Says where the transform of a line goes, and goes on with it when it is there.
+pub type Taken<'a, T> = &'a mut dyn FnMut(usize, &mut dyn FnMut([&mut [T]; 2]));
+
+impl<T: Real> Line<T> {
     pub fn new(length: usize) -> Self {
+        if length == 1 {
+            return Self::One;
+        }
         if let Some(powers) = Powers::new(length) {
             return Self::Powers(powers);
         }
-        match Passes::new(length) {
-            Some(passes) => Self::Own(passes),
-            None => Self::Crate(of_crate(length)),
+        if let Some(passes) = Passes::new(length) {
+            return Self::Own(passes);
         }
+        Columns::new(length).map_or_else(|| Self::Chirp(Chirp::new(length)), Self::Columns)
     }
 
     /// Elements of a line.
     pub fn length(&self) -> usize {
         match self {
+            Self::One => 1,
             Self::Powers(powers) => powers.length,
             Self::Own(passes) => passes.length,
-            Self::Crate(plan) => plan.len(),
+            Self::Columns(columns) => columns.length,
+            Self::Chirp(chirp) => chirp.turns[0].len(),
         }
     }
 
     /// Elements of the room that a transform needs.
     pub fn room(&self) -> usize {
         match self {
-            Self::Powers(powers) => powers.room(),
-            Self::Own(passes) => 2 * passes.length,
-            Self::Crate(plan) => 2 * (plan.len() + plan.get_inplace_scratch_len()),
+            Self::Chirp(chirp) => 4 * chirp.line.length() + chirp.line.room(),
+            Self::Columns(columns) => 6 * columns.length * self.beside(),
+            _ => 2 * self.length(),
+        }
+    }
+
+    /// Lines that are transformed at once.
+    pub fn beside(&self) -> usize {
+        match self {
+            Self::Columns(columns) if columns.length <= LONGEST_COLUMN => lane_count::<T>(),
+            _ => 1,
+        }
+    }
+
+    /// Transforms some lines: `given` hands each of them over, `taken` says where its transform goes.
+    pub fn run_all(&self, lines: Range<usize>, room: &mut [T], given: Given<'_, T>, taken: Taken<'_, T>) {
+        let Self::Columns(columns) = self else {
+            return lines.for_each(|at| given(at, &mut |from| taken(at, &mut |to| self.run(from, to, room))));
+        };
+        let (n, beside) = (columns.length, self.beside());
+        let [re, im, to_re, to_im, next_re, next_im] = cut(room, [n * beside; 6]);
+        for first in lines.clone().step_by(beside) {
+            let group = first..lines.end.min(first + beside);
+            for (place, at) in group.clone().enumerate() {
+                given(at, &mut |from| {
+                    let ([from_re, from_im], step) = from.parts();
+                    for k in 0..n {
+                        (re[k * beside + place], im[k * beside + place]) = (from_re[k * step], from_im[k * step]);
+                    }
+                });
+            }
+            let (to, between) = (Rows::over(to_re, to_im, beside), Rows::over(next_re, next_im, beside));
+            // SAFETY: all have rows of so many numbers, as many as a line, and those that are written are borrowed for it.
+            unsafe { columns.run(Rows::new(re, im, beside), to, group.len(), [to, between]) };
+            for (place, at) in group.enumerate() {
+                taken(at, &mut |[re, im]| {
+                    for k in 0..n {
+                        (re[k], im[k]) = (to_re[k * beside + place], to_im[k * beside + place]);
+                    }
+                });
+            }
         }
     }
 
@@ -73,6 +134,10 @@ impl<T: Transformed> Line<T> {
             From::Pairs(pairs) => pairs.len() == 2 * n,
         });
         match self {
+            Self::One => {
+                let ([from_re, from_im], _) = from.parts();
+                (re[0], im[0]) = (from_re[0], from_im[0]);
+            }
             Self::Powers(powers) => {
                 // SAFETY: all were just measured, and those that are written are borrowed for it.
                 unsafe { powers.run(from.numbers(), Rows::over(re, im, 1), room.as_mut_ptr()) };
@@ -83,66 +148,69 @@ impl<T: Transformed> Line<T> {
                 // SAFETY: all were just measured, and those that are written are borrowed for it.
                 unsafe { passes.run(from.numbers(), to, [to, between]) };
             }
-            Self::Crate(plan) => {
-                let (line, scratch) = complex_mut(room).split_at_mut(n);
-                match from {
-                    From::Parts(re, im) => together(re, im, line),
-                    From::Pairs(pairs) => line.copy_from_slice(complex(pairs)),
-                }
-                plan.process_with_scratch(line, scratch);
-                apart(line, re, im);
+            Self::Columns(_) => {
+                self.run_all(0..1, room, &mut |_, give| give(from), &mut |_, take| take([&mut *re, &mut *im]));
             }
+            Self::Chirp(chirp) => chirp.run(from, [re, im], room),
         }
     }
 }
 
-/// A plan of `rustfft`.
-#[cfg(not(target_arch = "x86_64"))]
-fn of_crate<T: Transformed>(length: usize) -> Arc<dyn Fft<T>> {
-    rustfft::FftPlanner::new().plan_fft_forward(length)
+/// `j k` is `(j^2 + k^2 - (k - j)^2) / 2`, so that a transform is a convolution, which transforms of a length with small factors do.
+pub struct Chirp<T> {
+    line: Box<Line<T>>,
+    /// `exp(-pi i k^2 / n)`, its cosines and sines.
+    turns: [Aligned<T>; 2],
+    /// The transform of the conjugates, by the length of `line`.
+    against: [Aligned<T>; 2],
 }
 
-/// A plan of `rustfft`. Processors without AVX get one of two methods: all that it has for them would be a tenth of the library.
-#[cfg(target_arch = "x86_64")]
-fn of_crate<T: Transformed>(length: usize) -> Arc<dyn Fft<T>> {
-    rustfft::FftPlannerAvx::new().map_or_else(|()| without_avx(length), |mut plans| plans.plan_fft_forward(length))
-}
-
-/// By powers of 2, or Bluestein's method over them.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn without_avx<T: Transformed>(length: usize) -> Arc<dyn Fft<T>> {
-    use rustfft::FftDirection::Forward;
-    use rustfft::algorithm::{BluesteinsAlgorithm, Radix4};
-    if length.is_power_of_two() {
-        return Arc::new(Radix4::new(length, Forward));
+impl<T: Real> Chirp<T> {
+    pub(super) fn new(n: usize) -> Self {
+        let long = |factor: usize| factor * (2 * n - 1).div_ceil(factor).next_power_of_two();
+        let line = Box::new(Line::new([5, 6, 7, 8].map(long).into_iter().fold(usize::MAX, usize::min)));
+        let m = line.length();
+        let place = |k: usize| turn((k as u128 * k as u128 % (2 * n) as u128) as usize, 2 * n);
+        let (mut turns, mut against) = ([(); 2].map(|()| Aligned::zeros(n)), [(); 2].map(|()| Aligned::zeros(m)));
+        let mut conjugates = [(); 2].map(|()| Aligned::<T>::zeros(m));
+        for k in 0..n {
+            let turned = place(k);
+            for (part, sign) in [1.0, -1.0].into_iter().enumerate() {
+                turns[part][k] = <T as Element>::from_f64(turned[part]);
+                let value = <T as Element>::from_f64(sign * turned[part] / m as f64);
+                (conjugates[part][k], conjugates[part][(m - k) % m]) = (value, value);
+            }
+        }
+        let (mut room, [re, im]) = (Aligned::zeros(line.room()), &mut against);
+        line.run(From::Parts(&conjugates[0], &conjugates[1]), [re, im], &mut room);
+        Self { line, turns, against }
     }
-    Arc::new(BluesteinsAlgorithm::new(length, Arc::new(Radix4::new((2 * length).next_power_of_two(), Forward))))
+
+    fn run(&self, from: From<'_, T>, [re, im]: [&mut [T]; 2], room: &mut [T]) {
+        let (n, m, ([from_re, from_im], step)) = (re.len(), self.line.length(), from.parts());
+        let [real, imag, to_real, to_imag, room] = cut(room, [m, m, m, m, self.line.room()]);
+        for (k, (re, im)) in from_re.iter().step_by(step).zip(from_im.iter().step_by(step)).enumerate() {
+            (real[k], imag[k]) = (*re, *im);
+        }
+        turn_all([&mut real[..n], &mut imag[..n]], &self.turns);
+        real[n..].fill(T::default());
+        imag[n..].fill(T::default());
+        self.line.run(From::Parts(real, imag), [&mut *to_real, &mut *to_imag], room);
+        turn_all([&mut *to_real, &mut *to_imag], &self.against);
+        // With both parts in each other's place: the inverse.
+        self.line.run(From::Parts(to_imag, to_real), [&mut *imag, &mut *real], room);
+        re.copy_from_slice(&real[..n]);
+        im.copy_from_slice(&imag[..n]);
+        turn_all([re, im], &self.turns);
+    }
 }
 
-/// Pairs of parts as complex numbers.
-fn complex<T>(pairs: &[T]) -> &[Complex<T>] {
-    // SAFETY: a complex number is its two parts, one behind the other, and there are so many pairs.
-    unsafe { std::slice::from_raw_parts(pairs.as_ptr().cast(), pairs.len() / 2) }
-}
+vectorize!(turn_all[T: Real](line: [&mut [T]; 2], by: &[Aligned<T>; 2]) => turn_all_body::<T>, wide false);
 
-/// Pairs of parts as complex numbers, for writing.
-fn complex_mut<T>(pairs: &mut [T]) -> &mut [Complex<T>] {
-    // SAFETY: a complex number is its two parts, one behind the other, and there are so many pairs.
-    unsafe { std::slice::from_raw_parts_mut(pairs.as_mut_ptr().cast(), pairs.len() / 2) }
-}
-
-vectorize!(together[T: Transformed](re: &[T], im: &[T], to: &mut [Complex<T>]) => together_body::<T>);
-
+/// Complex numbers times others.
 #[inline(always)]
-fn together_body<T: Transformed>(re: &[T], im: &[T], to: &mut [Complex<T>]) {
-    to.iter_mut().zip(re.iter().zip(im)).for_each(|(slot, (&re, &im))| *slot = Complex::new(re, im));
-}
-
-vectorize!(apart[T: Transformed](from: &[Complex<T>], real: &mut [T], imag: &mut [T]) => apart_body::<T>);
-
-#[inline(always)]
-fn apart_body<T: Transformed>(from: &[Complex<T>], real: &mut [T], imag: &mut [T]) {
-    for ((real, imag), value) in real.iter_mut().zip(imag).zip(from) {
-        (*real, *imag) = (value.re, value.im);
+fn turn_all_body<T: Real>([re, im]: [&mut [T]; 2], [cos, sin]: &[Aligned<T>; 2]) {
+    for ((re, im), (&cos, &sin)) in re.iter_mut().zip(im).zip(cos.iter().zip(&**sin)) {
+        (*re, *im) = (*re * cos - *im * sin, *re * sin + *im * cos);
     }
 }

@@ -1,4 +1,4 @@
-//! One line of complex numbers in two parts, whose length is a power of 2 times factors of 2, 3 and 5. The first pass takes a
+//! One line of complex numbers in two parts, whose length is a power of 2 times factors of 2, 3, 5 and 7. The first pass takes a
 //! number from each of as many places as that power, or as a register has lanes, for all lanes at once, and turns what it gets
 //! over as it writes it. From there on results that are together fill registers: the passes are those of columns, of which a
 //! line is one.
@@ -6,10 +6,10 @@
 use super::butterfly::{Butterfly, Forward, Pair, turned_by};
 use super::columns::{Columns, Rows, turn};
 use crate::dtype::Element;
-use crate::machine::lanes::{Kernel, Lanes, Real, lane_count, launch};
+use crate::machine::lanes::{Kernel, Lanes, Real, is_old, lane_count, launch};
 use crate::memory::scratch::Aligned;
 
-/// The shortest lines: by `rustfft` 128 numbers take 0.7 of the time, 160 as long (AVX-512, Intel Xeon, family 6, model 207).
+/// The shortest lines: others are columns, of which several lie beside each other.
 const SHORTEST: usize = 160;
 /// The smallest first factor: behind it so few lanes of a register are used.
 const LEAST: usize = 4;
@@ -38,13 +38,12 @@ pub enum Numbers<T> {
 }
 
 impl<T: Real> Passes<T> {
-    /// None for a length with another factor, and for one that `rustfft` does in less time.
+    /// None for a length with another factor, and for one that is better done as a column.
     pub fn new(length: usize) -> Option<Self> {
         let lanes = lane_count::<T>();
         let first = 1usize << length.trailing_zeros().min(lanes.trailing_zeros());
         let rest = length / first;
-        // Behind fewer results than lanes a factor of 3 leaves most of them idle: 300 numbers take 1.3 times as long.
-        if length < SHORTEST || first < LEAST.min(lanes) || (first < lanes && rest.is_multiple_of(3)) {
+        if length < SHORTEST || first < LEAST.min(lanes).max(2) || is_old() {
             return None;
         }
         let behind = Columns::behind(first, rest)?;
@@ -78,6 +77,7 @@ struct First<'a, T> {
 }
 
 impl<T: Real> Kernel<T> for First<'_, T> {
+    const OLD: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         match self.plan.first {

@@ -5,18 +5,17 @@ use super::line::Line;
 use super::real::Halves;
 use crate::machine::fork::on_fork;
 use crate::machine::lanes::Real;
-use rustfft::FftNum;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 /// Plans of each kind that are kept for later calls.
 const KEPT: usize = 64;
-/// Lengths of kept plans of a kind together, unless a single one is longer: a plan takes up to 40 bytes for each element.
+/// Lengths of kept plans of a kind together, unless a single one is longer: a plan takes up to 100 bytes for each element.
 const MOST: usize = 1 << 21;
 
 /// A float with transforms.
-pub trait Transformed: Real + FftNum {
+pub trait Transformed: Real {
     /// The plans of this type, which are kept; null before the first.
     fn plans() -> &'static AtomicPtr<Mutex<Plans<Self>>>;
 }

@@ -51,15 +51,10 @@ impl<T: Real> Powers<T> {
         Some(Self { turns, third, length })
     }
 
-    /// Elements of the room that a transform needs.
-    pub fn room(&self) -> usize {
-        2 * self.length
-    }
-
     /// Transforms a line. What is between passes is in the room and in the results, which are so fetched in time.
     ///
     /// # Safety
-    /// Operands and results have `length` elements of each part, the room what `room` says; nothing else uses those that are
+    /// Operands and results have `length` elements of each part, the room as many of both; nothing else uses those that are
     /// written, and the operands are none of them.
     pub unsafe fn run(&self, from: Numbers<T>, to: Rows<T>, room: *mut T) {
         // SAFETY: the room has two parts.

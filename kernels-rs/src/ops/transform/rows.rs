@@ -4,6 +4,7 @@ use super::line::From;
 use super::plans::{Transformed, halves_plan, lines_plan};
 use super::real::{tangle, untangle, weave};
 use crate::array::reader::Reader;
+use crate::dtype::Element;
 use crate::machine::simd::prefetch_to_write;
 use crate::machine::threads::{self, SharedMut};
 use crate::memory::scratch::Arena;
@@ -30,8 +31,8 @@ pub struct Job {
 
 impl Job {
     /// Runs `work(lines, room)`, in parallel, with rooms for so many elements.
-    fn run<T: Transformed, const N: usize>(&self, rooms: [usize; N], work: Work<'_, T, N>) {
-        let together = (TASK / self.n).max(1);
+    fn run<T: Transformed, const N: usize>(&self, beside: usize, rooms: [usize; N], work: Work<'_, T, N>) {
+        let together = (TASK / self.n).max(1).next_multiple_of(beside);
         threads::parallel(self.lines.div_ceil(together), &|task| {
             let lines = task * together..self.lines.min((task + 1) * together);
             let bytes = rooms.map(|len| len.saturating_mul(size_of::<T>()));
@@ -44,32 +45,38 @@ impl Job {
         let (n, plan) = (self.n, lines_plan::<T>(self.n));
         // With both parts in each other's place, conjugates times i: forwards, what the inverse gives, turned so too.
         let (re, im, to) = if self.inverse { (im, re, [to[1], to[0]]) } else { (re, im, to) };
-        self.run([plan.room()], &|lines, [room]: [&mut [T]; 1]| {
-            for at in lines {
-                let line = at * n..(at + 1) * n;
-                let from = [re, im].map(|part| part.part::<T>(line.clone(), &mut []));
-                plan.run(From::Parts(from[0], from[1]), results(to, line), room);
-            }
+        self.run(plan.beside(), [plan.room()], &|lines, [room]: [&mut [T]; 1]| {
+            let line = |at: usize| at * n..(at + 1) * n;
+            plan.run_all(
+                lines,
+                room,
+                &mut |at, give| {
+                    let [re, im] = [re, im].map(|part| part.part::<T>(line(at), &mut []));
+                    give(From::Parts(re, im));
+                },
+                &mut |at, take| take(results(to, line(at))),
+            );
         });
     }
 
     /// Real lines of odd length. Half of the results tells the other: they are conjugates.
     pub fn odd<T: Transformed>(&self, re: &Reader<'_, T>, to: [SharedMut<T>; 2]) {
         let (n, out, plan) = (self.n, self.out, lines_plan::<T>(self.n));
-        self.run([n, n, n, plan.room()], &|lines, [zeros, real, imag, room]: [&mut [T]; 4]| {
-            zeros.fill(T::zero());
-            for at in lines {
-                let from = re.part::<T>(at * n..(at + 1) * n, &mut []);
-                plan.run(From::Parts(from, zeros), [&mut *real, &mut *imag], room);
+        self.run(plan.beside(), [n, n, n, plan.room()], &|lines, [zeros, real, imag, room]: [&mut [T]; 4]| {
+            zeros.fill(T::default());
+            let given = &mut |at: usize, give: &mut dyn FnMut(From<'_, T>)| {
+                give(From::Parts(re.part::<T>(at * n..(at + 1) * n, &mut []), zeros));
+            };
+            plan.run_all(lines, room, given, &mut |at, take| {
+                take([&mut *real, &mut *imag]);
                 // The sum of real numbers has no imaginary part.
-                imag[0] = T::zero();
+                imag[0] = T::default();
                 let [to_real, to_imag] = results(to, at * out..(at + 1) * out);
-                let sign = self.sign::<T>();
                 for k in 0..out {
-                    let (near, sign) = if k <= n / 2 { (k, sign) } else { (n - k, -sign) };
+                    let (near, sign) = if k <= n / 2 { (k, sign(self.inverse)) } else { (n - k, sign(!self.inverse)) };
                     (to_real[k], to_imag[k]) = (real[near], imag[near] * sign);
                 }
-            }
+            });
         });
     }
 
@@ -77,15 +84,17 @@ impl Job {
     pub fn halved<T: Transformed>(&self, re: &Reader<'_, T>, to: [SharedMut<T>; 2]) {
         let (n, out, half) = (self.n, self.out, self.n / 2);
         let (plan, halves) = (lines_plan::<T>(half), halves_plan::<T>(n));
-        self.run([half + 1, half + 1, plan.room()], &|lines, [real, imag, room]: [&mut [T]; 3]| {
-            for at in lines {
-                let from = re.part::<T>(at * n..(at + 1) * n, &mut []);
+        self.run(plan.beside(), [half + 1, half + 1, plan.room()], &|lines, [real, imag, room]: [&mut [T]; 3]| {
+            let given = &mut |at: usize, give: &mut dyn FnMut(From<'_, T>)| {
+                give(From::Pairs(re.part::<T>(at * n..(at + 1) * n, &mut [])));
+            };
+            plan.run_all(lines, room, given, &mut |at, take| {
                 let to = results(to, at * out..(at + 1) * out);
                 ask(&to);
-                plan.run(From::Pairs(from), [&mut real[..half], &mut imag[..half]], room);
+                take([&mut real[..half], &mut imag[..half]]);
                 (real[half], imag[half]) = (real[0], imag[0]);
-                untangle([real, imag], &halves, self.sign(), to);
-            }
+                untangle([real, imag], &halves, sign(self.inverse), to);
+            });
         });
     }
 
@@ -94,18 +103,21 @@ impl Job {
         let (n, half) = (self.n, self.n / 2);
         let (plan, halves) = (lines_plan::<T>(half), halves_plan::<T>(n));
         let rooms = [half + 1, half + 1, half, half, plan.room()];
-        self.run(rooms, &|lines, [whole, parts, real, imag, room]: [&mut [T]; 5]| {
-            for at in lines {
+        self.run(plan.beside(), rooms, &|lines, [whole, parts, real, imag, room]: [&mut [T]; 5]| {
+            let given = &mut |at: usize, give: &mut dyn FnMut(From<'_, T>)| {
                 let from = [re, im].map(|part| part.part::<T>(at * (half + 1)..(at + 1) * (half + 1), &mut []));
+                tangle(from, &halves, [&mut *whole, &mut *parts]);
+                // The inverse, as of lines of two parts.
+                give(From::Parts(&parts[..half], &whole[..half]));
+            };
+            plan.run_all(lines, room, given, &mut |at, take| {
                 // SAFETY: tasks ask for their own lines, which are inside the results.
                 let to = [unsafe { to.slice(at * n..(at + 1) * n) }];
                 ask(&to);
-                tangle(from, &halves, [&mut *whole, &mut *parts]);
-                // The inverse, as of lines of two parts.
-                plan.run(From::Parts(&parts[..half], &whole[..half]), [&mut *imag, &mut *real], room);
+                take([&mut *imag, &mut *real]);
                 let [to] = to;
                 weave(real, imag, to);
-            }
+            });
         });
     }
 
@@ -113,25 +125,28 @@ impl Job {
     pub fn mended_odd<T: Transformed>(&self, re: &Reader<'_, T>, im: &Reader<'_, T>, to: SharedMut<T>) {
         let (n, known) = (self.n, self.n / 2 + 1);
         let plan = lines_plan::<T>(n);
-        self.run([n, n, n, plan.room()], &|lines, [real, imag, lost, room]: [&mut [T]; 4]| {
-            for at in lines {
+        self.run(plan.beside(), [n, n, n, plan.room()], &|lines, [real, imag, lost, room]: [&mut [T]; 4]| {
+            let given = &mut |at: usize, give: &mut dyn FnMut(From<'_, T>)| {
                 let [re, im] = [re, im].map(|part| part.part::<T>(at * known..(at + 1) * known, &mut []));
-                (real[0], imag[0]) = (re[0], T::zero());
+                (real[0], imag[0]) = (re[0], T::default());
                 for k in 1..known {
                     (real[k], imag[k]) = (re[k], im[k]);
-                    (real[n - k], imag[n - k]) = (re[k], -im[k]);
+                    (real[n - k], imag[n - k]) = (re[k], im[k] * sign(true));
                 }
+                give(From::Parts(imag, real));
+            };
+            plan.run_all(lines, room, given, &mut |at, take| {
                 // SAFETY: tasks ask for their own lines, which are inside the results.
                 let to = unsafe { to.slice(at * n..(at + 1) * n) };
-                plan.run(From::Parts(imag, real), [&mut *lost, to], room);
-            }
+                take([&mut *lost, to]);
+            });
         });
     }
+}
 
-    /// Of the imaginary parts of what is real: the inverse is the conjugate.
-    fn sign<T: Transformed>(&self) -> T {
-        if self.inverse { -T::one() } else { T::one() }
-    }
+/// Of the imaginary parts of what is real: the inverse is the conjugate.
+pub fn sign<T: Transformed>(inverse: bool) -> T {
+    <T as Element>::from_f64(if inverse { -1.0 } else { 1.0 })
 }
 
 /// Asks for the memory of results, unless there is much of it.

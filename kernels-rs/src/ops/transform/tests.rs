@@ -97,18 +97,23 @@ fn nothing_gives_nothing_and_wrong_parts_are_refused() {
     assert!(irdft(&zeros(&[2, 3]), &zeros(&[3, 3]), 1, 5).is_err());
 }
 
-#[cfg(target_arch = "x86_64")]
 #[test]
-fn processors_without_avx_have_transforms_of_any_length() {
-    use rustfft::num_complex::Complex;
-    for n in (1..40).chain([97, 128, 210]) {
+fn lines_of_every_way_are_transformed() {
+    use line::{From, Line};
+    for n in (1..40).chain([49, 97, 128, 210, 343, 1009]) {
         let part = |by: usize| (0..n).map(|j| (j * by % 11) as f64 - 5.0).collect::<Vec<f64>>();
         let (re, im) = (part(7), part(3));
-        let mut line: Vec<_> = re.iter().zip(&im).map(|(&re, &im)| Complex::new(re, im)).collect();
-        line::without_avx::<f64>(n).process(&mut line);
         let wanted = plain(&re, &im, false);
-        for (found, (re, im)) in line.iter().zip(wanted.0.into_iter().zip(wanted.1)) {
-            assert!((found - Complex::new(re, im)).norm() <= 1e-13 * (n * n) as f64, "{found} for {re}, {im} of {n}");
+        let pairs: Vec<f64> = re.iter().zip(&im).flat_map(|(&re, &im)| [re, im]).collect();
+        let ways = [Some(Line::new(n)), Columns::new(n).map(Line::Columns), Some(Line::Chirp(line::Chirp::new(n)))];
+        for line in ways.iter().flatten() {
+            for from in [From::Parts(&re, &im), From::Pairs(&pairs)] {
+                let (mut found, mut room) = ([vec![0.0; n], vec![0.0; n]], vec![0.0; line.room()]);
+                line.run(from, found.each_mut().map(|part| &mut part[..]), &mut room);
+                for (found, wanted) in found.iter().flatten().zip(wanted.0.iter().chain(&wanted.1)) {
+                    assert!((found - wanted).abs() <= 1e-12 * n as f64, "{found} for {wanted} of {n}");
+                }
+            }
         }
     }
 }
