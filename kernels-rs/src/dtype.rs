@@ -158,6 +158,8 @@ pub trait Element: Copy + Send + Sync + 'static {
     const DTYPE: DType;
     /// Whether loops that wait for memory are built for AVX-512 too: other types have those of AVX2.
     const WIDE: bool = matches!(Self::DTYPE, DType::F32);
+    /// Whether such loops are built for AVX2.
+    const FAST: bool = !matches!(Self::DTYPE, DType::U64);
     /// Nearest value: floats round, integers truncate and saturate (NaN is 0), bool is `!= 0`.
     fn from_f64(value: f64) -> Self;
     /// Floats round, integers wrap, bool is `!= 0`.
@@ -307,6 +309,11 @@ macro_rules! dispatch {
     };
     (common $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
         $crate::dispatch!(@arms $dtype, $T => $body, $other; F32 f32, F64 f64, I32 i32, I64 i64, U64 u64)
+    };
+    // Those of `common`, and the narrow floats.
+    (usual $dtype:expr, $T:ident => $body:expr, else $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body, $other; F16 $crate::dtype::F16, BF16 $crate::dtype::BF16,
+            F32 f32, F64 f64, I32 i32, I64 i64, U64 u64)
     };
     // Those that are computed in as they are.
     (computed $dtype:expr, $T:ident => $body:expr, else $other:expr) => {

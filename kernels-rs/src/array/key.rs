@@ -113,12 +113,8 @@ macro_rules! int_keys {
     )*};
 }
 int_keys! {
-    i16 i32 u32 i16 0;
     i32 i32 u32 i32 0;
     i64 i64 u64 i64 0;
-    i8 i32 u32 i8 0;
-    u16 i32 u32 i16 1 << 15;
-    u32 i32 u32 i32 1 << 31;
     u64 i64 u64 i64 1 << 63;
     u8 i32 u32 i8 1 << 7;
 }

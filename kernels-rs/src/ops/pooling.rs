@@ -183,20 +183,21 @@ fn maxima(op: &str, x: &Array, settings: &Settings, mut places: Option<&mut Arra
         let (pool, to) = (pool.part(&planes), pool.results(&planes));
         let source = parts::ready(&planes.take(x)?, common)?;
         let found = places.as_mut().map(|places| &mut places.as_mut_slice()[to.clone()]);
-        dispatch!(common common, T => parts::write(&mut out, to, |to| {
+        dispatch!(@arms common, T => parts::write(&mut out, to, |to| {
             max::run::<T>(&pool, elements(&source), to, found);
             Ok(())
-        })?, else unreachable!("looked at above"));
+        })?, unreachable!("looked at above"); F32 f32, F64 f64, I64 i64, U64 u64);
     }
     Ok(out)
 }
 
-/// The type that maxima of this one are looked for in: small integers are exact in `f32`, and what an empty window gives there,
+/// The type that maxima of this one are looked for in: small integers are exact in floats, and what an empty window gives there,
 /// minus infinity, becomes the lowest of them.
 fn pooled_as(op: &str, dtype: DType) -> Result<DType> {
     match dtype {
         DType::Bool => Err(Error::value(op, "wrong dtype: got bool, expected a number")),
         _ if dtype.itemsize() < 4 => Ok(DType::F32),
+        DType::I32 | DType::U32 => Ok(DType::F64),
         _ => Ok(dtype.common()),
     }
 }

@@ -60,8 +60,7 @@ fn scanned(x: &Array, axis: usize) -> Result<Array> {
         DType::F32 => scan::<f32>(x, axis),
         DType::F64 => scan::<f64>(x, axis),
         // Signed and unsigned sums are the same bits.
-        DType::I8 | DType::U8 => scan::<i8>(x, axis),
-        DType::I16 | DType::U16 => scan::<i16>(x, axis),
+        DType::I8 | DType::I16 | DType::U8 | DType::U16 => cast(&scanned(&cast(x, DType::I32)?, axis)?, x.dtype()),
         DType::I32 | DType::U32 => scan::<i32>(x, axis),
         DType::I64 | DType::U64 => scan::<i64>(x, axis),
     }

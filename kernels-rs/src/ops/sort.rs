@@ -19,6 +19,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::memory::scratch::Arena;
+use crate::ops::elementwise::convert::cast;
 use lines::{Lines, checked};
 use radix::{Item, Packed, Wide};
 
@@ -28,8 +29,11 @@ const GRAIN: usize = 1 << 13;
 /// Elements in order along an axis.
 pub fn sort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
     let size = checked("sort", x, axis)?;
+    if let Some(held) = other(x, size.1)? {
+        return cast(&sort(&held, axis, descending)?, x.dtype());
+    }
     let mut out = Array::uninit(x.dtype(), x.shape())?;
-    dispatch!(num x.dtype(), T => sort_lines::<T>(&Lines::new(x, axis, size), &mut out, descending),
+    dispatch!(usual x.dtype(), T => sort_lines::<T>(&Lines::new(x, axis, size), &mut out, descending),
         else unreachable!("checked before"));
     Ok(out)
 }
@@ -37,10 +41,29 @@ pub fn sort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
 /// Indices that sort along an axis, as `int64`. Equal elements keep their order, also when descending.
 pub fn argsort(x: &Array, axis: usize, descending: bool) -> Result<Array> {
     let size = checked("argsort", x, axis)?;
+    if let Some(held) = other(x, size.1)? {
+        return argsort(&held, axis, descending);
+    }
     let mut out = Array::uninit(DType::I64, x.shape())?;
-    dispatch!(num x.dtype(), T => argsort_lines::<T>(&Lines::new(x, axis, size), &mut out, descending),
+    dispatch!(usual x.dtype(), T => argsort_lines::<T>(&Lines::new(x, axis, size), &mut out, descending),
         else unreachable!("checked before"));
     Ok(out)
+}
+
+/// The elements in the type that has loops for them, where it is another: narrow integers are in a wider one.
+fn other(x: &Array, len: usize) -> Result<Option<Array>> {
+    let held = placed(if x.dtype().is_float() { x.dtype() } else { x.dtype().common() }, len);
+    if held == x.dtype() { Ok(None) } else { cast(x, held).map(Some) }
+}
+
+/// The type in which lines are so long: those of up to 32 bits have places of as many.
+fn placed(dtype: DType, len: usize) -> DType {
+    match dtype {
+        DType::F64 | DType::I64 | DType::U64 => dtype,
+        _ if u32::try_from(len).is_ok() => dtype,
+        _ if dtype.is_float() => DType::F64,
+        _ => DType::I64,
+    }
 }
 
 fn sort_lines<T: Keyed>(lines: &Lines<'_, T>, out: &mut Array, descending: bool)
@@ -122,9 +145,9 @@ impl Entry for Wide {
     }
 }
 
-/// Whether a key and an index fit [`Packed`].
-fn packs<T: Keyed>(len: usize) -> bool {
-    size_of::<T::Rank>() == 4 && u32::try_from(len).is_ok()
+/// Whether a key and an index go into [`Packed`].
+const fn packs<T: Keyed>() -> bool {
+    size_of::<T::Rank>() == 4
 }
 
 /// Sorts the entries of a line.
@@ -137,7 +160,7 @@ fn order<T: Keyed, E: Entry>(x: &[T], descending: bool, (items, spare): (&mut [E
 }
 
 fn argsort_lines<T: Keyed>(lines: &Lines<'_, T>, out: &mut Array, descending: bool) {
-    if packs::<T>(lines.len) {
+    if const { packs::<T>() } {
         argsort_as::<T, Packed>(lines, out, descending);
     } else {
         argsort_as::<T, Wide>(lines, out, descending);

@@ -32,12 +32,8 @@ fn keys_are_in_the_order_of_the_elements() {
     check(&[-inf, f64::MIN, -1.5, -5e-324, -0.0, 0.0, 5e-324, 2.0, f64::MAX, inf], Some(-f64::NAN));
     check(&[0xfc00, 0xbc00, 0x8001, 0x8000, 0, 1, 0x3c00, 0x7c00].map(F16), Some(F16(0x7e00)));
     check(&[0xff80, 0xbf80, 0x8001, 0x8000, 0, 1, 0x3f80, 0x7f80].map(BF16), Some(BF16(0xffc0)));
-    check(&[i8::MIN, -1, 0, 1, i8::MAX], None);
-    check(&[i16::MIN, -1, 0, 1, i16::MAX], None);
     check(&[i32::MIN, -1, 0, 1, i32::MAX], None);
     check(&[i64::MIN, -1, 0, 1, i64::MAX], None);
     check(&[0, 1, 127, 128, u8::MAX], None);
-    check(&[0, 1, 1 << 15, u16::MAX], None);
-    check(&[0, 1, 1 << 31, u32::MAX], None);
     check(&[0, 1, 1 << 63, u64::MAX], None);
 }

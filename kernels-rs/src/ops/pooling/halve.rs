@@ -40,7 +40,7 @@ fn any<T: Ordered>(rows: &[T], cols: usize, out: &mut [T], places: Option<Places
     }
 }
 
-vectorize!(values[T: Ordered](rows: &[T], cols: usize, out: &mut [T]) => values_body::<T>, wide T::WIDE);
+vectorize!(values[T: Ordered](rows: &[T], cols: usize, out: &mut [T]) => values_body::<T>, wide T::WIDE, fast T::DTYPE.is_float());
 
 #[inline(always)]
 fn values_body<T: Ordered>(rows: &[T], cols: usize, out: &mut [T]) {
@@ -56,7 +56,7 @@ fn values_body<T: Ordered>(rows: &[T], cols: usize, out: &mut [T]) {
 
 vectorize!(
     with_places[T: Ordered](rows: &[T], cols: usize, out: &mut [T], places: &mut [i64], start: i32)
-        => with_places_body::<T>, wide T::WIDE
+        => with_places_body::<T>, wide T::WIDE, fast T::DTYPE.is_float()
 );
 
 #[inline(always)]

@@ -101,7 +101,7 @@ impl Band {
     }
 }
 
-vectorize!(band_values[T: Ordered](band: &Band, pool: &Pool, source: &[T], out: &mut [T]) => band_values_body::<T>, wide T::WIDE);
+vectorize!(band_values[T: Ordered](band: &Band, pool: &Pool, source: &[T], out: &mut [T]) => band_values_body::<T>, wide T::WIDE, fast T::DTYPE.is_float());
 
 #[inline(always)]
 fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mut [T]) {
@@ -140,7 +140,7 @@ fn band_values_body<T: Ordered>(band: &Band, pool: &Pool, source: &[T], out: &mu
 vectorize!(
     band_with_indices[T: Ordered](
         band: &Band, pool: &Pool, source: &[T], out: &mut [T], places: &mut [i64]
-    ) => band_with_indices_body::<T>, wide T::WIDE
+    ) => band_with_indices_body::<T>, wide T::WIDE, fast T::DTYPE.is_float()
 );
 
 #[inline(always)]

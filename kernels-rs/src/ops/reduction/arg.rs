@@ -62,14 +62,14 @@ vectorize!(
     ///
     /// # Safety
     /// The addresses in the job are good for what it says of them, and nothing else touches its results meanwhile.
-    unsafe best_of_row[T: Keyed](job: &RowJob) => best_of_row_any::<T>, wide false
+    unsafe best_of_row[T: Keyed](job: &RowJob) => best_of_row_any::<T>, wide false, fast T::FAST
 );
 vectorize!(
     /// Finds the best of each column of a job.
     ///
     /// # Safety
     /// As for [`best_of_row`].
-    unsafe best_of_columns[T: Keyed](job: &ColumnJob) => best_of_columns_any::<T>, wide false
+    unsafe best_of_columns[T: Keyed](job: &ColumnJob) => best_of_columns_any::<T>, wide false, fast T::FAST
 );
 
 /// # Safety

@@ -67,14 +67,14 @@ vectorize!(
     ///
     /// # Safety
     /// The addresses in the job are good for what it says of them, and nothing else touches its results meanwhile.
-    unsafe pub fold_rows[F: Fold](job: &RowJob) => fold_rows_any::<F>, wide false
+    unsafe pub fold_rows[F: Fold](job: &RowJob) => fold_rows_any::<F>, wide false, fast <F::In as Element>::FAST
 );
 vectorize!(
     /// Runs a [`ColumnJob`].
     ///
     /// # Safety
     /// The addresses in the job are good for what it says of them, and nothing else touches its results and room meanwhile.
-    unsafe pub fold_columns[F: Fold](job: &ColumnJob<'_>) => fold_columns_any::<F>, wide false
+    unsafe pub fold_columns[F: Fold](job: &ColumnJob<'_>) => fold_columns_any::<F>, wide false, fast <F::In as Element>::FAST
 );
 
 /// # Safety

@@ -122,8 +122,8 @@ fn columns<T: Ordered, const LARGEST: bool>(
 type Line<'a, T> = (&'a [T], &'a [i64]);
 type LineMut<'a, T> = (&'a mut [T], &'a mut [i64]);
 
-vectorize!(larger_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, true>, wide T::WIDE);
-vectorize!(smaller_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, false>, wide T::WIDE);
+vectorize!(larger_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, true>, wide T::WIDE, fast T::FAST);
+vectorize!(smaller_line[T: Ordered](x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) => next_line::<T, false>, wide T::WIDE, fast T::FAST);
 
 #[inline(always)]
 fn next_line<T: Ordered, const LARGEST: bool>(x: &[T], before: Line<'_, T>, out: LineMut<'_, T>, row: i64) {

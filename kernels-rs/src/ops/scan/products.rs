@@ -19,8 +19,10 @@ const WIDTH: usize = 256;
 
 /// Running product along an axis, as `dtype`, to which the elements are cast first. With `initial` a 1 stands in front.
 pub fn cumulative_prod(x: &Array, axis: usize, dtype: DType, initial: bool) -> Result<Array> {
-    if matches!(dtype, DType::F16 | DType::BF16) {
-        return cast(&cumulative_prod(x, axis, DType::F32, initial)?, dtype);
+    if dtype.common() != dtype {
+        // Integers wrap as they are cast there and back.
+        let x = if dtype.is_float() { x } else { &cast(x, dtype)? };
+        return cast(&cumulative_prod(x, axis, dtype.common(), initial)?, dtype);
     }
     let (outer, len, inner) = around("cumulative_prod", x.shape(), axis)?;
     let x = cast(x, dtype)?.contiguous()?;
@@ -31,12 +33,7 @@ pub fn cumulative_prod(x: &Array, axis: usize, dtype: DType, initial: bool) -> R
         return Ok(out);
     }
     let job = Job { outer, len, inner, ahead: usize::from(initial) };
-    match dtype {
-        DType::F32 => job.run::<f32>(&x, &mut out),
-        DType::F64 => job.run::<f64>(&x, &mut out),
-        _ => dispatch!(int dtype, T => job.run::<T>(&x, &mut out),
-            else return Err(Error::Rejected("products are of numbers"))),
-    }
+    dispatch!(common dtype, T => job.run::<T>(&x, &mut out), else return Err(Error::Rejected("products are of numbers")));
     Ok(out)
 }
 
@@ -63,14 +60,9 @@ macro_rules! factors {
 factors! {
     f32 f64 |p, x| p * x as f64;
     f64 f64 |p, x| p * x;
-    i16 i16 |p, x| p.wrapping_mul(x);
     i32 i32 |p, x| p.wrapping_mul(x);
     i64 i64 |p, x| p.wrapping_mul(x);
-    i8 i8 |p, x| p.wrapping_mul(x);
-    u16 u16 |p, x| p.wrapping_mul(x);
-    u32 u32 |p, x| p.wrapping_mul(x);
     u64 u64 |p, x| p.wrapping_mul(x);
-    u8 u8 |p, x| p.wrapping_mul(x);
 }
 
 /// Lengths before, along and after the axis; and the ones in front of each line.

@@ -41,7 +41,7 @@ fn typed<T: Sought>(line: &Array, values: &Array, out: &mut Array, right: bool) 
 trait Sought: Element + PartialOrd {}
 impl<T: Element + PartialOrd> Sought for T {}
 
-vectorize!(places[T: Sought](line: &[T], values: &[T], out: &mut [i64], right: bool) => places_body::<T>, wide T::WIDE);
+vectorize!(places[T: Sought](line: &[T], values: &[T], out: &mut [i64], right: bool) => places_body::<T>, wide T::WIDE, fast T::FAST);
 
 #[inline(always)]
 fn places_body<T: Sought>(line: &[T], values: &[T], out: &mut [i64], right: bool) {

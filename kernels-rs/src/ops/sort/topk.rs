@@ -6,7 +6,7 @@
 
 use super::lines::{Lines, Results, checked};
 use super::radix::{Packed, Wide};
-use super::{Entry, order, packs};
+use super::{Entry, order, packs, placed};
 use crate::array::Array;
 use crate::array::key::Keyed;
 use crate::dispatch;
@@ -33,7 +33,7 @@ const BLOCK: usize = 64;
 /// way, equal elements in the order of their indices: the first `k` of a sort.
 pub fn topk(x: &Array, k: usize, axis: usize, largest: bool) -> Result<(Array, Array)> {
     let size = checked("topk", x, axis)?;
-    let common = x.dtype().common();
+    let common = placed(x.dtype().common(), size.1);
     if common != x.dtype() {
         let (values, indices) = topk(&cast(x, common)?, k, axis, largest)?;
         return Ok((cast(&values, x.dtype())?, indices));
@@ -48,7 +48,7 @@ pub fn topk(x: &Array, k: usize, axis: usize, largest: bool) -> Result<(Array, A
         dispatch!(common x.dtype(), T => {
             let lines = Lines::<T>::new(x, axis, size);
             let out = Out { values: lines.result::<T>(&mut values, k), indices: lines.result(&mut indices, k), k };
-            if packs::<T>(lines.len) {
+            if const { packs::<T>() } {
                 select::<T, Packed>(&lines, largest, &out);
             } else {
                 select::<T, Wide>(&lines, largest, &out);
@@ -155,7 +155,7 @@ fn select_long<T: Keyed, E: Entry>(lines: &Lines<'_, T>, largest: bool, out: &Ou
 }
 
 vectorize!(
-    scan[T: Keyed, E: Entry](x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) => scan_body::<T, E>, wide T::WIDE
+    scan[T: Keyed, E: Entry](x: &[T], start: usize, k: usize, largest: bool, best: &mut Vec<E>) => scan_body::<T, E>, wide T::WIDE, fast T::FAST
 );
 
 /// Puts the best `k` entries of `x` (all of them when there are fewer) into `best`, sorted. Indices count from `start`.
