@@ -5,6 +5,7 @@
 use crate::dtype::Plain;
 use crate::error::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed};
+use std::any::Any;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -18,10 +19,15 @@ struct NoMemory(usize);
 #[inline]
 pub fn guarded<R>(kernel: impl FnOnce() -> Result<R>) -> Result<R> {
     // Nothing that the kernel saw is used again: its results are lost with it, and its operands never change.
-    catch_unwind(AssertUnwindSafe(kernel)).unwrap_or_else(|payload| match payload.downcast::<NoMemory>() {
-        Ok(refused) => Err(Error::OutOfMemory(refused.0)),
+    catch_unwind(AssertUnwindSafe(kernel)).unwrap_or_else(|payload| Err(caught(payload)))
+}
+
+#[cold]
+fn caught(payload: Box<dyn Any + Send>) -> Error {
+    match payload.downcast::<NoMemory>() {
+        Ok(refused) => Error::OutOfMemory(refused.0),
         Err(payload) => resume_unwind(payload),
-    })
+    }
 }
 
 #[cold]

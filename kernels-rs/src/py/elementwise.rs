@@ -3,6 +3,7 @@
 use super::arg::*;
 use super::error::rejected;
 use super::frame::{self, Frame, Made, Maker, Num, Place, Step};
+use super::keep::{Keep, kept};
 use super::raw::{RawTensor, scalar};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
@@ -161,14 +162,16 @@ enum StepOperand {
     Scalar(Num<Scalar>),
 }
 
-impl StepOperand {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+impl Keep for StepOperand {
+    type Kept = Self;
+    type At<'a> = Operand<'a>;
+    fn keep(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         Place::keep(object).map(Self::Array).or_else(|_| Num::<Scalar>::keep(object).map(Self::Scalar))
     }
 
     #[inline]
-    fn resolve<'a>(&'a self, frame: &'a Frame) -> Result<Operand<'a>> {
-        match self {
+    fn resolve<'a>(kept: &'a Self, frame: &'a Frame) -> Result<Operand<'a>> {
+        match kept {
             Self::Array(place) => place.resolve(frame).map(Operand::Array),
             Self::Scalar(number) => number.resolve(frame).map(Operand::Scalar),
         }
@@ -176,8 +179,7 @@ impl StepOperand {
 }
 
 fn unary_step(op: &'static Op<1>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
-    let [x] = frame::items(args)?;
-    let x = Place::keep(&x)?;
+    let x = kept::<Tensor>(&mut frame::items(args, 1)?)?;
     Ok(frame::step(move |frame| {
         let x = x.resolve(frame)?;
         elementwise::unary(op, x).map(Made::One)
@@ -185,10 +187,10 @@ fn unary_step(op: &'static Op<1>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
 }
 
 fn binary_step(op: &'static Op<2>, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
-    let [x1, x2] = frame::items(args)?;
-    let (x1, x2) = (StepOperand::of(&x1)?, StepOperand::of(&x2)?);
+    let mut items = frame::items(args, 2)?;
+    let (x1, x2) = (kept::<StepOperand>(&mut items)?, kept::<StepOperand>(&mut items)?);
     Ok(frame::step(move |frame| {
-        let (x1, x2) = (x1.resolve(frame)?, x2.resolve(frame)?);
+        let (x1, x2) = (StepOperand::resolve(&x1, frame)?, StepOperand::resolve(&x2, frame)?);
         elementwise::binary(op, x1, x2).map(Made::One)
     }))
 }
@@ -197,11 +199,12 @@ fn binary_step(op: &'static Op<2>, args: &Bound<'_, PyTuple>) -> PyResult<Step> 
 type Ternary = fn(Operand<'_>, Operand<'_>, Operand<'_>) -> Result<Array>;
 
 fn ternary_step(op: Ternary, args: &Bound<'_, PyTuple>) -> PyResult<Step> {
-    let [a, b, c] = frame::items(args)?;
-    let (a, b, c) = (StepOperand::of(&a)?, StepOperand::of(&b)?, StepOperand::of(&c)?);
+    let mut items = frame::items(args, 3)?;
+    let [a, b, c] =
+        [kept::<StepOperand>(&mut items)?, kept::<StepOperand>(&mut items)?, kept::<StepOperand>(&mut items)?];
     Ok(frame::step(move |frame| {
-        let (a, b, c) = (a.resolve(frame)?, b.resolve(frame)?, c.resolve(frame)?);
-        op(a, b, c).map(Made::One)
+        let [a, b, c] = [&a, &b, &c].map(|operand| StepOperand::resolve(operand, frame));
+        op(a?, b?, c?).map(Made::One)
     }))
 }
 

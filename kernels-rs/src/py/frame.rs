@@ -7,6 +7,7 @@ use crate::array::scalar::Scalar;
 use crate::error::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use pyo3::types::iter::BorrowedTupleIterator;
 use std::sync::Arc;
 
 /// Stands for the array of a slot among the arguments of a step.
@@ -162,7 +163,9 @@ pub fn step(run: impl Fn(&Frame) -> Result<Made> + Send + Sync + 'static) -> Ste
 }
 
 /// As many arguments as a row has.
-pub fn items<'py, const N: usize>(args: &Bound<'py, PyTuple>) -> PyResult<[Bound<'py, PyAny>; N]> {
-    let items: Vec<_> = args.iter().collect();
-    items.try_into().map_err(|_| rejected("wrong number of arguments"))
+pub fn items<'a, 'py>(args: &'a Bound<'py, PyTuple>, count: usize) -> PyResult<Items<'a, 'py>> {
+    if args.len() == count { Ok(args.iter_borrowed()) } else { Err(rejected("wrong number of arguments")) }
 }
+
+/// One argument after the other.
+pub type Items<'a, 'py> = BorrowedTupleIterator<'a, 'py>;

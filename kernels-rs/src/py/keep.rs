@@ -1,7 +1,7 @@
 //! How each kind of argument is kept in a step of a plan, from call to call.
 
 use super::arg::*;
-use super::frame::{Frame, Num, Place};
+use super::frame::{Frame, Items, Num, Place};
 use crate::array::Array;
 use crate::array::scalar::Scalar;
 use crate::error::Result;
@@ -18,6 +18,13 @@ pub trait Keep {
     fn keep(object: &Bound<'_, PyAny>) -> PyResult<Self::Kept>;
     /// The plain value.
     fn resolve<'a>(kept: &'a Self::Kept, frame: &'a Frame) -> Result<Self::At<'a>>;
+}
+
+/// Keeps the next argument. Not inlined: each row would have all of it for each of its own.
+#[inline(never)]
+pub fn kept<K: Keep>(items: &mut Items<'_, '_>) -> PyResult<K::Kept> {
+    let item = items.next().expect("as many arguments as were counted");
+    K::keep(&item)
 }
 
 impl Keep for Tensor<'_> {

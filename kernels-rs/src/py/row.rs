@@ -42,11 +42,11 @@ macro_rules! rows {
         pub(super) fn steps(name: &str) -> Option<$crate::py::frame::Maker> {
             use $crate::py::arg::Give;
             use $crate::py::frame;
-            use $crate::py::keep::Keep;
+            use $crate::py::keep::{Keep, kept};
             match name {
                 $($crate::py::row::public!($name $($public)?) => Some(|args| {
-                    let [$($arg),*] = frame::items(args)?;
-                    $(let $arg = <$ty as Keep>::keep(&$arg)?;)*
+                    let mut items = frame::items(args, [$(stringify!($arg)),*].len())?;
+                    $(let $arg = kept::<$ty>(&mut items)?;)*
                     Ok(frame::step(move |frame| {
                         $(let $arg = <$ty as Keep>::resolve(&$arg, frame)?;)*
                         let result = $call;
