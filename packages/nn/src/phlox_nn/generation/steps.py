@@ -148,10 +148,13 @@ class Generation:
 
     def read(self, tokens: Tensor[Int]) -> Tensor[Float]:
         """Read tokens (N, length) behind what was read; return the logits (N, words) after them."""
+        many = tokens.shape[1] >= _MANY
+        if many:
+            tokens.device.trim()  # what an earlier text left
         logits = self._read(tokens[:, : self._chunk])
         for start in range(self._chunk, tokens.shape[1], self._chunk):
             logits = self._read(tokens[:, start : start + self._chunk])
-        if tokens.shape[1] >= _MANY:
+        if many:
             logits.device.trim()  # what so many tokens took; a step takes a small part of it
         return logits[:, -1]
 
