@@ -11,7 +11,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element, Kind, round_to_odd};
 use crate::error::{Error, Result};
 use crate::machine::threads::{self, SharedMut};
-use crate::math::{Baseline, Fused};
+use crate::math::Baseline;
 
 /// The elements in another type: floats are truncated to integers (NaN gives 0, out of range saturates), integers wrap,
 /// anything to bool is `!= 0`. The same dtype shares the data.
@@ -174,7 +174,7 @@ fn pair<S: Element + To<U>, U>() -> Kernel {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
     unsafe fn avx2<S: Element + To<U>, U>(run: &Run) {
-        map1::<Fused, S, U>(run, To::to);
+        map1::<crate::math::Fused, S, U>(run, To::to);
     }
     #[cfg(target_arch = "x86_64")]
     if crate::machine::simd::level() >= crate::machine::simd::Level::Avx2 {
