@@ -62,6 +62,7 @@ class Mpi(Named):
         machine.Free()
         self._windows: Any = None
         self._views: list[NDArray[Any]] = []
+        self._kept: list[Any] = []
         self._too_large = 1 << 62  # bytes for which there was no room
         self.watchdog: Watchdog | None = None
         self.status = 0
@@ -111,19 +112,32 @@ class Mpi(Named):
         if nbytes >= self._too_large:
             return None
         if self._windows is None or self._views[0].nbytes < nbytes:
-            if not all(gathered(self, _has_room(2 * nbytes * self.size))):
+            if not self._has_room(nbytes):
                 self._too_large = nbytes
                 return None
             if self._windows is not None:  # whose sums are done on all ranks
                 self._views = []
                 self._windows.Unlock_all()
                 self._windows.Free()
-            window = self._mpi.Win.Allocate_shared(nbytes, 1, comm=self._world)
-            window.Lock_all()
-            buffers = [window.Shared_query(rank)[0] for rank in range(self.size)]
-            self._views = [np.frombuffer(buffer, np.uint8) for buffer in buffers]
-            self._windows = window
+            self._windows, self._views = self._allocated(nbytes)
         return self._views, self._meet
+
+    def memory(self, nbytes: int) -> list[NDArray[Any]] | None:
+        """Return memory as ``window`` does, of this call alone and until the process ends."""
+        if self.local_size < self.size or not self._has_room(nbytes):
+            return None
+        window, views = self._allocated(nbytes)
+        self._kept.append(window)
+        return views
+
+    def _allocated(self, nbytes: int) -> tuple[Any, list[NDArray[Any]]]:
+        window = self._mpi.Win.Allocate_shared(nbytes, 1, comm=self._world)
+        window.Lock_all()
+        buffers = [window.Shared_query(rank)[0] for rank in range(self.size)]
+        return window, [np.frombuffer(buffer, np.uint8) for buffer in buffers]
+
+    def _has_room(self, nbytes: int) -> bool:
+        return all(gathered(self, _has_room(2 * nbytes * self.size)))
 
     def _meet(self) -> None:
         self._windows.Sync()

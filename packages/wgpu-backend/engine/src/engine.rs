@@ -10,10 +10,11 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::DriverError;
 use crate::adapter::{Adapter, FEATURES, limits_of, names_of};
+use crate::imported;
 use crate::kernel::{Buffer, Layout, Pipeline};
 use crate::queue::{Batch, Faults, Worker};
 use crate::recorder::{LATER_FLUSH, Noted, RING_BYTES, Record, Script};
-use crate::ticket::Ticket;
+use crate::ticket::{Mark, Ticket};
 
 pub const ERROR_BYTES: u64 = 16;
 
@@ -25,7 +26,7 @@ pub struct Engine {
     pub ring: wgpu::Buffer,
     pub errors: wgpu::Buffer,
     pub record: Mutex<Record>,
-    pub polling: Mutex<()>,
+    pub polling: Arc<Mutex<()>>,
     pub faults: Arc<Faults>,
     pub serials: AtomicU64,
     pub shapes: Vec<wgpu::CooperativeMatrixProperties>,
@@ -39,6 +40,7 @@ fn usage_of(kind: &str) -> wgpu::BufferUsages {
     match kind {
         "uniform" => wgpu::BufferUsages::UNIFORM | both,
         "staging" => wgpu::BufferUsages::MAP_READ | both,
+        "upload" => wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
         _ => wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | both,
     }
 }
@@ -79,8 +81,8 @@ impl Engine {
     }
 
     pub fn make(&self, nbytes: u64, kind: &str) -> PyResult<wgpu::Buffer> {
-        let usage = usage_of(kind);
-        let descriptor = wgpu::BufferDescriptor { label: None, size: nbytes, usage, mapped_at_creation: false };
+        let (usage, mapped_at_creation) = (usage_of(kind), kind == "upload");
+        let descriptor = wgpu::BufferDescriptor { label: None, size: nbytes, usage, mapped_at_creation };
         self.told(|| self.device.create_buffer(&descriptor))
     }
 
@@ -161,7 +163,7 @@ impl Engine {
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         };
-        let opened = py.detach(|| pollster::block_on(adapter.0.request_device(&descriptor)));
+        let opened = py.detach(|| imported::open(&adapter.0, &descriptor));
         let (device, queue) = opened.map_err(|error| DriverError::new_err(error.to_string()))?;
         let faults = Arc::new(Faults::default());
         let (noted, losing) = (faults.clone(), faults.clone());
@@ -172,12 +174,13 @@ impl Engine {
             device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
         };
         let ring = make(RING_BYTES as u64, "uniform");
+        let polling = Arc::new(Mutex::new(()));
         Ok(Self {
             errors: make(ERROR_BYTES, "storage"),
-            worker: Worker::start(device.clone(), queue.clone(), ring.clone(), faults.clone()),
+            worker: Worker::start(device.clone(), queue.clone(), ring.clone(), faults.clone(), polling.clone()),
             ring,
             record: Mutex::new(Record::new()),
-            polling: Mutex::new(()),
+            polling,
             faults,
             serials: AtomicU64::new(1),
             shapes: adapter.0.cooperative_matrix_properties(),
@@ -226,6 +229,15 @@ impl Engine {
     fn buffer(&self, nbytes: u64) -> PyResult<Buffer> {
         let gpu = self.make(nbytes, "storage")?;
         Ok(Buffer { gpu, nbytes, serial: self.serial(), batch: AtomicU64::new(u64::MAX) })
+    }
+
+    /// Memory of the host as a buffer; None where the driver does not take it.
+    ///
+    /// It lies at an address, in whole pages, and is there until the process ends.
+    fn imported(&self, address: usize, nbytes: u64) -> PyResult<Option<Buffer>> {
+        let made = self.told(|| imported::buffer(&self.device, address, nbytes, usage_of("storage")))?;
+        let whole = |gpu| Buffer { gpu, nbytes, serial: self.serial(), batch: AtomicU64::new(u64::MAX) };
+        Ok(made.map(whole))
     }
 
     /// Let a buffer go; what was sent before may still use it.
@@ -330,6 +342,7 @@ impl Engine {
         let mut record = self.recorded();
         record.groups.clear();
         record.staging.clear();
+        record.uploads.clear();
         Ok(())
     }
 
@@ -341,6 +354,18 @@ impl Engine {
     /// Ask for bytes of a buffer, or with None for the words of errors.
     fn ask(&self, buffer: Option<&Buffer>, first: u64, nbytes: u64) -> PyResult<Ticket> {
         self.asked(buffer, first, nbytes)
+    }
+
+    /// Send what is recorded; what comes behind waits until all processes are as far.
+    ///
+    /// The words of all lie at these addresses, in memory that all see, and stay there.
+    fn meet(&self, words: Vec<usize>, own: usize, turn: u32) -> Mark {
+        self.met(words, own, turn)
+    }
+
+    /// Block until the GPU has done what was sent before a mark; other threads go on.
+    fn reached(&self, py: Python<'_>, mark: &Mark) -> PyResult<()> {
+        py.detach(|| self.passed(&mark.0))
     }
 
     /// Block until the bytes are here; other threads go on.

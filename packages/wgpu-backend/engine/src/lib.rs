@@ -2,6 +2,7 @@
 
 mod adapter;
 mod engine;
+mod imported;
 mod kernel;
 mod queue;
 mod recent;

@@ -2,10 +2,14 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::ticket::State;
+
+pub const PAUSE: Duration = Duration::from_micros(20); // between looks: with what a sleep adds, 70
 
 /// One dispatch. `offset` is that of its numbers in the uniform, if it has some.
 #[derive(Clone)]
@@ -41,11 +45,24 @@ pub struct Batch {
     pub clock: Option<Clock>,
     /// What to map when all is done, and whom to tell.
     pub map: Option<(wgpu::Buffer, u64, Arc<State>)>,
+    /// Whom to tell when all is done.
+    pub done: Option<Arc<State>>,
+}
+
+/// Where processes meet: what is sent behind it waits until all are there.
+pub struct Meeting {
+    /// What was sent before is done.
+    pub done: Arc<State>,
+    /// Of each process, the address of the word that says where it is; they see one memory.
+    pub words: Vec<usize>,
+    pub own: usize,
+    pub turn: u32,
 }
 
 pub enum Job {
     Batch(Batch),
     Write(wgpu::Buffer, Vec<u8>),
+    Meet(Meeting),
 }
 
 /// What went wrong in the driver, until somebody asks.
@@ -62,6 +79,10 @@ impl Faults {
 
     pub fn lose(&self, message: &str) {
         self.lost.lock().unwrap().get_or_insert(format!("Parent device is lost: {message}"));
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.lock().unwrap().is_some()
     }
 
     /// A loss, each time; another fault once.
@@ -89,6 +110,7 @@ struct Line {
     queue: wgpu::Queue,
     ring: wgpu::Buffer,
     faults: Arc<Faults>,
+    polling: Arc<Mutex<()>>,
 }
 
 pub struct Worker {
@@ -97,9 +119,15 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn start(device: wgpu::Device, queue: wgpu::Queue, ring: wgpu::Buffer, faults: Arc<Faults>) -> Self {
+    pub fn start(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        ring: wgpu::Buffer,
+        faults: Arc<Faults>,
+        polling: Arc<Mutex<()>>,
+    ) -> Self {
         let (waiting, came, turn) = (Mutex::default(), Condvar::new(), Mutex::new(()));
-        let line = Arc::new(Line { waiting, came, turn, device, queue, ring, faults });
+        let line = Arc::new(Line { waiting, came, turn, device, queue, ring, faults, polling });
         let own = line.clone();
         let thread = std::thread::Builder::new().name("phlox-wgpu".into()).spawn(move || own.serve()).ok();
         Self { line, thread: Mutex::new(thread) }
@@ -176,14 +204,44 @@ impl Line {
         match job {
             Job::Batch(batch) => submit(&self.device, &self.queue, &self.ring, batch),
             Job::Write(buffer, data) => self.queue.write_buffer(&buffer, 0, &data),
+            Job::Meet(meeting) => self.meet(&meeting),
         }
+    }
+
+    /// Wait until the GPU has done what was sent before, and the others' have too.
+    fn meet(&self, meeting: &Meeting) {
+        let word = |address: usize| {
+            let place = std::ptr::with_exposed_provenance_mut::<u32>(address);
+            // SAFETY: the caller of `meet` keeps the words, which nobody uses but as atomic ones.
+            unsafe { AtomicU32::from_ptr(place) }
+        };
+        let gone = || self.faults.is_lost();
+        while meeting.done.arrived().is_none() && !gone() {
+            poll(&self.device, &self.polling, &self.faults, wgpu::PollType::Poll);
+            std::thread::sleep(PAUSE);
+        }
+        word(meeting.words[meeting.own]).store(meeting.turn, Ordering::Release);
+        let behind = |address: &usize| word(*address).load(Ordering::Acquire) < meeting.turn;
+        while meeting.words.iter().any(behind) && !gone() {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Let the driver tell what is done. No two threads do so at once, which it does not stand.
+pub fn poll(device: &wgpu::Device, polling: &Mutex<()>, faults: &Faults, how: wgpu::PollType) {
+    let _one = polling.lock().unwrap_or_else(PoisonError::into_inner);
+    // The crate panics where the device is lost.
+    if catch_unwind(AssertUnwindSafe(|| device.poll(how))).is_err() {
+        faults.lose("the driver failed on what it ran");
     }
 }
 
 /// Tell who waits for a job that it is never done.
 fn refuse(job: Job) {
-    if let Job::Batch(Batch { map: Some((_, _, state)), .. }) = job {
-        state.tell(false);
+    if let Job::Batch(batch) = job {
+        let told = batch.map.map(|(_, _, state)| state).into_iter().chain(batch.done);
+        told.for_each(|state| state.tell(false));
     }
 }
 
@@ -222,6 +280,11 @@ fn submit(device: &wgpu::Device, queue: &wgpu::Queue, ring: &wgpu::Buffer, batch
     }
     queue.submit([encoder.finish()]);
     if let Some((buffer, nbytes, state)) = batch.map {
-        buffer.slice(..nbytes).map_async(wgpu::MapMode::Read, move |done| state.tell(done.is_ok()));
+        let writes = buffer.usage().contains(wgpu::BufferUsages::MAP_WRITE);
+        let mode = if writes { wgpu::MapMode::Write } else { wgpu::MapMode::Read };
+        buffer.slice(..nbytes).map_async(mode, move |done| state.tell(done.is_ok()));
+    }
+    if let Some(state) = batch.done {
+        queue.on_submitted_work_done(move || state.tell(true));
     }
 }

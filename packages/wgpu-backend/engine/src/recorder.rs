@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 
@@ -9,6 +10,7 @@ use crate::engine::Engine;
 use crate::kernel::{Buffer, Layout, Pipeline, each};
 use crate::queue::{Batch, Job, Pass};
 use crate::recent::Recent;
+use crate::ticket::State;
 
 pub const RING_BYTES: usize = 1 << 20;
 pub const FIRST_FLUSH: usize = 2; // starts the GPU early after a wait; each batch is twice the one before
@@ -32,6 +34,8 @@ pub struct Record {
     pub flush_at: usize,
     pub layouts: Vec<((usize, usize, u64, bool), Layout)>,
     pub staging: Vec<wgpu::Buffer>,
+    /// What uploads are written to, and whether the GPU is done with the last one.
+    pub uploads: Vec<(wgpu::Buffer, Arc<State>)>,
 }
 
 impl Record {
@@ -50,6 +54,7 @@ impl Record {
             flush_at: FIRST_FLUSH,
             layouts: vec![],
             staging: vec![],
+            uploads: vec![],
         }
     }
 }
@@ -107,7 +112,7 @@ fn buffers_of(py: Python<'_>, arrays: [&Bound<'_, PyAny>; 2], mut act: impl FnMu
 impl Engine {
     /// Send what is recorded to the driver's thread.
     pub fn send(&self, record: &mut Record, rest: Batch) {
-        if record.passes.is_empty() && rest.copies.is_empty() {
+        if record.passes.is_empty() && rest.copies.is_empty() && rest.done.is_none() {
             return;
         }
         record.batch += 1;
@@ -115,7 +120,8 @@ impl Engine {
         let numbers = std::mem::take(&mut record.numbers);
         let numbers_first = record.numbers_first;
         record.numbers_first += numbers.len();
-        let asked = rest.map.is_some();
+        let read = |to: &wgpu::Buffer| to.usage().contains(wgpu::BufferUsages::MAP_READ);
+        let asked = rest.map.as_ref().is_some_and(|(to, ..)| read(to));
         let job = Job::Batch(Batch { passes, numbers, numbers_first, ..rest });
         // Who asks for bytes waits for them next, and hands this over then.
         if asked {

@@ -22,6 +22,10 @@ impl State {
     }
 }
 
+/// A place in what was sent, and whether the GPU is there.
+#[pyclass(frozen)]
+pub struct Mark(pub Arc<State>);
+
 /// A staging buffer that the GPU fills.
 #[pyclass(frozen)]
 pub struct Ticket {

@@ -1,8 +1,7 @@
 //! Bytes to and from the GPU, and the waits for them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::buffer::PyBuffer;
@@ -12,9 +11,9 @@ use pyo3::types::PyBytes;
 use crate::DriverError;
 use crate::engine::{ERROR_BYTES, Engine};
 use crate::kernel::Buffer;
-use crate::queue::{Batch, Clock, Copy, Job};
+use crate::queue::{Batch, Clock, Copy, Job, Meeting, PAUSE, poll};
 use crate::recorder::{FIRST_FLUSH, LATER_FLUSH};
-use crate::ticket::{State, Ticket};
+use crate::ticket::{Mark, State, Ticket};
 
 const KEPT_STAGING: u64 = 1 << 26;
 const COPIED: usize = 1 << 20; // bytes of an upload that are copied, so that it need not wait
@@ -24,14 +23,8 @@ const LONG_SPIN: Duration = Duration::from_millis(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 impl Engine {
-    /// Let the driver tell what is done. No two threads do so at once, which it does not stand.
     pub fn poll(&self, how: wgpu::PollType) {
-        let _one = self.polling.lock().unwrap_or_else(PoisonError::into_inner);
-        // The crate panics where the device is lost.
-        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(how)));
-        if polled.is_err() {
-            self.faults.lose("the driver failed on what it ran");
-        }
+        poll(&self.device, &self.polling, &self.faults, how);
     }
 
     /// Block until the bytes of a ticket are here.
@@ -91,15 +84,56 @@ impl Engine {
             self.worker.send(Job::Write(buffer.gpu.clone(), data.to_vec(py)?));
             return self.check();
         }
+        let staging = self.upload_staging(nbytes as u64)?;
+        let mapped = staging.slice(..nbytes as u64).get_mapped_range_mut();
+        let mut mapped = mapped.map_err(|error| DriverError::new_err(error.to_string()))?;
         // SAFETY: the exporter keeps the bytes while `data` lives; the caller does not write them.
         let bytes = unsafe { std::slice::from_raw_parts(data.buf_ptr().cast::<u8>(), nbytes) };
-        let address = bytes.as_ptr() as usize;
-        py.detach(|| {
-            self.worker.reach();
-            // SAFETY: as above.
-            let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, nbytes) };
-            self.told(|| self.queue.write_buffer(&buffer.gpu, 0, bytes))
-        })
+        py.detach(|| mapped.copy_from_slice(bytes));
+        drop(mapped);
+        staging.unmap();
+        let (to, state) = (buffer.gpu.clone(), Arc::new(State::default()));
+        let copy = Copy { from: staging.clone(), first: 0, to, at: 0, nbytes: nbytes as u64 };
+        let map = Some((staging.clone(), staging.size(), state.clone()));
+        let mut record = self.recorded();
+        self.send(&mut record, Batch { copies: vec![copy], map, ..Batch::default() });
+        record.uploads.push((staging, state));
+        while record.uploads.iter().map(|(kept, _)| kept.size()).sum::<u64>() > KEPT_STAGING {
+            record.uploads.remove(0);
+        }
+        drop(record);
+        self.check()
+    }
+
+    /// A mapped buffer of so many bytes: one that the GPU is done with, or a new one.
+    fn upload_staging(&self, nbytes: u64) -> PyResult<wgpu::Buffer> {
+        let size = nbytes.next_multiple_of(1 << 20);
+        let mut record = self.recorded();
+        let ready = |(kept, state): &(wgpu::Buffer, Arc<State>)| kept.size() == size && state.arrived() == Some(true);
+        if let Some(at) = record.uploads.iter().position(ready) {
+            return Ok(record.uploads.remove(at).0);
+        }
+        drop(record);
+        self.make(size, "upload")
+    }
+
+    /// Send what is recorded; what comes behind waits until all processes are as far.
+    pub fn met(&self, words: Vec<usize>, own: usize, turn: u32) -> Mark {
+        let done = Arc::new(State::default());
+        let mut record = self.recorded();
+        self.send(&mut record, Batch { done: Some(done.clone()), ..Batch::default() });
+        self.worker.send(Job::Meet(Meeting { done: done.clone(), words, own, turn }));
+        record.flush_at = FIRST_FLUSH;
+        Mark(done)
+    }
+
+    /// Block until the thread that hands over has seen a mark of `met`.
+    pub fn passed(&self, state: &State) -> PyResult<()> {
+        while state.arrived().is_none() {
+            self.check()?;
+            std::thread::sleep(PAUSE);
+        }
+        self.check()
     }
 
     /// Ask for bytes of a buffer, as they are when all that is recorded is done.

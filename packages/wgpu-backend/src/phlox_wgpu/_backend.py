@@ -33,6 +33,7 @@ from ._locks import lock
 
 if TYPE_CHECKING:
     from ._array import GpuArray
+    from ._copy import Shared
     from ._runtime import GpuDevice
 
 Power = Literal["high", "low"]
@@ -225,6 +226,12 @@ class Wgpu(Backend):
         if sys.platform == "emscripten":  # where the event loop goes on while Python waits
             return self.read(primitive)
         return await asyncio.to_thread(self.read, primitive)
+
+    def shared(self, memory: np.ndarray[Any, Any], /) -> Shared | None:
+        """Return memory of the host as memory of the GPU; None where engine or driver cannot."""
+        from ._copy import shared  # noqa: PLC0415 - loads wgpu
+
+        return shared(self.device, memory)
 
     def sync(self) -> None:
         """Wait until all work handed to the GPU is done.

@@ -1,16 +1,20 @@
-"""Copies of any view, dense or into a window of another; concat, pad, slices; full, arange."""
+"""Copies of any view, dense, into another, or where other processes see them; concat, pad, full."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final, final
 
 import numpy as np
 
 from phlox_tensor import DType
 
-from ._array import GpuArray, dense_strides
+from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
+from ._engine import driver
 from ._layout import Shape, merge_axes, window
 from ._runtime import GpuDevice
 from ._table import Entries
@@ -189,6 +193,55 @@ def slice_scatter(
     if values.size:
         copy_into(device, values, out.view(*window(dense_strides(x.shape), 0, start, size, step)))
     return out
+
+
+class _NoPool:
+    """Where a buffer goes that is no pool's: nowhere."""
+
+    returned: Final[deque[Any]] = deque(maxlen=0)
+
+
+_NO_POOL: Final[Any] = _NoPool()
+
+
+@final
+class Shared:
+    """Arrays at places of such memory, which stays until the process ends."""
+
+    def __init__(self, device: GpuDevice, buffer: Any) -> None:
+        """Take a buffer over it."""
+        self._device = device
+        self._storage = storage = Storage()
+        storage.buffer, storage.pool = buffer, _NO_POOL
+        storage.line = storage.taken = 0
+        storage.newest = None
+
+    def array(self, count: int, dtype: DType, at: int, /) -> GpuArray:
+        """Return so many elements from a byte on, as they are when a kernel reads them."""
+        return GpuArray(self._storage, (count,), (1,), at // ITEM_BYTES[dtype.name], dtype)
+
+    def put(self, x: GpuArray, at: int, /) -> None:
+        """Write an array of one axis from a byte on, behind the ops before."""
+        copy_into(self._device, x, self.array(x.size, x.dtype, at))
+
+    def meet(self, words: Sequence[np.ndarray], own: int, turn: int, /) -> Callable[[], None]:
+        """Keep back later work until all processes are here; gives what waits for that before."""
+        with self._device.lock:
+            places = [word.ctypes.data for word in words]
+            mark = self._device.engine.meet(places, own, turn)
+        return partial(self._device.engine.reached, mark)
+
+
+def shared(device: GpuDevice, memory: np.ndarray) -> Shared | None:
+    """Return memory, whole pages, as memory of a device; None where that cannot be."""
+    if memory.nbytes > device.max_binding_bytes:
+        return None
+    with device.lock:
+        try:
+            buffer = device.engine.imported(memory.ctypes.data, memory.nbytes)
+        except driver.DriverError:
+            return None
+    return None if buffer is None else Shared(device, buffer)
 
 
 ENTRIES: Entries = {

@@ -72,6 +72,10 @@ class Engine(Protocol):
         """Make a storage buffer."""
         ...
 
+    def imported(self, address: int, nbytes: int, /) -> Any:
+        """Make a storage buffer of memory of the host, whole pages; None where that cannot be."""
+        ...
+
     def destroy(self, buffer: Any, /) -> None:
         """Let one go. Recorded work may not use it, submitted work may."""
         ...
@@ -126,6 +130,17 @@ class Engine(Protocol):
 
     def write(self, buffer: Any, data: np.ndarray | bytearray, /) -> None:
         """Copy bytes, a multiple of 4, to the start of a buffer."""
+        ...
+
+    def meet(self, words: list[int], own: int, turn: int, /) -> Any:
+        """Submit; work of later calls waits until all processes are here. Where `imported` works.
+
+        The words that say where each process is lie at these addresses, in memory that all see.
+        """
+        ...
+
+    def reached(self, mark: Any, /) -> None:
+        """Block until what was submitted before `meet` is done. Called without the lock."""
         ...
 
     def ask(self, buffer: Any, first: int, nbytes: int, /) -> Any:

@@ -19,6 +19,7 @@ from .._values.dtype import DType
 from .._values.tensor import Tensor
 from .key import exact
 from .program import CallSequence, Kernel, Program, ProgramLimits, Run, SequenceRun
+from .shared import SharedMemory
 from .table import Entry, Table
 
 Primitive = Any
@@ -223,6 +224,10 @@ class Backend(metaclass=_Interned):
     async def read_async(self, primitive: Primitive, /) -> np.ndarray[Any, Any]:
         """Return the data as a NumPy array without blocking the event loop, where supported."""
         return self.read(primitive)
+
+    def shared(self, memory: np.ndarray[Any, Any], /) -> SharedMemory | None:
+        """Return memory of the host, whole pages that stay, as the device's; None if it cannot."""
+        return None
 
     def sync(self) -> None:
         """Wait until all work handed to the device is done."""

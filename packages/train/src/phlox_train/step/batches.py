@@ -45,6 +45,13 @@ def rows_of(batch: Any) -> int:
     return int(sizes.pop())
 
 
+def own_rows(batch: Any, parts: int, mine: range) -> tuple[Any, int]:
+    """Return the rows of a batch that are those of some parts, and how many it has."""
+    rows = rows_of(batch)
+    low, high = mine.start * rows // parts, mine.stop * rows // parts
+    return _cut(batch, low, high, rows), rows
+
+
 def parts_of(
     batch: Any, parts: int, mine: range | None = None, whole: int | None = None
 ) -> list[Any]:

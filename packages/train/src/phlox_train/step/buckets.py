@@ -14,6 +14,9 @@ from phlox_nn import Param
 from phlox_tensor import Backend, Ready, Tensor, asarray, concat
 from phlox_tensor.groups import Group, TreeSum, absent_of, gathered, tree_sum
 
+from .outputs import read_at_once
+from .shared import Kinds, Rows, SharedExchange, shared_exchange
+
 # Elements of a bucket, 8 MB of float32: a few for a model, each long enough for a network. Twice as
 # many where all gradients come at once, as nothing is left to travel behind.
 LIMIT: Final = 1 << 21
@@ -31,6 +34,7 @@ class Exchange:
         self.group = group
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._rooms: dict[Any, Any] = {}
+        self._shared: list[SharedExchange | None] = []
 
     def begin(self, does: str, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Call a function behind those that the thread of this name was given before."""
@@ -45,8 +49,25 @@ class Exchange:
             self._rooms[key] = np.empty(held.shape[1], held.dtype)
         return self._rooms[key]
 
-    def gathered(self, value: Any) -> list[Any]:
-        """Return what each rank gives, behind all that was begun."""
+    def rows(self, base: Backend, leaves: int, kinds: Kinds) -> Rows | None:
+        """Return where GPUs add up buckets of these kinds themselves, if they can."""
+        if not self._shared:
+            self._shared.append(shared_exchange(self.group, base))
+        shared = self._shared[0]
+        # The sum of one leaf would be memory that the next step writes.
+        return None if shared is None or leaves < 2 or not kinds else shared.rows(leaves, kinds)
+
+    def gathered(self, value: Any, rows: Rows | None) -> list[Any]:
+        """Return what each rank gives, behind all that was begun.
+
+        Args:
+            value: a tree, of which tensors come as arrays, or as tensors where GPUs add up.
+            rows: where they do.
+        """
+        if rows is not None:
+            assert self._shared[0] is not None
+            return self._shared[0].gathered(value)
+        value = read_at_once(value)
         if "exchange" not in self._threads:
             return gathered(self.group, value)
         found: list[Any] = self.begin("exchange", gathered, self.group, value).result()
@@ -62,6 +83,7 @@ class Buckets:
 
     Attributes:
         there: which parameters have a gradient here.
+        rows: where GPUs add them up; None where the host does.
     """
 
     def __init__(
@@ -86,6 +108,8 @@ class Buckets:
         self._places = _buckets(weights, LIMIT << at_once)
         self._ready: dict[int, list[Any]] = {}
         self._sent: list[Future[Any]] = []
+        kinds = tuple((weights[p[0]].dtype, self._size(p)) for p in self._places)
+        self.rows = exchange.rows(inner.base, leaves, kinds)
         self.there = np.zeros(len(weights), bool)
 
     def ready(self, sums: TreeSum[Any], behind: int) -> Ready:
@@ -136,6 +160,11 @@ class Buckets:
             if each is not None:
                 self.there[places] |= [gradient is not None for gradient in each]
         self._ready[number] = [each and self._row(places, each) for each in held]
+        if self.rows is not None:
+            rows = [self._nothing(places) if row is None else row for row in self._ready[number]]
+            self._ready[number] = rows
+            self.rows.put(number, rows)
+            return
         while (following := len(self._sent)) in self._ready and len(self._places) > 1:
             rows = self._ready[following]
             self._ready[following] = []  # those of this rank go with their last use
@@ -150,7 +179,12 @@ class Buckets:
         Args:
             there: which parameters have a gradient on any rank.
         """
-        if len(self._places) == 1:
+        if self.rows is not None:
+            wholes = [
+                self.rows.summed(number, self._ready[number]).to_device(self._inner)
+                for number in range(len(self._places))
+            ]
+        elif len(self._places) == 1:
             read: Future[Any] = Future()
             read.set_result(self._read(self._places[0], self._ready[0]))
             wholes = [asarray(self._summed(0, read), device=self._inner)]
@@ -182,10 +216,16 @@ class Buckets:
         kind = param.dtype.numpy
         return asarray(np.full(prod(param.shape), absent_of(kind), kind), device=self._inner)
 
+    def _nothing(self, places: list[int]) -> Tensor[Any]:
+        return self._row(places, [None] * len(places))
+
+    def _size(self, places: list[int]) -> int:
+        return sum(prod(self._weights[place].shape) for place in places)
+
     def _read(self, places: list[int], rows: list[Any]) -> Any:
         """The rows of a bucket as an array."""
         kind = self._weights[places[0]].dtype.numpy
-        size = sum(prod(self._weights[place].shape) for place in places)
+        size = self._size(places)
         if len(rows) == 1 and rows[0] is not None:
             return rows[0].numpy()[None]
         absent = absent_of(kind)

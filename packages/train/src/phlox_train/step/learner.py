@@ -22,7 +22,7 @@ from phlox_tensor.capture import Cell, drawing_from
 from phlox_tensor.groups import Group, TreeSum, require_group, told
 from phlox_tensor.random import Generator, generator
 
-from .batches import parts_of, placed, recording, rows_of
+from .batches import own_rows, parts_of, placed, recording, rows_of
 from .buckets import Buckets, Layout, split
 from .draws import go_to
 from .ema import Ema
@@ -251,12 +251,16 @@ class Learner(Generic[M]):
         mine, count, given = together.mine, self.microbatches, batch
         if self.rows is None and self.steps == 0:
             together.compare(batch)
-        batch = placed(batch, self.device) if mine else None
-        parts = [batch] * len(mine) if count == 1 else parts_of(batch, count, mine, self.rows)
+        parts, rows = list[Any](), self.rows
+        if mine:  # other ranks' rows do not come to the device
+            if count > 1 and rows is None:
+                batch, rows = own_rows(batch, count, mine)
+            batch = placed(batch, self.device)
+            parts = [batch] if count == 1 else parts_of(batch, count, mine, rows)
         scale = None if self.scaling is None else self.scaling.scale
         buckets = together.buckets(self.model, count, at_once=self._compile or self._meets)
         if self._meets:
-            rows = None if count == 1 else self.rows or rows_of(given)
+            rows = None if count == 1 else rows or rows_of(given)
             held, seen = together.met(self._shares, forward, parts, rows, scale)
             buckets.send_all(held)
         elif self._compile:  # gradients are there at once

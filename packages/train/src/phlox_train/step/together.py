@@ -27,7 +27,6 @@ from phlox_tensor import (
     Ready,
     Tensor,
     asarray,
-    concat,
     tree,
     where,
 )
@@ -186,6 +185,10 @@ class Together:
             seen.append(None if one is None else PartResult(*one))
         return [each for _, each in sums.parts()], seen
 
+    def gathered(self, value: Any, buckets: Buckets) -> list[Any]:
+        """Return the trees of all ranks, behind all gradients of this one."""
+        return self._exchange.gathered(value, buckets.rows)
+
     def summed(self, model: Module, buckets: Buckets, seen: list[PartResult | None]) -> Whole:
         """Return what the parts of all ranks give together.
 
@@ -194,8 +197,8 @@ class Together:
             buckets: with all gradients of this rank.
             seen: what else its parts gave, None for empty ones.
         """
-        others = read_at_once([None if part is None else _small(part) for part in seen])
-        found = self._exchange.gathered((np.packbits(buckets.there), others))
+        small = [None if part is None else _small(part) for part in seen]
+        found = self.gathered((np.packbits(buckets.there), small), buckets)
         parts = [part for _, theirs in found for part in theirs]
         full = [part for part in parts if part is not None]
         bits = np.bitwise_or.reduce([bits for bits, _ in found])
@@ -223,7 +226,8 @@ class Together:
         total: TreeSum[Any] = TreeSum()
         for part in parts:
             weight = None if part is None else part[2]
-            total.add(self._tensor(weight) if isinstance(weight, np.ndarray) else weight)
+            told = isinstance(weight, np.ndarray | Tensor)
+            total.add(self._tensor(weight) if told else weight)
         whole = total.value()
         out: Outputs = {}
         small = full[0][1]
@@ -238,8 +242,8 @@ class Together:
                 out[name] = self._tensor(small[name])
         return out, whole
 
-    def _tensor(self, array: Any) -> Tensor[Any]:
-        return asarray(array, device=self._device)
+    def _tensor(self, value: Any) -> Tensor[Any]:
+        return asarray(value, device=self._device)
 
 
 def gradients_of(
@@ -280,23 +284,6 @@ def weights_of(model: Module) -> list[Param]:
 def states_of(model: Module) -> list[Param]:
     """Return what a model holds besides weights, such as running statistics."""
     return [param for param in dict.fromkeys(model.param_list()) if param.role == "state"]
-
-
-def read_at_once(values: Any) -> Any:
-    """Return a tree with arrays for tensors, which are read from their device in one go."""
-    leaves, structure = tree.flatten(values)
-    kinds: dict[Any, list[int]] = {}
-    for place, leaf in enumerate(leaves):
-        if isinstance(leaf, Tensor):
-            kinds.setdefault((leaf.device.base, leaf.dtype), []).append(place)
-    for (device, _), places in kinds.items():
-        tensors = [leaves[place].detach().to_device(device) for place in places]
-        flat = concat([tensor.reshape(-1) for tensor in tensors]).numpy()
-        low = 0
-        for place, tensor in zip(places, tensors, strict=True):
-            leaves[place] = flat[low : low + tensor.size].reshape(tensor.shape)
-            low += tensor.size
-    return tree.rebuild(structure, leaves)
 
 
 def _small(part: PartResult) -> tuple[list[list[Any]], dict[str, Any], Any]:

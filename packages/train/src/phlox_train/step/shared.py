@@ -1,0 +1,210 @@
+"""Memory that the GPUs of one machine have in common: what they add up needs no host.
+
+Each GPU writes to its own memory and reads that of the others. What is called behind that is kept
+back until all have written. So nobody waits for a step but the GPU: the next one is recorded
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phlox_tensor import Backend, DType, Tensor, asarray, tree
+from phlox_tensor.groups import Group, TreeSum, gathered, nodes_of
+
+from .outputs import packed, read_at_once, unpack
+
+# Of each bucket the element type, and how many elements.
+Kinds: TypeAlias = tuple[tuple[DType, int], ...]
+
+_APART: Final = 256  # bytes, of which what is put begins at a multiple
+_ITEM: Final = 8  # bytes of an element, at most
+_SMALL: Final = 1 << 16  # bytes for what is small, at least
+
+
+@final
+class Memory:
+    """Memory of all ranks. It is there twice, and steps take turns.
+
+    When all ranks have put a step's values there, all have read those of the step before, whose
+    memory the next step writes.
+    """
+
+    def __init__(self, rank: int, base: Backend, nbytes: int, views: Sequence[Any]) -> None:
+        """Take what a device makes of the memory of each rank, of which a half is this large."""
+        self._rank, self.base, self.nbytes, self._views = rank, base, nbytes, views
+        self._at = 0
+
+    def begin(self) -> None:
+        """Begin a step."""
+        self._at = self.nbytes - self._at
+
+    def put(self, value: Tensor[Any], at: int) -> None:
+        """Write a tensor to the memory of this rank, behind all that was called before."""
+        flat = value.detach().to_device(self.base).reshape(-1)
+        self._views[self._rank].put(flat.primitive, self._at + at)
+
+    def found(self, rank: int, count: int, dtype: DType, at: int) -> Tensor[Any]:
+        """Return what a rank put: what is there when it is read, in this step."""
+        return Tensor(self._views[rank].array(count, dtype, self._at + at), self.base)
+
+
+@final
+class SharedExchange:
+    """What carries values of the GPUs of one machine."""
+
+    def __init__(self, group: Group, base: Backend) -> None:
+        """Begin without memory.
+
+        Args:
+            group: the ranks, all of them on this machine.
+            base: the device that computes.
+        """
+        self.group, self.base = group, base
+        self._here: Any = None  # the memory of this rank
+        self._words: list[NDArray[Any]] = []
+        self._turn = 0
+        self._wait: Callable[[], None] | None = None
+        self._small: Memory | None = None
+        self._rows: dict[Any, Rows | None] = {}
+
+    def memory(self, nbytes: int) -> Memory | None:
+        """Return memory of all ranks; None where a GPU does not see that of another. All call."""
+        nbytes = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        ask: Any = self.group
+        views = ask.memory(2 * nbytes + 2 * mmap.PAGESIZE)  # a page for the word, one to begin at
+        if views is None:
+            return None
+        pages = [_pages(view, 2 * nbytes + mmap.PAGESIZE) for view in views]
+        if not self._words:
+            self._words = [page[:4].view(np.uint32) for page in pages]
+            self._words[self.group.rank][:] = 0
+        seen = [self.base.shared(page[mmap.PAGESIZE :]) for page in pages]
+        if not all(gathered(self.group, None not in seen)):
+            return None
+        self._here = seen[self.group.rank]
+        return Memory(self.group.rank, self.base, nbytes, seen)
+
+    def rows(self, leaves: int, kinds: Kinds) -> Rows | None:
+        """Return where buckets of these kinds are added up, the same in each step."""
+        key = leaves, kinds
+        if key not in self._rows:
+            rows = Rows(self.group, leaves, kinds)
+            rows.memory = self.memory(rows.nbytes)
+            self._rows[key] = None if rows.memory is None else rows
+        if (found := self._rows[key]) is not None and found.memory is not None:
+            found.memory.begin()
+        return found
+
+    def gathered(self, values: Any) -> list[Any]:
+        """Return the trees of all ranks, whose tensors travel with all that was put in this step.
+
+        What is called from now on is kept back until all ranks are here.
+        """
+        leaves, structure = tree.flatten(values)
+        kinds = packed(leaves)
+        marks = [_Mark(x.shape) if isinstance(x, Tensor) else x for x in leaves]
+        told = tree.rebuild(structure, marks), [(p, x.dtype, x.size) for p, x in kinds]
+        found = gathered(self.group, told)
+        need = max(sum(_wide(count) for *_, count in theirs) for _, theirs in found)
+        if self._small is None or self._small.nbytes < need:
+            self._small = self.memory(max(2 * need, _SMALL))
+        small = self._small
+        if small is None:
+            return self._through_host(values)
+        small.begin()
+        at = 0
+        for _, flat in kinds:
+            small.put(flat, at)
+            at += _wide(flat.size)
+        self._keep_back()
+        return [self._unpacked(small, rank, *theirs) for rank, theirs in enumerate(found)]
+
+    def _unpacked(self, small: Memory, rank: int, values: Any, kinds: Any) -> Any:
+        """The tree of a rank, with its tensors in the place of their marks."""
+        leaves, structure = tree.flatten(values, _Mark)
+        at = 0
+        for places, dtype, count in kinds:
+            # A copy, as what is a state is read in later steps too.
+            unpack(leaves, places, asarray(small.found(rank, count, dtype, at), copy=True))
+            at += _wide(count)
+        return tree.rebuild(structure, leaves)
+
+    def _through_host(self, values: Any) -> list[Any]:
+        found = gathered(self.group, read_at_once(values))
+        self._keep_back()
+        return found
+
+    def _keep_back(self) -> None:
+        """Keep back what is called from now on until all ranks have put what they did before."""
+        if self._wait is not None:  # no more than a step is on its way
+            self._wait()
+        self._turn += 1
+        self._wait = self._here.meet(self._words, self.group.rank, self._turn)
+
+
+@final
+class Rows:
+    """Where buckets of all ranks are, and their sums."""
+
+    def __init__(self, group: Group, leaves: int, kinds: Kinds) -> None:
+        """Lay out the rows of each rank: one for each node of its share of the tree."""
+        self._rank, self._kinds = group.rank, kinds
+        self._nodes = [nodes_of(leaves, rank, group.size) for rank in range(group.size)]
+        rows = max(map(len, self._nodes))
+        self._widths = [_wide(count) for _, count in kinds]
+        *self._starts, self.nbytes = accumulate((w * rows for w in self._widths), initial=0)
+        self.memory: Memory | None = None
+
+    def put(self, number: int, rows: Sequence[Tensor[Any]]) -> None:
+        """Write the rows of a bucket of this rank, behind all that was called before."""
+        assert self.memory is not None
+        for k, row in enumerate(rows):
+            self.memory.put(row, self._starts[number] + k * self._widths[number])
+
+    def summed(self, number: int, own: Sequence[Tensor[Any]]) -> Tensor[Any]:
+        """Return the sum of a bucket over all ranks, of which this one has its rows at hand."""
+        assert self.memory is not None
+        dtype, count = self._kinds[number]
+        total: TreeSum[Tensor[Any]] = TreeSum()
+        for rank, nodes in enumerate(self._nodes):
+            for k, node in enumerate(nodes):
+                if rank == self._rank:
+                    total.join(node, own[k].to_device(self.memory.base))
+                else:
+                    place = self._starts[number] + k * self._widths[number]
+                    total.join(node, self.memory.found(rank, count, dtype, place))
+        return total.value()
+
+
+class _Mark(NamedTuple):
+    """What stands for a tensor on its way."""
+
+    shape: tuple[int, ...]
+
+
+def shared_exchange(group: Group, base: Backend) -> SharedExchange | None:
+    """Return what carries values of GPUs of one machine; None where there is no such thing."""
+    if not hasattr(group, "memory") or group.local_size < group.size:
+        return None
+    block = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
+    if not all(gathered(group, base.shared(block) is not None)):
+        return None
+    return SharedExchange(group, base)
+
+
+def _pages(view: NDArray[Any], nbytes: int) -> NDArray[Any]:
+    """The whole pages of a view: the same ones in each process."""
+    skip = -view.ctypes.data % mmap.PAGESIZE
+    return view[skip : skip + nbytes]
+
+
+def _wide(count: int) -> int:
+    """Bytes of so many elements, up to where the next ones may begin."""
+    return -(-_ITEM * count // _APART) * _APART
