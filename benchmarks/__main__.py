@@ -51,6 +51,7 @@ GROUPS = (
     "processes",
     "record",
     "runs",
+    "scaling",
     "shaders",
     "speech",
 )
