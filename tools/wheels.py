@@ -38,27 +38,33 @@ def size(wheel: Path) -> Size:
 
 
 def wheels(words: list[str]) -> int:
-    """Run the command; the exit status is 1 if a target that has its tools failed."""
+    """Run the command; the exit status is 1 if a target failed, or was named and lacks its tools."""
     return 1 if build(words)[1] else 0
 
 
-def build(words: list[str]) -> tuple[list[Path], list[str]]:
-    """Build and audit; the wheels, and what failed of the targets that have their tools."""
-    fetching = "--fetch" in words
-    wanted = targets.chosen([word for word in words if word != "--fetch"])
-    if fetching:
+def build(words: list[str], left_out: tuple[str, ...] = ()) -> tuple[list[Path], list[str]]:
+    """Build and audit all packages but some; the wheels, and what failed.
+
+    A target that lacks its tools has failed if a word names it.
+    """
+    names = [word for word in words if word != "--fetch"]
+    wanted = targets.chosen(names)
+    if "--fetch" in words:
         debian.fetch_rust()
     tools = setup.own("wheels")
+    sysroot = Path(read("rustc", "--print", "sysroot"))
+    projects = [each for each in versions.released() if each.native and each.name not in left_out]
     built = pure()
     left: dict[str, str] = {}
     failed: list[str] = []
     for name, target in wanted.items():
         try:
-            how = targets.compiler(target, Path(read("rustc", "--print", "sysroot")), debian.FOLDER)
+            how = targets.compiler(target, sysroot, debian.FOLDER)
         except CommandError as error:
             left[name] = targets.reason(error)
+            failed += [name] if name in names else []
             continue
-        for project in (each for each in versions.released() if each.native):
+        for project in projects:
             if project.name in target.lacking and not name.startswith(system()):
                 left[f"{project.name} for {name}"] = target.lacking[project.name]
                 continue

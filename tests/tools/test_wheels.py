@@ -143,6 +143,16 @@ def test_every_native_package_is_built_but_where_its_system_alone_links_it(
     assert "not built: phlox-wgpu-engine for macos-arm64: it links Apple's Metal" in said
     failed = "phlox-kernels for windows-x86_64, phlox-wgpu-engine for windows-x86_64"
     assert f"wheels failed: {failed}" in said
+    asked.clear()
+    assert wheels.build(["linux-x86_64"], left_out=("phlox-wgpu-engine",))[1] == []
+    assert asked == both[:1]
+
+    def lacking(*_: object) -> Compiler:
+        raise fail("Rust's library is missing", "rustup target add")
+
+    monkeypatch.setattr("tools.targets.compiler", lacking)
+    assert wheels.wheels(["linux-x86_64"]) == 1
+    assert wheels.wheels([]) == 0  # what none named is left out
 
 
 def test_what_emcc_is_told_becomes_what_the_linker_of_webassembly_is_told(tmp_path: Path) -> None:
