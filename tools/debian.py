@@ -40,19 +40,22 @@ def fetch_rust(folder: Path = FOLDER) -> Path:
 def fetch(packages: tuple[str, ...], folder: Path, machine: str = "") -> Path:
     """Fetch packages by name, and return the root that they lie in.
 
-    Those for another machine come with all that they depend on, the others alone.
+    Those for another machine come with all that they depend on, the others alone. What was there
+    before stays if a step fails.
     """
     if which("apt-get") is None or which("dpkg") is None:
         raise fail("apt-get or dpkg is missing: this is no Debian", "rustup target add TRIPLE")
-    shutil.rmtree(folder, ignore_errors=True)
-    lists, files, root = folder / "lists", folder / "files", folder / "root"
-    for each in (lists / "partial", files / "partial", root):
+    root, new = folder / "root", folder / "new"
+    lists, files, unpacked = new / "lists", new / "files", new / "root"
+    if new.exists():
+        shutil.rmtree(new)
+    for each in (lists / "partial", files / "partial", unpacked):
         each.mkdir(parents=True)
-    (folder / "status").touch()
+    (new / "status").touch()
     options = {
         "Dir::State::Lists": lists,
-        "Dir::State::status": folder / "status",
-        "Dir::Cache": folder,
+        "Dir::State::status": new / "status",
+        "Dir::Cache": new,
         "Dir::Cache::archives": files,
         "APT::Architectures::": _ALSO,  # beside that of this machine
         "APT::Sandbox::User": "root",
@@ -64,9 +67,11 @@ def fetch(packages: tuple[str, ...], folder: Path, machine: str = "") -> Path:
     whole = ("install", "--download-only", "--no-install-recommends", "--yes")
     run(*apt, *(whole if machine else ("download",)), *packages, cwd=files)
     for file in sorted(files.glob("*.deb")):
-        run("dpkg", "-x", file, root)
-    shutil.rmtree(files)
-    shutil.rmtree(lists)
+        run("dpkg", "-x", file, unpacked)
+    if root.exists():
+        shutil.rmtree(root)
+    unpacked.rename(root)
+    shutil.rmtree(new)
     return root
 
 

@@ -10,7 +10,7 @@ import pytest
 from tools import arm, debian, setup
 from tools.arm import require
 from tools.check import for_arm
-from tools.shell import CommandError
+from tools.shell import CommandError, fail
 from tools.targets import TARGETS, Compiler
 
 TARGET = TARGETS["linux-arm64"].triple
@@ -38,6 +38,49 @@ def test_each_part_that_is_missing_is_told(tmp_path: Path) -> None:
     assert require(find, tmp_path, tmp_path) == Compiler({})
 
 
+def test_what_is_missing_fails_only_where_arm_was_asked_for_by_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(arm, "which", lambda _: None)
+    monkeypatch.setattr(arm, "read", lambda *_: "")
+    assert arm.main() == 1
+    assert arm.main(asked=False) == 0
+    named, whole = capsys.readouterr().err.splitlines()
+    assert named == "arm: the emulator is missing: qemu-aarch64 hint: apt-get install qemu-user"
+    assert whole == named.replace("arm: ", "arm: skipped: ")
+
+
+def test_a_fetch_that_fails_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = "update"
+
+    def run(*words: object, **_: object) -> None:
+        if failing in words:
+            raise fail("a program failed", str(failing))
+        if "download" in words:
+            (tmp_path / "new/files/python.deb").touch()
+        if "dpkg" in words:
+            assert isinstance(words[-1], Path)
+            (words[-1] / "usr").mkdir()
+
+    monkeypatch.setattr(debian, "which", str)
+    monkeypatch.setattr(debian, "run", run)
+    with pytest.raises(CommandError):
+        debian.fetch(("python3",), tmp_path)
+    assert not (tmp_path / "root").exists()
+    (tmp_path / "root/old").mkdir(parents=True)
+    failing = "dpkg"
+    with pytest.raises(CommandError):
+        debian.fetch(("python3",), tmp_path)
+    assert (tmp_path / "root/old").is_dir()
+    failing = ""
+    assert debian.fetch(("python3",), tmp_path) == tmp_path / "root"
+    assert [file.name for file in tmp_path.iterdir()] == ["root"]
+    assert [file.name for file in (tmp_path / "root").iterdir()] == ["usr"]
+
+
 def test_check_compiles_for_arm_where_rust_can_or_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,13 +103,13 @@ def test_each_way_is_run_on_a_processor_that_has_it_and_on_one_without(
 
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(arm, "_FOLDER", tmp_path)
-    monkeypatch.setattr(arm, "require", lambda *_: Compiler({"RUSTC": "other"}, ("-Z", "std")))
-    monkeypatch.setattr(arm, "read", lambda *_: "")
     monkeypatch.setattr(debian, "fetch", lambda *_: tmp_path)
     monkeypatch.setattr(setup, "own", lambda _: tmp_path)
     monkeypatch.setattr(arm, "_wheel", lambda _: 0)
     monkeypatch.setattr(arm, "call", call)
-    assert arm.arm() == 1  # of some runs, and the others go on
+    assert (
+        arm.arm(Compiler({"RUSTC": "other"}, ("-Z", "std"))) == 1
+    )  # of some runs, and the others go on
     (with_all, all_tests), (without, some_tests), (older, older_tests) = ran
     runner = next(name for name in with_all if name.endswith("_RUNNER"))
     assert "-cpu max" in with_all[runner]
