@@ -38,7 +38,7 @@ def size(wheel: Path) -> Size:
 
 
 def wheels(words: list[str]) -> int:
-    """Run the command; the exit status is 1 if a target failed, or was named and lacks its tools."""
+    """Run the command; its status is 1 if a target failed, or was named and lacks its tools."""
     return 1 if build(words)[1] else 0
 
 
