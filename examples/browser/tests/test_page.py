@@ -35,6 +35,28 @@ def test_the_page_takes_the_newest_wheel_of_the_kernels_for_browsers(
     assert found.name.startswith("phlox_kernels-2")
 
 
+def test_a_folder_with_other_files_is_not_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unpacked(*_: object) -> Path:
+        raise folder.DataError("begun")
+
+    monkeypatch.setattr(folder, "unpacked", unpacked)
+    kept = tmp_path / "work.txt"
+    kept.touch()
+    for out in (tmp_path, kept):
+        with pytest.raises(folder.DataError, match=r"\[browser\] .* is not made anew: got a f"):
+            folder.make(out)
+        assert kept.is_file()
+    own, empty = tmp_path / "own", tmp_path / "empty"
+    (own / "pyodide").mkdir(parents=True)
+    (own / "pyodide/pyodide-lock.json").touch()
+    empty.mkdir()
+    for out in (own, empty, tmp_path / "none"):
+        with pytest.raises(folder.DataError, match="begun"):
+            folder.make(out)
+
+
 def session(place: Path) -> Session:
     """A session on digits that are stripes, at a height that is their number."""
     labels = np.arange(4 * BATCH, dtype=np.uint8) % 10
