@@ -14,12 +14,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tools.shell import ROOT, which
+from tools.shell import ROOT, CommandError, fail, which
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 # SwiftShader, a GPU that is played by the processor, is part of Chromium.
@@ -30,6 +31,7 @@ _OPTIONS = (
     *("--use-webgpu-adapter=swiftshader", "--use-angle=swiftshader"),
 )
 SILENCE = 480  # seconds after which a page that tells nothing has failed
+POLL = 1  # seconds between two looks at the browser
 PATIENCE = 10  # seconds that a browser has to end
 _OF_KERNELS = "kernels of the processor"
 PAGES = {
@@ -75,6 +77,11 @@ def skipped() -> str:
 
 def main(words: list[str]) -> int:
     """Run the pages whose names hold one of the words, or all; returns an exit status."""
+    try:
+        pages = chosen(words)
+    except CommandError as error:
+        print(error, file=sys.stderr)
+        return 1
     reason = skipped()
     if reason:
         print(f"browser: skipped: {reason}")
@@ -89,11 +96,6 @@ def main(words: list[str]) -> int:
             print(f"browser: skipped: {error}")
             return 0
         shutil.copytree(ROOT / "tests" / "browser" / "page", folder, dirs_exist_ok=True)
-        pages = {
-            name: address
-            for name, address in PAGES.items()
-            if not words or any(word in name for word in words)
-        }
         if kernels() is None and _OF_KERNELS in pages:
             del pages[_OF_KERNELS]
             print(f"{_OF_KERNELS}: skipped: they are not built: ./x wheels pyodide")
@@ -103,6 +105,23 @@ def main(words: list[str]) -> int:
             if not _passes(name, address, folder, Path(scratch) / "profile")
         ]
     return 1 if failed else 0
+
+
+def chosen(words: list[str]) -> dict[str, str]:
+    """Pages whose names hold one of the words, or all.
+
+    Raises:
+        CommandError: no name holds a word.
+    """
+    for word in words:
+        if not any(word in name for name in PAGES):
+            known = ", ".join(PAGES)
+            raise fail(f"browser: got {word}, expected part of: {known}", "./x test --browser")
+    return {
+        name: address
+        for name, address in PAGES.items()
+        if not words or any(word in name for word in words)
+    }
 
 
 def _passes(name: str, address: str, folder: Path, profile: Path) -> bool:
@@ -117,7 +136,7 @@ def _passes(name: str, address: str, folder: Path, profile: Path) -> bool:
         command = [program, *_OPTIONS, f"--user-data-dir={profile}", url]
         process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
-            passed = listen(server.told)
+            passed = listen(server.told, lambda: process.poll() is None)
         finally:
             end(process)
             server.shutdown()
@@ -138,15 +157,20 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def listen(told: queue.Queue[Told]) -> bool:
-    """Print what a page tells until its end; whether it told of no failure."""
+def listen(told: queue.Queue[Told], lives: Callable[[], bool]) -> bool:
+    """Print what a page tells while its browser lives; whether it ended without a failure."""
     passed = True
+    heard = time.monotonic()
     while True:
         try:
-            what = told.get(timeout=SILENCE)
+            what = told.get(timeout=POLL)
         except queue.Empty:
-            print(f"  nothing was told for {SILENCE} s")
-            return False
+            silent = time.monotonic() - heard > SILENCE
+            if silent or not lives():
+                print(f"  {f'nothing was told for {SILENCE} s' if silent else 'the browser ended'}")
+                return False
+            continue
+        heard = time.monotonic()
         event = what.pop("event")
         if event == "end":
             return passed

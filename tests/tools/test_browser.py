@@ -32,13 +32,30 @@ def test_a_page_passes_that_tells_of_no_failure(
     found: queue.Queue[browser.Told] = queue.Queue()
     for what in told:
         found.put(dict(what))
-    assert browser.listen(found) == passed
+    assert browser.listen(found, lambda: True) == passed
     assert told[0]["event"] in capsys.readouterr().out
 
 
 def test_a_page_that_says_nothing_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser, "POLL", 0.01)
     monkeypatch.setattr(browser, "SILENCE", 0.01)
-    assert not browser.listen(queue.Queue())
+    assert not browser.listen(queue.Queue(), lambda: True)
+
+
+def test_a_browser_that_dies_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(browser, "POLL", 0.01)
+    assert not browser.listen(queue.Queue(), lambda: False)
+    assert "the browser ended" in capsys.readouterr().out
+
+
+def test_a_word_that_names_no_page_is_told_the_known_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert browser.main(["gpu"]) == 1
+    assert "got gpu, expected part of: conformance on Numpy, " in capsys.readouterr().err
+    assert [*browser.chosen(["GPU"])] == ["kernels of the GPU", "the page on the GPU"]
 
 
 def test_a_browser_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
