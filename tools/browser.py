@@ -98,7 +98,9 @@ def main(words: list[str]) -> int:
         shutil.copytree(ROOT / "tests" / "browser" / "page", folder, dirs_exist_ok=True)
         if kernels() is None and _OF_KERNELS in pages:
             del pages[_OF_KERNELS]
-            print(f"{_OF_KERNELS}: skipped: they are not built: ./x wheels pyodide")
+            print(
+                f"{_OF_KERNELS}: skipped: they are not built from these sources: ./x wheels pyodide"
+            )
         failed = [
             name
             for name, address in pages.items()

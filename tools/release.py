@@ -87,7 +87,7 @@ def _elsewhere() -> list[Path]:
     """Audited wheels of the other targets; of those that are missing or old it is said."""
     found: list[Path] = []
     for project in (each for each in versions.released() if each.native):
-        changed = int(read("git", "log", "-1", "--format=%ct", "--", project.folder))
+        changed = versions.changed(project)
         for name, target in targets.TARGETS.items():
             if name == wheels.here() or project.name in target.lacking:
                 continue

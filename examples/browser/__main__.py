@@ -8,7 +8,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from examples.browser.folder import DataError, make
+from examples.browser.folder import DataError, kernels, make
 
 
 def main() -> int:
@@ -23,6 +23,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     print(f"made {arguments.out}: {size / 1e6:.1f} MB, which any web server can show")
+    if kernels() is None:
+        print("without the kernels of Cpu(), not built from these sources: ./x wheels pyodide")
     if arguments.port:
         handler = partial(SimpleHTTPRequestHandler, directory=str(arguments.out))
         # GPUs are lent to pages of https and of this machine alone.

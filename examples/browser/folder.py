@@ -14,6 +14,7 @@ import numpy as np
 from examples.mnist.data import DataError as MnistError
 from examples.mnist.data import Split, load
 from examples.wheels import DataError, Wheel, unpacked
+from tools.versions import changed, read_project
 
 __all__ = ["DataError", "kernels", "make"]
 
@@ -38,6 +39,7 @@ _KERNELS = "phlox_kernels-*_wasm32.whl"  # what `./x wheels pyodide` builds into
 _TRAIN, _TEST = 10_000, 1_000
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
+_PROJECT = _ROOT / "kernels-rs" / "pyproject.toml"
 _OWN = ("examples/__init__.py", "examples/mnist/__init__.py", "examples/mnist/model.py")
 
 
@@ -77,9 +79,12 @@ def _need_own(out: Path) -> None:
 
 
 def kernels() -> Path | None:
-    """The wheel of the kernels of `Cpu()` for browsers, where it was built."""
+    """The wheel of the kernels of `Cpu()` for browsers, where it was built from these sources."""
     built = (_ROOT / "dist").glob(_KERNELS)
-    return max(built, key=lambda wheel: wheel.stat().st_mtime, default=None)
+    newest = max(built, key=lambda wheel: wheel.stat().st_mtime, default=None)
+    if newest is None or newest.stat().st_mtime < changed(read_project(_PROJECT), _ROOT):
+        return None
+    return newest
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:

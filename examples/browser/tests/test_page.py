@@ -18,6 +18,8 @@ def test_the_page_takes_the_newest_wheel_of_the_kernels_for_browsers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder, "_ROOT", tmp_path)
+    sources = 900.0
+    monkeypatch.setattr(folder, "changed", lambda *_: sources)
     assert folder.kernels() is None
     (tmp_path / "dist").mkdir()
     for age, name in enumerate(
@@ -33,6 +35,8 @@ def test_the_page_takes_the_newest_wheel_of_the_kernels_for_browsers(
     found = folder.kernels()
     assert found is not None
     assert found.name.startswith("phlox_kernels-2")
+    sources = 1001.0
+    assert folder.kernels() is None  # it is older than they are
 
 
 def test_a_folder_with_other_files_is_not_emptied(
