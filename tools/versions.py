@@ -73,6 +73,16 @@ def _found(root: Path, *patterns: str) -> list[Project]:
     return sorted((read_project(file) for file in files), key=lambda project: project.name)
 
 
+def changed(project: Project, root: Path = ROOT) -> float:
+    """When the newest file that a wheel of machine code is made of was written."""
+    names = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md")
+    files = [folder / name for folder in (root, project.folder) for name in names]
+    files += [file for name in ("src", "python") for file in (project.folder / name).rglob("*")]
+    made = {".pyc", ".pyd", ".so"}
+    times = [file.stat().st_mtime for file in files if file.is_file() and file.suffix not in made]
+    return max(times)
+
+
 def problems(root: Path = ROOT) -> list[str]:
     """One line for each disagreement; an empty list is a pass."""
     found = {project.name: project for project in released(root)}
@@ -126,14 +136,12 @@ def _sources(project: Project) -> list[Path]:
 
 
 def _pin(project: Project, other: Project, specifier: str) -> list[str]:
-    """The meta-package pins the native wheel exactly; everything else asks for a minor range."""
+    """A native wheel and who serves it alone pin each other exactly; all else is a minor range."""
     major, minor = (int(part) for part in other.version.split(".")[:2])
-    allowed = {f">={other.version},<{major}.{minor + 1}", f"~={other.version}"}
-    if project.name == "phlox" and other.name == "phlox-kernels":
-        allowed = {f"=={other.version}"}
-    if specifier in allowed:
+    range_ = f">={other.version},<{major}.{minor + 1}"
+    expected = f"=={other.version}" if other.native or project.name in other.extras else range_
+    if specifier == expected:
         return []
-    expected = " or ".join(sorted(allowed))
     return [f"{project.name}: {other.name}: got {specifier or 'any'}, expected {expected}"]
 
 
@@ -164,7 +172,7 @@ def _change(project: Project, new: str, root: Path) -> None:
         project.folder / "pyproject.toml",
         (rf'(?m)^version = "{old}"', f'version = "{new}"'),
         (r'("phlox-[a-z-]+)>=[^",]+,<[^"]+"', rf'\1>={new},<{major}.{minor + 1}"'),
-        (r'("phlox-[a-z-]+)(==|~=)[^";]+', rf"\1\g<2>{new}"),
+        (r'("phlox-[a-z-]+)==[^";]+', rf"\1=={new}"),
     )
     _edit(
         project.folder / "CHANGELOG.md", (rf"(?m)^## {old}$", f"## {new}\n\n## {project.version}")

@@ -1,11 +1,12 @@
 """The version check finds each kind of disagreement in a small workspace of its own."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tools.shell import CommandError
-from tools.versions import problems, versions
+from tools.versions import changed, problems, read_project, versions
 
 PROJECT = """[project]
 name = "{name}"
@@ -26,7 +27,7 @@ def write(folder: Path, name: str, requires: str = "", backend: str = "uv_build"
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """Three packages that agree."""
-    write(tmp_path / "kernels-rs", "phlox-kernels", '"phlox-tensor~=0.3.1"', "maturin")
+    write(tmp_path / "kernels-rs", "phlox-kernels", '"phlox-tensor>=0.3.1,<0.4"', "maturin")
     (tmp_path / "kernels-rs" / "Cargo.toml").write_text('[package]\nversion = "0.3.1"\n')
     write(tmp_path / "packages" / "tensor", "phlox-tensor", '"numpy>=2"')
     write(tmp_path, "phlox", '"phlox-kernels==0.3.1", "phlox-tensor >=0.3.1, <0.4"')
@@ -68,13 +69,13 @@ def test_agreement_is_silent(workspace: Path) -> None:
             "pyproject.toml",
             "phlox-tensor >=0.3.1, <0.4",
             "phlox-tensor",
-            "phlox: phlox-tensor: got any, expected >=0.3.1,<0.4 or ~=0.3.1",
+            "phlox: phlox-tensor: got any, expected >=0.3.1,<0.4",
         ),
         (
             "kernels-rs/pyproject.toml",
-            "~=0.3.1",
+            ">=0.3.1,<0.4",
             "==0.3.1",
-            "phlox-kernels: phlox-tensor: got ==0.3.1, expected >=0.3.1,<0.4 or ~=0.3.1",
+            "phlox-kernels: phlox-tensor: got ==0.3.1, expected >=0.3.1,<0.4",
         ),
     ],
 )
@@ -87,17 +88,39 @@ def test_a_disagreement_is_one_line(
 
 def test_an_engine_beside_a_package_goes_with_the_others(workspace: Path) -> None:
     folder = workspace / "packages/gpu/engine"
-    write(folder, "phlox-gpu-engine", '"phlox-tensor~=0.3.1"', "maturin")
+    write(folder, "phlox-gpu-engine", '"phlox-gpu==0.3.1"', "maturin")
     (folder / "Cargo.toml").write_text('[package]\nversion = "0.3.1"\n')
     locked = '[[package]]\nname = "phlox-gpu-engine"\nversion = "0.3.1"\n'
     (folder / "Cargo.lock").write_text(locked)
-    edit(
-        workspace / "pyproject.toml", '"phlox-tensor >', '"phlox-gpu-engine~=0.3.1", "phlox-tensor>'
-    )
-    edit(workspace / "pyproject.toml", "=0.3.1, <0.4", "=0.3.1,<0.4")
+    edit(workspace / "pyproject.toml", '"phlox-tensor >=0.3.1, <0.4"', '"phlox-tensor>=0.3.1,<0.4"')
+    write(folder.parent, "phlox-gpu")
+    file = folder.parent / "pyproject.toml"
+    extra = '[project.optional-dependencies]\nnative = ["phlox-gpu-engine=={}"]\n[build-system]'
+    edit(file, "[build-system]", extra.format("0.3.1"))
+    edit(folder / "pyproject.toml", "==0.3.1", ">=0.3.1,<0.4")
+    got = "phlox-gpu-engine: phlox-gpu: got >=0.3.1,<0.4, expected ==0.3.1"
+    assert problems(workspace) == [got]
+    edit(folder / "pyproject.toml", ">=0.3.1,<0.4", "==0.3.1")
     assert versions(["0.4.0"], workspace) == 0
     assert (folder / "Cargo.lock").read_text() == locked.replace("0.3.1", "0.4.0")
-    assert '"phlox-gpu-engine~=0.4.0"' in (workspace / "pyproject.toml").read_text()
+    assert extra.format("0.4.0") in file.read_text()
+    assert '"phlox-gpu==0.4.0"' in (folder / "pyproject.toml").read_text()
+
+
+def test_all_that_a_wheel_is_made_of_counts_for_its_age(workspace: Path) -> None:
+    kernels = read_project(workspace / "kernels-rs/pyproject.toml")
+    for at, name in enumerate(["Cargo.toml", "Cargo.lock", "kernels-rs/src/a/b.rs"], 4_000_000_000):
+        file = workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        assert changed(kernels, workspace) < at
+        os.utime(file, (at, at))
+        assert changed(kernels, workspace) == at
+    built = workspace / "kernels-rs/python/_native.abi3.so"
+    built.parent.mkdir()
+    built.touch()
+    os.utime(built, (at + 1, at + 1))
+    assert changed(kernels, workspace) == at
 
 
 def test_a_missing_changelog_is_named(workspace: Path) -> None:
