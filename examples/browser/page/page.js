@@ -95,6 +95,7 @@ function plot() {
 const pad = at("pad");
 const ink = pad.getContext("2d", { willReadFrequently: true });
 let drawing = false;
+let ready = false; // whether there is a network to ask
 
 function clear() {
   ink.fillStyle = "black";
@@ -140,6 +141,7 @@ function show(shares) {
 }
 
 pad.onpointerdown = (event) => {
+  if (!ready) return;
   drawing = true;
   pad.setPointerCapture(event.pointerId);
   ink.beginPath();
@@ -153,7 +155,9 @@ pad.onpointermove = (event) => {
   ink.lineTo(event.offsetX, event.offsetY);
   ink.stroke();
 };
+pad.onpointercancel = () => (drawing = false);
 pad.onpointerup = async () => {
+  if (!drawing) return;
   drawing = false;
   show(await ask("draw", pixels()).catch((error) => (failed(error), [])));
 };
@@ -214,6 +218,7 @@ doing("save", async () => {
   link.href = URL.createObjectURL(new Blob([await ask("save")]));
   link.download = "digits.mpk";
   link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the download reads it after the click
 });
 doing("load", async () => at("file").click());
 at("file").onchange = async () => {
@@ -252,6 +257,7 @@ async function begin() {
   await open(at("device").value);
   tell({ event: "devices", names: devices.map(({ name }) => name).join(" "), runs: at("device").value });
   for (const id of ["train", "save", "load", "sample", "clear", "device"]) at(id).disabled = false;
+  ready = true;
   if (checking) await check();
 }
 

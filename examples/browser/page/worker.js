@@ -35,9 +35,10 @@ const calls = {
     return found.toJs({ dict_converter: Object.fromEntries });
   },
   async open(python, device) {
-    session?.destroy();
     python.globals.set("device", device);
-    session = await python.runPythonAsync("digits.Session(device)");
+    const opened = await python.runPythonAsync("digits.Session(device)");
+    session?.destroy();
+    session = opened;
   },
   async train(_, steps) {
     return (await session.train.callPromising(steps)).toJs();
