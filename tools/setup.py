@@ -99,7 +99,7 @@ def _need_rust() -> None:
     if which("cargo") is None:
         raise fail(
             "cargo is missing: the CPU kernels are written in Rust",
-            "install Rust with rustup (Debian, Ubuntu: apt-get install rustup), then run ./x setup",
+            "install Rust 1.89 or newer: apt-get install rustup && rustup default stable",
         )
     if os.name != "nt" and not any(map(which, ("cc", "gcc", "clang"))):
         raise fail(

@@ -175,7 +175,7 @@ def _dotted(project: versions.Project, target: targets.Target, out: Path, tools:
 
 
 def _need_entry(wheel: Path) -> None:
-    """See that Python finds what it calls when it imports the code in a wheel."""
+    """See that the code in a wheel holds the name of what Python calls when it imports it."""
     with zipfile.ZipFile(wheel) as archive:
         (code,) = (each for each in archive.namelist() if each.endswith((".so", ".pyd")))
         if b"PyInit__native" not in archive.read(code):
