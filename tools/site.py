@@ -24,18 +24,6 @@ _TOOLS = ROOT / "tools"
 # A link or picture outside of code: what stands before its address, and the address.
 _CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s#]+)?(#[^)\s]*)?(?=\))")
-_API = (
-    "autodiff",
-    "data",
-    "distributed",
-    "fusion",
-    "nn",
-    "onnx",
-    "optim",
-    "record",
-    "text",
-    "train",
-)
 _PICTURES = {".png", ".svg"}
 _INSIDE = ("architecture.md", "compile.md", "programs.md", "kernels.md")
 
@@ -78,9 +66,10 @@ def assemble(build: Path = BUILD, *, quick: bool = False) -> None:
             shutil.copy(source, target)
     (pages / "changes.md").write_text(changes(), encoding="utf-8")
     shutil.copy(_SETTINGS / "site.css", pages)
-    for package in (ROOT / "packages").glob("*/src/*"):
+    packages = sorted((ROOT / "packages").glob("*/src/phlox_*"))
+    for package in packages:
         site_sources.copy(package, sources / package.name)
-    names = [f"phlox_{name}" for name in _API if (sources / f"phlox_{name}").is_dir()]
+    names = [package.name for package in packages]
     roots = [ROOT / "src", ROOT / "kernels-rs" / "python", *ROOT.glob("packages/*/src")]
     here = {"PYTHONPATH": os.pathsep.join(map(str, roots))}
     run(script("python"), _TOOLS / "site_api.py", pages / "api", *names, extra=here)
