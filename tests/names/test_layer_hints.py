@@ -55,6 +55,7 @@ APART = {
     "clip_grad_value_": "packages/optim/tests compare it",
     "functional": _PARTS,
     "init": _PARTS,
+    "parallel": _PARTS,
     "utils": _PARTS,
 }
 SETTINGS_APART = {

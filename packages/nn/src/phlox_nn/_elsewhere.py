@@ -45,7 +45,7 @@ NAMES: Final[Mapping[str, str]] = {
     "CELU": 'nn.Activation("celu", {"alpha": 1.0})',
     "Container": "nn.Module  # its fields are the parts",
     "CrossMapLRN2d": "nn.LocalResponseNorm(5)",
-    "DataParallel": "nn.Module  # one device runs a call; Cpu() uses every core",
+    "DataParallel": "train.Learner(..., group=distributed.init())  # a process for each device",
     "Dense": "nn.Linear(3, 8)  # sizes are given",
     "ELU": 'nn.Activation("elu", {"alpha": 1.0})',
     "FractionalMaxPool2d": "nn.AdaptiveMaxPool2d(2)  # windows at even places, none at random",
@@ -96,6 +96,7 @@ NAMES: Final[Mapping[str, str]] = {
     "clip_grad_value_": "optim.SgdConfig(grad_clipping=optim.ClipByValue(1.0))",
     "functional": "px.relu(x): functions of tensors are in phlox itself",
     "init": "nn.initializers",
+    "parallel": "train.Learner(..., group=distributed.init())",
     "utils": "nn.weight_norm, nn.spectral_norm; "
     "optim.SgdConfig(grad_clipping=optim.ClipByGlobalNorm(1.0))",
 }

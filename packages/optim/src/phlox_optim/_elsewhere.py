@@ -43,6 +43,7 @@ NAMES: Final[Mapping[str, str]] = {
     "SequentialLR": "optim.SequentialSchedulerConfig((first, second), (100,)).init()",
     "SparseAdam": _OWN.format("SparseAdam"),
     "StepLR": "optim.StepSchedulerConfig(0.1, step_size=30).init()",
+    "ZeroRedundancyOptimizer": "train.Learner(..., group=group, shard_optimizer=True)",
     "clip_grad_norm_": "grad_clipping=optim.ClipByGlobalNorm(1.0) in the config of an optimizer",
     "clip_grad_value_": "grad_clipping=optim.ClipByValue(1.0) in the config of an optimizer",
     "lr_scheduler": "optim.CosineSchedulerConfig(initial_lr=0.1, steps=1000).init()",

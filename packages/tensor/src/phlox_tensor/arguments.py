@@ -46,15 +46,19 @@ _ADVICE: Final = {
     "fit.loss": "the step gives it: def step(model, batch), which returns a loss",
     "fit.validation_data": "valid=...",
     "fit.verbose": "show=...",
+    "fsdp": "shard_optimizer=True",
     "generator": USE,
+    "gradient_accumulation_steps": "microbatches=...",
     "in_dims": "in_axes=...",
     "max_new_tokens": "count=...",
+    "num_replicas": "leave it out: run.batches() gives each process its rows",
     "out_dims": "out_axes=...",
     "persistent_workers": "leave it out: workers are threads, which start at once",
     "pin_memory": "leave it out: device=... of a loader is where its batches go",
     "prefetch_factor": "prefetch=..., in whole batches",
     "pretrained": _FILE,
     "requires_grad": "x.to_device(px.Autodiff(x.device)).require_grad()",
+    "zero_stage": "shard_optimizer=True",
 }
 # What annotations may name that their modules import for type checkers alone.
 _NAMES: Final = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ._elsewhere.processes import PROCESSES
+from ._elsewhere.processes import OF_PROCESSES as PROCESSES
 from ._elsewhere.spellings import unknown_name as unknown_function
 from ._errors.classes import UnknownNameError, nearest
 from ._errors.foreign import warn_user

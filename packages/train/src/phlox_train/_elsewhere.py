@@ -7,6 +7,7 @@ from typing import Final
 
 NAMES: Final[Mapping[str, str]] = {
     "AFINE": 'train.Average("a_fine"), of a distance that the step computes',
+    "Accelerator": "train.Learner(model, optimizer, 1e-3, group=distributed.init())",
     "AUC": "train.AUROC(10)",
     "AUCPR": "train.AveragePrecision(10)",
     "AveragedModel": "train.Ema(model, 0.999)",
@@ -67,4 +68,6 @@ NAMES: Final[Mapping[str, str]] = {
     "TrainState": "train.Learner(model, optimizer, 1e-3)",
     "TweedieDevianceScore": "train.TweedieDeviance(1.5)",
     "WordErrorRate": "train.WER()",
+    "gather_for_metrics": "train.evaluate(model, step, batches, metrics, group=group)",
+    "no_sync": "train.Learner(..., microbatches=8, group=group)  # adds up, and sends once",
 }

@@ -105,7 +105,9 @@ NO_SETTINGS: Final[Mapping[str, str]] = {
         'layer = layer.replace(weight=nn.Param(x)); of a loss, reduction="none", then a weighted '
         "mean",
     ),
-    "process_group": "synchronized=True, on a device px.Distributed(device, group)",
+    **dict.fromkeys(
+        ("process_group", "sync"), "synchronized=True, on a device px.Distributed(device, group)"
+    ),
     **dict.fromkeys(("key", "rngs", "seed"), "px.seed(0) before it: layers draw from one stream"),
     **dict.fromkeys(
         ("kernel_init", "kernel_initializer"),

@@ -6,6 +6,8 @@ from typing import Final
 
 _DEVICE: Final = "  # of an x on px.Distributed(device, group)"
 _VALUES: Final = "from phlox_tensor.groups import gathered; gathered(group, value)"
+_LEARNER: Final = "train.Learner(..., group=group)"
+_SHARDED: Final = "train.Learner(..., group=group, shard_optimizer=True)"
 
 # Sorted: names of torch.distributed, Accelerate, DeepSpeed and Horovod -> what to type.
 PROCESSES: Final = {
@@ -13,7 +15,7 @@ PROCESSES: Final = {
     "DistributedDataParallel": "train.Learner(model, optimizer, 1e-3, group=group)",
     "DistributedOptimizer": "train.Learner(model, optimizer, 1e-3, group=group)",
     "DistributedSampler": "run.batches()  # of train.Run(folder, learner, loader): the own rows",
-    "FullyShardedDataParallel": "train.Learner(..., group=group, shard_optimizer=True)",
+    "FullyShardedDataParallel": _SHARDED,
     "ReduceOp": "px.all_reduce(x)  # a sum; the mean is px.all_reduce(x) / group.size",
     "all_gather": f"px.all_gather(x){_DEVICE}",
     "all_gather_object": _VALUES,
@@ -24,7 +26,7 @@ PROCESSES: Final = {
     "barrier": "group.barrier()",
     "broadcast": f"px.broadcast(x, 0){_DEVICE}",
     "broadcast_object_list": "from phlox_tensor.groups import told; told(group, value)",
-    "broadcast_parameters": "train.Learner(..., group=group)  # takes the model of rank 0",
+    "broadcast_parameters": f"{_LEARNER}  # takes the model of rank 0",
     "destroy_process_group": "group = distributed.init()  # nothing ends it but the process",
     "gather_object": _VALUES,
     "get_rank": "group.rank",
@@ -35,10 +37,37 @@ PROCESSES: Final = {
     "is_main_process": "group.rank == 0",
     "local_process_index": "group.local_rank",
     "local_world_size": "group.local_size",
-    "new_group": "distributed.Mpi(MPI.COMM_WORLD.Split(color))",
+    "new_group": "from mpi4py import MPI; distributed.Mpi(MPI.COMM_WORLD.Split(color))",
     "num_processes": "group.size",
+    "pmean": f"px.all_reduce(x) / group.size{_DEVICE}",
     "process_index": "group.rank",
+    "psum": f"px.all_reduce(x){_DEVICE}",
     "reduce_scatter": f"px.reduce_scatter(x){_DEVICE}",
     "wait_for_everyone": "group.barrier()",
     "world_size": "group.size",
+}
+
+# What is said of processes alone: elsewhere such names are those of other things.
+OF_PROCESSES: Final = {
+    **PROCESSES,
+    "DeviceMesh": "group = distributed.init()  # one axis: the parts of a batch",
+    "FSDP": _SHARDED,
+    "ZeroRedundancyOptimizer": _SHARDED,
+    "checkpoint": "train.Run(folder, learner, loader)  # saves, and goes on with other numbers",
+    "fsdp": _SHARDED,
+    "gather": f"px.all_gather(x){_DEVICE}",
+    "get_local_rank": "group.local_rank",
+    "init_device_mesh": "group = distributed.init()  # one axis: the parts of a batch",
+    "irecv": "px.broadcast(x, 0)  # from one rank to all; there is no pair",
+    "is_available": "group.size > 1",
+    "isend": "px.broadcast(x, 0)  # from one rank to all; there is no pair",
+    "launch": "phlox launch -n 4 train.py  # in a shell",
+    "local_rank": "group.local_rank",
+    "local_size": "group.local_size",
+    "rank": "group.rank",
+    "recv": "px.broadcast(x, 0)  # from one rank to all; there is no pair",
+    "reduce": f"px.all_reduce(x){_DEVICE}",
+    "scatter": "px.broadcast(x, 0)  # and a part of it",
+    "send": "px.broadcast(x, 0)  # from one rank to all; there is no pair",
+    "size": "group.size",
 }

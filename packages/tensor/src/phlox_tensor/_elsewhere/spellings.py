@@ -184,7 +184,7 @@ NAMES: Final = {
     "long": "{ns}.int64",
     "metrics": "px.train.Accuracy(), and what else phlox metrics lists",
     "ndarray": "{ns}.Tensor",
-    "pmap": "px.distributed: phlox launch starts a process for each device",
+    "pmap": "px.distributed.init()  # phlox launch starts a process for each device",
     "remat": "px.checkpoint(f)",
     "save": "model.save_file(path)",
     "scan": "a loop of Python, inside of px.compile too; x.cumsum(axis=0) and its like",

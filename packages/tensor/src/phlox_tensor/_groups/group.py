@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Never, Protocol, final, runtime_checkable
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, Protocol, final, runtime_ch
 import numpy as np
 from numpy.typing import NDArray
 
-from .._elsewhere.processes import PROCESSES
+from .._elsewhere.processes import OF_PROCESSES
 from .._errors.classes import WrongTypeError
 from .._errors.foreign import warn_user
 
@@ -76,7 +77,7 @@ class Named:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             from ..names import unknown_name  # noqa: PLC0415 - only a failing call needs it
 
-            raise unknown_name(name, "group", PROCESSES, (n for n in dir(self) if n[0] != "_"))
+            raise unknown_name(name, "group", OF_PROCESSES, (n for n in dir(self) if n[0] != "_"))
 
 
 @final
@@ -142,6 +143,20 @@ def warn_alone(op: str) -> None:
         text = f"the device has no group, so nothing comes of the {_JOINED.pop()} processes"
         hint = "px.asarray(x, device=px.Distributed(px.Cpu(), group))"
         warn_user(f"[{op}] {text}\nhint: {hint}")
+
+
+def warn_parted(op: str, group: Group | None, parts: int | None) -> None:
+    """Warn where each process would do the same, and where fewer could not go on with the parts.
+
+    ``phlox launch`` says how many it started, and how few may go on.
+    """
+    size = max(int(os.environ.get("PHLOX_RANKS", "1")), *_JOINED, 1)
+    if group is None and size > 1:
+        text = f"no group, so each of the {size} processes makes the whole training by itself"
+        warn_user(f"[{op}] {text}\nhint: {op}(..., group=distributed.init())")
+    elif parts is None and group and int(os.environ.get("PHLOX_MIN", group.size)) < group.size:
+        text = f"{group.size} parts, as many as processes: fewer cannot go on from a checkpoint"
+        warn_user(f"[{op}] {text}\nhint: {op}(..., microbatches={group.size}, group=group)")
 
 
 def gathered(group: Group, value: Any) -> list[Any]:
