@@ -114,6 +114,69 @@ def test_it_ends_when_it_fails_too_often(tmp_path: Path) -> None:
     assert "failed: exit status 5" in said
 
 
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        ("os._exit(0)", "rank 1 went first, by no end of its script"),
+        ("os.kill(os.getpid(), 9)", "rank 1 went first, by no end of its script"),
+        ("sys.exit(0)", "rank 1 ended, and rank 0 waits for it in an exchange"),
+    ],
+)
+def test_a_rank_that_leaves_the_others_is_named(tmp_path: Path, harm: str, why: str) -> None:
+    script = tmp_path / "leaves.py"
+    lines = (
+        "import os, sys, time",
+        "from phlox import distributed",
+        "group = distributed.init()",
+        "for turn in range(40):",
+        "    group.barrier()",
+        "    time.sleep(0.02)",
+        "    if group.rank == 1 and turn == 20:",
+        f"        {harm}",
+    )
+    script.write_text("\n".join(lines))
+    code, said = launched(tmp_path / "logs", "-n", "2", "--restarts", "0", str(script))
+    assert code != 0
+    assert why in said
+
+
+def test_an_error_that_comes_again_is_not_tried_on(tmp_path: Path) -> None:
+    script = tmp_path / "fails.py"
+    lines = "from phlox import distributed\nif distributed.init().rank:\n    "
+    turns = "\n    ".join(f"def fall{n}(): fall{n + 1}()" for n in range(40))
+    script.write_text(f"{lines}{turns}\n    fall40 = lambda: 1 / 0\n    fall0()\n")
+    code, said = launched(tmp_path / "logs", "-n", "2", str(script))
+    assert code == 1
+    assert said.count("starts again") == 1
+    assert "the same error again, and no checkpoint in between" in said
+    assert said.count("in fall0") == 2  # the traceback of rank 1 is shown whole, each time
+
+
+def test_forgotten_words_are_told_of(tmp_path: Path) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(
+        "from phlox import Autodiff, Cpu, distributed, nn, optim, train\n"
+        "model = nn.Linear(4, 2, device=Autodiff(Cpu()))\n"
+        "train.Learner(model, optim.AdamWConfig().init(), 0.1)\n"
+        "train.Learner(model, optim.AdamWConfig().init(), 0.1, group=distributed.init())\n"
+    )
+    code, said = launched(tmp_path / "logs", "-n", "2", "--min", "1", str(script))
+    assert code == 0, said
+    assert "no group, so each of the 2 processes makes the whole training by itself" in said
+    assert "hint: train.Learner(..., microbatches=2, group=group)" in said
+
+
+def test_a_rank_may_work_on_alone_after_the_others(tmp_path: Path) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(
+        "import time\nfrom phlox import distributed\ngroup = distributed.init()\n"
+        "group.barrier()\ntime.sleep(8 * (group.rank == 0))\nprint('evaluated', group.rank)\n"
+    )
+    code, said = launched(tmp_path / "logs", "-n", "2", "--restarts", "0", str(script))
+    assert code == 0, said
+    assert "evaluated 0" in said
+
+
 def test_a_module_that_cannot_start_is_started_once_as_python_does(tmp_path: Path) -> None:
     words = ["-n", "2", "-m", "json.tool", "--compact", "no-such-file"]
     code, said = launched(tmp_path / "logs", *words)
@@ -124,13 +187,24 @@ def test_a_module_that_cannot_start_is_started_once_as_python_does(tmp_path: Pat
 
 
 def test_what_cannot_be_started_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["-n", "2", "--by", "no-such-program", "script.py"]) == 2
     assert "got no no-such-program" in capsys.readouterr().err
     for words in (["-n", "2"], ["-n", "2", "--min", "3", "script.py"], ["script.py"]):
         with pytest.raises(SystemExit):
             main(words)
+    for words in (["--restarts", "-1"], ["--hang", "0"], ["--logs", __file__]):
+        with pytest.raises(SystemExit):
+            main(["-n", "2", *words, __file__])
+    hosts = tmp_path / "hosts"
+    for text, got in ((None, "No such file"), ("", "an empty file"), ("a slots=4", "a slots=4")):
+        if text is not None:
+            hosts.write_text(text)
+        assert main(["-n", "2", "--hosts", str(hosts), __file__]) == 2
+        said = capsys.readouterr().err
+        assert f"machines from {hosts}: got {got}" in said
+        assert "expected host:4 a line" in said
     with pytest.raises(SystemExit):
         main(["-n", "2", "no-such-script.py"])
     assert "no such script: no-such-script.py" in capsys.readouterr().err
@@ -150,7 +224,7 @@ def test_other_starters_pass_on_what_ranks_are_told(
         program.chmod(0o755)
     words = starter(str(tmp_path / "mpiexec"), "hosts.txt")
     told = [words[at + 1] for at, word in enumerate(words) if word == "-x"]
-    assert sorted(told) == ["PHLOX_HANG", "PHLOX_LAUNCH", "PHLOX_RANKS"]
+    assert sorted(told) == ["PHLOX_HANG", "PHLOX_LAUNCH", "PHLOX_MIN", "PHLOX_RANKS"]
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
     assert "--cpus-per-task=3" in starter(str(tmp_path / "srun"), None)
 

@@ -67,7 +67,7 @@ def init(*, check: bool = True) -> Group:
     if group.size == 1:
         return Solo()
     if seconds > 0 and folder:
-        group.watchdog = Watchdog(seconds, Path(folder) / f"rank-{group.rank}.stacks")
+        group.watchdog = Watchdog(seconds, Path(folder), group.rank)
     joined(group.size)
     _end_all_on_errors(group)
     if check:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Final, final
 
 from . import _memory, _rank
@@ -17,6 +19,7 @@ from . import _memory, _rank
 _TURN: Final = 0.05  # seconds between two looks
 _GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank has failed
 _STACKS: Final = 2.0  # seconds in which all ranks print their stacks, once one has
+_ALONE: Final = 5.0  # seconds in which all who go on wait for one that has ended
 _LINES: Final = 30  # of the log of a rank that failed
 
 
@@ -24,12 +27,20 @@ _LINES: Final = 30  # of the log of a rank that failed
 class Job:
     """The processes of one start."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], logs: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], logs: Path, ranks: int
+    ) -> None:
         """Start them."""
-        self._logs = logs
+        self._logs, self._ranks = logs, ranks
+        self._seen: set[int] = set()  # those of this machine
+        self._lost: int | None = None  # the first that went without an end
+        self._alive = selectors.DefaultSelector()
+        self._inside: dict[Path, int] = {}  # exchanges that ranks are in, while one has ended
+        self._since = 0.0
+        self.left = ""  # who waits for whom that has ended
         logs.mkdir(parents=True, exist_ok=True)
         _memory.remove(logs)  # of a job that was killed with its launcher
-        for kind in ("pid", "failed", "stacks", "shm"):
+        for kind in ("pid", "failed", "stacks", "shm", "ended", "calls"):
             for old in logs.glob(f"rank-*.{kind}"):
                 old.unlink()
         self._process = subprocess.Popen(command, env=dict(env), start_new_session=True)
@@ -38,15 +49,55 @@ class Job:
         """Wait for the end, and return the exit status: that of the launcher, 1 after a hang."""
         failed: float | None = None
         while self._process.poll() is None:
-            sleep(_TURN)
+            self._look()
             stacks = any(path.stat().st_size for path in self._logs.glob("rank-*.stacks"))
             if failed is None and (stacks or any(self._logs.glob("rank-*.failed"))):
                 failed = monotonic() + (_STACKS if stacks else _GRACE)
-            if failed is not None and monotonic() > failed:
+            if failed is None:
+                self.left = self._alone()
+            if self.left or (failed is not None and monotonic() > failed):
                 self.kill()
+        self._look()
         self._sweep()
         _memory.remove(self._logs)
-        return self._process.returncode if self._process.returncode >= 0 else 1
+        code = self._process.returncode
+        if code == 0 and self._lost is None:  # it began and went between two looks
+            self._lost = min(self._seen - set(self._marked("ended")), default=None)
+        return code if code > 0 else int(code < 0 or self._lost is not None)
+
+    def _look(self) -> None:
+        """Wait a turn, or until a rank is gone; note the first that was not at its end."""
+        for rank, pid in self._mine(self._seen):
+            self._seen.add(rank)
+            if hasattr(os, "pidfd_open"):
+                with suppress(OSError):  # it is gone already
+                    self._alive.register(os.pidfd_open(pid), selectors.EVENT_READ, rank)
+        for key, _ in self._alive.select(_TURN):  # those that went first come first
+            self._alive.unregister(key.fd)
+            os.close(key.fd)
+            marks = self._logs.glob(f"rank-{key.data}.[ef]*ed")  # ended, failed
+            if self._lost is None and not any(marks):
+                self._lost = key.data
+
+    def _alone(self) -> str:
+        """Say who waits for whom, where all that go on have waited long, and one has ended."""
+        ended = self._marked("ended")
+        on = sorted(self._seen.difference(ended))
+        known = ended and on and len(self._seen) == self._ranks
+        paths = [self._logs / f"rank-{rank}.calls" for rank in on] if known else []
+        if not paths or not all(path.is_file() for path in paths):
+            return ""
+        inside = {path: int.from_bytes(path.read_bytes(), sys.byteorder) for path in paths}
+        if inside != self._inside or not all(number % 2 for number in inside.values()):
+            self._inside, self._since = inside, monotonic()
+        if monotonic() - self._since < _ALONE:
+            return ""
+        ones, others = (", ".join(map(str, ranks)) for ranks in (ended, on))
+        return f"rank {ones} ended, and rank {others} waits for it in an exchange"
+
+    def _marked(self, kind: str) -> list[int]:
+        """Ranks that left a file of a kind."""
+        return sorted(_number(path) for path in self._logs.glob(f"rank-*.{kind}"))
 
     def kill(self) -> None:
         """End all processes at once."""
@@ -68,6 +119,17 @@ class Job:
                 return True
         return False
 
+    def errors(self) -> set[str]:
+        """Return what ranks failed by, where, and at which checkpoint of a run they were."""
+        saved = self._logs / "saved"
+        at = saved.read_text() if saved.is_file() else ""
+        return {f"{path.read_text()}\f{at}" for path in self._logs.glob("rank-*.failed")}
+
+    @property
+    def began(self) -> bool:
+        """Whether a rank of this machine came to life."""
+        return bool(self._seen)
+
     @property
     def failed_early(self) -> bool:
         """Whether a rank failed by an error, and none had come to ``init()``."""
@@ -81,22 +143,35 @@ class Job:
             for path in stacks:
                 text = path.read_text() or "  none: stopped, or at work in one long call"
                 yield f"rank {_number(path)}:\n{text.rstrip()}"
+        if self.left:
+            yield self.left
+            yield "hint: if group.rank == 0: only around what needs no other rank; no steps, no Run"
+        elif self._lost is not None and not any(self._logs.glob("rank-*.failed")):
+            yield f"rank {self._lost} went first, by no end of its script and no error of Python"
+            yield "hint: it was killed, as by a system out of memory, or called os._exit"
         failed: dict[str, list[int]] = {}
         for path in sorted(self._logs.glob("rank-*.failed"), key=_number):
             failed.setdefault(path.read_text(), []).append(_number(path))
         for text, ranks in failed.items():
-            yield f"rank {', '.join(map(str, ranks))} failed: {text}"
+            headline, _, trace = text.partition("\f")
+            yield f"rank {', '.join(map(str, ranks))} failed: {headline}"
             log = self._logs / f"rank-{ranks[0]}.log"
             if ranks[0] and log.is_file():  # rank 0 wrote to the terminal
-                lines = log.read_text(errors="replace").splitlines()[-_LINES:]
+                most = max(_LINES, trace.count("\n") + _LINES // 3)  # and what was written since
+                lines = log.read_text(errors="replace").splitlines()[-most:]
                 yield "\n".join([f"the end of {log}:", *lines])
 
     def _here(self) -> Iterator[tuple[int, int]]:
         """Rank and process of those on this machine that are alive."""
+        return (found for found in self._mine() if _is_rank(found[1]))
+
+    def _mine(self, known: Container[int] = ()) -> Iterator[tuple[int, int]]:
+        """Rank and process of those that were started on this machine, without some."""
         for path in self._logs.glob("rank-*.pid"):
-            host, _, pid = path.read_text().partition(" ")
-            if host == socket.gethostname() and pid.isdigit() and _is_rank(pid):
-                yield _number(path), int(pid)
+            if _number(path) not in known:
+                host, _, pid = path.read_text().partition(" ")
+                if host == socket.gethostname() and pid.isdigit():
+                    yield _number(path), int(pid)
 
     def _sweep(self) -> None:
         """End ranks that the launcher left, such as stopped ones."""
@@ -105,7 +180,7 @@ class Job:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _is_rank(pid: str) -> bool:
+def _is_rank(pid: int) -> bool:
     """Whether a process is a rank still, and not another one of its number."""
     try:
         return Path(_rank.__file__).name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()

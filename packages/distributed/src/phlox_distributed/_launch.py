@@ -21,15 +21,17 @@ from ._job import Job
 
 # A job that lived so many seconds was a good one: its restarts are counted anew.
 _GOOD: Final = 600.0
+_LONGEST: Final = 1e9  # seconds: timers of the system take little more
+_SHORT: Final = 10.0  # seconds in which a job of which no rank began failed to start
 # What ranks are told, on other hosts too.
-_TOLD: Final = ("PHLOX_LAUNCH", "PHLOX_RANKS", "PHLOX_HANG")
+_TOLD: Final = ("PHLOX_LAUNCH", "PHLOX_RANKS", "PHLOX_HANG", "PHLOX_MIN")
 
 
 def main(words: Sequence[str]) -> int:
     """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="phlox launch", description=__doc__)
     parser.add_argument("-n", type=int, required=True, metavar="RANKS", help="how many processes")
-    parser.add_argument("--hosts", metavar="FILE", help="machines, as mpiexec takes them")
+    parser.add_argument("--hosts", metavar="FILE", help="machines: host:4 a line")
     parser.add_argument("--min", type=int, metavar="RANKS", help="go on with fewer, down to these")
     parser.add_argument("--restarts", type=int, default=3, help="how often in a row (3)")
     parser.add_argument(
@@ -45,13 +47,19 @@ def main(words: Sequence[str]) -> int:
     least = asked.n if asked.min is None else asked.min
     if not script or not 1 <= least <= asked.n:
         parser.error("a script, and 1 <= min <= n: phlox launch -n 4 --min 2 train.py")
+    if asked.restarts < 0 or not 0 < asked.hang <= _LONGEST:
+        parser.error("0 or more restarts, and seconds: phlox launch -n 4 --restarts 0 --hang 600")
     try:
         command = starter(asked.by, asked.hosts)
+        if asked.hosts:
+            require_hosts(Path(asked.hosts), command)
     except DistributedError as error:
         print(error, file=sys.stderr)
         return 2
     if not asked.m and not Path(script[0]).is_file():
         parser.error(f"no such script: {script[0]}")
+    if asked.logs and Path(asked.logs).is_file():
+        parser.error(f"--logs takes a folder, and a file is there: {asked.logs}")
     logs = Path(asked.logs or tempfile.mkdtemp(prefix="phlox-launch-")).resolve()
     code = Launch(command, script, logs, asked.hang).run(asked.n, least, asked.restarts)
     if code == 0 and not asked.logs:
@@ -66,27 +74,37 @@ class Launch:
     def __init__(self, command: list[str], script: list[str], logs: Path, hang: float) -> None:
         """Keep what is started, and where its ranks write."""
         self._command, self._script, self._logs, self._hang = command, script, logs, hang
-        self._asked = 0
+        self._asked, self._by = 0, 0
         self._job: Job | None = None
 
     def run(self, ranks: int, least: int, restarts: int) -> int:
         """Start it, and start it again where it must be; return its exit status."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, self._note)
-        left, came = restarts, False
+        (self._logs / "saved").unlink(missing_ok=True)
+        left, came, before = restarts, False, set[str]()
         while True:
             name = Path(self._command[0]).name
             say(f"{ranks} ranks by {name}; others than 0 write to {self._logs}")
             began = monotonic()
-            self._job = job = self._start(ranks)
+            self._job = job = self._start(ranks, least)
             code = job.wait()
             lived = monotonic() - began
             if code == 0 or self._asked:
-                return code
+                return 128 + signal.SIGINT if code and self._by == signal.SIGINT else code
             for line in job.reasons():
                 say(line)
+            if job.left:
+                say(f"ended with status {code}, as it would again")
+                return code
             if job.failed_early and not came:
                 say(f"ended with status {code}, before distributed.init(): it cannot start")
+                return code
+            if not came and not job.began and lived < _SHORT:
+                say(f"ended with status {code}: it started no rank; of --hosts, ssh HOST must work")
+                return code
+            if before & (before := job.errors()):
+                say(f"ended with status {code}: the same error again, and no checkpoint in between")
                 return code
             came = True
             left = (restarts if lived > _GOOD else left) - 1
@@ -96,12 +114,12 @@ class Launch:
             ranks = max(least, ranks - 1)
             say(f"ended with status {code} after {lived:.1f} s; starts again, {left} times more")
 
-    def _start(self, ranks: int) -> Job:
-        told = dict(zip(_TOLD, (self._logs, ranks, self._hang), strict=True))
+    def _start(self, ranks: int, least: int) -> Job:
+        told = dict(zip(_TOLD, (self._logs, ranks, self._hang, least), strict=True))
         environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
         # A program of its own, since numbers of threads must be said before phlox is imported.
         words = [sys.executable, str(_rank.__file__), *self._script]
-        return Job([*self._command, "-n", str(ranks), *words], environment, self._logs)
+        return Job([*self._command, "-n", str(ranks), *words], environment, self._logs, ranks)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Tell rank 0, which ends or saves behind its step; a second time end all."""
@@ -110,7 +128,7 @@ class Launch:
             if self._job is not None:
                 self._job.tell(signal.SIGUSR1)
             return
-        self._asked += 1
+        self._asked, self._by = self._asked + 1, number
         if self._job is not None and (self._asked > 1 or not self._job.tell(signal.SIGTERM)):
             self._job.kill()
 
@@ -152,6 +170,26 @@ def starter(by: str | None, hosts: str | None) -> list[str]:
             *(word for name in sorted(_TOLD) for word in ("-x", name)),
         ]
     return [found, *(["-f", hosts] if hosts else [])]
+
+
+def require_hosts(path: Path, command: Sequence[str]) -> None:
+    """Refuse a file of machines that the program does not read.
+
+    Raises:
+        DistributedError: where it is missing or empty, or of the form of another program.
+    """
+    form = "host slots=4" if "--hostfile" in command else "host:4"
+    got = ""
+    try:
+        lines = [line.partition("#")[0].strip() for line in path.read_text().splitlines()]
+        wrong = [line for line in lines if "slots" in line and form == "host:4"]
+        got = wrong[0] if wrong else ("" if any(lines) else "an empty file")
+    except (OSError, UnicodeDecodeError) as error:
+        got = getattr(error, "strerror", None) or "no text"
+    if got:
+        expected, hint = f"{form} a line", f"echo '{form.replace('host', 'localhost')}' > {path}"
+        what = f"cannot take machines from {path}"
+        raise DistributedError("launch", what, got=got, expected=expected, hint=hint)
 
 
 def say(text: str) -> None:

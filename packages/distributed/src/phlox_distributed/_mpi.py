@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
 from time import monotonic, sleep
 from typing import Any, Final, final
@@ -18,6 +19,7 @@ from phlox_tensor.needed import needed
 
 from ._watchdog import Watchdog
 
+_UNWATCHED: Final = nullcontext()
 _GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank ends by a status
 
 
@@ -75,31 +77,33 @@ class Mpi(Named):
         receive_counts: Sequence[int],
     ) -> None:
         """Give each rank its piece of ``send``, and fill ``receive`` with those of all ranks."""
-        self._note()
-        self._world.Alltoallv(self._spec(send, send_counts), self._spec(receive, receive_counts))
+        with self._noted():
+            spec = self._spec(receive, receive_counts)
+            self._world.Alltoallv(self._spec(send, send_counts), spec)
 
     def all_gather(self, send: NDArray[Any], receive: NDArray[Any], counts: Sequence[int]) -> None:
         """Fill ``receive`` with what all ranks send, in their order."""
-        self._note()
-        own = [_bytes(send), self._mpi.BYTE]
         if len(set(counts)) == 1:
-            self._world.Allgather(own, [_bytes(receive), self._mpi.BYTE])
+            own = [_bytes(send), self._mpi.BYTE]
+            with self._noted():
+                self._world.Allgather(own, [_bytes(receive), self._mpi.BYTE])
             return
         # MPICH's Allgatherv goes round in pieces of 32 KB: up to 80 times as slow where cores are
         # shared. So each rank sends its piece to all.
         sizes, places = [send.nbytes] * self.size, [0] * self.size
         spec = [_bytes(send), sizes, places, self._mpi.BYTE]
-        self._world.Alltoallv(spec, self._spec(receive, counts))
+        with self._noted():
+            self._world.Alltoallv(spec, self._spec(receive, counts))
 
     def broadcast(self, buffer: NDArray[Any], root: int = 0) -> None:
         """Fill ``buffer`` with that of one rank."""
-        self._note()
-        self._world.Bcast([_bytes(buffer), self._mpi.BYTE], root)
+        with self._noted():
+            self._world.Bcast([_bytes(buffer), self._mpi.BYTE], root)
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
-        self._note()
-        self._world.Barrier()
+        with self._noted():
+            self._world.Barrier()
 
     def window(self, nbytes: int) -> tuple[list[NDArray[Any]], Callable[[], None]] | None:
         """Return memory of each rank that all see, and what waits until all are there.
@@ -166,10 +170,9 @@ class Mpi(Named):
         places = [0, *accumulate(sizes)][: len(sizes)]
         return [_bytes(buffer), sizes, places, self._mpi.BYTE]
 
-    def _note(self) -> None:
+    def _noted(self) -> AbstractContextManager[None]:
         self.status = 0  # whoever raised SystemExit was caught
-        if self.watchdog is not None:
-            self.watchdog.note()
+        return _UNWATCHED if self.watchdog is None else self.watchdog
 
     def __repr__(self) -> str:
         return f"<Mpi, rank {self.rank} of {self.size}>"

@@ -5,6 +5,7 @@ It is run as a file, and imports nothing of phlox: numbers of threads are read w
 
 from __future__ import annotations
 
+import atexit
 import os
 import runpy
 import socket
@@ -28,6 +29,7 @@ def main(words: Sequence[str]) -> None:
     folder = Path(os.environ["PHLOX_LAUNCH"])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"rank-{rank}.pid").write_text(f"{socket.gethostname()} {os.getpid()}")
+    atexit.register(_ended, folder / f"rank-{rank}.ended", os.getpid())
     if rank:  # the terminal is that of rank 0
         log = os.open(folder / f"rank-{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(log, 1)
@@ -43,8 +45,9 @@ def main(words: Sequence[str]) -> None:
             _end(error.code if isinstance(error.code, int) else 1)
         raise
     except BaseException as error:
-        _fail(folder, rank, f"{type(error).__name__}: {error}")
-        traceback.print_exception(error.with_traceback(_own(error.__traceback__)))
+        shown = "".join(traceback.format_exception(error.with_traceback(_own(error.__traceback__))))
+        _fail(folder, rank, f"{type(error).__name__}: {error}\f{shown}")
+        sys.stderr.write(shown)
         _end(1)
 
 
@@ -72,6 +75,12 @@ def _own(trace: TracebackType | None) -> TracebackType | None:
     while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
         trace = trace.tb_next
     return trace
+
+
+def _ended(mark: Path, process: int) -> None:
+    """Say that the script ended by itself, once no thread of it goes on: not by ``os._exit``."""
+    if os.getpid() == process:  # and no child that it forked
+        mark.touch()
 
 
 def _fail(folder: Path, rank: int, text: str) -> None:

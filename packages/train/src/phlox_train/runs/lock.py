@@ -34,12 +34,15 @@ class FolderLock:
         if not _locked(self._file):
             holder = os.read(self._file, 200).decode(errors="replace").strip()
             os.close(self._file)
+            many = "PHLOX_RANKS" in os.environ
             raise RunError(
                 "run",
                 f"another run is in {folder}",
                 got=holder or "a locked file",
                 expected="one run in a folder",
-                hint='train.Run("another folder", ...), or wait for its end',
+                hint="train.Learner(..., group=distributed.init())  # all ranks are in one run"
+                if many
+                else 'train.Run("another folder", ...), or wait for its end',
             )
         os.ftruncate(self._file, 0)
         os.write(self._file, f"process {os.getpid()} on {platform.node()}\n".encode())

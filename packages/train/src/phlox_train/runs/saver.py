@@ -107,6 +107,8 @@ class Saver:
 
         def done(path: Path) -> None:
             self._folder.point(path, step, self._best_kept())
+            if launch := os.environ.get("PHLOX_LAUNCH"):  # which starts again where this goes on
+                (Path(launch) / "saved").write_text(str(step))
             saved(step, path)
 
         self._folder.save(record, step, epoch, dict(values), done)
