@@ -30,6 +30,7 @@ def tree_sum(group: Group, leaves: int, held: ArrayLike) -> NDArray[Any]:
         >>> tree_sum(Solo(), 6, [[1.0, 2.0], [0.5, 0.5]]).tolist()
         [1.5, 2.5]
     """
+    groups.require_group("tree_sum", group)
     try:
         rows = np.array(held)  # a copy, which sums may overwrite
     except ValueError:
