@@ -220,6 +220,9 @@ impl Line {
             poll(&self.device, &self.polling, &self.faults, wgpu::PollType::Poll);
             std::thread::sleep(PAUSE);
         }
+        if meeting.done.arrived() != Some(true) || gone() {
+            return; // The others would take what was never written.
+        }
         word(meeting.words[meeting.own]).store(meeting.turn, Ordering::Release);
         let behind = |address: &usize| word(*address).load(Ordering::Acquire) < meeting.turn;
         while meeting.words.iter().any(behind) && !gone() {

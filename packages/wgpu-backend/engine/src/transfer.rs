@@ -129,11 +129,15 @@ impl Engine {
 
     /// Block until the thread that hands over has seen a mark of `met`.
     pub fn passed(&self, state: &State) -> PyResult<()> {
-        while state.arrived().is_none() {
+        let arrived = loop {
+            if let Some(arrived) = state.arrived() {
+                break arrived;
+            }
             self.check()?;
             std::thread::sleep(PAUSE);
-        }
-        self.check()
+        };
+        self.check()?;
+        if arrived { Ok(()) } else { Err(DriverError::new_err("[step] what was sent to the GPU was never done")) }
     }
 
     /// Ask for bytes of a buffer, as they are when all that is recorded is done.
