@@ -12,9 +12,9 @@ from ._groups.group import Named as Named
 from ._groups.group import Solo as Solo
 from ._groups.group import gathered as gathered
 from ._groups.group import joined as joined
+from ._groups.group import ranks_of as ranks_of
 from ._groups.group import require_group as require_group
 from ._groups.group import told as told
-from ._groups.group import warn_parted as warn_parted
 from ._groups.meeting import Meeting as Meeting
 from ._groups.meeting import part_here as part_here
 from ._groups.sums import TreeNode as TreeNode

@@ -145,10 +145,10 @@ def warn_alone(op: str) -> None:
         warn_user(f"[{op}] {text}\nhint: {hint}")
 
 
-def warn_parted(op: str, group: Group | None, parts: int | None) -> None:
-    """Warn where each process would do the same, and where fewer could not go on with the parts.
+def ranks_of(op: str, group: Group | None, parts: int | None) -> int:
+    """Return how many ranks there are, with a warning where each would do the same by itself.
 
-    ``phlox launch`` says how many it started, and how few may go on.
+    So there is one where ``phlox launch`` may go on with fewer than there are parts by default.
     """
     size = max(int(os.environ.get("PHLOX_RANKS", "1")), *_JOINED, 1)
     if group is None and size > 1:
@@ -157,6 +157,7 @@ def warn_parted(op: str, group: Group | None, parts: int | None) -> None:
     elif parts is None and group and int(os.environ.get("PHLOX_MIN", group.size)) < group.size:
         text = f"{group.size} parts, as many as processes: fewer cannot go on from a checkpoint"
         warn_user(f"[{op}] {text}\nhint: {op}(..., microbatches={group.size}, group=group)")
+    return 1 if group is None else group.size
 
 
 def gathered(group: Group, value: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from phlox_optim import (
 from phlox_record import Record
 from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError, tree
 from phlox_tensor.capture import Cell, drawing_from
-from phlox_tensor.groups import Group, TreeSum, require_group, told, warn_parted
+from phlox_tensor.groups import Group, TreeSum, ranks_of, require_group, told
 from phlox_tensor.random import Generator, generator
 
 from .batches import own_rows, parts_of, placed, recording, rows_of
@@ -126,8 +126,7 @@ class Learner(Generic[M]):
                 both = f"{group!r} and {over!r}"
                 raise ArgumentError("Learner", "two groups", got=both, expected="one group")
             group = over
-        warn_parted("train.Learner", group, microbatches)
-        ranks = 1 if group is None else group.size
+        ranks = ranks_of("train.Learner", group, microbatches)
         microbatches = ranks if microbatches is None else microbatches
         if type(microbatches) is not int or microbatches < 1:
             raise ArgumentError("Learner", "microbatches", got=microbatches, expected="1 or more")
