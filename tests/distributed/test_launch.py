@@ -166,6 +166,14 @@ def test_forgotten_words_are_told_of(tmp_path: Path) -> None:
     assert "hint: train.Learner(..., microbatches=2, group=group)" in said
 
 
+def test_a_script_that_joins_nobody_is_told_of(tmp_path: Path) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text("print('done')\n")
+    code, said = launched(tmp_path / "logs", "-n", "2", str(script))
+    assert code == 0
+    assert "each of 2 ranks did all by itself: none called distributed.init()" in said
+
+
 def test_a_rank_may_work_on_alone_after_the_others(tmp_path: Path) -> None:
     script = tmp_path / "alone.py"
     script.write_text(

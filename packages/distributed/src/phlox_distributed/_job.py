@@ -133,7 +133,12 @@ class Job:
     @property
     def failed_early(self) -> bool:
         """Whether a rank failed by an error, and none had come to ``init()``."""
-        return any(self._logs.glob("rank-*.failed")) and not any(self._logs.glob("rank-*.shm"))
+        return any(self._logs.glob("rank-*.failed")) and not self.joined
+
+    @property
+    def joined(self) -> bool:
+        """Whether a rank came to ``init()``."""
+        return any(self._logs.glob("rank-*.shm"))
 
     def reasons(self) -> Iterator[str]:
         """Yield what ranks left behind: why they failed, their stacks, the ends of their logs."""

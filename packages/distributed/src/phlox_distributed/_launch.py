@@ -90,6 +90,8 @@ class Launch:
             self._job = job = self._start(ranks, least)
             code = job.wait()
             lived = monotonic() - began
+            if code == 0 and ranks > 1 and job.began and not job.joined:
+                say(f"each of {ranks} ranks did all by itself: none called distributed.init()")
             if code == 0 or self._asked:
                 return 128 + signal.SIGINT if code and self._by == signal.SIGINT else code
             for line in job.reasons():
