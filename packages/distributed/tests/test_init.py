@@ -16,7 +16,7 @@ import pytest
 
 import phlox_distributed as distributed
 from phlox_distributed import DistributedError, _init, _memory
-from phlox_tensor import ArgumentError
+from phlox_tensor import ArgumentError, UnknownNameError
 from phlox_tensor.groups import gathered, tree_sum
 
 
@@ -127,3 +127,21 @@ def test_memory_that_killed_ranks_left_is_removed_once_nobody_uses_it(tmp_path: 
         assert others.exists()
     finally:
         others.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("FSDP", "shard_optimizer=True"),
+        ("gather", "px.all_gather(x)"),
+        ("get_local_rank", "group.local_rank"),
+        ("is_available", "group.size > 1"),
+        ("launch", "phlox launch -n 4"),
+        ("rank", "group.rank"),
+        ("send", "px.broadcast(x, 0)"),
+    ],
+)
+def test_names_of_processes_elsewhere_say_what_is_meant(name: str, hint: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        getattr(distributed, name)
+    assert hint in str(caught.value)
