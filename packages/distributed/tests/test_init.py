@@ -85,7 +85,8 @@ def other_says(theirs: object) -> Any:
         mark = [said.size] if receive.dtype == np.int64 else [0]
         receive[...] = np.concatenate([send, mark if counts == [1, 1] else said])
 
-    return SimpleNamespace(rank=0, size=2, all_gather=all_gather)
+    calls = dict.fromkeys(("local_rank", "local_size", "all_to_all", "broadcast", "barrier"), len)
+    return SimpleNamespace(rank=0, size=2, all_gather=all_gather, **calls)
 
 
 def test_a_rank_with_another_version_is_named() -> None:
