@@ -8,10 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from phlox import Autodiff, Cpu, Wgpu, data, optim, train
-from phlox_tensor import DisagreementError
+from phlox_tensor import ArgumentError, DisagreementError
 from phlox_tensor.groups import Solo
 from tests.distributed.threads import MAKING, together
 from tests.distributed.training import log_of, whole
@@ -224,7 +225,87 @@ def test_a_rank_reads_the_batches_that_it_evaluates() -> None:
     assert alone[1] == 30
     found = together(5, evaluated)  # the last one has no batch
     assert [values for values, _ in found] == [alone[0]] * 5
-    assert [count for _, count in found] == [8, 8, 8, 6, 0]
+    assert [count - 2 for _, count in found] == [8, 8, 8, 6, 0]  # all look at the first row
+
+
+def _own_rows(rank: int) -> Any:
+    return data.DataLoader(data.arrays(**{k: v[rank::2] for k, v in rows(24).items()}), 4)
+
+
+@pytest.mark.parametrize(
+    ("loader", "what"),
+    [
+        (_own_rows, "first row"),
+        (lambda r: data.DataLoader(data.arrays(**rows(24 - 4 * r)), 4), "items: got 24 on rank 0"),
+        (lambda r: data.DataLoader(data.arrays(**rows()), 4 + r), "batch: got 4 on rank 0, 5 on r"),
+        (lambda r: data.DataLoader(data.arrays(**rows()), 4, shuffle=r == 0), "order: got 1 on ra"),
+        (lambda r: data.DataLoader(data.arrays(**rows()), 4, shuffle=True, seed=r), "seed: got 0"),
+        (lambda r: batches((4, 4))[: 2 - r], "length: got 2 on rank 0, 1 on rank 1"),
+    ],
+)
+def test_loaders_that_differ_between_ranks_are_refused(loader: Any, what: str) -> None:
+    def run(group: Any) -> None:
+        learner, batches = _learner(group), loader(group.rank)
+        with pytest.raises(ArgumentError, match=rf"\[run\] .*{what}"):
+            train.Run(None, learner, batches, show=False).__enter__()
+        with pytest.raises(ArgumentError, match=rf"\[evaluate\] .*{what}"):
+            train.evaluate(learner.model, forward, batches, group=group)
+
+    together(2, run)
+
+
+def test_a_dataset_that_gives_other_numbers_each_time_is_no_other_dataset() -> None:
+    def run(group: Any) -> None:
+        own = np.random.default_rng(group.rank)
+        noisy = data.of(data.arrays(**rows(12))).map(
+            lambda row: {**row, "x": row["x"] + own.random()}
+        )
+        with train.Run(None, _learner(group), data.DataLoader(noisy, 4), show=False) as run:
+            assert len([*run.batches()]) == 3
+
+    together(2, run)
+
+
+def test_evaluations_of_other_batches_are_refused() -> None:
+    def run(group: Any) -> None:
+        own = [{k: v[group.rank :: 2] for k, v in batch.items()} for batch in batches((4, 4))]
+        with pytest.raises(ArgumentError, match=r"evaluate, 2 batches, data .* on rank 0; eval"):
+            train.evaluate(_learner(group).model, forward, own, group=group)
+
+    together(2, run)
+
+
+def test_ranks_that_leave_out_other_steps_of_a_run_are_told() -> None:
+    def run(group: Any) -> None:
+        got = "step 1, batch 1 of epoch 0 on rank 0; epoch 0 of the run after batch 2, step 2 on"
+        with pytest.raises(ArgumentError, match=got):
+            _run(group, 1, left_out=2 - group.rank)
+
+    together(2, run)
+
+
+def test_ranks_whose_runs_have_other_lengths_are_told() -> None:
+    def run(group: Any) -> None:
+        with pytest.raises(ArgumentError, match="the end of the run on rank 0; step 4, batch 0 of"):
+            _run(group, 1 + group.rank)
+
+    together(2, run)
+
+
+def _run(group: Any, epochs: int, left_out: int | None = None) -> None:
+    learner = _learner(group)
+    loader = data.DataLoader(data.arrays(**rows(16)), 4)
+    with train.Run(None, learner, loader, show=False) as run:
+        for _ in run.epochs(epochs):
+            for number, batch in enumerate(run.batches()):
+                if number != left_out:
+                    learner.step(forward, batch)
+
+
+def _learner(group: Any) -> Any:
+    with MAKING:
+        model = net(Autodiff(Cpu()))
+    return train.Learner(model, optim.SgdConfig().init(), 0.1, group=group, seed=0)
 
 
 def train_rate() -> Any:

@@ -67,6 +67,32 @@ def test_ranks_that_are_given_other_things_are_told() -> None:
             together(2, lambda g: other_settings(g, **{name: both[g.rank]}))  # noqa: B023 - at once
 
 
+@pytest.mark.parametrize("limit", [40, 1 << 21], ids=["buckets", "one bucket"])
+def test_steps_on_batches_of_other_places_are_refused(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(import_module("phlox_train.step.buckets"), "LIMIT", limit)
+
+    def run(group: Any) -> None:
+        feed = batches((6, 6, 6))
+        del feed[1 + group.rank]  # each leaves out one, so that both have as many
+        with pytest.raises(ArgumentError, match=r"step 1, data \w+ on rank 0; step 1, data \w+ on"):
+            trained(group, feed=feed, microbatches=2)
+
+    together(2, run)
+
+
+def test_a_model_that_differs_is_named() -> None:
+    def run(group: Any) -> None:
+        with MAKING:
+            model = nn.Linear(4, 2 + group.rank, device=Autodiff(Cpu()))
+        got = r"the model's weight: got float32 .*2.* on rank 0, float32 .*3.* on rank 1"
+        with pytest.raises(ArgumentError, match=got):
+            train.Learner(model, optim.SgdConfig().init(), 0.1, group=group)
+
+    together(2, run)
+
+
 def test_states_on_ranks_without_a_group_are_refused() -> None:
     with pytest.raises(ArgumentError, match=r"shard_optimizer takes processes(.|\n)*init"):
         train.Learner(net(Autodiff(Cpu())), optim.SgdConfig().init(), 0.1, shard_optimizer=True)

@@ -5,6 +5,7 @@ transport writes its four calls. Sums are made here, so that none depends on how
 are or how their messages travel.
 """
 
+from ._groups.collect import differing as differing
 from ._groups.collect import require_same as require_same
 from ._groups.exchange import tree_sum as tree_sum
 from ._groups.group import Group as Group

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, TypeVar
+from zlib import crc32
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from .runs.feed import refuse_items
 from .step.batches import placed
 from .step.draws import drawing_at
 from .step.outputs import Forward, outputs_of
+from .step.places import fingerprint, meet, require_same_batches
 
 R = TypeVar("R")
 
@@ -59,6 +61,7 @@ def evaluate(
     group = Solo() if group is None else group
     require_group("evaluate", group)
     totals = Totals(metrics, group)
+    require_same_batches(group, batches, "evaluate")
     ask: Callable[[Any, Any], Any] = lambda valid, batch: outputs_of(step, valid, batch)  # noqa: E731 - of two arguments
     for out, batch in _through(model, ask, batches, group):
         totals.add(out, batch)
@@ -131,9 +134,13 @@ def _turns(loader: Any, group: Group) -> Iterator[tuple[int, Any]]:
             with loader.shard(group.rank, group.size) as own:
                 yield from zip(count(group.rank, group.size), own, strict=False)
         return
+    marks = []
     for number, batch in enumerate(loader):
+        if group.size > 1:
+            marks.append(fingerprint(batch))
         if number % group.size == group.rank:
             yield number, batch
+    meet(group, f"evaluate, {len(marks)} batches, data {crc32(repr(marks).encode()):08x}")
 
 
 def _read(leaf: Any) -> Any:

@@ -19,31 +19,46 @@ from .sums import TreeSum
 Array = NDArray[Any]
 
 
+def differing(group: Group, mine: str, kind: Any = None) -> list[tuple[str, Any, str]]:
+    """Return what all ranks are at, its kind and the ranks; nothing where all are at the same.
+
+    A call that every rank begins with tells ranks which make others, whatever these are.
+
+    >>> from phlox_tensor.groups import Solo
+    >>> differing(Solo(), "the end")
+    []
+    """
+    if group.size == 1:
+        return []
+    marks = np.empty(group.size, np.uint32)
+    group.all_gather(np.array([crc32(mine.encode())], np.uint32), marks, [1] * group.size)
+    if len(set(marks.tolist())) == 1:
+        return []
+    runs = [
+        (each, [rank for rank, _ in run])
+        for each, run in groupby(enumerate(gathered(group, (mine, kind))), lambda each: each[1])
+    ]
+    return [
+        (text, kind, f"{ranks[0]}" + f" to {ranks[-1]}" * (len(ranks) > 1))
+        for (text, kind), ranks in runs
+    ]
+
+
 def require_same(group: Group, name: str, x: Array, attributes: tuple[Any, ...]) -> None:
     """Refuse ranks that make different calls, whose bytes would land in wrong places.
 
     Raises:
         ArgumentError: on all ranks, saying what each gives.
     """
-    if group.size == 1:
-        return
     mine = " ".join(map(str, (name, x.dtype, x.shape, *attributes)))
-    marks = np.empty(group.size, np.uint32)
-    group.all_gather(np.array([crc32(mine.encode())], np.uint32), marks, [1] * group.size)
-    if len(set(marks.tolist())) == 1:
+    found = differing(group, mine, (name, str(x.dtype), attributes))
+    if not found:
         return
-    found = gathered(group, (mine, (name, str(x.dtype), attributes)))
-    runs = [
-        (call, [rank for rank, _ in run])
-        for call, run in groupby(enumerate(call for call, _ in found), lambda each: each[1])
-    ]
-    rows = part_here() is not None and all(rest == found[0][1] for _, rest in found)
+    rows = part_here() is not None and len({kind for _, kind, _ in found}) == 1
     raise ArgumentError(
         name,
         "parts or ranks that meet make different calls",
-        got="; ".join(
-            f"{call} on {ranks[0]}" + f" to {ranks[-1]}" * (len(ranks) > 1) for call, ranks in runs
-        ),
+        got="; ".join(f"{call} on {ranks}" for call, _, ranks in found),
         expected="one call, one shape",
         hint="batches of a multiple of microbatches: DataLoader(..., batch, drop_last=True)"
         if rows

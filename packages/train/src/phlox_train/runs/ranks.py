@@ -8,9 +8,11 @@ from typing import Any, Final, cast, final
 from phlox_record import NamedMsgpackRecorder
 from phlox_tensor.groups import Group, Solo, gathered, told
 
+from ..step.places import meet, require_same_batches
 from .checkpoints import Checkpoints
 from .configs import differences
 from .errors import RunError
+from .place import Place
 from .shards import ShardFiles
 
 _RECORDER: Final = NamedMsgpackRecorder()
@@ -26,11 +28,13 @@ class Ranks:
         self._learners = [p for p in parts.values() if getattr(p, "together", None) is not None]
         self.group: Group = self._learners[0].together.group if self._learners else Solo()
         self.first: Final = self.group.rank == 0
+        self._given: Any = ()
         self._loader: Any = None
         self.files: ShardFiles | None = None
 
     def share(self, batches: Any) -> Any:
         """Return a loader of what this rank has of each batch, where batches come apart."""
+        self._given = batches
         counts = {learner.microbatches for learner in self._learners}
         if len(counts) != 1 or not getattr(batches, "splits", False):
             return batches  # whole ones, of which each learner takes its parts
@@ -39,18 +43,20 @@ class Ranks:
         self._loader = batches.part(first, last, counts.pop())
         return self._loader
 
-    def note(self) -> None:
-        """Tell learners how many examples the batch has of which this rank has its share."""
+    def note(self, place: Place) -> None:
+        """Tell learners which batch comes, and how many examples it has in all."""
         for learner in self._learners:
+            learner.together.batch = f", batch {place.number} of epoch {place.epoch}"
             learner.rows = None if self._loader is None else self._loader.rows
 
     def forget(self) -> None:
         """Tell learners that batches are whole ones again."""
         for learner in self._learners:
-            learner.rows = None
+            learner.rows, learner.together.batch = None, ""
 
     def check(self, config: Any) -> None:
-        """Refuse ranks that were given another config."""
+        """Refuse ranks that were given other batches, or another config."""
+        require_same_batches(self.group, self._given, "run")
         first, *others = gathered(self.group, config)
         for rank, other in enumerate(others, 1):
             if changed := differences(first, other):
@@ -79,17 +85,19 @@ class Ranks:
             files = ShardFiles(self.group, None if checkpoints is None else checkpoints.folder)
             self.files = None if files.folder is None else files
 
-    def agreed(self, step: int, saves: bool, *wish: Any) -> tuple[Any, ...]:
+    def agreed(self, place: Place, saves: bool, *wish: Any) -> tuple[Any, ...]:
         """Return what rank 0 says.
 
         Args:
-            step: the one that was done.
+            place: how far the run is.
             saves: whether it begins to write a checkpoint now; others give what that lacks.
             wish: all else.
 
         Raises:
             RunError: on all ranks, where one could not write its shard of the checkpoint before.
         """
+        step = place.step
+        meet(self.group, f"epoch {place.epoch} of the run after batch {place.number}, step {step}")
         agreed: tuple[Any, ...] = told(self.group, (saves, *wish))
         if agreed[0] and self.files is not None:
             own = {k: p.own_shard() for k, p in self._parts.items() if getattr(p, "sharded", False)}
@@ -101,7 +109,8 @@ class Ranks:
         return agreed
 
     def compare(self) -> None:
-        """Compare the parameters of all ranks."""
+        """Compare the parameters of all ranks, at the end of the run."""
+        meet(self.group, "the end of the run")
         for learner in self._learners if self.group.size > 1 else ():
             learner.together.check(learner.model)
 

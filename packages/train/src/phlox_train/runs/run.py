@@ -198,7 +198,7 @@ class Run:
             return
         for batch in self._feed.after(place.number):
             self._inside = True
-            self._ranks.note()
+            self._ranks.note(place)
             yield batch
             self._settle()
         if not place.number:
@@ -384,7 +384,7 @@ class Run:
         why = asked.pop("save", "") or signals.save or self._saver.due(seen, self.epoch)
         signals.save = None
         wanted = saves and bool(self.reason or why) and self._saver.new(self._place)
-        agreed = self._ranks.agreed(self.steps, wanted, self.reason, signals.stop)
+        agreed = self._ranks.agreed(self._place, wanted, self.reason, signals.stop)
         wanted, self.reason, signals.stop = agreed
         if self._folder.checkpoints is not None:
             self._folder.checkpoints.settle()
@@ -434,7 +434,7 @@ class Run:
         self._ranks.compare()
         self._folder.rows.flush()
         new = not self._unsaved and self._saver.new(self._place)
-        if self._ranks.agreed(self.steps, new)[0]:
+        if self._ranks.agreed(self._place, new)[0]:
             self._save(self.reason, {})
         self._ranks.finish()
         if self._folder.checkpoints is not None:

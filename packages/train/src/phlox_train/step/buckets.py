@@ -49,29 +49,38 @@ class Exchange:
             self._rooms[key] = np.empty(held.shape[1], held.dtype)
         return self._rooms[key]
 
-    def rows(self, base: Backend, leaves: int, kinds: Kinds) -> Rows | None:
+    def rows(
+        self, base: Backend, leaves: int, kinds: Kinds, arrive: Callable[[], None]
+    ) -> Rows | None:
         """Return where GPUs add up buckets of these kinds themselves, if they can."""
         if not self._shared:
+            arrive()  # as the ranks tell each other what they can
             self._shared.append(shared_exchange(self.group, base))
         shared = self._shared[0]
         # The sum of one leaf would be memory that the next step writes.
         return None if shared is None or leaves < 2 or not kinds else shared.rows(leaves, kinds)
 
-    def gathered(self, value: Any, rows: Rows | None) -> list[Any]:
-        """Return what each rank gives, behind all that was begun.
+    def gathered(self, value: Any, rows: Rows | None, arrive: Callable[[], None]) -> list[Any]:
+        """Return what each rank gives, behind all that was begun, once all have arrived.
 
         Args:
             value: a tree, of which tensors come as arrays, or as tensors where GPUs add up.
             rows: where they do.
+            arrive: what meets the others.
         """
         if rows is not None:
             assert self._shared[0] is not None
+            arrive()
             return self._shared[0].gathered(value)
         value = read_at_once(value)
-        if "exchange" not in self._threads:
+
+        def found() -> list[Any]:
+            arrive()
             return gathered(self.group, value)
-        found: list[Any] = self.begin("exchange", gathered, self.group, value).result()
-        return found
+
+        if "exchange" not in self._threads:
+            return found()
+        return self.begin("exchange", found).result()
 
 
 @final
@@ -84,11 +93,13 @@ class Buckets:
     Attributes:
         there: which parameters have a gradient here.
         rows: where GPUs add them up; None where the host does.
+        arrive: what meets the others before the first exchange.
     """
 
     def __init__(
         self,
         exchange: Exchange,
+        arrive: Callable[[], None],
         inner: Backend,
         weights: Sequence[Param],
         leaves: int,
@@ -98,18 +109,19 @@ class Buckets:
 
         Args:
             exchange: what carries them.
+            arrive: what meets the others; it is called more than once.
             inner: the device of gradients.
             weights: all parameters, in an order that ranks share.
             leaves: how many parts all ranks have.
             at_once: whether all gradients come at once, behind the backward pass.
         """
         self._exchange, self._inner, self._leaves = exchange, inner, leaves
-        self._weights = weights
+        self._weights, self.arrive = weights, arrive
         self._places = _buckets(weights, LIMIT << at_once)
         self._ready: dict[int, list[Any]] = {}
         self._sent: list[Future[Any]] = []
         kinds = tuple((weights[p[0]].dtype, self._size(p)) for p in self._places)
-        self.rows = exchange.rows(inner.base, leaves, kinds)
+        self.rows = exchange.rows(inner.base, leaves, kinds, arrive)
         self.there = np.zeros(len(weights), bool)
 
     def ready(self, sums: TreeSum[Any], behind: int) -> Ready:
@@ -198,6 +210,7 @@ class Buckets:
 
     def _summed(self, number: int, read: Future[Any]) -> Any:
         held = read.result()
+        self.arrive()
         out = self._exchange.room(number, held)
         return tree_sum(self._exchange.group, self._leaves, held, out)
 

@@ -249,8 +249,7 @@ class Learner(Generic[M]):
     def _with_others(self, together: Together, forward: Forward, batch: Any) -> Outputs:
         """A step of which other ranks compute the other parts."""
         mine, count, given = together.mine, self.microbatches, batch
-        if self.rows is None and self.steps == 0:
-            together.compare(batch)
+        place = together.place(self.steps, batch, self.rows)
         parts, rows = list[Any](), self.rows
         if mine:  # other ranks' rows do not come to the device
             if count > 1 and rows is None:
@@ -258,9 +257,10 @@ class Learner(Generic[M]):
             batch = placed(batch, self.device)
             parts = [batch] if count == 1 else parts_of(batch, count, mine, rows)
         scale = None if self.scaling is None else self.scaling.scale
-        buckets = together.buckets(self.model, count, at_once=self._compile or self._meets)
+        buckets = together.buckets(self.model, count, place, at_once=self._compile or self._meets)
         if self._meets:
             rows = None if count == 1 else rows or rows_of(given)
+            buckets.arrive()
             held, seen = together.met(self._shares, forward, parts, rows, scale)
             buckets.send_all(held)
         elif self._compile:  # gradients are there at once
@@ -329,7 +329,8 @@ class Learner(Generic[M]):
     def _update_with_others(self, together: Together, loss: Any) -> None:
         """A step by the mean of what all ranks give."""
         size, grads = together.group.size, loss
-        buckets = together.buckets(self.model, size, at_once=False)
+        place = f"update {self.steps}{together.batch}"
+        buckets = together.buckets(self.model, size, place, at_once=False)
         sums: TreeSum[Any] = TreeSum(together.group.rank)
         if isinstance(loss, Tensor):
             scaled = loss if self.scaling is None else self.scaling.scaled(loss)

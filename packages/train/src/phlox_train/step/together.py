@@ -35,6 +35,7 @@ from phlox_tensor.names import warn_user
 
 from .buckets import Buckets, Exchange, Layout, added
 from .outputs import Outputs, joined_as, mean_of, weighted
+from .places import Arrival, fingerprint, meet
 
 M = TypeVar("M", bound=Module)
 
@@ -93,6 +94,8 @@ class Together:
         self._device = device
         self._inner = device if device.inner is None else device.inner
         self._exchange = Exchange(group)
+        self.batch = ""  # of a run, which says where it is
+        self._alike: bool | None = None  # whether the first batch was the same on all ranks
 
     def same(self, model: M, *settings: object) -> M:
         """Return the model of rank 0, ids of parameters included.
@@ -102,11 +105,15 @@ class Together:
         """
         texts = [_ADDRESS.sub("", repr(value)) for value in (self.parts, *settings)]
         mine = dict(zip(_SETTINGS, texts, strict=True))
+        for path, param in model.params().items():
+            mine[f"the model's {path}"] = f"{param.dtype} {param.shape}"
+        meet(self.group, "Learner(...)")
         first, *others = gathered(self.group, mine)
         for rank, other in enumerate(others, 1):
-            for name in first:
-                if other[name] != first[name]:
-                    got = f"{first[name]} on rank 0, {other[name]} on rank {rank}"
+            for name in dict.fromkeys([*first, *other]):
+                one, two = first.get(name, "none"), other.get(name, "none")
+                if one != two:
+                    got = f"{one} on rank 0, {two} on rank {rank}"
                     hint = "the same Learner(...) on all ranks, each of which takes every step"
                     raise ArgumentError(
                         "Learner", name, got=got, expected="the same on all ranks", hint=hint
@@ -117,17 +124,28 @@ class Together:
             return model
         return model.load_record(_RECORDER.from_bytes(data, dtype="stored"))
 
-    def compare(self, batch: Any) -> None:
+    def place(self, step: int, batch: Any, rows: int | None) -> str:
+        """Return what the ranks that take a step have in common.
+
+        Args:
+            step: how many were taken.
+            batch: that is the same on all ranks, where the first one was.
+            rows: of the whole batch, where this is a share of one.
+        """
+        place = f"step {step}{self.batch}"
+        if rows is None and self._alike is None:
+            meet(self.group, f"the first batch, at {place}")
+            self._alike = self._compare(batch)
+        return place if rows or not self._alike else f"{place}, data {fingerprint(batch):08x}"
+
+    def _compare(self, batch: Any) -> bool:
         """Warn where ranks are given other batches, such as shares: parts of each are left out."""
-        digest = hashlib.blake2b(digest_size=8)
-        for leaf in tree.leaves(batch):
-            array = leaf.numpy() if isinstance(leaf, Tensor) else leaf
-            if isinstance(array, np.ndarray) and not array.dtype.hasobject:
-                digest.update(array.tobytes())
-        if len(set(gathered(self.group, digest.hexdigest()))) > 1 and self.group.rank == 0:
+        alike = len(set(gathered(self.group, fingerprint(batch, everywhere=True)))) == 1
+        if not alike and self.group.rank == 0:
             text = "ranks are given other batches, and each computes its parts of its own alone"
             hint = "for batch in run.batches(): learner.step(forward, batch); or one batch on all"
             warn_user(f"[Learner] {text}\nhint: {hint}")
+        return alike
 
     def check(self, model: Module) -> None:
         """Compare the bits of the parameters with those of the other ranks."""
@@ -152,9 +170,10 @@ class Together:
                 "so; else memory or a processor may be damaged",
             )
 
-    def buckets(self, model: Module, leaves: int, *, at_once: bool) -> Buckets:
-        """Return what carries the gradients of a step with so many parts."""
-        return Buckets(self._exchange, self._inner, weights_of(model), leaves, at_once)
+    def buckets(self, model: Module, leaves: int, place: str, *, at_once: bool) -> Buckets:
+        """Return what carries the gradients of a step with so many parts, which all are at."""
+        arrive = Arrival(self.group, place)
+        return Buckets(self._exchange, arrive, self._inner, weights_of(model), leaves, at_once)
 
     def met(
         self, shares: Sequence[Any], forward: Any, parts: list[Any], rows: int | None, scale: Any
@@ -187,7 +206,7 @@ class Together:
 
     def gathered(self, value: Any, buckets: Buckets) -> list[Any]:
         """Return the trees of all ranks, behind all gradients of this one."""
-        return self._exchange.gathered(value, buckets.rows)
+        return self._exchange.gathered(value, buckets.rows, buckets.arrive)
 
     def summed(self, model: Module, buckets: Buckets, seen: list[PartResult | None]) -> Whole:
         """Return what the parts of all ranks give together.

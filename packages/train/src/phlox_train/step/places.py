@@ -1,0 +1,105 @@
+"""Where each rank is: they meet in exchanges, which have to be of the same step and batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, final
+from zlib import crc32
+
+import numpy as np
+
+from phlox_tensor import ArgumentError, Tensor, tree
+from phlox_tensor.groups import Group, differing, gathered
+
+_SAMPLES: Final = 256  # elements of an array that are compared
+_HOST: Final = frozenset({"cpu", "numpy"})
+
+
+def meet(group: Group, place: str) -> None:
+    """Wait for the others, and refuse ranks that are elsewhere: what they send would be mixed up.
+
+    Raises:
+        ArgumentError: on all ranks, saying where each is.
+    """
+    if found := differing(group, place):
+        got = "; ".join(f"{theirs} on rank {ranks}" for theirs, _, ranks in found)
+        hint = "leave out a batch, a step or an evaluation on all ranks, or on none"
+        what, expected = "ranks are out of step", "the same step and batch on all ranks"
+        raise ArgumentError("group", what, got=got, expected=expected, hint=hint)
+
+
+@final
+class Arrival:
+    """Meets the others once, before the first exchange of a step."""
+
+    def __init__(self, group: Group, place: str) -> None:
+        """Note where this rank is; it waits for nobody yet."""
+        self._group, self._place = group, place
+        self._met: Future[None] = Future()
+
+    def __call__(self) -> None:
+        """Meet; every later call ends as the first one did."""
+        if not self._met.done():
+            try:
+                meet(self._group, self._place)
+            except Exception as error:
+                self._met.set_exception(error)
+            else:
+                self._met.set_result(None)
+        self._met.result()
+
+
+def fingerprint(batch: Any, *, everywhere: bool = False) -> int:
+    """Return a number of some elements of a batch, those of arrays and tensors on the host.
+
+    Args:
+        everywhere: read tensors of other devices too, which waits for them.
+    """
+    found = 0
+    for leaf in tree.leaves(batch):
+        array = leaf
+        if isinstance(leaf, Tensor) and (everywhere or leaf.device.base.name in _HOST):
+            array = leaf.numpy()
+        if isinstance(array, np.ndarray) and not array.dtype.hasobject:
+            flat = array.reshape(-1)[:: max(1, array.size // _SAMPLES)]
+            found = crc32(flat.tobytes(), crc32(repr(array.shape).encode(), found))
+        elif isinstance(leaf, str):
+            found = crc32(leaf.encode(), found)
+    return found
+
+
+def require_same_batches(group: Group, batches: Any, op: str) -> None:
+    """Refuse loaders that differ between ranks: each deals rows of its own, and the rest is lost.
+
+    Raises:
+        ArgumentError: on all ranks, naming what differs on which.
+    """
+    if group.size == 1:
+        return
+    meet(group, f"the start of {op}")
+    first, *others = gathered(group, _facts(batches))
+    for rank, other in enumerate(others, 1):
+        for name in dict.fromkeys([*first, *other]):
+            one, two = first.get(name, "none"), other.get(name, "none")
+            if one == two or None in (one, two):
+                continue
+            raise ArgumentError(
+                op,
+                f"the batches of ranks differ in {name}",
+                got=f"{one} on rank 0, {two} on rank {rank}",
+                expected="the whole data on each rank, in one order, of which each takes its share",
+                hint="data.DataLoader(dataset, 64, shuffle=True), the same on all ranks",
+            )
+
+
+def _facts(batches: Any) -> dict[str, Any]:
+    """What tells loaders apart: sizes, seed, order, and their first row."""
+    if not hasattr(batches, "at") or not hasattr(batches, "into_record"):
+        return {"length": len(batches)} if hasattr(batches, "__len__") else {}
+    facts = {k: v for k, v in batches.into_record().items() if k not in ("epoch", "number")}
+    one = batches.part(0, 1, facts["batch"]) if batches.splits else batches
+    read: Callable[[], int] = lambda: fingerprint(one.at(0, 0), everywhere=True)  # noqa: E731
+    row = read()
+    # None of a dataset that gives other numbers each time, as of a generator of its own.
+    return {**facts, "the first row": f"{row:08x}" if read() == row else None}
