@@ -133,6 +133,8 @@ class Together:
             rows: of the whole batch, where this is a share of one.
         """
         place = f"step {step}{self.batch}"
+        if self.group.size == 1:
+            return place
         if rows is None and self._alike is None:
             meet(self.group, f"the first batch, at {place}")
             self._alike = self._compare(batch)
