@@ -260,7 +260,6 @@ class Learner(Generic[M]):
         buckets = together.buckets(self.model, count, place, at_once=self._compile or self._meets)
         if self._meets:
             rows = None if count == 1 else rows or rows_of(given)
-            buckets.arrive()
             held, seen = together.met(self._shares, forward, parts, rows, scale)
             buckets.send_all(held)
         elif self._compile:  # gradients are there at once
@@ -329,8 +328,7 @@ class Learner(Generic[M]):
     def _update_with_others(self, together: Together, loss: Any) -> None:
         """A step by the mean of what all ranks give."""
         size, grads = together.group.size, loss
-        place = f"update {self.steps}{together.batch}"
-        buckets = together.buckets(self.model, size, place, at_once=False)
+        buckets = together.buckets(self.model, size, f"update {self.steps}", at_once=False)
         sums: TreeSum[Any] = TreeSum(together.group.rank)
         if isinstance(loss, Tensor):
             scaled = loss if self.scaling is None else self.scaling.scaled(loss)

@@ -27,7 +27,6 @@ from phlox_tensor import (
     Ready,
     Tensor,
     asarray,
-    tree,
     where,
 )
 from phlox_tensor.groups import Group, Meeting, TreeSum, gathered, share_of, told
@@ -175,6 +174,8 @@ class Together:
     def buckets(self, model: Module, leaves: int, place: str, *, at_once: bool) -> Buckets:
         """Return what carries the gradients of a step with so many parts, which all are at."""
         arrive = Arrival(self.group, place)
+        if group_over(self._device) is not None:
+            arrive()  # the forward pass exchanges, too
         return Buckets(self._exchange, arrive, self._inner, weights_of(model), leaves, at_once)
 
     def met(
