@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from phlox import Numpy
+from phlox import Numpy, asarray, float32
 from phlox_tensor import DType
+from phlox_train.step.shared import shared_exchange
 from tests.distributed.test_steps import tokens, trained
 from tests.distributed.threads import Threads, together
 
@@ -84,3 +85,52 @@ def test_a_device_that_sees_no_memory_is_read(
     monkeypatch.setattr(Numpy, "shared", lambda _, memory: None)
     assert together(2, partial(trained, inner=Numpy)) == [alone] * 2
     assert not asked
+
+
+def test_a_step_that_fails_writes_nothing_that_a_slower_rank_still_reads(asked: list[int]) -> None:
+    put_again = threading.Barrier(2)
+
+    def run(group: Any) -> list[float]:
+        exchange = shared_exchange(group, Numpy())
+        assert exchange is not None
+
+        def begun(value: float) -> Any:
+            rows = exchange.rows(2, ((float32, 4),))
+            assert rows is not None
+            own = [asarray(np.full(4, value, np.float32))]
+            rows.put(0, own)
+            return rows, own
+
+        rows, own = begun(1.0 + group.rank)
+        exchange.gathered(None)
+        early = rows.summed(0, own) if group.rank == 0 else None
+        begun(10.0)  # of a step that fails before the ranks meet
+        begun(20.0)
+        put_again.wait(20)
+        found: list[float] = (rows.summed(0, own) if early is None else early).tolist()
+        return found
+
+    assert together(2, run) == [[3.0] * 4] * 2
+
+
+def test_what_trains_later_takes_the_memory_of_what_trained_before(asked: list[int]) -> None:
+    def run(group: Any) -> list[Any]:
+        return [trained(group, inner=Numpy, microbatches=parts) for parts in (8, 8, 4)]
+
+    first, second, _ = together(2, run)[0]
+    assert first == second
+    assert len(asked) == 2 * 2  # on each rank for gradients, and for what is small
+
+
+@pytest.mark.parametrize(("limit", "count"), [(1 << 13, 1), (1 << 17, 2)], ids=["rows", "small"])
+def test_memory_that_a_device_refuses_is_asked_for_once(
+    asked: list[int], monkeypatch: pytest.MonkeyPatch, limit: int, count: int
+) -> None:
+    alone = trained(None, inner=Numpy)
+
+    def shared(_: Numpy, memory: np.ndarray) -> Any:
+        return Pages(memory) if memory.nbytes < limit else None
+
+    monkeypatch.setattr(Numpy, "shared", shared)
+    assert together(2, partial(trained, inner=Numpy)) == [alone] * 2
+    assert len(asked) == 2 * count

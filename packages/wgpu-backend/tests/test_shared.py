@@ -49,7 +49,7 @@ def test_a_gpu_writes_and_reads_memory_of_the_host(gpu: Wgpu, up: Up, seen: Any)
 def test_what_is_called_behind_a_meeting_waits_for_all(gpu: Wgpu, up: Up, seen: Any) -> None:
     memory, shared = seen
     words = [pages(1)[:4].view(np.uint32) for _ in range(2)]
-    shared.put(up(np.float32([1, 2])), 0)
+    shared.put(up(np.array([1, 2], np.float32)), 0)
     shared.meet(words, 0, 1)()
     gone_on = threading.Event()
 
@@ -63,7 +63,7 @@ def test_what_is_called_behind_a_meeting_waits_for_all(gpu: Wgpu, up: Up, seen: 
 
     thread = threading.Thread(target=other)
     thread.start()
-    copied = gpu.ops.add(shared.array(2, pt.float32, 256), up(np.float32([0, 0])))
+    copied = gpu.ops.add(shared.array(2, pt.float32, 256), up(np.zeros(2, np.float32)))
     gone_on.set()
     assert gpu.read(copied).tolist() == [3, 4]
     thread.join()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
@@ -30,34 +31,36 @@ _SMALL: Final = 1 << 16  # bytes for what is small, at least
 
 @final
 class Memory:
-    """Memory of all ranks. It is there twice, and steps take turns.
+    """Memory of all ranks. It is there twice, and meetings take turns.
 
-    When all ranks have put a step's values there, all have read those of the step before, whose
-    memory the next step writes.
+    When all ranks have put values there and meet, all have read those of the meeting before, whose
+    memory is written next. A step that fails before it meets has its half written again.
     """
 
-    def __init__(self, rank: int, base: Backend, nbytes: int, views: Sequence[Any]) -> None:
+    def __init__(self, exchange: SharedExchange, nbytes: int, views: Sequence[Any]) -> None:
         """Take what a device makes of the memory of each rank, of which a half is this large."""
-        self._rank, self.base, self.nbytes, self._views = rank, base, nbytes, views
-        self._at = 0
-
-    def begin(self) -> None:
-        """Begin a step."""
-        self._at = self.nbytes - self._at
+        self._exchange, self.base, self.nbytes = exchange, exchange.base, nbytes
+        self._views = views
 
     def put(self, value: Tensor[Any], at: int) -> None:
         """Write a tensor to the memory of this rank, behind all that was called before."""
         flat = value.detach().to_device(self.base).reshape(-1)
-        self._views[self._rank].put(flat.primitive, self._at + at)
+        half = (self._exchange.turn + 1) % 2 * self.nbytes
+        self._views[self._exchange.group.rank].put(flat.primitive, half + at)
 
     def found(self, rank: int, count: int, dtype: DType, at: int) -> Tensor[Any]:
-        """Return what a rank put: what is there when it is read, in this step."""
-        return Tensor(self._views[rank].array(count, dtype, self._at + at), self.base)
+        """Return what a rank put before the last meeting: what is there when it is read."""
+        half = self._exchange.turn % 2 * self.nbytes
+        return Tensor(self._views[rank].array(count, dtype, half + at), self.base)
 
 
 @final
 class SharedExchange:
-    """What carries values of the GPUs of one machine."""
+    """What carries values of the GPUs of one machine.
+
+    Attributes:
+        turn: how often the ranks have met.
+    """
 
     def __init__(self, group: Group, base: Backend) -> None:
         """Begin without memory.
@@ -69,13 +72,31 @@ class SharedExchange:
         self.group, self.base = group, base
         self._here: Any = None  # the memory of this rank
         self._words: list[NDArray[Any]] = []
-        self._turn = 0
+        self.turn = 0
         self._wait: Callable[[], None] | None = None
-        self._small: Memory | None = None
-        self._rows: dict[Any, Rows | None] = {}
+        self._held: dict[str, Memory] = {}
+        self._refused: int | None = None  # bytes
+        self._rows: dict[Any, Rows] = {}
 
-    def memory(self, nbytes: int) -> Memory | None:
-        """Return memory of all ranks; None where a GPU does not see that of another. All call."""
+    def memory(self, use: str, nbytes: int) -> Memory | None:
+        """Return memory of all ranks, which a use keeps while it is large enough. All call.
+
+        None where a GPU does not see that of another, or where there was no room for so much.
+        """
+        held = self._held.get(use)
+        if held is not None and held.nbytes >= nbytes:
+            return held
+        if self._refused is not None and nbytes >= self._refused:
+            return None
+        # What the GPU took stays until the process ends, so each is twice as large as the last.
+        found = self._allocated(max(nbytes, 0 if held is None else 2 * held.nbytes))
+        if found is None:
+            self._refused = nbytes
+        else:
+            self._held[use] = found
+        return found
+
+    def _allocated(self, nbytes: int) -> Memory | None:
         nbytes = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
         ask: Any = self.group
         views = ask.memory(2 * nbytes + 2 * mmap.PAGESIZE)  # a page for the word, one to begin at
@@ -89,18 +110,16 @@ class SharedExchange:
         if not all(gathered(self.group, None not in seen)):
             return None
         self._here = seen[self.group.rank]
-        return Memory(self.group.rank, self.base, nbytes, seen)
+        return Memory(self, nbytes, seen)
 
     def rows(self, leaves: int, kinds: Kinds) -> Rows | None:
         """Return where buckets of these kinds are added up, the same in each step."""
         key = leaves, kinds
         if key not in self._rows:
-            rows = Rows(self.group, leaves, kinds)
-            rows.memory = self.memory(rows.nbytes)
-            self._rows[key] = None if rows.memory is None else rows
-        if (found := self._rows[key]) is not None and found.memory is not None:
-            found.memory.begin()
-        return found
+            self._rows[key] = Rows(self.group, leaves, kinds)
+        rows = self._rows[key]
+        rows.memory = self.memory("rows", rows.nbytes)
+        return None if rows.memory is None else rows
 
     def gathered(self, values: Any) -> list[Any]:
         """Return the trees of all ranks, whose tensors travel with all that was put in this step.
@@ -113,12 +132,9 @@ class SharedExchange:
         told = tree.rebuild(structure, marks), [(p, x.dtype, x.size) for p, x in kinds]
         found = gathered(self.group, told)
         need = max(sum(_wide(count) for *_, count in theirs) for _, theirs in found)
-        if self._small is None or self._small.nbytes < need:
-            self._small = self.memory(max(2 * need, _SMALL))
-        small = self._small
+        small = self.memory("small", max(need, _SMALL))
         if small is None:
             return self._through_host(values)
-        small.begin()
         at = 0
         for _, flat in kinds:
             small.put(flat, at)
@@ -145,8 +161,8 @@ class SharedExchange:
         """Keep back what is called from now on until all ranks have put what they did before."""
         if self._wait is not None:  # no more than a step is on its way
             self._wait()
-        self._turn += 1
-        self._wait = self._here.meet(self._words, self.group.rank, self._turn)
+        self.turn += 1
+        self._wait = self._here.meet(self._words, self.group.rank, self.turn)
 
 
 @final
@@ -190,9 +206,17 @@ class _Mark(NamedTuple):
 
 
 def shared_exchange(group: Group, base: Backend) -> SharedExchange | None:
-    """Return what carries values of GPUs of one machine; None where there is no such thing."""
+    """Return what carries values of GPUs of one machine; None where there is no such thing.
+
+    All that trains in a group has one: its memory stays until the process ends.
+    """
     if not hasattr(group, "memory") or group.local_size < group.size:
         return None
+    return _exchange_of(group, base)
+
+
+@cache
+def _exchange_of(group: Group, base: Backend) -> SharedExchange | None:
     block = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
     if not all(gathered(group, base.shared(block) is not None)):
         return None
