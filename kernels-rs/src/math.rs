@@ -19,7 +19,7 @@ pub mod wide;
 /// How `a * b + c` is computed.
 pub trait Fma: Copy + Send + Sync + 'static {
     /// Whether it is for x86-64 without AVX2.
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     /// `a * b + c` in `f32`.
     fn fma(a: f32, b: f32, c: f32) -> f32;
     /// `a * b + c` in `f64`.
@@ -58,7 +58,7 @@ impl Fma for Fused {
 }
 
 impl Fma for Split {
-    const OLD: bool = cfg!(target_arch = "x86_64");
+    const BASELINE: bool = cfg!(target_arch = "x86_64");
     #[inline(always)]
     fn fma(a: f32, b: f32, c: f32) -> f32 {
         a * b + c

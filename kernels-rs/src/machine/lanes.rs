@@ -276,8 +276,8 @@ pub struct Block<T> {
 
 /// A kernel that [`launch`] compiles once per instruction set. `run` must be `#[inline(always)]`.
 pub trait Kernel<T: Real> {
-    /// Whether it is compiled for x86-64 without AVX2 too. Who launches one that is not has another way where [`is_old`].
-    const OLD: bool = true;
+    /// Whether it is compiled for x86-64 without AVX2 too. Who launches one that is not has another way where [`is_baseline`].
+    const BASELINE: bool = true;
     /// The work.
     ///
     /// # Safety
@@ -314,7 +314,7 @@ pub fn launch<T: Real, K: Kernel<T>>(kernel: K) {
             Level::Baseline => {}
         }
     }
-    if const { K::OLD || cfg!(not(target_arch = "x86_64")) } {
+    if const { K::BASELINE || cfg!(not(target_arch = "x86_64")) } {
         portable(kernel);
     } else {
         unreachable!("old processors have another way");
@@ -322,7 +322,7 @@ pub fn launch<T: Real, K: Kernel<T>>(kernel: K) {
 }
 
 /// Whether this is x86-64 without AVX2, which has loops of its own for what is often used alone.
-pub fn is_old() -> bool {
+pub fn is_baseline() -> bool {
     cfg!(target_arch = "x86_64") && level() == Level::Baseline
 }
 

@@ -23,7 +23,7 @@ use crate::dtype::{BF16, DType, F16};
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::machine::amx::Processor;
-use crate::machine::lanes::{Block, Lanes, Real, is_old, lane_count};
+use crate::machine::lanes::{Block, Lanes, Real, is_baseline, lane_count};
 use crate::machine::threads;
 use heads::Heads;
 use hidden::Changes;
@@ -169,7 +169,7 @@ impl<T: RowElement<Wide: Score>> Job<T> {
     }
 
     fn run(&self, out: &mut Array) -> Result<()> {
-        if self.heads / self.shared * self.queries <= decode::MOST && !is_old() {
+        if self.heads / self.shared * self.queries <= decode::MOST && !is_baseline() {
             return decode::run(self, out);
         }
         forward::run(self, out);

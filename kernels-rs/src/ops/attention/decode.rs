@@ -212,7 +212,7 @@ struct Dots<'a, W> {
 }
 
 impl<W: Score> Kernel<W> for Dots<'_, W> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(mut self) {
         let rows = self.to.len() / TILE;
@@ -281,7 +281,7 @@ struct Mix<'a, W> {
 }
 
 impl<W: Score> Kernel<W> for Mix<'_, W> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = W>>(mut self) {
         let rows = self.weights.len() / TILE;

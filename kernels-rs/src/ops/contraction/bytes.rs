@@ -7,8 +7,9 @@
 mod amx;
 mod panels;
 
+use super::pack::Lies;
 use super::side::{self, KEEPS};
-use super::tile::{Cut, Lies, Multiply, Start, Strip, by_one_instruction, tile_rows};
+use super::tile::{Cut, Multiply, Start, Strip, by_one_instruction, tile_rows};
 use super::{Product, SERIAL};
 use crate::array::Array;
 use crate::dtype::Element;

@@ -11,7 +11,7 @@ use super::tile::{Multiply, Start, Strip, lying_rows, tile_rows, wide_rows};
 use crate::array::Array;
 use crate::dtype::{DType, Float};
 use crate::error::Result;
-use crate::machine::lanes::{Real, is_old, lane_count};
+use crate::machine::lanes::{Real, is_baseline, lane_count};
 use crate::machine::simd::has_bf16_pairs;
 use crate::machine::threads;
 use crate::memory::owned::Memory;
@@ -63,7 +63,7 @@ impl<T: Float<Wide: Sum>> Way for Widened<T> {
     const PACKS: bool = true;
     fn applies(call: &Call<T>) -> bool {
         // Pairs are twice as fast from where packing them pays.
-        !is_old() && (call.size.0 <= FEW_DOTS || T::DTYPE != DType::BF16 || !has_bf16_pairs())
+        !is_baseline() && (call.size.0 <= FEW_DOTS || T::DTYPE != DType::BF16 || !has_bf16_pairs())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The cells that operands are packed into, and how cells are multiplied.
 
-use super::tile::{Lies, Multiply};
+use super::pack::Lies;
+use super::tile::Multiply;
 #[cfg(target_arch = "x86_64")]
 use crate::dtype::DType;
 use crate::dtype::Float;
@@ -128,7 +129,7 @@ impl<R: Real> Multiply for Same<R> {
 pub struct Streamed<T>(PhantomData<T>);
 
 impl<T: Float<Wide: Real>> Multiply for Streamed<T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     const LYING: bool = true;
     // A single register across is a whole panel where there are so many columns and no more: packing does it.
     const TILES: (Lies, [usize; 2]) = (Lies::Packed, [2, 4]);

@@ -7,7 +7,7 @@ use super::linear;
 use crate::array::Array;
 use crate::dtype::{DType, Element, Kind};
 use crate::error::{Error, Result};
-use crate::machine::lanes::{Kernel, Lanes, is_old, launch};
+use crate::machine::lanes::{Kernel, Lanes, is_baseline, launch};
 use crate::machine::simd::{has_amx, has_bf16_pairs};
 use crate::machine::threads::{self, SharedMut};
 use crate::math::Fma;
@@ -51,7 +51,7 @@ pub fn quantized_linear(x: &Array, weight: &Array, scale: &Array, bias: Option<&
     }
     let rows = x.numel().checked_div(k).unwrap_or(0);
     let whole = bits == 8 || (k / groups).is_multiple_of(2);
-    if whole && !is_old() && weight.dtype() == DType::I8 && dtype != DType::F64 && (1..=FEW).contains(&rows) {
+    if whole && !is_baseline() && weight.dtype() == DType::I8 && dtype != DType::F64 && (1..=FEW).contains(&rows) {
         return few(x, weight, scale, bias, bits);
     }
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -191,7 +191,7 @@ struct Few {
 }
 
 impl Kernel<f32> for Few {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = f32>>(self) {
         let rows = self.size.0;

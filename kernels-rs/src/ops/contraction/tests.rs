@@ -242,7 +242,8 @@ fn kept_weights_change_no_bit() {
         for turned in [false, true] {
             check_kept::<f32>(size, turned, turned || size.2 < size.0, &mut random);
             check_kept::<f64>(size, turned, turned || size.2 < size.0, &mut random);
-            let packs = pairs::Pairs::supported() || crate::machine::simd::has_amx() || crate::machine::lanes::is_old();
+            let packs =
+                pairs::Pairs::supported() || crate::machine::simd::has_amx() || crate::machine::lanes::is_baseline();
             check_kept::<BF16>(size, turned, turned || size.2 < size.0 || packs, &mut random);
         }
         check_kept::<F16>(size, true, true, &mut random);

@@ -3,16 +3,7 @@
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::machine::simd::{Level, level, opaque, prefetch, prefetch_near};
 
-/// Where the left side of a product lies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Lies {
-    /// In panels.
-    Packed,
-    /// Where it was.
-    InPlace,
-    /// In one of both.
-    Either,
-}
+use super::pack::Lies;
 
 /// How a cell of the left side meets a register of the right side.
 pub trait Multiply: 'static {
@@ -49,8 +40,8 @@ pub trait Multiply: 'static {
         }
         values
     }
-    /// As of the kernel.
-    const OLD: bool = true;
+    /// Whether the kernel is compiled for x86-64 without AVX2 too.
+    const BASELINE: bool = true;
     /// True when packed left sides meet right sides that lie as they are, so that these are asked for ahead.
     const LYING: bool = false;
     /// Asks for cells that are read soon.
@@ -230,7 +221,7 @@ impl Cut {
 }
 
 impl<M: Multiply> Kernel<M::Real> for Strip<M> {
-    const OLD: bool = M::OLD;
+    const BASELINE: bool = M::BASELINE;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = M::Real>>(self) {
         let cut = Cut::new(self.rows, self.high);

@@ -144,7 +144,7 @@ struct Run<T> {
 }
 
 impl<T: Real> Kernel<T> for Chunk<'_, T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let Chunk { job, index, sums } = self;

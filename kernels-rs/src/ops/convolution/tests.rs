@@ -303,7 +303,7 @@ fn few_positions_are_dot_products() {
 /// The gradient of the weights by tiles, whatever it costs: some images at a time, some rows of a plane at a time.
 #[test]
 fn gradients_by_tiles_agree_with_the_definition() {
-    if crate::machine::lanes::is_old() {
+    if crate::machine::lanes::is_baseline() {
         return;
     }
     fn check<T: Element + crate::machine::lanes::Real>(case: &Case, random: &mut Random, epsilon: f64) {

@@ -12,7 +12,7 @@ use crate::dtype::{BF16, DType};
 use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::amx::Processor;
-use crate::machine::lanes::{Real, is_old};
+use crate::machine::lanes::{Real, is_baseline};
 use crate::machine::threads::SharedMut;
 use crate::ops::contraction::Gemm;
 use crate::ops::elementwise::convert::cast;
@@ -81,7 +81,7 @@ ways! {
 
 /// Whether there are the quicker ways: `f64`, which few networks have, goes by those that always apply, as do old processors.
 fn quick<T: Real>() -> bool {
-    !matches!(T::DTYPE, DType::F64) && !is_old()
+    !matches!(T::DTYPE, DType::F64) && !is_baseline()
 }
 
 /// What computes a gradient with respect to the kernel; none if a sum is not finite.

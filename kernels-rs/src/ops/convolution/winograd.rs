@@ -201,7 +201,7 @@ struct Place {
 }
 
 impl<T: Real> Kernel<T> for Task<'_, T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let Task { plan, scratch, index } = self;

@@ -7,7 +7,7 @@ use crate::math::Fma;
 
 /// Whether a type goes element by element on processors without AVX2.
 const fn is_plain<M: Fma, T: Element>() -> bool {
-    M::OLD && !matches!(T::DTYPE, DType::F32 | DType::F64 | DType::I32)
+    M::BASELINE && !matches!(T::DTYPE, DType::F32 | DType::F64 | DType::I32)
 }
 
 /// Applies a function to each element.

@@ -4,7 +4,7 @@
 
 use super::butterfly::{Butterfly, Forward, Pair, turned_by};
 use crate::dtype::Element;
-use crate::machine::lanes::{Kernel, Lanes, Real, is_old, launch};
+use crate::machine::lanes::{Kernel, Lanes, Real, is_baseline, launch};
 use crate::memory::scratch::collected;
 use std::f64::consts::FRAC_PI_2;
 
@@ -73,7 +73,7 @@ pub fn factors(mut n: usize) -> Option<Vec<usize>> {
     let mut found = Vec::new();
     for factor in [8, 4, 2, 3, 5, 7] {
         // 16 is 4 x 4: that takes less than 8 x 2.
-        while n > 0 && n.is_multiple_of(factor) && !(factor == 8 && (n / 8 % 4 == 2 || is_old())) {
+        while n > 0 && n.is_multiple_of(factor) && !(factor == 8 && (n / 8 % 4 == 2 || is_baseline())) {
             found.push(factor);
             n /= factor;
         }

@@ -6,7 +6,7 @@
 use super::butterfly::{Butterfly, Forward, Pair, turned_by};
 use super::columns::{Columns, Rows, turn};
 use crate::dtype::Element;
-use crate::machine::lanes::{Kernel, Lanes, Real, is_old, lane_count, launch};
+use crate::machine::lanes::{Kernel, Lanes, Real, is_baseline, lane_count, launch};
 use crate::memory::scratch::Aligned;
 
 /// The shortest lines: others are columns, of which several lie beside each other.
@@ -43,7 +43,7 @@ impl<T: Real> Passes<T> {
         let lanes = lane_count::<T>();
         let first = 1usize << length.trailing_zeros().min(lanes.trailing_zeros());
         let rest = length / first;
-        if length < SHORTEST || first < LEAST.min(lanes).max(2) || is_old() {
+        if length < SHORTEST || first < LEAST.min(lanes).max(2) || is_baseline() {
             return None;
         }
         let behind = Columns::behind(first, rest)?;
@@ -77,7 +77,7 @@ struct First<'a, T> {
 }
 
 impl<T: Real> Kernel<T> for First<'_, T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         match self.plan.first {

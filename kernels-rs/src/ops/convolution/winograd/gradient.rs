@@ -188,7 +188,7 @@ struct Turn<'a, T> {
 }
 
 impl<T: Real> Kernel<T> for Turn<'_, T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let Turn { plan, step, index } = self;
@@ -236,7 +236,7 @@ struct Task<'a, T> {
 }
 
 impl<T: Real> Kernel<T> for Task<'_, T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(mut self) {
         let rows = self.step.rows.1 - self.step.rows.0;
@@ -380,7 +380,7 @@ struct Finish<'a, T> {
 }
 
 impl<T: Real> Kernel<T> for Finish<'_, T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let Finish { plan, group, output } = self;

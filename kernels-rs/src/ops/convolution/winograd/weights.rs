@@ -19,7 +19,7 @@ pub struct Weights<'a, 'b, T> {
 }
 
 impl<T: Real> Kernel<T> for Weights<'_, '_, T> {
-    const OLD: bool = false;
+    const BASELINE: bool = false;
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = T>>(self) {
         let plan = self.plan;
