@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from functools import partial
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
 
 import numpy as np
 import pytest
 
-from phlox import Numpy, asarray, float32
+from phlox import Numpy, Wgpu, asarray, float32
 from phlox_tensor import DType
 from phlox_train.step.shared import shared_exchange
+from tests.distributed.test_mpi import MPIEXEC, mpiexec
 from tests.distributed.test_steps import tokens, trained
 from tests.distributed.threads import Threads, together
+from tests.train.nets import batches
 
+_PAGE: Final = mmap.mmap(-1, mmap.PAGESIZE)  # a GPU may keep it until the process ends
+_RANK: Final = """
+import sys
+from phlox import distributed
+from tests.distributed.test_shared import few
+
+asked = []
+memory = distributed.Mpi.memory
+distributed.Mpi.memory = lambda *given: asked.append(given) or memory(*given)
+group = distributed.init()
+open(f"{sys.argv[1]}/{group.rank}", "wb").write(few(group))
+assert len(asked) == 2, asked
+"""
 _HERE: Final = threading.local()  # what the rank of this thread called last waits for
 
 
@@ -134,3 +151,17 @@ def test_memory_that_a_device_refuses_is_asked_for_once(
     monkeypatch.setattr(Numpy, "shared", shared)
     assert together(2, partial(trained, inner=Numpy)) == [alone] * 2
     assert len(asked) == 2 * count
+
+
+def few(group: Any) -> bytes:
+    """What a few steps on a GPU leave."""
+    return b"".join(trained(group, inner=Wgpu, feed=batches((8, 7, 8)), microbatches=2))
+
+
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec is here: pip install mpich")
+def test_processes_on_gpus_that_share_memory_end_in_the_bits_of_one(tmp_path: Path) -> None:
+    if not Wgpu.found() or Wgpu().shared(np.frombuffer(_PAGE, np.uint8)) is None:
+        pytest.skip("no native engine is here (./x engine), or its driver takes no memory")
+    done = mpiexec(2, _RANK, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert {(tmp_path / str(rank)).read_bytes() for rank in range(2)} == {few(None)}
