@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import threading
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -139,17 +140,21 @@ def test_what_trains_later_takes_the_memory_of_what_trained_before(asked: list[i
     assert len(asked) == 2 * 2  # on each rank for gradients, and for what is small
 
 
-@pytest.mark.parametrize(("limit", "count"), [(1 << 13, 1), (1 << 17, 2)], ids=["rows", "small"])
+@pytest.mark.parametrize(("taken", "count"), [(1, 1), (5, 2)], ids=["rows", "small"])
 def test_memory_that_a_device_refuses_is_asked_for_once(
-    asked: list[int], monkeypatch: pytest.MonkeyPatch, limit: int, count: int
+    asked: list[int], monkeypatch: pytest.MonkeyPatch, taken: int, count: int
 ) -> None:
     alone = trained(None, inner=Numpy)
 
     def shared(_: Numpy, memory: np.ndarray) -> Any:
-        return Pages(memory) if memory.nbytes < limit else None
+        calls[threading.get_ident()] += 1
+        return Pages(memory) if calls[threading.get_ident()] <= taken else None
 
+    calls: Counter[int] = Counter()
     monkeypatch.setattr(Numpy, "shared", shared)
-    assert together(2, partial(trained, inner=Numpy)) == [alone] * 2
+    with pytest.warns(UserWarning, match="--shm-size") as told:
+        assert together(2, partial(trained, inner=Numpy)) == [alone] * 2
+    assert len(told) == 1
     assert len(asked) == 2 * count
 
 

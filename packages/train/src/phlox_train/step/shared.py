@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from phlox_tensor import Backend, DType, Tensor, asarray, tree
 from phlox_tensor.groups import Group, TreeSum, gathered, nodes_of
+from phlox_tensor.names import warn_user
 
 from .outputs import packed, read_at_once, unpack
 
@@ -25,8 +26,8 @@ from .outputs import packed, read_at_once, unpack
 Kinds: TypeAlias = tuple[tuple[DType, int], ...]
 
 _APART: Final = 256  # bytes, of which what is put begins at a multiple
-_ITEM: Final = 8  # bytes of an element, at most
 _SMALL: Final = 1 << 16  # bytes for what is small, at least
+_PROBE: Final = mmap.mmap(-1, mmap.PAGESIZE)  # what a GPU took stays until the process ends
 
 
 @final
@@ -37,21 +38,21 @@ class Memory:
     memory is written next. A step that fails before it meets has its half written again.
     """
 
-    def __init__(self, exchange: SharedExchange, nbytes: int, views: Sequence[Any]) -> None:
-        """Take what a device makes of the memory of each rank, of which a half is this large."""
+    def __init__(self, exchange: SharedExchange, nbytes: int, halves: Sequence[Any]) -> None:
+        """Take what a device makes of the memory of each rank, of each half, which is so large."""
         self._exchange, self.base, self.nbytes = exchange, exchange.base, nbytes
-        self._views = views
+        self._halves = halves
 
     def put(self, value: Tensor[Any], at: int) -> None:
         """Write a tensor to the memory of this rank, behind all that was called before."""
         flat = value.detach().to_device(self.base).reshape(-1)
-        half = (self._exchange.turn + 1) % 2 * self.nbytes
-        self._views[self._exchange.group.rank].put(flat.primitive, half + at)
+        half = self._halves[(self._exchange.turn + 1) % 2]
+        half[self._exchange.group.rank].put(flat.primitive, at)
 
     def found(self, rank: int, count: int, dtype: DType, at: int) -> Tensor[Any]:
         """Return what a rank put before the last meeting: what is there when it is read."""
-        half = self._exchange.turn % 2 * self.nbytes
-        return Tensor(self._views[rank].array(count, dtype, half + at), self.base)
+        half = self._halves[self._exchange.turn % 2]
+        return Tensor(half[rank].array(count, dtype, at), self.base)
 
 
 @final
@@ -91,6 +92,8 @@ class SharedExchange:
         # What the GPU took stays until the process ends, so each is twice as large as the last.
         found = self._allocated(max(nbytes, 0 if held is None else 2 * held.nbytes))
         if found is None:
+            if self._refused is None and self.group.rank == 0:
+                _warn(nbytes)
             self._refused = nbytes
         else:
             self._held[use] = found
@@ -106,11 +109,15 @@ class SharedExchange:
         if not self._words:
             self._words = [page[:4].view(np.uint32) for page in pages]
             self._words[self.group.rank][:] = 0
-        seen = [self.base.shared(page[mmap.PAGESIZE :]) for page in pages]
-        if not all(gathered(self.group, None not in seen)):
+        low = mmap.PAGESIZE
+        halves = [
+            [self.base.shared(page[at : at + nbytes]) for page in pages]
+            for at in (low, low + nbytes)
+        ]
+        if not all(gathered(self.group, all(None not in half for half in halves))):
             return None
-        self._here = seen[self.group.rank]
-        return Memory(self, nbytes, seen)
+        self._here = halves[0][self.group.rank]
+        return Memory(self, nbytes, halves)
 
     def rows(self, leaves: int, kinds: Kinds) -> Rows | None:
         """Return where buckets of these kinds are added up, the same in each step."""
@@ -131,14 +138,14 @@ class SharedExchange:
         marks = [_Mark(x.shape) if isinstance(x, Tensor) else x for x in leaves]
         told = tree.rebuild(structure, marks), [(p, x.dtype, x.size) for p, x in kinds]
         found = gathered(self.group, told)
-        need = max(sum(_wide(count) for *_, count in theirs) for _, theirs in found)
+        need = max(sum(_wide(*kind) for _, *kind in theirs) for _, theirs in found)
         small = self.memory("small", max(need, _SMALL))
         if small is None:
             return self._through_host(values)
         at = 0
         for _, flat in kinds:
             small.put(flat, at)
-            at += _wide(flat.size)
+            at += _wide(flat.dtype, flat.size)
         self._keep_back()
         return [self._unpacked(small, rank, *theirs) for rank, theirs in enumerate(found)]
 
@@ -149,7 +156,7 @@ class SharedExchange:
         for places, dtype, count in kinds:
             # A copy, as what is a state is read in later steps too.
             unpack(leaves, places, asarray(small.found(rank, count, dtype, at), copy=True))
-            at += _wide(count)
+            at += _wide(dtype, count)
         return tree.rebuild(structure, leaves)
 
     def _through_host(self, values: Any) -> list[Any]:
@@ -174,7 +181,7 @@ class Rows:
         self._rank, self._kinds = group.rank, kinds
         self._nodes = [nodes_of(leaves, rank, group.size) for rank in range(group.size)]
         rows = max(map(len, self._nodes))
-        self._widths = [_wide(count) for _, count in kinds]
+        self._widths = [_wide(*kind) for kind in kinds]
         *self._starts, self.nbytes = accumulate((w * rows for w in self._widths), initial=0)
         self.memory: Memory | None = None
 
@@ -212,13 +219,13 @@ def shared_exchange(group: Group, base: Backend) -> SharedExchange | None:
     """
     if not hasattr(group, "memory") or group.local_size < group.size:
         return None
-    return _exchange_of(group, base)
+    ranks: Any = group  # all that have memory are told apart by identity
+    return _exchange_of(ranks, base)
 
 
 @cache
 def _exchange_of(group: Group, base: Backend) -> SharedExchange | None:
-    block = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
-    if not all(gathered(group, base.shared(block) is not None)):
+    if not all(gathered(group, base.shared(np.frombuffer(_PROBE, np.uint8)) is not None)):
         return None
     return SharedExchange(group, base)
 
@@ -229,6 +236,12 @@ def _pages(view: NDArray[Any], nbytes: int) -> NDArray[Any]:
     return view[skip : skip + nbytes]
 
 
-def _wide(count: int) -> int:
+def _wide(dtype: DType, count: int) -> int:
     """Bytes of so many elements, up to where the next ones may begin."""
-    return -(-_ITEM * count // _APART) * _APART
+    size = 4 if dtype.name == "bool" else dtype.itemsize  # a GPU has no bytes
+    return -(-size * count // _APART) * _APART
+
+
+def _warn(nbytes: int) -> None:
+    text = f"GPUs share no {nbytes} bytes of memory: what they add up goes through the host, slower"
+    warn_user(f"[Learner] {text}\nhint: more room in /dev/shm, such as docker run --shm-size=8g")
