@@ -14,7 +14,7 @@ import numpy as np
 from phlox_tensor import DType
 
 from ._array import ITEM_BYTES, GpuArray, Storage, dense_strides
-from ._engine import driver
+from ._engine import SharesMemory, driver
 from ._layout import Shape, merge_axes, window
 from ._runtime import GpuDevice
 from ._table import Entries
@@ -208,9 +208,9 @@ _NO_POOL: Final[Any] = _NoPool()
 class Shared:
     """Arrays at places of such memory, which stays until the process ends."""
 
-    def __init__(self, device: GpuDevice, buffer: Any) -> None:
+    def __init__(self, device: GpuDevice, engine: SharesMemory, buffer: Any) -> None:
         """Take a buffer over it."""
-        self._device = device
+        self._device, self._engine = device, engine
         self._storage = storage = Storage()
         storage.buffer, storage.pool = buffer, _NO_POOL
         storage.line = storage.taken = 0
@@ -228,20 +228,21 @@ class Shared:
         """Keep back later work until all processes are here; gives what waits for that before."""
         with self._device.lock:
             places = [word.ctypes.data for word in words]
-            mark = self._device.engine.meet(places, own, turn)
-        return partial(self._device.engine.reached, mark)
+            mark = self._engine.meet(places, own, turn)
+        return partial(self._engine.reached, mark)
 
 
 def shared(device: GpuDevice, memory: np.ndarray) -> Shared | None:
     """Return memory, whole pages, as memory of a device; None where that cannot be."""
-    if memory.nbytes > device.max_binding_bytes:
+    engine = device.engine
+    if not isinstance(engine, SharesMemory) or memory.nbytes > device.max_binding_bytes:
         return None
     with device.lock:
         try:
-            buffer = device.engine.imported(memory.ctypes.data, memory.nbytes)
+            buffer = engine.imported(memory.ctypes.data, memory.nbytes)
         except driver.DriverError:
             return None
-    return None if buffer is None else Shared(device, buffer)
+    return None if buffer is None else Shared(device, engine, buffer)
 
 
 ENTRIES: Entries = {

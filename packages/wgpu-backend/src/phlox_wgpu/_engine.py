@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +42,26 @@ Noted = tuple[Pipeline, Sequence[Buffer | int], bytes, tuple[int, int, int]]
 """A kernel; what it binds, a buffer or a place in a table; the bytes of its numbers; its grid."""
 
 
+@runtime_checkable
+class SharesMemory(Protocol):
+    """What an engine has that takes memory of the host: the native one."""
+
+    def imported(self, address: int, nbytes: int, /) -> Any:
+        """Make a storage buffer of memory of the host, whole pages; None where that cannot be."""
+        ...
+
+    def meet(self, words: list[int], own: int, turn: int, /) -> Any:
+        """Submit; work of later calls waits until all processes are here.
+
+        The words that say where each process is lie at these addresses, in memory that all see.
+        """
+        ...
+
+    def reached(self, mark: Any, /) -> None:
+        """Block until what was submitted before `meet` is done. Called without the lock."""
+        ...
+
+
 class Engine(Protocol):
     """One open device.
 
@@ -70,10 +90,6 @@ class Engine(Protocol):
 
     def buffer(self, nbytes: int, /) -> Any:
         """Make a storage buffer."""
-        ...
-
-    def imported(self, address: int, nbytes: int, /) -> Any:
-        """Make a storage buffer of memory of the host, whole pages; None where that cannot be."""
         ...
 
     def destroy(self, buffer: Any, /) -> None:
@@ -130,17 +146,6 @@ class Engine(Protocol):
 
     def write(self, buffer: Any, data: np.ndarray | bytearray, /) -> None:
         """Copy bytes, a multiple of 4, to the start of a buffer."""
-        ...
-
-    def meet(self, words: list[int], own: int, turn: int, /) -> Any:
-        """Submit; work of later calls waits until all processes are here. Where `imported` works.
-
-        The words that say where each process is lie at these addresses, in memory that all see.
-        """
-        ...
-
-    def reached(self, mark: Any, /) -> None:
-        """Block until what was submitted before `meet` is done. Called without the lock."""
         ...
 
     def ask(self, buffer: Any, first: int, nbytes: int, /) -> Any:

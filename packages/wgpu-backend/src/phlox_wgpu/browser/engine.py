@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module, resources
 from itertools import count
-from typing import Any, NamedTuple, NoReturn, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -208,17 +208,6 @@ class Engine:
     def buffer(self, nbytes: int) -> Buffer:
         """A storage buffer. A want of memory is told later."""
         return Buffer(self.gpu.buffer(nbytes, "storage"), nbytes, next(self._serials))
-
-    def imported(self, address: int, nbytes: int) -> None:
-        """Take no memory of the host: the interface has no call for it."""
-
-    def meet(self, words: list[int], own: int, turn: int) -> NoReturn:
-        """Meet nobody: there is no memory that others see."""
-        raise NotImplementedError
-
-    def reached(self, mark: object) -> NoReturn:
-        """Wait for nobody."""
-        raise NotImplementedError
 
     def destroy(self, buffer: Buffer) -> None:
         """Let a buffer go; the driver frees it when the work that uses it is done."""

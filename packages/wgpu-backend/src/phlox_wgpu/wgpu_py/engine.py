@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
-from typing import Any, NamedTuple, NoReturn, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import wgpu
@@ -179,17 +179,6 @@ class Engine:
         return Buffer(
             self.gpu.create_buffer(size=nbytes, usage=_STORAGE), nbytes, next(self._serials)
         )
-
-    def imported(self, address: int, nbytes: int) -> None:
-        """Take no memory of the host: the interface has no call for it."""
-
-    def meet(self, words: list[int], own: int, turn: int) -> NoReturn:
-        """Meet nobody: there is no memory that others see."""
-        raise NotImplementedError
-
-    def reached(self, mark: object) -> NoReturn:
-        """Wait for nobody."""
-        raise NotImplementedError
 
     def destroy(self, buffer: Buffer) -> None:
         """Let a buffer go; the driver frees it when the work that uses it is done."""
