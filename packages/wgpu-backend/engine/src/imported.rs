@@ -75,6 +75,11 @@ mod vulkan {
         nbytes: u64,
     ) -> Result<(vk::Buffer, vk::DeviceMemory), vk::Result> {
         let (device, shared) = (hal.raw_device(), hal.shared_instance());
+        // SAFETY: the caller says that the extension is enabled.
+        let apart = unsafe { alignment(hal) }.ok_or(vk::Result::ERROR_FEATURE_NOT_PRESENT)?;
+        if !(address as u64).is_multiple_of(apart) || !nbytes.is_multiple_of(apart) {
+            return Err(vk::Result::ERROR_FEATURE_NOT_PRESENT);
+        }
         let host = ext::external_memory_host::Device::new(shared.raw_instance(), device);
         let pages = ptr::with_exposed_provenance_mut::<std::ffi::c_void>(address);
         let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(KIND);
@@ -111,6 +116,23 @@ mod vulkan {
             })?;
             Ok((buffer, memory))
         }
+    }
+
+    /// What addresses and sizes are multiples of; None where Vulkan is too old to be asked.
+    ///
+    /// # Safety
+    ///
+    /// The extension is enabled.
+    unsafe fn alignment(hal: &wgpu::hal::vulkan::Device) -> Option<u64> {
+        let shared = hal.shared_instance();
+        if shared.instance_api_version() < vk::API_VERSION_1_1 {
+            return None;
+        }
+        let mut told = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut told);
+        // SAFETY: the instance has the call, and the device the extension that answers.
+        unsafe { shared.raw_instance().get_physical_device_properties2(hal.raw_physical_device(), &mut all) };
+        Some(told.min_imported_host_pointer_alignment.max(1))
     }
 
     /// The first of these kinds of memory whose writes the host sees without being told.
