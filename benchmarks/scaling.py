@@ -164,7 +164,7 @@ def _exchanged(learner: Any, device: px.Backend, group: Group, rounds: int) -> f
         device.sync()
         group.barrier()
         begin = time.perf_counter()
-        buckets = together.buckets(learner.model, group.size, at_once=True)
+        buckets = together.buckets(learner.model, group.size, "bench scaling", at_once=True)
         buckets.send_all(held)
         together.gathered(None, buckets)
         sums = buckets.found([True] * len(buckets.there))
