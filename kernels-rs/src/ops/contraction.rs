@@ -16,6 +16,7 @@ mod engine;
 mod epilogue;
 mod format;
 mod integer;
+mod lies;
 mod pack;
 mod pairs;
 mod quantized;

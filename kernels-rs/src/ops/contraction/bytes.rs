@@ -7,7 +7,7 @@
 mod amx;
 mod panels;
 
-use super::pack::Lies;
+use super::lies::Lies;
 use super::side::{self, KEEPS};
 use super::tile::{Cut, Multiply, Start, Strip, by_one_instruction, tile_rows};
 use super::{Product, SERIAL};

@@ -1,6 +1,6 @@
 //! The cells that operands are packed into, and how cells are multiplied.
 
-use super::pack::Lies;
+use super::lies::Lies;
 use super::tile::Multiply;
 #[cfg(target_arch = "x86_64")]
 use crate::dtype::DType;

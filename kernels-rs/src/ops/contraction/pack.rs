@@ -7,17 +7,6 @@ use crate::machine::lanes::{Kernel, Lanes};
 use crate::machine::simd::prefetch;
 use std::ops::Range;
 
-/// Where the left side of a product lies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Lies {
-    /// In panels.
-    Packed,
-    /// Where it was.
-    InPlace,
-    /// In one of both.
-    Either,
-}
-
 /// Some neighbouring panels of an operand. A panel has one line of cells per step along `k`.
 struct Panels<F: Format> {
     from: *const F::Elem,

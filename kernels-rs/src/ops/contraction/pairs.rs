@@ -3,7 +3,7 @@
 use super::call::{CACHED, Call};
 use super::direct::Way;
 use super::format::Format;
-use super::pack::Lies;
+use super::lies::Lies;
 use super::tile::{Multiply, by_one_instruction};
 use crate::dtype::BF16;
 use crate::machine::lanes::{Block, Kernel, Lanes};

@@ -3,7 +3,7 @@
 use crate::machine::lanes::{Kernel, Lanes, Real};
 use crate::machine::simd::{Level, level, opaque, prefetch, prefetch_near};
 
-use super::pack::Lies;
+use super::lies::Lies;
 
 /// How a cell of the left side meets a register of the right side.
 pub trait Multiply: 'static {
