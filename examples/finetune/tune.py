@@ -33,7 +33,7 @@ class Settings(nn.Config):
     folder: str = "runs/finetune"
     blocks: str = "Q8_0"
     rank: int = 8
-    steps: int = 200
+    steps: int = 400
     batch: int = 16
     rate: float = 1e-2
     seed: int = 0
