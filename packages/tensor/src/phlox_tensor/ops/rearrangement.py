@@ -62,9 +62,9 @@ append_at = moving(
     numpy=ref.append_at,
     shape=shapes.append_at,
     cases=(
-        case((5, 3), (1, 3), IndexSample((), 5), axis=0),
-        case((2, 4, 2), (2, 1, 2), IndexSample((), 4), axis=-2),
-        case((3, 0), (1, 0), IndexSample((), 3), axis=0),
+        case((5, 3), (1, 3), IndexSample((), -5), axis=0),
+        case((2, 4, 2), (2, 1, 2), IndexSample((), -4), axis=-2),
+        case((3, 0), (1, 0), IndexSample((), -3), axis=0),
     ),
     refuses=(refusal(ShapeError, (4, 3), (2, 3), IndexSample((), 4), axis=0),),
     internal=True,
