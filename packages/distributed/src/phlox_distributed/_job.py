@@ -143,7 +143,8 @@ class Job:
     def reasons(self) -> Iterator[str]:
         """Yield what ranks left behind: why they failed, their stacks, the ends of their logs."""
         stacks = sorted(self._logs.glob("rank-*.stacks"), key=_number)
-        if any(path.stat().st_size for path in stacks):
+        still = any(path.stat().st_size for path in stacks)
+        if still:
             yield "it stood still; the stacks of its ranks:"
             for path in stacks:
                 text = path.read_text() or "  none: stopped, or at work in one long call"
@@ -151,7 +152,7 @@ class Job:
         if self.left:
             yield self.left
             yield "hint: if group.rank == 0: only around what needs no other rank; no steps, no Run"
-        elif self._lost is not None and not any(self._logs.glob("rank-*.failed")):
+        elif self._lost is not None and not still and not any(self._logs.glob("rank-*.failed")):
             yield f"rank {self._lost} went first, by no end of its script and no error of Python"
             yield "hint: it was killed, as by a system out of memory, or called os._exit"
         failed: dict[str, list[int]] = {}
