@@ -74,7 +74,7 @@ def mpiexec(ranks: int, code: str, *words: str) -> subprocess.CompletedProcess[s
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", code, *words]
     environment = {**os.environ, "PYTHONPATH": path, "PHLOX_NUM_THREADS": "1"}
     return subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=100, check=False
+        command, capture_output=True, text=True, env=environment, timeout=300, check=False
     )
 
 
