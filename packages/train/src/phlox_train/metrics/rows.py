@@ -24,9 +24,20 @@ from . import (
 from .row import Row
 
 MODULES: Final = (
-    clusters, counts, curves, detection, features, images, likelihood, moments, orders, ranking,
-    regression, signals, text,
-)  # fmt: skip
+    clusters,
+    counts,
+    curves,
+    detection,
+    features,
+    images,
+    likelihood,
+    moments,
+    orders,
+    ranking,
+    regression,
+    signals,
+    text,
+)
 
 
 def _found() -> dict[str, type[Row]]:
