@@ -12,11 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from phlox_distributed._launch import main, starter
+from phlox_distributed._launch import Launch, main, starter
 from phlox_distributed._rank import threads
 from phlox_tensor.groups import Solo
 from tests.distributed.test_mpi import MPIEXEC
@@ -153,18 +154,63 @@ def test_an_error_that_comes_again_is_not_tried_on(tmp_path: Path) -> None:
     assert said.count("in fall0") == 2  # the traceback of rank 1 is shown whole, each time
 
 
-def test_forgotten_words_are_told_of(tmp_path: Path) -> None:
-    script = tmp_path / "alone.py"
-    script.write_text(
-        "from phlox import Autodiff, Cpu, distributed, nn, optim, train\n"
-        "model = nn.Linear(4, 2, device=Autodiff(Cpu()))\n"
-        "train.Learner(model, optim.AdamWConfig().init(), 0.1)\n"
-        "train.Learner(model, optim.AdamWConfig().init(), 0.1, group=distributed.init())\n"
+def test_starts_with_fewer_ranks_keep_the_parts_of_the_first(tmp_path: Path) -> None:
+    script = tmp_path / "parts.py"
+    lines = (
+        "import os, pathlib",
+        "from phlox import Autodiff, Cpu, distributed, nn, optim, train",
+        "group, here = distributed.init(), pathlib.Path(__file__)",
+        "model = nn.Linear(4, 2, device=Autodiff(Cpu()))",
+        "train.Learner(model, optim.AdamWConfig().init(), 0.1)",
+        "learner = train.Learner(model, optim.AdamWConfig().init(), 0.1, group=group)",
+        "if group.rank == 1:",
+        "    os.kill(os.getpid(), 9)",
+        "print(learner.microbatches, 'parts on', group.size)",
+        "group.barrier()",
     )
-    code, said = launched(tmp_path / "logs", "-n", "2", "--min", "1", str(script))
+    script.write_text("\n".join(lines))
+    code, said = launched(tmp_path / "logs", "-np", "2", "--min", "1", str(script))
     assert code == 0, said
     assert "no group, so each of the 2 processes makes the whole training by itself" in said
-    assert "hint: train.Learner(..., microbatches=2, group=group)" in said
+    assert "2 parts on 1" in said
+
+
+@pytest.fixture
+def _signals() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_signals")
+@pytest.mark.parametrize(("between", "starts"), [(True, 1), (False, 2)], ids=["between", "within"])
+def test_a_signal_that_meets_no_job_ends_the_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: bool, starts: int
+) -> None:
+    killed: list[int] = []
+
+    def start(*_: Any) -> Any:
+        told.append(0)
+        if not between and len(told) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return job
+
+    def errors() -> set[str]:
+        if between:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return set()
+
+    told: list[int] = []
+    job = SimpleNamespace(
+        wait=lambda: 1, tell=lambda _: False, kill=lambda: killed.append(len(told)), errors=errors,
+        reasons=list, began=True, joined=True, failed_early=False, left="",
+    )  # fmt: skip
+    monkeypatch.setattr(Launch, "_start", start)
+    assert Launch(["mpiexec"], ["script.py"], tmp_path, 1.0).run(2, 1, 9) == 143
+    assert len(told) == starts
+    assert killed[-1] == starts
 
 
 def test_a_script_that_joins_nobody_is_told_of(tmp_path: Path) -> None:
@@ -233,7 +279,7 @@ def test_other_starters_pass_on_what_ranks_are_told(
         program.chmod(0o755)
     words = starter(str(tmp_path / "mpiexec"), "hosts.txt")
     told = [words[at + 1] for at, word in enumerate(words) if word == "-x"]
-    assert sorted(told) == ["PHLOX_HANG", "PHLOX_LAUNCH", "PHLOX_MIN", "PHLOX_RANKS"]
+    assert sorted(told) == ["PHLOX_FIRST", "PHLOX_HANG", "PHLOX_LAUNCH", "PHLOX_RANKS"]
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
     assert "--cpus-per-task=3" in starter(str(tmp_path / "srun"), None)
 

@@ -24,7 +24,7 @@ _SUM = """
 import sys
 from importlib import import_module
 from phlox import distributed
-from phlox_tensor.groups import Solo, gathered, told
+from phlox_tensor.groups import Solo, all_gather_object, broadcast_object
 from tests.distributed.threads import leaves_of, summed
 
 group = distributed.init()
@@ -40,9 +40,11 @@ for turn in range(40):  # sums of other sizes follow each other in one memory
 distributed.Mpi.window = lambda *_: None  # as on several machines
 assert summed(group, leaves_of(8, 70_001)).tobytes() == found
 group.barrier()
-names = gathered(group, "x" * group.rank), told(group, group.rank, group.size - 1)
+names = all_gather_object(group, "x" * group.rank)
+told = broadcast_object(group, group.rank, group.size - 1)
 open(f"{sys.argv[1]}/{group.rank}", "wb").write(found)
-assert names == (["x" * r for r in range(group.size)], group.size - 1)
+assert names == ["x" * r for r in range(group.size)]
+assert told == group.size - 1
 assert (group.local_rank, group.local_size) == (group.rank, group.size)
 """
 _FAILS = """

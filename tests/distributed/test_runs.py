@@ -225,17 +225,24 @@ def test_a_rank_reads_the_batches_that_it_evaluates() -> None:
     assert alone[1] == 30
     found = together(5, evaluated)  # the last one has no batch
     assert [values for values, _ in found] == [alone[0]] * 5
-    assert [count - 2 for _, count in found] == [8, 8, 8, 6, 0]  # all look at the first row
+    assert [count - 8 for _, count in found] == [8, 8, 8, 6, 0]  # all look at four rows, twice
 
 
 def _own_rows(rank: int) -> Any:
     return data.DataLoader(data.arrays(**{k: v[rank::2] for k, v in rows(24).items()}), 4)
 
 
+def _other_end(rank: int) -> Any:
+    own = rows(24)
+    own["x"][12:] += rank
+    return data.DataLoader(data.arrays(**own), 4)
+
+
 @pytest.mark.parametrize(
     ("loader", "what"),
     [
-        (_own_rows, "first row"),
+        (_own_rows, "first row of batch 0"),
+        (_other_end, "first row of batch 3"),
         (lambda r: data.DataLoader(data.arrays(**rows(24 - 4 * r)), 4), "items: got 24 on rank 0"),
         (lambda r: data.DataLoader(data.arrays(**rows()), 4 + r), "batch: got 4 on rank 0, 5 on r"),
         (lambda r: data.DataLoader(data.arrays(**rows()), 4, shuffle=r == 0), "order: got 1 on ra"),

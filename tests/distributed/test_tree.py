@@ -14,10 +14,10 @@ from phlox_tensor.groups import (
     Solo,
     TreeNode,
     TreeSum,
-    gathered,
+    all_gather_object,
+    broadcast_object,
     nodes_of,
     share_of,
-    told,
     tree_sum,
 )
 from tests.distributed.threads import Threads, leaves_of, summed, together
@@ -85,10 +85,14 @@ def test_long_sums_travel_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_values_of_python_travel() -> None:
     found = together(
-        3, lambda group: (gathered(group, "ab" * group.rank), told(group, group.rank, 1))
+        3,
+        lambda group: (
+            all_gather_object(group, "ab" * group.rank),
+            broadcast_object(group, group.rank, 1),
+        ),
     )
     assert found == [(["", "ab", "abab"], 1)] * 3
-    assert (gathered(Solo(), 5), told(Solo(), 5)) == ([5], 5)
+    assert (all_gather_object(Solo(), 5), broadcast_object(Solo(), 5)) == ([5], 5)
 
 
 def test_sums_of_other_leaves_are_refused() -> None:

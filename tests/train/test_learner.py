@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import phlox as px
-from phlox import Autodiff, Cpu, Mixed, Wgpu, nn, optim, train
-from tests.train.nets import LOSS, Net, batches, bits, forward, net
+from phlox import Autodiff, Cpu, Mixed, Wgpu, data, nn, optim, train
+from tests.train.nets import LOSS, Net, batches, bits, forward, net, rows
 
 
 def learner(device: px.Backend | None = None, **settings: Any) -> train.Learner[Net]:
@@ -251,3 +251,24 @@ def test_wrong_uses_say_what_to_type(make: Any, message: str) -> None:
 def test_names_of_others_say_what_to_type() -> None:
     with pytest.raises(AttributeError, match=r"scaling=optim\.LossScalingConfig"):
         train.GradScaler  # type: ignore[attr-defined]  # noqa: B018 - that it fails is the test
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "hint"),
+    [
+        ("learner", "no_sync", "microbatches=8"),
+        ("learner", "zero_grad", "learner.step"),
+        ("loader", "set_epoch", "each loop is the next epoch"),
+        ("model", "no_sync", "microbatches=8"),
+        ("run", "set_epoch", r"run\.batches"),
+    ],
+)
+def test_a_name_of_other_libraries_says_what_to_type(owner: str, name: str, hint: str) -> None:
+    model = net(Autodiff(Cpu()))
+    learner = train.Learner(model, optim.SgdConfig().init(), 0.1)
+    loader = data.DataLoader(data.arrays(**rows(4)), 2)
+    run = train.Run(None, learner, loader)
+    owners = {"learner": learner, "loader": loader, "model": model, "run": run}
+    with pytest.raises(AttributeError, match=rf"otherwise(.|\n)*hint: .*{hint}"):
+        getattr(owners[owner], name)
+    assert getattr(owners[owner], "_absent", None) is None

@@ -17,7 +17,7 @@ import pytest
 import phlox_distributed as distributed
 from phlox_distributed import DistributedError, _init, _memory
 from phlox_tensor import ArgumentError, UnknownNameError
-from phlox_tensor.groups import gathered, tree_sum
+from phlox_tensor.groups import all_gather_object, tree_sum
 
 
 def test_a_process_started_alone_is_a_group_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +32,7 @@ def test_a_process_started_alone_is_a_group_of_one(monkeypatch: pytest.MonkeyPat
     assert found.tolist() == [0.0, 1.0, 2.0]
     group.all_to_all(buffer + 1, [3], found, [3])
     assert found.tolist() == [1.0, 2.0, 3.0]
-    assert gathered(group, "value") == ["value"]
+    assert all_gather_object(group, "value") == ["value"]
     assert tree_sum(group, 3, np.array([[1.0], [2.0]])).tolist() == [3.0]
 
 
@@ -53,6 +53,7 @@ def test_names_of_torch_distributed_lead_here() -> None:
             getattr(distributed, name)
     for name, hint in {
         "world_size": "group.size",
+        "all_gather_object": "distributed.all_gather_object",
         "all_reduce": "px.all_reduce",
         "szie": "group.size",
     }.items():
@@ -138,8 +139,10 @@ def test_memory_that_killed_ranks_left_is_removed_once_nobody_uses_it(tmp_path: 
         ("get_local_rank", "group.local_rank"),
         ("is_available", "group.size > 1"),
         ("launch", "phlox launch -n 4"),
+        ("no_sync", "microbatches=8"),
         ("rank", "group.rank"),
         ("send", "px.broadcast(x, 0)"),
+        ("set_epoch", "run.batches()"),
     ],
 )
 def test_names_of_processes_elsewhere_say_what_is_meant(name: str, hint: str) -> None:

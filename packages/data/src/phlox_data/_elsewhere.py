@@ -31,5 +31,6 @@ NAMES: Final[Mapping[str, str]] = {
     "random_split": "training, validation = dataset.split(0.8)",
     "read_csv": 'data.csv("file.csv")',
     "read_parquet": 'data.parquet("tables/file.parquet")',
+    "set_epoch": "for batch in loader: ...  # each loop is the next epoch, in another order",
     "transforms": "dataset.map(data.augment.RandomHorizontalFlip())",
 }

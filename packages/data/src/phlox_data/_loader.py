@@ -14,9 +14,11 @@ import numpy as np
 
 from phlox_tensor import ArgumentError, Backend, RecordError, as_device
 from phlox_tensor.arguments import require_callable
+from phlox_tensor.names import Named
 
 from ._batch import stack
 from ._dataset import Dataset, Indexed, items_of, of
+from ._elsewhere import NAMES
 from ._fetch import Fetch
 from ._items import words
 from ._plan import Plan, Plans
@@ -27,7 +29,7 @@ from ._upload import Finish, Prefetcher
 
 
 @final
-class DataLoader:
+class DataLoader(Named):
     """Batches of a dataset, the same ones for any number of workers.
 
     A ``for`` goes on at ``position`` and ends with the epoch; the next one is the next epoch. Order
@@ -45,6 +47,8 @@ class DataLoader:
         >>> loader.position
         (1, 0)
     """
+
+    _elsewhere, _owner = NAMES, "loader"
 
     def __init__(  # noqa: PLR0913 - what PyTorch's loader is asked for, too
         self,

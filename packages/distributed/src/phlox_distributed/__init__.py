@@ -9,6 +9,8 @@ learner = train.Learner(model, optimizer, 1e-3, microbatches=8, group=group)
 from phlox_tensor import Distributed as Distributed
 from phlox_tensor.groups import Group as Group
 from phlox_tensor.groups import Solo as Solo
+from phlox_tensor.groups import all_gather_object as all_gather_object
+from phlox_tensor.groups import broadcast_object as broadcast_object
 from phlox_tensor.names import PROCESSES as _NAMES
 from phlox_tensor.public import publish as _publish
 

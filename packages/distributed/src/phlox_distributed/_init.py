@@ -15,7 +15,7 @@ from types import CodeType, TracebackType
 from typing import Any, Final, NoReturn
 
 from phlox_tensor.arguments import usage
-from phlox_tensor.groups import Group, Solo, gathered, joined
+from phlox_tensor.groups import Group, Solo, all_gather_object, joined
 
 from . import _memory
 from ._errors import DistributedError
@@ -114,7 +114,7 @@ def require_alike(group: Group, mine: dict[str, Any]) -> None:
     Raises:
         DistributedError: on all ranks, naming the first that differs.
     """
-    first, *others = gathered(group, mine)
+    first, *others = all_gather_object(group, mine)
     for rank, other in enumerate(others, 1):
         for name in sorted({*first, *other}):
             if first.get(name) != other.get(name):

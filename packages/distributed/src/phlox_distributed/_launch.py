@@ -24,13 +24,15 @@ _GOOD: Final = 600.0
 _LONGEST: Final = 1e9  # seconds: timers of the system take little more
 _SHORT: Final = 10.0  # seconds in which a job of which no rank began failed to start
 # What ranks are told, on other hosts too.
-_TOLD: Final = ("PHLOX_LAUNCH", "PHLOX_RANKS", "PHLOX_HANG", "PHLOX_MIN")
+_TOLD: Final = ("PHLOX_LAUNCH", "PHLOX_RANKS", "PHLOX_HANG", "PHLOX_FIRST")
 
 
 def main(words: Sequence[str]) -> int:
     """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="phlox launch", description=__doc__)
-    parser.add_argument("-n", type=int, required=True, metavar="RANKS", help="how many processes")
+    parser.add_argument(
+        "-n", "-np", type=int, required=True, metavar="RANKS", help="how many processes"
+    )
     parser.add_argument("--hosts", metavar="FILE", help="machines: host:4 a line")
     parser.add_argument("--min", type=int, metavar="RANKS", help="go on with fewer, down to these")
     parser.add_argument("--restarts", type=int, default=3, help="how often in a row (3)")
@@ -82,18 +84,22 @@ class Launch:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, self._note)
         (self._logs / "saved").unlink(missing_ok=True)
-        left, came, before = restarts, False, set[str]()
-        while True:
+        left, came, before, first = restarts, False, set[str](), ranks
+        while not self._told_to_end():  # as of a signal that came between two jobs
             name = Path(self._command[0]).name
             say(f"{ranks} ranks by {name}; others than 0 write to {self._logs}")
             began = monotonic()
-            self._job = job = self._start(ranks, least)
+            self._job = job = self._start(ranks, first)
+            if self._told_to_end():  # while it was started, so that it was not told
+                job.kill()
             code = job.wait()
             lived = monotonic() - began
             if code == 0 and ranks > 1 and job.began and not job.joined:
                 say(f"each of {ranks} ranks did all by itself: none called distributed.init()")
-            if code == 0 or self._asked:
-                return 128 + signal.SIGINT if code and self._by == signal.SIGINT else code
+            if code == 0:
+                return 0
+            if self._told_to_end():
+                break
             for line in job.reasons():
                 say(line)
             if job.left:
@@ -115,9 +121,13 @@ class Launch:
                 return code
             ranks = max(least, ranks - 1)
             say(f"ended with status {code} after {lived:.1f} s; starts again, {left} times more")
+        return 128 + self._by
 
-    def _start(self, ranks: int, least: int) -> Job:
-        told = dict(zip(_TOLD, (self._logs, ranks, self._hang, least), strict=True))
+    def _told_to_end(self) -> bool:
+        return self._asked > 0
+
+    def _start(self, ranks: int, first: int) -> Job:
+        told = dict(zip(_TOLD, (self._logs, ranks, self._hang, first), strict=True))
         environment = {**os.environ, **{name: str(value) for name, value in told.items()}}
         # A program of its own, since numbers of threads must be said before phlox is imported.
         words = [sys.executable, str(_rank.__file__), *self._script]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import WrongTypeError
-from phlox_tensor.groups import Named, gathered
+from phlox_tensor.groups import NamedGroup, all_gather_object
 from phlox_tensor.needed import needed
 
 from ._watchdog import Watchdog
@@ -24,7 +24,7 @@ _GRACE: Final = 1.0  # seconds in which a job ends by itself, once a rank ends b
 
 
 @final
-class Mpi(Named):
+class Mpi(NamedGroup):
     """The processes of an MPI communicator, by default all that were started together.
 
     It is a ``Group``: its calls are those of one communicator of its own, which nobody else uses.
@@ -141,7 +141,7 @@ class Mpi(Named):
         return window, [np.frombuffer(buffer, np.uint8) for buffer in buffers]
 
     def _has_room(self, nbytes: int) -> bool:
-        return all(gathered(self, _has_room(2 * nbytes * self.size)))
+        return all(all_gather_object(self, _has_room(2 * nbytes * self.size)))
 
     def _meet(self) -> None:
         self._windows.Sync()

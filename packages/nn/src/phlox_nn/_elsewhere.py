@@ -154,6 +154,7 @@ METHODS: Final[Mapping[str, str]] = {
     "named_children": "nn.modules(model)  # all of them, by their paths",
     "named_modules": "nn.modules(model)",
     "named_parameters": "model.params().items()",
+    "no_sync": "train.Learner(model, optimizer, 0.1, microbatches=8, group=group)",
     "parameters": "model.params(); a step takes the model: optimizer.step(0.1, model, grads)",
     "predict": "model.valid()(x); px.train.predict(model, lambda m, batch: m(batch), batches)",
     "register_buffer": "self.mean = nn.State(x) in __init__",

@@ -9,13 +9,14 @@ from ._groups.collect import differing as differing
 from ._groups.collect import require_same as require_same
 from ._groups.exchange import tree_sum as tree_sum
 from ._groups.group import Group as Group
-from ._groups.group import Named as Named
+from ._groups.group import NamedGroup as NamedGroup
 from ._groups.group import Solo as Solo
-from ._groups.group import gathered as gathered
+from ._groups.group import all_gather_object as all_gather_object
+from ._groups.group import broadcast_object as broadcast_object
+from ._groups.group import first_size as first_size
 from ._groups.group import joined as joined
 from ._groups.group import ranks_of as ranks_of
 from ._groups.group import require_group as require_group
-from ._groups.group import told as told
 from ._groups.meeting import Meeting as Meeting
 from ._groups.meeting import part_here as part_here
 from ._groups.sums import TreeNode as TreeNode

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ._elsewhere.named import Named
 from ._elsewhere.processes import OF_PROCESSES as PROCESSES
 from ._elsewhere.spellings import unknown_name as unknown_function
 from ._errors.classes import UnknownNameError, nearest
 from ._errors.foreign import warn_user
 from ._errors.unknown_argument import unknown_argument
 
-__all__ = ["PROCESSES", "unknown_argument", "unknown_function", "unknown_name", "warn_user"]
+__all__ = [
+    "PROCESSES",
+    "Named",
+    "unknown_argument",
+    "unknown_function",
+    "unknown_name",
+    "warn_user",
+]
 
 
 def unknown_name(

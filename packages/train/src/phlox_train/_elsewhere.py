@@ -68,6 +68,10 @@ NAMES: Final[Mapping[str, str]] = {
     "TrainState": "train.Learner(model, optimizer, 1e-3)",
     "TweedieDevianceScore": "train.TweedieDeviance(1.5)",
     "WordErrorRate": "train.WER()",
+    "accumulate": "train.Learner(..., microbatches=8, group=group)  # adds up, and sends once",
+    "backward": "learner.update(loss)  # takes the step; learner.step(forward, batch) does all",
     "gather_for_metrics": "train.evaluate(model, step, batches, metrics, group=group)",
     "no_sync": "train.Learner(..., microbatches=8, group=group)  # adds up, and sends once",
+    "set_epoch": "for batch in run.batches(): ...  # each epoch has an order of its own",
+    "zero_grad": "learner.step(forward, batch)  # gradients are values: nothing is to reset",
 }

@@ -20,7 +20,7 @@ from .runs.feed import refuse_items
 from .step.batches import placed
 from .step.draws import drawing_at
 from .step.outputs import Forward, outputs_of
-from .step.places import fingerprint, meet, require_same_batches
+from .step.places import checked_barrier, fingerprint, require_same_batches
 
 R = TypeVar("R")
 
@@ -140,7 +140,9 @@ def _turns(loader: Any, group: Group) -> Iterator[tuple[int, Any]]:
             marks.append(fingerprint(batch))
         if number % group.size == group.rank:
             yield number, batch
-    meet(group, f"evaluate, {len(marks)} batches, data {crc32(repr(marks).encode()):08x}")
+    checked_barrier(
+        group, f"evaluate, {len(marks)} batches, data {crc32(repr(marks).encode()):08x}"
+    )
 
 
 def _read(leaf: Any) -> Any:

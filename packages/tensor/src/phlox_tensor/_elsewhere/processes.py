@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _DEVICE: Final = "  # of an x on px.Distributed(device, group)"
-_VALUES: Final = "from phlox_tensor.groups import gathered; gathered(group, value)"
+_VALUES: Final = "distributed.all_gather_object(group, value)"
 _LEARNER: Final = "train.Learner(..., group=group)"
 _SHARDED: Final = "train.Learner(..., group=group, shard_optimizer=True)"
 
@@ -25,7 +25,7 @@ PROCESSES: Final = {
     "allreduce": f"px.all_reduce(x){_DEVICE}",
     "barrier": "group.barrier()",
     "broadcast": f"px.broadcast(x, 0){_DEVICE}",
-    "broadcast_object_list": "from phlox_tensor.groups import told; told(group, value)",
+    "broadcast_object_list": "distributed.broadcast_object(group, value)",
     "broadcast_parameters": f"{_LEARNER}  # takes the model of rank 0",
     "destroy_process_group": "group = distributed.init()  # nothing ends it but the process",
     "gather_object": _VALUES,
@@ -53,6 +53,7 @@ OF_PROCESSES: Final = {
     "DeviceMesh": "group = distributed.init()  # one axis: the parts of a batch",
     "FSDP": _SHARDED,
     "ZeroRedundancyOptimizer": _SHARDED,
+    "accumulate": f"{_LEARNER}  # with microbatches=8: adds up, and sends once",
     "checkpoint": "train.Run(folder, learner, loader)  # saves, and goes on with other numbers",
     "fsdp": _SHARDED,
     "gather": f"px.all_gather(x){_DEVICE}",
@@ -64,10 +65,12 @@ OF_PROCESSES: Final = {
     "launch": "phlox launch -n 4 train.py  # in a shell",
     "local_rank": "group.local_rank",
     "local_size": "group.local_size",
+    "no_sync": f"{_LEARNER}  # with microbatches=8: adds up, and sends once",
     "rank": "group.rank",
     "recv": "px.broadcast(x, 0)  # from one rank to all; there is no pair",
     "reduce": f"px.all_reduce(x){_DEVICE}",
     "scatter": "px.broadcast(x, 0)  # and a part of it",
     "send": "px.broadcast(x, 0)  # from one rank to all; there is no pair",
+    "set_epoch": "for batch in run.batches(): ...  # each epoch has an order of its own",
     "size": "group.size",
 }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._errors.classes import ArgumentError
 from .exchange import tree_sum
-from .group import Group, gathered
+from .group import Group, all_gather_object
 from .meeting import part_here
 from .sums import TreeSum
 
@@ -36,7 +36,9 @@ def differing(group: Group, mine: str, kind: Any = None) -> list[tuple[str, Any,
         return []
     runs = [
         (each, [rank for rank, _ in run])
-        for each, run in groupby(enumerate(gathered(group, (mine, kind))), lambda each: each[1])
+        for each, run in groupby(
+            enumerate(all_gather_object(group, (mine, kind))), lambda each: each[1]
+        )
     ]
     return [
         (text, kind, f"{ranks[0]}" + f" to {ranks[-1]}" * (len(ranks) > 1))

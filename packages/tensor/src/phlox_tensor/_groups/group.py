@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Never, Protocol, final, runtime_checkable
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._elsewhere.named import Named
 from .._elsewhere.processes import OF_PROCESSES
 from .._errors.classes import WrongTypeError
 from .._errors.foreign import warn_user
@@ -66,22 +67,15 @@ class Group(Protocol):
         ...
 
 
-class Named:
+class NamedGroup(Named):
     """A group whose errors say what names of other libraries are here."""
 
-    if not TYPE_CHECKING:  # checkers would take any name for one that exists
-
-        def __getattr__(self, name: str) -> Never:
-            """Say what is meant."""
-            if name.startswith("_"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            from ..names import unknown_name  # noqa: PLC0415 - only a failing call needs it
-
-            raise unknown_name(name, "group", OF_PROCESSES, (n for n in dir(self) if n[0] != "_"))
+    _elsewhere = OF_PROCESSES
+    _owner = "group"
 
 
 @final
-class Solo(Named):
+class Solo(NamedGroup):
     """The group of one process that was started alone.
 
     >>> Solo().rank, Solo().size
@@ -145,25 +139,26 @@ def warn_alone(op: str) -> None:
         warn_user(f"[{op}] {text}\nhint: {hint}")
 
 
-def ranks_of(op: str, group: Group | None, parts: int | None) -> int:
-    """Return how many ranks there are, with a warning where each would do the same by itself.
-
-    So there is one where ``phlox launch`` may go on with fewer than there are parts by default.
-    """
+def ranks_of(op: str, group: Group | None) -> int:
+    """Return how many ranks there are, with a warning where each would do the same by itself."""
     size = max(int(os.environ.get("PHLOX_RANKS", "1")), *_JOINED, 1)
     if group is None and size > 1:
         text = f"no group, so each of the {size} processes makes the whole training by itself"
         warn_user(f"[{op}] {text}\nhint: {op}(..., group=distributed.init())")
-    elif parts is None and group and int(os.environ.get("PHLOX_MIN", group.size)) < group.size:
-        text = f"{group.size} parts, as many as processes: fewer cannot go on from a checkpoint"
-        warn_user(f"[{op}] {text}\nhint: {op}(..., microbatches={group.size}, group=group)")
     return 1 if group is None else group.size
 
 
-def gathered(group: Group, value: Any) -> list[Any]:
-    """Return what each rank gives, small values of Python in the order of ranks.
+def first_size(group: Group | None) -> int:
+    """Return how many ranks a job had at its first start; ``phlox launch`` may go on with fewer."""
+    if group is None or str(group.size) != os.environ.get("PHLOX_RANKS"):  # it is of some of them
+        return 1 if group is None else group.size
+    return int(os.environ.get("PHLOX_FIRST", group.size))
 
-    >>> gathered(Solo(), {"rows": 3})
+
+def all_gather_object(group: Group, value: Any) -> list[Any]:
+    """Return what each rank gives, small values of Python in the order of ranks. All call.
+
+    >>> all_gather_object(Solo(), {"rows": 3})
     [{'rows': 3}]
     """
     if group.size == 1:
@@ -178,10 +173,10 @@ def gathered(group: Group, value: Any) -> list[Any]:
     return [pickle.loads(receive[end - n : end].data) for n, end in zip(counts, ends, strict=True)]
 
 
-def told(group: Group, value: Any, root: int = 0) -> Any:
-    """Return the value that one rank gives, on all of them.
+def broadcast_object(group: Group, value: Any, root: int = 0) -> Any:
+    """Return the value that one rank gives, on all of them. All call.
 
-    >>> told(Solo(), "done")
+    >>> broadcast_object(Solo(), "done")
     'done'
     """
     if group.size == 1:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors.classes import ArgumentError
-from .group import Group, told
+from .group import Group, broadcast_object
 
 _HERE: Final[ContextVar[Any]] = ContextVar("phlox_part", default=None)
 
@@ -53,12 +53,12 @@ class Meeting:
         """
         turns = [_Turn(part, each) for part, each in zip(self._parts, functions, strict=True)]
         if not turns:
-            while (call := told(self.group, None, self._leader)) is not None:
+            while (call := broadcast_object(self.group, None, self._leader)) is not None:
                 self._join(*call)
             return []
         found = [turns[0].run()] if len(turns) == 1 else self._in_turns(turns)
         if self._tells:
-            told(self.group, None, self._leader)
+            broadcast_object(self.group, None, self._leader)
         return found
 
     def _in_turns(self, turns: list[_Turn]) -> list[Any]:
@@ -91,7 +91,7 @@ class Meeting:
         if self._tells:
             sizes = [part.size if isinstance(part, np.ndarray) else part for part in calls[0][1:]]
             kind = getattr(calls[0][1], "dtype", None) if sizes else None
-            told(self.group, (name, kind, sizes), self._leader)
+            broadcast_object(self.group, (name, kind, sizes), self._leader)
         getattr(self, f"_{name}")([call[1:] for call in calls])
 
     def _join(self, name: str, kind: Any, sizes: list[Any]) -> None:

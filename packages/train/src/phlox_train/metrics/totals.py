@@ -9,7 +9,7 @@ from typing import Any, Final, final
 from numpy.typing import NDArray
 
 from phlox_tensor import ArgumentError, Tensor, WrongTypeError
-from phlox_tensor.groups import Group, gathered
+from phlox_tensor.groups import Group, all_gather_object
 
 from ..step.batches import rows_of
 from ..step.outputs import Outputs
@@ -82,7 +82,7 @@ class Totals:
         while self._waiting:
             self._merge()
         if self._group is not None:
-            shares = gathered(self._group, self._own)
+            shares = all_gather_object(self._group, self._own)
             for turn in range(len(shares[0])):
                 for share in shares:
                     if turn < len(share):

@@ -1,9 +1,10 @@
-"""The error of runs whose folder does not do what it must, and of paths that are none."""
+"""Errors of runs whose folder does not do what it must, of paths that are none; ends of loops."""
 
 from __future__ import annotations
 
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Final, final
 
 from phlox_tensor import ArgumentError, PhloxError
 
@@ -21,3 +22,13 @@ def path_of(folder: str | PathLike[str], op: str) -> Path:
             op, what, got=repr(text), expected="text without \\0", hint='"runs/one"'
         )
     return Path(text)
+
+
+@final
+class Ended(BaseException):
+    """Leaves the loop of a run that ends inside of an epoch; its ``with`` takes it."""
+
+    def __init__(self, run: object) -> None:
+        """Say which run it is."""
+        super().__init__(run)
+        self.run: Final = run

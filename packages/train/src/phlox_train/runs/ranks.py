@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final, cast, final
 
 from phlox_record import NamedMsgpackRecorder
-from phlox_tensor.groups import Group, Solo, gathered, told
+from phlox_tensor.groups import Group, Solo, all_gather_object, broadcast_object
 
-from ..step.places import meet, require_same_batches
+from ..step.places import checked_barrier, require_same_batches
 from .checkpoints import Checkpoints
 from .configs import differences
 from .errors import RunError
@@ -57,7 +57,7 @@ class Ranks:
     def check(self, config: Any) -> None:
         """Refuse ranks that were given other batches, or another config."""
         require_same_batches(self.group, self._given, "run")
-        first, *others = gathered(self.group, config)
+        first, *others = all_gather_object(self.group, config)
         for rank, other in enumerate(others, 1):
             if changed := differences(first, other):
                 what, expected = f"rank {rank} has another config", "the config of rank 0"
@@ -68,7 +68,7 @@ class Ranks:
         if self.group.size == 1:
             return found
         there = self.first and found is not None
-        data = told(self.group, _RECORDER.to_bytes(found) if there else None)
+        data = broadcast_object(self.group, _RECORDER.to_bytes(found) if there else None)
         if self.first or data is None:
             return found
         return _RECORDER.from_bytes(data, dtype="stored")
@@ -97,8 +97,10 @@ class Ranks:
             RunError: on all ranks, where one could not write its shard of the checkpoint before.
         """
         step = place.step
-        meet(self.group, f"epoch {place.epoch} of the run after batch {place.number}, step {step}")
-        agreed: tuple[Any, ...] = told(self.group, (saves, *wish))
+        checked_barrier(
+            self.group, f"epoch {place.epoch} of the run after batch {place.number}, step {step}"
+        )
+        agreed: tuple[Any, ...] = broadcast_object(self.group, (saves, *wish))
         if agreed[0] and self.files is not None:
             own = {k: p.own_shard() for k, p in self._parts.items() if getattr(p, "sharded", False)}
             self._require(self.files.begin(step, {"parts": own}))
@@ -110,7 +112,7 @@ class Ranks:
 
     def compare(self) -> None:
         """Compare the parameters of all ranks, at the end of the run."""
-        meet(self.group, "the end of the run")
+        checked_barrier(self.group, "the end of the run")
         for learner in self._learners if self.group.size > 1 else ():
             learner.together.check(learner.model)
 

@@ -8,15 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Literal, Self, final
 
 from phlox_nn import Config
 from phlox_tensor import ArgumentError, WrongTypeError
+from phlox_tensor.names import Named
 
+from .._elsewhere import NAMES
 from .better import Direction, direction
 from .configs import config_of
 from .control import Control
-from .errors import RunError, path_of
+from .errors import Ended, RunError, path_of
 from .events import (
     EpochEnded,
     Event,
@@ -46,7 +48,7 @@ Callback = Callable[[Event, "Run"], None]
 
 
 @final
-class Run:
+class Run(Named):
     """A training in a folder, which goes on where it was, to the same bits.
 
     The folder has a log of one row a line, ``log.jsonl``, and checkpoints. Each is written by a
@@ -77,6 +79,8 @@ class Run:
         >>> run.steps, run.reason, len(run.history("train/loss"))
         (10, 'done', 10)
     """
+
+    _elsewhere, _owner = NAMES, "run"
 
     def __init__(  # noqa: PLR0913 - each is a choice of its own, by name
         self,
@@ -329,7 +333,7 @@ class Run:
             self._emit(Measured(place.step, place.epoch, measured))
         self._line.step(self._facts)
         if not last and self._boundary():
-            raise _Ended(self)
+            raise Ended(self)
 
     def _end_epoch(self) -> None:
         """Count an epoch, what came after its batches included."""
@@ -409,7 +413,7 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        own = isinstance(error, _Ended) and error.run is self
+        own = isinstance(error, Ended) and error.run is self
         try:
             if error is None or own:
                 self._finish()
@@ -428,7 +432,7 @@ class Run:
         return own
 
     def _finish(self) -> None:
-        with suppress(_Ended):
+        with suppress(Ended):
             self._settle()
         self.reason = self.reason or "done"
         self._ranks.compare()
@@ -490,11 +494,3 @@ class Run:
     def __repr__(self) -> str:
         where = "memory" if self.folder is None else str(self.folder)
         return f"<Run in {where} at step {self.steps}, epoch {self.epoch}>"
-
-
-class _Ended(BaseException):
-    """Leaves the loop of a run that ends inside of an epoch; its ``with`` takes it."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(run)
-        self.run: Final = run

@@ -15,7 +15,7 @@ from typing import Any, Final, final
 
 from phlox_record import NamedMsgpackRecorder
 from phlox_tensor import RecordError
-from phlox_tensor.groups import Group, gathered, told
+from phlox_tensor.groups import Group, all_gather_object, broadcast_object
 
 _RECORDER: Final = NamedMsgpackRecorder()
 _TURN: Final = 0.02  # seconds between two looks
@@ -82,8 +82,8 @@ class ShardFiles:
         probe = None if folder is None else folder / f".ranks-{os.urandom(4).hex()}"
         if probe is not None:
             probe.touch()
-        probe = told(group, probe)
-        seen = probe is not None and all(gathered(group, probe.exists()))
+        probe = broadcast_object(group, probe)
+        seen = probe is not None and all(all_gather_object(group, probe.exists()))
         if folder is not None and probe is not None:
             probe.unlink()
         self.folder: Final[Path | None] = probe.parent if seen and probe is not None else None
@@ -92,7 +92,7 @@ class ShardFiles:
         """Begin to write a shard, and return why an earlier one is lost, on all ranks the same."""
         lost = self.lost()
         assert self.folder is not None
-        self._mark = told(self._group, os.urandom(4).hex())
+        self._mark = broadcast_object(self._group, os.urandom(4).hex())
         if not lost and self._group.rank:
             path = self.folder / name_of(step, self._mark, self._group.rank, self._group.size)
             if self._thread is None:
@@ -109,7 +109,7 @@ class ShardFiles:
             except OSError as error:
                 why = f"rank {self._group.rank}: {error}"
             self._writing = None
-        return "; ".join(filter(None, gathered(self._group, why)))
+        return "; ".join(filter(None, all_gather_object(self._group, why)))
 
     def names(self, step: int) -> list[str]:
         """Return the names of the shards that others write now."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from phlox_nn import Param
 from phlox_tensor import Backend, Ready, Tensor, asarray, concat
-from phlox_tensor.groups import Group, TreeSum, absent_of, gathered, tree_sum
+from phlox_tensor.groups import Group, TreeSum, absent_of, all_gather_object, tree_sum
 
 from .outputs import read_at_once
 from .shared import Kinds, Rows, SharedExchange, shared_exchange
@@ -76,7 +76,7 @@ class Exchange:
 
         def found() -> list[Any]:
             arrive()
-            return gathered(self.group, value)
+            return all_gather_object(self.group, value)
 
         if "exchange" not in self._threads:
             return found()

@@ -17,13 +17,22 @@ from phlox_optim import (
     Scheduler,
 )
 from phlox_record import Record
-from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, WrongTypeError, tree
+from phlox_tensor import ArgumentError, Backend, RecordError, Tensor, tree
 from phlox_tensor.capture import Cell, drawing_from
-from phlox_tensor.groups import Group, TreeSum, ranks_of, require_group, told
+from phlox_tensor.groups import (
+    Group,
+    TreeSum,
+    broadcast_object,
+    ranks_of,
+    require_group,
+)
+from phlox_tensor.names import Named
 from phlox_tensor.random import Generator, generator
 
+from .._elsewhere import NAMES
 from .batches import own_rows, parts_of, placed, recording, rows_of
 from .buckets import Buckets, Layout, split
+from .checks import require, require_group_for_shards, required_parts
 from .draws import go_to
 from .ema import Ema
 from .outputs import Forward, Outputs, detached, joined, outputs_of, weight_of
@@ -43,7 +52,7 @@ M = TypeVar("M", bound=Module)
 
 
 @final
-class Learner(Generic[M]):
+class Learner(Named, Generic[M]):
     """A model, its optimizer and its schedule, which one call takes a step on.
 
     One order holds for all: parts, their weighted sum, its division by the whole weight and by
@@ -73,6 +82,8 @@ class Learner(Generic[M]):
         (True, 20)
     """
 
+    _elsewhere, _owner = NAMES, "learner"
+
     def __init__(  # noqa: PLR0913 - each is a choice of its own, by name
         self,
         model: M,
@@ -94,8 +105,8 @@ class Learner(Generic[M]):
             optimizer: such as ``optim.AdamWConfig().init()``.
             schedule: of the learning rate, or a rate. A ``PlateauScheduler`` is given its
                 measures by the loop.
-            microbatches: into how many parts each batch is cut; by default as many as there are
-                processes. It belongs to the numbers of an experiment, the group does not.
+            microbatches: into how many parts each batch is cut; by default as many as the job had
+                processes first. It belongs to the numbers of an experiment, the group does not.
             scaling: multiplies losses; a step that is not finite is left out.
             ema: the decay of an average of the model, which ``learner.ema.model`` then is.
             seed: of dropout and the like in steps; by default that of the random stream in use.
@@ -109,16 +120,16 @@ class Learner(Generic[M]):
             ArgumentError: for a number of parts below 1, and a seed that is none.
             WrongTypeError: for what is no model, optimizer or schedule.
         """
-        _check(model, Module, "model", 'nn.Linear(4, 2, device=px.Autodiff("cpu"))')
-        _check(optimizer, Optimizer, "optimizer", "optim.AdamWConfig().init()")
-        _check(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
+        require(model, Module, "model", 'nn.Linear(4, 2, device=px.Autodiff("cpu"))')
+        require(optimizer, Optimizer, "optimizer", "optim.AdamWConfig().init()")
+        require(scaling, LossScaling | None, "scaling", "optim.LossScalingConfig().init()")
         if group is not None:
             require_group("Learner", group)
         given: Any = schedule
         if isinstance(given, int | float) and not isinstance(given, bool):
             given = ConstantSchedulerConfig(float(given)).init()
         hint = "optim.CosineSchedulerConfig(1e-3, steps=1000).init()"
-        _check(given, Scheduler | PlateauScheduler, "schedule", hint)
+        require(given, Scheduler | PlateauScheduler, "schedule", hint)
         self.device: Backend = recording(model)
         over = group_over(self.device)
         if over is not None:
@@ -126,11 +137,9 @@ class Learner(Generic[M]):
                 both = f"{group!r} and {over!r}"
                 raise ArgumentError("Learner", "two groups", got=both, expected="one group")
             group = over
-        ranks = ranks_of("train.Learner", group, microbatches)
-        microbatches = ranks if microbatches is None else microbatches
-        if type(microbatches) is not int or microbatches < 1:
-            raise ArgumentError("Learner", "microbatches", got=microbatches, expected="1 or more")
-        _check_shards(shard_optimizer, group)
+        ranks = ranks_of("train.Learner", group)
+        microbatches = required_parts(microbatches, group)
+        require_group_for_shards(shard_optimizer, group)
         self.optimizer, self.scaling = optimizer, scaling
         self.schedule = cast("Scheduler | PlateauScheduler", given)
         self.microbatches = microbatches
@@ -140,10 +149,13 @@ class Learner(Generic[M]):
         if group is not None and (ranks > 1 or over is not None):
             self.together = Together(group, microbatches, self.device)
             if shard_optimizer:
-                _check(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
+                require(optimizer, OptimizerAdaptor, "optimizer", "optim.AdamWConfig().init()")
                 self._zero = Zero(group, self.device)
             settings = (optimizer, given, scaling, ema, compile, shard_optimizer)
-            model, self.seed = self.together.same(model, *settings), told(group, self.seed)
+            model, self.seed = (
+                self.together.same(model, *settings),
+                broadcast_object(group, self.seed),
+            )
         self.rows: int | None = None
         self.ema: Ema[M] | None = None if ema is None else Ema(model, ema)
         self._now: Cell[tuple[M, int]] = Cell((model, 0))  # the model, and how many steps it took
@@ -479,21 +491,3 @@ class Learner(Generic[M]):
 
     def __repr__(self) -> str:
         return f"<Learner of {type(self.model).__name__} after {self.steps} steps>"
-
-
-def _check(value: object, kind: Any, name: str, hint: str) -> None:
-    if not isinstance(value, kind):
-        raise WrongTypeError(
-            "Learner",
-            f"what is given as {name} is no {name}",
-            got=repr(value) if isinstance(value, type) else f"a {type(value).__name__}",
-            expected="what the hint gives",
-            hint=hint,
-        )
-
-
-def _check_shards(asked: bool, group: Group | None) -> None:
-    if asked and group is None:
-        hint = "Learner(..., group=distributed.init(), shard_optimizer=True)"
-        what, expected = "shard_optimizer takes processes", "a group"
-        raise ArgumentError("Learner", what, got="group=None", expected=expected, hint=hint)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phlox_tensor import Backend, DType, Tensor, asarray, tree
-from phlox_tensor.groups import Group, TreeSum, gathered, nodes_of
+from phlox_tensor.groups import Group, TreeSum, all_gather_object, nodes_of
 from phlox_tensor.names import warn_user
 
 from .outputs import packed, read_at_once, unpack
@@ -114,7 +114,7 @@ class SharedExchange:
             [self.base.shared(page[at : at + nbytes]) for page in pages]
             for at in (low, low + nbytes)
         ]
-        if not all(gathered(self.group, all(None not in half for half in halves))):
+        if not all(all_gather_object(self.group, all(None not in half for half in halves))):
             return None
         self._here = halves[0][self.group.rank]
         return Memory(self, nbytes, halves)
@@ -137,7 +137,7 @@ class SharedExchange:
         kinds = packed(leaves)
         marks = [_Mark(x.shape) if isinstance(x, Tensor) else x for x in leaves]
         told = tree.rebuild(structure, marks), [(p, x.dtype, x.size) for p, x in kinds]
-        found = gathered(self.group, told)
+        found = all_gather_object(self.group, told)
         need = max(sum(_wide(*kind) for _, *kind in theirs) for _, theirs in found)
         small = self.memory("small", max(need, _SMALL))
         if small is None:
@@ -160,7 +160,7 @@ class SharedExchange:
         return tree.rebuild(structure, leaves)
 
     def _through_host(self, values: Any) -> list[Any]:
-        found = gathered(self.group, read_at_once(values))
+        found = all_gather_object(self.group, read_at_once(values))
         self._keep_back()
         return found
 
@@ -225,7 +225,7 @@ def shared_exchange(group: Group, base: Backend) -> SharedExchange | None:
 
 @cache
 def _exchange_of(group: Group, base: Backend) -> SharedExchange | None:
-    if not all(gathered(group, base.shared(np.frombuffer(_PROBE, np.uint8)) is not None)):
+    if not all(all_gather_object(group, base.shared(np.frombuffer(_PROBE, np.uint8)) is not None)):
         return None
     return SharedExchange(group, base)
 

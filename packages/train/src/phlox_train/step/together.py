@@ -29,12 +29,19 @@ from phlox_tensor import (
     asarray,
     where,
 )
-from phlox_tensor.groups import Group, Meeting, TreeSum, gathered, share_of, told
+from phlox_tensor.groups import (
+    Group,
+    Meeting,
+    TreeSum,
+    all_gather_object,
+    broadcast_object,
+    share_of,
+)
 from phlox_tensor.names import warn_user
 
 from .buckets import Buckets, Exchange, Layout, added
 from .outputs import Outputs, joined_as, mean_of, weighted
-from .places import Arrival, fingerprint, meet
+from .places import Arrival, checked_barrier, fingerprint
 
 M = TypeVar("M", bound=Module)
 
@@ -106,8 +113,8 @@ class Together:
         mine = dict(zip(_SETTINGS, texts, strict=True))
         for path, param in model.params().items():
             mine[f"the model's {path}"] = f"{param.dtype} {param.shape}"
-        meet(self.group, "Learner(...)")
-        first, *others = gathered(self.group, mine)
+        checked_barrier(self.group, "Learner(...)")
+        first, *others = all_gather_object(self.group, mine)
         for rank, other in enumerate(others, 1):
             for name in dict.fromkeys([*first, *other]):
                 one, two = first.get(name, "none"), other.get(name, "none")
@@ -118,7 +125,9 @@ class Together:
                         "Learner", name, got=got, expected="the same on all ranks", hint=hint
                     )
         leads = self.group.rank == 0
-        data = told(self.group, _RECORDER.to_bytes(model.into_record()) if leads else None)
+        data = broadcast_object(
+            self.group, _RECORDER.to_bytes(model.into_record()) if leads else None
+        )
         if leads:
             return model
         return model.load_record(_RECORDER.from_bytes(data, dtype="stored"))
@@ -135,13 +144,13 @@ class Together:
         if self.group.size == 1:
             return place
         if rows is None and self._alike is None:
-            meet(self.group, f"the first batch, at {place}")
+            checked_barrier(self.group, f"the first batch, at {place}")
             self._alike = self._compare(batch)
         return place if rows or not self._alike else f"{place}, data {fingerprint(batch):08x}"
 
     def _compare(self, batch: Any) -> bool:
         """Warn where ranks are given other batches, such as shares: parts of each are left out."""
-        alike = len(set(gathered(self.group, fingerprint(batch, everywhere=True)))) == 1
+        alike = len(set(all_gather_object(self.group, fingerprint(batch, everywhere=True)))) == 1
         if not alike and self.group.rank == 0:
             text = "ranks are given other batches, and each computes its parts of its own alone"
             hint = "for batch in run.batches(): learner.step(forward, batch); or one batch on all"
@@ -153,7 +162,7 @@ class Together:
         digest = hashlib.blake2b(digest_size=8)
         for param in model.param_list():
             digest.update(np.ascontiguousarray(param.value.detach().numpy()).data.cast("B"))
-        found = gathered(self.group, digest.hexdigest())
+        found = all_gather_object(self.group, digest.hexdigest())
         (usual, count), *others = Counter(found).most_common()
         if others:
             odd = [str(rank) for rank, each in enumerate(found) if each != usual]
