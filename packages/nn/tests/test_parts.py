@@ -230,7 +230,7 @@ def test_a_second_adapter_leaves_frozen_what_was_so_before_the_first() -> None:
     assert np.allclose(merged(x).numpy(), learned(twice)(x).numpy(), atol=1e-5)
 
 
-class Positive(nn.MadeWeight):
+class Positive(nn.ComputedWeight):
     """A weight above 0: the exponential of a parameter."""
 
     logarithm: nn.Param

@@ -45,13 +45,13 @@ from .settings.fields import ConfigError as ConfigError
 from .weights.adapter_files import load_adapters as load_adapters
 from .weights.adapter_files import save_adapters as save_adapters
 from .weights.blocks import BlockWeight as BlockWeight
+from .weights.computed import ComputedWeight as ComputedWeight
 from .weights.initialize import initialize as initialize
 from .weights.lora import LoraWeight as LoraWeight
 from .weights.lora import apply_lora as apply_lora
 from .weights.lora import load_lora_record as load_lora_record
 from .weights.lora import lora_record as lora_record
 from .weights.lora import merge_lora as merge_lora
-from .weights.made import MadeWeight as MadeWeight
 from .weights.norms import NormedWeight as NormedWeight
 from .weights.norms import SpectralWeight as SpectralWeight
 from .weights.norms import remove_spectral_norm as remove_spectral_norm

@@ -61,7 +61,7 @@ class SimpleOptimizer(ABC):
         the states have the same structure and equal numbers, and so must those that are returned.
         """
         rows = list(zip(tensors, grads, states, strict=True))
-        made = _together(self, lr, rows) if rows else None
+        made = _by_one_kernel(self, lr, rows) if rows else None
         if made is None:
             made = [self.step(lr, *each) for each in rows]
         pairs = [_checked_pair(self, pair) for pair in made]
@@ -143,7 +143,7 @@ def _attributes(rule: SimpleOptimizer) -> dict[str, Any]:
     return {**vars(rule), **{name: getattr(rule, name) for name in names if hasattr(rule, name)}}
 
 
-def _together(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
+def _by_one_kernel(rule: SimpleOptimizer, lr: float, rows: list[Any]) -> list[Any] | None:
     """What one kernel gives for all rows; None where the step has to run for each."""
     first = rows[0][2] is None
     if first in rule._one_by_one:

@@ -27,7 +27,7 @@ from .leaf import Role, as_leaf, check_weight
 
 # The one lock of all parameters that a replay returned: the data exists, the tensor object is made
 # at the first use. A thread may take it twice: a finalizer, run by a collection, may use one too.
-_LATE: Final = RLock()
+_REPLAYED: Final = RLock()
 
 
 @final
@@ -171,7 +171,7 @@ class Param(NoOperand):
                 if self._value is None:
                     assert self._make is not None
                     made = self._make()
-                    late = self._lock is _LATE
+                    late = self._lock is _REPLAYED
                     self._value = made if late else as_leaf(self._promised(made), self.trainable)
                     self._make = None
                 value = self._value
@@ -198,12 +198,12 @@ class Param(NoOperand):
     @property
     def is_initialized(self) -> bool:
         """Whether the numbers exist already."""
-        return self._value is not None or self._lock is _LATE
+        return self._value is not None or self._lock is _REPLAYED
 
     @property
     def has_first_values(self) -> bool:
         """Whether the numbers are those that an initializer makes, or made."""
-        return self._lock is not None and self._lock is not _LATE
+        return self._lock is not None and self._lock is not _REPLAYED
 
     @property
     def holds_value(self) -> bool:
@@ -466,7 +466,7 @@ def _late(like: Param, coming: tree.Coming) -> Callable[[Any], Param] | None:
         made.shape, made.dtype, made.device = shape, dtype, device
         made._value = made._proposed = None
         made._of_tree = True
-        made._make, made._lock = partial(make, primitive), _LATE
+        made._make, made._lock = partial(make, primitive), _REPLAYED
         return made
 
     return made_of

@@ -21,13 +21,13 @@ from phlox_tensor.ops.blocks import dequantize_words, words_linear
 
 from ..module.module import Module
 from ..param.param import Param
-from .made import MadeWeight
+from .computed import ComputedWeight
 from .swap import inputs_first, map_fields
 
 M = TypeVar("M", bound=Module)
 
 
-class BlockWeight(MadeWeight):
+class BlockWeight(ComputedWeight):
     """A matrix in the bytes of its file; ``value`` is made from them whenever it is asked for.
 
     Products take the rows that are multiplied as integers of 8 bits, as llama.cpp does, but for F16

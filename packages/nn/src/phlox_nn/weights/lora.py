@@ -18,7 +18,7 @@ from ..param.param import Param
 from ..parts import walk as _walk
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
-from .made import MadeWeight
+from .computed import ComputedWeight
 from .swap import map_fields
 
 M = TypeVar("M", bound=Module)
@@ -35,7 +35,7 @@ class _Ids(frozenset[str]):
         return f"{len(self)} parameters"
 
 
-class LoraWeight(MadeWeight):
+class LoraWeight(ComputedWeight):
     """A weight that is frozen, and a product of two small matrices that is trained.
 
     The weight is seen as a matrix: the first axis is its rows, all others are one. Hu et al., 2021,
@@ -60,7 +60,7 @@ class LoraWeight(MadeWeight):
     def source(self) -> Param:
         """The parameter that the weight is of."""
         base: Any = self.base
-        return base.source if isinstance(base, MadeWeight) else base
+        return base.source if isinstance(base, ComputedWeight) else base
 
     @property
     def value(self) -> Tensor[Float]:
@@ -86,7 +86,7 @@ class LoraWeight(MadeWeight):
     def rows(self, indices: Tensor[Int]) -> Tensor[Float]:
         """Return rows of a matrix by index, without making the others."""
         base: Any = self.base
-        made = isinstance(base, MadeWeight)
+        made = isinstance(base, ComputedWeight)
         rows: Tensor[Any] = base.rows(indices) if made else take(base.value, indices, axis=0)
         small: Tensor[Any] = take(self.down.value, indices, axis=0)
         return rows + small @ self.up.value * self.scale
@@ -94,7 +94,7 @@ class LoraWeight(MadeWeight):
     def linear(self, x: Tensor[Float], bias: Tensor[Float] | None) -> Tensor[Float]:
         """Return ``x @ value + bias``, without making the product of the small matrices."""
         base: Any = self.base
-        made = isinstance(base, MadeWeight)
+        made = isinstance(base, ComputedWeight)
         y: Tensor[Float] = base.linear(x, bias) if made else linear(x, base.value, bias)
         return y + (x @ self.down.value) @ self.up.value * self.scale
 
@@ -138,7 +138,7 @@ def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -
     made: dict[str, LoraWeight] = {}
 
     def adapted(path: str, leaf: Any, owner: Module) -> Any:
-        if path not in weights or isinstance(owner, MadeWeight) or leaf.id not in meant:
+        if path not in weights or isinstance(owner, ComputedWeight) or leaf.id not in meant:
             return leaf
         if leaf.id not in made:
             down, up = _small(leaf, rank)
@@ -150,7 +150,7 @@ def apply_lora(model: M, rank: int, *where: Where, alpha: float | None = None) -
 
 def _chosen(model: Module, where: tuple[Where, ...]) -> tuple[dict[str, Any], set[str]]:
     """The weights that may have an adapter by path, and the ids of those that are to have one."""
-    made = {path: m for path, m in modules(model) if path and isinstance(m, MadeWeight)}
+    made = {path: m for path, m in modules(model) if path and isinstance(m, ComputedWeight)}
     inside = tuple(f"{path}." for path in made)
     found: list[tuple[str, Any]] = [*_walk.params(model), *made.items()]
     able = {
@@ -261,7 +261,7 @@ def _adapters(model: Module) -> dict[str, LoraWeight]:
 
 def _beside(model: Module) -> dict[str, Param]:
     """All parameters that no weight is made of, by their first paths."""
-    made = tuple(f"{path}." for path, m in modules(model) if isinstance(m, MadeWeight) and path)
+    made = tuple(f"{path}." for path, m in modules(model) if isinstance(m, ComputedWeight) and path)
     places = {id(p): path for path, p in reversed(_walk.params(model)) if not path.startswith(made)}
     first = set(places.values())
     return {path: p for path, p in _walk.params(model) if path in first}

@@ -16,14 +16,14 @@ from ..module.visit import modules
 from ..param.param import Param
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
-from .made import MadeWeight
+from .computed import ComputedWeight
 from .swap import CONV_TRANSPOSED, map_fields, plain_again
 
 M = TypeVar("M", bound=Module)
 _FIRST = 15  # steps of the power method before the first use, as in PyTorch
 
 
-class NormedWeight(MadeWeight):
+class NormedWeight(ComputedWeight):
     """A weight by direction and length: ``length · direction / ‖direction‖``, 0 for zeros.
 
     direction: as the weight; length: the same with sizes of 1 in the place of all axes but one, or
@@ -59,7 +59,7 @@ class NormedWeight(MadeWeight):
         return _plain(self.value, self.direction)
 
 
-class SpectralWeight(MadeWeight):
+class SpectralWeight(ComputedWeight):
     """A weight over its largest singular value, as far as the power method knows it.
 
     The weight is seen as a matrix whose rows are one of its axes. Of each forward in training
@@ -138,7 +138,7 @@ def weight_norm(model: M, *where: Where, axis: int | None = 0) -> M:
         (Param(float32[1, 3]), Param(float32[5, 3]))
     """
 
-    def normed(path: str, param: Param, owner: Module) -> MadeWeight:
+    def normed(path: str, param: Param, owner: Module) -> ComputedWeight:
         place = None if axis is None else _place("weight_norm", path, param, axis, owner)
         sizes = tuple(n if i == place else 1 for i, n in enumerate(param.shape))
         shape = () if place is None else sizes
@@ -184,7 +184,7 @@ def spectral_norm(
         if not holds:
             raise ArgumentError("spectral_norm", name, got=given, expected=least)
 
-    def normed(path: str, param: Param, owner: Module) -> MadeWeight:
+    def normed(path: str, param: Param, owner: Module) -> ComputedWeight:
         rows = int(isinstance(owner, CONV_TRANSPOSED)) if axis is None else axis
         place = _place("spectral_norm", path, param, rows, owner)
         size = param.shape[place]
@@ -234,10 +234,14 @@ def remove_spectral_norm(model: M) -> M:
 
 
 def _remade(
-    op: str, model: M, where: tuple[Where, ...], make: Callable[[str, Param, Module], MadeWeight]
+    op: str,
+    model: M,
+    where: tuple[Where, ...],
+    make: Callable[[str, Param, Module], ComputedWeight],
 ) -> M:
     """The model with what ``make`` gives for the weights that are meant."""
-    inside = [f"{path}." * bool(path) for path, m in modules(model) if isinstance(m, MadeWeight)]
+    computed = [path for path, m in modules(model) if isinstance(m, ComputedWeight)]
+    inside = [f"{path}." * bool(path) for path in computed]
     able = {
         path: param
         for path, param in model.params(role="weight").items()
@@ -250,7 +254,7 @@ def _remade(
     if not paths:
         raise no_weight(op, "none", able, lacking)
     meant = {id(able[path]) for path in paths}
-    made: dict[int, MadeWeight] = {}
+    made: dict[int, ComputedWeight] = {}
 
     def one(path: str, leaf: Any, owner: Module) -> Any:
         if not isinstance(leaf, Param) or id(leaf) not in meant:

@@ -28,7 +28,7 @@ from ..parts import walk as _walk
 from ..parts.dropped import kept
 from ..where import Where, chosen, no_weight
 from .blocks import BlockWeight
-from .made import MadeWeight
+from .computed import ComputedWeight
 from .swap import inputs_first, map_fields, plain_again
 
 M = TypeVar("M", bound=Module)
@@ -44,7 +44,7 @@ _PLAIN: Final = {
 _OWN: Final = "layer.replace(weight=layer.weight.into_param())"
 
 
-class QuantizedWeight(MadeWeight):
+class QuantizedWeight(ComputedWeight):
     """A weight as integers and scales; ``value`` is made from them whenever it is asked for.
 
     It stands where a layer has a parameter, which is not trained. The weight is seen as a matrix:
@@ -197,7 +197,7 @@ def _chosen(model: Module, where: tuple[Where, ...]) -> set[str]:
     if not found:
         raise no_weight("quantize_weights", "none", able, lacking)
     for path, inner in modules(model):
-        if isinstance(inner, MadeWeight) and any(at.startswith(f"{path}.") for at in found):
+        if isinstance(inner, ComputedWeight) and any(at.startswith(f"{path}.") for at in found):
             raise ArgumentError(
                 "quantize_weights",
                 f"{path} is made of other weights",

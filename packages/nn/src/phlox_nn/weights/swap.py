@@ -12,7 +12,7 @@ from ..module.module import Module
 from ..module.visit import map_modules
 from ..param.param import Param
 from ..parts import fields as _fields
-from .made import MadeWeight
+from .computed import ComputedWeight
 
 M = TypeVar("M", bound=Module)
 CONV_TRANSPOSED: Final = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
@@ -47,7 +47,11 @@ def inputs_first(path: str, owner: Module) -> bool:
 
 
 def plain_again(
-    model: M, kind: type[MadeWeight] | tuple[type[MadeWeight], ...], op: str, what: str, maker: str
+    model: M,
+    kind: type[ComputedWeight] | tuple[type[ComputedWeight], ...],
+    op: str,
+    what: str,
+    maker: str,
 ) -> M:
     """Return the model with parameters in the place of weights of a kind that are made of others.
 

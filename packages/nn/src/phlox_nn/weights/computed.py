@@ -1,4 +1,4 @@
-"""Weights that are made of something else whenever they are asked for."""
+"""Weights that are computed from other parameters at each use (parametrizations)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from ..module.module import Module
 from ..param.param import Param
 
 
-class MadeWeight(Module):
-    """A weight that stands where a layer has a parameter, and is made of others.
+class ComputedWeight(Module):
+    """A weight computed from other parameters at each use, where a layer has a parameter.
 
-    A kind of its own says what ``source``, ``value`` and ``into_param`` are; its parameters are
-    fields, found, trained and saved as those of any module. Where the value has another shape or
-    element type than the source, so have ``shape`` and ``dtype``.
+    PyTorch calls it a parametrization. A kind of its own says what ``source``, ``value`` and
+    ``into_param`` are; its parameters are fields, found, trained and saved as those of any module.
+    Where the value has another shape or element type than the source, so have ``shape`` and
+    ``dtype``.
 
     Example:
         >>> import phlox_nn as nn
-        >>> class Positive(nn.MadeWeight):
+        >>> class Positive(nn.ComputedWeight):
         ...     logarithm: nn.Param
         ...
         ...     @property
