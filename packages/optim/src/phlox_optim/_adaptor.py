@@ -28,7 +28,7 @@ from ._settled import Settled, no_record, settings_of
 class _Group(NamedTuple):
     """Parameters that step together: of one device, with states that differ in tensors alone."""
 
-    places: tuple[int, ...]  # of the optimizer's groups that they are in
+    indices: tuple[int, ...]  # of the optimizer's groups that they are in
     params: list[Param]
     tensors: list[Tensor[Float]]  # the values on the inner device
     grads: list[Tensor[Float]]
@@ -47,7 +47,7 @@ class _Content(NamedTuple):
 class _Part(NamedTuple):
     """A group of the last step: which of all parameters were in it, and their states."""
 
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
     rows: list[int]
     states: list[State]
 
@@ -55,7 +55,7 @@ class _Part(NamedTuple):
         """Return the group again, of other parameters and gradients that look the same."""
         mine = [params[row] for row in self.rows]
         return _Group(
-            self.places, mine, _inner(mine), [grads[row] for row in self.rows], self.states
+            self.indices, mine, _inner(mine), [grads[row] for row in self.rows], self.states
         )
 
 
@@ -66,7 +66,7 @@ class _Layout(NamedTuple):
     """
 
     parts: list[_Part]
-    by_id: _groups.Places  # which groups each parameter was in
+    by_id: _groups.GroupIndices  # which groups each parameter was in
     seen: list[Any]  # id, shape, element type, device of each, and those of its gradient
     kept: dict[str, State]  # all states after that step, to see that nobody changed them
 
@@ -82,11 +82,11 @@ def _parts(
         if not all(grad is grads[row] for grad, row in zip(group.grads, rows, strict=True)):
             return []
         kept = [states[param.id] for param in group.params]
-        found.append(_Part(group.places, rows, kept))
+        found.append(_Part(group.indices, rows, kept))
     return found
 
 
-_NOWHERE: Final[_groups.Places] = {}
+_NOWHERE: Final[_groups.GroupIndices] = {}
 
 
 @final
@@ -125,7 +125,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             rule: what a step does.
             clipping: applied to all gradients of a step.
             groups: other rules or rates for some parameters.
-            join: from the places of groups to what they are together, for parameters that are in
+            join: from the indices of groups to what they are together, for parameters that are in
                 all of them; by default the last group.
 
         Raises:
@@ -144,7 +144,7 @@ class OptimizerAdaptor(Settled, Optimizer):
         self._state = Cell(_Content({}, 0, 0, {}))
         self._layout: _Layout | None = None
         self._last_step = LastStep()
-        self._placed: tuple[list[Any], _groups.Places] = [], _NOWHERE
+        self._indexed: tuple[list[Any], _groups.GroupIndices] = [], _NOWHERE
         # A function of a parameter may say something else at each step.
         self._by_path = all(
             isinstance(each.where, str) or each.where == Vectors() for each in self._groups
@@ -222,7 +222,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             (p.id, p.shape, p.dtype, p.device, g.device, g.device.spec_of(g.primitive))
             for p, g in zip(params, found, strict=True)
         ]
-        by_id = self._places(module)
+        by_id = self._group_indices(module)
         last = None if followed else self._layout
         same = last is not None and last.kept is content.kept and last.by_id is by_id
         if last is not None and same and last.seen == seen:
@@ -267,7 +267,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             if NoneType in map(type, after.values()):  # of a rule without states
                 joined = {key: state for key, state in joined.items() if state is not None}
             if self._several:
-                rules = [type(self._rule_at(group.places)).__name__ for group in groups]
+                rules = [type(self._rule_at(group.indices)).__name__ for group in groups]
                 own = zip(groups, rules, strict=True)
                 owners = {**owners, **{p.id: rule for group, rule in own for p in group.params}}
             self._state.set(_Content(joined, steps + 1, skipped, owners))
@@ -297,19 +297,19 @@ class OptimizerAdaptor(Settled, Optimizer):
                 "makes an optimizer for another module",
             )
 
-    def _places(self, module: Module) -> _groups.Places:
+    def _group_indices(self, module: Module) -> _groups.GroupIndices:
         """The groups of each parameter; the same object while paths and parameters are the same."""
         if not self._groups:
             return _NOWHERE
         weights = module.params(role="weight")
         key = [(path, p.id, p.shape) for path, p in weights.items()]
-        if key != self._placed[0] or not self._by_path:
-            self._placed = key, _groups.places(self._groups, weights)
-        return self._placed[1]
+        if key != self._indexed[0] or not self._by_path:
+            self._indexed = key, _groups.group_indices(self._groups, weights)
+        return self._indexed[1]
 
     def _sorted(
         self,
-        places: _groups.Places,
+        indices: _groups.GroupIndices,
         params: list[Param],
         grads: list[Tensor[Float]],
         *,
@@ -323,7 +323,7 @@ class OptimizerAdaptor(Settled, Optimizer):
             if grad.shape != param.shape:
                 raise misfit("a gradient", grad.shape, param.shape)
             (tensor,) = _inner([param])
-            where = places.get(param.id, ())
+            where = indices.get(param.id, ())
             kept = content.kept.get(param.id)
             if kept is not None and content.owners and not self._owns(where, param, strict=strict):
                 kept = None
@@ -336,13 +336,13 @@ class OptimizerAdaptor(Settled, Optimizer):
             group.states.append(state)
         return list(groups.values())
 
-    def _owns(self, places: tuple[int, ...], param: Param, *, strict: bool) -> bool:
+    def _owns(self, indices: tuple[int, ...], param: Param, *, strict: bool) -> bool:
         """Whether the state of a parameter is one of the rule that steps it now.
 
         Raises:
             GradientError: when ``strict``, and it is of another, since groups were changed.
         """
-        mine = type(self._rule_at(places)).__name__
+        mine = type(self._rule_at(indices)).__name__
         owner = self._state.get().owners.get(param.id, mine)
         if strict and owner != mine:
             raise GradientError(
@@ -356,10 +356,10 @@ class OptimizerAdaptor(Settled, Optimizer):
 
     def _update(self, lr: float, group: _Group, new: dict[str, Param]) -> list[State]:
         """Step the parameters of one group into ``new``, and return their states."""
-        places, params, tensors, grads, before = group
+        indices, params, tensors, grads, before = group
         if tensors[0].device.records:  # of a device over one that records: states hold no graph
             tensors, grads = [[x.detach() for x in each] for each in (tensors, grads)]
-        rule, lr = (self._rule, lr) if not places else self._group(places).applied(lr)
+        rule, lr = (self._rule, lr) if not indices else self._group(indices).applied(lr)
         values, states = rule.step_list(lr, tensors, grads, before)
         device, inner, dtype = params[0].device, tensors[0].device, params[0].dtype
         alike = {(v.device, v.dtype) for v in values} == {(inner, dtype)}
@@ -375,16 +375,16 @@ class OptimizerAdaptor(Settled, Optimizer):
                     _state.check(state, rule)
         return states
 
-    def _rule_at(self, places: tuple[int, ...]) -> SimpleOptimizer:
-        """What steps the parameters at some places."""
-        return self._group(places).rule if places else self._rule
+    def _rule_at(self, indices: tuple[int, ...]) -> SimpleOptimizer:
+        """What steps the parameters at some indices."""
+        return self._group(indices).rule if indices else self._rule
 
-    def _group(self, places: tuple[int, ...]) -> Group:
-        """What the groups at some places are together."""
-        group = self._joined.get(places)
+    def _group(self, indices: tuple[int, ...]) -> Group:
+        """What the groups at some indices are together."""
+        group = self._joined.get(indices)
         if group is None:
-            made = self._groups[places[-1]] if self._join is None else self._join(places)
-            group = self._joined[places] = made
+            made = self._groups[indices[-1]] if self._join is None else self._join(indices)
+            group = self._joined[indices] = made
         return group
 
     def _rules(self) -> str:

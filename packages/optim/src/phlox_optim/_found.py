@@ -20,13 +20,13 @@ _ONE_MODULE: Final = (
 )
 
 
-def check_rate(lr: object, op: str = "step") -> None:
+def check_rate(lr: object) -> None:
     """Refuse a learning rate that is no finite number, or negative."""
     if type(lr) is Number:
         return
     if not isinstance(lr, float | Real) or isinstance(lr, bool):  # floats are found out faster
         raise ArgumentError(
-            op,
+            "step",
             "the learning rate is no number",
             got=f"{lr!r}" if isinstance(lr, str) else f"a {type(lr).__name__}",
             expected="a number, then the model, then its gradients",
@@ -34,11 +34,11 @@ def check_rate(lr: object, op: str = "step") -> None:
         )
     if not isfinite(lr):
         raise ArgumentError(
-            op, "the learning rate is not finite", got=lr, expected="a finite number"
+            "step", "the learning rate is not finite", got=lr, expected="a finite number"
         )
     if lr < 0:
         raise ArgumentError(
-            op,
+            "step",
             "the learning rate is negative",
             got=lr,
             expected="at least 0",

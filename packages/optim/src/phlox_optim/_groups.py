@@ -71,13 +71,13 @@ class Vectors:
         return len(param.shape) < 2 and fits(self.where, path, param)
 
 
-Places = dict[str, tuple[int, ...]]  # of each parameter, by id, those of its groups
+GroupIndices = dict[str, tuple[int, ...]]  # of each parameter, by id, those of its groups
 
 
-def places(groups: Sequence[Group], weights: dict[str, Param]) -> Places:
-    """The places of all groups that each trained parameter is in, in their order, by id."""
-    found: Places = {}
-    for place, group in enumerate(groups):
+def group_indices(groups: Sequence[Group], weights: dict[str, Param]) -> GroupIndices:
+    """The indices of all groups that each trained parameter is in, in their order, by id."""
+    found: GroupIndices = {}
+    for index, group in enumerate(groups):
         inside = [p.id for path, p in weights.items() if fits(group.where, path, p)]
         if not inside and not isinstance(group.where, Vectors):
             raise ArgumentError(
@@ -87,5 +87,5 @@ def places(groups: Sequence[Group], weights: dict[str, Param]) -> Places:
                 expected=", ".join(list(weights)[:4]) or "a module with weights",
                 hint="print(model)",
             )
-        found.update((key, (*found.get(key, ()), place)) for key in dict.fromkeys(inside))
+        found.update((key, (*found.get(key, ()), index)) for key in dict.fromkeys(inside))
     return found

@@ -239,7 +239,7 @@ def _array(value: Any) -> Any:
     return value.numpy() if isinstance(value, Tensor) else value
 
 
-def run_onnxruntime(file: Source, feeds: Feeds, python: str = sys.executable) -> list[Any]:
+def run_onnxruntime(file: Source, feeds: Feeds) -> list[Any]:
     """What ONNX Runtime gives, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -249,7 +249,14 @@ def run_onnxruntime(file: Source, feeds: Feeds, python: str = sys.executable) ->
             Path(path).write_bytes(data)
         arrays: dict[str, Any] = {k: np.asarray(v) for k, v in feeds.items()}
         np.savez(place / "feeds.npz", **arrays)
-        words = [python, "-c", _ONNXRUNTIME, path, str(place / "feeds.npz"), str(place / "out.npz")]
+        words = [
+            sys.executable,
+            "-c",
+            _ONNXRUNTIME,
+            path,
+            str(place / "feeds.npz"),
+            str(place / "out.npz"),
+        ]
         try:
             done = subprocess.run(
                 words, capture_output=True, text=True, check=False, timeout=_PATIENCE

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import Final
 
+# Of a tensor, in the namespaces of NumPy and PyTorch as in ours.
+_ALIKE: Final = {
+    "fft": "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfftn rfftn",
+    "linalg": "cholesky eigh eigvalsh matrix_norm matrix_rank qr slogdet svd svdvals",
+}
 # As the rows of ``spellings``; sorted by our name.
 NETWORK_ROWS: Final = (
+    *(
+        (name, name, name, "", f"{{ns}}.{name}(x)")
+        for space, names in _ALIKE.items()
+        for name in [f"{space}.{each}" for each in names.split()]
+    ),
     ("cartesian_prod", "", "=", "cartesian_grid", "{ns}.cartesian_prod([x, y])"),
     ("cummax", "maximum.accumulate", "=", "=", "x.cummax(axis=0)[0]"),
     ("cummin", "minimum.accumulate", "=", "=", "x.cummin(axis=0)[0]"),
     ("fake_quantize", "", "fake_quantize_per_tensor_affine", "", "{ns}.fake_quantize(x, 0.1)"),
-    ("fft.fft", "fft.fft", "fft.fft", "", "{ns}.fft.fft(x)"),
     ("fft.fftfreq", "fft.fftfreq", "fft.fftfreq", "", "{ns}.fft.fftfreq(8)"),
-    ("fft.fftn", "fft.fftn", "fft.fftn", "", "{ns}.fft.fftn(x)"),
-    ("fft.fftshift", "fft.fftshift", "fft.fftshift", "", "{ns}.fft.fftshift(x)"),
-    ("fft.hfft", "fft.hfft", "fft.hfft", "", "{ns}.fft.hfft(x)"),
-    ("fft.ifft", "fft.ifft", "fft.ifft", "", "{ns}.fft.ifft(x)"),
-    ("fft.ifftn", "fft.ifftn", "fft.ifftn", "", "{ns}.fft.ifftn(x)"),
-    ("fft.ifftshift", "fft.ifftshift", "fft.ifftshift", "", "{ns}.fft.ifftshift(x)"),
-    ("fft.ihfft", "fft.ihfft", "fft.ihfft", "", "{ns}.fft.ihfft(x)"),
     ("fft.irfft", "fft.irfft", "fft.irfft", "signal.irfft", "{ns}.fft.irfft(x)"),
-    ("fft.irfftn", "fft.irfftn", "fft.irfftn", "", "{ns}.fft.irfftn(x)"),
     ("fft.istft", "", "istft", "", "{ns}.fft.istft(x, 256)"),
     ("fft.rfft", "fft.rfft", "fft.rfft", "signal.rfft", "{ns}.fft.rfft(x)"),
     ("fft.rfftfreq", "fft.rfftfreq", "fft.rfftfreq", "", "{ns}.fft.rfftfreq(8)"),
-    ("fft.rfftn", "fft.rfftn", "fft.rfftn", "", "{ns}.fft.rfftn(x)"),
     ("fft.stft", "", "stft", "", "{ns}.fft.stft(x, 256)"),
     ("fold", "", "=", "fold4d", "{ns}.fold(x, (8, 8), 2)"),
     ("grid_sample", "", "=", "grid_sample_2d", "{ns}.grid_sample(x, grid)"),
@@ -33,21 +33,11 @@ NETWORK_ROWS: Final = (
     ("hard_swish", "", "hardswish", "=", "x.hard_swish()"),
     ("hard_tanh", "", "hardtanh", "hardtanh", "x.hard_tanh(-1.0, 1.0)"),
     ("isclose", "=", "=", "is_close", "{ns}.isclose(x, y)"),
-    ("linalg.cholesky", "linalg.cholesky", "linalg.cholesky", "", "{ns}.linalg.cholesky(x)"),
     ("linalg.det", "linalg.det", "linalg.det", "linalg.det", "{ns}.linalg.det(x)"),
-    ("linalg.eigh", "linalg.eigh", "linalg.eigh", "", "{ns}.linalg.eigh(x)"),
-    ("linalg.eigvalsh", "linalg.eigvalsh", "linalg.eigvalsh", "", "{ns}.linalg.eigvalsh(x)"),
     ("linalg.inv", "linalg.inv", "inverse", "", "{ns}.linalg.inv(x)"),
     ("linalg.lstsq", "linalg.lstsq", "linalg.lstsq", "", "{ns}.linalg.lstsq(x, y)"),
     ("linalg.lu", "", "linalg.lu", "linalg.lu_decomposition", "{ns}.linalg.lu(x)"),
     ("linalg.matrix_exp", "", "matrix_exp", "", "{ns}.linalg.matrix_exp(x)"),
-    (
-        "linalg.matrix_norm",
-        "linalg.matrix_norm",
-        "linalg.matrix_norm",
-        "",
-        "{ns}.linalg.matrix_norm(x)",
-    ),
     (
         "linalg.matrix_power",
         "linalg.matrix_power",
@@ -55,16 +45,7 @@ NETWORK_ROWS: Final = (
         "",
         "{ns}.linalg.matrix_power(x, 3)",
     ),
-    (
-        "linalg.matrix_rank",
-        "linalg.matrix_rank",
-        "linalg.matrix_rank",
-        "",
-        "{ns}.linalg.matrix_rank(x)",
-    ),
     ("linalg.pinv", "linalg.pinv", "pinverse", "", "{ns}.linalg.pinv(x)"),
-    ("linalg.qr", "linalg.qr", "linalg.qr", "", "{ns}.linalg.qr(x)"),
-    ("linalg.slogdet", "linalg.slogdet", "linalg.slogdet", "", "{ns}.linalg.slogdet(x)"),
     ("linalg.solve", "linalg.solve", "linalg.solve", "", "{ns}.linalg.solve(x, y)"),
     (
         "linalg.solve_triangular",
@@ -73,8 +54,6 @@ NETWORK_ROWS: Final = (
         "",
         "{ns}.linalg.solve_triangular(matrix, x, upper=True)",
     ),
-    ("linalg.svd", "linalg.svd", "linalg.svd", "", "{ns}.linalg.svd(x)"),
-    ("linalg.svdvals", "linalg.svdvals", "linalg.svdvals", "", "{ns}.linalg.svdvals(x)"),
     ("logcumsumexp", "logaddexp.accumulate", "=", "", "x.logcumsumexp(axis=0)"),
     ("masked_fill", "", "=", "mask_fill", "x.masked_fill(x > 0, 1.0)"),
     ("masked_scatter", "place", "=", "", "x.masked_scatter(x > 0, y)"),

@@ -12,9 +12,6 @@ from .tile import SIGNATURE
 
 THICKNESS = 4  # the most vectors
 ROWS = 4  # results per thread where the matrix is read along the inner dimension
-ACROSS = (
-    16  # vectors of neighboring columns that a workgroup reads where the matrix lies along them
-)
 LOADS = 8  # of a thread in flight
 _THREADS = 256
 _LANES = "xyzw"
