@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Never
 
+from .._errors.unknown_name import unknown_name
+
 
 class Named:
     """Base of objects that say what an attribute is here that another library has."""
@@ -18,7 +20,5 @@ class Named:
             """Say what is meant."""
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            from ..names import unknown_name  # noqa: PLC0415 - only a failing call needs it
-
             known = (each for each in dir(self) if each[0] != "_")
             raise unknown_name(name, self._owner, self._elsewhere, known)
