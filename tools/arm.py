@@ -84,7 +84,8 @@ def _test(
     # This machine's own tests are those that `./x test --long` has built.
     crossing = () if target == _OLDER else ("--target", target)
     words = (*chosen, *crossing, "--", *tests)
-    return call("cargo", "test", *words, extra=extra)
+    # Zig, which links for ARM, is in the environment that wheels are built in.
+    return call("cargo", "test", *words, venv=setup.own("wheels"), extra=extra)
 
 
 def _wheel(root: Path) -> int:
