@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import phlox_tensor as pt
 from phlox_wgpu import Wgpu
 from phlox_wgpu._array import GpuArray
-from phlox_wgpu._timing import gpu_seconds
+from phlox_wgpu._runtime import GpuDevice
 
 Shape = tuple[int, ...]
 Call = Callable[[], object]
@@ -207,6 +208,36 @@ def kernels(*, small: bool) -> list[Cost]:
     found += [*_pools(2, 128, 512), *_indexing(50_000, 1024, 65_536)]
     found += [*_sorts(4096, 4096), *_sorts(1, 1 << 22)]
     return sorted(found, key=lambda cost: cost.op)
+
+
+def gpu_seconds(device: GpuDevice, call: Callable[[], object], turns: int) -> float:
+    """Return the time of one call, as the mean over `turns` calls recorded after one another.
+
+    `call` records work and does not read. The first call, which compiles, is not counted.
+    """
+    call()
+    device.sync()
+    seconds = 0.0
+    if "timestamp-query" in device.features:
+        seconds = _stamped(device, call, turns)
+    if not seconds:  # some drivers leave the stamps at zero
+        start = time.perf_counter()
+        for _ in range(turns):
+            call()
+        device.sync()
+        seconds = time.perf_counter() - start
+    return seconds / turns
+
+
+def _stamped(device: GpuDevice, call: Callable[[], object], turns: int) -> float:
+    """Record all turns into one pass, between two timestamps."""
+
+    def all_turns() -> None:
+        for _ in range(turns):
+            call()
+
+    with device.lock:
+        return device.engine.seconds(all_turns)
 
 
 def measure(device: Wgpu, cost: Cost, turns: int = 20) -> float:

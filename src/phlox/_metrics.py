@@ -1,4 +1,4 @@
-"""The table behind ``phlox metrics``, and that of the guide."""
+"""The table behind ``phlox metrics``."""
 
 from __future__ import annotations
 
@@ -45,14 +45,6 @@ def main(words: list[str]) -> int:
     rows = [[record[column] for column in HEAD] for record in records()]
     print(json.dumps(records(), indent=2) if options.json else table(HEAD, rows))
     return 0
-
-
-def as_markdown() -> str:
-    """Return the table of the guide."""
-    columns = (*HEAD, "what")
-    lines = [columns, ("---",) * len(columns)]
-    lines += [tuple(record[c].replace("|", r"\|") for c in columns) for record in records()]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("``", "`")
 
 
 def _print_one(name: str) -> int:

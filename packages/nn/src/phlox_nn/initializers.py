@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import prod, sqrt
 from typing import Final, NamedTuple
 
@@ -29,7 +29,6 @@ from .settings.elsewhere import MADE, squeezed
 
 # Of linear and convolution layers, as PyTorch has it: uniform in ±1 / √fan_in.
 USUAL_GAIN: Final = 1 / sqrt(3)
-Make = Callable[[Backend], Tensor[Float]]
 
 
 class Fans(NamedTuple):

@@ -28,7 +28,6 @@ from .window import (
 
 Size = TypeVar("Size")
 Pads = TypeVar("Pads")
-_Made = tuple[Tensor[Float], Tensor[Int]]
 
 
 _MAX: Final = ops_of("max_pool{}d")

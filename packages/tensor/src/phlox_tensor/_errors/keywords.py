@@ -85,14 +85,10 @@ KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "weights": ("scale",),
 }
 
+# PyTorch's words for one value.
+MODES: Final = {"bicubic": "cubic", "bilinear": "linear", "trilinear": "linear"}
 # What only functions of others can be told: by function and keyword, what to type instead; behind a
 # keyword stands a value or its type. The code may name what ``_parts`` has.
-_MODES: Final = {
-    "bicubic": "cubic",
-    "bilinear": "linear",
-    "nearest-exact": "nearest_exact",
-    "trilinear": "linear",
-}
 _NEAREST: Final = {
     "nearest": '"nearest", "asymmetric", rounding="floor"',
     "nearest_exact": '"nearest", rounding="round_prefer_ceil"',
@@ -258,8 +254,6 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
 SHORTER: Final = {"where": "px.nonzero(mask), or px.where(condition, x1, x2)"}
 
 _LONGEST: Final = 40
-# PyTorch's words for one value.
-MODES: Final = {"bicubic": "cubic", "bilinear": "linear", "trilinear": "linear"}
 
 
 def refused_keyword(
@@ -422,7 +416,8 @@ def _loss(
 
 def _resized(scale_factor: Any, mode: str = "nearest", **given: Any) -> str:
     """The call that resizes by factors as PyTorch does, with its other settings."""
-    mode, whole = _MODES.get(mode, mode), type(scale_factor) is int
+    own = "nearest_exact" if mode == "nearest-exact" else MODES.get(mode, mode)
+    mode, whole = own, type(scale_factor) is int
     size, scale = f"{scale_factor} * n", f"[{scale_factor}] * (x.ndim - 2)"
     sizes = f"[{size if whole else f'int({size})'} for n in x.shape[2:]]"
     if isinstance(scale_factor, list | tuple):
