@@ -124,7 +124,7 @@ def check_result(op: str, output: Any, device: Backend) -> list[Tensor[Any]]:
     """Return the tensors of a result, none of which left the level of a transform.
 
     Raises:
-        GradientError: when the function used a tensor of a device around that of the transform.
+        GradientError: when the function used a tensor of an outer transform.
     """
     found = [leaf for leaf in tree.leaves(output) if isinstance(leaf, Tensor)]
     for leaf in found:

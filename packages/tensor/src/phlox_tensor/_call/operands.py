@@ -103,7 +103,7 @@ def _apart(name: str, a: Backend, b: Backend) -> DeviceError:
         outer = b if _transformed(a) is not None else a
         return DeviceError(
             name,
-            "a function under a transform uses a tensor of a device around that of its arguments",
+            "the function under a transform uses a tensor of an outer device",
             got=f"a tensor on {outer!r}, arguments on {transforms[0]!r}",
             expected="one device",
             hint=f"x.to_device({outer!r}) for the arguments of px.vmap(f), px.jvp and so on",
