@@ -71,6 +71,29 @@ def test_what_is_called_behind_a_meeting_waits_for_all(gpu: Wgpu, up: Up, seen: 
     assert words[0][0] == 1
 
 
+def test_a_process_that_never_comes_is_not_waited_for(seen: Any, run: Callable[[str], str]) -> None:
+    out = run(
+        """
+        import mmap
+        import numpy as np
+        import phlox_tensor as pt
+        from phlox_wgpu import Wgpu
+
+        gpu = Wgpu()
+        page = np.frombuffer(mmap.mmap(-1, 2 * mmap.PAGESIZE), np.uint8)
+        words = [page[at : at + 4].view(np.uint32) for at in (mmap.PAGESIZE, mmap.PAGESIZE + 4)]
+        shared = gpu.shared(page[: mmap.PAGESIZE])
+        shared.meet(words, 0, 1, seconds=0.2)()
+        try:
+            print(gpu.read(shared.array(1, pt.float32, 0)))
+        except pt.DeviceError as error:
+            print(error)
+        """
+    )
+    assert "another process did not come" in out
+    assert "hint: phlox launch" in out
+
+
 def test_a_lost_gpu_tells_nobody_that_it_wrote(seen: Any, run: Callable[[str], str]) -> None:
     out = run(
         """

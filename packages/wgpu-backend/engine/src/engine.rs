@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -358,9 +359,10 @@ impl Engine {
 
     /// Send what is recorded; what comes behind waits until all processes are as far.
     ///
-    /// The words of all lie at these addresses, in memory that all see, and stay there.
-    fn meet(&self, words: Vec<usize>, own: usize, turn: u32) -> Mark {
-        self.met(words, own, turn)
+    /// The words of all lie at these addresses, in memory that all see, and stay there. The device
+    /// is lost where one of them does not come in so many seconds.
+    fn meet(&self, words: Vec<usize>, own: usize, turn: u32, seconds: f64) -> Mark {
+        self.met(words, own, turn, Duration::from_secs_f64(seconds))
     }
 
     /// Block until the GPU has done what was sent before a mark; other threads go on.

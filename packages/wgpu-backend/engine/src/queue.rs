@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::ticket::State;
 
@@ -57,6 +57,8 @@ pub struct Meeting {
     pub words: Vec<usize>,
     pub own: usize,
     pub turn: u32,
+    /// How long to wait for the others, which a process that is gone would never end.
+    pub most: Duration,
 }
 
 pub enum Job {
@@ -225,7 +227,11 @@ impl Line {
         }
         word(meeting.words[meeting.own]).store(meeting.turn, Ordering::Release);
         let behind = |address: &usize| word(*address).load(Ordering::Acquire) < meeting.turn;
+        let began = Instant::now();
         while meeting.words.iter().any(behind) && !gone() {
+            if began.elapsed() > meeting.most {
+                self.faults.lose("another process did not come to where they meet");
+            }
             std::thread::sleep(PAUSE);
         }
     }

@@ -118,11 +118,11 @@ impl Engine {
     }
 
     /// Send what is recorded; what comes behind waits until all processes are as far.
-    pub fn met(&self, words: Vec<usize>, own: usize, turn: u32) -> Mark {
+    pub fn met(&self, words: Vec<usize>, own: usize, turn: u32, most: Duration) -> Mark {
         let done = Arc::new(State::default());
         let mut record = self.recorded();
         self.send(&mut record, Batch { done: Some(done.clone()), ..Batch::default() });
-        self.worker.send(Job::Meet(Meeting { done: done.clone(), words, own, turn }));
+        self.worker.send(Job::Meet(Meeting { done: done.clone(), words, own, turn, most }));
         record.flush_at = FIRST_FLUSH;
         Mark(done)
     }

@@ -202,6 +202,8 @@ class _NoPool:
 
 
 _NO_POOL: Final[Any] = _NoPool()
+# Seconds to wait for other processes. Their hosts are in the same step, so it is for GPUs alone.
+_LONGEST: Final = 600.0
 
 
 @final
@@ -224,11 +226,16 @@ class Shared:
         """Write an array of one axis from a byte on, behind the ops before."""
         copy_into(self._device, x, self.array(x.size, x.dtype, at))
 
-    def meet(self, words: Sequence[np.ndarray], own: int, turn: int, /) -> Callable[[], None]:
-        """Keep back later work until all processes are here; gives what waits for that before."""
+    def meet(
+        self, words: Sequence[np.ndarray], own: int, turn: int, /, seconds: float = _LONGEST
+    ) -> Callable[[], None]:
+        """Keep back later work until all processes are here; gives what waits for that before.
+
+        The device is lost where one of them does not come in so many seconds.
+        """
         with self._device.lock:
             places = [word.ctypes.data for word in words]
-            mark = self._engine.meet(places, own, turn)
+            mark = self._engine.meet(places, own, turn, seconds)
         return partial(self._engine.reached, mark)
 
 

@@ -50,10 +50,11 @@ class SharesMemory(Protocol):
         """Make a storage buffer of memory of the host, whole pages; None where that cannot be."""
         ...
 
-    def meet(self, words: list[int], own: int, turn: int, /) -> Any:
+    def meet(self, words: list[int], own: int, turn: int, seconds: float, /) -> Any:
         """Submit; work of later calls waits until all processes are here.
 
         The words that say where each process is lie at these addresses, in memory that all see.
+        The device is lost where one of them does not come in so many seconds.
         """
         ...
 

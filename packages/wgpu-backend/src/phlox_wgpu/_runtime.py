@@ -183,6 +183,12 @@ class GpuDevice:
 
     def _told(self, error: Exception, request: str) -> Exception:
         """What to raise for an error of the driver."""
+        if "another process" in str(error):
+            return DeviceError(
+                "wgpu",
+                "another process did not come to where GPUs meet, so what it had to write is missing",
+                hint="phlox launch -n 4 script.py, which ends all when one dies, and starts them again",
+            )
         if "is lost" in str(error):
             return DeviceError(
                 "wgpu",
